@@ -1,0 +1,136 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+
+/** A program that we started, with the means to stop, kill, pause and resume it and all that it started. */
+export type Child = {
+  readonly pid: number
+  /** The last part of what it wrote to standard output and standard error. */
+  readonly output: () => string
+  readonly exited: Promise<Exit>
+  readonly hasExited: () => boolean
+  readonly signal: (signal: NodeJS.Signals) => void
+  /** Asks it to end, and kills it where it has not within the deadline. */
+  readonly stop: (signal?: NodeJS.Signals, deadlineMs?: number) => Promise<Exit>
+  readonly kill: () => Promise<Exit>
+  readonly pause: () => void
+  readonly resume: () => void
+}
+
+export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
+
+type Options = {
+  readonly env?: NodeJS.ProcessEnv
+  readonly cwd?: string
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
+  /** What the kernel sends it when we die ourselves, so that nothing is left behind whatever happens to us. */
+  readonly signalOnOurDeath?: 'KILL' | 'INT' | 'TERM'
+  readonly onLine?: (line: string) => void
+}
+
+const OUTPUT_LIMIT = 256 * 1024
+const SETPRIV = '/usr/bin/setpriv'
+
+export function startChild(command: string, args: readonly string[], options: Options = {}): Child {
+  const { env = process.env, cwd, user, signalOnOurDeath = 'KILL', onLine } = options
+  const guarded = process.platform === 'linux' && existsSync(SETPRIV)
+  const identity = user ? [`--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'] : []
+  const child = guarded
+    ? spawn(SETPRIV, [...identity, `--pdeathsig=${signalOnOurDeath}`, '--', command, ...args], {
+        env,
+        cwd,
+        stdio: 'pipe',
+      })
+    : spawn(command, args, { env, cwd, stdio: 'pipe', ...user })
+  child.stdin.end()
+  const output = collectOutput(child, onLine)
+
+  let exit: Exit | undefined
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('error', () => resolve({ code: 127, signal: null }))
+    child.once('exit', (code, signal) => resolve({ code, signal }))
+  }).then((value) => {
+    exit = value
+    return value
+  })
+
+  const pid = child.pid ?? -1
+  const signal = (name: NodeJS.Signals) => {
+    if (exit === undefined) trySignal(pid, name)
+  }
+
+  return {
+    pid,
+    output,
+    exited,
+    hasExited: () => exit !== undefined,
+    signal,
+    async stop(name = 'SIGTERM', deadlineMs = 30_000) {
+      signal(name)
+      const timer = setTimeout(() => signal('SIGKILL'), deadlineMs)
+      const ended = await exited
+      clearTimeout(timer)
+      return ended
+    },
+    async kill() {
+      // The parent first: stopped, it can't start more of what we are about to kill.
+      signal('SIGSTOP')
+      const below = descendants(pid)
+      signal('SIGKILL')
+      for (const one of below) trySignal(one, 'SIGKILL')
+      await Promise.all(below.map(untilGone))
+      return exited
+    },
+    pause() {
+      signal('SIGSTOP')
+      for (const one of descendants(pid)) trySignal(one, 'SIGSTOP')
+    },
+    resume() {
+      for (const one of descendants(pid)) trySignal(one, 'SIGCONT')
+      signal('SIGCONT')
+    },
+  }
+}
+
+function collectOutput(child: ChildProcess, onLine: ((line: string) => void) | undefined): () => string {
+  let kept = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    let rest = ''
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      kept = (kept + text).slice(-OUTPUT_LIMIT)
+      if (!onLine) return
+      const lines = (rest + text).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) onLine(line)
+    })
+  }
+  return () => kept
+}
+
+function trySignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It has ended already, which is what every signal but SIGCONT leads to.
+  }
+}
+
+function descendants(pid: number): number[] {
+  const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+  const children = new Map<number, number[]>()
+  for (const line of table.trim().split('\n')) {
+    const [child = 0, parent = 0] = line.trim().split(/\s+/).map(Number)
+    children.set(parent, [...(children.get(parent) ?? []), child])
+  }
+  const below = (parent: number): number[] => (children.get(parent) ?? []).flatMap((child) => [child, ...below(child)])
+  return below(pid)
+}
+
+async function untilGone(pid: number): Promise<void> {
+  for (let tries = 0; tries < 500 && isAlive(pid); tries += 1) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+/** A process whose parent has yet to collect its exit code still has a number, but holds nothing any more. */
+function isAlive(pid: number): boolean {
+  const state = spawnSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim()
+  return state !== '' && !state.startsWith('Z')
+}

@@ -1,0 +1,39 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+
+/**
+ * What is claimed is shown by tests that run with full counts under `npm run proof`, which writes docs/proof/*.json,
+ * and with reduced counts everywhere else. The code is the same.
+ */
+export const isFullProof = process.env.HARNESS_PROOF === 'full'
+
+export function count({ full, reduced }: { readonly full: number; readonly reduced: number }): number {
+  return isFullProof ? full : reduced
+}
+
+/** A seed of the run: fresh each time unless HARNESS_SEED replays one, and always printed by whoever uses it. */
+export const seed = Number(process.env.HARNESS_SEED ?? Math.floor(Math.random() * 2 ** 31))
+
+type Figures = Readonly<Record<string, unknown>>
+const FOLDER = path.resolve(import.meta.dirname, '../docs/proof')
+const recorded = new Map<string, Record<string, Figures>>()
+
+/** Notes what a test has shown. One test file owns one proof, so that no two processes write the same file. */
+export function recordProof(proof: string, title: string, figures: Figures): void {
+  const titles = { ...recorded.get(proof), [title]: figures }
+  recorded.set(proof, titles)
+  if (!isFullProof) return
+  mkdirSync(FOLDER, { recursive: true })
+  const content = {
+    proof,
+    recorded_at: new Date().toISOString(),
+    versions: { node: process.version },
+    seed,
+    shown: titles,
+  }
+  writeFileSync(path.join(FOLDER, `${proof}.json`), `${JSON.stringify(content, bigintAsText, 2)}\n`)
+}
+
+function bigintAsText(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : value
+}

@@ -1,0 +1,98 @@
+import { readdirSync } from 'node:fs'
+import path from 'node:path'
+import { run } from 'node:test'
+import { spec } from 'node:test/reporters'
+import { startTestPostgres } from './test-postgres.ts'
+
+export type Outcome = 'passed' | 'failed' | 'skipped'
+export type Result = {
+  /** The titles from the outermost suite to the test, the test's own last. */
+  readonly titles: readonly string[]
+  readonly outcome: Outcome
+  readonly file: string
+  readonly durationMs: number
+}
+
+type Options = {
+  readonly files: readonly string[]
+  readonly quiet?: boolean
+  /** Full counts take minutes and want the machine for themselves. */
+  readonly oneByOne?: boolean
+}
+
+export const ROOT = path.resolve(import.meta.dirname, '..')
+const TEST_FILE = /\.test\.ts$/
+/** Tests that load the machine or measure time run after the others, one at a time. */
+const ALONE = /\.alone\.test\.ts$/
+const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harness', 'scripts', 'bench', 'test']
+const TEST_TIMEOUT_MS = 20 * 60_000
+
+export function findTests(within: readonly string[] = FOLDERS): string[] {
+  return within.flatMap((place) => {
+    const full = path.resolve(ROOT, place)
+    if (TEST_FILE.test(full)) return [full]
+    return readdirSync(full, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && TEST_FILE.test(entry.name) && !entry.parentPath.includes('node_modules'))
+      .map((entry) => path.join(entry.parentPath, entry.name))
+  })
+}
+
+/** Runs test files, each in a process of its own, on a PostgreSQL that belongs to this run. */
+export async function runTests({ files, quiet = false, oneByOne = false }: Options): Promise<Result[]> {
+  const postgres = await startTestPostgres()
+  try {
+    const together = oneByOne ? [] : files.filter((file) => !ALONE.test(file))
+    const alone = files.filter((file) => !together.includes(file))
+    return [...(await runBatch(together, 2, quiet)), ...(await runBatch(alone, 1, quiet))]
+  } finally {
+    await postgres.remove()
+  }
+}
+
+async function runBatch(files: readonly string[], concurrency: number, quiet: boolean): Promise<Result[]> {
+  if (files.length === 0) return []
+  const results: Result[] = []
+  const titles: string[] = []
+  const stream = run({ files: [...files].sort(), concurrency, timeout: TEST_TIMEOUT_MS })
+  const note = (outcome: Outcome) => (event: TestEvent) => {
+    if (event.details.type === 'suite' && !failedItself(event)) return
+    results.push({
+      titles: [...titles.slice(0, event.nesting), event.name],
+      outcome: event.skip !== undefined || event.todo !== undefined ? 'skipped' : outcome,
+      file: path.relative(ROOT, event.file ?? ''),
+      durationMs: event.details.duration_ms,
+    })
+  }
+  // Starts and ends are reported in the order of the source, so the titles above a test are those that started last.
+  stream.on('test:start', ({ name, nesting }) => titles.splice(nesting, titles.length, name))
+  stream.on('test:pass', note('passed'))
+  stream.on('test:fail', note('failed'))
+  const report = quiet ? stream : stream.compose(spec)
+  for await (const text of report) if (!quiet) process.stdout.write(String(text))
+  return results
+}
+
+type TestEvent = {
+  readonly name: string
+  readonly nesting: number
+  readonly file?: string | undefined
+  readonly skip?: string | boolean | undefined
+  readonly todo?: string | boolean | undefined
+  readonly details: { readonly duration_ms: number; readonly type?: string | undefined; readonly error?: unknown }
+}
+
+/** A suite fails with its tests, which are counted already, or by itself when one of its hooks fails. */
+function failedItself({ details: { error } }: TestEvent): boolean {
+  return error instanceof Error && 'failureType' in error && error.failureType !== 'subtestsFailed'
+}
+
+export function tally(results: readonly Result[]): string {
+  const count = (outcome: Outcome) => results.filter((result) => result.outcome === outcome).length
+  const skipped = count('skipped')
+  return `${count('passed')} passed, ${count('failed')} failed${skipped === 0 ? '' : `, ${skipped} skipped`}`
+}
+
+/** A run with no test in it has proved nothing. */
+export function isGreen(results: readonly Result[]): boolean {
+  return results.length > 0 && results.every((result) => result.outcome !== 'failed')
+}

@@ -1,0 +1,52 @@
+import { after } from 'node:test'
+import pg from 'pg'
+import { type Postgres, startPostgres } from './postgres.ts'
+
+const RUN_URL = 'HARNESS_POSTGRES_URL'
+const TEMPLATE = 'farebox_template'
+
+/** The one PostgreSQL of a test run. Its address reaches the test processes by their environment. */
+export async function startTestPostgres(): Promise<Postgres> {
+  const postgres = await startPostgres()
+  await makeTemplate(postgres.url())
+  process.env[RUN_URL] = postgres.url()
+  return postgres
+}
+
+/** A database of its own for a test file, copied from the template, dropped when the file is done. */
+export async function freshDatabase(): Promise<{ readonly url: string }> {
+  const server = process.env[RUN_URL] ?? (await serverForThisFile())
+  const name = `test_${process.pid}_${databases++}`
+  await execute(server, `create database ${name} template ${TEMPLATE}`)
+  after(() => execute(server, `drop database ${name} with (force)`))
+  return { url: withDatabase(server, name) }
+}
+
+let databases = 0
+
+/** A single file can be run by `node --test` alone; it then brings its own server. */
+async function serverForThisFile(): Promise<string> {
+  const postgres = await startTestPostgres()
+  after(() => postgres.remove())
+  return postgres.url()
+}
+
+async function makeTemplate(server: string): Promise<void> {
+  await execute(server, `create database ${TEMPLATE}`)
+}
+
+async function execute(url: string, sql: string): Promise<void> {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
+
+function withDatabase(url: string, name: string): string {
+  const changed = new URL(url)
+  changed.pathname = `/${name}`
+  return changed.href
+}

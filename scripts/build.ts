@@ -1,0 +1,31 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { rolldown } from 'rolldown'
+import { ROOT } from '../harness/run-tests.ts'
+
+/** `npm run build`: the server as one file beside its migrations, the client with its types, the console's pages. */
+const at = (...parts: string[]) => path.join(ROOT, ...parts)
+const run = (command: string, ...args: string[]) =>
+  execFileSync(at('node_modules/.bin', command), args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] })
+
+async function bundle(entry: string, folder: string): Promise<void> {
+  rmSync(folder, { recursive: true, force: true })
+  // Packages stay outside: they are installed, pinned and audited as packages.
+  const build = await rolldown({
+    input: entry,
+    platform: 'node',
+    external: (id) => !id.startsWith('.') && !path.isAbsolute(id),
+  })
+  await build.write({ dir: folder, format: 'esm', sourcemap: true, entryFileNames: '[name].js' })
+  await build.close()
+}
+
+await bundle(at('server/src/main.ts'), at('server/dist'))
+const migrations = at('server/src/storage/migrations')
+if (existsSync(migrations)) cpSync(migrations, at('server/dist/migrations'), { recursive: true })
+await bundle(at('sandbox/src/main.ts'), at('sandbox/dist'))
+rmSync(at('client/dist'), { recursive: true, force: true })
+run('tsc', '-p', 'client/tsconfig.json')
+run('vite', 'build', '--logLevel', 'warn', '--config', 'console/vite.config.ts')
+console.log('built server/dist, sandbox/dist, client/dist, console/dist')

@@ -1,0 +1,32 @@
+import { spawn } from 'node:child_process'
+import path from 'node:path'
+import { ROOT } from '../harness/run-tests.ts'
+
+/** `npm run check`: types, lint and the law of who may import whom, side by side. */
+const CHECKS: Readonly<Record<string, readonly string[]>> = {
+  types: ['tsc', '-p', 'tsconfig.json'],
+  'types of the console': ['tsc', '-p', 'console/tsconfig.json'],
+  lint: ['biome', 'check', '--error-on-warnings'],
+  architecture: ['node', '--test', '--test-reporter=dot', 'test/architecture.test.ts'],
+}
+
+async function passes(name: string, [command = '', ...args]: readonly string[]): Promise<boolean> {
+  const startedMs = performance.now()
+  const child = spawn(path.join(ROOT, 'node_modules/.bin', command), args, {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const code = await new Promise<number | null>((resolve) =>
+    child.once('close', resolve).once('error', () => resolve(127)),
+  )
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
+  console.log(`${code === 0 ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`)
+  if (code !== 0) console.log(output)
+  return code === 0
+}
+
+const verdicts = await Promise.all(Object.entries(CHECKS).map(([name, command]) => passes(name, command)))
+process.exitCode = verdicts.every(Boolean) ? 0 : 1

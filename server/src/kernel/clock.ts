@@ -1,0 +1,24 @@
+import { performance } from 'node:perf_hooks'
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** Time as a part, so that any test can replay it. Durations are measured on the monotonic face only. */
+export type Clock = {
+  /** Milliseconds since the Unix epoch. */
+  readonly nowMs: () => number
+  /** Milliseconds on a clock that never steps. */
+  readonly monotonicMs: () => number
+  readonly sleep: (durationMs: number, signal?: AbortSignal) => Promise<void>
+}
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  sleep: async (durationMs, signal) => {
+    await delay(durationMs, undefined, signal ? { signal } : {})
+  },
+}
+
+/** A clock that is off by a fixed amount, as a process with a wrong wall clock would be. */
+export function skewedClock(base: Clock, offsetMs: number): Clock {
+  return { ...base, nowMs: () => base.nowMs() + offsetMs }
+}

@@ -1,0 +1,91 @@
+type Row = {
+  readonly status: number
+  /** What the caller reads: what happened, and what to do next. */
+  readonly text: string
+  /** Whether the same request, sent again later, is safe and may succeed. */
+  readonly retryable: boolean
+}
+
+const row = (status: number, text: string, retryable = false): Row => ({ status, text, retryable })
+const RETRYABLE = true
+
+/** Every way in which the service itself refuses or fails. Codes are public and are never renamed. */
+export const FAULTS = {
+  invalid_request: row(400, 'The request is invalid. Correct it and send it again.'),
+  invalid_json: row(400, 'The body is not valid JSON in UTF-8. Correct it and send it again.'),
+  body_too_deep: row(400, 'The JSON body is nested too deeply. Flatten it and send it again.'),
+  quote_not_supported: row(400, 'This endpoint gives no quotes. Send the request without the cost-mode header.'),
+  missing_credential: row(401, 'No credential was sent. Send your API key as "Authorization: Bearer <key>".'),
+  invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
+  insufficient_balance: row(402, 'The balance does not cover the most this call can cost. Add credit.'),
+  budget_exceeded: row(402, "The key's budget does not cover the most this call can cost. Raise it, or wait."),
+  cost_cap_exceeded: row(402, 'The most this call can cost exceeds the cap that was sent. Raise the cap.'),
+  account_suspended: row(402, 'The account owes money and is suspended. Settle the debt to continue.'),
+  forbidden: row(403, 'The credential is not allowed to do this. Use one with the right scope.'),
+  route_not_found: row(404, 'There is no such endpoint. Check the method and the path.'),
+  resource_not_found: row(404, 'There is no such resource.'),
+  method_not_allowed: row(405, 'The endpoint does not take this method. See the Allow header.'),
+  request_timeout: row(408, 'The request did not arrive in time. Send it again.', RETRYABLE),
+  idempotency_completed: row(409, 'A call with this idempotency key has completed. Look it up by its request id.'),
+  idempotency_running: row(409, 'A call with this idempotency key is still running. Try again shortly.', RETRYABLE),
+  outcome_unknown: row(409, 'A call with this idempotency key was interrupted. Look it up by its request id.'),
+  body_too_large: row(413, 'The body is too large. Send less.'),
+  uri_too_long: row(414, 'The URL is too long. Shorten it.'),
+  unsupported_media_type: row(415, 'The content type is not supported. Send application/json.'),
+  expectation_failed: row(417, 'The expectation in the Expect header is not supported. Leave the header out.'),
+  idempotency_mismatch: row(422, 'This idempotency key was used with another request. Use a new key.'),
+  rate_limit_exceeded: row(429, 'The rate limit is reached. Wait for the time in Retry-After.', RETRYABLE),
+  upstream_rate_limit: row(429, "The upstream's rate limit is reached. Wait for the time in Retry-After.", RETRYABLE),
+  quota_exceeded: row(429, 'A quota is used up that waiting a minute does not restore. Ask for a higher one.'),
+  headers_too_large: row(431, 'The headers are too large. Send fewer or shorter ones.'),
+  internal_error: row(500, 'Something failed on our side. Quote the request id when you report it.'),
+  unsupported_uri: row(500, 'unsupported uri'),
+  upstream_transport: row(502, 'The upstream could not be reached or did not answer properly.'),
+  managed_upstream_transport: row(503, 'The upstream could not be reached or did not answer properly.'),
+  upstream_account: row(503, 'The upstream refuses our account with it. The operator has to act; yours is fine.'),
+  billing_dependency_timeout: row(503, 'The ledger did not answer in time. Nothing was charged. Try again.', RETRYABLE),
+  settlement_timeout: row(
+    503,
+    'The call ran but could not be settled. It is not charged. Do not send it again blindly.',
+  ),
+  invalid_billing_configuration: row(503, 'This operation has no valid price. The operator has to act.'),
+  overloaded: row(503, 'The service is at its limit. Try again shortly.', RETRYABLE),
+  shutting_down: row(503, 'This process is stopping. Try again; another one will answer.', RETRYABLE),
+} as const satisfies Record<string, Row>
+
+export type FaultCode = keyof typeof FAULTS
+
+type Details = {
+  /** A public sentence with the particulars of this case, appended to the table's text. */
+  readonly detail?: string
+  /** Public members of the error body beyond code and message, such as what was needed and what is left. */
+  readonly members?: Readonly<Record<string, string | number | boolean | null>>
+  readonly retryAfterSeconds?: number
+  /** What really happened: for our log, never for the caller. */
+  readonly cause?: unknown
+}
+
+/** A refusal or failure of ours. Its message is public; its cause is not. It is rendered at the edge only. */
+export class Fault extends Error {
+  readonly code: FaultCode
+  readonly status: number
+  readonly retryable: boolean
+  readonly members: NonNullable<Details['members']>
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(code: FaultCode, { detail, members = {}, retryAfterSeconds, cause }: Details = {}) {
+    const { status, text, retryable } = FAULTS[code]
+    super(detail === undefined ? text : `${text} ${detail}`, { cause })
+    this.name = 'Fault'
+    this.code = code
+    this.status = status
+    this.retryable = retryable
+    this.members = members
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** Anything thrown, as a fault: what is not one of ours is an internal error whose cause stays inside. */
+export function asFault(thrown: unknown): Fault {
+  return thrown instanceof Fault ? thrown : new Fault('internal_error', { cause: thrown })
+}

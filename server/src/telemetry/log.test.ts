@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Secret } from '../kernel/secret.ts'
+import { createLog, type LogFields } from './log.ts'
+
+const CANARY = 'canary "quoted" 51/7'
+
+function lines(use: (log: ReturnType<typeof createLog>) => void): string {
+  let written = ''
+  use(createLog({ level: 'info', secrets: [new Secret(CANARY)], write: (line) => (written += line) }))
+  return written
+}
+
+describe('the log', () => {
+  it('writes one JSON line with the fields that are allowed', () => {
+    const { time, ...rest } = JSON.parse(lines((log) => log.info('answered', { request_id: 'r', status: 200 })))
+    assert.deepEqual(rest, { level: 'info', request_id: 'r', status: 200, msg: 'answered' })
+    assert.ok(!Number.isNaN(Date.parse(time)))
+  })
+
+  it('leaves out a field that is not on the list', () => {
+    const fields = { authorization: 'Bearer abc', body: { a: 1 }, status: 200 } as LogFields
+    assert.ok(!/authorization|body|abc/.test(lines((log) => log.info('answered', fields))))
+  })
+
+  it('writes an error with its causes, but none of its other properties', () => {
+    const error = Object.assign(new Error('outer', { cause: new Error('inner') }), { code: 'E1', connection: 'leak' })
+    const written = lines((log) => log.error('failed', { error }))
+    assert.match(written, /outer/)
+    assert.match(written, /inner/)
+    assert.match(written, /"code":"E1"/)
+    assert.ok(!written.includes('leak'))
+  })
+
+  it('says nothing of a thrown value that is not an error', () => {
+    assert.ok(!lines((log) => log.error('failed', { error: CANARY })).includes('canary'))
+  })
+
+  it('never writes a known secret, in plain text, in JSON or in a URL', () => {
+    const written = lines((log) => {
+      log.error(`failed with ${CANARY}`, { error: new Error(CANARY), reason: CANARY })
+      log.warn('failed', { reason: encodeURIComponent(CANARY) })
+    })
+    assert.ok(!written.includes('canary'), written)
+    assert.match(written, /redacted/)
+  })
+
+  it('never writes what looks like a credential', () => {
+    const written = lines((log) =>
+      log.warn('Authorization: Bearer abc.def-123', { reason: 'fb_live_0a1_secretpart and fb_test_x' }),
+    )
+    assert.ok(!/abc\.def|secretpart|fb_test_x/.test(written), written)
+  })
+
+  it('cuts long texts', () => {
+    assert.ok(lines((log) => log.info('long', { reason: 'x'.repeat(1_000_000) })).length < 20_000)
+  })
+
+  it('writes nothing below its level', () => {
+    let written = ''
+    createLog({ level: 'error', secrets: [], write: (line) => (written += line) }).warn('quiet')
+    assert.equal(written, '')
+  })
+})

@@ -1,0 +1,52 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
+
+/** Every metric that the service has, in one place; whoever measures calls these names. */
+export type Metrics = ReturnType<typeof createMetrics>
+
+const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+export function createMetrics() {
+  const registry = new Registry()
+  // Brings process CPU and memory, garbage collection and event-loop delay.
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  return {
+    expose: () => registry.metrics(),
+    contentType: registry.contentType,
+    requests: new Counter({
+      name: 'farebox_http_requests_total',
+      help: 'Answered requests by route family, method and status.',
+      labelNames: ['family', 'method', 'status'] as const,
+      registers,
+    }),
+    requestSeconds: new Histogram({
+      name: 'farebox_http_request_seconds',
+      help: 'Time from the first byte of a request to the last of its answer.',
+      labelNames: ['family'] as const,
+      buckets: LATENCY_SECONDS,
+      registers,
+    }),
+    requestsOpen: new Gauge({
+      name: 'farebox_http_requests_open',
+      help: 'Requests that are being answered now.',
+      registers,
+    }),
+    faults: new Counter({
+      name: 'farebox_faults_total',
+      help: 'Refusals and failures of ours by code.',
+      labelNames: ['code'] as const,
+      registers,
+    }),
+    cacheLoads: new Counter({
+      name: 'farebox_cache_loads_total',
+      help: 'Look-ups that a cache had to make in PostgreSQL, by cache.',
+      labelNames: ['cache'] as const,
+      registers,
+    }),
+    changeLagSeconds: new Gauge({
+      name: 'farebox_change_log_lag_seconds',
+      help: 'Seconds since the change log was last read to its end.',
+      registers,
+    }),
+  }
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { inspectServer } from './architecture.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '..')
+const dependencies = Object.keys(JSON.parse(readFileSync(path.join(ROOT, 'server/package.json'), 'utf8')).dependencies)
+
+describe('the law of who may import whom', () => {
+  it('holds in server/src', () => {
+    assert.deepEqual(inspectServer(path.join(ROOT, 'server/src'), dependencies).violations, [])
+  })
+
+  it('has read every source file that git knows or will know', () => {
+    const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', 'server/src'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    })
+    const expected = listed.split('\n').filter((file) => file.endsWith('.ts'))
+    const read = inspectServer(path.join(ROOT, 'server/src'), dependencies).files.map((file) => `server/src/${file}`)
+    assert.ok(expected.length > 5, 'git lists the sources')
+    assert.deepEqual(
+      expected.filter((file) => !read.includes(file)),
+      [],
+    )
+  })
+
+  const planted: Readonly<Record<string, readonly [file: string, text: string, expected: RegExp]>> = {
+    'an import upwards': [
+      'ledger/post.ts',
+      "import { render } from '../http/render.ts'\nrender()",
+      /ledger may not import http/,
+    ],
+    'a type import upwards': [
+      'ledger/post.ts',
+      "import type { A } from '../http/render.ts'\nexport type B = A",
+      /ledger may not import http/,
+    ],
+    'a re-export upwards': [
+      'ledger/post.ts',
+      "export { render } from '../http/render.ts'",
+      /ledger may not import http/,
+    ],
+    'a dynamic import upwards': ['ledger/post.ts', "await import('../http/render.ts')", /ledger may not import http/],
+    'an import sideways': ['ledger/post.ts', "import '../limits/window.ts'", /ledger may not import limits/],
+    'configuration read below the top': ['ledger/post.ts', "import '../config.ts'", /ledger may not read config/],
+    'the environment read below the top': [
+      'ledger/post.ts',
+      'export const home = process.env.HOME',
+      /reads process\.env/,
+    ],
+    'a package that is not listed': ['ledger/post.ts', "import 'left-pad'", /does not list/],
+    'an import from outside the server': [
+      'ledger/post.ts',
+      "import '../../../harness/postgres.ts'",
+      /outside server\/src/,
+    ],
+    'a folder that the law does not know': ['helpers/post.ts', 'export const a = 1', /not in the table/],
+  }
+  for (const [what, [file, text, expected]] of Object.entries(planted)) {
+    it(`catches ${what}`, () => {
+      const root = mkdtempSync(path.join(tmpdir(), 'farebox-law-'))
+      try {
+        mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
+        writeFileSync(path.join(root, file), text)
+        assert.match(inspectServer(root, dependencies).violations.join('\n'), expected)
+      } finally {
+        rmSync(root, { recursive: true })
+      }
+    })
+  }
+
+  it('refuses an import whose target is only known when it runs', () => {
+    const root = mkdtempSync(path.join(tmpdir(), 'farebox-law-'))
+    mkdirSync(path.join(root, 'ledger'))
+    writeFileSync(path.join(root, 'ledger/post.ts'), 'export const load = (name: string) => import(name)')
+    assert.throws(() => inspectServer(root, dependencies), /only known when it runs/)
+    rmSync(root, { recursive: true })
+  })
+})

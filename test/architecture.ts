@@ -1,0 +1,98 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import path from 'node:path'
+import { parseSync } from 'oxc-parser'
+
+/**
+ * Who may import whom in server/src. A folder may import those of the lines above its own, never one beside it. The
+ * pipeline passes values between neighbours instead.
+ */
+export const LAYERS: readonly (readonly string[])[] = [
+  ['kernel'],
+  ['telemetry'],
+  ['catalogue'],
+  ['storage'],
+  ['identity', 'limits', 'ledger', 'links', 'upstreams'],
+  ['calls'],
+  ['gateway'],
+  ['tasks', 'contracts'],
+  ['http'],
+  ['oauth', 'agent', 'site', 'account', 'admin'],
+  ['cli'],
+  ['app.ts'],
+  ['main.ts'],
+]
+
+/** Configuration reaches everybody else as values. */
+const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'main.ts']
+const CONFIG = 'config.ts'
+
+export type Report = { readonly files: readonly string[]; readonly violations: readonly string[] }
+
+/** Reads every source file under `root` (a server/src) and says which imports break the law. */
+export function inspectServer(root: string, dependencies: readonly string[]): Report {
+  const files = readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.[cm]?[jt]sx?$/.test(entry.name))
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+    .sort()
+  const sources = files.filter((file) => !file.endsWith('.test.ts'))
+  return { files, violations: sources.flatMap((file) => violationsIn(root, file, dependencies)) }
+}
+
+function violationsIn(root: string, file: string, dependencies: readonly string[]): string[] {
+  const text = readFileSync(path.join(root, file), 'utf8')
+  const from = partOf(file)
+  const broken = importsOf(file, text)
+    .map((target) => reasonAgainst(from, file, target, dependencies))
+    .filter((reason) => reason !== undefined)
+  if (rankOf(from) === -1 && from !== CONFIG) broken.push(`${from} is not in the table of layers`)
+  if (from !== CONFIG && /\bprocess\s*(\.|\[\s*['"])\s*env\b/.test(text))
+    broken.push('reads process.env, which only config.ts may')
+  return broken.map((reason) => `${file}: ${reason}`)
+}
+
+function reasonAgainst(
+  from: string,
+  file: string,
+  target: string,
+  dependencies: readonly string[],
+): string | undefined {
+  if (!target.startsWith('.')) {
+    const name = target.startsWith('@') ? target.split('/').slice(0, 2).join('/') : (target.split('/')[0] ?? target)
+    const known = target.startsWith('node:')
+      ? builtinModules.includes(target.slice(5)) || target === 'node:test'
+      : dependencies.includes(name)
+    return known ? undefined : `imports ${target}, which server/package.json does not list`
+  }
+  const resolved = path.normalize(path.join(path.dirname(file), target))
+  if (resolved.startsWith('..')) return `imports ${target}, outside server/src`
+  const to = partOf(resolved)
+  if (from === to) return undefined
+  if (to === CONFIG) return MAY_IMPORT_CONFIG.includes(from) ? undefined : `${from} may not read config.ts`
+  if (from === CONFIG) return to === 'kernel' ? undefined : `config.ts may import kernel alone, not ${to}`
+  return rankOf(to) !== -1 && rankOf(to) < rankOf(from) ? undefined : `${from} may not import ${to}`
+}
+
+/** The folder of server/src that a file belongs to, or the file itself at the top. */
+function partOf(file: string): string {
+  return file.split(path.sep)[0] ?? file
+}
+
+function rankOf(part: string): number {
+  return LAYERS.findIndex((layer) => layer.includes(part))
+}
+
+/** Every way to name a module: import, import type, export … from, import(). */
+function importsOf(file: string, text: string): string[] {
+  const { module, errors } = parseSync(file, text)
+  if (errors.length > 0) throw new Error(`${file} does not parse: ${errors[0]?.message}`)
+  const dynamic = module.dynamicImports.map(({ moduleRequest: { start, end } }) => {
+    const quoted = /^(['"`])([^'"`$]*)\1$/.exec(text.slice(start, end))
+    if (!quoted?.[2]) throw new Error(`${file} imports something that is only known when it runs`)
+    return quoted[2]
+  })
+  const reexports = module.staticExports.flatMap(({ entries }) =>
+    entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []),
+  )
+  return [...module.staticImports.map(({ moduleRequest }) => moduleRequest.value), ...reexports, ...dynamic]
+}
