@@ -39,6 +39,8 @@ export function startChild(command: string, args: readonly string[], options: Op
         env,
         cwd,
         stdio: 'pipe',
+        // Ctrl-C in a terminal is for us alone; we stop what we started, in order.
+        detached: true,
       })
     : spawn(command, args, { env, cwd, stdio: 'pipe', ...user })
   child.stdin.end()

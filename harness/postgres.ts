@@ -45,6 +45,8 @@ const SETTINGS = {
   listen_addresses: '127.0.0.1',
   max_connections: 200,
   shared_buffers: '128MB',
+  // In the data folder, so that a server that was killed leaves nothing behind when its folder goes.
+  dynamic_shared_memory_type: 'mmap',
   timezone: 'UTC',
   log_timezone: 'UTC',
   log_line_prefix: '%m [%p] ',

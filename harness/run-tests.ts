@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
+import { ROOT } from './root.ts'
 import { startTestPostgres } from './test-postgres.ts'
 
 export type Outcome = 'passed' | 'failed' | 'skipped'
@@ -20,12 +21,12 @@ type Options = {
   readonly oneByOne?: boolean
 }
 
-export const ROOT = path.resolve(import.meta.dirname, '..')
 const TEST_FILE = /\.test\.ts$/
 /** Tests that load the machine or measure time run after the others, one at a time. */
 const ALONE = /\.alone\.test\.ts$/
 const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harness', 'scripts', 'bench', 'test']
-const TEST_TIMEOUT_MS = 20 * 60_000
+/** Long enough for a proof at full counts. A test that passes leaves nothing open; one that fails must not hang the run. */
+const TEST_TIMEOUT_MS = 30 * 60_000
 
 export function findTests(within: readonly string[] = FOLDERS): string[] {
   return within.flatMap((place) => {
@@ -53,7 +54,7 @@ async function runBatch(files: readonly string[], concurrency: number, quiet: bo
   if (files.length === 0) return []
   const results: Result[] = []
   const titles: string[] = []
-  const stream = run({ files: [...files].sort(), concurrency, timeout: TEST_TIMEOUT_MS })
+  const stream = run({ files: [...files].sort(), concurrency, timeout: TEST_TIMEOUT_MS, forceExit: true })
   const note = (outcome: Outcome) => (event: TestEvent) => {
     if (event.details.type === 'suite' && !failedItself(event)) return
     results.push({

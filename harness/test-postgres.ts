@@ -1,5 +1,8 @@
 import { after } from 'node:test'
 import pg from 'pg'
+import { Secret } from '../server/src/kernel/secret.ts'
+import { migrate } from '../server/src/storage/migrate.ts'
+import { silentLog } from '../server/src/telemetry/log.ts'
 import { type Postgres, startPostgres } from './postgres.ts'
 
 const RUN_URL = 'HARNESS_POSTGRES_URL'
@@ -13,7 +16,10 @@ export async function startTestPostgres(): Promise<Postgres> {
   return postgres
 }
 
-/** A database of its own for a test file, copied from the template, dropped when the file is done. */
+/**
+ * A database of its own for a test file, copied from the migrated template, dropped when the file is done. To be called
+ * at the top of the file or in a test: what is called in a `before` hook is over when the hook is.
+ */
 export async function freshDatabase(): Promise<{ readonly url: string }> {
   const server = process.env[RUN_URL] ?? (await serverForThisFile())
   const name = `test_${process.pid}_${databases++}`
@@ -33,6 +39,7 @@ async function serverForThisFile(): Promise<string> {
 
 async function makeTemplate(server: string): Promise<void> {
   await execute(server, `create database ${TEMPLATE}`)
+  await migrate({ url: new Secret(withDatabase(server, TEMPLATE)), log: silentLog })
 }
 
 async function execute(url: string, sql: string): Promise<void> {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { rolldown } from 'rolldown'
-import { ROOT } from '../harness/run-tests.ts'
+import { ROOT } from '../harness/root.ts'
 
 /** `npm run build`: the server as one file beside its migrations, the client with its types, the console's pages. */
 const at = (...parts: string[]) => path.join(ROOT, ...parts)

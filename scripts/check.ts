@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import path from 'node:path'
-import { ROOT } from '../harness/run-tests.ts'
+import { ROOT } from '../harness/root.ts'
 
 /** `npm run check`: types, lint and the law of who may import whom, side by side. */
 const CHECKS: Readonly<Record<string, readonly string[]>> = {

@@ -2,7 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { judge, parseIds } from '../harness/conformance.ts'
-import { findTests, type Result, ROOT, runTests } from '../harness/run-tests.ts'
+import { ROOT } from '../harness/root.ts'
+import { findTests, type Result, runTests } from '../harness/run-tests.ts'
 
 /**
  * `npm run conformance [-- --json] [--results <file>]`: which statements of conformance.md a passing test proves. Fails

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { findTests, isGreen, ROOT, runTests, tally } from '../harness/run-tests.ts'
+import { ROOT } from '../harness/root.ts'
+import { findTests, isGreen, runTests, tally } from '../harness/run-tests.ts'
 
 /** `npm run proof [-- <path>…]`: every test that records a proof, at full counts, one file at a time. */
 process.env.HARNESS_PROOF = 'full'

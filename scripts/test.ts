@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { findTests, isGreen, ROOT, runTests, tally } from '../harness/run-tests.ts'
+import { ROOT } from '../harness/root.ts'
+import { findTests, isGreen, runTests, tally } from '../harness/run-tests.ts'
 
 /** `npm test [-- <path>…]`: all tests or some. What came of each is kept for `npm run conformance`. */
 const paths = process.argv.slice(2)

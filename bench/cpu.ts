@@ -1,0 +1,30 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+const MICROSECONDS_PER_TICK = 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+
+/** CPU time in microseconds of a process, from the kernel's own count. One that has ended counts nothing. */
+function cpuMicroseconds(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
+    return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK
+  } catch {
+    return 0
+  }
+}
+
+/** The process and everything that it started. */
+export function treeCpuMicroseconds(pid: number): number {
+  const children = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .filter(([, parent]) => parent === pid)
+    .map(([child = 0]) => child)
+  return [pid, ...children].reduce((sum, one) => sum + cpuMicroseconds(one), 0)
+}
+
+export function ownCpuMicroseconds(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}

@@ -1,0 +1,59 @@
+import path from 'node:path'
+import { type Child, startChild } from './child.ts'
+import { ROOT } from './root.ts'
+
+/** One of our own processes, with where it listens. */
+export type Gateway = Omit<Child, 'resume'> & {
+  readonly url: string
+  readonly adminUrl: string
+  readonly resume: () => void
+  /** Starts the same again, on new ports, after it was stopped or killed. */
+  readonly restart: () => Promise<Gateway>
+}
+
+type Options = {
+  readonly databaseUrl: string
+  readonly env?: Readonly<Record<string, string>>
+  /** The built program instead of the sources. */
+  readonly built?: boolean
+}
+
+const READY_DEADLINE_MS = 20_000
+
+export function startGateways(count: number, options: Options): Promise<Gateway[]> {
+  return Promise.all(Array.from({ length: count }, () => startGateway(options)))
+}
+
+export async function startGateway(options: Options): Promise<Gateway> {
+  const { databaseUrl, env = {}, built = false } = options
+  const program = path.join(ROOT, built ? 'server/dist/main.js' : 'server/src/main.ts')
+  let announce: (addresses: { gateway: string; admin: string }) => void = () => {}
+  const ready = new Promise<{ gateway: string; admin: string }>((resolve) => {
+    announce = resolve
+  })
+  const child = startChild(process.execPath, [program, 'serve'], {
+    env: {
+      ...process.env,
+      FAREBOX_DATABASE_URL: databaseUrl,
+      FAREBOX_LISTEN_GATEWAY: '127.0.0.1:0',
+      FAREBOX_LISTEN_ADMIN: '127.0.0.1:0',
+      ...env,
+    },
+    onLine(line) {
+      if (line.startsWith('{"ready":true')) announce(JSON.parse(line))
+    },
+  })
+  const failure = child.exited.then(() => {
+    throw new Error(`the gateway ended before it was ready:\n${child.output()}`)
+  })
+  failure.catch(() => {})
+  const late = new Promise<never>((_, reject) => {
+    setTimeout(
+      () => reject(new Error(`the gateway was not ready in time:\n${child.output()}`)),
+      READY_DEADLINE_MS,
+    ).unref()
+  })
+  late.catch(() => {})
+  const addresses = await Promise.race([ready, failure, late])
+  return { ...child, url: addresses.gateway, adminUrl: addresses.admin, restart: () => startGateway(options) }
+}

@@ -1,0 +1,4 @@
+import path from 'node:path'
+
+/** The project's folder. */
+export const ROOT = path.resolve(import.meta.dirname, '..')

@@ -1,0 +1,142 @@
+import type { Id } from '../kernel/ids.ts'
+import { nanos } from '../kernel/money.ts'
+import type { Rate, Window } from '../limits/window.ts'
+import type { Begun, Call, Claim, Judgement, Refused } from './call.ts'
+import { daysOf, literal, Positions, textLiteral } from './columns.ts'
+import { type Column, callOf, type Query, Row } from './query.ts'
+
+const SELECT = `outcome, free, subject, allowance_left, holder,
+  request_limit::float8, requests_left::float8, extract(epoch from requests_reset_at)::float8,
+  token_limit::float8, tokens_left::float8, extract(epoch from tokens_reset_at)::float8, judged_at::text`
+
+/** One statement for many calls. No id may stand in a batch twice. */
+export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {
+  const rows = await query(callOf('begin_calls', SELECT, encode(ownerId, calls)))
+  return calls.map((call, at) => decode(call, new Row(rows[at])))
+}
+
+/** Names each thing that the batch touches once; calls refer to it by position. */
+function encode(ownerId: Id, calls: readonly Call[]): Column[] {
+  const accounts = new Positions<Id>()
+  const credentials = new Positions<Id>()
+  const callAccounts = calls.map((call) => accounts.of(call.accountId, call.accountId))
+  const callCredentials = calls.map((call) => credentials.of(call.credentialId, call.credentialId))
+  const windows = asks(
+    calls,
+    ({ windows }) => windows,
+    ({ credentialId }, { group }) => `${credentialId} ${group}`,
+  )
+  // An allowance may be shared by credentials; windows and claims are each credential's own.
+  const allowances = asks(
+    calls,
+    ({ hold }) => hold?.allowances ?? [],
+    (_, id) => id,
+  )
+  const claims = asks(
+    calls,
+    (call) => call.claims,
+    ({ credentialId }, { scope, key }) => `${credentialId} ${scope} ${key}`,
+  )
+  return [
+    ['uuid', ownerId],
+    ['uuid[]', literal(accounts.values)],
+    ['uuid[]', literal(credentials.values)],
+    ['uuid[]', literal(windows.distinct.map(({ call }) => call.credentialId))],
+    ['text[]', textLiteral(windows.distinct.map(({ item }) => item.group))],
+    ['integer[]', literal(windows.distinct.map(({ item }) => item.seconds))],
+    ['uuid[]', literal(allowances.distinct.map(({ item }) => item))],
+    ['uuid[]', literal(claims.distinct.map(({ call }) => call.credentialId))],
+    ['text[]', textLiteral(claims.distinct.map(({ item }) => item.scope))],
+    ['text[]', textLiteral(claims.distinct.map(({ item }) => item.key))],
+    ['date[]', daysOf(calls)],
+    ['uuid[]', literal(calls.map(({ id }) => id))],
+    ['integer[]', literal(callAccounts)],
+    ['integer[]', literal(callCredentials)],
+    ['boolean[]', literal(calls.map(({ hold }) => hold !== null))],
+    ['bigint[]', literal(calls.map(({ hold }) => hold?.amount ?? 0n))],
+    ['bigint[]', literal(calls.map(({ tokens }) => tokens))],
+    ['text[]', textLiteral(calls.map(({ operation }) => operation))],
+    ['text[]', textLiteral(calls.map(({ hold }) => hold?.terms ?? ''))],
+    ['text[]', textLiteral(calls.map(({ hold }) => literal(hold?.allowances ?? [])))],
+    ['text[]', textLiteral(calls.map((call) => textLiteral(tokenGroups(call))))],
+    ['integer[]', literal(windows.to)],
+    ['integer[]', literal(windows.places)],
+    ['integer[]', literal(windows.items.map(({ requestLimit }) => requestLimit))],
+    ['bigint[]', literal(windows.items.map(({ tokenLimit }) => tokenLimit))],
+    ['integer[]', literal(allowances.to)],
+    ['integer[]', literal(allowances.places)],
+    ['integer[]', literal(claims.to)],
+    ['integer[]', literal(claims.places)],
+    ['integer[]', literal(claims.items.map(({ limit }) => limit))],
+    ['text[]', textLiteral(claims.items.map(({ fingerprint }) => fingerprint))],
+    ['integer[]', literal(claims.items.map(({ keepSeconds }) => keepSeconds))],
+  ]
+}
+
+/** What all calls ask of one kind, flattened: `to[i]` is where the items of call i end, counted from 1. */
+function asks<T>(
+  calls: readonly Call[],
+  itemsOf: (call: Call) => readonly T[],
+  keyOf: (call: Call, item: T) => string,
+) {
+  const positions = new Positions<{ readonly call: Call; readonly item: T }>()
+  const items: T[] = []
+  const places: number[] = []
+  const to: number[] = []
+  for (const call of calls) {
+    for (const item of itemsOf(call)) {
+      places.push(positions.of(keyOf(call, item), { call, item }))
+      items.push(item)
+    }
+    to.push(items.length)
+  }
+  return { distinct: positions.values, items, places, to }
+}
+
+function tokenGroups(call: Call): string[] {
+  return call.windows.filter(({ tokenLimit }) => tokenLimit !== null).map(({ group }) => group)
+}
+
+function decode(call: Call, row: Row): Judgement {
+  return {
+    ...verdict(call, row),
+    free: nanos(row.isNull(1) ? 0n : row.bigint(1)),
+    rates: { requests: rate(row, 5), tokens: rate(row, 8) },
+    judgedAt: row.text(11),
+  }
+}
+
+function verdict(call: Call, row: Row): Begun | Refused {
+  const outcome = row.text(0)
+  switch (outcome) {
+    case 'begun':
+    case 'ended':
+    case 'account_unknown':
+    case 'account_inactive':
+    case 'account_suspended':
+    case 'credential_inactive':
+    case 'money_spent':
+      return { outcome }
+    case 'requests_spent':
+    case 'tokens_spent':
+      return { outcome, window: pick<Window>(call.windows, row) }
+    case 'claim_taken':
+    case 'claim_differs':
+      return { outcome, claim: pick<Claim>(call.claims, row), holder: row.isNull(4) ? null : row.text(4) }
+    case 'allowance_spent':
+      return { outcome, allowanceId: pick(call.hold?.allowances ?? [], row), left: nanos(row.bigint(3)) }
+    default:
+      throw new Error(`begin_calls answered ${outcome}, which is no outcome`)
+  }
+}
+
+function pick<T>(items: readonly T[], row: Row): T {
+  const item = items[row.number(2)]
+  if (item === undefined) throw new Error('begin_calls names something that the call did not ask for')
+  return item
+}
+
+function rate(row: Row, at: number): Rate | null {
+  if (row.isNull(at)) return null
+  return { limit: row.number(at), left: row.number(at + 1), resetAtMs: row.number(at + 2) * 1000 }
+}

@@ -1,0 +1,79 @@
+import type { Id } from '../kernel/ids.ts'
+import type { Nanos } from '../kernel/money.ts'
+import type { Rates, Window } from '../limits/window.ts'
+
+/** What a call asks of PostgreSQL before its upstream is asked: all of it is given, or none. */
+export type Call = {
+  readonly id: Id
+  readonly accountId: Id
+  readonly credentialId: Id
+  readonly operation: string
+  /** Money to hold; null for what is only admitted: a quote, a poll, a free route, an invalid request. */
+  readonly hold: Hold | null
+  /** Tokens by estimate, counted by those windows that have a token limit, and corrected when the call ends. */
+  readonly tokens: number
+  readonly windows: readonly Window[]
+  readonly claims: readonly Claim[]
+}
+
+export type Hold = {
+  readonly amount: Nanos
+  /** The resolved prices, as text that settlement will read. */
+  readonly terms: string
+  readonly allowances: readonly Id[]
+}
+
+/** A place in a set of at most `limit`: an idempotency key, a quote's single use, a slot. */
+export type Claim = {
+  readonly scope: string
+  readonly key: string
+  readonly limit: number
+  readonly fingerprint: string
+  /** How long it outlives a charged call; 0 for a slot, which ends with its call. */
+  readonly keepSeconds: number
+}
+
+export type Begun = { readonly outcome: 'begun' }
+export type Refused =
+  | { readonly outcome: 'ended' | 'account_unknown' | 'account_inactive' | 'account_suspended' | 'credential_inactive' }
+  | { readonly outcome: 'requests_spent' | 'tokens_spent'; readonly window: Window }
+  | { readonly outcome: 'claim_taken' | 'claim_differs'; readonly claim: Claim; readonly holder: Id | null }
+  | { readonly outcome: 'allowance_spent'; readonly allowanceId: Id; readonly left: Nanos }
+  | { readonly outcome: 'money_spent' }
+
+/** PostgreSQL's judgement, with the account's free money, the rates, and its clock when it judged. */
+export type Judgement = (Begun | Refused) & { readonly free: Nanos; readonly rates: Rates; readonly judgedAt: string }
+
+/** How a call ended. */
+export type Ending = {
+  readonly id: Id
+  readonly accountId: Id
+  /** What to charge, or null to void: the call was certainly never executed. */
+  readonly amount: Nanos | null
+  /** The caller got nothing although the upstream was asked: the amount becomes overrun and is not charged. */
+  readonly forgiven: boolean
+  readonly usage: Usage
+}
+
+export type Usage = {
+  /** Evidence times published price. */
+  readonly value: Nanos
+  readonly upstreamCost: Nanos
+  /** Whether the upstream was asked, so that the call counts as one in the usage report. */
+  readonly executed: boolean
+  readonly failed: boolean
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cacheReadTokens: number
+  readonly cacheWriteTokens: number
+}
+
+export type Settlement = {
+  readonly outcome: 'posted' | 'voided'
+  readonly charged: Nanos
+  readonly overrun: Nanos
+  readonly free: Nanos
+  /** False where the call had ended before: then this is what it ended with. */
+  readonly endedNow: boolean
+  readonly settledAt: string
+}

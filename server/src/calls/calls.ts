@@ -1,0 +1,155 @@
+import type { Clock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Id, Ids } from '../kernel/ids.ts'
+import { ZERO } from '../kernel/money.ts'
+import type { Log } from '../telemetry/log.ts'
+import { beginBatch } from './begin-batch.ts'
+import type { Call, Ending, Judgement, Settlement } from './call.ts'
+import { endBatch } from './end-batch.ts'
+import { createLane } from './lane.ts'
+import { Unanswered } from './money-query.ts'
+import type { Query } from './query.ts'
+
+/** BEGIN and END of a call, batched with those of its neighbours. */
+export type Calls = {
+  /** Admits, claims and holds, or refuses. A fault means that nothing is held, or will not be for long. */
+  readonly begin: (call: Call) => Promise<Judgement>
+  /** Posts or voids. After a fault nothing is charged, whatever PostgreSQL did meanwhile. */
+  readonly end: (ending: Ending) => Promise<Settlement>
+  /** Calls that were begun here and have not ended. */
+  readonly open: () => readonly Id[]
+  /** Waits until every ending has been written; false where the deadline passed first. */
+  readonly flush: (deadlineMs: number) => Promise<boolean>
+}
+
+type Parts = {
+  readonly query: Query
+  readonly ownerId: Id
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly beginDeadlineMs?: number
+  readonly endDeadlineMs?: number
+  readonly batchLimit?: number
+  readonly queueLimit?: number
+}
+
+class Late extends Error {
+  readonly sent: boolean
+
+  constructor(sent: boolean) {
+    super('the deadline passed')
+    this.sent = sent
+  }
+}
+
+const NEVER_MS = Number.POSITIVE_INFINITY
+
+export function createCalls(parts: Parts): Calls {
+  const { query, ownerId, clock, ids, log } = parts
+  const { beginDeadlineMs = 5_000, endDeadlineMs = 10_000, batchLimit = 256, queueLimit = 20_000 } = parts
+  const shared = {
+    clock,
+    batchLimit,
+    queueLimit,
+    isTransient: (error: unknown) => error instanceof Unanswered,
+    lateness: (_: unknown, sent: boolean) => new Late(sent),
+    overload: () => new Fault('overloaded', { retryAfterSeconds: 1 }),
+  }
+  const begins = createLane<Call, Judgement>({
+    ...shared,
+    idOf: ({ id }) => id,
+    execute: (calls) => beginBatch(query, ownerId, calls),
+  })
+  const endings = createLane<Ending, Settlement>({
+    ...shared,
+    queueLimit: NEVER_MS,
+    idOf: ({ id }) => id,
+    execute: (items) => endBatch(query, items),
+  })
+  const open = new Set<Id>()
+
+  async function begin(call: Call): Promise<Judgement> {
+    try {
+      const judgement = await begins.submit(call, beginDeadlineMs)
+      if (judgement.outcome === 'begun' && call.hold !== null) open.add(call.id)
+      return judgement
+    } catch (error) {
+      if (!(error instanceof Late)) throw error
+      // What was sent may hold money yet, even after this: the void leaves a tombstone for a hold that comes late.
+      if (error.sent && call.hold !== null) void settleInBackground(voidOf(call))
+      throw new Fault('billing_dependency_timeout', { retryAfterSeconds: 1, cause: error })
+    }
+  }
+
+  async function end(ending: Ending): Promise<Settlement> {
+    try {
+      const settlement = await endings.submit(ending, endDeadlineMs)
+      open.delete(ending.id)
+      return settlement
+    } catch (error) {
+      if (!(error instanceof Late)) throw error
+      void forgive(ending)
+      throw new Fault('settlement_timeout', { cause: error, members: { call_id: ending.id } })
+    }
+  }
+
+  /** The caller got nothing, so nothing is charged: what has not been posted is posted as 0, what has is given back. */
+  async function forgive(ending: Ending): Promise<void> {
+    const settlement = await settleInBackground({ ...ending, forgiven: true })
+    if (settlement === undefined || settlement.endedNow || settlement.charged === ZERO) return
+    const reversalId = ids.next()
+    for (;;) {
+      try {
+        const statement = { name: 'reverse_charge', text: 'select reverse_charge($1, $2, $3)' }
+        await query({ ...statement, values: [reversalId, ending.id, settlement.charged.toString()] })
+        return
+      } catch (error) {
+        if (!(error instanceof Unanswered))
+          return log.error('a charge could not be given back', { request_id: ending.id, error })
+        await clock.sleep(500)
+      }
+    }
+  }
+
+  async function settleInBackground(ending: Ending): Promise<Settlement | undefined> {
+    try {
+      const settlement = await endings.submit(ending, NEVER_MS)
+      open.delete(ending.id)
+      return settlement
+    } catch (error) {
+      log.error('a call could not be ended', { request_id: ending.id, error })
+      return undefined
+    }
+  }
+
+  async function flush(deadlineMs: number): Promise<boolean> {
+    const deadline = new AbortController()
+    const late = clock.sleep(deadlineMs, deadline.signal).then(
+      () => false,
+      () => true,
+    )
+    const done = Promise.all([begins.idle(), endings.idle()]).then(() => true)
+    const inTime = await Promise.race([done, late])
+    deadline.abort()
+    return inTime
+  }
+
+  return { begin, end, open: () => [...open], flush }
+}
+
+/** The end of a call that was certainly never executed. */
+export function voidOf({ id, accountId }: Pick<Call, 'id' | 'accountId'>): Ending {
+  return { id, accountId, amount: null, forgiven: false, usage: NO_USAGE }
+}
+
+export const NO_USAGE = {
+  value: ZERO,
+  upstreamCost: ZERO,
+  executed: false,
+  failed: false,
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+} as const

@@ -1,0 +1,47 @@
+import { nanos } from '../kernel/money.ts'
+import type { Ending, Settlement } from './call.ts'
+import { daysOf, literal, Positions } from './columns.ts'
+import { type Column, callOf, type Query, Row } from './query.ts'
+
+const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
+
+/** One statement for the ends of many calls. No id may stand in a batch twice. */
+export async function endBatch(query: Query, endings: readonly Ending[]): Promise<Settlement[]> {
+  const rows = await query(callOf('end_calls', SELECT, encode(endings)))
+  return endings.map((_, at) => decode(new Row(rows[at])))
+}
+
+function encode(endings: readonly Ending[]): Column[] {
+  const accounts = new Positions<string>()
+  for (const { accountId } of endings) accounts.of(accountId, accountId)
+  return [
+    ['uuid[]', literal(accounts.values)],
+    ['date[]', daysOf(endings)],
+    ['uuid[]', literal(endings.map(({ id }) => id))],
+    ['uuid[]', literal(endings.map(({ accountId }) => accountId))],
+    ['bigint[]', literal(endings.map(({ amount }) => amount))],
+    ['boolean[]', literal(endings.map(({ forgiven }) => forgiven))],
+    ['bigint[]', literal(endings.map(({ usage }) => usage.value))],
+    ['bigint[]', literal(endings.map(({ usage }) => usage.upstreamCost))],
+    ['boolean[]', literal(endings.map(({ usage }) => usage.executed))],
+    ['boolean[]', literal(endings.map(({ usage }) => usage.failed))],
+    ['bigint[]', literal(endings.map(({ usage }) => usage.inputTokens))],
+    ['bigint[]', literal(endings.map(({ usage }) => usage.outputTokens))],
+    ['bigint[]', literal(endings.map(({ usage }) => usage.cacheReadTokens))],
+    ['bigint[]', literal(endings.map(({ usage }) => usage.cacheWriteTokens))],
+  ]
+}
+
+function decode(row: Row): Settlement {
+  const outcome = row.text(0)
+  if (outcome !== 'posted' && outcome !== 'voided')
+    throw new Error(`end_calls answered ${outcome}, which is no outcome`)
+  return {
+    outcome,
+    charged: nanos(row.bigint(1)),
+    overrun: nanos(row.bigint(2)),
+    free: nanos(row.bigint(3)),
+    endedNow: row.boolean(4),
+    settledAt: row.text(5),
+  }
+}

@@ -1,0 +1,158 @@
+import type { Clock } from '../kernel/clock.ts'
+
+/**
+ * Turns concurrent items into batches, one batch in flight at a time. There is no timer that a batch waits for: while one
+ * is in flight, the next collects. An item whose outcome is unknown, because the connection died or did not answer, is
+ * sent again under its id until its deadline.
+ */
+export type Lane<Item, Result> = {
+  /** Rejects with what `lateness` makes of it when the deadline passes first. */
+  readonly submit: (item: Item, deadlineMs: number) => Promise<Result>
+  /** Items that are waiting or in flight. */
+  readonly size: () => number
+  /** Resolves when there are none. */
+  readonly idle: () => Promise<void>
+}
+
+type Parts<Item, Result> = {
+  readonly clock: Clock
+  readonly idOf: (item: Item) => string
+  readonly batchLimit: number
+  /** Beyond this many waiting items a new one is refused at once. */
+  readonly queueLimit: number
+  /** Runs a batch, and gives up by itself when PostgreSQL does not answer: a hung connection must not hold the lane. */
+  readonly execute: (items: readonly Item[]) => Promise<readonly Result[]>
+  /** Whether the outcome of a failed batch is unknown, or it was certainly not carried out and may work later. */
+  readonly isTransient: (error: unknown) => boolean
+  /** What to tell who waited, `sent` if PostgreSQL may have carried it out. */
+  readonly lateness: (item: Item, sent: boolean) => Error
+  readonly overload: () => Error
+}
+
+type Entry<Item, Result> = {
+  readonly item: Item
+  readonly deadlineAtMs: number
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: unknown) => void
+  sent: boolean
+  settled: boolean
+}
+
+const BACKOFF_MS = { least: 20, most: 500 }
+
+export function createLane<Item, Result>(parts: Parts<Item, Result>): Lane<Item, Result> {
+  const { clock, idOf, batchLimit, queueLimit, execute, isTransient } = parts
+  let waiting: Entry<Item, Result>[] = []
+  let inFlight: readonly Entry<Item, Result>[] = []
+  let running = false
+  let watching = false
+  let idlers: (() => void)[] = []
+
+  function submit(item: Item, deadlineMs: number): Promise<Result> {
+    if (waiting.length >= queueLimit) return Promise.reject(parts.overload())
+    return new Promise((resolve, reject) => {
+      waiting.push({
+        item,
+        resolve,
+        reject,
+        deadlineAtMs: clock.monotonicMs() + deadlineMs,
+        sent: false,
+        settled: false,
+      })
+      watch()
+      if (running) return
+      running = true
+      // What else arrives in this turn of the event loop joins the first batch.
+      setImmediate(run)
+    })
+  }
+
+  async function run(): Promise<void> {
+    let failures = 0
+    for (;;) {
+      const batch = takeBatch()
+      if (batch.length === 0) break
+      inFlight = batch
+      const failed = await attempt(batch)
+      inFlight = []
+      if (failed.length === 0) {
+        failures = 0
+        continue
+      }
+      waiting = [...failed.filter((entry) => !entry.settled), ...waiting]
+      failures += 1
+      await clock.sleep(Math.min(BACKOFF_MS.most, BACKOFF_MS.least * 2 ** failures))
+    }
+    running = false
+    for (const resolve of idlers) resolve()
+    idlers = []
+  }
+
+  /** The next items in the order of arrival. An id that is in the batch already waits for the next one. */
+  function takeBatch(): Entry<Item, Result>[] {
+    const batch: Entry<Item, Result>[] = []
+    const ids = new Set<string>()
+    const later: Entry<Item, Result>[] = []
+    let at = 0
+    for (; at < waiting.length && batch.length < batchLimit; at += 1) {
+      const entry = waiting[at]
+      if (entry === undefined || entry.settled) continue
+      const id = idOf(entry.item)
+      if (ids.has(id)) later.push(entry)
+      else {
+        ids.add(id)
+        batch.push(entry)
+      }
+    }
+    waiting = [...later, ...waiting.slice(at)]
+    return batch
+  }
+
+  /** Resolves with what has to be sent again. */
+  async function attempt(batch: readonly Entry<Item, Result>[]): Promise<readonly Entry<Item, Result>[]> {
+    for (const entry of batch) entry.sent = true
+    try {
+      const results = await execute(batch.map(({ item }) => item))
+      for (const [at, entry] of batch.entries()) settle(entry, () => entry.resolve(results[at] as Result))
+      return []
+    } catch (error) {
+      if (isTransient(error)) return batch
+      const [only, ...others] = batch
+      if (only !== undefined && others.length === 0) settle(only, () => only.reject(error))
+      if (others.length === 0) return []
+      // One item that PostgreSQL refuses must not take its neighbours with it.
+      const again = []
+      for (const entry of batch) again.push(...(await attempt([entry])))
+      return again
+    }
+  }
+
+  function settle(entry: Entry<Item, Result>, tell: () => void): void {
+    if (entry.settled) return
+    entry.settled = true
+    tell()
+  }
+
+  /** One timer for all deadlines, there only while something waits. */
+  function watch(): void {
+    if (watching) return
+    watching = true
+    const tick = () => {
+      const nowMs = clock.monotonicMs()
+      for (const entry of [...inFlight, ...waiting]) {
+        if (entry.deadlineAtMs <= nowMs) settle(entry, () => entry.reject(parts.lateness(entry.item, entry.sent)))
+      }
+      watching = running
+      if (running) setTimeout(tick, TICK_MS)
+    }
+    setTimeout(tick, TICK_MS)
+  }
+
+  return {
+    submit,
+    size: () => waiting.length + inFlight.length,
+    idle: () => (running ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
+  }
+}
+
+const TICK_MS = 25

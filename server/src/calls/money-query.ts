@@ -1,0 +1,37 @@
+import type pg from 'pg'
+import type { Query } from './query.ts'
+
+/**
+ * PostgreSQL could not be reached, or did not answer: the statement may have been carried out, may be carried out yet, or
+ * never. Who sent it learns which by sending the same ids again.
+ */
+export class Unanswered extends Error {
+  constructor(cause: unknown) {
+    super('PostgreSQL did not answer', { cause })
+    this.name = 'Unanswered'
+  }
+}
+
+/**
+ * Statements about money over the pool that is theirs. A connection whose statement failed or hung is dropped, never
+ * reused and never asked to cancel: a cancelled wait for a standby reports success.
+ */
+export function createMoneyQuery(pool: pg.Pool): Query {
+  return async ({ name, text, values }) => {
+    try {
+      const { rows } = await pool.query<unknown[]>({ name, text, values: [...values], rowMode: 'array' })
+      return rows
+    } catch (error) {
+      throw isRefusal(error) ? error : new Unanswered(error)
+    }
+  }
+}
+
+/** Faults of the server or of the way to it, after which the same statement may work: it says so by these classes. */
+const PASSING = /^(08|53|57|58|40|55P03|25006|XX001)/
+
+/** Whether PostgreSQL itself judged the statement and will judge it so again. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
+  return /^[0-9A-Z]{5}$/.test(error.code) && 'severity' in error && !PASSING.test(error.code)
+}

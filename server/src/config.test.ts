@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { inspect } from 'node:util'
+import { ConfigError, loadConfig } from './config.ts'
+
+const folder = mkdtempSync(path.join(tmpdir(), 'farebox-config-'))
+after(() => rmSync(folder, { recursive: true }))
+
+const URL = 'postgres://farebox:canary-91c2@db/farebox'
+const NO_FILE = path.join(folder, 'none.yaml')
+let files = 0
+
+function file(text: string): string {
+  const name = path.join(folder, `${files++}.yaml`)
+  writeFileSync(name, text)
+  return name
+}
+
+function problems(env: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    loadConfig(env)
+  } catch (error) {
+    assert.ok(error instanceof ConfigError)
+    assert.ok(!inspect(error, { depth: null, showHidden: true }).includes('canary'), 'no secret in an error')
+    return error.problems
+  }
+  return []
+}
+
+describe('configuration', () => {
+  it('needs nothing but a database', () => {
+    const config = loadConfig({ FAREBOX_DATABASE_URL: URL })
+    assert.equal(config.database.url.reveal(), URL)
+    assert.deepEqual(config.names, {
+      provider: 'Farebox',
+      social_a: 'social_a',
+      social_b: 'social_b',
+      social_c: 'social_c',
+      reseller: 'reseller',
+      traffic_analytics: 'traffic_analytics',
+    })
+    assert.deepEqual(config.listen.gateway, { host: '127.0.0.1', port: 8700 })
+    assert.ok(!inspect(config, { depth: null }).includes('canary'))
+    assert.ok(!JSON.stringify(config).includes('canary'))
+  })
+
+  it('takes the file, and the environment before it', () => {
+    const yaml = file(
+      'http:\n  body_bytes: 2048\n  cors_origins: [https://a.example]\nlisten:\n  gateway: "[::1]:9000"\n',
+    )
+    const config = loadConfig({ FAREBOX_CONFIG: yaml, FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_BODY_BYTES: '4096' })
+    assert.equal(config.http.body_bytes, 4096)
+    assert.deepEqual(config.http.cors_origins, ['https://a.example'])
+    assert.deepEqual(config.listen.gateway, { host: '::1', port: 9000 })
+  })
+
+  it('reads a secret from a file of its own, named in either place', () => {
+    const secret = file(`${URL}\n`)
+    assert.equal(loadConfig({ FAREBOX_DATABASE_URL_FILE: secret }).database.url.reveal(), URL)
+    const yaml = file(`database:\n  url_file: ${secret}\n`)
+    assert.equal(loadConfig({ FAREBOX_CONFIG: yaml }).database.url.reveal(), URL)
+  })
+
+  it('tells all problems at once, a line each', () => {
+    const env = { FAREBOX_LOG_LEVEL: 'loud', FAREBOX_HTTP_JSON_DEPTH: '-1', FAREBOX_NAMES_PROVIDER: 'two words' }
+    assert.equal(problems(env).length, 4)
+    assert.ok(problems(env).every((line) => !line.includes('\n')))
+  })
+
+  const refused: Readonly<Record<string, readonly [env: Readonly<Record<string, string>>, expected: RegExp]>> = {
+    'a missing secret': [{}, /^database\.url \(FAREBOX_DATABASE_URL\) is missing: set it/],
+    'an empty secret': [{ FAREBOX_DATABASE_URL: '' }, /is empty: give it a value/],
+    'a secret of white space': [{ FAREBOX_DATABASE_URL: ' \n' }, /is empty/],
+    'an empty secret file': [{ FAREBOX_DATABASE_URL_FILE: file('') }, /is empty/],
+    'a secret file that is not there': [{ FAREBOX_DATABASE_URL_FILE: NO_FILE }, /can't be read/],
+    'a secret given twice': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_DATABASE_URL_FILE: file(URL) },
+      /both directly and by file: keep one/,
+    ],
+    'a secret in the file itself': [{ FAREBOX_CONFIG: file(`database:\n  url: ${URL}\n`) }, /in the clear/],
+    'an unknown variable': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_BODY_BYTE: '1' },
+      /did you mean FAREBOX_HTTP_BODY_BYTES\?/,
+    ],
+    'an unknown key of the file': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: file('htp:\n  body_bytes: 1\n') },
+      /htp\.body_bytes in .* is not a setting \(did you mean http\.body_bytes\?\)/,
+    ],
+    'a file that is not there': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: NO_FILE }, /does not exist/],
+    'a file that is not YAML': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: file('a: [') }, /not valid YAML/],
+    'a number with an exponent': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_BODY_BYTES: '1e6' },
+      /must be a whole number/,
+    ],
+    'a number that is too large': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_BODY_BYTES: '99999999999' },
+      /from 1024 to/,
+    ],
+    'an address without a port': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_LISTEN_GATEWAY: 'localhost' },
+      /must be host:port/,
+    ],
+    'a role that does not exist': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_ROLES: 'gateway,cook' }, /must be among/],
+    'no role': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_ROLES: '' }, /names no role/],
+    'two listeners on one address': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_LISTEN_ADMIN: '127.0.0.1:8700' },
+      /listener of their own/,
+    ],
+    'a path segment with a slash': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_SOCIAL_A: 'a/b' }, /as in a path/],
+    'two equal path segments': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_SOCIAL_A: 'social_b' }, /would collide/],
+    'a path segment of the service itself': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_RESELLER: 'financial' },
+      /choose another/,
+    ],
+    'every origin and one more': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_CORS_ORIGINS: '*,https://a.example' },
+      /names \* and others/,
+    ],
+    'an origin with a path': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_CORS_ORIGINS: 'https://a.example/x' },
+      /must be an origin/,
+    ],
+    'a network that is none': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_TRUSTED_PROXIES: '10.0.0.0/33' },
+      /must be an address or a network/,
+    ],
+    'headers that may take longer than their request': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_HEADERS_TIMEOUT_MS: '50000', FAREBOX_HTTP_REQUEST_TIMEOUT_MS: '40000' },
+      /is longer than http\.request_timeout_ms/,
+    ],
+  }
+  for (const [what, [env, expected]] of Object.entries(refused)) {
+    it(`refuses ${what} in one line that says what to change`, () => {
+      const [line = '', ...more] = problems(env)
+      assert.match(line, expected)
+      assert.equal(more.filter((other) => !other.includes('database.url')).length, 0, more.join('\n'))
+    })
+  }
+})

@@ -1,0 +1,92 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { Fault } from '../kernel/fault.ts'
+import type { Addresses } from './address.ts'
+import type { Caller, Identify } from './caller.ts'
+import { readCredential } from './credential.ts'
+import { exchangeOf } from './exchange.ts'
+import type { EdgeLimits } from './limits.ts'
+
+/**
+ * Whether a route asks who is calling. `optional` leaves a request without a credential to the route; a wrong one is
+ * refused all the same.
+ */
+export type Access = 'credential' | 'optional' | 'public'
+
+type Parts = {
+  readonly identify: Identify
+  readonly addresses: Addresses
+  readonly limits: Pick<EdgeLimits, 'bodyBytes'>
+}
+
+/**
+ * The first thing that happens to every request: whether its route exists is told only to a caller who is known, and no
+ * body is read from anybody else.
+ */
+export function createAdmission({ identify, addresses, limits }: Parts) {
+  function findCaller(request: FastifyRequest, access: Access): Caller | null | Promise<Caller> {
+    const forwardedFor = request.headers['x-forwarded-for']
+    const peer = exchangeOf(request.raw)?.connection.peer ?? ''
+    request.address = addresses.callerAddress(peer, typeof forwardedFor === 'string' ? forwardedFor : undefined)
+    if (access === 'public') return null
+    const credential = readCredential(request.headers)
+    if (credential !== undefined) return identify(credential, request.address)
+    if (access === 'optional') return null
+    throw new Fault('missing_credential')
+  }
+
+  function judge(request: FastifyRequest, reply: FastifyReply): void {
+    if (request.is404) throw notFound(request, reply)
+    const { headers } = request
+    const encoding = headers['content-encoding']
+    if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+      throw new Fault('unsupported_media_type', { detail: 'Send the body without a content encoding.' })
+    }
+    if (headers.expect !== undefined && Number(headers['content-length'] ?? 0) <= limits.bodyBytes) {
+      reply.raw.writeContinue()
+    }
+  }
+
+  const admit: onRequestHookHandler = (request, reply, done) => {
+    const access = request.is404 ? 'credential' : (request.routeOptions.config.access ?? 'credential')
+    const settle = (caller: Caller | null) => {
+      request.caller = caller
+      judge(request, reply)
+    }
+    try {
+      const found = findCaller(request, access)
+      if (found instanceof Promise) {
+        found.then(settle).then(() => done(), done)
+        return
+      }
+      settle(found)
+    } catch (error) {
+      done(asError(error))
+      return
+    }
+    done()
+  }
+
+  return {
+    admit,
+    /** For what never gets as far as a route: who asks is found out before anything is said about it. */
+    async identifyFirst(request: FastifyRequest): Promise<void> {
+      await findCaller(request, 'credential')
+    },
+  }
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Fault('internal_error', { cause: thrown })
+}
+
+/** A path that takes other methods says which. */
+function notFound(request: FastifyRequest, reply: FastifyReply): Fault {
+  const allowed = methodsAt(request.server, request.url)
+  if (allowed.length === 0) return new Fault('route_not_found')
+  reply.header('allow', allowed.join(', '))
+  return new Fault('method_not_allowed')
+}
+
+function methodsAt(server: FastifyInstance, url: string): string[] {
+  return server.supportedMethods.filter((method) => server.findRoute({ method, url }) !== null)
+}

@@ -1,0 +1,155 @@
+import { once } from 'node:events'
+import type { Server } from 'node:net'
+import fastify, { type FastifyInstance } from 'fastify'
+import type { Clock } from '../kernel/clock.ts'
+import type { Ids } from '../kernel/ids.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createAddresses } from './address.ts'
+import { type Access, createAdmission } from './admission.ts'
+import { acceptJson } from './body.ts'
+import type { Caller, Identify } from './caller.ts'
+import { createConnections } from './connections.ts'
+import { createCors } from './cors.ts'
+import { type Drained, type DrainOptions, drainServer } from './drain.ts'
+import { exchangeOf } from './exchange.ts'
+import { createFailureAnswer } from './failures.ts'
+import { createFamilyFinder, type Family, type FamilyName } from './families.ts'
+import { addHealth } from './health.ts'
+import { createHygiene } from './hygiene.ts'
+import { DEFAULT_LIMITS, type EdgeLimits } from './limits.ts'
+import { createListener } from './listener.ts'
+import { createTraffic } from './traffic.ts'
+
+export type EdgeParts = {
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly families: readonly Family[]
+  readonly identify: Identify
+  /** What is missing before requests can be served, in short words that anybody may read; none when ready. */
+  readonly readiness: () => readonly string[]
+  readonly limits?: Partial<EdgeLimits>
+  /** Origins whose pages may call from a browser; none by default. */
+  readonly corsOrigins?: readonly string[]
+  /** Networks whose X-Forwarded-For is believed; none by default. */
+  readonly trustedProxies?: readonly string[]
+  /** Headers of ours that must not be repeated, beside the standard ones; in lower case. */
+  readonly singleHeaders?: readonly string[]
+  /** Response headers of ours that pages of those origins may read. */
+  readonly exposedHeaders?: readonly string[]
+}
+
+export type Edge = {
+  /** Resolves with the port, which the system chooses for 0. */
+  readonly listen: (at: { readonly host: string; readonly port: number }) => Promise<{ readonly port: number }>
+  /** Finishes what was accepted and stops. Calling it again waits for the same end. */
+  readonly drain: (options?: DrainOptions) => Promise<Drained>
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Whether the route asks who is calling; it does unless it says otherwise. */
+    access?: Access
+    /** The route's 400 is `{ "error": "…" }`, whatever its family's dialect. */
+    plainBadRequest?: boolean
+    family?: FamilyName
+  }
+  interface FastifyRequest {
+    caller: Caller | null
+    /** The caller's address, as far as it can be known. */
+    address: string
+    /** The bytes of a JSON body as they came. */
+    rawBody: Buffer | null
+  }
+}
+
+/** The one door: every request of every protocol comes in, is refused and is answered through here. */
+export function createEdge(parts: EdgeParts): Edge {
+  const { clock, ids } = parts
+  const limits = { ...DEFAULT_LIMITS, ...parts.limits }
+  const addresses = createAddresses(parts.trustedProxies ?? [])
+  const connections = createConnections({ clock, addresses, limits })
+  const traffic = createTraffic(parts)
+  const { server, turns, onClientError } = createListener({
+    clock,
+    ids,
+    limits,
+    connections,
+    traffic,
+    findFamily: createFamilyFinder(parts.families),
+    findFault: createHygiene({ limits, singleHeaders: parts.singleHeaders ?? [] }),
+    answerCors: createCors({ origins: parts.corsOrigins ?? [], exposedHeaders: parts.exposedHeaders ?? [] }),
+    handle: (request, response) => root.routing(request, response),
+  })
+
+  const answerFailure = createFailureAnswer(traffic)
+  const { admit, identifyFirst } = createAdmission({ identify: parts.identify, addresses, limits })
+  const root = fastify({
+    serverFactory: () => server,
+    clientErrorHandler: onClientError,
+    genReqId: (request) => exchangeOf(request)?.id ?? ids.next(),
+    bodyLimit: limits.bodyBytes,
+    // A HEAD would run the call that its GET is, and be billed for it.
+    exposeHeadRoutes: false,
+    // Too long a parameter would be refused before the caller is known, and tell that the route exists.
+    routerOptions: { maxParamLength: limits.urlBytes },
+    frameworkErrors: (error, request, reply) => {
+      identifyFirst(request).then(
+        () => answerFailure(error, request, reply),
+        (fault: unknown) => answerFailure(fault, request, reply),
+      )
+    },
+  })
+  root.decorateRequest('caller', null)
+  root.decorateRequest('address', '')
+  root.decorateRequest('rawBody', null)
+  root.setErrorHandler(answerFailure)
+  root.addHook('onRequest', admit)
+  acceptJson(root, limits)
+
+  let drained: Promise<Drained> | undefined
+  addHealth(root, { readiness: () => (drained === undefined ? parts.readiness() : ['draining']) })
+  for (const family of parts.families) addFamily(root, family)
+
+  async function stop(options: DrainOptions | undefined): Promise<Drained> {
+    const result = await drainServer({ clock, server, connections, turns }, options)
+    await root.close()
+    return result
+  }
+
+  return {
+    async listen(at) {
+      await root.ready()
+      server.listen(at)
+      await once(server, 'listening')
+      // The system may run out of what a connection needs; that must not end the ones that are there.
+      server.on('error', (error) => parts.log.warn('a connection was not accepted', { error }))
+      return { port: portOf(server) }
+    },
+    drain(options) {
+      drained ??= stop(options)
+      return drained
+    },
+  }
+}
+
+function addFamily(root: FastifyInstance, { name, prefix, dialect, register }: Family): void {
+  const family: FamilyName = { name, prefix, dialect }
+  root.register(
+    async (scope) => {
+      scope.addHook('onRoute', (route) => {
+        route.config = { ...route.config, family }
+      })
+      await register(scope)
+    },
+    { prefix },
+  )
+}
+
+function portOf(server: Server): number {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server listens on no port')
+  return address.port
+}

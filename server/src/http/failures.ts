@@ -1,0 +1,59 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
+import { type Dialect, renderFault } from './answer.ts'
+import { exchangeOf } from './exchange.ts'
+import { dialectFor, NO_FAMILY } from './families.ts'
+import type { Traffic } from './traffic.ts'
+
+/** Answers whatever a route, a hook or the framework has thrown, in the protocol of whoever asked. */
+export function createFailureAnswer(traffic: Pick<Traffic, 'refused'>) {
+  return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    const exchange = exchangeOf(request.raw)
+    const hasLeft = request.raw.destroyed && !request.raw.complete
+    const fault = toFault(thrown)
+    if (!hasLeft) traffic.refused(fault, exchange, request.routeOptions.url)
+    if (hasLeft || reply.raw.headersSent) {
+      // Nobody is there, or an answer has begun: it can only be broken off, never be followed by another.
+      reply.hijack()
+      reply.raw.destroy()
+      return
+    }
+    const { status, headers, body } = renderFault(dialectOf(request, fault), fault, request.id)
+    if (reply.hasHeader('connection')) reply.header('connection', mayStayOpen(request, reply) ? 'keep-alive' : 'close')
+    reply.code(status).headers(headers).send(body)
+  }
+}
+
+/**
+ * The framework closes the connection after a body that it did not like. What is left of the body can be thrown away
+ * instead, unless the caller waits to be told whether to send it at all.
+ */
+function mayStayOpen(request: FastifyRequest, reply: FastifyReply): boolean {
+  const isLast = exchangeOf(request.raw)?.connection.isClosing === true
+  return reply.raw.shouldKeepAlive && !isLast && request.headers.expect === undefined
+}
+
+function dialectOf(request: FastifyRequest, fault: Fault): Dialect | 'plain' {
+  const { config } = request.routeOptions
+  if (config.plainBadRequest === true && fault.status === 400) return 'plain'
+  return dialectFor(config.family ?? exchangeOf(request.raw)?.family ?? NO_FAMILY, request.headers)
+}
+
+const FRAMEWORK_FAULTS: ReadonlyMap<string, FaultCode> = new Map<string, FaultCode>([
+  ['FST_ERR_CTP_BODY_TOO_LARGE', 'body_too_large'],
+  ['FST_ERR_CTP_INVALID_MEDIA_TYPE', 'unsupported_media_type'],
+  ['FST_ERR_ROUTE_MISSING_CONTENT_TYPE', 'unsupported_media_type'],
+  ['FST_ERR_CTP_INVALID_CONTENT_LENGTH', 'invalid_request'],
+  ['FST_ERR_VALIDATION', 'invalid_request'],
+  ['FST_ERR_BAD_URL', 'invalid_request'],
+  ['FST_ERR_MAX_PARAM_LENGTH', 'uri_too_long'],
+])
+
+/** The framework's refusals in our words; its texts quote what the caller sent, so they are not passed on. */
+function toFault(thrown: unknown): Fault {
+  if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') {
+    const code = FRAMEWORK_FAULTS.get(thrown.code)
+    if (code !== undefined) return new Fault(code)
+  }
+  return asFault(thrown)
+}

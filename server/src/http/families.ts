@@ -1,0 +1,53 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import type { Dialect } from './answer.ts'
+
+/** Routes under one path that speak one protocol. */
+export type Family = {
+  /** A short word for metrics. */
+  readonly name: string
+  readonly prefix: string
+  readonly dialect: Dialect
+  /** Declares the routes; their paths are relative to the prefix. */
+  readonly register: (scope: FastifyInstance) => void | Promise<void>
+}
+
+export type FamilyName = Pick<Family, 'name' | 'prefix' | 'dialect'>
+
+/** The protocol of a base path is fixed, whether this process serves routes there or not. */
+const BASE_PATHS: readonly FamilyName[] = [
+  { name: 'none', prefix: '/v1/messages', dialect: 'anthropic' },
+  { name: 'none', prefix: '/v1beta', dialect: 'gemini' },
+  { name: 'none', prefix: '/v1', dialect: 'openai' },
+  { name: 'health', prefix: '/livez', dialect: 'data' },
+  { name: 'health', prefix: '/readyz', dialect: 'data' },
+]
+
+export const NO_FAMILY: FamilyName = { name: 'none', prefix: '', dialect: 'data' }
+
+/** Tells by its path which family a request belongs to, also one that no route will take. */
+export function createFamilyFinder(families: readonly FamilyName[]): (url: string) => FamilyName {
+  const registered = new Set(families.map(({ prefix }) => prefix))
+  const all = [...families, ...BASE_PATHS.filter(({ prefix }) => !registered.has(prefix))].sort(
+    (a, b) => b.prefix.length - a.prefix.length,
+  )
+  return (url) => {
+    for (const family of all) if (isUnder(url, family.prefix)) return family
+    return NO_FAMILY
+  }
+}
+
+function isUnder(url: string, prefix: string): boolean {
+  if (!url.startsWith(prefix)) return false
+  const next = url.charCodeAt(prefix.length)
+  if (prefix.endsWith('/')) return true
+  return Number.isNaN(next) || next === SLASH || next === QUESTION_MARK
+}
+
+const SLASH = 47
+const QUESTION_MARK = 63
+
+/** Two protocols share some paths, such as the list of models; one of them always names its version. */
+export function dialectFor({ dialect }: FamilyName, headers: IncomingHttpHeaders): Dialect {
+  return dialect === 'openai' && headers['anthropic-version'] !== undefined ? 'anthropic' : dialect
+}

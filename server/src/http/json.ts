@@ -1,0 +1,108 @@
+import { isUtf8 } from 'node:buffer'
+import { Fault } from '../kernel/fault.ts'
+
+const QUOTE = 34
+const COLON = 58
+const OPEN_BRACKET = 91
+const BACKSLASH = 92
+const CLOSE_BRACKET = 93
+const OPEN_BRACE = 123
+const CLOSE_BRACE = 125
+
+export type JsonLimits = {
+  readonly jsonDepth: number
+  /** Names and containers in all: they are what costs time, a megabyte of them a tenth of a second. */
+  readonly jsonNodes: number
+}
+
+/**
+ * Parses a body that may be hostile: in UTF-8, within its limits, with no name twice in one object and no name that
+ * could reach a prototype. A name given twice is refused because the bytes may go on to an upstream that takes the
+ * first where we have priced the last.
+ */
+export function parseJson(bytes: Buffer, limits: JsonLimits): unknown {
+  if (!isUtf8(bytes)) throw new Fault('invalid_json', { detail: 'It is not UTF-8.' })
+  const text = bytes.toString('utf8')
+  const nameCount = scan(text, limits)
+  const value = parse(text)
+  if (inspect(value) !== nameCount) throw new Fault('invalid_json', { detail: 'A name stands twice in one object.' })
+  return value
+}
+
+/** Counts the names of all objects, and refuses what is too deep or too much before it is built. Nothing recurses. */
+function scan(text: string, { jsonDepth, jsonNodes }: JsonLimits): number {
+  let depth = 0
+  let names = 0
+  let containers = 0
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) {
+      at = endOfString(text, at)
+    } else if (code === COLON) {
+      names += 1
+    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      containers += 1
+      depth += 1
+      if (depth > jsonDepth) throw new Fault('body_too_deep', { detail: `At most ${jsonDepth} levels are taken.` })
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+      depth -= 1
+    }
+  }
+  if (names + containers > jsonNodes) {
+    throw new Fault('invalid_request', { detail: `The body has more than ${jsonNodes} names, objects and arrays.` })
+  }
+  return names
+}
+
+/** The place of the quote that ends the string that begins at `start`, or of the text's end where there is none. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1)
+  while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return end === -1 ? text.length : end
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let before = at - 1
+  while (text.charCodeAt(before) === BACKSLASH) before -= 1
+  return (at - before) % 2 === 0
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the body, which may hold anything; it is neither told nor kept.
+    throw new Fault('invalid_json')
+  }
+}
+
+/** Counts the names that came through, and refuses those that would reach a prototype in a careless merge. */
+function inspect(root: unknown): number {
+  let names = 0
+  const open: Node[] = []
+  if (isNode(root)) open.push(root)
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (Array.isArray(node)) {
+      for (const item of node) if (isNode(item)) open.push(item)
+      continue
+    }
+    // What JSON.parse makes has no enumerable name but its own.
+    for (const name in node) {
+      names += 1
+      const value = node[name]
+      if (isPoison(name, value)) throw new Fault('invalid_request', { detail: `The name "${name}" is not taken.` })
+      if (isNode(value)) open.push(value)
+    }
+  }
+  return names
+}
+
+type Node = unknown[] | Record<string, unknown>
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null
+}
+
+function isPoison(name: string, value: unknown): boolean {
+  return name === '__proto__' || (name === 'constructor' && isNode(value) && Object.hasOwn(value, 'prototype'))
+}

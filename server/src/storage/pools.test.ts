@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
+import { startPostgres } from '../../../harness/postgres.ts'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { Secret } from '../kernel/secret.ts'
+import { type LogFields, silentLog } from '../telemetry/log.ts'
+import { createPools, type Pools } from './pools.ts'
+import { until } from './things.fixture.ts'
+
+async function elapsedMs(work: Promise<unknown>): Promise<number> {
+  const startedAtMs = systemClock.monotonicMs()
+  await work
+  return systemClock.monotonicMs() - startedAtMs
+}
+
+const url = new Secret((await freshDatabase()).url)
+
+describe('the pools', () => {
+  let pools: Pools
+  const warnings: [string, LogFields | undefined][] = []
+
+  before(() => {
+    pools = createPools({
+      url,
+      log: { ...silentLog, warn: (message, fields) => warnings.push([message, fields]) },
+      moneyConnections: 2,
+      restConnections: 2,
+      connectTimeoutMs: 1_000,
+      restStatementTimeoutMs: 500,
+      waitingMax: 3,
+    })
+  })
+  after(() => pools.close())
+
+  it('give a bigint as BigInt, exactly, alone and in arrays', async () => {
+    const { rows } = await pools.money.query(
+      `select 9223372036854775807::bigint as most, '{{1,null},{-9223372036854775808,2}}'::bigint[] as many,
+              sum(amount) as total, count(*) as counted from unnest($1::bigint[]) as amount`,
+      [[9_007_199_254_740_993n, 1n]],
+    )
+    assert.deepEqual(rows, [
+      {
+        most: 9_223_372_036_854_775_807n,
+        many: [
+          [1n, null],
+          [-9_223_372_036_854_775_808n, 2n],
+        ],
+        total: '9007199254740994',
+        counted: 2n,
+      },
+    ])
+  })
+
+  it('give numerics as text, alone and in arrays, and a day as it is written', async () => {
+    const { rows } = await pools.rest.query(
+      `select 0.1234567890123456789 as one, array[0.1234567890123456789, null] as some, date '2026-03-01' as day`,
+    )
+    assert.deepEqual(rows, [{ one: '0.1234567890123456789', some: ['0.1234567890123456789', null], day: '2026-03-01' }])
+  })
+
+  it('leave the types of other users of pg in this process alone', async () => {
+    const client = new pg.Client(url.reveal())
+    await client.connect()
+    const { rows } = await client.query('select 1::bigint as one')
+    await client.end()
+    assert.deepEqual(rows, [{ one: '1' }])
+  })
+
+  it('can be told apart in PostgreSQL', async () => {
+    const names = await Promise.all(
+      [pools.money, pools.rest].map((pool) => pool.query(`select current_setting('application_name') as name`)),
+    )
+    assert.deepEqual(
+      names.map(({ rows }) => rows[0]),
+      [{ name: 'farebox money' }, { name: 'farebox' }],
+    )
+  })
+
+  it('end a statement of the rest that takes too long, and none of money', async () => {
+    await assert.rejects(pools.rest.query('select pg_sleep(5)'), { code: '57014' })
+    await pools.money.query('select pg_sleep(0.7)')
+  })
+
+  it('survive the loss of idle connections', async () => {
+    const victims = await Promise.all(
+      [pools.money, pools.rest].map((pool) => pool.query('select pg_backend_pid() as pid')),
+    )
+    const seen = warnings.length
+    for (const { rows } of victims) await terminate(url, rows[0].pid)
+    await until(() => warnings.length >= seen + 2, 1_000, 'the warnings')
+    assert.equal(warnings.at(-1)?.[0], 'an idle database connection was lost')
+    assert.deepEqual((await pools.money.query('select 1 as one')).rows, [{ one: 1 }])
+    assert.deepEqual((await pools.rest.query('select 1 as one')).rows, [{ one: 1 }])
+  })
+
+  it('survive the loss of a connection between two statements of a transaction', async () => {
+    const client = await pools.money.connect()
+    await client.query('begin')
+    const { rows } = await client.query('select pg_backend_pid() as pid')
+    await terminate(url, rows[0].pid)
+    await systemClock.sleep(50)
+    await assert.rejects(client.query('commit'))
+    client.release(true)
+    assert.deepEqual((await pools.money.query('select 1 as one')).rows, [{ one: 1 }])
+  })
+
+  it('bound the wait for a connection, and the number of those who wait', async () => {
+    const taken = await Promise.all([pools.money.connect(), pools.money.connect()])
+    const waiting = Array.from({ length: 3 }, () => elapsedMs(assert.rejects(pools.money.query('select 1'), /timeout/)))
+    await assert.rejects(pools.money.query('select 1'), { message: '3 are waiting for a database connection already' })
+    await assert.rejects(pools.money.connect(), { message: '3 are waiting for a database connection already' })
+    for (const tookMs of await Promise.all(waiting)) assert.ok(tookMs >= 900 && tookMs < 2_000, `waited ${tookMs} ms`)
+    for (const client of taken) client.release()
+    assert.deepEqual((await pools.money.query('select 1 as one')).rows, [{ one: 1 }])
+  })
+
+  it('close when what runs has finished', async () => {
+    const closing = createPools({ url, log: silentLog })
+    const answer = closing.money.query('select pg_sleep(0.3), 1 as one')
+    await until(() => closing.money.totalCount === 1, 1_000)
+    await systemClock.sleep(50)
+    const tookMs = await elapsedMs(closing.close())
+    assert.equal((await answer).rows[0].one, 1)
+    assert.ok(tookMs > 150 && tookMs < 2_000, `closed in ${tookMs} ms`)
+    await assert.rejects(closing.rest.query('select 1'))
+  })
+
+  it('close at the deadline when something does not finish, more than once if asked', async () => {
+    const closing = createPools({ url, log: silentLog })
+    const endless = assert.rejects(closing.money.query('select pg_sleep(60)'))
+    await systemClock.sleep(100)
+    const tookMs = await elapsedMs(Promise.all([closing.close(300), closing.close(300)]))
+    assert.ok(tookMs > 250 && tookMs < 1_500, `closed in ${tookMs} ms`)
+    await endless
+  })
+})
+
+describe('the pools of a PostgreSQL that hangs', () => {
+  it('give up on the answer, take no new connection, and close at the deadline', async () => {
+    const postgres = await startPostgres()
+    after(() => postgres.remove())
+    const pools = createPools({
+      url: new Secret(postgres.url()),
+      log: silentLog,
+      connectTimeoutMs: 300,
+      moneyQueryTimeoutMs: 300,
+    })
+    const idle = await Promise.all([pools.money.connect(), pools.money.connect()])
+    for (const client of idle) client.release()
+    postgres.pause()
+    await assert.rejects(pools.money.query('select 1'), { message: 'Query read timeout' })
+    assert.equal(pools.money.totalCount, 1, 'the connection without an answer is not used again')
+    await assert.rejects(pools.rest.query('select 1'), /timeout/)
+    const tookMs = await elapsedMs(pools.close(300))
+    assert.ok(tookMs < 1_500, `closed in ${tookMs} ms`)
+  })
+})
+
+async function terminate(url: Secret, pid: number): Promise<void> {
+  const client = new pg.Client(url.reveal())
+  await client.connect()
+  await client.query('select pg_terminate_backend($1, 1000)', [pid])
+  await client.end()
+}

@@ -1,0 +1,110 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import type { Secret } from '../kernel/secret.ts'
+import type { Log } from '../telemetry/log.ts'
+import { connectionSettings, createSockets } from './connection.ts'
+
+/** Two pools, so that no listing, look-up or report can make a call wait for a connection to its money. */
+export type Pools = {
+  /** For the statements that begin and end calls. They come in batches, so a few connections carry many calls. */
+  readonly money: pg.Pool
+  readonly rest: pg.Pool
+  /** Lets running statements finish within the deadline, then drops what is left. */
+  readonly close: (deadlineMs?: number) => Promise<void>
+}
+
+type Parts = {
+  readonly url: Secret
+  readonly log: Log
+  readonly moneyConnections?: number
+  readonly restConnections?: number
+  /** The longest wait for a connection, be it a new one or one that is in use. */
+  readonly connectTimeoutMs?: number
+  readonly moneyQueryTimeoutMs?: number
+  readonly restStatementTimeoutMs?: number
+  /** How many may wait for a connection of one pool; the next is refused at once. */
+  readonly waitingMax?: number
+}
+
+const CLOSE_DEADLINE_MS = 5_000
+const ANSWER_MARGIN_MS = 1_000
+const IDLE_REST_MS = 30_000
+const IDLE_IN_TRANSACTION_MS = 10_000
+
+export function createPools(parts: Parts): Pools {
+  const { url, log, moneyConnections = 4, restConnections = 8, connectTimeoutMs = 5_000, waitingMax = 1_000 } = parts
+  const { moneyQueryTimeoutMs = 10_000, restStatementTimeoutMs = 5_000 } = parts
+  const sockets = createSockets()
+  const shared = { url, sockets, connectTimeoutMs }
+  // Money has no statement_timeout: a deadline there drops the connection and never cancels, and its callers learn what
+  // became of a statement by sending it again with the same id.
+  const money = createPool(log, waitingMax, {
+    ...connectionSettings({ ...shared, applicationName: 'farebox money', queryTimeoutMs: moneyQueryTimeoutMs }),
+    max: moneyConnections,
+    idleTimeoutMillis: 0,
+  })
+  const rest = createPool(log, waitingMax, {
+    ...connectionSettings({
+      ...shared,
+      applicationName: 'farebox',
+      statementTimeoutMs: restStatementTimeoutMs,
+      queryTimeoutMs: restStatementTimeoutMs + ANSWER_MARGIN_MS,
+    }),
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    max: restConnections,
+    idleTimeoutMillis: IDLE_REST_MS,
+  })
+
+  async function end(deadlineMs: number): Promise<void> {
+    const inTime = new AbortController()
+    const goodbye = Promise.all([money.end(), rest.end()]).then(sockets.closed)
+    await Promise.race([goodbye, delay(deadlineMs, undefined, { signal: inTime.signal }).catch(() => {})])
+    inTime.abort()
+    sockets.destroy()
+  }
+
+  let ended: Promise<void> | undefined
+  return {
+    money,
+    rest,
+    close(deadlineMs = CLOSE_DEADLINE_MS) {
+      ended ??= end(deadlineMs)
+      return ended
+    },
+  }
+}
+
+function createPool(log: Log, waitingMax: number, config: pg.PoolConfig): pg.Pool {
+  const pool = new BoundedPool(config, waitingMax)
+  pool.on('error', (error) => log.warn('an idle database connection was lost', { error }))
+  // Without a listener of its own, a connection that is lost between two statements of a transaction would end the
+  // process. Whoever uses it learns of the loss from the next statement.
+  pool.on('connect', (client) => client.on('error', () => {}))
+  return pool
+}
+
+type ConnectCallback = Parameters<typeof pg.Pool.prototype.connect>[0]
+
+/** A pool whose queue has an end: in an outage, callers past it are refused instead of piling up. */
+class BoundedPool extends pg.Pool {
+  readonly #waitingMax: number
+
+  constructor(config: pg.PoolConfig, waitingMax: number) {
+    super(config)
+    this.#waitingMax = waitingMax
+  }
+
+  override connect(): Promise<pg.PoolClient>
+  override connect(callback: ConnectCallback): void
+  override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | undefined {
+    if (this.waitingCount < this.#waitingMax) {
+      if (callback === undefined) return super.connect()
+      super.connect(callback)
+      return undefined
+    }
+    const error = new Error(`${this.#waitingMax} are waiting for a database connection already`)
+    if (callback === undefined) return Promise.reject(error)
+    process.nextTick(callback, error, undefined, () => {})
+    return undefined
+  }
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type Postgres, startPostgres } from '../../../harness/postgres.ts'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { Secret } from '../kernel/secret.ts'
+import { silentLog } from '../telemetry/log.ts'
+import { createPools } from './pools.ts'
+import { checkSafety, type Settings, unsafeSettings } from './safety.ts'
+import { withClient } from './things.fixture.ts'
+
+/** What a server that starts now would say of this database; undefined when it would start. */
+async function verdict(url: string): Promise<string | undefined> {
+  const pools = createPools({ url: new Secret(url), log: silentLog })
+  try {
+    await checkSafety(pools.rest)
+    return undefined
+  } catch (error) {
+    return error instanceof Error ? error.message : 'not an error'
+  } finally {
+    await pools.close()
+  }
+}
+
+function withOption(url: string, option: string): string {
+  return `${url}?options=${encodeURIComponent(`-c ${option}`)}`
+}
+
+const { url } = await freshDatabase()
+
+describe('the safety check', () => {
+  const database = new URL(url).pathname.slice(1)
+
+  it('accepts a PostgreSQL that keeps what it acknowledged', async () => {
+    assert.equal(await verdict(url), undefined)
+  })
+
+  it('accepts synchronous_commit = remote_apply, and local and remote_write where no standby is synchronous', async () => {
+    for (const value of ['remote_apply', 'local', 'remote_write'])
+      assert.equal(await verdict(withOption(url, `synchronous_commit=${value}`)), undefined, value)
+  })
+
+  it('refuses synchronous_commit = off in the database URL', async () => {
+    assert.equal(
+      await verdict(withOption(url, 'synchronous_commit=off')),
+      'PostgreSQL: synchronous_commit is off, so a crash loses what was acknowledged; remove synchronous_commit from the database URL.',
+    )
+  })
+
+  const levels = [
+    ['database', `database "${database}"`],
+    ['role in this database', `role "farebox" in database "${database}"`],
+  ] as const
+  for (const [level, target] of levels) {
+    it(`refuses a ${level} that turns synchronous_commit off`, async () => {
+      await withClient(url, (client) => client.query(`alter ${target} set synchronous_commit = off`))
+      const message = await verdict(url)
+      await withClient(url, (client) => client.query(`alter ${target} reset synchronous_commit`))
+      assert.equal(
+        message,
+        `PostgreSQL: synchronous_commit is off, so a crash loses what was acknowledged; run: alter ${target} reset synchronous_commit.`,
+      )
+      assert.equal(await verdict(url), undefined)
+    })
+  }
+
+  it('refuses another default isolation than read committed', async () => {
+    assert.match(
+      (await verdict(withOption(url, 'default_transaction_isolation=serializable'))) ?? '',
+      /^PostgreSQL: default_transaction_isolation is serializable, [^\n]+\.$/,
+    )
+  })
+
+  it('refuses a version older than 15', () => {
+    const settings: Settings = {
+      database: 'd',
+      role: 'r',
+      values: {
+        server_version_num: { value: '140012', source: 'default' },
+        fsync: { value: 'on', source: 'default' },
+        full_page_writes: { value: 'on', source: 'default' },
+        synchronous_commit: { value: 'on', source: 'default' },
+        synchronous_standby_names: { value: '', source: 'default' },
+        default_transaction_isolation: { value: 'read committed', source: 'default' },
+      },
+    }
+    assert.deepEqual(unsafeSettings(settings), [
+      'PostgreSQL: server_version is 14, which is too old; install 15 or newer.',
+    ])
+    const newer = { ...settings.values, server_version_num: { value: '150000', source: 'default' } }
+    assert.deepEqual(unsafeSettings({ ...settings, values: newer }), [])
+  })
+})
+
+describe('the safety check of a server with unsafe settings', () => {
+  let postgres: Postgres
+  before(async () => {
+    postgres = await startPostgres({
+      settings: { fsync: 'off', full_page_writes: 'off', synchronous_standby_names: 'standby' },
+    })
+  })
+  after(() => postgres.remove())
+
+  const FSYNC =
+    'PostgreSQL: fsync is off, so a crash of the machine loses or corrupts what was committed; start PostgreSQL with fsync=on.'
+  const PAGES =
+    'PostgreSQL: full_page_writes is off, so a crash of the machine can leave torn pages; start PostgreSQL with full_page_writes=on.'
+
+  it('says what to change, one line for each setting', async () => {
+    assert.equal(await verdict(postgres.url()), `${FSYNC}\n${PAGES}`)
+  })
+
+  it('refuses local and remote_write where a standby is synchronous', async () => {
+    for (const value of ['local', 'remote_write'])
+      assert.equal(
+        await verdict(withOption(postgres.url(), `synchronous_commit=${value}`)),
+        `${FSYNC}\n${PAGES}\nPostgreSQL: synchronous_commit is ${value}, so a failover to a standby loses what was acknowledged; remove synchronous_commit from the database URL.`,
+      )
+  })
+
+  it('refuses a role that turns synchronous_commit off', async () => {
+    await withClient(withOption(postgres.url(), 'synchronous_commit=local'), (client) =>
+      client.query('alter role farebox set synchronous_commit = off'),
+    )
+    assert.match((await verdict(postgres.url())) ?? '', /; run: alter role "farebox" reset synchronous_commit\.$/)
+  })
+})

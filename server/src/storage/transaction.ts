@@ -1,0 +1,36 @@
+import pg from 'pg'
+
+export type Query = (text: string, values?: readonly unknown[]) => Promise<pg.QueryResult>
+
+/** Runs `work` in one transaction: committed when it returns, rolled back when it throws. */
+export async function inTransaction<T>(pool: pg.Pool, work: (query: Query) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  let lost: Error | undefined
+  const query: Query = async (text, values = []) => {
+    try {
+      return await client.query(text, [...values])
+    } catch (error) {
+      // What PostgreSQL did not say itself was a timeout or a broken socket: that connection can't be used again.
+      if (!(error instanceof pg.DatabaseError)) lost = toError(error)
+      throw error
+    }
+  }
+  try {
+    await query('begin')
+    const result = await work(query)
+    const { command } = await query('commit')
+    // PostgreSQL answers the commit of a transaction in which a statement had failed with a rollback, not an error.
+    if (command !== 'COMMIT') throw new Error('the transaction was rolled back, because a statement in it had failed')
+    return result
+  } catch (error) {
+    // A rollback that fails closes the connection, which rolls back as well; what was thrown first is what matters.
+    if (lost === undefined) await query('rollback').catch((failure) => (lost = toError(failure)))
+    throw error
+  } finally {
+    client.release(lost)
+  }
+}
+
+function toError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error('not an error was thrown', { cause: thrown })
+}

@@ -1,0 +1,78 @@
+import pg from 'pg'
+import { type Calls, createCalls } from '../../server/src/calls/calls.ts'
+import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds, type Id } from '../../server/src/kernel/ids.ts'
+import { type Nanos, nanos } from '../../server/src/kernel/money.ts'
+import { Secret } from '../../server/src/kernel/secret.ts'
+import { creditAccount } from '../../server/src/ledger/credit.ts'
+import { createPools, type Pools } from '../../server/src/storage/pools.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+
+export const ids = createIds({ clock: systemClock })
+
+type Options = {
+  readonly beginDeadlineMs?: number
+  readonly endDeadlineMs?: number
+  readonly moneyQueryTimeoutMs?: number
+  readonly connectTimeoutMs?: number
+  readonly batchLimit?: number
+}
+
+/** The module under test over pools of its own, as one gateway process has it. */
+export function connect(
+  url: string,
+  options: Options = {},
+): { readonly pools: Pools; readonly calls: Calls; readonly ownerId: Id } {
+  const { moneyQueryTimeoutMs = 2_500, connectTimeoutMs = 5_000, ...rest } = options
+  const pools = createPools({ url: new Secret(url), log: silentLog, moneyQueryTimeoutMs, connectTimeoutMs })
+  const ownerId = ids.next()
+  const calls = createCalls({
+    query: createMoneyQuery(pools.money),
+    ownerId,
+    clock: systemClock,
+    ids,
+    log: silentLog,
+    ...rest,
+  })
+  return { pools, calls, ownerId }
+}
+
+export async function makeAccount(pool: pg.Pool, credit: bigint): Promise<Id> {
+  const id = ids.next()
+  await pool.query("insert into accounts (id, mode) values ($1, 'live')", [id])
+  if (credit > 0n)
+    await creditAccount(pool, { entryId: ids.next(), accountId: id, kind: 'payment', amount: nanos(credit) })
+  return id
+}
+
+export async function makeCredential(pool: pg.Pool, accountId: Id): Promise<Id> {
+  const id = ids.next()
+  await pool.query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
+  return id
+}
+
+export async function makeAllowance(
+  pool: pg.Pool,
+  accountId: Id,
+  period: 'day' | 'month' | 'total',
+  amount: bigint,
+): Promise<Id> {
+  const id = ids.next()
+  await pool.query('insert into allowances (id, account_id, period, amount) values ($1, $2, $3, $4)', [
+    id,
+    accountId,
+    period,
+    amount,
+  ])
+  return id
+}
+
+export function holdOf(
+  amount: bigint,
+  allowances: readonly Id[] = [],
+): { amount: Nanos; terms: string; allowances: readonly Id[] } {
+  return { amount: nanos(amount), terms: '{}', allowances }
+}
+
+export { pg }
