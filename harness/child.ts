@@ -132,7 +132,7 @@ async function untilGone(pid: number): Promise<void> {
 }
 
 /** A process whose parent has yet to collect its exit code still has a number, but holds nothing any more. */
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   const state = spawnSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim()
   return state !== '' && !state.startsWith('Z')
 }

@@ -1,8 +1,17 @@
 import { execFileSync } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { type Child, startChild } from './child.ts'
+import { type Child, isAlive, startChild } from './child.ts'
 import { freePort } from './free-port.ts'
 import { findPostgres, type PostgresBinaries } from './postgres-binaries.ts'
 
@@ -54,7 +63,8 @@ const SETTINGS = {
 
 export async function startPostgres(options: Options = {}): Promise<Postgres> {
   const binaries = findPostgres()
-  const folder = options.folder ?? temporaryFolder('farebox-postgres-')
+  if (options.folder === undefined) removeAbandoned()
+  const folder = options.folder ?? temporaryFolder(`${FOLDER_PREFIX}${process.pid}-`)
   const data = path.join(folder, 'data')
   mkdirSync(folder, { recursive: true })
   own(folder, binaries)
@@ -105,9 +115,20 @@ export async function startPostgres(options: Options = {}): Promise<Postgres> {
   }
 }
 
-/** A new folder on a tmpfs where the machine has one, so that fsync costs little and stays on. */
+/** A tmpfs where the machine has one, so that fsync costs little and stays on. */
+const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
+const FOLDER_PREFIX = 'farebox-postgres-'
+
 export function temporaryFolder(prefix: string): string {
-  return mkdtempSync(path.join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), prefix))
+  return mkdtempSync(path.join(MEMORY, prefix))
+}
+
+/** Whoever was killed could not delete its data; its number in the folder's name tells that it is gone. */
+function removeAbandoned(): void {
+  for (const name of readdirSync(MEMORY)) {
+    const pid = /^farebox-postgres-(\d+)-/.exec(name)?.[1]
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(path.join(MEMORY, name), { recursive: true, force: true })
+  }
 }
 
 function launch(

@@ -24,6 +24,8 @@ type Options = {
 const TEST_FILE = /\.test\.ts$/
 /** Tests that load the machine or measure time run after the others, one at a time. */
 const ALONE = /\.alone\.test\.ts$/
+/** More files than cores: most of them wait for something most of the time. */
+const TOGETHER = 3
 const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harness', 'scripts', 'bench', 'test']
 /** Long enough for a proof at full counts. A test that passes leaves nothing open; one that fails must not hang the run. */
 const TEST_TIMEOUT_MS = 30 * 60_000
@@ -44,7 +46,7 @@ export async function runTests({ files, quiet = false, oneByOne = false }: Optio
   try {
     const together = oneByOne ? [] : files.filter((file) => !ALONE.test(file))
     const alone = files.filter((file) => !together.includes(file))
-    return [...(await runBatch(together, 2, quiet)), ...(await runBatch(alone, 1, quiet))]
+    return [...(await runBatch(together, TOGETHER, quiet)), ...(await runBatch(alone, 1, quiet))]
   } finally {
     await postgres.remove()
   }

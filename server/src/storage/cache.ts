@@ -54,15 +54,11 @@ export function createCache<V extends NonNullable<unknown>>(parts: Parts<V>): Ca
     const loadedAtMs = clock.monotonicMs()
     const value = Promise.resolve(key).then(load)
     loading.set(key, value)
-    const finish = (keepIt: (loaded: V | undefined) => void) => (loaded: V | undefined) => {
-      if (loading.get(key) !== value) return
-      loading.delete(key)
-      keepIt(loaded)
-    }
-    value.then(
-      finish((loaded) => keep(key, loaded, loadedAtMs)),
-      finish(() => {}),
-    )
+    // False where a change or a reset came meanwhile.
+    const isStillWanted = () => loading.get(key) === value && loading.delete(key)
+    value.then((loaded) => {
+      if (isStillWanted()) keep(key, loaded, loadedAtMs)
+    }, isStillWanted)
     return value
   }
 

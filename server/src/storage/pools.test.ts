@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { inspect } from 'node:util'
 import pg from 'pg'
 import { startPostgres } from '../../../harness/postgres.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
@@ -76,6 +77,14 @@ describe('the pools', () => {
       names.map(({ rows }) => rows[0]),
       [{ name: 'farebox money' }, { name: 'farebox' }],
     )
+  })
+
+  it('show no password to whoever prints them', async () => {
+    const secret = new Secret(url.reveal().replace('farebox@', 'farebox:canary@'))
+    const printed = createPools({ url: secret, log: silentLog })
+    await Promise.all([printed.money.query('select 1'), printed.rest.query('select 1')])
+    assert.doesNotMatch(inspect(printed, { depth: 20 }), /canary/)
+    await printed.close()
   })
 
   it('end a statement of the rest that takes too long, and none of money', async () => {

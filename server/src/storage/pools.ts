@@ -76,6 +76,8 @@ export function createPools(parts: Parts): Pools {
 
 function createPool(log: Log, waitingMax: number, config: pg.PoolConfig): pg.Pool {
   const pool = new BoundedPool(config, waitingMax)
+  // The URL has the password in it; whoever prints a pool should not print that.
+  Object.defineProperty(pool.options, 'connectionString', { enumerable: false })
   pool.on('error', (error) => log.warn('an idle database connection was lost', { error }))
   // Without a listener of its own, a connection that is lost between two statements of a transaction would end the
   // process. Whoever uses it learns of the loss from the next statement.
