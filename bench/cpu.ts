@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { descendants } from '../harness/processes.ts'
 
 const MICROSECONDS_PER_TICK = 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
@@ -15,13 +16,7 @@ function cpuMicroseconds(pid: number): number {
 
 /** The process and everything that it started. */
 export function treeCpuMicroseconds(pid: number): number {
-  const children = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/).map(Number))
-    .filter(([, parent]) => parent === pid)
-    .map(([child = 0]) => child)
-  return [pid, ...children].reduce((sum, one) => sum + cpuMicroseconds(one), 0)
+  return [pid, ...descendants(pid)].reduce((sum, one) => sum + cpuMicroseconds(one), 0)
 }
 
 export function ownCpuMicroseconds(): number {

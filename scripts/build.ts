@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, rmSync } from 'node:fs'
+import { cpSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { rolldown } from 'rolldown'
 import { ROOT } from '../harness/root.ts'
@@ -22,8 +22,7 @@ async function bundle(entry: string, folder: string): Promise<void> {
 }
 
 await bundle(at('server/src/main.ts'), at('server/dist'))
-const migrations = at('server/src/storage/migrations')
-if (existsSync(migrations)) cpSync(migrations, at('server/dist/migrations'), { recursive: true })
+cpSync(at('server/src/storage/migrations'), at('server/dist/migrations'), { recursive: true })
 await bundle(at('sandbox/src/main.ts'), at('sandbox/dist'))
 rmSync(at('client/dist'), { recursive: true, force: true })
 run('tsc', '-p', 'client/tsconfig.json')

@@ -7,12 +7,12 @@ const CHECKS: Readonly<Record<string, readonly string[]>> = {
   types: ['tsc', '-p', 'tsconfig.json'],
   'types of the console': ['tsc', '-p', 'console/tsconfig.json'],
   lint: ['biome', 'check', '--error-on-warnings'],
-  architecture: ['node', '--test', '--test-reporter=dot', 'test/architecture.test.ts'],
+  architecture: [process.execPath, '--test', '--test-reporter=dot', 'test/architecture.test.ts'],
 }
 
 async function passes(name: string, [command = '', ...args]: readonly string[]): Promise<boolean> {
   const startedMs = performance.now()
-  const child = spawn(path.join(ROOT, 'node_modules/.bin', command), args, {
+  const child = spawn(path.resolve(ROOT, 'node_modules/.bin', command), args, {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -20,7 +20,10 @@ async function passes(name: string, [command = '', ...args]: readonly string[]):
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => (output += text))
   const code = await new Promise<number | null>((resolve) =>
-    child.once('close', resolve).once('error', () => resolve(127)),
+    child.once('close', resolve).once('error', (error) => {
+      output += error.message
+      resolve(127)
+    }),
   )
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
   console.log(`${code === 0 ? 'ok    ' : 'FAILED'} ${name} (${seconds} s)`)

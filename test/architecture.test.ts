@@ -52,6 +52,11 @@ describe('the law of who may import whom', () => {
       'export const home = process.env.HOME',
       /reads process\.env/,
     ],
+    'the environment through its module': [
+      'ledger/post.ts',
+      "import { env } from 'node:process'\nexport const home = env.HOME",
+      /environment or any module/,
+    ],
     'a package that is not listed': ['ledger/post.ts', "import 'left-pad'", /does not list/],
     'an import from outside the server': [
       'ledger/post.ts',

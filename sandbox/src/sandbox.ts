@@ -11,7 +11,7 @@ const JOURNAL_LIMIT = 100_000
 export function createSandbox(): Sandbox {
   const journal: JournalEntry[] = []
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    const path = new URL(request.url ?? '/', 'http://sandbox').pathname
+    const [path = '/'] = (request.url ?? '/').split('?')
     if (path === '/livez') return answer(response, 200, { ok: true })
     if (path === '/journal') return answer(response, 200, { entries: journal })
     journal.push({ method: request.method ?? '', path })

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from 'node:fs'
 
-// The built program where there is one, else the sources as they are.
-const built = new URL('../dist/main.js', import.meta.url)
-await import(existsSync(built) ? built.href : new URL('../src/main.ts', import.meta.url).href)
+// A checkout runs its sources as they are; what is shipped without them runs the bundle.
+const sources = new URL('../src/main.ts', import.meta.url)
+await import(existsSync(sources) ? sources.href : new URL('../dist/main.js', import.meta.url).href)

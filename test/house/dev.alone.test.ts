@@ -1,63 +1,85 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import { after, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import { startChild } from '../../harness/child.ts'
+import { processesWith } from '../../harness/processes.ts'
 import { recordProof } from '../../harness/proof.ts'
 import { ROOT } from '../../harness/root.ts'
 
-const MARK = `DEV_TEST=${process.pid}`
+let runs = 0
 
-/** The processes that carry our mark in their environment, whoever is their parent now. */
-function marked(): string[] {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      const isZombie = /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
-      return /^\d+$/.test(pid) && !isZombie && readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(MARK)
-    } catch {
-      return false
-    }
-  })
-}
-
-async function run(args: readonly string[]) {
-  const startedMs = performance.now()
-  const env = { ...process.env, DEV_TEST: String(process.pid) }
+/** Starts it as a person does, through npm, with a mark in its environment that everything it starts inherits. */
+function startDev(...args: string[]) {
+  const mark = `${process.pid}-${runs++}`
   const lines: string[] = []
   const dev = startChild('npm', ['run', '--silent', 'dev', '--', ...args], {
-    env,
+    env: { ...process.env, DEV_TEST: mark },
     cwd: ROOT,
-    onLine: (line) => lines.push(line),
+    onLine: (line) => !line.startsWith('npm warn') && lines.push(line),
   })
-  while (!dev.hasExited() && !lines.some((line) => /^\{"base_url"|^Ctrl-C/.test(line)))
-    await new Promise((resolve) => setTimeout(resolve, 20))
   after(() => dev.kill())
-  return { dev, lines, readyMs: performance.now() - startedMs }
+  const printed = async (wanted: RegExp) => {
+    while (!dev.hasExited() && !lines.some((line) => wanted.test(line))) await sleep(10)
+  }
+  return { dev, lines, printed, running: () => processesWith(`DEV_TEST=${mark}`) }
+}
+
+async function untilNothingRuns(running: () => readonly unknown[]): Promise<void> {
+  const deadlineMs = performance.now() + 10_000
+  while (running().length > 0 && performance.now() < deadlineMs) await sleep(50)
+  assert.deepEqual(running(), [])
 }
 
 describe('npm run dev', () => {
-  it('prints one JSON line, answers /readyz within 15 s, and leaves nothing running', async () => {
-    const { dev, lines, readyMs } = await run(['--json'])
-    const printed = lines.filter((line) => !line.startsWith('npm warn'))
-    assert.equal(printed.length, 1, dev.output())
-    const addresses = JSON.parse(printed[0] ?? '')
+  it('prints one JSON line, answers /readyz within 15 s, and leaves nothing running after Ctrl-C', async () => {
+    const startedMs = performance.now()
+    const { dev, lines, printed, running } = startDev('--json')
+    await printed(/^\{"base_url"/)
+    const readyMs = performance.now() - startedMs
+    assert.equal(lines.length, 1, dev.output())
+    const addresses = JSON.parse(lines[0] ?? '')
     assert.deepEqual(Object.keys(addresses), ['base_url', 'mcp_url', 'site_url', 'admin_url', 'sandbox_url', 'api_key'])
     assert.equal((await request(`${addresses.base_url}/readyz`)).statusCode, 200)
     assert.equal((await request(`${addresses.sandbox_url}/livez`)).statusCode, 200)
     assert.ok(readyMs < 15_000, `${readyMs} ms`)
-    assert.ok(marked().length > 3)
+    assert.ok(running().length > 3)
 
     // As a terminal does on Ctrl-C: to the whole foreground group.
     process.kill(-dev.pid, 'SIGINT')
     await dev.exited
-    assert.deepEqual(marked(), [])
+    await untilNothingRuns(running)
     recordProof('development-stack', 'ready', { ready_ms: Math.round(readyMs), left_running: 0 })
   })
 
   it('invites the first call in words', async () => {
-    const { dev, lines } = await run([])
+    const { dev, lines, printed } = startDev()
+    await printed(/^Ctrl-C/)
     assert.match(lines.join('\n'), /curl http:\/\/127\.0\.0\.1:\d+\/readyz/)
     process.kill(-dev.pid, 'SIGINT')
     await dev.exited
   })
+
+  for (const [moment, line] of [
+    ['PostgreSQL starts', /^Starting PostgreSQL/],
+    ['the gateway starts', /^Starting the gateway/],
+  ] as const) {
+    it(`stops on Ctrl-C while ${moment}`, async () => {
+      const { dev, printed, running } = startDev()
+      await printed(line)
+      process.kill(-dev.pid, 'SIGINT')
+      await dev.exited
+      await untilNothingRuns(running)
+    })
+  }
+
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    it(`leaves nothing running when npm alone gets ${signal}`, async () => {
+      const { dev, printed, running } = startDev()
+      await printed(/^Ctrl-C/)
+      dev.signal(signal)
+      await dev.exited
+      await untilNothingRuns(running)
+    })
+  }
 })

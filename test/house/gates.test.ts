@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { ROOT } from '../../harness/root.ts'
+
+/** A copy of the project as git sees it, to plant things in. */
+function copyOfProject(): string {
+  const copy = mkdtempSync(path.join(tmpdir(), 'farebox-copy-'))
+  after(() => rmSync(copy, { recursive: true, force: true }))
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+  for (const file of listed.split('\n').filter((name) => name !== '')) {
+    mkdirSync(path.dirname(path.join(copy, file)), { recursive: true })
+    cpSync(path.join(ROOT, file), path.join(copy, file))
+  }
+  symlinkSync(path.join(ROOT, 'node_modules'), path.join(copy, 'node_modules'))
+  execFileSync('git', ['init', '--quiet'], { cwd: copy })
+  return copy
+}
+
+function run(copy: string, ...args: string[]): { readonly code: number | null; readonly output: string } {
+  // A test runner inside a test would report to the outer one, and judge nothing itself.
+  const { CI: _, NODE_TEST_CONTEXT: __, ...env } = process.env
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: copy, env, encoding: 'utf8' })
+  return { code: status, output: stdout + stderr }
+}
+
+describe('the gates of the project', () => {
+  const copy = copyOfProject()
+
+  it('npm run check fails on an import from the ledger to the edge, and on nothing else', () => {
+    writeFileSync(path.join(copy, 'server/src/ledger/planted.ts'), "export type { Edge } from '../http/edge.ts'\n")
+    const { code, output } = run(copy, 'scripts/check.ts')
+    rmSync(path.join(copy, 'server/src/ledger/planted.ts'))
+    assert.equal(code, 1, output)
+    assert.match(output, /ledger may not import http/)
+    assert.deepEqual(output.match(/^FAILED .*?(?= \()/gm), ['FAILED architecture'], output)
+  })
+
+  it('npm run conformance shows a planted id, and reports it as lost when its test is gone', () => {
+    const results = path.join(copy, 'results.json')
+    const proven = (...titles: string[]) =>
+      titles.map((title) => ({ titles: [title], outcome: 'passed', file: '', durationMs: 1 }))
+    const judged = (...titles: string[]) => {
+      writeFileSync(results, JSON.stringify(proven(...titles)))
+      const { code, output } = run(copy, 'scripts/conformance.ts', '--json', '--results', results)
+      return { code, ...JSON.parse(output.trim().split('\n').at(-1) ?? '') }
+    }
+    const all = ['AUTH-3 a', 'ERR-5 b']
+    const planted = judged(...all, 'USAGE-1 planted')
+    assert.deepEqual([planted.code, planted.ok, planted.ids['USAGE-1']], [0, true, 'pass'])
+    const removed = judged(...all)
+    assert.deepEqual([removed.code, removed.ok, removed.ids['USAGE-1'], removed.lost], [1, false, 'none', ['USAGE-1']])
+  })
+})
