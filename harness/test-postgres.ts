@@ -21,21 +21,19 @@ export async function startTestPostgres(): Promise<Postgres> {
  * at the top of the file or in a test: what is called in a `before` hook is over when the hook is.
  */
 export async function freshDatabase(): Promise<{ readonly url: string }> {
-  const server = process.env[RUN_URL] ?? (await serverForThisFile())
+  const own = process.env[RUN_URL] === undefined ? await startTestPostgres() : undefined
+  const server = process.env[RUN_URL] ?? ''
   const name = `test_${process.pid}_${databases++}`
   await execute(server, `create database ${name} template ${TEMPLATE}`)
-  after(() => execute(server, `drop database ${name} with (force)`))
+  after(async () => {
+    await execute(server, `drop database ${name} with (force)`)
+    // A single file can be run by `node --test` alone; it then brings its own server.
+    await own?.remove()
+  })
   return { url: withDatabase(server, name) }
 }
 
 let databases = 0
-
-/** A single file can be run by `node --test` alone; it then brings its own server. */
-async function serverForThisFile(): Promise<string> {
-  const postgres = await startTestPostgres()
-  after(() => postgres.remove())
-  return postgres.url()
-}
 
 async function makeTemplate(server: string): Promise<void> {
   await execute(server, `create database ${TEMPLATE}`)

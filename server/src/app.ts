@@ -1,4 +1,5 @@
 import type { Config } from './config.ts'
+import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
@@ -8,7 +9,7 @@ import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
-import { createLog } from './telemetry/log.ts'
+import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 
 export type App = {
@@ -22,12 +23,18 @@ type Role = Config['roles'][number]
 /** Beyond this the process no longer knows of revoked keys and changed prices in time, and says that it is unready. */
 const STALE_MS = 5_000
 const START_DEADLINE_MS = 10_000
+const FAILED_START_CLOSE_MS = 500
+
+type Start = {
+  readonly log: Log
+  /** Gives up the start, which then fails. */
+  readonly cancel: AbortSignal
+}
 
 /** The composition root: makes every part from the configuration, once, and hands each what it uses. */
-export async function startApp(config: Config, write: (line: string) => void): Promise<App> {
-  const { database, http, listen, roles } = config
+export async function startApp(config: Config, { log, cancel }: Start): Promise<App> {
+  const { database, http } = config
   const clock = systemClock
-  const log = createLog({ level: config.log.level, write, secrets: [database.url] })
   const metrics = createMetrics()
   const pools = createPools({
     url: database.url,
@@ -36,68 +43,114 @@ export async function startApp(config: Config, write: (line: string) => void): P
     restConnections: database.rest_connections,
   })
   const feed = createChangeFeed({ url: database.url, log, clock, metrics })
-  const closeStorage = () => Promise.all([feed.close(), pools.close()])
+  const listeners = createListeners(config, {
+    clock,
+    ids: createIds({ clock }),
+    log,
+    metrics,
+    // Nobody has a credential yet, so nobody's is valid.
+    identify: () => {
+      throw new Fault('invalid_credential')
+    },
+    readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
+  })
 
-  try {
+  async function stop(options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
+    const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
+    await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
+    return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
+  }
+
+  async function start(): Promise<App['addresses']> {
     await checkSafety(pools.rest)
     await requireMigrated(pools.rest)
     feed.start()
     await untilFresh(feed, clock)
+    return listen(listeners, config, log)
+  }
 
-    const shared: Omit<EdgeParts, 'families'> = {
-      clock,
-      ids: createIds({ clock }),
-      log,
-      metrics,
-      // Nobody has a credential yet, so nobody's is valid.
-      identify: () => {
-        throw new Fault('invalid_credential')
-      },
-      readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
-      limits: {
-        bodyBytes: http.body_bytes,
-        headerBytes: http.header_bytes,
-        jsonDepth: http.json_depth,
-        headersTimeoutMs: http.headers_timeout_ms,
-        requestTimeoutMs: http.request_timeout_ms,
-        connections: http.connections,
-      },
-      corsOrigins: http.cors_origins,
-      trustedProxies: http.trusted_proxies,
-    }
-    const edges: Readonly<Record<Role, () => Edge>> = {
-      gateway: () => createEdge({ ...shared, families: [] }),
-      admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(metrics)] }),
-    }
-
-    const started = await Promise.all(
-      roles.map(async (role) => {
-        const edge = edges[role]()
-        const { host } = listen[role]
-        const { port } = await edge.listen(listen[role])
-        log.info('listening', { role, host, port })
-        return { role, edge, url: `http://${host.includes(':') ? `[${host}]` : host}:${port}` }
-      }),
-    )
-
+  try {
+    const addresses = await Promise.race([start(), rejectWhen(cancel)])
     return {
-      addresses: Object.fromEntries(started.map(({ role, url }) => [role, url])),
+      addresses,
       async stop() {
         log.info('stopping')
-        const drained = await Promise.all(
-          started.map(({ edge }) => edge.drain({ pauseMs: http.drain_pause_ms, deadlineMs: http.drain_ms })),
-        )
-        await closeStorage()
-        log.info('stopped', {
-          count: drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0),
-          reason: 'requests cut',
-        })
+        const count = await stop({ pauseMs: http.drain_pause_ms, deadlineMs: http.drain_ms })
+        log.info('stopped', { count, reason: 'requests cut' })
       },
     }
   } catch (error) {
-    await closeStorage()
+    // Nobody was told that we are up, so there is nothing to wait for.
+    await stop({ deadlineMs: 0 }, FAILED_START_CLOSE_MS)
     throw error
   }
+}
+
+type Listener = { readonly role: Role; readonly edge: Edge }
+
+function createListeners(
+  { http, roles }: Config,
+  parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>,
+): readonly Listener[] {
+  const shared: Omit<EdgeParts, 'families'> = {
+    ...parts,
+    limits: {
+      bodyBytes: http.body_bytes,
+      headerBytes: http.header_bytes,
+      jsonDepth: http.json_depth,
+      headersTimeoutMs: http.headers_timeout_ms,
+      requestTimeoutMs: http.request_timeout_ms,
+      connections: http.connections,
+    },
+    corsOrigins: http.cors_origins,
+    trustedProxies: http.trusted_proxies,
+  }
+  const edges: Readonly<Record<Role, () => Edge>> = {
+    gateway: () => createEdge({ ...shared, families: [] }),
+    admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(parts.metrics)] }),
+  }
+  return roles.map((role) => ({ role, edge: edges[role]() }))
+}
+
+async function listen(
+  listeners: readonly Listener[],
+  config: Config,
+  log: Pick<Log, 'info'>,
+): Promise<App['addresses']> {
+  const addresses: Partial<Record<Role, string>> = {}
+  for (const { role, edge } of listeners) {
+    const { host } = config.listen[role]
+    const { port } = await edge.listen(config.listen[role]).catch((error: unknown) => {
+      throw new Error(listenProblem(role, config.listen[role], error), { cause: error })
+    })
+    log.info('listening', { role, host, port })
+    addresses[role] = `http://${hostAndPort(host, port)}`
+  }
+  return addresses
+}
+
+const LISTEN_REMEDIES: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'is taken (EADDRINUSE): stop what listens there, or choose another port',
+  EACCES: 'is not for this user (EACCES): choose a port from 1024 up',
+  EADDRNOTAVAIL: 'is no address of this machine (EADDRNOTAVAIL): choose one that is',
+  ENOTFOUND: 'is not known by that name (ENOTFOUND): correct the name',
+}
+
+function listenProblem(role: Role, { host, port }: Config['listen'][Role], error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed'
+  const what = LISTEN_REMEDIES[code] ?? `can't be listened on (${code}): choose another address`
+  return `listen.${role} (FAREBOX_LISTEN_${role.toUpperCase()}): ${hostAndPort(host, port)} ${what}`
+}
+
+function hostAndPort(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+function rejectWhen(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
 }
 
 /** The change log is read once before the first request, so that a process is ready when it says that it is. */

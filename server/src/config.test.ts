@@ -64,6 +64,39 @@ describe('configuration', () => {
     assert.equal(loadConfig({ FAREBOX_CONFIG: yaml }).database.url.reveal(), URL)
   })
 
+  it('takes an empty section of the file as absent', () => {
+    const yaml = file('http:\ndatabase:\nlisten:\n  # gateway: 0.0.0.0:80\nlog:\n  level: warn\n')
+    const config = loadConfig({ FAREBOX_CONFIG: yaml, FAREBOX_DATABASE_URL: URL })
+    assert.deepEqual([config.http.body_bytes, config.listen.gateway.port, config.log.level], [1_048_576, 8700, 'warn'])
+  })
+
+  it('takes every form of the address of a PostgreSQL', () => {
+    for (const url of [
+      'postgres://db',
+      'postgresql://u:p@[::1]:5432/d?sslmode=require',
+      'postgres://u:100%@db/d',
+      'postgres:///d?host=/var/run/postgresql',
+    ])
+      assert.equal(loadConfig({ FAREBOX_DATABASE_URL: url }).database.url.reveal(), url)
+  })
+
+  it('leaves the variables alone that Kubernetes makes for a service called farebox', () => {
+    const links = {
+      FAREBOX_PORT: 'tcp://10.0.0.1:8700',
+      FAREBOX_PORT_8700_TCP: 'tcp://10.0.0.1:8700',
+      FAREBOX_PORT_8700_TCP_PROTO: 'tcp',
+      FAREBOX_PORT_8700_TCP_PORT: '8700',
+      FAREBOX_PORT_8700_TCP_ADDR: '10.0.0.1',
+      FAREBOX_PORT_53_UDP: 'udp://10.0.0.1:53',
+      FAREBOX_SERVICE_HOST: '10.0.0.1',
+      FAREBOX_SERVICE_PORT: '8700',
+      FAREBOX_SERVICE_PORT_HTTP: '8700',
+    }
+    assert.deepEqual(problems({ FAREBOX_DATABASE_URL: URL, ...links }), [])
+    const others = { FAREBOX_PORTS: '1', FAREBOX_PORT_HTTP: '1', FAREBOX_SERVICE: '1', FAREBOX_HOST: '1' }
+    assert.equal(problems({ FAREBOX_DATABASE_URL: URL, ...others }).length, 4)
+  })
+
   it('tells all problems at once, a line each', () => {
     const env = { FAREBOX_LOG_LEVEL: 'loud', FAREBOX_HTTP_JSON_DEPTH: '-1', FAREBOX_NAMES_PROVIDER: 'two words' }
     assert.equal(problems(env).length, 4)
@@ -79,6 +112,19 @@ describe('configuration', () => {
     'a secret given twice': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_DATABASE_URL_FILE: file(URL) },
       /both directly and by file: keep one/,
+    ],
+    'a database that is no URL': [
+      { FAREBOX_DATABASE_URL: 'canary-hunter2' },
+      /is not the address of a PostgreSQL .*: set it to/,
+    ],
+    'a database of another kind': [
+      { FAREBOX_DATABASE_URL: 'mysql://u:canary@db/d' },
+      /is not the address of a PostgreSQL/,
+    ],
+    'a database without a host': [{ FAREBOX_DATABASE_URL: 'postgres:///canary' }, /is not the address of a PostgreSQL/],
+    'a database whose password has a bare slash': [
+      { FAREBOX_DATABASE_URL: 'postgres://u:can/ary@db/d' },
+      /in a password, write what is neither letter nor digit as/,
     ],
     'a secret in the file itself': [{ FAREBOX_CONFIG: file(`database:\n  url: ${URL}\n`) }, /in the clear/],
     'an unknown variable': [

@@ -27,6 +27,12 @@ type Environment = Readonly<Record<string, string | undefined>>
 const PREFIX = 'FAREBOX_'
 const FILE_VARIABLE = `${PREFIX}CONFIG`
 const DEFAULT_FILE = 'farebox.yaml'
+/**
+ * Kubernetes puts these into every container for a service that is called farebox, whether anybody wants them or not;
+ * they are no settings, and must not keep us from starting. No setting of ours is called like them.
+ */
+const SERVICE_LINK =
+  /^FAREBOX_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
 const RESERVED_SEGMENTS = ['services', 'financial']
 
 const fromText = <T extends z.ZodType>(read: (text: string) => unknown, type: T) =>
@@ -52,6 +58,10 @@ const list = <T extends z.ZodType>(item: T) =>
 
 const secret = () => z.instanceof(Secret, { error: 'is missing' })
 
+const postgresUrl = secret().refine((url) => isPostgresUrl(url.reveal()), {
+  error: 'is not the address of a PostgreSQL (in a password, write what is neither letter nor digit as %40 for @)',
+})
+
 const address = z
   .string()
   .regex(/^(\[[0-9a-f:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, { error: 'must be host:port, such as 127.0.0.1:8700' })
@@ -74,7 +84,7 @@ const origin = z.string().refine((text) => text === '*' || isOrigin(text), {
 const settings = z.strictObject({
   roles: list(z.enum(['gateway', 'admin'], { error: 'must be among gateway, admin' })).prefault(['gateway', 'admin']),
   database: z.strictObject({
-    url: secret(),
+    url: postgresUrl,
     money_connections: integer(1, 64).prefault(4),
     rest_connections: integer(1, 64).prefault(8),
   }),
@@ -201,7 +211,12 @@ function readFile(env: Environment, problems: string[]): Map<string, unknown> {
     return new Map()
   }
   const values = flatten(content ?? {})
-  for (const path of values.keys()) {
+  for (const [path, value] of values) {
+    // A section whose every line is commented out reads as nothing at all.
+    if (value === null && PATHS.some((known) => known.startsWith(`${path}.`))) {
+      values.delete(path)
+      continue
+    }
     if (SECRET_PATHS.includes(path))
       problems.push(
         `${path} stands in ${file} in the clear: move it to a file of its own and name that as ${path}_file`,
@@ -220,7 +235,7 @@ function readVariables(env: Environment, problems: string[]): Map<string, unknow
   )
   const values = new Map<string, unknown>()
   for (const [name, value] of Object.entries(env)) {
-    if (!name.startsWith(PREFIX) || name === FILE_VARIABLE || value === undefined) continue
+    if (!name.startsWith(PREFIX) || name === FILE_VARIABLE || value === undefined || SERVICE_LINK.test(name)) continue
     const path = known.get(name)
     if (path === undefined)
       problems.push(`${name} is not a setting${nearest(name, [...known.keys()])}: correct or unset it`)
@@ -295,6 +310,13 @@ function isNetwork(text: string): boolean {
   } catch {
     return false
   }
+}
+
+function isPostgresUrl(text: string): boolean {
+  const url = URL.parse(text)
+  if (url === null || !['postgres:', 'postgresql:'].includes(url.protocol)) return false
+  // The host of a socket in a folder can stand in the query alone.
+  return url.hostname !== '' || (url.searchParams.get('host') ?? '') !== ''
 }
 
 function isOrigin(text: string): boolean {

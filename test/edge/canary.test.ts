@@ -6,9 +6,15 @@ import { createMetrics } from '../../server/src/telemetry/metrics.ts'
 import { probeFamilies, startProbeEdge } from './probe-edge.ts'
 import { converse } from './raw-http.ts'
 
-/** Looks like a key of ours, as a caller's credential does. */
+/**
+ * Looks like a key of ours, as a caller's credential does, and is kept out wherever it stands. A credential of any other
+ * form is known by its header alone: it is kept out of what a failure logs about its own request, as it is, and encoded
+ * for a URL or in JSON. Not covered are such a value in another encoding (base64, say), cut in pieces, or in an error that
+ * is logged apart from the request: whoever logs there must not have it in hand.
+ */
 const CANARY = 'fb_live_canary7f3a9c51d2'
 const BARE = 'canary7f3a9c51d2'
+const OPAQUE = 'opaque-canary7f3a9c51d2/with+more'
 const HEAD = `Host: edge\r\nAuthorization: Bearer ${CANARY}\r\n`
 
 const lines: string[] = []
@@ -28,6 +34,10 @@ before(async () => {
       })
       scope.all('/fault', ({ headers }) => {
         throw new Fault('upstream_transport', { cause: new Error(`sent ${headers.authorization} upstream`) })
+      })
+      scope.all('/opaque', ({ headers }) => {
+        const key = String(headers['x-api-key'] ?? headers['x-goog-api-key'])
+        throw new Error(`could not use ${key}`, { cause: new Error(`GET /?key=${encodeURIComponent(key)}`) })
       })
       scope.all('/string', ({ headers }) => {
         throw headers.authorization
@@ -70,6 +80,8 @@ const WAYS: Readonly<Record<string, string>> = {
   'an error that is thrown': get('/failing/error'),
   'the cause of a fault': get('/failing/fault'),
   'a string that is thrown': get('/failing/string'),
+  'an opaque key in an error that is thrown': get('/failing/opaque', `Host: edge\r\nx-api-key: ${OPAQUE}\r\n`),
+  'an opaque key of the third header': get('/failing/opaque', `Host: edge\r\nx-goog-api-key: ${OPAQUE}\r\n`),
 }
 
 describe('a canary secret', () => {
@@ -84,7 +96,7 @@ describe('a canary secret', () => {
 
   it('was really sent, and what failed was really logged', () => {
     const failures = lines.filter((line) => line.includes('"msg":"request failed"'))
-    assert.equal(failures.length, 3)
+    assert.equal(failures.length, 5)
     assert.match(failures.join(''), /could not use \[redacted\]/)
     assert.match(failures.join(''), /"route":"\/failing\/error"/)
   })

@@ -8,12 +8,18 @@ import { startChildEdge } from './child-edge.ts'
 import { KEY } from './probe-edge.ts'
 
 const CALLERS = 20
-const Ended = z.object({ drained: z.object({ cutRequests: z.number() }), begun: z.array(z.string()) })
+const Ended = z.object({
+  drained: z.object({ cutRequests: z.number() }),
+  begun: z.array(z.string()),
+  acceptedPorts: z.array(z.number()),
+})
 
 type Outcome =
   | { readonly kind: 'answered'; readonly id: string }
-  /** The process no longer takes connections, or had not taken this one yet. */
+  /** Nobody takes connections any more. */
   | { readonly kind: 'not accepted' }
+  /** A new connection was cut before a byte came back: its number tells whether the process had ever accepted it. */
+  | { readonly kind: 'cut'; readonly localPort: number | undefined; readonly reason: string }
   | { readonly kind: 'failed'; readonly reason: string }
 
 describe('SIGTERM under load', () => {
@@ -54,7 +60,7 @@ async function stopUnderLoad(round: number) {
       const path = index < 4 ? '/apis/v1/probe/slow?ms=700' : `/apis/v1/probe/slow?ms=${index % 5}`
       const outcome = await call(edge.port, path, agent)
       outcomes.push(outcome)
-      if (outcome.kind === 'not accepted') return
+      if (outcome.kind === 'not accepted' || outcome.kind === 'cut') return
     }
   }
   const callers = Promise.all(Array.from({ length: CALLERS }, (_, index) => caller(index)))
@@ -66,8 +72,17 @@ async function stopUnderLoad(round: number) {
   await callers
   agent.destroy()
   const last = edge.lines.findLast((line) => line.startsWith('{"drained"'))
-  const { begun, drained } = Ended.parse(JSON.parse(last ?? '{}'))
-  return { outcomes, begun, cutRequests: drained.cutRequests, code, stopMs }
+  const { begun, drained, acceptedPorts } = Ended.parse(JSON.parse(last ?? '{}'))
+  const judged = outcomes.map((outcome) => judge(outcome, new Set(acceptedPorts)))
+  return { outcomes: judged, begun, cutRequests: drained.cutRequests, code, stopMs }
+}
+
+/** A connection that waited in the system's queue when the process stopped listening was never the process's to serve. */
+function judge(outcome: Outcome, acceptedPorts: ReadonlySet<number>): Outcome {
+  if (outcome.kind !== 'cut') return outcome
+  const { localPort, reason } = outcome
+  const wasAccepted = localPort === undefined || acceptedPorts.has(localPort)
+  return wasAccepted ? { kind: 'failed', reason: `accepted, then: ${reason}` } : { kind: 'not accepted' }
 }
 
 function call(port: number, path: string, agent: Agent): Promise<Outcome> {
@@ -76,11 +91,20 @@ function call(port: number, path: string, agent: Agent): Promise<Outcome> {
     const request = httpRequest({ host: '127.0.0.1', port, path, agent, headers }, (response) => {
       read(response).then(resolve)
     })
+    let localPort: number | undefined
+    request.once('socket', (socket) => {
+      if (!socket.connecting) return
+      socket.once('connect', () => {
+        localPort = socket.localPort
+      })
+    })
     request.on('error', (error) => {
-      const refused = 'code' in error && error.code === 'ECONNREFUSED'
-      // A connection that was reset before it carried anything waited in the system's queue; we had not accepted it.
-      const neverAccepted = refused || !request.reusedSocket
-      resolve(neverAccepted ? { kind: 'not accepted' } : { kind: 'failed', reason: String(error) })
+      const code = 'code' in error ? error.code : undefined
+      const isNew = !request.reusedSocket && (request.socket?.bytesRead ?? 0) === 0
+      if (code === 'ECONNREFUSED') resolve({ kind: 'not accepted' })
+      else if ((code === 'ECONNRESET' || code === 'EPIPE') && isNew)
+        resolve({ kind: 'cut', localPort, reason: String(error) })
+      else resolve({ kind: 'failed', reason: String(error) })
     })
     request.end()
   })

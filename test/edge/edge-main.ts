@@ -1,3 +1,5 @@
+import { subscribe } from 'node:diagnostics_channel'
+import { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
 import type { EdgeLimits } from '../../server/src/http/limits.ts'
@@ -13,7 +15,14 @@ const RESOLUTION_MS = 5
 const wishes: Wishes = JSON.parse(process.argv[2] ?? '{}')
 const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
 const begun: string[] = []
+const acceptedPorts: number[] = []
 let smuggled = 0
+
+// Tells of every connection that the process takes from the system, whatever becomes of it.
+subscribe('net.server.socket', (message) => {
+  if (typeof message === 'object' && message !== null && 'socket' in message && message.socket instanceof Socket)
+    acceptedPorts.push(message.socket.remotePort ?? 0)
+})
 
 function addControl(scope: FastifyInstance): void {
   const config = { access: 'public' } as const
@@ -43,6 +52,6 @@ console.log(JSON.stringify({ port, key: KEY }))
 process.once('SIGTERM', async () => {
   const { pauseMs = 0, deadlineMs = 60_000 } = wishes
   const drained = await edge.drain({ pauseMs, deadlineMs })
-  console.log(JSON.stringify({ drained, begun }))
+  console.log(JSON.stringify({ drained, begun, acceptedPorts }))
   for (const line of lines) process.stderr.write(line)
 })

@@ -3,18 +3,9 @@ import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EdgeParts } from '../../server/src/http/edge.ts'
-import { type Probe, startProbeEdge } from './probe-edge.ts'
+import { withEdge } from './probe-edge.ts'
 import { converse, open } from './raw-http.ts'
 import { GOOD, HEAD } from './smuggling-cases.ts'
-
-async function withEdge(parts: Partial<EdgeParts>, use: (probe: Probe) => Promise<void>): Promise<void> {
-  const probe = await startProbeEdge(parts)
-  try {
-    await use(probe)
-  } finally {
-    await probe.edge.drain({ idleGraceMs: 0, deadlineMs: 500 })
-  }
-}
 
 const statuses = ({ responses }: Awaited<ReturnType<typeof converse>>) => responses.map(({ status }) => status)
 

@@ -1,19 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { EdgeParts } from '../../server/src/http/edge.ts'
-import { KEY, type Probe, startProbeEdge } from './probe-edge.ts'
+import { KEY, withEdge } from './probe-edge.ts'
 
 const KNOWN = { authorization: `Bearer ${KEY}` }
 const APP = 'https://app.example'
-
-async function withEdge(parts: Partial<EdgeParts>, use: (probe: Probe) => Promise<void>): Promise<void> {
-  const probe = await startProbeEdge(parts)
-  try {
-    await use(probe)
-  } finally {
-    await probe.edge.drain({ idleGraceMs: 0 })
-  }
-}
 
 describe('a page of another origin', () => {
   const preflight = (url: string, origin: string) =>

@@ -37,6 +37,16 @@ export async function startProbeEdge(parts: Partial<EdgeParts> = {}) {
   return { edge, port, url: `http://127.0.0.1:${port}`, lines, handled }
 }
 
+/** A probe edge for as long as it is used. */
+export async function withEdge(parts: Partial<EdgeParts>, use: (probe: Probe) => Promise<void>): Promise<void> {
+  const probe = await startProbeEdge(parts)
+  try {
+    await use(probe)
+  } finally {
+    await probe.edge.drain({ idleGraceMs: 0, deadlineMs: 500 })
+  }
+}
+
 const identify: Identify = (credential) => {
   const key = credential.reveal()
   const caller = { accountId: 'account', credentialId: key }

@@ -27,12 +27,22 @@ describe('connections that never finish their headers', () => {
     const edge = await startChildEdge()
     try {
       await latencies(edge, sleep(WINDOW_MS))
-      const figures = await bestOf(3, () => compare(edge))
-      console.log(figures)
-      recordProof('edge-slowloris', `${ATTACKERS} slow connections`, figures)
+      const attempts = await untilGood(3, () => compare(edge))
+      console.log(attempts)
+      const figures = attempts.at(-1)
+      assert.ok(figures !== undefined)
       assert.ok(figures.slowest_cut_ms <= CUT_WITHIN_MS, `the last was cut after ${figures.slowest_cut_ms} ms`)
       assert.ok(figures.ratio < 2, `p99 rose ${figures.ratio} times`)
-      assert.equal(figures.failed, 0)
+      for (const { failed } of attempts) assert.equal(failed, 0)
+      recordProof('edge-slowloris', `${ATTACKERS} slow connections`, {
+        ...figures,
+        tries: attempts.length,
+        worst_try: {
+          ratio: Math.max(...attempts.map(({ ratio }) => ratio)),
+          slowest_cut_ms: Math.max(...attempts.map(({ slowest_cut_ms }) => slowest_cut_ms)),
+          longest_stall_ms: Math.max(...attempts.map(({ longest_stall_ms }) => longest_stall_ms)),
+        },
+      })
     } finally {
       await edge.child.stop()
     }
@@ -65,10 +75,10 @@ describe('connections that never finish their headers', () => {
 type Figures = Awaited<ReturnType<typeof compare>>
 
 /** Other programs share the processors: what holds for us holds in a quiet run too, and a fault of ours in every run. */
-async function bestOf(tries: number, attempt: () => Promise<Figures>): Promise<Figures> {
+async function untilGood(triesMax: number, attempt: () => Promise<Figures>): Promise<readonly Figures[]> {
   const first = await attempt()
-  if (tries === 1 || (first.ratio < 2 && first.slowest_cut_ms <= CUT_WITHIN_MS)) return first
-  return bestOf(tries - 1, attempt)
+  if (triesMax === 1 || (first.ratio < 2 && first.slowest_cut_ms <= CUT_WITHIN_MS)) return [first]
+  return [first, ...(await untilGood(triesMax - 1, attempt))]
 }
 
 async function compare(edge: ChildEdge) {

@@ -13,29 +13,31 @@ const LIMITS = { headersTimeoutMs: 1_000, requestTimeoutMs: 1_500, lingerMs: 500
 
 describe('the edge on the wire', () => {
   let edge: ChildEdge
-  let worstStallMs = 0
+  /** Of every try, those that were repeated included. */
+  const stallsMs: number[] = []
+  let passed = 0
+  let tried = 0
+  let repeated = 0
   before(async () => {
     edge = await startChildEdge({ limits: LIMITS })
   })
-  after(async () => {
-    const figures = { cases: CASES.length, longest_stall_ms: Math.round(worstStallMs) }
-    console.log(figures)
-    recordProof('edge-wire', 'hostile bytes on the wire', figures)
-    await edge.child.stop()
-  })
+  after(() => edge.child.stop())
 
   /** Another program may take the processor away for a while; a stall of our own making comes every time. */
-  async function withoutStall(attempt: () => Promise<void>): Promise<void> {
+  async function withoutStall(attempt: () => Promise<void>, smuggledWanted = 0): Promise<void> {
+    tried += 1
     for (let tries = 1; ; tries += 1) {
       await edge.measure()
       await attempt()
-      const { stalledMs } = await edge.measure()
-      if (stalledMs <= STALL_LIMIT_MS) {
-        worstStallMs = Math.max(worstStallMs, stalledMs)
-        return
-      }
+      const { stalledMs, smuggled } = await edge.measure()
+      stallsMs.push(stalledMs)
+      assert.equal(smuggled, smuggledWanted, 'requests that hid in the bytes')
+      if (stalledMs <= STALL_LIMIT_MS) break
       assert.ok(tries < 3, `the event loop stood still for ${stalledMs} ms`)
+      repeated += 1
     }
+    assert.equal(edge.child.hasExited(), false)
+    passed += 1
   }
 
   it('is tried with at least 60 cases', () => {
@@ -46,12 +48,7 @@ describe('the edge on the wire', () => {
   for (const one of CASES) {
     it(`${one.title}: ${outcomeOf(one)}`, async () => {
       const quietMs = one.answers.includes(408) ? 3_000 : 250
-      const conversation = await converse(edge.port, one.send, { quietMs })
-      judge(one, conversation)
-      const { smuggled, stalledMs } = await edge.measure()
-      assert.equal(smuggled, one.smuggled ?? 0, 'requests that hid in the bytes')
-      worstStallMs = Math.max(worstStallMs, stalledMs)
-      assert.equal(edge.child.hasExited(), false)
+      await withoutStall(async () => judge(one, await converse(edge.port, one.send, { quietMs })), one.smuggled)
     })
   }
 
@@ -69,10 +66,10 @@ describe('the edge on the wire', () => {
 
   it('no case stalls the event loop over 100 ms, one after another or all at once', async () => {
     const quick = CASES.filter(({ answers }) => !answers.includes(408))
+    const smuggled = quick.reduce((sum, one) => sum + (one.smuggled ?? 0), 0)
     await withoutStall(async () => {
       await Promise.all(quick.map(({ send }) => converse(edge.port, send, { quietMs: 100 })))
-    })
-    assert.equal(edge.child.hasExited(), false)
+    }, smuggled)
   })
 
   const text = (value: string) => Buffer.from(value)
@@ -118,6 +115,16 @@ describe('the edge on the wire', () => {
     })
     assert.equal(response.status, 200)
     assert.equal(edge.child.hasExited(), false)
+    const figures = {
+      cases: CASES.length,
+      bodies: 2 * Object.keys(bodies).length,
+      repeated,
+      longest_stall_ms_of_all_tries: Math.round(Math.max(...stallsMs)),
+    }
+    console.log(figures)
+    assert.equal(passed, tried, 'a proof is kept only when every case has passed')
+    assert.equal(passed, figures.cases + figures.bodies + 1)
+    recordProof('edge-wire', 'hostile bytes on the wire', figures)
   })
 })
 
@@ -133,7 +140,7 @@ function judge({ answers, closed = true }: Case, conversation: Conversation): vo
     answers,
   )
   assert.equal(conversation.rest, '', 'nothing follows the last answer')
-  if (closed) assert.ok(conversation.closed, 'the connection is closed')
+  assert.equal(conversation.closed, closed, 'whether the connection is closed')
   const final = conversation.responses.filter(({ status }) => status !== 100)
   const ids = final.map(({ headers }) => headers.get('x-request-id') ?? '')
   assert.ok(ids.every(isId))

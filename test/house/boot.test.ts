@@ -1,22 +1,26 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import pg from 'pg'
 import { request } from 'undici'
+import { startChild } from '../../harness/child.ts'
 import { startGateway } from '../../harness/gateways.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { ROOT } from '../../harness/root.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 
 const database = await freshDatabase()
+const PROGRAM = path.join(ROOT, 'server/src/main.ts')
 
 function farebox(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): { code: number | null; output: string } {
-  const program = path.join(ROOT, 'server/src/main.ts')
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...args], {
     env: { ...process.env, ...env },
     encoding: 'utf8',
     timeout: 30_000,
@@ -93,9 +97,111 @@ describe('a server', () => {
     assert.match(output, /Every promise/)
   })
 
-  it('prints its database secret nowhere when the database can not be reached', () => {
-    const { code, output } = farebox(['serve'], { FAREBOX_DATABASE_URL: 'postgres://u:canary-77@127.0.0.1:1/x' })
+  it('ends with a line that names the setting when one of its ports is taken, and lets go of the other', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    after(() => other.close())
+    await once(other, 'listening')
+    const taken = `127.0.0.1:${(other.address() as AddressInfo).port}`
+    for (const role of ['admin', 'gateway']) {
+      const { code, output } = farebox(['serve'], {
+        FAREBOX_DATABASE_URL: database.url,
+        FAREBOX_LISTEN_GATEWAY: '127.0.0.1:0',
+        FAREBOX_LISTEN_ADMIN: '127.0.0.1:0',
+        [`FAREBOX_LISTEN_${role.toUpperCase()}`]: taken,
+      })
+      assert.equal(code, 1, output)
+      const told = output.split('\n').filter((line) => line !== '' && !line.startsWith('{"level":"info"'))
+      const variable = `FAREBOX_LISTEN_${role.toUpperCase()}`
+      assert.deepEqual(told, [
+        `farebox: listen.${role} (${variable}): ${taken} is taken (EADDRINUSE): stop what listens there, or choose another port`,
+      ])
+    }
+  })
+
+  it('ends at once when it is told to during its start', async () => {
+    const silent = createServer().listen(0, '127.0.0.1')
+    after(() => silent.close())
+    await once(silent, 'listening')
+    const url = `postgres://u:canary-31@127.0.0.1:${(silent.address() as AddressInfo).port}/x`
+    const child = startChild(process.execPath, [PROGRAM, 'serve'], {
+      env: { ...process.env, FAREBOX_DATABASE_URL: url },
+    })
+    after(() => child.kill())
+    await once(silent, 'connection')
+    const toldAtMs = performance.now()
+    assert.deepEqual(await child.stop(), { code: 0, signal: null }, child.output())
+    // PostgreSQL would have been waited for much longer.
+    assert.ok(performance.now() - toldAtMs < 3_000)
+    assert.ok(!child.output().includes('canary'))
+  })
+
+  it('ends with a scrubbed line in its log on an error that nobody caught', async () => {
+    const url = new URL(database.url)
+    url.password = 'canary-58'
+    for (const failing of ['throw new Error(text)', 'Promise.reject(new Error(text))']) {
+      const preload = `const text = 'in ' + process.env.FAREBOX_DATABASE_URL + ' canary-58\\nfb_live_canary'
+        process.on('SIGUSR2', () => { ${failing} })`
+      const gateway = await startGateway({
+        databaseUrl: url.href,
+        env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(preload)}` },
+      })
+      assert.deepEqual(await gateway.stop('SIGUSR2'), { code: 1, signal: null })
+      assert.match(gateway.output(), /"level":"error".*"message":"in \[redacted\].*nobody caught/)
+      assert.ok(!gateway.output().includes('canary'), gateway.output())
+    }
+  })
+
+  const unusable: Readonly<Record<string, readonly [change: (url: URL) => void, line: RegExp]>> = {
+    'is not there': [
+      (url) => {
+        url.port = '1'
+      },
+      /^farebox: database\.url: can't reach 127\.0\.0\.1:1 \(ECONNREFUSED\): start PostgreSQL or correct the address$/,
+    ],
+    'is not there, on a host of several addresses': [
+      (url) => {
+        url.host = 'localhost:1'
+      },
+      /^farebox: database\.url: can't reach localhost:1 \(ECONNREFUSED\): start PostgreSQL/,
+    ],
+    'has no such database': [
+      (url) => {
+        url.pathname = '/nowhere'
+      },
+      /^farebox: database\.url: PostgreSQL at 127\.0\.0\.1:\d+ has no database of that name \(3D000\): create it/,
+    ],
+  }
+  for (const [what, [change, line]] of Object.entries(unusable)) {
+    it(`says in one line what to change, and not the secret, when PostgreSQL ${what}`, () => {
+      const url = new URL(database.url)
+      url.password = 'canary-77'
+      change(url)
+      for (const command of [['serve'], ['migrate'], ['config', 'check']]) {
+        const { code, output } = farebox(command, { FAREBOX_DATABASE_URL: url.href })
+        assert.equal(code, 1)
+        const told = output
+          .trim()
+          .split('\n')
+          .filter((one) => one !== 'The configuration is valid.')
+        assert.equal(told.length, 1, output)
+        assert.match(told[0] ?? '', line)
+        assert.ok(!output.includes('canary'), output)
+      }
+    })
+  }
+
+  it('says in one line what to change when PostgreSQL refuses the password', async () => {
+    const postgres = await startPostgres({ password: 'right-canary' })
+    after(() => postgres.remove())
+    const url = postgres.url().replace('right-canary', 'wrong-canary')
+    const { code, output } = farebox(['serve'], { FAREBOX_DATABASE_URL: url })
     assert.equal(code, 1)
-    assert.ok(!output.includes('canary'), output)
+    assert.match(output, /^farebox: database\.url: .* refuses the user or the password \(28P01\): correct them\n$/)
+    assert.ok(!output.includes('canary'))
+  })
+
+  it('says its version, which is that of the package', () => {
+    const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'))
+    assert.deepEqual(farebox(['--version'], {}), { code: 0, output: `${version}\n` })
   })
 })

@@ -24,18 +24,14 @@ function encode(ownerId: Id, calls: readonly Call[]): Column[] {
   const windows = asks(
     calls,
     ({ windows }) => windows,
-    ({ credentialId }, { group }) => `${credentialId} ${group}`,
+    ({ credentialId }, { group }) => keyOf(credentialId, group),
   )
   // An allowance may be shared by credentials; windows and claims are each credential's own.
-  const allowances = asks(
-    calls,
-    ({ hold }) => hold?.allowances ?? [],
-    (_, id) => id,
-  )
+  const allowances = asks(calls, allowancesOf, (_, id) => id)
   const claims = asks(
     calls,
     (call) => call.claims,
-    ({ credentialId }, { scope, key }) => `${credentialId} ${scope} ${key}`,
+    ({ credentialId }, { scope, key }) => keyOf(credentialId, scope, key),
   )
   return [
     ['uuid', ownerId],
@@ -57,7 +53,7 @@ function encode(ownerId: Id, calls: readonly Call[]): Column[] {
     ['bigint[]', literal(calls.map(({ tokens }) => tokens))],
     ['text[]', textLiteral(calls.map(({ operation }) => operation))],
     ['text[]', textLiteral(calls.map(({ hold }) => hold?.terms ?? ''))],
-    ['text[]', textLiteral(calls.map(({ hold }) => literal(hold?.allowances ?? [])))],
+    ['text[]', textLiteral(calls.map((call) => literal(allowancesOf(call))))],
     ['text[]', textLiteral(calls.map((call) => textLiteral(tokenGroups(call))))],
     ['integer[]', literal(windows.to)],
     ['integer[]', literal(windows.places)],
@@ -77,7 +73,7 @@ function encode(ownerId: Id, calls: readonly Call[]): Column[] {
 function asks<T>(
   calls: readonly Call[],
   itemsOf: (call: Call) => readonly T[],
-  keyOf: (call: Call, item: T) => string,
+  nameOf: (call: Call, item: T) => string,
 ) {
   const positions = new Positions<{ readonly call: Call; readonly item: T }>()
   const items: T[] = []
@@ -85,12 +81,23 @@ function asks<T>(
   const to: number[] = []
   for (const call of calls) {
     for (const item of itemsOf(call)) {
-      places.push(positions.of(keyOf(call, item), { call, item }))
+      places.push(positions.of(nameOf(call, item), { call, item }))
       items.push(item)
     }
     to.push(items.length)
   }
   return { distinct: positions.values, items, places, to }
+}
+
+/** Each once: an allowance that is named twice is still one ceiling. */
+function allowancesOf({ hold }: Call): readonly Id[] {
+  const all = hold?.allowances ?? []
+  return all.length < 2 ? all : [...new Set(all)]
+}
+
+/** Joined by what no id or name contains, so that two different things never share a position. */
+function keyOf(...parts: readonly string[]): string {
+  return parts.join('\0')
 }
 
 function tokenGroups(call: Call): string[] {
@@ -124,7 +131,7 @@ function verdict(call: Call, row: Row): Begun | Refused {
     case 'claim_differs':
       return { outcome, claim: pick<Claim>(call.claims, row), holder: row.isNull(4) ? null : row.text(4) }
     case 'allowance_spent':
-      return { outcome, allowanceId: pick(call.hold?.allowances ?? [], row), left: nanos(row.bigint(3)) }
+      return { outcome, allowanceId: pick(allowancesOf(call), row), left: nanos(row.bigint(3)) }
     default:
       throw new Error(`begin_calls answered ${outcome}, which is no outcome`)
   }

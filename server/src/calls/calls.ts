@@ -7,7 +7,7 @@ import { beginBatch } from './begin-batch.ts'
 import type { Call, Ending, Judgement, Settlement } from './call.ts'
 import { endBatch } from './end-batch.ts'
 import { createLane } from './lane.ts'
-import { Unanswered } from './money-query.ts'
+import { Contended, Unanswered } from './money-query.ts'
 import type { Query } from './query.ts'
 
 /** BEGIN and END of a call, batched with those of its neighbours. */
@@ -44,6 +44,7 @@ class Late extends Error {
 }
 
 const NEVER_MS = Number.POSITIVE_INFINITY
+const REVERSAL_RETRY_MS = 500
 
 export function createCalls(parts: Parts): Calls {
   const { query, ownerId, clock, ids, log } = parts
@@ -53,23 +54,35 @@ export function createCalls(parts: Parts): Calls {
     batchLimit,
     queueLimit,
     isTransient: (error: unknown) => error instanceof Unanswered,
+    isContended: (error: unknown) => error instanceof Contended,
+    accountOf: ({ accountId }: { readonly accountId: Id }) => accountId,
     lateness: (_: unknown, sent: boolean) => new Late(sent),
     overload: () => new Fault('overloaded', { retryAfterSeconds: 1 }),
   }
   const begins = createLane<Call, Judgement>({
     ...shared,
     idOf: ({ id }) => id,
+    // An admission leaves no row by which it would be known again, and a second one would count twice.
+    mayRepeat: ({ hold }) => hold !== null,
+    // A refusal must not be followed by the hold of an earlier sending that arrives late.
+    answeredLate: (call, judgement) => {
+      if (judgement?.outcome !== 'begun') settleInBackground(voidOf(call))
+    },
     execute: (calls) => beginBatch(query, ownerId, calls),
   })
   const endings = createLane<Ending, Settlement>({
     ...shared,
     queueLimit: NEVER_MS,
     idOf: ({ id }) => id,
+    mayRepeat: () => true,
     execute: (items) => endBatch(query, items),
   })
   const open = new Set<Id>()
+  const background = new Set<Promise<void>>()
 
   async function begin(call: Call): Promise<Judgement> {
+    // Nothing would ever end them.
+    if (call.hold === null && call.claims.length > 0) throw new Error('claims need a hold, with which they end')
     try {
       const judgement = await begins.submit(call, beginDeadlineMs)
       if (judgement.outcome === 'begun' && call.hold !== null) open.add(call.id)
@@ -77,7 +90,7 @@ export function createCalls(parts: Parts): Calls {
     } catch (error) {
       if (!(error instanceof Late)) throw error
       // What was sent may hold money yet, even after this: the void leaves a tombstone for a hold that comes late.
-      if (error.sent && call.hold !== null) void settleInBackground(voidOf(call))
+      if (error.sent && call.hold !== null) settleInBackground(voidOf(call))
       throw new Fault('billing_dependency_timeout', { retryAfterSeconds: 1, cause: error })
     }
   }
@@ -89,38 +102,43 @@ export function createCalls(parts: Parts): Calls {
       return settlement
     } catch (error) {
       if (!(error instanceof Late)) throw error
-      void forgive(ending)
+      settleInBackground({ ...ending, forgiven: true })
       throw new Fault('settlement_timeout', { cause: error, members: { call_id: ending.id } })
     }
   }
 
+  function settleInBackground(ending: Ending): void {
+    const work = settleWithoutCaller(ending)
+      .catch((error: unknown) => log.error('a call could not be ended', { request_id: ending.id, error }))
+      .finally(() => background.delete(work))
+    background.add(work)
+  }
+
   /** The caller got nothing, so nothing is charged: what has not been posted is posted as 0, what has is given back. */
-  async function forgive(ending: Ending): Promise<void> {
-    const settlement = await settleInBackground({ ...ending, forgiven: true })
-    if (settlement === undefined || settlement.endedNow || settlement.charged === ZERO) return
-    const reversalId = ids.next()
+  async function settleWithoutCaller(ending: Ending): Promise<void> {
+    const { endedNow, charged } = await endings.submit(ending, NEVER_MS)
+    open.delete(ending.id)
+    if (endedNow || charged === ZERO || !ending.forgiven) return
+    const values = [ids.next(), ending.id, charged.toString()]
     for (;;) {
       try {
-        const statement = { name: 'reverse_charge', text: 'select reverse_charge($1, $2, $3)' }
-        await query({ ...statement, values: [reversalId, ending.id, settlement.charged.toString()] })
+        await query({ name: 'forgive_charge', text: 'select forgive_charge($1, $2, $3)', values })
         return
       } catch (error) {
-        if (!(error instanceof Unanswered))
-          return log.error('a charge could not be given back', { request_id: ending.id, error })
-        await clock.sleep(500)
+        if (!(error instanceof Unanswered)) throw error
+        await clock.sleep(REVERSAL_RETRY_MS)
       }
     }
   }
 
-  async function settleInBackground(ending: Ending): Promise<Settlement | undefined> {
-    try {
-      const settlement = await endings.submit(ending, NEVER_MS)
-      open.delete(ending.id)
-      return settlement
-    } catch (error) {
-      log.error('a call could not be ended', { request_id: ending.id, error })
-      return undefined
+  /** A begin that fails meanwhile leaves a void to be written, and an ending that fails leaves a reversal. */
+  async function untilWritten(): Promise<true> {
+    while (begins.size() + endings.size() + background.size > 0) {
+      await Promise.all([begins.idle(), endings.idle(), ...background])
+      // Those who waited for a lane submit what follows from its answer in the turns after it.
+      await clock.sleep(1)
     }
+    return true
   }
 
   async function flush(deadlineMs: number): Promise<boolean> {
@@ -129,8 +147,7 @@ export function createCalls(parts: Parts): Calls {
       () => false,
       () => true,
     )
-    const done = Promise.all([begins.idle(), endings.idle()]).then(() => true)
-    const inTime = await Promise.race([done, late])
+    const inTime = await Promise.race([untilWritten(), late])
     deadline.abort()
     return inTime
   }

@@ -34,6 +34,7 @@ function encode(endings: readonly Ending[]): Column[] {
 
 function decode(row: Row): Settlement {
   const outcome = row.text(0)
+  if (outcome === 'misplaced') throw new Error('a call can only be ended for the account that it was begun for')
   if (outcome !== 'posted' && outcome !== 'voided')
     throw new Error(`end_calls answered ${outcome}, which is no outcome`)
   return {

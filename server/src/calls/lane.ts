@@ -17,6 +17,8 @@ export type Lane<Item, Result> = {
 type Parts<Item, Result> = {
   readonly clock: Clock
   readonly idOf: (item: Item) => string
+  /** Whether PostgreSQL knows the item again, so that it can be sent twice. */
+  readonly mayRepeat: (item: Item) => boolean
   readonly batchLimit: number
   /** Beyond this many waiting items a new one is refused at once. */
   readonly queueLimit: number
@@ -24,6 +26,14 @@ type Parts<Item, Result> = {
   readonly execute: (items: readonly Item[]) => Promise<readonly Result[]>
   /** Whether the outcome of a failed batch is unknown, or it was certainly not carried out and may work later. */
   readonly isTransient: (error: unknown) => boolean
+  /** Whether the batch failed because some account in it is locked by somebody else. */
+  readonly isContended: (error: unknown) => boolean
+  readonly accountOf: (item: Item) => string
+  /**
+   * An item was answered, or refused by an error, of which an earlier sending was not: that one may be carried out yet,
+   * whatever became of this one.
+   */
+  readonly answeredLate?: (item: Item, result: Result | undefined) => void
   /** What to tell who waited, `sent` if PostgreSQL may have carried it out. */
   readonly lateness: (item: Item, sent: boolean) => Error
   readonly overload: () => Error
@@ -35,36 +45,64 @@ type Entry<Item, Result> = {
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
   sent: boolean
+  unanswered: boolean
   settled: boolean
 }
 
 const BACKOFF_MS = { least: 20, most: 500 }
 
 export function createLane<Item, Result>(parts: Parts<Item, Result>): Lane<Item, Result> {
+  return createQueue(parts, true)
+}
+
+type Queue<Item, Result> = Lane<Item, Result> & { readonly enqueue: (entry: Entry<Item, Result>) => void }
+
+/** A lane for one account alone, which says when it has nothing left to do. */
+function createAside<Item, Result>(parts: Parts<Item, Result>, done: () => void): Queue<Item, Result> {
+  return createQueue(parts, false, done)
+}
+
+function createQueue<Item, Result>(parts: Parts<Item, Result>, apart: boolean, done?: () => void): Queue<Item, Result> {
   const { clock, idOf, batchLimit, queueLimit, execute, isTransient } = parts
   let waiting: Entry<Item, Result>[] = []
   let inFlight: readonly Entry<Item, Result>[] = []
   let running = false
   let watching = false
   let idlers: (() => void)[] = []
+  const aside = new Map<string, Queue<Item, Result>>()
 
   function submit(item: Item, deadlineMs: number): Promise<Result> {
+    const own = aside.get(parts.accountOf(item))
+    if (own !== undefined) return own.submit(item, deadlineMs)
     if (waiting.length >= queueLimit) return Promise.reject(parts.overload())
     return new Promise((resolve, reject) => {
-      waiting.push({
-        item,
-        resolve,
-        reject,
-        deadlineAtMs: clock.monotonicMs() + deadlineMs,
-        sent: false,
-        settled: false,
-      })
-      watch()
-      if (running) return
-      running = true
-      // What else arrives in this turn of the event loop joins the first batch.
-      setImmediate(run)
+      const deadlineAtMs = clock.monotonicMs() + deadlineMs
+      enqueue({ item, resolve, reject, deadlineAtMs, sent: false, unanswered: false, settled: false })
     })
+  }
+
+  function enqueue(entry: Entry<Item, Result>): void {
+    waiting.push(entry)
+    watch()
+    if (running) return
+    running = true
+    // What else arrives in this turn of the event loop joins the first batch.
+    setImmediate(run)
+  }
+
+  /**
+   * Somebody keeps an account of this batch locked, and we can't tell which: each account gets a lane of its own until it
+   * has nothing to do, so that the others do not wait for that one.
+   */
+  function setAside(batch: readonly Entry<Item, Result>[]): void {
+    for (const entry of batch) {
+      if (entry.settled) continue
+      const account = parts.accountOf(entry.item)
+      const own = aside.get(account) ?? createAside(parts, () => aside.delete(account))
+      aside.set(account, own)
+      own.enqueue({ ...entry })
+      entry.settled = true
+    }
   }
 
   async function run(): Promise<void> {
@@ -84,6 +122,7 @@ export function createLane<Item, Result>(parts: Parts<Item, Result>): Lane<Item,
       await clock.sleep(Math.min(BACKOFF_MS.most, BACKOFF_MS.least * 2 ** failures))
     }
     running = false
+    done?.()
     for (const resolve of idlers) resolve()
     idlers = []
   }
@@ -113,18 +152,37 @@ export function createLane<Item, Result>(parts: Parts<Item, Result>): Lane<Item,
     for (const entry of batch) entry.sent = true
     try {
       const results = await execute(batch.map(({ item }) => item))
-      for (const [at, entry] of batch.entries()) settle(entry, () => entry.resolve(results[at] as Result))
+      for (const [at, entry] of batch.entries()) answer(entry, results[at] as Result)
       return []
     } catch (error) {
-      if (isTransient(error)) return batch
+      if (parts.isContended(error) && apart) {
+        setAside(batch)
+        return []
+      }
+      if (isTransient(error)) return batch.filter(repeatable)
       const [only, ...others] = batch
-      if (only !== undefined && others.length === 0) settle(only, () => only.reject(error))
+      if (only !== undefined && others.length === 0) {
+        if (only.unanswered) parts.answeredLate?.(only.item, undefined)
+        settle(only, () => only.reject(error))
+      }
       if (others.length === 0) return []
       // One item that PostgreSQL refuses must not take its neighbours with it.
       const again = []
       for (const entry of batch) again.push(...(await attempt([entry])))
       return again
     }
+  }
+
+  function answer(entry: Entry<Item, Result>, result: Result): void {
+    if (entry.unanswered) parts.answeredLate?.(entry.item, result)
+    settle(entry, () => entry.resolve(result))
+  }
+
+  function repeatable(entry: Entry<Item, Result>): boolean {
+    entry.unanswered = true
+    if (parts.mayRepeat(entry.item)) return true
+    settle(entry, () => entry.reject(parts.lateness(entry.item, true)))
+    return false
   }
 
   function settle(entry: Entry<Item, Result>, tell: () => void): void {
@@ -150,8 +208,14 @@ export function createLane<Item, Result>(parts: Parts<Item, Result>): Lane<Item,
 
   return {
     submit,
-    size: () => waiting.length + inFlight.length,
-    idle: () => (running ? new Promise((resolve) => idlers.push(resolve)) : Promise.resolve()),
+    enqueue,
+    size: () => [...aside.values()].reduce((sum, own) => sum + own.size(), waiting.length + inFlight.length),
+    async idle() {
+      while (running || aside.size > 0) {
+        await Promise.all([...aside.values()].map((own) => own.idle()))
+        if (running) await new Promise<void>((resolve) => idlers.push(resolve))
+      }
+    },
   }
 }
 

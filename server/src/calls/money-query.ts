@@ -12,6 +12,9 @@ export class Unanswered extends Error {
   }
 }
 
+/** An account was locked for so long that PostgreSQL gave up: nothing was carried out. */
+export class Contended extends Unanswered {}
+
 /**
  * Statements about money over the pool that is theirs. A connection whose statement failed or hung is dropped, never
  * reused and never asked to cancel: a cancelled wait for a standby reports success.
@@ -22,16 +25,24 @@ export function createMoneyQuery(pool: pg.Pool): Query {
       const { rows } = await pool.query<unknown[]>({ name, text, values: [...values], rowMode: 'array' })
       return rows
     } catch (error) {
-      throw isRefusal(error) ? error : new Unanswered(error)
+      if (isRefusal(error)) throw error
+      throw codeOf(error) === LOCK_NOT_AVAILABLE ? new Contended(error) : new Unanswered(error)
     }
   }
 }
 
 /** Faults of the server or of the way to it, after which the same statement may work: it says so by these classes. */
+const LOCK_NOT_AVAILABLE = '55P03'
 const PASSING = /^(08|53|57|58|40|55P03|25006|XX001)/
 
 /** Whether PostgreSQL itself judged the statement and will judge it so again. */
 function isRefusal(error: unknown): boolean {
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
-  return /^[0-9A-Z]{5}$/.test(error.code) && 'severity' in error && !PASSING.test(error.code)
+  const code = codeOf(error)
+  return code !== undefined && !PASSING.test(code)
+}
+
+/** PostgreSQL's own code of an error; undefined where it did not come from PostgreSQL. */
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('severity' in error) || !('code' in error)) return undefined
+  return typeof error.code === 'string' ? error.code : undefined
 }

@@ -6,7 +6,7 @@ import type { Turns } from './turns.ts'
 export type DrainOptions = {
   /** How long load balancers get to notice that we are unready, before new connections are refused. */
   readonly pauseMs?: number
-  /** After this, what still runs is cut. */
+  /** After this, the pause included, what still runs is cut; without it, nothing is. */
   readonly deadlineMs?: number
   /** How long a silent connection stays open, since a request may be on its way on it. */
   readonly idleGraceMs?: number
@@ -21,27 +21,22 @@ type Parts = {
   readonly turns: Turns
 }
 
-const DEFAULT_PAUSE_MS = 0
-const DEFAULT_DEADLINE_MS = 60_000
 const DEFAULT_IDLE_GRACE_MS = 1_000
 const LOOK_EVERY_MS = 25
 
 /** Stops without failing a request that was accepted: nothing new comes in, what runs is answered, then all is closed. */
 export async function drainServer(
   { clock, server, connections, turns }: Parts,
-  {
-    pauseMs = DEFAULT_PAUSE_MS,
-    deadlineMs = DEFAULT_DEADLINE_MS,
-    idleGraceMs = DEFAULT_IDLE_GRACE_MS,
-  }: DrainOptions = {},
+  { pauseMs = 0, deadlineMs = Number.POSITIVE_INFINITY, idleGraceMs = DEFAULT_IDLE_GRACE_MS }: DrainOptions = {},
 ): Promise<Drained> {
+  const startedMs = clock.monotonicMs()
   if (pauseMs > 0) await clock.sleep(pauseMs)
   // Closing as an HTTP server would also cut idle connections at once, and stop watching over slow ones.
   net.Server.prototype.close.call(server)
   turns.closeAll()
-  const startedMs = clock.monotonicMs()
+  const closedMs = clock.monotonicMs()
   while (connections.count() > 0 && clock.monotonicMs() - startedMs < deadlineMs) {
-    if (clock.monotonicMs() - startedMs >= idleGraceMs) connections.closeIdleFor(idleGraceMs)
+    if (clock.monotonicMs() - closedMs >= idleGraceMs) connections.closeIdleFor(idleGraceMs)
     await clock.sleep(LOOK_EVERY_MS)
   }
   return { cutRequests: connections.closeAll() }

@@ -3,6 +3,7 @@ import type { Fault } from '../kernel/fault.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Exchange } from './exchange.ts'
+import { withoutCredential } from './without-credential.ts'
 
 export type Traffic = ReturnType<typeof createTraffic>
 
@@ -46,7 +47,7 @@ export function createTraffic({ clock, log, metrics }: Parts) {
       status,
       ...(exchange && { request_id: exchange.id, method: exchange.request.method ?? '' }),
       ...(route !== undefined && { route }),
-      ...(fault.cause !== undefined && { error: fault.cause }),
+      ...(fault.cause !== undefined && { error: withoutCredential(fault.cause, exchange?.request.headers ?? {}) }),
     })
   }
 

@@ -41,14 +41,6 @@ export function plus(...amounts: readonly Nanos[]): Nanos {
   return nanos(total)
 }
 
-export function minus(a: Nanos, b: Nanos): Nanos {
-  return nanos(a - b)
-}
-
-export function least(a: Nanos, b: Nanos): Nanos {
-  return a < b ? a : b
-}
-
 /** A price: nano-USD for one unit, as an exact fraction. */
 export type UnitPrice = Rational
 
@@ -56,10 +48,6 @@ export type UnitPrice = Rational
 export function perMillion(price: string): UnitPrice {
   const { numerator, denominator } = decimal(price)
   return rational(numerator * NANOS_PER_USD, denominator * 1_000_000n)
-}
-
-export function perUnit(price: string): UnitPrice {
-  return multiply(decimal(price), rational(NANOS_PER_USD))
 }
 
 /** A charge: rounded once, half-even, to the nano. */

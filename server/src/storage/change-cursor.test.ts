@@ -50,6 +50,13 @@ async function record(client: pg.ClientBase | pg.Pool, ...keys: string[]): Promi
   for (const key of keys) await client.query(`select record_change('thing', $1)`, [key])
 }
 
+/** In one transaction, whose hint nobody here waits for. */
+async function recordMany(count: number): Promise<void> {
+  await writer.query(`insert into change_log (topic, key) select 'thing', 'many ' || n from generate_series(1, $1) n`, [
+    count,
+  ])
+}
+
 const writer = await connect()
 const slow = await connect()
 const reader = await createReader()
@@ -146,6 +153,65 @@ describe('a reader of the change log', () => {
     assert.equal((await bounded()).at(-1), 'RESET')
     await record(writer, 'a')
     assert.deepEqual(await bounded(), ['a'])
+  })
+
+  it('starts over once when more than it reads at once is beyond an open transaction, and misses nothing after', async () => {
+    const far = await createReader()
+    await far()
+    await slow.query('begin')
+    await record(slow, 'slow')
+    const middle = await connect()
+    await middle.query('begin')
+    await middle.query('select pg_current_xact_id()')
+    await recordMany(25_000)
+    assert.equal((await far()).at(-1), 'RESET')
+    for (const key of ['a', 'b', 'c']) {
+      assert.deepEqual(await far(), [])
+      await record(writer, key)
+      assert.deepEqual(await far(), [key])
+    }
+    await record(middle, 'middle')
+    await middle.query('commit')
+    assert.deepEqual(await far(), ['middle'])
+    await slow.query('commit')
+    assert.deepEqual(await far(), ['slow'])
+    assert.deepEqual(await far(), [])
+  })
+
+  it('never starts over beside an open transaction, however many changes it has been told of meanwhile', async () => {
+    const steady = await createReader({ pageRows: 3, readRowsMax: 6 })
+    await steady()
+    await slow.query('begin')
+    await record(slow, 'slow')
+    for (let n = 0; n < 10; n += 1) {
+      await record(writer, `a${n}`, `b${n}`)
+      assert.deepEqual(await steady(), [`a${n}`, `b${n}`])
+    }
+    await slow.query('commit')
+    assert.deepEqual(await steady(), ['slow'])
+  })
+
+  it('starts over when a transaction that was open for long recorded too much', async () => {
+    const bounded = await createReader({ pageRows: 3, readRowsMax: 6 })
+    await bounded()
+    await slow.query('begin')
+    await record(slow, ...Array.from({ length: 7 }, (_, n) => `k${n}`))
+    await record(writer, 'a')
+    assert.deepEqual(await bounded(), ['a'])
+    await slow.query('commit')
+    assert.deepEqual(await bounded(), ['RESET'])
+    assert.deepEqual(await bounded(), [])
+  })
+
+  it('starts over when what a transaction recorded was pruned as soon as it had committed', async () => {
+    await slow.query('begin')
+    await record(slow, 'slow')
+    await record(writer, 'a')
+    assert.deepEqual(await reader(), ['a'])
+    await slow.query('commit')
+    assert.ok((await pruneChanges(pools.rest, { olderThanMs: 0 })) > 0)
+    assert.deepEqual(await reader(), ['RESET'])
+    assert.deepEqual(await reader(), [])
   })
 
   it('starts over when changes that it had not read were pruned; one that had read all goes on', async () => {

@@ -1,5 +1,13 @@
 import type pg from 'pg'
-import { type Change, readChanges, readNewestChange } from './change-log.ts'
+import {
+  type Change,
+  isInLog,
+  readChangesAfter,
+  readChangesOf,
+  readLastChange,
+  readLastChangeBefore,
+  type Snapshot,
+} from './change-log.ts'
 
 type Parts = {
   readonly changed: (change: Change) => void
@@ -9,55 +17,85 @@ type Parts = {
   readonly readRowsMax?: number
 }
 
+type Place = {
+  /** The change that comes last in the log of those that were told. */
+  readonly last: Change
+  /** Transactions that come before it and had not ended: what they record is still to be told. */
+  readonly running: readonly bigint[]
+  /** A change that comes before all of theirs. The log is pruned from its beginning, so as long as this one is there, so are they. */
+  readonly floor: Change | undefined
+}
+
 /**
- * A reader's place in the change log. Changes are told as soon as they are committed, in whatever order that happens;
- * the place itself is the last change told below the horizon (see Change), so a transaction that commits late is
- * still ahead of it. Changes told from beyond the horizon are read again each time, and remembered so as to be told once.
+ * A reader's place in the change log. Changes are told as soon as they are committed, in whatever order that happens, each
+ * once: the place is the last change told together with the transactions before it that were still running, so a read
+ * finds what comes after the one and what the others left when they ended, and nothing that was told already.
  *
- * The place is a row, never a number: after a crash PostgreSQL hands out again the transaction ids that had not reached
- * its disk, but always above those of rows that anybody has seen. When the row at our place is gone, it was pruned, or
- * lost by a failover, and we start over.
+ * The place is a row, never a number alone: after a crash PostgreSQL hands out again the transaction ids that had not
+ * reached its disk, but always above those of rows that anybody has seen. When the row at our place is gone, it was
+ * pruned, or lost by a failover, and we start over.
  */
 export function createChangeCursor({ changed, reset, pageRows = 1_000, readRowsMax = 20_000 }: Parts) {
-  let place: Change | undefined
-  let toldBeyondHorizon: ReadonlySet<string> = new Set()
+  let place: Place | undefined
 
   async function startOver(client: pg.ClientBase): Promise<void> {
-    place = await readNewestChange(client)
+    place = await findEnd(client)
     // Somebody emptied the log; without a row in it there would be no place, and everything forgotten at each read.
     if (place === undefined) await client.query(`select record_change('change_log', 'empty')`)
-    toldBeyondHorizon = new Set()
     reset()
   }
 
-  function tell(page: readonly Change[], horizon: bigint, beyondHorizon: Set<string>): void {
-    for (const change of page) {
-      if (!toldBeyondHorizon.has(change.mark)) changed(change)
-      if (change.transactionId < horizon) place = change
-      else beyondHorizon.add(change.mark)
-    }
+  /** Tells one page of what is new, and all of what comes late; says how long the page was, or undefined where we can't know. */
+  async function readPage(client: pg.ClientBase, from: Place): Promise<number | undefined> {
+    const page = await readChangesAfter(client, from.last, pageRows)
+    if (page === undefined) return undefined
+    const late = await readLate(client, from, page.snapshot)
+    if (late === undefined) return undefined
+    for (const change of late) changed(change)
+    for (const change of page.changes) changed(change)
+    place = placeAfter(from, page.changes, page.snapshot)
+    return page.changes.length
+  }
+
+  /** What those left that were running before our place and have ended; undefined where some of it may be gone, or is too much. */
+  async function readLate(
+    client: pg.ClientBase,
+    { running, floor }: Place,
+    snapshot: Snapshot,
+  ): Promise<readonly Change[] | undefined> {
+    const ended = running.filter((transactionId) => !snapshot.running.includes(transactionId))
+    if (ended.length === 0) return []
+    const late = await readChangesOf(client, ended, readRowsMax + 1)
+    const isComplete = late.length <= readRowsMax && floor !== undefined && (await isInLog(client, floor))
+    return isComplete ? late : undefined
   }
 
   /** Tells everything that was committed before the call and not told yet. */
   return async function readToEnd(client: pg.ClientBase): Promise<void> {
-    if (place === undefined) return startOver(client)
-    const beyondHorizon = new Set<string>()
-    let from = place
-    // Of the first page only: between two pages the horizon moves, and rows may appear in what was read already.
-    let horizon: bigint | undefined
     for (let rows = 0; rows < readRowsMax; rows += pageRows) {
-      const [first, ...page] = await readChanges(client, from, pageRows + 1)
-      if (first?.mark !== from.mark) return startOver(client)
-      horizon ??= first.horizon
-      tell(page, horizon, beyondHorizon)
-      const last = page.at(-1)
-      if (last === undefined || page.length < pageRows) {
-        toldBeyondHorizon = beyondHorizon
-        return
-      }
-      from = last
+      const told = place && (await readPage(client, place))
+      if (told === undefined) return startOver(client)
+      if (told < pageRows) return
     }
     // Whoever is this far behind is better off without what it remembers than with reading what to forget.
     return startOver(client)
   }
+}
+
+async function findEnd(client: pg.ClientBase): Promise<Place | undefined> {
+  const end = await readLastChange(client)
+  if (end === undefined) return undefined
+  const floor = await readLastChangeBefore(client, end.snapshot.horizon)
+  return { last: end.last, running: runningBefore(end.last, end.snapshot), floor }
+}
+
+function placeAfter(from: Place, changes: readonly Change[], snapshot: Snapshot): Place {
+  const last = changes.at(-1) ?? from.last
+  const running = runningBefore(last, snapshot)
+  const isSettled = ({ transactionId }: Change) => transactionId < snapshot.horizon
+  return { last, running, floor: running.length === 0 ? last : (changes.findLast(isSettled) ?? from.floor) }
+}
+
+function runningBefore({ transactionId }: Change, { running }: Snapshot): bigint[] {
+  return running.filter((other) => other < transactionId)
 }

@@ -38,12 +38,13 @@ type Options = {
   /** After this long without an answer the connection is given up, which also covers a server that hangs. */
   readonly queryTimeoutMs: number
   readonly statementTimeoutMs?: number
+  readonly lockTimeoutMs?: number
 }
 
 const KEEP_ALIVE_AFTER_MS = 10_000
 
 export function connectionSettings(options: Options): pg.ClientConfig {
-  const { url, applicationName, sockets, connectTimeoutMs, queryTimeoutMs, statementTimeoutMs } = options
+  const { url, applicationName, sockets, connectTimeoutMs, queryTimeoutMs, statementTimeoutMs, lockTimeoutMs } = options
   return {
     connectionString: url.reveal(),
     application_name: applicationName,
@@ -54,5 +55,6 @@ export function connectionSettings(options: Options): pg.ClientConfig {
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     ...(statementTimeoutMs === undefined ? {} : { statement_timeout: statementTimeoutMs }),
+    ...(lockTimeoutMs === undefined ? {} : { lock_timeout: lockTimeoutMs }),
   }
 }

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, beforeEach, describe, it } from 'node:test'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { withClient } from '../../../test/storage/with-client.ts'
 import { Secret } from '../kernel/secret.ts'
 import { silentLog } from '../telemetry/log.ts'
 import { migrate, requireMigrated } from './migrate.ts'
 import { createPools } from './pools.ts'
-import { withClient } from './things.fixture.ts'
 
 const { url } = await freshDatabase()
 const pools = createPools({ url: new Secret(url), log: silentLog })

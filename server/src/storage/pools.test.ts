@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { inspect } from 'node:util'
-import pg from 'pg'
 import { startPostgres } from '../../../harness/postgres.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { until } from '../../../harness/until.ts'
+import { withClient } from '../../../test/storage/with-client.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Secret } from '../kernel/secret.ts'
 import { type LogFields, silentLog } from '../telemetry/log.ts'
 import { createPools, type Pools } from './pools.ts'
-import { until } from './things.fixture.ts'
 
 async function elapsedMs(work: Promise<unknown>): Promise<number> {
   const startedAtMs = systemClock.monotonicMs()
@@ -62,10 +62,7 @@ describe('the pools', () => {
   })
 
   it('leave the types of other users of pg in this process alone', async () => {
-    const client = new pg.Client(url.reveal())
-    await client.connect()
-    const { rows } = await client.query('select 1::bigint as one')
-    await client.end()
+    const { rows } = await withClient(url.reveal(), (client) => client.query('select 1::bigint as one'))
     assert.deepEqual(rows, [{ one: '1' }])
   })
 
@@ -168,8 +165,5 @@ describe('the pools of a PostgreSQL that hangs', () => {
 })
 
 async function terminate(url: Secret, pid: number): Promise<void> {
-  const client = new pg.Client(url.reveal())
-  await client.connect()
-  await client.query('select pg_terminate_backend($1, 1000)', [pid])
-  await client.end()
+  await withClient(url.reveal(), (client) => client.query('select pg_terminate_backend($1, 1000)', [pid]))
 }

@@ -28,18 +28,25 @@ type Parts = {
 
 const CLOSE_DEADLINE_MS = 5_000
 const ANSWER_MARGIN_MS = 1_000
+/** Far longer than a batch has an account; who waits longer waits for somebody who is not a batch. */
+const MONEY_LOCK_MS = 1_000
 const IDLE_REST_MS = 30_000
 const IDLE_IN_TRANSACTION_MS = 10_000
 
 export function createPools(parts: Parts): Pools {
   const { url, log, moneyConnections = 4, restConnections = 8, connectTimeoutMs = 5_000, waitingMax = 1_000 } = parts
-  const { moneyQueryTimeoutMs = 10_000, restStatementTimeoutMs = 5_000 } = parts
+  const { moneyQueryTimeoutMs = 2_000, restStatementTimeoutMs = 5_000 } = parts
   const sockets = createSockets()
   const shared = { url, sockets, connectTimeoutMs }
   // Money has no statement_timeout: a deadline there drops the connection and never cancels, and its callers learn what
   // became of a statement by sending it again with the same id.
   const money = createPool(log, waitingMax, {
-    ...connectionSettings({ ...shared, applicationName: 'farebox money', queryTimeoutMs: moneyQueryTimeoutMs }),
+    ...connectionSettings({
+      ...shared,
+      applicationName: 'farebox money',
+      queryTimeoutMs: moneyQueryTimeoutMs,
+      lockTimeoutMs: MONEY_LOCK_MS,
+    }),
     max: moneyConnections,
     idleTimeoutMillis: 0,
   })

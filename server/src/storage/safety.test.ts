@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Postgres, startPostgres } from '../../../harness/postgres.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { withClient } from '../../../test/storage/with-client.ts'
 import { Secret } from '../kernel/secret.ts'
 import { silentLog } from '../telemetry/log.ts'
 import { createPools } from './pools.ts'
 import { checkSafety, type Settings, unsafeSettings } from './safety.ts'
-import { withClient } from './things.fixture.ts'
 
 /** What a server that starts now would say of this database; undefined when it would start. */
 async function verdict(url: string): Promise<string | undefined> {
@@ -26,6 +28,7 @@ function withOption(url: string, option: string): string {
 }
 
 const { url } = await freshDatabase()
+const STANDBY = 'PostgreSQL: this server is a standby and takes no writes; point database.url at the primary.'
 
 describe('the safety check', () => {
   const database = new URL(url).pathname.slice(1)
@@ -70,24 +73,45 @@ describe('the safety check', () => {
     )
   })
 
+  const safe: Settings = {
+    database: 'd',
+    role: 'r',
+    isInRecovery: false,
+    values: {
+      server_version_num: { value: '150000', source: 'default' },
+      fsync: { value: 'on', source: 'default' },
+      full_page_writes: { value: 'on', source: 'default' },
+      synchronous_commit: { value: 'on', source: 'default' },
+      synchronous_standby_names: { value: '', source: 'default' },
+      default_transaction_isolation: { value: 'read committed', source: 'default' },
+    },
+  }
+
   it('refuses a version older than 15', () => {
-    const settings: Settings = {
-      database: 'd',
-      role: 'r',
-      values: {
-        server_version_num: { value: '140012', source: 'default' },
-        fsync: { value: 'on', source: 'default' },
-        full_page_writes: { value: 'on', source: 'default' },
-        synchronous_commit: { value: 'on', source: 'default' },
-        synchronous_standby_names: { value: '', source: 'default' },
-        default_transaction_isolation: { value: 'read committed', source: 'default' },
-      },
-    }
-    assert.deepEqual(unsafeSettings(settings), [
+    assert.deepEqual(unsafeSettings(safe), [])
+    const older = { ...safe.values, server_version_num: { value: '140012', source: 'default' } }
+    assert.deepEqual(unsafeSettings({ ...safe, values: older }), [
       'PostgreSQL: server_version is 14, which is too old; install 15 or newer.',
     ])
-    const newer = { ...settings.values, server_version_num: { value: '150000', source: 'default' } }
-    assert.deepEqual(unsafeSettings({ ...settings, values: newer }), [])
+  })
+
+  it('refuses a standby', () => {
+    assert.deepEqual(unsafeSettings({ ...safe, isInRecovery: true }), [STANDBY])
+  })
+})
+
+describe('the safety check of a standby', () => {
+  it('says where to point instead', async () => {
+    const postgres = await startPostgres()
+    try {
+      await postgres.stop()
+      // With this file in its folder, a server comes up as one that waits for more from a primary.
+      writeFileSync(path.join(postgres.folder, 'data/standby.signal'), '')
+      await postgres.start()
+      assert.equal(await verdict(postgres.url()), STANDBY)
+    } finally {
+      await postgres.remove()
+    }
   })
 })
 

@@ -5,6 +5,7 @@ import { z } from 'zod'
 export type Settings = {
   readonly database: string
   readonly role: string
+  readonly isInRecovery: boolean
   readonly values: Readonly<Record<Name, { readonly value: string; readonly source: string }>>
 }
 
@@ -20,7 +21,7 @@ type Name = (typeof NAMES)[number]
 
 const OLDEST_VERSION = 150_000
 
-/** Refuses a PostgreSQL that could forget money that it had acknowledged: one line for each setting to change. */
+/** Refuses a PostgreSQL that takes no writes, or could forget money that it had acknowledged: a line for each thing to change. */
 export async function checkSafety(pool: pg.Pool): Promise<void> {
   const problems = unsafeSettings(await readSettings(pool))
   if (problems.length > 0) throw new Error(problems.join('\n'))
@@ -32,6 +33,8 @@ export function unsafeSettings(settings: Settings): string[] {
     `PostgreSQL: ${name} is ${values[name].value}, ${why}; ${remedy(name, wanted, settings)}.`
   const version = Number(values.server_version_num.value)
   const problems: string[] = []
+  if (settings.isInRecovery)
+    problems.push('PostgreSQL: this server is a standby and takes no writes; point database.url at the primary.')
   if (version < OLDEST_VERSION)
     problems.push(
       `PostgreSQL: server_version is ${Math.floor(version / 10_000)}, which is too old; install 15 or newer.`,
@@ -91,12 +94,14 @@ const rows = z.array(
     source: z.string(),
     database: z.string(),
     role: z.string(),
+    is_in_recovery: z.boolean(),
   }),
 )
 
 async function readSettings(pool: pg.Pool): Promise<Settings> {
   const result = await pool.query(
-    `select name, setting, source, current_database() as database, session_user as role
+    `select name, setting, source, current_database() as database, session_user as role,
+       pg_is_in_recovery() as is_in_recovery
      from pg_settings where name = any ($1)`,
     [NAMES],
   )
@@ -109,6 +114,7 @@ async function readSettings(pool: pg.Pool): Promise<Settings> {
   return {
     database: found[0]?.database ?? '',
     role: found[0]?.role ?? '',
+    isInRecovery: found.some((row) => row.is_in_recovery),
     values: {
       server_version_num: of('server_version_num'),
       fsync: of('fsync'),

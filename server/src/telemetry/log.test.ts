@@ -52,6 +52,53 @@ describe('the log', () => {
     assert.ok(!/abc\.def|secretpart|fb_test_x/.test(written), written)
   })
 
+  for (const [what, between] of Object.entries({
+    'a new line': '\n',
+    'a tab': '\t',
+    'an escaped new line': '\\n',
+    'a letter': 'x',
+  })) {
+    it(`never writes what looks like a credential after ${what}, in a message, a field, an error or its stack`, () => {
+      const text = `upstream said:${between}fb_live_secretpart${between}Bearer secretpart`
+      const error = new Error(text, { cause: new Error(text) })
+      const written = lines((log) => log.warn(text, { reason: text, error }))
+      assert.ok(!written.includes('secretpart'), written)
+      assert.match(written, /upstream said/)
+    })
+  }
+
+  it('never writes the front of a known secret or of a credential that the cut goes through', () => {
+    for (const secret of [CANARY, 'fb_live_canary', 'Bearer canary-1']) {
+      for (let kept = 3; kept < secret.length; kept += 1) {
+        const text = 'x'.repeat(8_192 - kept) + secret
+        const written = lines((log) => log.warn(text, { reason: text, error: new Error(text) }))
+        assert.ok(!written.includes(`x${secret.slice(0, 3)}`), `${kept} of ${secret}`)
+      }
+    }
+  })
+
+  it('leaves texts alone for the sake of a secret of a few letters', () => {
+    let written = ''
+    const log = createLog({ level: 'info', secrets: [new Secret('serve')], write: (line) => (written += line) })
+    log.info('the server')
+    assert.match(written, /the server/)
+  })
+
+  it('leaves out a value that is neither text nor number', () => {
+    const fields = { reason: { key: CANARY }, host: [CANARY], status: 200 } as unknown as LogFields
+    const written = lines((log) => log.info('answered', fields))
+    assert.ok(!written.includes('canary'), written)
+    assert.match(written, /"status":200/)
+  })
+
+  it('writes every error under one that stands for several', () => {
+    const written = lines((log) =>
+      log.error('failed', { error: new AggregateError([new Error('first'), new Error(CANARY)]) }),
+    )
+    assert.match(written, /first/)
+    assert.ok(!written.includes('canary'), written)
+  })
+
   it('cuts long texts', () => {
     assert.ok(lines((log) => log.info('long', { reason: 'x'.repeat(1_000_000) })).length < 20_000)
   })

@@ -1,5 +1,6 @@
 import pino from 'pino'
 import type { Secret } from '../kernel/secret.ts'
+import { createScrubber, type Scrub } from './scrubber.ts'
 
 const TEXT_FIELDS = [
   'request_id',
@@ -44,8 +45,10 @@ type Parts = {
 
 const TEXT_LIMIT = 8_192
 
+const CAUSES_LIMIT = 5
+
 export function createLog({ level, write, secrets }: Parts): Log {
-  const scrub = createScrubber(secrets)
+  const clean = createCleaner(createScrubber(secrets))
   const logger = pino(
     {
       level,
@@ -53,49 +56,49 @@ export function createLog({ level, write, secrets }: Parts): Log {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => write(scrub(line)) },
+    { write },
   )
   const at = (name: 'info' | 'warn' | 'error') => (message: string, fields?: LogFields) => {
-    if (fields === undefined) logger[name](message)
-    else logger[name](allowed(fields), message)
+    if (!logger.isLevelEnabled(name)) return
+    if (fields === undefined) logger[name](clean.text(message))
+    else logger[name](clean.fields(fields), clean.text(message))
   }
   return { info: at('info'), warn: at('warn'), error: at('error') }
 }
 
 export const silentLog: Log = { info: () => {}, warn: () => {}, error: () => {} }
 
-function allowed(fields: LogFields): Record<string, unknown> {
-  const kept: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(fields)) {
-    if (!FIELDS.has(name)) continue
-    kept[name] =
-      name === 'error' ? describeError(value) : typeof value === 'string' ? value.slice(0, TEXT_LIMIT) : value
-  }
-  return kept
-}
+/** Makes values fit to be written. A text is scrubbed before it is cut: half a secret would not be known as one. */
+function createCleaner(scrub: Scrub) {
+  const text = (value: string) => scrub(value).slice(0, TEXT_LIMIT)
 
-/** An error's name, text, code and place, down its chain of causes. Its other properties may hold anything. */
-function describeError(error: unknown, depth = 0): unknown {
-  if (!(error instanceof Error)) return { name: typeof error }
-  return {
-    name: error.name,
-    message: error.message.slice(0, TEXT_LIMIT),
-    ...('code' in error && typeof error.code === 'string' ? { code: error.code } : {}),
-    stack: error.stack?.slice(0, TEXT_LIMIT),
-    ...(error.cause !== undefined && depth < 5 ? { cause: describeError(error.cause, depth + 1) } : {}),
+  function fields(given: LogFields): Record<string, unknown> {
+    const kept: Record<string, unknown> = {}
+    for (const [name, value] of Object.entries(given)) {
+      if (!FIELDS.has(name)) continue
+      if (name === 'error') kept[name] = describeError(value)
+      else if (typeof value === 'string') kept[name] = text(value)
+      else if (typeof value === 'number') kept[name] = value
+    }
+    return kept
   }
-}
 
-/** The last line of defence, behind the allow-list: known secrets and whatever looks like a credential. */
-function createScrubber(secrets: readonly Secret[]): (line: string) => string {
-  const known = secrets.flatMap((secret) => {
-    const value = secret.reveal()
-    return [...new Set([value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)])]
-  })
-  const credential = /\bfb_(live|test)_[A-Za-z0-9_]+|\bBearer +[A-Za-z0-9._~+/=-]+/gi
-  return (line) => {
-    let clean = line
-    for (const value of known) if (clean.includes(value)) clean = clean.replaceAll(value, '[redacted]')
-    return clean.replace(credential, '[redacted]')
+  /** An error's name, text, code and place, down its chain of causes. Its other properties may hold anything. */
+  function describeError(error: unknown, depth = 0): unknown {
+    if (!(error instanceof Error)) return { name: typeof error }
+    const below = (inner: unknown) => describeError(inner, depth + 1)
+    return {
+      name: text(String(error.name)),
+      message: text(String(error.message)),
+      ...('code' in error && typeof error.code === 'string' ? { code: text(error.code) } : {}),
+      ...(typeof error.stack === 'string' ? { stack: text(error.stack) } : {}),
+      ...(error.cause !== undefined && depth < CAUSES_LIMIT ? { cause: below(error.cause) } : {}),
+      // A host of several addresses fails with one error for each, under one that says nothing.
+      ...(error instanceof AggregateError && depth < CAUSES_LIMIT
+        ? { errors: error.errors.slice(0, CAUSES_LIMIT).map(below) }
+        : {}),
+    }
   }
+
+  return { text, fields }
 }

@@ -21,7 +21,7 @@ export function createMetrics() {
     }),
     requestSeconds: new Histogram({
       name: 'farebox_http_request_seconds',
-      help: 'Time from the first byte of a request to the last of its answer.',
+      help: "Time from the end of a request's headers to the last byte of its answer.",
       labelNames: ['family'] as const,
       buckets: LATENCY_SECONDS,
       registers,

@@ -132,10 +132,11 @@ begin
   -- The same id again answers as the first time; an id that has ended, or was voided before it came, holds nothing.
   ended := array(select id from ended_among(call_ids, call_days));
   select array_agg(case
-    when exists (select from holds where holds.id = item.id limit 1) then 'begun'
-    when item.id = any (ended) then 'ended' end order by place)
+    when hold.account_id = accounts_in[item.account] then 'begun'
+    when hold.account_id is not null or item.id = any (ended) then 'ended' end order by place)
   into call_known
-  from unnest(call_ids) with ordinality item (id, place);
+  from unnest(call_ids, call_accounts) with ordinality item (id, account, place)
+  left join lateral (select account_id from holds where holds.id = item.id limit 1) hold on true;
 
   if cardinality(window_groups) > 0 then
     select
@@ -179,7 +180,7 @@ begin
         select call_id, fingerprint from claims
         where claims.credential_id = item.credential_id and claims.scope = item.scope and claims.key = item.key
           and (kept_until is null or kept_until > at)
-        limit 1000
+        limit 1000000
       ) row on true
       group by place
     ) sets;
@@ -318,14 +319,14 @@ begin
     select set_credentials[ask_sets[j]], set_scopes[ask_sets[j]], set_keys[ask_sets[j]], call_ids[i], ask_fingerprints[j], ask_keep_seconds[j]
     from generate_series(1, calls) i
     cross join lateral generate_series(case when i = 1 then 1 else ask_sets_to[i - 1] + 1 end, ask_sets_to[i]) j
-    where call_begins[i];
+    where call_begins[i] and call_holds[i];
   end if;
 end
 $$;
 
 -- END: posts or voids a batch of calls, once each: releases the hold, books the charge and the usage, pays debt with
 -- what became free, corrects token windows, ends or keeps claims. An id that has ended answers as the first time; an id
--- that never began leaves a tombstone.
+-- that never began leaves a tombstone; an id of another account is left alone and answered as misplaced.
 create function end_calls(
   accounts_in uuid[],
   call_days date[],
@@ -382,6 +383,7 @@ begin
     select given.*,
       hold.ctid as hold_place, hold.credential_id, hold.operation, hold.amount as held, hold.allowances, hold.token_groups,
       hold.tokens_estimated, hold.claims, hold.begun_at,
+      found.id is not null and hold.id is null as misplaced,
       before.outcome as outcome_before, before.amount as charge_before, before.overrun as overrun_before,
       account.ctid as account_place, account.promo as promo_before, account.debt as debt_before,
       account.credited + account.debt - account.charged - account.held as free_before,
@@ -396,7 +398,8 @@ begin
     cross join lateral (select ctid, accounts.* from accounts where accounts.id = given.account_id limit 1) account
     left join lateral (
       select ctid, holds.* from holds where holds.id = given.id limit 1
-    ) hold on hold.account_id = given.account_id
+    ) found on true
+    left join lateral (select found.*) hold on found.account_id = given.account_id
     left join lateral (
       select one.outcome, one.amount, one.overrun
       from unnest(ended_ids, ended_outcomes, ended_amounts, ended_overruns) one (id, outcome, amount, overrun)
@@ -414,13 +417,13 @@ begin
       coalesce(amount, 0) - charge as over,
       case when hold_place is not null and amount is not null then 'posted' else 'voided' end as new_outcome
     from judged
-    where outcome_before is null
+    where outcome_before is null and not misplaced
   ), accounts_changed as (
     update accounts row set
       charged = row.charged + change.charge,
       held = row.held - change.release,
       promo = row.promo - least(row.promo, change.charge),
-      debt = row.debt - least(row.debt, change.free_with_debt)
+      debt = row.debt - greatest(0, least(row.debt, change.free_with_debt))
     from (
       select account_place, sum(charge) as charge, sum(held) as release, min(free_with_debt) as free_with_debt
       from ending where hold_place is not null group by account_place
@@ -433,7 +436,7 @@ begin
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at)
     select id, account_id, credential_id, operation, new_outcome, charge,
       least(promo_before, charge_so_far) - least(promo_before, charge_so_far - charge),
-      over, value, upstream_cost, executed, failed,
+      over, value, upstream_cost, executed or charge > 0, failed,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, coalesce(allowances, '{}'), begun_at, at
     from ending
   ), usage_booked as (
@@ -441,7 +444,7 @@ begin
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
     select credential_id, date_trunc('hour', at, 'UTC'), account_id, count(*), count(*) filter (where failed),
       sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charge)
-    from ending where hold_place is not null and executed
+    from ending where hold_place is not null and (executed or charge > 0)
     group by credential_id, account_id
     on conflict (credential_id, hour) do update set
       requests = row.requests + excluded.requests,
@@ -492,11 +495,11 @@ begin
     where ctid = any (array(select place from claim where kept))
   )
   select
-    case when outcome_before is not null then outcome_before when hold_place is not null and amount is not null then 'posted' else 'voided' end,
+    case when misplaced then 'misplaced' when outcome_before is not null then outcome_before when hold_place is not null and amount is not null then 'posted' else 'voided' end,
     coalesce(charge_before, charge),
     coalesce(overrun_before, coalesce(amount, 0) - charge),
-    (free_with_debt - least(debt_before, free_with_debt))::bigint,
-    outcome_before is null,
+    (free_with_debt - greatest(0, least(debt_before, free_with_debt)))::bigint,
+    outcome_before is null and not misplaced,
     at
   from judged
   order by place;
@@ -525,7 +528,7 @@ begin
   insert into entries (id, account_id, kind, amount, corrects, entered_at)
   values (reversal_id, charge.account_id, 'charge_reversal', given, charge_id, at);
   update accounts row set charged = row.charged - given,
-    debt = row.debt - least(row.debt, row.credited + row.debt - row.charged - row.held + given)
+    debt = row.debt - greatest(0, least(row.debt, row.credited + row.debt - row.charged - row.held + given))
   where row.id = charge.account_id;
   update allowance_periods row set charged = row.charged - given
   from allowances allowance
@@ -535,6 +538,17 @@ begin
     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
   values (charge.credential_id, date_trunc('hour', at, 'UTC'), charge.account_id, 0, 0, 0, 0, 0, 0, 0, -given)
   on conflict (credential_id, hour) do update set charged = row.charged + excluded.charged;
+  return given;
+end
+$$;
+
+-- Gives back a charge whose caller got nothing: it ended uncharged, so its keys and quotes are free again.
+create function forgive_charge(reversal_id uuid, charge_id uuid, most bigint) returns bigint
+language plpgsql volatile as $$
+declare
+  given bigint := reverse_charge(reversal_id, charge_id, most);
+begin
+  delete from claims where call_id = charge_id;
   return given;
 end
 $$;
@@ -551,7 +565,7 @@ begin
   update accounts row set
     credited = row.credited + credit,
     promo = row.promo + case when entry_kind = 'promotion' then credit else 0 end,
-    debt = row.debt - least(row.debt, row.credited + row.debt - row.charged - row.held + credit)
+    debt = row.debt - greatest(0, least(row.debt, row.credited + row.debt - row.charged - row.held + credit))
   where row.id = account;
   return true;
 end

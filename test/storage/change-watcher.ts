@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createThings } from './things.fixture.ts'
+import { createThings } from './things.ts'
 
-/** For tests, a process of its own: says on standard output what its cache gives for each key whenever that is new. */
+/** A process of its own: says on standard output what its cache gives for each key whenever that is new. */
 const [url = '', keys = ''] = process.argv.slice(2)
 const things = createThings(url)
 const last = new Map<string, string | undefined>()

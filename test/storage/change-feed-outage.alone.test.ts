@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
-import { type Postgres, startPostgres } from '../../../harness/postgres.ts'
-import { systemClock } from '../kernel/clock.ts'
-import { Secret } from '../kernel/secret.ts'
-import { silentLog } from '../telemetry/log.ts'
-import { pruneChanges } from './change-log.ts'
-import { migrate } from './migrate.ts'
-import { createPools } from './pools.ts'
-import { changeThing, createThings, createThingsTable, until, withClient } from './things.fixture.ts'
+import { type Postgres, startPostgres } from '../../harness/postgres.ts'
+import { until } from '../../harness/until.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { Secret } from '../../server/src/kernel/secret.ts'
+import { pruneChanges } from '../../server/src/storage/change-log.ts'
+import { migrate } from '../../server/src/storage/migrate.ts'
+import { createPools } from '../../server/src/storage/pools.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+import { changeThing, createThings, createThingsTable } from './things.ts'
+import { withClient } from './with-client.ts'
 
 const LIMIT_MS = 1_000
 const BACK_WITHIN_MS = 3_000

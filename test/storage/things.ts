@@ -1,14 +1,15 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { z } from 'zod'
-import { systemClock } from '../kernel/clock.ts'
-import { Secret } from '../kernel/secret.ts'
-import { type Log, silentLog } from '../telemetry/log.ts'
-import { createMetrics } from '../telemetry/metrics.ts'
-import { createCache } from './cache.ts'
-import { createChangeFeed } from './change-feed.ts'
-import { createPools } from './pools.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { Secret } from '../../server/src/kernel/secret.ts'
+import { createCache } from '../../server/src/storage/cache.ts'
+import { createChangeFeed } from '../../server/src/storage/change-feed.ts'
+import { createPools } from '../../server/src/storage/pools.ts'
+import { type Log, silentLog } from '../../server/src/telemetry/log.ts'
+import { createMetrics } from '../../server/src/telemetry/metrics.ts'
+import { withClient } from './with-client.ts'
 
-/** For tests: things with a value in PostgreSQL, as one process sees them through a feed and a cache of its own. */
+/** Things with a value in PostgreSQL, as one process sees them through a feed and a cache of its own. */
 export function createThings(url: string, log: Log = silentLog) {
   const secret = new Secret(url)
   const metrics = createMetrics()
@@ -70,29 +71,4 @@ export async function changeThing(client: pg.ClientBase | pg.Pool, key: string, 
     [key, value],
   )
   return Date.now()
-}
-
-export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client(url)
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    return await work(client)
-  } finally {
-    await client.end()
-  }
-}
-
-export async function until(
-  condition: () => boolean | Promise<boolean>,
-  deadlineMs: number,
-  what = 'it',
-): Promise<number> {
-  const startedAtMs = systemClock.monotonicMs()
-  while (!(await condition())) {
-    if (systemClock.monotonicMs() - startedAtMs > deadlineMs)
-      throw new Error(`${what} did not happen in ${deadlineMs} ms`)
-    await systemClock.sleep(5)
-  }
-  return systemClock.monotonicMs() - startedAtMs
 }

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import type { Call, Judgement } from '../../server/src/calls/call.ts'
+import { voidOf } from '../../server/src/calls/calls.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { callOf, makeParty, openSession, outcomesOf, type Party, passTime, postOf } from './session.ts'
+import { connect } from './world.ts'
+
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+const session = await openSession(database.url)
+after(() => Promise.all([session.close(), pools.close()]))
+
+const HOUR = 3_600
+const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: HOUR }
+const SLOT = { scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0 }
+
+const claiming = (party: Party, ...claims: Call['claims']) => callOf(party, { claims })
+/** What came of each call, and which call has the claim that it was refused. */
+const claimsOf = (judgements: readonly Judgement[]) =>
+  judgements.map((one) => [one.outcome, 'holder' in one ? one.holder : null])
+const begin = async (...calls: readonly Call[]) => await outcomesOf(session.begin(...calls))
+
+describe('an idempotency key', () => {
+  for (const [how, keepSeconds, seconds] of [
+    ['longer than keys are kept', HOUR, 2 * HOUR],
+    ['for a day', 1, 24 * HOUR],
+  ] as const) {
+    it(`stays taken while its call is open, ${how}`, async () => {
+      const party = await makeParty(pool, 100n)
+      const key = { ...KEY, keepSeconds }
+      const call = claiming(party, key)
+      assert.deepEqual(await begin(call), ['begun'])
+      await passTime(pool, party, seconds)
+      assert.deepEqual(claimsOf(await session.begin(claiming(party, key))), [['claim_taken', call.id]])
+      await session.end(postOf(call, 1n))
+      assert.deepEqual(await begin(claiming(party, key)), ['claim_taken'], 'and after it was charged')
+    })
+  }
+
+  it('is kept after a charged call, from its end and not from its begin', async () => {
+    const party = await makeParty(pool, 100n)
+    const call = claiming(party, KEY)
+    await begin(call)
+    await passTime(pool, party, 2 * HOUR)
+    await session.end(postOf(call, 1n))
+    await passTime(pool, party, HOUR - 60)
+    assert.deepEqual(await begin(claiming(party, KEY)), ['claim_taken'])
+    await passTime(pool, party, 60)
+    assert.deepEqual(await begin(claiming(party, KEY)), ['begun'])
+  })
+
+  it('is free again after a call that was not charged: voided, forgiven or worth nothing', async () => {
+    const party = await makeParty(pool, 100n)
+    const [first, second, third, fourth] = [1, 2, 3, 4].map(() => claiming(party, KEY))
+    assert.ok(first && second && third && fourth)
+    assert.deepEqual(await begin(first), ['begun'])
+    await session.end(voidOf(first))
+    assert.deepEqual(await begin(second), ['begun'])
+    await session.end({ ...postOf(second, 1n), forgiven: true })
+    assert.deepEqual(await begin(third), ['begun'])
+    await session.end(postOf(third, 0n))
+    assert.deepEqual(await begin(fourth), ['begun'])
+  })
+
+  it('is taken by the first of a batch, who is named to the others, and differs where their request does', async () => {
+    const party = await makeParty(pool, 100n)
+    const first = claiming(party, KEY)
+    const others = [claiming(party, KEY), claiming(party, { ...KEY, fingerprint: 'other' })]
+    assert.deepEqual(claimsOf(await session.begin(first, ...others)), [
+      ['begun', null],
+      ['claim_taken', first.id],
+      ['claim_differs', first.id],
+    ])
+  })
+
+  it('belongs to one credential and one scope', async () => {
+    const [party, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    const calls = [claiming(party, KEY), claiming(other, KEY), claiming(party, { ...KEY, scope: 'quote' })]
+    assert.deepEqual(await begin(...calls), ['begun', 'begun', 'begun'])
+  })
+
+  it('is not touched by the end of a call that was refused it', async () => {
+    const party = await makeParty(pool, 100n)
+    const [call, refused] = [claiming(party, KEY), claiming(party, KEY)]
+    assert.deepEqual(await begin(call, refused), ['begun', 'claim_taken'])
+    await session.end(voidOf(refused))
+    assert.deepEqual(await begin(claiming(party, KEY)), ['claim_taken'])
+  })
+})
+
+describe('a slot', () => {
+  it('is given to no more calls than there are, and ends with its call, charged or not', async () => {
+    const party = await makeParty(pool, 100n)
+    const [first, second, third] = [1, 2, 3].map(() => claiming(party, SLOT))
+    assert.ok(first && second && third)
+    assert.deepEqual(await begin(first, second, third), ['begun', 'begun', 'claim_taken'])
+    await session.end(postOf(first, 1n))
+    assert.deepEqual(await begin(third, claiming(party, SLOT)), ['begun', 'claim_taken'])
+    await session.end(voidOf(second))
+    assert.deepEqual(await begin(claiming(party, SLOT), claiming(party, SLOT)), ['begun', 'claim_taken'])
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+  })
+
+  it('stays taken while its call is open, however long', async () => {
+    const party = await makeParty(pool, 100n)
+    await begin(claiming(party, SLOT), claiming(party, SLOT))
+    await passTime(pool, party, 100 * HOUR)
+    assert.deepEqual(await begin(claiming(party, SLOT)), ['claim_taken'])
+  })
+})

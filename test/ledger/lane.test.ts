@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict'
+import { afterEach, describe, it } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { until } from '../../harness/until.ts'
+import { createLane } from '../../server/src/calls/lane.ts'
+
+/**
+ * The lane by itself, over a PostgreSQL and a clock that the test plays: a batch stays in flight until the test answers
+ * it, a pause lasts until the test ends it, and time passes when the test says so.
+ */
+type Batch = {
+  readonly items: readonly string[]
+  readonly answer: () => void
+  readonly fail: (error: Error) => void
+}
+
+const lost = new Error('connection lost')
+const refused = new Error('refused')
+const DEADLINE_MS = 1_000
+const WAIT_MS = 2_000
+
+class Late extends Error {
+  readonly sent: boolean
+  constructor(sent: boolean) {
+    super('late')
+    this.sent = sent
+  }
+}
+
+const stages: { readonly drain: () => Promise<void> }[] = []
+/** A lane that has nothing left to do also stops its timer, without which the test process would not end. */
+afterEach(async () => {
+  for (const one of stages.splice(0)) await one.drain()
+})
+
+function stage({ batchLimit = 10, queueLimit = 100 } = {}) {
+  let nowMs = 0
+  let draining = false
+  const batches: Batch[] = []
+  const pauses: (() => void)[] = []
+  const lane = createLane<string, string>({
+    clock: {
+      nowMs: () => nowMs,
+      monotonicMs: () => nowMs,
+      sleep: () => (draining ? Promise.resolve() : new Promise((resolve) => pauses.push(resolve))),
+    },
+    idOf: (item) => item.split(' ')[0] ?? '',
+    mayRepeat: (item) => !item.startsWith('once'),
+    isContended: () => false,
+    accountOf: (item) => item,
+    batchLimit,
+    queueLimit,
+    execute: (items) =>
+      new Promise((resolve, reject) => {
+        const answer = () => resolve(items.map((item) => `${item} done`))
+        if (draining) answer()
+        else batches.push({ items, answer, fail: reject })
+      }),
+    isTransient: (error) => error === lost,
+    lateness: (_, sent) => new Late(sent),
+    overload: () => new Error('overload'),
+  })
+  const submit = (item: string, deadlineMs = DEADLINE_MS) => {
+    const result = lane.submit(item, deadlineMs)
+    result.catch(() => {})
+    return result
+  }
+  const one = {
+    lane,
+    submit,
+    sent: () => batches.map(({ items }) => items),
+    /** The batch that was sent as the nth. */
+    async batch(nth: number): Promise<Batch> {
+      await until(() => batches.length > nth, WAIT_MS, `batch ${nth}`)
+      return batches[nth] ?? assert.fail()
+    },
+    /** The lane pauses after a failure, for the nth time. */
+    async pausing(nth = 0): Promise<void> {
+      await until(() => pauses.length > nth, WAIT_MS, `pause ${nth}`)
+    },
+    resume: () => pauses.at(-1)?.(),
+    pass(ms: number) {
+      nowMs += ms
+    },
+    async drain() {
+      draining = true
+      for (const resume of pauses) resume()
+      for (const { answer } of batches) answer()
+      await lane.idle()
+    },
+  }
+  stages.push(one)
+  return one
+}
+
+async function latenessOf(work: Promise<string>): Promise<{ readonly sent: boolean }> {
+  const outcome = await work.then(
+    () => 'it was answered',
+    (error: unknown) => error,
+  )
+  assert.ok(outcome instanceof Late, `it should have been late: ${String(outcome)}`)
+  return { sent: outcome.sent }
+}
+
+describe('a lane', () => {
+  it('sends what arrives together as one batch, and collects the next while one is in flight', async () => {
+    const { submit, batch, sent } = stage()
+    const first = [submit('a'), submit('b')]
+    const { answer } = await batch(0)
+    const second = [submit('c'), submit('d'), submit('e')]
+    await turn()
+    assert.deepEqual(sent(), [['a', 'b']])
+    answer()
+    assert.deepEqual(await Promise.all(first), ['a done', 'b done'])
+    ;(await batch(1)).answer()
+    assert.deepEqual(await Promise.all(second), ['c done', 'd done', 'e done'])
+    assert.deepEqual(sent()[1], ['c', 'd', 'e'])
+  })
+
+  it('keeps a batch within its limit, in the order of arrival', async () => {
+    const { submit, batch, sent } = stage({ batchLimit: 2 })
+    for (const item of ['a', 'b', 'c', 'd', 'e']) submit(item)
+    for (const nth of [0, 1, 2]) (await batch(nth)).answer()
+    assert.deepEqual(sent(), [['a', 'b'], ['c', 'd'], ['e']])
+  })
+
+  it('never puts an id into a batch twice', async () => {
+    const { submit, batch, sent } = stage()
+    const all = [submit('a 1'), submit('a 2'), submit('b 1'), submit('a 3')]
+    for (const nth of [0, 1, 2]) (await batch(nth)).answer()
+    assert.deepEqual(sent(), [['a 1', 'b 1'], ['a 2'], ['a 3']])
+    assert.deepEqual(await Promise.all(all), ['a 1 done', 'a 2 done', 'b 1 done', 'a 3 done'])
+  })
+
+  it('refuses at once what comes when the queue is full', async () => {
+    const { submit, batch } = stage({ queueLimit: 2 })
+    submit('a')
+    await batch(0)
+    submit('b')
+    submit('c')
+    await assert.rejects(submit('d'), { message: 'overload' })
+  })
+
+  it('sends a batch that got no answer again, ahead of what came later', async () => {
+    const { submit, batch, pausing, resume, sent } = stage()
+    const result = submit('a')
+    const { fail } = await batch(0)
+    submit('b')
+    fail(lost)
+    await pausing()
+    resume()
+    ;(await batch(1)).answer()
+    assert.equal(await result, 'a done')
+    assert.deepEqual(sent(), [['a'], ['a', 'b']])
+  })
+
+  it('does not let one item that is refused take its neighbours with it', async () => {
+    const { submit, batch, sent } = stage()
+    const [a, bad, c] = [submit('a'), submit('bad'), submit('c')]
+    ;(await batch(0)).fail(refused)
+    ;(await batch(1)).answer()
+    ;(await batch(2)).fail(refused)
+    ;(await batch(3)).answer()
+    assert.equal(await a, 'a done')
+    await assert.rejects(bad, refused)
+    assert.equal(await c, 'c done')
+    assert.deepEqual(sent(), [['a', 'bad', 'c'], ['a'], ['bad'], ['c']])
+  })
+
+  it('sends again only those that got no answer, where a batch was taken apart', async () => {
+    const { submit, batch, pausing, resume, sent } = stage()
+    const [a, b] = [submit('a'), submit('b')]
+    ;(await batch(0)).fail(refused)
+    ;(await batch(1)).answer()
+    ;(await batch(2)).fail(lost)
+    await pausing()
+    resume()
+    ;(await batch(3)).answer()
+    assert.deepEqual(await Promise.all([a, b]), ['a done', 'b done'])
+    assert.deepEqual(sent()[3], ['b'])
+  })
+
+  it('is idle once everything has been answered, and not before', async () => {
+    const { lane, submit, batch } = stage()
+    await lane.idle()
+    submit('a')
+    let isIdle = false
+    const idle = lane.idle().then(() => {
+      isIdle = true
+    })
+    const { answer } = await batch(0)
+    assert.equal(isIdle, false)
+    assert.equal(lane.size(), 1)
+    answer()
+    await idle
+    assert.equal(lane.size(), 0)
+  })
+})
+
+describe('a deadline that passes', () => {
+  it('while the item waits for its first batch says that it was never sent', async () => {
+    const { submit, batch, pass, sent } = stage()
+    submit('a', 10 * DEADLINE_MS)
+    const { answer } = await batch(0)
+    const late = submit('b')
+    pass(DEADLINE_MS)
+    assert.deepEqual(await latenessOf(late), { sent: false })
+    answer()
+    submit('c', 10 * DEADLINE_MS)
+    await batch(1)
+    assert.deepEqual(sent(), [['a'], ['c']], 'and it never is')
+  })
+
+  it('while the item is in flight says that it was sent, and its answer comes too late', async () => {
+    const { lane, submit, batch, pass } = stage()
+    const late = submit('a')
+    const { answer } = await batch(0)
+    pass(DEADLINE_MS)
+    assert.deepEqual(await latenessOf(late), { sent: true })
+    answer()
+    await lane.idle()
+  })
+
+  it('while the item waits to be sent again says that it was sent: PostgreSQL may have carried it out', async () => {
+    const { submit, batch, pausing, pass, resume, sent } = stage()
+    const late = submit('a')
+    ;(await batch(0)).fail(lost)
+    await pausing()
+    pass(DEADLINE_MS)
+    assert.deepEqual(await latenessOf(late), { sent: true })
+    resume()
+    submit('b')
+    await batch(1)
+    assert.deepEqual(sent(), [['a'], ['b']], 'and it is not sent again')
+  })
+
+  it('while the item waits behind others to be sent again says that it was sent', async () => {
+    const { submit, batch, pausing, pass, resume } = stage({ batchLimit: 1 })
+    const [first, second] = [submit('a'), submit('b', 2 * DEADLINE_MS)]
+    ;(await batch(0)).fail(lost)
+    await pausing()
+    resume()
+    ;(await batch(1)).fail(lost)
+    await pausing(1)
+    pass(2 * DEADLINE_MS)
+    assert.deepEqual(await latenessOf(first), { sent: true })
+    assert.deepEqual(await latenessOf(second), { sent: false })
+  })
+
+  it('before an answer that comes in time for nobody leaves the others of its batch alone', async () => {
+    const { submit, batch, pass } = stage()
+    const [impatient, patient] = [submit('a'), submit('b', 10 * DEADLINE_MS)]
+    const { answer } = await batch(0)
+    pass(DEADLINE_MS)
+    assert.deepEqual(await latenessOf(impatient), { sent: true })
+    answer()
+    assert.equal(await patient, 'b done')
+  })
+})

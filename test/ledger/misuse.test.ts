@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { createCalls, voidOf } from '../../server/src/calls/calls.ts'
+import { createMoneyQuery, Unanswered } from '../../server/src/calls/money-query.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+import { callOf, makeParty, moneyOf, postOf } from './session.ts'
+import { connect, ids, makeAllowance } from './world.ts'
+
+const database = await freshDatabase()
+const { pools, calls } = connect(database.url)
+const pool = pools.rest
+after(() => pools.close())
+
+const WINDOW = { group: 'all', seconds: 60, requestLimit: 10, tokenLimit: null }
+const SLOT = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0 }
+
+describe('a caller of the ledger that is mistaken', () => {
+  it('can not end a call for another account, and the call stays as it is', async () => {
+    const [owner, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    const call = callOf(owner, { hold: 60n })
+    await calls.begin(call)
+    await assert.rejects(
+      calls.end({ ...postOf(call, 50n), accountId: other.accountId }),
+      /the account that it was begun for/,
+    )
+    assert.equal((await moneyOf(pool, owner)).held, 60n)
+    assert.equal((await calls.end(postOf(call, 50n))).charged, 50n)
+    assert.deepEqual(await verifyLedger(pool, [owner.accountId, other.accountId]), [])
+  })
+
+  it('does not take the neighbours in its batch with it', async () => {
+    const [owner, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    const [mine, theirs] = [callOf(owner, { hold: 60n }), callOf(other, { hold: 60n })]
+    await Promise.all([calls.begin(mine), calls.begin(theirs)])
+    const [wrong, right] = await Promise.allSettled([
+      calls.end({ ...postOf(mine, 50n), accountId: other.accountId }),
+      calls.end(postOf(theirs, 40n)),
+    ])
+    assert.equal(wrong?.status, 'rejected')
+    assert.equal(right?.status === 'fulfilled' && right.value.charged, 40n)
+    await calls.end(voidOf(mine))
+    assert.deepEqual(await verifyLedger(pool, [owner.accountId, other.accountId]), [])
+  })
+
+  it('can not begin a call again under another account', async () => {
+    const [owner, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    const call = callOf(owner, { hold: 60n })
+    await calls.begin(call)
+    assert.equal((await calls.begin({ ...callOf(other, { hold: 60n }), id: call.id })).outcome, 'ended')
+    assert.equal((await moneyOf(pool, other)).held, 0n)
+    await calls.end(voidOf(call))
+  })
+
+  it('can not claim without a hold, since nothing would end the claim', async () => {
+    const party = await makeParty(pool, 100n)
+    await assert.rejects(calls.begin({ ...callOf(party, {}), hold: null, claims: [SLOT] }), /claims need a hold/)
+  })
+
+  it('is held against an allowance once, however often it names it', async () => {
+    const party = await makeParty(pool, 100n)
+    const allowance = await makeAllowance(pool, party.accountId, 'total', 60n)
+    const call = callOf(party, { hold: 60n, allowances: [allowance, allowance] })
+    assert.equal((await calls.begin(call)).outcome, 'begun')
+    const second = await calls.begin(callOf(party, { hold: 1n, allowances: [allowance, allowance] }))
+    assert.equal(second.outcome, 'allowance_spent')
+    await calls.end(postOf(call, 60n))
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+  })
+
+  it('has what it was charged in the usage report, whether or not it said that the call was executed', async () => {
+    const party = await makeParty(pool, 100n)
+    const call = callOf(party, { hold: 60n })
+    await calls.begin(call)
+    const ending = postOf(call, 50n)
+    await calls.end({ ...ending, usage: { ...ending.usage, executed: false } })
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+  })
+})
+
+describe('an admission whose answer is lost', () => {
+  it('is not sent again, and counts once', async () => {
+    const party = await makeParty(pool, 100n)
+    const real = createMoneyQuery(pools.money)
+    let sent = 0
+    const losing = createCalls({
+      query: async (statement) => {
+        sent += 1
+        await real(statement)
+        throw new Unanswered(new Error('the answer was lost'))
+      },
+      ownerId: ids.next(),
+      clock: systemClock,
+      ids,
+      log: silentLog,
+    })
+    const admission = { ...callOf(party, {}), hold: null, windows: [WINDOW] }
+    await assert.rejects(losing.begin(admission), { code: 'billing_dependency_timeout' })
+    assert.equal(sent, 1)
+    const { rates } = await calls.begin({ ...callOf(party, { hold: 1n }), windows: [WINDOW] })
+    assert.equal(rates.requests?.left, 8)
+  })
+})
+
+describe('two claims whose names would join to the same text', () => {
+  it('are two claims', async () => {
+    const party = await makeParty(pool, 100n)
+    const claim = (scope: string, key: string) => ({ scope, key, limit: 1, fingerprint: '', keepSeconds: 0 })
+    const answers = await Promise.all([
+      calls.begin({ ...callOf(party, { hold: 1n }), claims: [claim('a b', 'c')] }),
+      calls.begin({ ...callOf(party, { hold: 1n }), claims: [claim('a', 'b c')] }),
+    ])
+    assert.deepEqual(
+      answers.map(({ outcome }) => outcome),
+      ['begun', 'begun'],
+    )
+  })
+})

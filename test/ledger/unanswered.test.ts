@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { until } from '../../harness/until.ts'
+import { type Calls, createCalls } from '../../server/src/calls/calls.ts'
+import { createMoneyQuery, Unanswered } from '../../server/src/calls/money-query.ts'
+import type { Query } from '../../server/src/calls/query.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+import { callOf, makeParty, moneyOf, postOf } from './session.ts'
+import { connect, ids } from './world.ts'
+
+/**
+ * The module over a way to PostgreSQL that loses answers on demand: the statement is carried out or never arrives, and
+ * either way nobody says which.
+ */
+const database = await freshDatabase()
+const { pools, calls: direct } = connect(database.url)
+const pool = pools.rest
+after(() => pools.close())
+
+type Way = 'open' | 'loses answers' | 'loses statements'
+/** Long enough for a few tries; most of it passes between them. */
+const DEADLINE_MS = 400
+const PATIENCE_MS = 10_000
+const SETTLED_WITHIN_MS = 3_000
+
+/** `ways` are those of the first statements; all after them find the last one, until it is opened. */
+function overBadWay(
+  ways: readonly Way[],
+  deadlineMs = DEADLINE_MS,
+): { readonly calls: Calls; readonly open: () => void } {
+  const real = createMoneyQuery(pools.money)
+  let sent = 0
+  let isOpen = false
+  const query: Query = async (statement) => {
+    const way = isOpen ? 'open' : (ways[sent] ?? ways.at(-1))
+    sent += 1
+    const rows = way === 'loses statements' ? [] : await real(statement)
+    if (way !== 'open') throw new Unanswered(new Error(`the way ${way}`))
+    return rows
+  }
+  const calls = createCalls({
+    query,
+    ownerId: ids.next(),
+    clock: systemClock,
+    ids,
+    log: silentLog,
+    beginDeadlineMs: deadlineMs,
+    endDeadlineMs: deadlineMs,
+  })
+  return {
+    calls,
+    open: () => {
+      isOpen = true
+    },
+  }
+}
+
+describe('a begin that PostgreSQL may have carried out', () => {
+  for (const [title, ways] of [
+    ['was carried out and its answer lost', ['loses answers', 'loses statements']],
+    ['never arrived', ['loses statements']],
+  ] as const) {
+    it(`(it ${title}) is voided when its deadline passes between two tries, so that nothing stays held`, async () => {
+      const party = await makeParty(pool, 100n)
+      const call = callOf(party, { hold: 60n })
+      const { calls, open } = overBadWay(ways)
+      await assert.rejects(calls.begin(call), { code: 'billing_dependency_timeout' })
+      open()
+      assert.ok(await calls.flush(SETTLED_WITHIN_MS))
+      assert.equal((await moneyOf(pool, party)).held, 0n)
+      assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+      assert.equal((await direct.begin(call)).outcome, 'ended', 'a late hold meets the tombstone')
+    })
+  }
+
+  it('is begun by the same id sent again, and holds once', async () => {
+    const party = await makeParty(pool, 100n)
+    const { calls } = overBadWay(['loses answers', 'open'], PATIENCE_MS)
+    assert.equal((await calls.begin(callOf(party, { hold: 60n }))).outcome, 'begun')
+    assert.equal((await moneyOf(pool, party)).held, 60n)
+  })
+
+  it('that holds nothing leaves no row behind when its deadline passes', async () => {
+    const party = await makeParty(pool, 100n)
+    const call = callOf(party, { hold: null })
+    const { calls, open } = overBadWay(['loses statements'])
+    await assert.rejects(calls.begin(call), { code: 'billing_dependency_timeout' })
+    open()
+    assert.ok(await calls.flush(SETTLED_WITHIN_MS))
+    assert.equal((await pool.query('select from charges where id = $1', [call.id])).rowCount, 0)
+  })
+})
+
+describe('an end that PostgreSQL may have carried out', () => {
+  for (const [title, ways] of [
+    ['was carried out and its answer lost', ['loses answers', 'loses statements']],
+    ['never arrived', ['loses statements']],
+  ] as const) {
+    it(`(it ${title}) charges nothing once its caller was told that it failed`, async () => {
+      const party = await makeParty(pool, 100n)
+      const call = callOf(party, { hold: 60n })
+      await direct.begin(call)
+      const { calls, open } = overBadWay(ways)
+      await assert.rejects(calls.end(postOf(call, 40n)), { code: 'settlement_timeout' })
+      open()
+      await until(
+        async () => {
+          const { charged, held } = await moneyOf(pool, party)
+          return charged + held === 0n
+        },
+        SETTLED_WITHIN_MS,
+        'the money’s return',
+      ).catch(() => {})
+      assert.deepEqual(await moneyOf(pool, party), { credited: 100n, debt: 0n, charged: 0n, held: 0n, promo: 0n })
+      assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+    })
+  }
+
+  it('is answered as the first time by the same id sent again, and charges once', async () => {
+    const party = await makeParty(pool, 100n)
+    const call = callOf(party, { hold: 60n })
+    await direct.begin(call)
+    const { calls } = overBadWay(['loses answers', 'open'], PATIENCE_MS)
+    const { outcome, charged, free } = await calls.end(postOf(call, 40n))
+    assert.deepEqual({ outcome, charged, free }, { outcome: 'posted', charged: 40n, free: 60n })
+    assert.equal((await moneyOf(pool, party)).charged, 40n)
+  })
+})
