@@ -48,35 +48,22 @@ type Command =
   | { readonly do: 'activate'; readonly who: number; readonly active: boolean }
   | { readonly do: 'pass'; readonly seconds: number }
 
+const begin = (again: boolean) =>
+  fc.record({
+    do: fc.constant('begin' as const),
+    who: fc.nat(3),
+    amount: fc.nat(40),
+    tokens: fc.nat(60),
+    allowances: fc.nat(7),
+    windows: fc.nat(3),
+    claims: fc.nat(15),
+    again: fc.constant(again),
+    admission: again ? fc.constant(false) : fc.nat(5).map((one) => one === 0),
+  })
+
 const command: fc.Arbitrary<Command> = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      do: fc.constant('begin' as const),
-      who: fc.nat(3),
-      amount: fc.nat(40),
-      tokens: fc.nat(60),
-      allowances: fc.nat(7),
-      windows: fc.nat(3),
-      claims: fc.nat(15),
-      again: fc.constant(false),
-      admission: fc.integer({ min: 0, max: 5 }).map((one) => one === 0),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      do: fc.constant('begin' as const),
-      who: fc.nat(3),
-      amount: fc.nat(40),
-      tokens: fc.nat(60),
-      allowances: fc.nat(7),
-      windows: fc.nat(3),
-      claims: fc.nat(15),
-      again: fc.constant(true),
-      admission: fc.constant(false),
-    }),
-  },
+  { weight: 8, arbitrary: begin(false) },
+  { weight: 1, arbitrary: begin(true) },
   {
     weight: 7,
     arbitrary: fc.record({
