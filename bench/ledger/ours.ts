@@ -51,7 +51,6 @@ export function createOurs(url: string, accounts: Accounts): Ours {
     query: createMoneyQuery(pools.money),
     ownerId: ids.next(),
     clock: systemClock,
-    ids,
     log: silentLog,
   })
 

@@ -5,6 +5,7 @@ import type { Family } from './http/families.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { Fault } from './kernel/fault.ts'
 import { createIds } from './kernel/ids.ts'
+import { createPartitions } from './ledger/partitions.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
@@ -43,6 +44,7 @@ export async function startApp(config: Config, { log, cancel }: Start): Promise<
     restConnections: database.rest_connections,
   })
   const feed = createChangeFeed({ url: database.url, log, clock, metrics })
+  const partitions = createPartitions({ pool: pools.rest, log })
   const listeners = createListeners(config, {
     clock,
     ids: createIds({ clock }),
@@ -57,6 +59,7 @@ export async function startApp(config: Config, { log, cancel }: Start): Promise<
 
   async function stop(options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
     const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
+    partitions.stop()
     await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
     return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
   }
@@ -64,6 +67,7 @@ export async function startApp(config: Config, { log, cancel }: Start): Promise<
   async function start(): Promise<App['addresses']> {
     await checkSafety(pools.rest)
     await requireMigrated(pools.rest)
+    await partitions.start()
     feed.start()
     await untilFresh(feed, clock)
     return listen(listeners, config, log)

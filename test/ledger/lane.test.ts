@@ -14,6 +14,7 @@ type Batch = {
   readonly fail: (error: Error) => void
 }
 
+const locked = new Error('an account is locked')
 const lost = new Error('connection lost')
 const refused = new Error('refused')
 const DEADLINE_MS = 1_000
@@ -46,8 +47,8 @@ function stage({ batchLimit = 10, queueLimit = 100 } = {}) {
     },
     idOf: (item) => item.split(' ')[0] ?? '',
     mayRepeat: (item) => !item.startsWith('once'),
-    isContended: () => false,
-    accountOf: (item) => item,
+    isContended: (error) => error === locked,
+    accountOf: (item) => item.split('@')[1] ?? item,
     batchLimit,
     queueLimit,
     execute: (items) =>
@@ -255,5 +256,31 @@ describe('a deadline that passes', () => {
     assert.deepEqual(await latenessOf(impatient), { sent: true })
     answer()
     assert.equal(await patient, 'b done')
+  })
+
+  it('sets the accounts of a batch apart when one of them is locked, with what waits for them already', async () => {
+    const { submit, batch, sent } = stage()
+    submit('a@locked')
+    const free = submit('b@free')
+    const first = await batch(0)
+    submit('c@locked')
+    const other = submit('d@other')
+    first.fail(locked)
+    await batch(3)
+    const later = sent().slice(1)
+    assert.deepEqual([...later].sort(), [['a@locked', 'c@locked'], ['b@free'], ['d@other']])
+    for (const [at, items] of later.entries()) if (!items.includes('a@locked')) (await batch(at + 1)).answer()
+    assert.deepEqual(await Promise.all([free, other]), ['b@free done', 'd@other done'])
+  })
+
+  it('sends what a lock kept back again, also what may be sent once only: nothing was carried out', async () => {
+    const { submit, batch, pausing, resume } = stage()
+    const answer = submit('once@locked')
+    ;(await batch(0)).fail(locked)
+    ;(await batch(1)).fail(locked)
+    await pausing()
+    resume()
+    ;(await batch(2)).answer()
+    assert.equal(await answer, 'once@locked done')
   })
 })

@@ -4,6 +4,8 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { createCalls, voidOf } from '../../server/src/calls/calls.ts'
 import { createMoneyQuery, Unanswered } from '../../server/src/calls/money-query.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
+import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { callOf, makeParty, moneyOf, postOf } from './session.ts'
@@ -22,10 +24,7 @@ describe('a caller of the ledger that is mistaken', () => {
     const [owner, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
     const call = callOf(owner, { hold: 60n })
     await calls.begin(call)
-    await assert.rejects(
-      calls.end({ ...postOf(call, 50n), accountId: other.accountId }),
-      /the account that it was begun for/,
-    )
+    await assert.rejects(calls.end({ ...postOf(call, 50n), accountId: other.accountId }), { code: 'internal_error' })
     assert.equal((await moneyOf(pool, owner)).held, 60n)
     assert.equal((await calls.end(postOf(call, 50n))).charged, 50n)
     assert.deepEqual(await verifyLedger(pool, [owner.accountId, other.accountId]), [])
@@ -52,6 +51,24 @@ describe('a caller of the ledger that is mistaken', () => {
     assert.equal((await calls.begin({ ...callOf(other, { hold: 60n }), id: call.id })).outcome, 'ended')
     assert.equal((await moneyOf(pool, other)).held, 0n)
     await calls.end(voidOf(call))
+  })
+
+  it('can not end a call of another account that has ended, nor one of an account that does not exist', async () => {
+    const [owner, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    const call = callOf(owner, { hold: 60n })
+    await calls.begin(call)
+    await calls.end(postOf(call, 50n))
+    for (const accountId of [other.accountId, ids.next()]) {
+      await assert.rejects(calls.end({ ...postOf(call, 50n), accountId }), { code: 'internal_error' })
+    }
+    assert.deepEqual(await verifyLedger(pool, [owner.accountId, other.accountId]), [])
+  })
+
+  it('names a window and a claim once', async () => {
+    const party = await makeParty(pool, 100n)
+    const twice = { ...callOf(party, { hold: 1n }), windows: [WINDOW, WINDOW] }
+    await assert.rejects(calls.begin(twice), /names a window once/)
+    await assert.rejects(calls.begin({ ...twice, windows: [], claims: [SLOT, SLOT] }), /names a claim once/)
   })
 
   it('can not claim without a hold, since nothing would end the claim', async () => {
@@ -93,7 +110,6 @@ describe('an admission whose answer is lost', () => {
       },
       ownerId: ids.next(),
       clock: systemClock,
-      ids,
       log: silentLog,
     })
     const admission = { ...callOf(party, {}), hold: null, windows: [WINDOW] }
@@ -116,5 +132,32 @@ describe('two claims whose names would join to the same text', () => {
       answers.map(({ outcome }) => outcome),
       ['begun', 'begun'],
     )
+  })
+})
+
+describe('a charge that is forgiven', () => {
+  it('is given back once, promotional credit as such, and frees the key of its call', async () => {
+    const party = await makeParty(pool, 40n)
+    const promotion = {
+      entryId: ids.next(),
+      accountId: party.accountId,
+      kind: 'promotion',
+      amount: nanos(30n),
+    } as const
+    await creditAccount(pool, promotion)
+    const key = { scope: 'once', key: 'k', limit: 1, fingerprint: '', keepSeconds: 60 }
+    const call = { ...callOf(party, { hold: 50n }), claims: [key] }
+    await calls.begin(call)
+    await calls.end(postOf(call, 50n))
+    for (const expected of [50n, 50n]) {
+      const { rows } = await pool.query('select forgive_charge($1, $2) as given', [call.id, 50n])
+      assert.equal(rows[0]?.given, expected)
+    }
+    const { rows } = await pool.query('select charged, promo from accounts where id = $1', [party.accountId])
+    assert.deepEqual(rows[0], { charged: 0n, promo: 30n })
+    const again = { ...callOf(party, { hold: 50n }), claims: [key] }
+    assert.equal((await calls.begin(again)).outcome, 'begun')
+    await calls.end(voidOf(again))
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
   })
 })

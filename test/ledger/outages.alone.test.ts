@@ -180,7 +180,7 @@ describe('one connection that hangs while PostgreSQL is well, with the timeouts 
     const pools = createPools({ url: new Secret(proxy.url(postgres.url())), log: silentLog })
     ends.push(() => pools.close(200))
     const query = createMoneyQuery(pools.money)
-    const calls = createCalls({ query, ownerId: ids.next(), clock: systemClock, ids, log: silentLog })
+    const calls = createCalls({ query, ownerId: ids.next(), clock: systemClock, log: silentLog })
     const direct = connect(postgres.url())
     ends.push(() => direct.pools.close())
     const accountId = await makeAccount(direct.pools.rest, BALANCE)

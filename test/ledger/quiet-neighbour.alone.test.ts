@@ -64,7 +64,7 @@ async function makeManyCredentials(wanted: number): Promise<Credential[]> {
 }
 
 describe('a quiet account', () => {
-  it('begins within 3 × its p99 alone while another process hammers one hot account with 200 calls in flight', async () => {
+  it('begins within 3 × its p99 beside the same load spread out, while another process hammers one hot account', async () => {
     const [quiet, hot] = await makeCredentials(2)
     assert.ok(quiet && hot)
     const credentials: Record<Condition, readonly Credential[]> = {
@@ -94,7 +94,7 @@ describe('a quiet account', () => {
     assert.ok(figures.hot_over_spread <= LIMIT, `p99 ${JSON.stringify(figures.p99_ms)} ms`)
   })
 
-  it('begins within 3 × its p99 alone in a process that carries the hot account as well', async () => {
+  it('begins within 3 × its p99 beside the same load spread out, in a process that carries the hot account as well', async () => {
     const [quiet, hot] = await makeCredentials(2)
     assert.ok(quiet && hot)
     const credentials: Record<Condition, readonly Credential[]> = {

@@ -36,7 +36,11 @@ export async function openSession(url: string): Promise<Session> {
   const ownerId = ids.next()
   return {
     begin: (...calls) => beginBatch(run, ownerId, calls),
-    end: (...endings) => endBatch(run, endings),
+    end: async (...endings) =>
+      (await endBatch(run, endings)).map((settlement) => {
+        if (settlement instanceof Error) throw settlement
+        return settlement
+      }),
     query,
     waits: async (observer) =>
       (await observer.query("select from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'", [pid]))

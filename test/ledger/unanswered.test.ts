@@ -45,7 +45,6 @@ function overBadWay(
     query,
     ownerId: ids.next(),
     clock: systemClock,
-    ids,
     log: silentLog,
     beginDeadlineMs: deadlineMs,
     endDeadlineMs: deadlineMs,

@@ -31,7 +31,6 @@ export function connect(
     query: createMoneyQuery(pools.money),
     ownerId,
     clock: systemClock,
-    ids,
     log: silentLog,
     ...rest,
   })

@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
-import type { Id, Ids } from '../kernel/ids.ts'
+import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import { beginBatch } from './begin-batch.ts'
@@ -14,7 +14,10 @@ import type { Query } from './query.ts'
 export type Calls = {
   /** Admits, claims and holds, or refuses. A fault means that nothing is held, or will not be for long. */
   readonly begin: (call: Call) => Promise<Judgement>
-  /** Posts or voids. After a fault nothing is charged, whatever PostgreSQL did meanwhile. */
+  /**
+   * Posts or voids. A call has one ender: after a fault it gives back what a sending of its own may have posted, as soon
+   * as PostgreSQL answers again and unless this process dies first.
+   */
   readonly end: (ending: Ending) => Promise<Settlement>
   /** Calls that were begun here and have not ended. */
   readonly open: () => readonly Id[]
@@ -26,7 +29,6 @@ type Parts = {
   readonly query: Query
   readonly ownerId: Id
   readonly clock: Clock
-  readonly ids: Ids
   readonly log: Log
   readonly beginDeadlineMs?: number
   readonly endDeadlineMs?: number
@@ -45,9 +47,12 @@ class Late extends Error {
 
 const NEVER_MS = Number.POSITIVE_INFINITY
 const REVERSAL_RETRY_MS = 500
+const CLAIMS_LIMIT = 16
+/** Every ending belongs to a call that was begun, and those are bounded: none is ever refused for want of room. */
+const NO_LIMIT = Number.POSITIVE_INFINITY
 
 export function createCalls(parts: Parts): Calls {
-  const { query, ownerId, clock, ids, log } = parts
+  const { query, ownerId, clock, log } = parts
   const { beginDeadlineMs = 5_000, endDeadlineMs = 10_000, batchLimit = 256, queueLimit = 20_000 } = parts
   const shared = {
     clock,
@@ -72,7 +77,7 @@ export function createCalls(parts: Parts): Calls {
   })
   const endings = createLane<Ending, Settlement>({
     ...shared,
-    queueLimit: NEVER_MS,
+    queueLimit: NO_LIMIT,
     idOf: ({ id }) => id,
     mayRepeat: () => true,
     execute: (items) => endBatch(query, items),
@@ -81,8 +86,7 @@ export function createCalls(parts: Parts): Calls {
   const background = new Set<Promise<void>>()
 
   async function begin(call: Call): Promise<Judgement> {
-    // Nothing would ever end them.
-    if (call.hold === null && call.claims.length > 0) throw new Error('claims need a hold, with which they end')
+    requireSound(call)
     try {
       const judgement = await begins.submit(call, beginDeadlineMs)
       if (judgement.outcome === 'begun' && call.hold !== null) open.add(call.id)
@@ -101,7 +105,12 @@ export function createCalls(parts: Parts): Calls {
       open.delete(ending.id)
       return settlement
     } catch (error) {
-      if (!(error instanceof Late)) throw error
+      if (!(error instanceof Late)) {
+        // Nobody will end it any more: whoever looks for orphans must not take it for a call that still runs here.
+        open.delete(ending.id)
+        log.error('a call could not be ended', { request_id: ending.id, error })
+        throw new Fault('internal_error', { cause: error })
+      }
       settleInBackground({ ...ending, forgiven: true })
       throw new Fault('settlement_timeout', { cause: error, members: { call_id: ending.id } })
     }
@@ -119,10 +128,10 @@ export function createCalls(parts: Parts): Calls {
     const { endedNow, charged } = await endings.submit(ending, NEVER_MS)
     open.delete(ending.id)
     if (endedNow || charged === ZERO || !ending.forgiven) return
-    const values = [ids.next(), ending.id, charged.toString()]
+    const values = [ending.id, charged.toString()]
     for (;;) {
       try {
-        await query({ name: 'forgive_charge', text: 'select forgive_charge($1, $2, $3)', values })
+        await query({ name: 'forgive_charge', text: 'select forgive_charge($1, $2)', values })
         return
       } catch (error) {
         if (!(error instanceof Unanswered)) throw error
@@ -153,6 +162,18 @@ export function createCalls(parts: Parts): Calls {
   }
 
   return { begin, end, open: () => [...open], flush }
+}
+
+/** What would be judged or written wrongly, and can only come from a mistake of ours. */
+function requireSound({ hold, windows, claims }: Call): void {
+  if (hold === null && claims.length > 0) throw new Error('claims need a hold, with which they end')
+  if (claims.length > CLAIMS_LIMIT) throw new Error(`a call has at most ${CLAIMS_LIMIT} claims`)
+  if (hasRepetition(windows.map(({ group }) => group))) throw new Error('a call names a window once')
+  if (hasRepetition(claims.map(({ scope, key }) => `${scope}\0${key}`))) throw new Error('a call names a claim once')
+}
+
+function hasRepetition(names: readonly string[]): boolean {
+  return names.length > 1 && new Set(names).size < names.length
 }
 
 /** The end of a call that was certainly never executed. */

@@ -5,8 +5,8 @@ import { type Column, callOf, type Query, Row } from './query.ts'
 
 const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
 
-/** One statement for the ends of many calls. No id may stand in a batch twice. */
-export async function endBatch(query: Query, endings: readonly Ending[]): Promise<Settlement[]> {
+/** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
+export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
   const rows = await query(callOf('end_calls', SELECT, encode(endings)))
   return endings.map((_, at) => decode(new Row(rows[at])))
 }
@@ -32,9 +32,9 @@ function encode(endings: readonly Ending[]): Column[] {
   ]
 }
 
-function decode(row: Row): Settlement {
+function decode(row: Row): Settlement | Error {
   const outcome = row.text(0)
-  if (outcome === 'misplaced') throw new Error('a call can only be ended for the account that it was begun for')
+  if (outcome === 'misplaced') return new Error('a call can only be ended for the account that it was begun for')
   if (outcome !== 'posted' && outcome !== 'voided')
     throw new Error(`end_calls answered ${outcome}, which is no outcome`)
   return {

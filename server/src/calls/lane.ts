@@ -23,7 +23,7 @@ type Parts<Item, Result> = {
   /** Beyond this many waiting items a new one is refused at once. */
   readonly queueLimit: number
   /** Runs a batch, and gives up by itself when PostgreSQL does not answer: a hung connection must not hold the lane. */
-  readonly execute: (items: readonly Item[]) => Promise<readonly Result[]>
+  readonly execute: (items: readonly Item[]) => Promise<readonly (Result | Error)[]>
   /** Whether the outcome of a failed batch is unknown, or it was certainly not carried out and may work later. */
   readonly isTransient: (error: unknown) => boolean
   /** Whether the batch failed because some account in it is locked by somebody else. */
@@ -105,6 +105,14 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, apart: boolean, d
     }
   }
 
+  /** What waits already for an account that was set aside would make the next batch wait for it too. */
+  function setAsideWaiting(): void {
+    const [apartNow, staying] = [[] as Entry<Item, Result>[], [] as Entry<Item, Result>[]]
+    for (const entry of waiting) (aside.has(parts.accountOf(entry.item)) ? apartNow : staying).push(entry)
+    waiting = staying
+    setAside(apartNow)
+  }
+
   async function run(): Promise<void> {
     let failures = 0
     for (;;) {
@@ -152,20 +160,22 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, apart: boolean, d
     for (const entry of batch) entry.sent = true
     try {
       const results = await execute(batch.map(({ item }) => item))
-      for (const [at, entry] of batch.entries()) answer(entry, results[at] as Result)
+      for (const [at, entry] of batch.entries()) answer(entry, results[at] ?? new Error('PostgreSQL left an item out'))
       return []
     } catch (error) {
-      if (parts.isContended(error) && apart) {
+      if (parts.isContended(error)) {
+        // Nothing was carried out, so everything may be sent again.
+        if (!apart) return batch
         setAside(batch)
+        setAsideWaiting()
         return []
       }
       if (isTransient(error)) return batch.filter(repeatable)
       const [only, ...others] = batch
       if (only !== undefined && others.length === 0) {
-        if (only.unanswered) parts.answeredLate?.(only.item, undefined)
-        settle(only, () => only.reject(error))
+        answer(only, error instanceof Error ? error : new Error('not an error', { cause: error }))
+        return []
       }
-      if (others.length === 0) return []
       // One item that PostgreSQL refuses must not take its neighbours with it.
       const again = []
       for (const entry of batch) again.push(...(await attempt([entry])))
@@ -173,9 +183,10 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, apart: boolean, d
     }
   }
 
-  function answer(entry: Entry<Item, Result>, result: Result): void {
-    if (entry.unanswered) parts.answeredLate?.(entry.item, result)
-    settle(entry, () => entry.resolve(result))
+  function answer(entry: Entry<Item, Result>, result: Result | Error): void {
+    const refused = result instanceof Error
+    if (entry.unanswered) parts.answeredLate?.(entry.item, refused ? undefined : result)
+    settle(entry, () => (refused ? entry.reject(result) : entry.resolve(result)))
   }
 
   function repeatable(entry: Entry<Item, Result>): boolean {

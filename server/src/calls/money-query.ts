@@ -31,14 +31,14 @@ export function createMoneyQuery(pool: pg.Pool): Query {
   }
 }
 
-/** Faults of the server or of the way to it, after which the same statement may work: it says so by these classes. */
+/** What PostgreSQL says of the statement itself: its data, its constraints, its text, our own exceptions. */
 const LOCK_NOT_AVAILABLE = '55P03'
-const PASSING = /^(08|53|57|58|40|55P03|25006|XX001)/
+const FINAL = /^(22|23|42|P0)/
 
 /** Whether PostgreSQL itself judged the statement and will judge it so again. */
 function isRefusal(error: unknown): boolean {
   const code = codeOf(error)
-  return code !== undefined && !PASSING.test(code)
+  return code !== undefined && FINAL.test(code)
 }
 
 /** PostgreSQL's own code of an error; undefined where it did not come from PostgreSQL. */

@@ -126,11 +126,14 @@ begin
 end
 $$;
 
+-- From two days ago to a week ahead. Every process asks for them when it starts and now and then: one at a time.
 create function make_charge_partitions() returns void
-language sql
-begin atomic
-  select make_charge_partition((clock_timestamp() at time zone 'UTC')::date + day) from generate_series(-2, 7) day;
-end;
+language plpgsql volatile as $$
+begin
+  perform pg_advisory_xact_lock(hashtext('make_charge_partitions'));
+  perform make_charge_partition((clock_timestamp() at time zone 'UTC')::date + day) from generate_series(-2, 7) day;
+end
+$$;
 
 select make_charge_partitions();
 
@@ -138,9 +141,11 @@ select make_charge_partitions();
 create table entries (
   id uuid primary key,
   account_id uuid not null references accounts,
-  kind text not null check (kind in ('payment', 'promotion', 'payment_reversal', 'charge_reversal', 'expiry', 'dispute_won')),
+  kind text not null check (kind in ('payment', 'promotion', 'payment_reversal', 'charge_reversal', 'forgiveness', 'expiry', 'dispute_won')),
   -- Positive adds to what the account can spend, negative takes from it.
   amount bigint not null,
+  -- The part of a given-back charge that is promotional credit again.
+  promo bigint not null default 0,
   -- The part of a payment reversal that could not be taken and became debt.
   debt bigint not null default 0,
   corrects uuid,

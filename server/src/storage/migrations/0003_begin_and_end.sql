@@ -6,14 +6,14 @@
 -- Those of these ids that have ended, and how, `days` being the days that the ids carry. The charges of a day are asked by
 -- name: a plan over all partitions would open and lock a thousand of them for every batch. Fails where a day has no
 -- partition, before anything is held.
-create function ended_among(ids uuid[], days date[]) returns table (id uuid, outcome text, amount bigint, overrun bigint)
+create function ended_among(ids uuid[], days date[]) returns table (id uuid, account_id uuid, outcome text, amount bigint, overrun bigint)
 language plpgsql stable as $$
 declare
   day date;
 begin
   foreach day in array days loop
     return query execute
-      'select id, outcome, amount, overrun from charges_' || to_char(day, 'YYYYMMDD') || ' where id = any ($1)' using ids;
+      'select id, account_id, outcome, amount, overrun from charges_' || to_char(day, 'YYYYMMDD') || ' where id = any ($1)' using ids;
   end loop;
 end
 $$;
@@ -326,7 +326,8 @@ $$;
 
 -- END: posts or voids a batch of calls, once each: releases the hold, books the charge and the usage, pays debt with
 -- what became free, corrects token windows, ends or keeps claims. An id that has ended answers as the first time; an id
--- that never began leaves a tombstone; an id of another account is left alone and answered as misplaced.
+-- that never began leaves a tombstone; an id of another account, or of none, is left
+-- alone and answered as misplaced.
 create function end_calls(
   accounts_in uuid[],
   call_days date[],
@@ -364,6 +365,7 @@ as $$
 declare
   at timestamptz;
   ended_ids uuid[];
+  ended_accounts uuid[];
   ended_outcomes text[];
   ended_amounts bigint[];
   ended_overruns bigint[];
@@ -373,8 +375,8 @@ begin
 
   -- Seldom: a repeated ending, or one of a call that never began.
   if (select count(*) from holds where id = any (call_ids)) < cardinality(call_ids) then
-    select array_agg(id), array_agg(outcome), array_agg(amount), array_agg(overrun)
-    into ended_ids, ended_outcomes, ended_amounts, ended_overruns
+    select array_agg(id), array_agg(account_id), array_agg(outcome), array_agg(amount), array_agg(overrun)
+    into ended_ids, ended_accounts, ended_outcomes, ended_amounts, ended_overruns
     from ended_among(call_ids, call_days);
   end if;
 
@@ -383,7 +385,7 @@ begin
     select given.*,
       hold.ctid as hold_place, hold.credential_id, hold.operation, hold.amount as held, hold.allowances, hold.token_groups,
       hold.tokens_estimated, hold.claims, hold.begun_at,
-      found.id is not null and hold.id is null as misplaced,
+      account.id is null or coalesce(found.account_id, before.account_id, given.account_id) <> given.account_id as misplaced,
       before.outcome as outcome_before, before.amount as charge_before, before.overrun as overrun_before,
       account.ctid as account_place, account.promo as promo_before, account.debt as debt_before,
       account.credited + account.debt - account.charged - account.held as free_before,
@@ -395,14 +397,14 @@ begin
       call_input_tokens, call_output_tokens, call_cache_read_tokens, call_cache_write_tokens) with ordinality
       given (id, account_id, amount, forgiven, value, upstream_cost, executed, failed,
         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, place)
-    cross join lateral (select ctid, accounts.* from accounts where accounts.id = given.account_id limit 1) account
+    left join lateral (select ctid, accounts.* from accounts where accounts.id = given.account_id limit 1) account on true
     left join lateral (
       select ctid, holds.* from holds where holds.id = given.id limit 1
     ) found on true
     left join lateral (select found.*) hold on found.account_id = given.account_id
     left join lateral (
-      select one.outcome, one.amount, one.overrun
-      from unnest(ended_ids, ended_outcomes, ended_amounts, ended_overruns) one (id, outcome, amount, overrun)
+      select one.account_id, one.outcome, one.amount, one.overrun
+      from unnest(ended_ids, ended_accounts, ended_outcomes, ended_amounts, ended_overruns) one (id, account_id, outcome, amount, overrun)
       where hold.id is null and one.id = given.id limit 1
     ) before on true
   ), judged as (
@@ -507,12 +509,14 @@ end
 $$;
 
 -- Gives a charge back, once for each id of a reversal; never more than was charged. The allowances that it was counted
--- against get theirs back, and so does the usage report, in the hour of the reversal.
-create function reverse_charge(reversal_id uuid, charge_id uuid, most bigint) returns bigint
+-- against get theirs back, what promotional credit paid becomes promotional credit again, and the usage report is
+-- corrected in the hour of the reversal. A forgiveness is the operator's loss, as overrun is.
+create function reverse_charge(reversal_id uuid, charge_id uuid, most bigint, reversal_kind text default 'charge_reversal') returns bigint
 language plpgsql volatile as $$
 declare
   charge charges%rowtype;
   given bigint;
+  given_promo bigint;
   at timestamptz;
 begin
   select * into charge from charges where id = charge_id;
@@ -522,12 +526,14 @@ begin
 
   select amount into given from entries where id = reversal_id;
   if found then return given; end if;
-  select least(most, charge.amount - coalesce(sum(amount), 0)) into given from entries where corrects = charge_id;
+  select least(most, charge.amount - coalesce(sum(amount), 0)), charge.promo - coalesce(sum(promo), 0)
+  into given, given_promo from entries where corrects = charge_id;
   if given <= 0 then return 0; end if;
+  given_promo := least(given, given_promo);
 
-  insert into entries (id, account_id, kind, amount, corrects, entered_at)
-  values (reversal_id, charge.account_id, 'charge_reversal', given, charge_id, at);
-  update accounts row set charged = row.charged - given,
+  insert into entries (id, account_id, kind, amount, promo, corrects, entered_at)
+  values (reversal_id, charge.account_id, reversal_kind, given, given_promo, charge_id, at);
+  update accounts row set charged = row.charged - given, promo = row.promo + given_promo,
     debt = row.debt - greatest(0, least(row.debt, row.credited + row.debt - row.charged - row.held + given))
   where row.id = charge.account_id;
   update allowance_periods row set charged = row.charged - given
@@ -542,11 +548,12 @@ begin
 end
 $$;
 
--- Gives back a charge whose caller got nothing: it ended uncharged, so its keys and quotes are free again.
-create function forgive_charge(reversal_id uuid, charge_id uuid, most bigint) returns bigint
+-- Gives back a charge whose caller got nothing: it ended uncharged, so its keys and quotes are free again. The entry has
+-- the call's own id, so that a call is forgiven once, whoever asks.
+create function forgive_charge(charge_id uuid, most bigint) returns bigint
 language plpgsql volatile as $$
 declare
-  given bigint := reverse_charge(reversal_id, charge_id, most);
+  given bigint := reverse_charge(charge_id, charge_id, most, 'forgiveness');
 begin
   delete from claims where call_id = charge_id;
   return given;
