@@ -52,17 +52,13 @@ type Entry<Item, Result> = {
 const BACKOFF_MS = { least: 20, most: 500 }
 
 export function createLane<Item, Result>(parts: Parts<Item, Result>): Lane<Item, Result> {
-  return createQueue(parts, true)
+  return createQueue(parts)
 }
 
 type Queue<Item, Result> = Lane<Item, Result> & { readonly enqueue: (entry: Entry<Item, Result>) => void }
 
-/** A lane for one account alone, which says when it has nothing left to do. */
-function createAside<Item, Result>(parts: Parts<Item, Result>, done: () => void): Queue<Item, Result> {
-  return createQueue(parts, false, done)
-}
-
-function createQueue<Item, Result>(parts: Parts<Item, Result>, apart: boolean, done?: () => void): Queue<Item, Result> {
+/** With `done` it is the lane of one account that was set aside, and says when it has nothing left to do. */
+function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void): Queue<Item, Result> {
   const { clock, idOf, batchLimit, queueLimit, execute, isTransient } = parts
   let waiting: Entry<Item, Result>[] = []
   let inFlight: readonly Entry<Item, Result>[] = []
@@ -98,7 +94,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, apart: boolean, d
     for (const entry of batch) {
       if (entry.settled) continue
       const account = parts.accountOf(entry.item)
-      const own = aside.get(account) ?? createAside(parts, () => aside.delete(account))
+      const own = aside.get(account) ?? createQueue(parts, () => aside.delete(account))
       aside.set(account, own)
       own.enqueue({ ...entry })
       entry.settled = true
@@ -165,7 +161,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, apart: boolean, d
     } catch (error) {
       if (parts.isContended(error)) {
         // Nothing was carried out, so everything may be sent again.
-        if (!apart) return batch
+        if (done !== undefined) return batch
         setAside(batch)
         setAsideWaiting()
         return []
