@@ -1,30 +1,41 @@
+import { type Calls, createCalls } from './calls/calls.ts'
+import { createMoneyQuery } from './calls/money-query.ts'
+import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
+import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
+import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import type { Config } from './config.ts'
 import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { Fault } from './kernel/fault.ts'
-import { createIds } from './kernel/ids.ts'
+import { createIds, type Id } from './kernel/ids.ts'
+import { expirePromotions } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
+import { dropOldCharges } from './ledger/retention.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
+import { pruneChanges } from './storage/change-log.ts'
 import { requireMigrated } from './storage/migrate.ts'
-import { createPools } from './storage/pools.ts'
+import { createPools, type Pools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
+import { type Chore, createChore } from './telemetry/chore.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 
 export type App = {
-  readonly addresses: Readonly<Partial<Record<Role, string>>>
+  readonly addresses: Readonly<Partial<Record<ListeningRole, string>>>
   /** Finishes what was accepted within the deadline and lets go of everything. */
   readonly stop: () => Promise<void>
 }
 
 type Role = Config['roles'][number]
+type ListeningRole = Exclude<Role, 'worker'>
 
 /** Beyond this the process no longer knows of revoked keys and changed prices in time, and says that it is unready. */
 const STALE_MS = 5_000
 const START_DEADLINE_MS = 10_000
 const FAILED_START_CLOSE_MS = 500
+const FLUSH_DEADLINE_MS = 15_000
 
 type Start = {
   readonly log: Log
@@ -45,9 +56,16 @@ export async function startApp(config: Config, { log, cancel }: Start): Promise<
   })
   const feed = createChangeFeed({ url: database.url, log, clock, metrics })
   const partitions = createPartitions({ pool: pools.rest, log })
+  const time = createDatabaseTime(clock)
+  const query = createMoneyQuery(pools.money)
+  const ownerId = createIds({ clock }).next()
+  const calls = createCalls({ query, ownerId, clock, log })
+  const ownership = createOwnership({ query, ownerId, calls, clock, time, log })
+  const chores = config.roles.includes('worker') ? createChores({ pools, ownerId, clock, log }) : []
   const listeners = createListeners(config, {
     clock,
-    ids: createIds({ clock }),
+    // Ids carry PostgreSQL's time, whatever the clock of this machine says.
+    ids: createIds({ clock: time }),
     log,
     metrics,
     // Nobody has a credential yet, so nobody's is valid.
@@ -60,6 +78,9 @@ export async function startApp(config: Config, { log, cancel }: Start): Promise<
   async function stop(options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
     const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
     partitions.stop()
+    await Promise.all(chores.map((chore) => chore.stop()))
+    await flush(calls, log)
+    await ownership.stop()
     await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
     return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
   }
@@ -68,6 +89,8 @@ export async function startApp(config: Config, { log, cancel }: Start): Promise<
     await checkSafety(pools.rest)
     await requireMigrated(pools.rest)
     await partitions.start()
+    await ownership.start()
+    for (const chore of chores) chore.start()
     feed.start()
     await untilFresh(feed, clock)
     return listen(listeners, config, log)
@@ -90,7 +113,38 @@ export async function startApp(config: Config, { log, cancel }: Start): Promise<
   }
 }
 
-type Listener = { readonly role: Role; readonly edge: Edge }
+async function flush(calls: Calls, log: Log): Promise<void> {
+  if (await calls.flush(FLUSH_DEADLINE_MS)) return
+  log.error('not every call could be ended in time: what is left is unsettled', { count: calls.open().length })
+}
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+/** As long as a lease: who lives has renewed it by then. */
+const SWEEP_GRACE_SECONDS = 10
+const UNSETTLED_SECONDS = 24 * 3_600
+const CHARGES_KEPT_DAYS = 1_100
+
+type ChoreParts = { readonly pools: Pools; readonly ownerId: Id; readonly clock: Clock; readonly log: Log }
+
+/** What somebody has to do in every installation; any number of processes may. */
+function createChores({ pools, ownerId, clock, log }: ChoreParts): readonly Chore[] {
+  const pool = pools.rest
+  const chore = (name: string, everyMs: number, work: () => Promise<unknown>) =>
+    createChore({ name, everyMs, work, clock, log })
+  return [
+    chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
+    chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log }, UNSETTLED_SECONDS)),
+    chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
+    chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
+    chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
+    chore('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
+    chore('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),
+  ]
+}
+
+type Listener = { readonly role: ListeningRole; readonly edge: Edge }
 
 function createListeners(
   { http, roles }: Config,
@@ -109,11 +163,11 @@ function createListeners(
     corsOrigins: http.cors_origins,
     trustedProxies: http.trusted_proxies,
   }
-  const edges: Readonly<Record<Role, () => Edge>> = {
+  const edges: Readonly<Record<ListeningRole, () => Edge>> = {
     gateway: () => createEdge({ ...shared, families: [] }),
     admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(parts.metrics)] }),
   }
-  return roles.map((role) => ({ role, edge: edges[role]() }))
+  return roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))
 }
 
 async function listen(
@@ -121,7 +175,7 @@ async function listen(
   config: Config,
   log: Pick<Log, 'info'>,
 ): Promise<App['addresses']> {
-  const addresses: Partial<Record<Role, string>> = {}
+  const addresses: Partial<Record<ListeningRole, string>> = {}
   for (const { role, edge } of listeners) {
     const { host } = config.listen[role]
     const { port } = await edge.listen(config.listen[role]).catch((error: unknown) => {
@@ -140,7 +194,7 @@ const LISTEN_REMEDIES: Readonly<Record<string, string>> = {
   ENOTFOUND: 'is not known by that name (ENOTFOUND): correct the name',
 }
 
-function listenProblem(role: Role, { host, port }: Config['listen'][Role], error: unknown): string {
+function listenProblem(role: ListeningRole, { host, port }: Config['listen'][ListeningRole], error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed'
   const what = LISTEN_REMEDIES[code] ?? `can't be listened on (${code}): choose another address`
   return `listen.${role} (FAREBOX_LISTEN_${role.toUpperCase()}): ${hostAndPort(host, port)} ${what}`

@@ -35,6 +35,8 @@ const SERVICE_LINK =
   /^FAREBOX_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
 const RESERVED_SEGMENTS = ['services', 'financial']
 
+const ROLES = ['gateway', 'admin', 'worker'] as const
+
 const fromText = <T extends z.ZodType>(read: (text: string) => unknown, type: T) =>
   z.preprocess((value) => (typeof value === 'string' ? read(value) : value), type)
 
@@ -82,7 +84,7 @@ const origin = z.string().refine((text) => text === '*' || isOrigin(text), {
 })
 
 const settings = z.strictObject({
-  roles: list(z.enum(['gateway', 'admin'], { error: 'must be among gateway, admin' })).prefault(['gateway', 'admin']),
+  roles: list(z.enum(ROLES, { error: `must be among ${ROLES.join(', ')}` })).prefault([...ROLES]),
   database: z.strictObject({
     url: postgresUrl,
     money_connections: integer(1, 64).prefault(4),

@@ -14,8 +14,8 @@ const session = await openSession(database.url)
 after(() => Promise.all([session.close(), pools.close()]))
 
 const HOUR = 3_600
-const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: HOUR }
-const SLOT = { scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0 }
+const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: HOUR, endsWithOwner: false }
+const SLOT = { scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
 const claiming = (party: Party, ...claims: Call['claims']) => callOf(party, { claims })
 /** What came of each call, and which call has the claim that it was refused. */

@@ -4,6 +4,8 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
+import { reversePayment } from '../../server/src/ledger/reverse.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { callOf, makeParty, moneyOf, openSession, outcomesOf, type Party, postOf } from './session.ts'
 import { connect, ids } from './world.ts'
 
@@ -24,12 +26,22 @@ async function inDebt(debt: bigint, ...holds: readonly bigint[]) {
   const party = await makeParty(pool, BALANCE)
   const calls = holds.map((hold) => callOf(party, { hold }))
   assert.deepEqual(new Set(await outcomesOf(session.begin(...calls))), new Set(['begun']))
-  await pool.query('update accounts set credited = credited - $2, debt = $2 where id = $1', [party.accountId, debt])
+  const { rows } = await pool.query("select id from entries where account_id = $1 and kind = 'payment'", [
+    party.accountId,
+  ])
+  const reversal = {
+    reversalId: ids.next(),
+    paymentId: rows[0]?.id,
+    kind: 'payment_reversal',
+    most: nanos(debt),
+  } as const
+  assert.equal(await reversePayment(pool, reversal), debt)
   const [first = callOf(party), second = callOf(party)] = calls
   return { party, first, second }
 }
 
 const debtOf = async (party: Party) => {
+  assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
   const { credited, debt, charged, held } = await moneyOf(pool, party)
   return { debt, free: credited + debt - charged - held }
 }

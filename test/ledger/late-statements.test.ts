@@ -284,7 +284,14 @@ describe('after a settlement timeout', () => {
     await rig.warm()
   })
 
-  const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: 86_400 }
+  const KEY = {
+    scope: 'idempotency',
+    key: 'one',
+    limit: 1,
+    fingerprint: 'same',
+    keepSeconds: 86_400,
+    endsWithOwner: false,
+  }
 
   /** Ends a call whose answer is lost until after the deadline, before or after PostgreSQL has carried it out. */
   async function failToEnd(carriedOut: boolean): Promise<Call> {

@@ -33,8 +33,15 @@ after(() => pools.close())
 const BALANCE = 100n
 const WINDOW = { group: 'all', seconds: 60, requestLimit: 1, tokenLimit: null }
 const TOKENS = { group: 'tokens', seconds: 60, requestLimit: 100, tokenLimit: 100 }
-const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: 3_600 }
-const SLOT = { scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0 }
+const KEY = {
+  scope: 'idempotency',
+  key: 'one',
+  limit: 1,
+  fingerprint: 'same',
+  keepSeconds: 3_600,
+  endsWithOwner: false,
+}
+const SLOT = { scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
 /** Runs calls to their begin, with nobody in the way. */
 async function begun<Calls extends readonly Call[]>(...calls: Calls): Promise<Calls> {
@@ -227,8 +234,8 @@ describe('a begin that waits for its account judges by what the lock holder left
     ['an account that is closed meanwhile', 'update accounts set active = false where id = $1', 'account_inactive'],
     [
       'a payment that is reversed meanwhile',
-      'update accounts set credited = 0, debt = 7 where id = $1',
-      'account_suspended',
+      "select reverse_payment(gen_random_uuid(), id, 1000000) from entries where account_id = $1 and kind = 'payment'",
+      'money_spent',
     ],
   ]
   for (const [title, sql, expected] of changes) {

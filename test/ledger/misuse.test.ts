@@ -17,7 +17,7 @@ const pool = pools.rest
 after(() => pools.close())
 
 const WINDOW = { group: 'all', seconds: 60, requestLimit: 10, tokenLimit: null }
-const SLOT = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0 }
+const SLOT = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
 describe('a caller of the ledger that is mistaken', () => {
   it('can not end a call for another account, and the call stays as it is', async () => {
@@ -123,7 +123,14 @@ describe('an admission whose answer is lost', () => {
 describe('two claims whose names would join to the same text', () => {
   it('are two claims', async () => {
     const party = await makeParty(pool, 100n)
-    const claim = (scope: string, key: string) => ({ scope, key, limit: 1, fingerprint: '', keepSeconds: 0 })
+    const claim = (scope: string, key: string) => ({
+      scope,
+      key,
+      limit: 1,
+      fingerprint: '',
+      keepSeconds: 0,
+      endsWithOwner: true,
+    })
     const answers = await Promise.all([
       calls.begin({ ...callOf(party, { hold: 1n }), claims: [claim('a b', 'c')] }),
       calls.begin({ ...callOf(party, { hold: 1n }), claims: [claim('a', 'b c')] }),
@@ -145,7 +152,7 @@ describe('a charge that is forgiven', () => {
       amount: nanos(30n),
     } as const
     await creditAccount(pool, promotion)
-    const key = { scope: 'once', key: 'k', limit: 1, fingerprint: '', keepSeconds: 60 }
+    const key = { scope: 'once', key: 'k', limit: 1, fingerprint: '', keepSeconds: 60, endsWithOwner: false }
     const call = { ...callOf(party, { hold: 50n }), claims: [key] }
     await calls.begin(call)
     await calls.end(postOf(call, 50n))

@@ -4,7 +4,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Ending } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
-import { callOf, makeParty, moneyOf, openSession, outcomesOf, periodsOf, postOf } from './session.ts'
+import { callOf, makeParty, moneyOf, openSession, outcomesOf, type Party, periodsOf, postOf } from './session.ts'
 import { connect, makeAllowance } from './world.ts'
 
 const database = await freshDatabase()
@@ -59,10 +59,10 @@ describe('what an upstream used beyond the hold', () => {
 })
 
 describe('a call whose caller got nothing', () => {
-  it('is posted as nothing, and all of it is overrun', async () => {
+  it('is voided, and all of it is overrun', async () => {
     const { party, allowance, call } = await begun(100n, 500n)
     const ending = { ...postOf(call, 60n), forgiven: true }
-    assert.deepEqual(await endedAs(ending), { outcome: 'posted', charged: 0n, overrun: 60n })
+    assert.deepEqual(await endedAs(ending), { outcome: 'voided', charged: 0n, overrun: 60n })
     assert.deepEqual(await moneyOf(pool, party), { credited: 1_000n, debt: 0n, charged: 0n, held: 0n, promo: 0n })
     assert.deepEqual(await periodsOf(pool, allowance), [{ charged: 0n, held: 0n }])
     assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
@@ -78,13 +78,32 @@ describe('a call whose caller got nothing', () => {
 })
 
 describe('a settlement that comes after a void', () => {
-  it('charges nothing where the call was held, and nothing where it never was', async () => {
+  it('charges nothing where the call was held, and nothing where it never was: it is overrun, once', async () => {
     const { party, call } = await begun(100n, 500n)
     const never = callOf(party, { hold: 100n })
     await session.end(voidOf(call))
-    assert.deepEqual(await endedAs(postOf(call, 60n)), { outcome: 'voided', charged: 0n, overrun: 0n })
+    for (const sending of [1, 2])
+      assert.deepEqual(await endedAs(postOf(call, 60n)), { outcome: 'voided', charged: 0n, overrun: 0n }, `${sending}`)
+    assert.deepEqual(await lateOverrunOf(party), [60n])
     assert.deepEqual(await endedAs(postOf(never, 60n)), { outcome: 'voided', charged: 0n, overrun: 60n })
+    assert.deepEqual(await endedAs(postOf(never, 60n)), { outcome: 'voided', charged: 0n, overrun: 60n })
+    assert.deepEqual(await lateOverrunOf(party), [60n])
     assert.equal((await moneyOf(pool, party)).charged, 0n)
     assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
   })
+
+  it('corrects the loss that was booked when nobody knew better', async () => {
+    const { party, call } = await begun(100n, 500n)
+    await session.end({ ...postOf(call, 100n), forgiven: true })
+    await session.end(postOf(call, 70n))
+    assert.deepEqual(await lateOverrunOf(party), [-30n])
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+  })
 })
+
+async function lateOverrunOf({ accountId }: Party): Promise<readonly bigint[]> {
+  const { rows } = await pool.query("select overrun from entries where account_id = $1 and kind = 'late_settlement'", [
+    accountId,
+  ])
+  return rows.map(({ overrun }) => overrun)
+}

@@ -228,9 +228,20 @@ describe('begin and end, against the pure model', () => {
       claims: admission
         ? []
         : [
-            ...(claims % 2 === 1 ? [{ scope: 'slot', key: 'streams', limit: 3, fingerprint: '', keepSeconds: 0 }] : []),
+            ...(claims % 2 === 1
+              ? [{ scope: 'slot', key: 'streams', limit: 3, fingerprint: '', keepSeconds: 0, endsWithOwner: true }]
+              : []),
             ...(claims >> 1 > 4
-              ? [{ scope: 'once', key: `key ${claims % 2}`, limit: 1, fingerprint: `${claims % 3}`, keepSeconds: 60 }]
+              ? [
+                  {
+                    scope: 'once',
+                    key: `key ${claims % 2}`,
+                    limit: 1,
+                    fingerprint: `${claims % 3}`,
+                    keepSeconds: 60,
+                    endsWithOwner: false,
+                  },
+                ]
               : []),
           ],
     }

@@ -54,7 +54,7 @@ async function makeManyCredentials(wanted: number): Promise<Credential[]> {
     `with made as (
        insert into accounts (id, mode, credited) select gen_random_uuid(), 'live', $2 from generate_series(1, $1::integer) returning id
      ), entered as (
-       insert into entries (id, account_id, kind, amount) select gen_random_uuid(), id, 'payment', $2 from made
+       insert into entries (id, account_id, kind, credited) select gen_random_uuid(), id, 'payment', $2 from made
      )
      insert into credentials (id, account_id) select gen_random_uuid(), id from made
      returning id, account_id as "accountId"`,

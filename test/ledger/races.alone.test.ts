@@ -171,7 +171,14 @@ describe('three processes that race', () => {
   })
 
   races('1,000 racers for one idempotency key: one gets it, and the others learn who', async (shape) => {
-    const key: Claim = { scope: 'idempotency', key: 'once', limit: 1, fingerprint: 'same', keepSeconds: 60 }
+    const key: Claim = {
+      scope: 'idempotency',
+      key: 'once',
+      limit: 1,
+      fingerprint: 'same',
+      keepSeconds: 60,
+      endsWithOwner: false,
+    }
     const call = await makeCall(1_000n * USD, 5n, { claims: [key] })
     const race = await raceUnderWatch(call.accountId, team, shape, beginEach(call, 1_000))
     assert.deepEqual(race.tally, { begun: 1, claim_taken: 999 })
@@ -182,7 +189,7 @@ describe('three processes that race', () => {
     return figuresOf(race)
   })
 
-  const slot: Claim = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0 }
+  const slot: Claim = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
   races('100 racers for 5 slots that nobody leaves: 5 get in', async (shape) => {
     const call = await makeCall(1_000n * USD, 5n, { claims: [slot] })

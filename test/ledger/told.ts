@@ -20,7 +20,7 @@ export async function disagreements(pool: pg.Pool, told: readonly Told[]): Promi
   for (const { id } of holds.rows) found.push(`call ${id} still holds money`)
 
   const charges = await pool.query<{ id: Id; charged: bigint }>(
-    `select c.id, (c.amount - coalesce(sum(e.amount), 0))::bigint as charged
+    `select c.id, (c.amount + coalesce(sum(e.charged), 0))::bigint as charged
      from charges c left join entries e on e.corrects = c.id where c.account_id = any ($1) group by c.id, c.amount`,
     [accounts],
   )

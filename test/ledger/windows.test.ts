@@ -119,8 +119,8 @@ describe('the tokens of a window', () => {
 })
 
 describe('a call that is refused for one reason consumes nothing of the others', () => {
-  const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: 60 }
-  const SLOT = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0 }
+  const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: 60, endsWithOwner: false }
+  const SLOT = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
   async function everything() {
     const party = await makeParty(pool, 100n)

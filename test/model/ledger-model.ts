@@ -149,7 +149,7 @@ function settle(model: Model, account: Account, ending: Ending, atUs: bigint): E
   const asked = ending.amount ?? 0n
   const charge = hold === undefined || ending.forgiven ? 0n : smaller(asked, hold.amount)
   const promo = smaller(charge, account.promo)
-  const outcome = hold !== undefined && ending.amount !== null ? 'posted' : 'voided'
+  const outcome = hold !== undefined && ending.amount !== null && !ending.forgiven ? 'posted' : 'voided'
   const ended = { outcome, accountId: ending.accountId, amount: charge, promo, overrun: asked - charge } as const
   model.ended.set(ending.id, ended)
   if (hold === undefined) return ended

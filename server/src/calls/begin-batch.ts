@@ -66,6 +66,7 @@ function encode(ownerId: Id, calls: readonly Call[]): Column[] {
     ['integer[]', literal(claims.items.map(({ limit }) => limit))],
     ['text[]', textLiteral(claims.items.map(({ fingerprint }) => fingerprint))],
     ['integer[]', literal(claims.items.map(({ keepSeconds }) => keepSeconds))],
+    ['boolean[]', literal(claims.items.map(({ endsWithOwner }) => endsWithOwner))],
   ]
 }
 

@@ -31,6 +31,8 @@ export type Claim = {
   readonly fingerprint: string
   /** How long it outlives a charged call; 0 for a slot, which ends with its call. */
   readonly keepSeconds: number
+  /** Whether it is free as soon as the process that runs the call is dead, although the call itself is unsettled. */
+  readonly endsWithOwner: boolean
 }
 
 export type Begun = { readonly outcome: 'begun' }
@@ -50,7 +52,7 @@ export type Ending = {
   readonly accountId: Id
   /** What to charge, or null to void: the call was certainly never executed. */
   readonly amount: Nanos | null
-  /** The caller got nothing although the upstream was asked: the amount becomes overrun and is not charged. */
+  /** The caller got nothing although the upstream was asked: the call is voided, and the amount becomes overrun. */
   readonly forgiven: boolean
   readonly usage: Usage
 }

@@ -19,7 +19,8 @@ export type Calls = {
    * as PostgreSQL answers again and unless this process dies first.
    */
   readonly end: (ending: Ending) => Promise<Settlement>
-  /** Calls that were begun here and have not ended. */
+  /** Whether this process is at a call: it is being begun, runs, or is being ended. */
+  readonly isOurs: (id: Id) => boolean
   readonly open: () => readonly Id[]
   /** Waits until every ending has been written; false where the deadline passed first. */
   readonly flush: (deadlineMs: number) => Promise<boolean>
@@ -83,15 +84,17 @@ export function createCalls(parts: Parts): Calls {
     execute: (items) => endBatch(query, items),
   })
   const open = new Set<Id>()
-  const background = new Set<Promise<void>>()
+  const background = new Map<Id, Promise<void>>()
 
   async function begin(call: Call): Promise<Judgement> {
     requireSound(call)
+    if (call.hold !== null) open.add(call.id)
     try {
       const judgement = await begins.submit(call, beginDeadlineMs)
-      if (judgement.outcome === 'begun' && call.hold !== null) open.add(call.id)
+      if (judgement.outcome !== 'begun') open.delete(call.id)
       return judgement
     } catch (error) {
+      open.delete(call.id)
       if (!(error instanceof Late)) throw error
       // What was sent may hold money yet, even after this: the void leaves a tombstone for a hold that comes late.
       if (error.sent && call.hold !== null) settleInBackground(voidOf(call))
@@ -106,7 +109,7 @@ export function createCalls(parts: Parts): Calls {
       return settlement
     } catch (error) {
       if (!(error instanceof Late)) {
-        // Nobody will end it any more: whoever looks for orphans must not take it for a call that still runs here.
+        // Nobody will end it any more: it must not be taken for a call that still runs here.
         open.delete(ending.id)
         log.error('a call could not be ended', { request_id: ending.id, error })
         throw new Fault('internal_error', { cause: error })
@@ -119,8 +122,8 @@ export function createCalls(parts: Parts): Calls {
   function settleInBackground(ending: Ending): void {
     const work = settleWithoutCaller(ending)
       .catch((error: unknown) => log.error('a call could not be ended', { request_id: ending.id, error }))
-      .finally(() => background.delete(work))
-    background.add(work)
+      .finally(() => background.delete(ending.id))
+    background.set(ending.id, work)
   }
 
   /** The caller got nothing, so nothing is charged: what has not been posted is posted as 0, what has is given back. */
@@ -143,7 +146,7 @@ export function createCalls(parts: Parts): Calls {
   /** A begin that fails meanwhile leaves a void to be written, and an ending that fails leaves a reversal. */
   async function untilWritten(): Promise<true> {
     while (begins.size() + endings.size() + background.size > 0) {
-      await Promise.all([begins.idle(), endings.idle(), ...background])
+      await Promise.all([begins.idle(), endings.idle(), ...background.values()])
       // Those who waited for a lane submit what follows from its answer in the turns after it.
       await clock.sleep(1)
     }
@@ -161,7 +164,7 @@ export function createCalls(parts: Parts): Calls {
     return inTime
   }
 
-  return { begin, end, open: () => [...open], flush }
+  return { begin, end, isOurs: (id) => open.has(id) || background.has(id), open: () => [...open], flush }
 }
 
 /** What would be judged or written wrongly, and can only come from a mistake of ours. */

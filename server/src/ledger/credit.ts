@@ -6,17 +6,36 @@ export type Credit = {
   /** The same id again adds nothing. */
   readonly entryId: Id
   readonly accountId: Id
-  readonly kind: 'payment' | 'promotion' | 'dispute_won'
   readonly amount: Nanos
-}
+} & (
+  | { readonly kind: 'payment' }
+  /** Promotional credit is spent first. Without an expiry it stays. */
+  | { readonly kind: 'promotion'; readonly expiresAt?: Date }
+)
 
 /** Adds money to an account, debt first. False where it was added before. */
-export async function creditAccount(pool: pg.Pool, { entryId, accountId, kind, amount }: Credit): Promise<boolean> {
-  const { rows } = await pool.query<{ added: boolean }>('select credit_account($1, $2, $3, $4) as added', [
+export async function creditAccount(pool: pg.Pool, credit: Credit): Promise<boolean> {
+  const { entryId, accountId, kind, amount } = credit
+  const expiresAt = ('expiresAt' in credit && credit.expiresAt) || 'infinity'
+  const { rows } = await pool.query<{ added: boolean }>('select credit_account($1, $2, $3, $4, $5) as added', [
     entryId,
     accountId,
     kind,
     amount,
+    expiresAt,
   ])
   return rows[0]?.added ?? false
+}
+
+const EXPIRED_AT_ONCE = 100
+
+/** Takes promotional credit that has expired, of every account. How many grants that were. */
+export async function expirePromotions(pool: pg.Pool): Promise<number> {
+  let all = 0
+  for (;;) {
+    const { rows } = await pool.query<{ expired: number }>('select expire_promotions($1) as expired', [EXPIRED_AT_ONCE])
+    const expired = rows[0]?.expired ?? 0
+    all += expired
+    if (expired < EXPIRED_AT_ONCE) return all
+  }
 }

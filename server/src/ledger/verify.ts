@@ -6,6 +6,16 @@ export type Violation = { readonly promise: string; readonly rows: readonly stri
 
 const SHOWN = 5
 
+/** Of the days that are kept and of those that were dropped. */
+const CHARGES_OF_ACCOUNTS = `(
+  select account_id, sum(amount) as amount, sum(promo) as promo
+  from (select account_id, amount, promo from charges union all select account_id, amount, promo from dropped_charges) charge
+  where $1::uuid[] is null or account_id = any ($1) group by account_id)`
+
+const ENTRIES_OF_ACCOUNTS = `(
+  select account_id, sum(credited) as credited, sum(charged) as charged, sum(promo) as promo, sum(debt) as debt
+  from entries where $1::uuid[] is null or account_id = any ($1) group by account_id)`
+
 /**
  * Each promise as a query for the rows that break it, `$1` being the accounts to look at or null for all. They are
  * evaluated in one snapshot, so they must hold at any instant, whatever is being written.
@@ -34,34 +44,44 @@ const PROMISES: Readonly<Record<string, string>> = {
 
   'an account was charged the sum of its charges less what was given back': `
     select a.id from accounts a
-    left join (select account_id, sum(amount) as amount from charges where $1::uuid[] is null or account_id = any ($1) group by account_id) c on c.account_id = a.id
-    left join (select account_id, sum(amount) as amount from entries where kind in ('charge_reversal', 'forgiveness') group by account_id) r on r.account_id = a.id
-    where ($1::uuid[] is null or a.id = any ($1)) and a.charged <> coalesce(c.amount, 0) - coalesce(r.amount, 0)`,
+    left join ${CHARGES_OF_ACCOUNTS} c on c.account_id = a.id
+    left join ${ENTRIES_OF_ACCOUNTS} e on e.account_id = a.id
+    where ($1::uuid[] is null or a.id = any ($1)) and a.charged <> coalesce(c.amount, 0) + coalesce(e.charged, 0)`,
 
-  'an account was credited the sum of its entries': `
+  'an account was credited, and is in debt, by the sum of its entries': `
     select a.id from accounts a
-    left join (select account_id, sum(amount) as amount from entries where kind not in ('charge_reversal', 'forgiveness') group by account_id) e on e.account_id = a.id
-    where ($1::uuid[] is null or a.id = any ($1)) and a.credited <> coalesce(e.amount, 0)`,
+    left join ${ENTRIES_OF_ACCOUNTS} e on e.account_id = a.id
+    where ($1::uuid[] is null or a.id = any ($1)) and (a.credited <> coalesce(e.credited, 0) or a.debt <> coalesce(e.debt, 0))`,
+
+  'an account in debt has nothing free: debt is paid first': `
+    select id from accounts where ($1::uuid[] is null or id = any ($1)) and debt > 0 and charged + held <> credited + debt`,
+
+  'no payment is reversed beyond what was paid': `
+    select id from entries where kind = 'payment' and ($1::uuid[] is null or account_id = any ($1)) and reversible_of(id) < 0`,
+
+  'promotional credit is in its grants until it is spent or taken': `
+    select a.id from accounts a
+    left join (select account_id, sum(remaining) as remaining from promotions group by account_id) g on g.account_id = a.id
+    where ($1::uuid[] is null or a.id = any ($1)) and (coalesce(g.remaining, 0) < a.promo - a.lapsed or a.lapsed > least(a.promo, a.held))`,
 
   'an allowance was charged the sum of the charges that count against it, less what was given back': `
     select p.allowance_id || ' ' || p.starts_at
     from allowance_periods p join allowances a on a.id = p.allowance_id
     left join (
-      select one.id, period_start(b.period, c.begun_at) as starts_at, sum(c.amount - coalesce(r.amount, 0)) as amount
+      select one.id, period_start(b.period, c.begun_at) as starts_at, sum(c.amount + coalesce(e.charged, 0)) as amount
       from charges c cross join unnest(c.allowances) one (id) join allowances b on b.id = one.id
-      left join (select corrects, sum(amount) as amount from entries where kind in ('charge_reversal', 'forgiveness') group by corrects) r on r.corrects = c.id
+      left join (select corrects, sum(charged) as charged from entries group by corrects) e on e.corrects = c.id
       where $1::uuid[] is null or c.account_id = any ($1)
       group by 1, 2
     ) c on c.id = p.allowance_id and c.starts_at = p.starts_at
-    where ($1::uuid[] is null or a.account_id = any ($1)) and p.charged <> coalesce(c.amount, 0)`,
+    left join dropped_allowances d on d.allowance_id = p.allowance_id and d.starts_at = p.starts_at
+    where ($1::uuid[] is null or a.account_id = any ($1)) and p.charged <> coalesce(c.amount, 0) + coalesce(d.amount, 0)`,
 
   'promotional credit is spent once: what is left is what was granted and given back, less what paid charges': `
     select a.id from accounts a
-    left join (select account_id, sum(promo) as amount from charges where $1::uuid[] is null or account_id = any ($1) group by account_id) c on c.account_id = a.id
-    left join (
-      select account_id, sum(case when kind in ('promotion', 'expiry') then amount else promo end) as amount from entries group by account_id
-    ) e on e.account_id = a.id
-    where ($1::uuid[] is null or a.id = any ($1)) and a.promo <> coalesce(e.amount, 0) - coalesce(c.amount, 0)`,
+    left join ${CHARGES_OF_ACCOUNTS} c on c.account_id = a.id
+    left join ${ENTRIES_OF_ACCOUNTS} e on e.account_id = a.id
+    where ($1::uuid[] is null or a.id = any ($1)) and a.promo <> coalesce(e.promo, 0) - coalesce(c.promo, 0)`,
 
   'holds and charges belong to an account that exists, and to a credential of it': `
     select row.id from (
@@ -84,19 +104,26 @@ const PROMISES: Readonly<Record<string, string>> = {
 
   'a reversal gives back no more than was charged': `
     select e.corrects from entries e join charges c on c.id = e.corrects
-    where e.kind in ('charge_reversal', 'forgiveness') and ($1::uuid[] is null or e.account_id = any ($1))
-    group by e.corrects, c.amount having sum(e.amount) > c.amount`,
+    where $1::uuid[] is null or e.account_id = any ($1)
+    group by e.corrects, c.amount having -sum(e.charged) > c.amount`,
 
-  'the usage report equals the ledger': `
-    select coalesce(u.credential_id, c.credential_id) from
-      (select credential_id, sum(charged) as charged, sum(requests) as requests from usage_hours
-        where $1::uuid[] is null or account_id = any ($1) group by credential_id) u
-    full join
-      (select c.credential_id, sum(c.amount - coalesce(r.amount, 0)) as charged, count(*) filter (where c.executed) as requests
-        from charges c left join (select corrects, sum(amount) as amount from entries where kind in ('charge_reversal', 'forgiveness') group by corrects) r on r.corrects = c.id
-        where c.credential_id is not null and ($1::uuid[] is null or c.account_id = any ($1)) group by c.credential_id) c
-    on u.credential_id = c.credential_id
-    where coalesce(u.charged, 0) <> coalesce(c.charged, 0) or coalesce(u.requests, 0) <> coalesce(c.requests, 0)`,
+  'the usage report equals the ledger, hour by hour': `
+    select coalesce(u.credential_id, c.credential_id) || ' ' || coalesce(u.hour, c.hour) from
+      (select * from usage_hours where $1::uuid[] is null or account_id = any ($1)) u
+    full join (
+      select credential_id, date_trunc('hour', at, 'UTC') as hour, sum(charged) as charged, sum(requests) as requests, sum(value) as value
+      from (
+        select credential_id, ended_at as at, amount as charged, executed::integer as requests, case when executed then value else 0 end as value
+        from charges where credential_id is not null and ($1::uuid[] is null or account_id = any ($1))
+        union all
+        select credential_id, entered_at, charged, 0, 0 from entries
+        where credential_id is not null and ($1::uuid[] is null or account_id = any ($1))
+      ) booked
+      group by 1, 2
+    ) c on u.credential_id = c.credential_id and u.hour = c.hour
+    where (coalesce(u.charged, 0), coalesce(u.requests, 0), coalesce(u.value, 0)) <> (coalesce(c.charged, 0), coalesce(c.requests, 0), coalesce(c.value, 0))
+      -- Calls of days that were dropped may have been settled in the days after.
+      and coalesce(u.hour, c.hour) >= coalesce((select max(day) + 7 from dropped_days), '-infinity'::date)`,
 
   'no claim outlives its call but one that is kept': `
     select cl.call_id || ' ' || cl.scope from claims cl join credentials k on k.id = cl.credential_id

@@ -20,6 +20,9 @@ const TEXT_FIELDS = [
   'setting',
   'topic',
   'reason',
+  'owner_id',
+  'chore',
+  'amount',
 ] as const
 const NUMBER_FIELDS = ['status', 'duration_ms', 'port', 'pid', 'count'] as const
 

@@ -10,11 +10,16 @@ create table accounts (
   debt bigint not null default 0 check (debt >= 0),
   charged bigint not null default 0 check (charged >= 0),
   held bigint not null default 0 check (held >= 0),
-  -- What is left of promotional credit; a part of credited, and spent first.
-  promo bigint not null default 0 check (promo between 0 and credited),
+  -- What is left of promotional credit: a part of what is not spent yet, and spent first.
+  promo bigint not null default 0 check (promo >= 0),
+  -- The part of it that has expired while calls held it. It is taken when they release it.
+  lapsed bigint not null default 0 check (lapsed between 0 and promo),
   created_at timestamptz not null default clock_timestamp(),
   -- The promise: nobody spends more than they have. PostgreSQL itself refuses a row that breaks it.
-  constraint no_overspend check (charged + held <= credited + debt)
+  constraint no_overspend check (charged + held <= credited + debt),
+  constraint debt_is_paid_first check (debt = 0 or charged + held = credited + debt),
+  constraint promo_is_not_spent check (promo <= credited + debt - charged),
+  constraint lapsed_is_held check (lapsed <= held)
 ) with (fillfactor = 60);
 
 -- Whoever may spend an account's money: an API key, or a grant to an agent.
@@ -75,8 +80,12 @@ create table holds (
   -- Whether there are claims to end with it.
   claims boolean not null,
   begun_at timestamptz not null,
+  -- Since when nobody runs the call any more, so that nobody knows whether its upstream was asked.
   unsettled_at timestamptz
 ) with (fillfactor = 70);
+
+create index holds_of_owner on holds (owner_id);
+create index unsettled_holds on holds (unsettled_at) where unsettled_at is not null;
 
 -- How a call ended: one row an id, ever. A row of an id that never held anything is a tombstone: a hold that arrives
 -- late meets it and is refused.
@@ -107,53 +116,51 @@ create table charges (
   primary key (id)
 ) partition by range (id);
 
+-- For the usage report, which reads the charges of the hours that its window cuts.
+create index charges_of_credential on charges (credential_id, ended_at);
+
 -- The lowest UUIDv7 of a moment. Charges are partitioned by the day that their id carries, so that an id has one place
 -- whenever it is settled.
 create function first_id_at(at timestamptz) returns uuid
 language sql immutable parallel safe
 return (lpad(to_hex(floor(extract(epoch from at) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid;
 
-create function make_charge_partition(day date) returns void
-language plpgsql as $$
-declare
-  starts timestamptz := day::timestamp at time zone 'UTC';
-  name text := 'charges_' || to_char(day, 'YYYYMMDD');
-begin
-  if to_regclass(name) is null then
-    execute format('create table %I partition of charges for values from (%L) to (%L)',
-      name, first_id_at(starts), first_id_at(starts + interval '1 day'));
-  end if;
-end
-$$;
-
--- From two days ago to a week ahead. Every process asks for them when it starts and now and then: one at a time.
-create function make_charge_partitions() returns void
-language plpgsql volatile as $$
-begin
-  perform pg_advisory_xact_lock(hashtext('make_charge_partitions'));
-  perform make_charge_partition((clock_timestamp() at time zone 'UTC')::date + day) from generate_series(-2, 7) day;
-end
-$$;
-
-select make_charge_partitions();
-
--- Credits and corrections. An entry is never changed; a correction points at what it corrects.
+-- Credits and corrections: what changed an account's sums beside holds and charges. An entry is never changed; a
+-- correction points at what it corrects. With the charges, the columns add up to the account's.
 create table entries (
   id uuid primary key,
   account_id uuid not null references accounts,
-  kind text not null check (kind in ('payment', 'promotion', 'payment_reversal', 'charge_reversal', 'forgiveness', 'expiry', 'dispute_won')),
-  -- Positive adds to what the account can spend, negative takes from it.
-  amount bigint not null,
-  -- The part of a given-back charge that is promotional credit again.
+  kind text not null check (kind in (
+    'payment', 'payment_reversal', 'dispute', 'dispute_won', 'promotion', 'expiry',
+    'charge_reversal', 'forgiveness', 'debt_payment', 'late_settlement')),
+  credited bigint not null default 0,
+  charged bigint not null default 0,
   promo bigint not null default 0,
-  -- The part of a payment reversal that could not be taken and became debt.
   debt bigint not null default 0,
+  -- The operator's loss, beside that of the charges.
+  overrun bigint not null default 0,
+  -- Whose usage report it corrects, where it gives a charge back.
+  credential_id uuid,
   corrects uuid,
   entered_at timestamptz not null default clock_timestamp()
 );
 
 create index entries_of_account on entries (account_id);
 create index entries_by_corrected on entries (corrects) where corrects is not null;
+create index entries_of_credential on entries (credential_id, entered_at) where credential_id is not null;
+
+-- What is left of each grant of promotional credit. Calls change the account's sum alone; it is spread over the grants,
+-- those that expire first before the others, whenever one of them is made, expires or is given back.
+create table promotions (
+  -- The grant's entry.
+  id uuid primary key,
+  account_id uuid not null references accounts,
+  remaining bigint not null check (remaining >= 0),
+  expires_at timestamptz not null
+);
+
+create index promotions_of_account on promotions (account_id, expires_at);
+create index promotions_by_expiry on promotions (expires_at) where remaining > 0;
 
 create function refuse_change() returns trigger
 language plpgsql as $$
@@ -169,7 +176,7 @@ create trigger charges_are_immutable before update or delete on charges
 for each row execute function refuse_change();
 
 -- A place in a set of at most N: an idempotency key or a quote (N = 1, kept after a charged call), a slot (ends with
--- its call). kept_until is null while the call is open: nothing expires then.
+-- its call, or with the process that runs it). kept_until is null while the call is open: nothing expires then.
 create table claims (
   credential_id uuid not null,
   scope text not null,
@@ -177,6 +184,7 @@ create table claims (
   call_id uuid not null,
   fingerprint text not null,
   keep_seconds integer not null check (keep_seconds >= 0),
+  ends_with_owner boolean not null,
   kept_until timestamptz,
   primary key (credential_id, scope, key, call_id)
 );

@@ -57,7 +57,8 @@ create function begin_calls(
   ask_sets integer[],
   ask_set_limits integer[],
   ask_fingerprints text[],
-  ask_keep_seconds integer[]
+  ask_keep_seconds integer[],
+  ask_ends_with_owner boolean[]
 ) returns table (
   outcome text,
   -- Which of the call's windows, allowances or claims refused it, counted from 0 in the order of the call.
@@ -315,8 +316,9 @@ begin
   end if;
 
   if cardinality(set_keys) > 0 then
-    insert into claims (credential_id, scope, key, call_id, fingerprint, keep_seconds)
-    select set_credentials[ask_sets[j]], set_scopes[ask_sets[j]], set_keys[ask_sets[j]], call_ids[i], ask_fingerprints[j], ask_keep_seconds[j]
+    insert into claims (credential_id, scope, key, call_id, fingerprint, keep_seconds, ends_with_owner)
+    select set_credentials[ask_sets[j]], set_scopes[ask_sets[j]], set_keys[ask_sets[j]], call_ids[i], ask_fingerprints[j], ask_keep_seconds[j],
+      ask_ends_with_owner[j]
     from generate_series(1, calls) i
     cross join lateral generate_series(case when i = 1 then 1 else ask_sets_to[i - 1] + 1 end, ask_sets_to[i]) j
     where call_begins[i] and call_holds[i];
@@ -325,9 +327,9 @@ end
 $$;
 
 -- END: posts or voids a batch of calls, once each: releases the hold, books the charge and the usage, pays debt with
--- what became free, corrects token windows, ends or keeps claims. An id that has ended answers as the first time; an id
--- that never began leaves a tombstone; an id of another account, or of none, is left
--- alone and answered as misplaced.
+-- what became free, takes what expired while it was held, corrects token windows, ends or keeps claims. An id that has
+-- ended answers as the first time; an id that never began leaves a tombstone; an id of another account, or of none, is
+-- left alone and answered as misplaced. What is to be posted after a void is the operator's loss.
 create function end_calls(
   accounts_in uuid[],
   call_days date[],
@@ -335,7 +337,7 @@ create function end_calls(
   call_accounts uuid[],
   -- The amount to charge, or null to void.
   call_amounts bigint[],
-  -- The caller got nothing although the upstream was asked: the amount is overrun, and nothing is charged.
+  -- Voided although the upstream was asked, or may have been: the amount is overrun, and nothing is charged.
   call_forgiven boolean[],
   call_values bigint[],
   call_upstream_costs bigint[],
@@ -387,8 +389,8 @@ begin
       hold.tokens_estimated, hold.claims, hold.begun_at,
       account.id is null or coalesce(found.account_id, before.account_id, given.account_id) <> given.account_id as misplaced,
       before.outcome as outcome_before, before.amount as charge_before, before.overrun as overrun_before,
-      account.ctid as account_place, account.promo as promo_before, account.debt as debt_before,
-      account.credited + account.debt - account.charged - account.held as free_before,
+      account.ctid as account_place, account.promo as promo_before, account.lapsed as lapsed_before, account.debt as debt_before,
+      account.held as held_before, account.credited + account.debt - account.charged - account.held as free_before,
       case
         when hold.id is null or given.forgiven then 0
         else least(coalesce(given.amount, 0), hold.amount)
@@ -411,26 +413,52 @@ begin
     -- Sums over the batch's calls of an account: so far, for the order in which promotional credit is spent; and in all.
     select item.*,
       sum(charge) over (partition by account_id order by place) as charge_so_far,
-      free_before - sum(charge) over account + sum(coalesce(held, 0)) over account as free_with_debt
+      sum(charge) over account as account_charge,
+      sum(coalesce(held, 0)) over account as account_release
     from item
     window account as (partition by account_id)
-  ), ending as (
-    select judged.*,
-      coalesce(amount, 0) - charge as over,
-      case when hold_place is not null and amount is not null then 'posted' else 'voided' end as new_outcome
+  ), accounted as (
+    -- What the endings release pays debt first; what is left of it may be promotional credit that has expired meanwhile.
+    select judged.*, freed, debt_paid, promo_unspent, promo_left, lapsed_left,
+      least(lapsed_left, promo_left, freed - debt_paid, account_release - account_charge) as expired
     from judged
+    cross join lateral (
+      select free_before + account_release - account_charge as freed,
+        least(debt_before, free_before + account_release - account_charge) as debt_paid,
+        promo_before - least(promo_before, account_charge) as promo_unspent
+    ) released
+    cross join lateral (select least(promo_unspent, freed - debt_paid + held_before - account_release) as promo_left) promo
+    cross join lateral (select least(lapsed_before - least(lapsed_before, account_charge), promo_left) as lapsed_left) lapsed
+  ), ending as (
+    select accounted.*,
+      coalesce(amount, 0) - charge as over,
+      case when hold_place is not null and amount is not null and not forgiven then 'posted' else 'voided' end as new_outcome
+    from accounted
     where outcome_before is null and not misplaced
+  ), account_change as (
+    select distinct on (account_place) * from ending where hold_place is not null
   ), accounts_changed as (
     update accounts row set
-      charged = row.charged + change.charge,
-      held = row.held - change.release,
-      promo = row.promo - least(row.promo, change.charge),
-      debt = row.debt - greatest(0, least(row.debt, change.free_with_debt))
-    from (
-      select account_place, sum(charge) as charge, sum(held) as release, min(free_with_debt) as free_with_debt
-      from ending where hold_place is not null group by account_place
-    ) change
+      charged = row.charged + change.account_charge,
+      held = row.held - change.account_release,
+      credited = row.credited - change.expired,
+      promo = change.promo_left - change.expired,
+      lapsed = change.lapsed_left - change.expired,
+      debt = row.debt - change.debt_paid
+    from account_change change
     where row.ctid = change.account_place
+  ), entries_made as (
+    insert into entries (id, account_id, kind, credited, promo, debt, entered_at)
+    select gen_random_uuid(), account_id, 'debt_payment', 0, promo_left - promo_unspent, -debt_paid, at
+    from account_change where debt_paid > 0
+    union all
+    select gen_random_uuid(), account_id, 'expiry', -expired, -expired, 0, at
+    from account_change where expired > 0
+  ), late as (
+    insert into entries (id, account_id, kind, overrun, corrects, entered_at)
+    select id, account_id, 'late_settlement', amount - overrun_before, id, at
+    from judged where outcome_before = 'voided' and not misplaced and amount > 0 and amount <> overrun_before
+    on conflict (id) do nothing
   ), released as (
     delete from holds where ctid = any (array(select hold_place from ending where hold_place is not null))
   ), booked as (
@@ -497,83 +525,13 @@ begin
     where ctid = any (array(select place from claim where kept))
   )
   select
-    case when misplaced then 'misplaced' when outcome_before is not null then outcome_before when hold_place is not null and amount is not null then 'posted' else 'voided' end,
+    case when misplaced then 'misplaced' when outcome_before is not null then outcome_before when hold_place is not null and amount is not null and not forgiven then 'posted' else 'voided' end,
     coalesce(charge_before, charge),
     coalesce(overrun_before, coalesce(amount, 0) - charge),
-    (free_with_debt - greatest(0, least(debt_before, free_with_debt)))::bigint,
+    (freed - debt_paid - expired)::bigint,
     outcome_before is null and not misplaced,
     at
-  from judged
+  from accounted
   order by place;
-end
-$$;
-
--- Gives a charge back, once for each id of a reversal; never more than was charged. The allowances that it was counted
--- against get theirs back, what promotional credit paid becomes promotional credit again, and the usage report is
--- corrected in the hour of the reversal. A forgiveness is the operator's loss, as overrun is.
-create function reverse_charge(reversal_id uuid, charge_id uuid, most bigint, reversal_kind text default 'charge_reversal') returns bigint
-language plpgsql volatile as $$
-declare
-  charge charges%rowtype;
-  given bigint;
-  given_promo bigint;
-  at timestamptz;
-begin
-  select * into charge from charges where id = charge_id;
-  if not found then return 0; end if;
-  perform 1 from accounts where id = charge.account_id for no key update;
-  at := clock_timestamp();
-
-  select amount into given from entries where id = reversal_id;
-  if found then return given; end if;
-  select least(most, charge.amount - coalesce(sum(amount), 0)), charge.promo - coalesce(sum(promo), 0)
-  into given, given_promo from entries where corrects = charge_id;
-  if given <= 0 then return 0; end if;
-  given_promo := least(given, given_promo);
-
-  insert into entries (id, account_id, kind, amount, promo, corrects, entered_at)
-  values (reversal_id, charge.account_id, reversal_kind, given, given_promo, charge_id, at);
-  update accounts row set charged = row.charged - given, promo = row.promo + given_promo,
-    debt = row.debt - greatest(0, least(row.debt, row.credited + row.debt - row.charged - row.held + given))
-  where row.id = charge.account_id;
-  update allowance_periods row set charged = row.charged - given
-  from allowances allowance
-  where allowance.id = any (charge.allowances) and row.allowance_id = allowance.id
-    and row.starts_at = period_start(allowance.period, charge.begun_at);
-  insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
-    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-  values (charge.credential_id, date_trunc('hour', at, 'UTC'), charge.account_id, 0, 0, 0, 0, 0, 0, 0, -given)
-  on conflict (credential_id, hour) do update set charged = row.charged + excluded.charged;
-  return given;
-end
-$$;
-
--- Gives back a charge whose caller got nothing: it ended uncharged, so its keys and quotes are free again. The entry has
--- the call's own id, so that a call is forgiven once, whoever asks.
-create function forgive_charge(charge_id uuid, most bigint) returns bigint
-language plpgsql volatile as $$
-declare
-  given bigint := reverse_charge(charge_id, charge_id, most, 'forgiveness');
-begin
-  delete from claims where call_id = charge_id;
-  return given;
-end
-$$;
-
--- Adds money, once for each id. Debt is paid first.
-create function credit_account(entry_id uuid, account uuid, entry_kind text, credit bigint) returns boolean
-language plpgsql volatile as $$
-begin
-  if credit <= 0 then raise exception 'a credit must be positive'; end if;
-  perform 1 from accounts where id = account for no key update;
-  if not found then raise exception 'there is no account %', account; end if;
-  insert into entries (id, account_id, kind, amount) values (entry_id, account, entry_kind, credit) on conflict (id) do nothing;
-  if not found then return false; end if;
-  update accounts row set
-    credited = row.credited + credit,
-    promo = row.promo + case when entry_kind = 'promotion' then credit else 0 end,
-    debt = row.debt - greatest(0, least(row.debt, row.credited + row.debt - row.charged - row.held + credit))
-  where row.id = account;
-  return true;
 end
 $$;

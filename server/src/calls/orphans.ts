@@ -1,0 +1,65 @@
+import type pg from 'pg'
+import type { Id } from '../kernel/ids.ts'
+import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
+import type { Log } from '../telemetry/log.ts'
+
+type Parts = { readonly pool: pg.Pool; readonly log: Log }
+
+const AT_ONCE = 200
+
+export type Sweep = Parts & {
+  /** Who sweeps: itself the holder of a lease, so that nobody is swept after an outage before all could renew theirs. */
+  readonly ownerId: Id
+  readonly graceSeconds: number
+}
+
+/** Marks the calls of dead processes as unsettled, each once however many sweep. How many this one found. */
+export async function sweepOrphans({ pool, log, ownerId, graceSeconds }: Sweep): Promise<number> {
+  return inPortions(async () => {
+    const { rows } = await pool.query<{ id: Id; owner_id: Id }>('select id, owner_id from sweep_orphans($1, $2, $3)', [
+      ownerId,
+      graceSeconds,
+      AT_ONCE,
+    ])
+    for (const { id, owner_id } of rows)
+      log.warn('a call is unsettled: its process is gone', { request_id: id, owner_id })
+    return rows.length
+  })
+}
+
+/** Voids what nobody resolved in time, at the operator's loss. How many that were. */
+export async function resolveOverdue({ pool, log }: Parts, afterSeconds: number): Promise<number> {
+  return inPortions(async () => {
+    const { rows } = await pool.query<{ id: Id; overrun: bigint }>('select id, overrun from resolve_overdue($1, $2)', [
+      afterSeconds,
+      AT_ONCE,
+    ])
+    for (const { id, overrun } of rows)
+      log.error('a call was never resolved: it is voided at our loss', {
+        request_id: id,
+        amount: formatUsd(nanos(overrun)),
+      })
+    return rows.length
+  })
+}
+
+async function inPortions(portion: () => Promise<number>): Promise<number> {
+  let all = 0
+  for (;;) {
+    const done = await portion()
+    all += done
+    if (done < AT_ONCE) return all
+  }
+}
+
+export type Resolution = { readonly outcome: string; readonly charged: Nanos; readonly overrun: Nanos }
+
+/** Ends an unsettled call by what an operator knows of it; null voids. Undefined where the call is not unsettled. */
+export async function resolveCall(pool: pg.Pool, id: Id, amount: Nanos | null): Promise<Resolution | undefined> {
+  const { rows } = await pool.query<{ outcome: string; charged: bigint; overrun: bigint }>(
+    'select outcome, charged, overrun from resolve_call($1, $2)',
+    [id, amount],
+  )
+  const [row] = rows
+  return row && { outcome: row.outcome, charged: nanos(row.charged), overrun: nanos(row.overrun) }
+}

@@ -1,0 +1,123 @@
+import { type Clock, systemClock } from '../kernel/clock.ts'
+import type { Id } from '../kernel/ids.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Calls } from './calls.ts'
+import { type Query, Row } from './query.ts'
+
+/**
+ * The lease by which PostgreSQL knows that this process lives and runs the calls that it began. With every renewal it
+ * learns PostgreSQL's clock and compares the calls that PostgreSQL has as its own with those that it knows of.
+ */
+export type Ownership = {
+  /** Resolves when the lease is held and PostgreSQL's clock known. */
+  readonly start: () => Promise<void>
+  /** Ends the lease at once: whatever is still open is an orphan from now on. */
+  readonly stop: () => Promise<void>
+}
+
+type Parts = {
+  readonly query: Query
+  readonly ownerId: Id
+  readonly calls: Pick<Calls, 'isOurs'>
+  readonly clock: Clock
+  readonly time: DatabaseTime
+  readonly log: Log
+  readonly renewEveryMs?: number
+  readonly leaseSeconds?: number
+}
+
+/** How many of its own calls a process looks at in one comparison, oldest first. */
+const COMPARED = 10_000
+const RETRY_MS = 500
+
+export function createOwnership(parts: Parts): Ownership {
+  const { query, ownerId, calls, clock, time, log, renewEveryMs = 3_000, leaseSeconds = 10 } = parts
+  const stopping = new AbortController()
+  let heldSince: number | undefined
+  let unknownBefore: ReadonlySet<Id> = new Set()
+  let running: Promise<void> | undefined
+
+  async function renew(): Promise<void> {
+    const askedAtMs = clock.monotonicMs()
+    const [columns] = await query({
+      name: 'renew_lease',
+      text: 'select extract(epoch from at)::float8, extract(epoch from since)::float8 from renew_lease($1, $2)',
+      values: [ownerId, leaseSeconds],
+    })
+    const row = new Row(columns)
+    time.learn(row.number(0) * 1_000, askedAtMs, clock.monotonicMs())
+    const since = row.number(1)
+    if (heldSince !== undefined && since !== heldSince)
+      log.warn('the lease had ended: calls of this process may have been taken for orphans')
+    heldSince = since
+  }
+
+  /**
+   * A call that PostgreSQL has as ours and that we know nothing of was lost in this process, after its upstream may have
+   * been asked. It is disowned when it was unknown twice: what was being begun at the first look is known at the second.
+   */
+  async function compare(): Promise<void> {
+    const rows = await query({
+      name: 'open_calls_of_owner',
+      text: 'select id from holds where owner_id = $1 and unsettled_at is null order by id limit $2',
+      values: [ownerId, COMPARED],
+    })
+    const unknown = new Set(rows.map((columns) => new Row(columns).text(0)).filter((id) => !calls.isOurs(id)))
+    const lost = [...unknown].filter((id) => unknownBefore.has(id))
+    unknownBefore = unknown
+    if (lost.length === 0) return
+    await query({ name: 'mark_unsettled', text: 'select id from mark_unsettled($1, $2)', values: [lost, ownerId] })
+    for (const id of lost) log.error('a call was lost in this process and is unsettled', { request_id: id })
+  }
+
+  async function run(): Promise<void> {
+    let pauseMs = renewEveryMs
+    for (;;) {
+      await clock.sleep(pauseMs, stopping.signal).catch(() => {})
+      if (stopping.signal.aborted) return
+      try {
+        await renew()
+        await compare()
+        pauseMs = renewEveryMs
+      } catch (error) {
+        log.warn('the lease was not renewed', { error })
+        pauseMs = RETRY_MS
+      }
+    }
+  }
+
+  return {
+    async start() {
+      await renew()
+      running = run()
+    },
+    async stop() {
+      stopping.abort()
+      await running
+      if (heldSince === undefined) return
+      const statement = { name: 'end_lease', text: 'update owners set lease_until = clock_timestamp() where id = $1' }
+      await query({ ...statement, values: [ownerId] }).catch((error: unknown) =>
+        log.warn('the lease was not ended, and will end by itself', { error }),
+      )
+    },
+  }
+}
+
+/** PostgreSQL's clock, as far as it is known here. Ids carry it, so that a process whose own clock is wrong makes right ids. */
+export type DatabaseTime = Pick<Clock, 'nowMs'> & {
+  /** It was this late there at some moment between two of our own. */
+  readonly learn: (thereMs: number, askedAtMs: number, answeredAtMs: number) => void
+}
+
+export function createDatabaseTime(clock: Clock = systemClock): DatabaseTime {
+  let offsetMs: number | undefined
+  return {
+    nowMs() {
+      if (offsetMs === undefined) throw new Error("PostgreSQL's clock is not known yet")
+      return clock.monotonicMs() + offsetMs
+    },
+    learn(thereMs, askedAtMs, answeredAtMs) {
+      offsetMs = thereMs - (askedAtMs + answeredAtMs) / 2
+    },
+  }
+}

@@ -1,0 +1,78 @@
+-- A partition of charges for each day, made ahead and dropped behind. Neither may keep a settlement waiting for long.
+
+-- Made by itself and then attached: that locks nobody out, as making it in its place would.
+create function make_charge_partition(day date) returns void
+language plpgsql as $$
+declare
+  starts timestamptz := day::timestamp at time zone 'UTC';
+  name text := 'charges_' || to_char(day, 'YYYYMMDD');
+begin
+  if to_regclass(name) is null then
+    execute format('create table %I (like charges including defaults including constraints)', name);
+    execute format('alter table charges attach partition %I for values from (%L) to (%L)',
+      name, first_id_at(starts), first_id_at(starts + interval '1 day'));
+  end if;
+end
+$$;
+
+-- From two days ago to a week ahead. Every process asks for them when it starts and now and then: one at a time.
+create function make_charge_partitions() returns void
+language plpgsql volatile as $$
+begin
+  perform pg_advisory_xact_lock(hashtext('make_charge_partitions'));
+  perform make_charge_partition((clock_timestamp() at time zone 'UTC')::date + day) from generate_series(-2, 7) day;
+end
+$$;
+
+select make_charge_partitions();
+
+-- What the dropped days had charged, so that the ledger still adds up.
+create table dropped_charges (
+  account_id uuid primary key,
+  amount bigint not null,
+  promo bigint not null
+);
+
+create table dropped_allowances (
+  allowance_id uuid not null,
+  starts_at timestamptz not null,
+  amount bigint not null,
+  primary key (allowance_id, starts_at)
+);
+
+create table dropped_days (day date primary key);
+
+-- Drops the oldest day that is to be kept no longer, and answers which; null where there is none. Its sums are carried
+-- forward in the same transaction. Whoever settles waits only from the lock to the commit, and at most as long as the lock
+-- is waited for: where that is too long, this fails and can be tried again.
+create function drop_charges_before(first_kept date) returns date
+language plpgsql volatile
+set lock_timeout = '300ms'
+as $$
+declare
+  day date;
+  name text;
+begin
+  select to_date(right(relname, 8), 'YYYYMMDD') into day
+  from pg_inherits join pg_class on pg_class.oid = inhrelid
+  where inhparent = 'charges'::regclass order by relname limit 1;
+  if day is null or day >= first_kept then return null; end if;
+  name := 'charges_' || to_char(day, 'YYYYMMDD');
+
+  execute format('
+    insert into dropped_charges as row (account_id, amount, promo)
+    select account_id, sum(amount), sum(promo) from %I where amount > 0 group by account_id
+    on conflict (account_id) do update set amount = row.amount + excluded.amount, promo = row.promo + excluded.promo', name);
+  execute format('
+    insert into dropped_allowances as row (allowance_id, starts_at, amount)
+    select allowance.id, period_start(allowance.period, charge.begun_at), sum(charge.amount + coalesce(given.charged, 0))
+    from %I charge cross join unnest(charge.allowances) one (id) join allowances allowance on allowance.id = one.id
+    left join lateral (select sum(charged) as charged from entries where corrects = charge.id) given on true
+    where charge.amount > 0 group by 1, 2
+    on conflict (allowance_id, starts_at) do update set amount = row.amount + excluded.amount', name);
+  insert into dropped_days values (day);
+  delete from usage_hours where hour < day::timestamp at time zone 'UTC';
+  execute format('drop table %I', name);
+  return day;
+end
+$$;

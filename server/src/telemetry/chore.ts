@@ -1,0 +1,43 @@
+import type { Clock } from '../kernel/clock.ts'
+import type { Log } from './log.ts'
+
+/** Something that a process does again and again, one time after the other. A time that fails is logged and made up for. */
+export type Chore = {
+  readonly start: () => void
+  /** Waits for the time that is running. */
+  readonly stop: () => Promise<void>
+}
+
+type Parts = {
+  readonly name: string
+  readonly everyMs: number
+  readonly work: () => Promise<unknown>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createChore({ name, everyMs, work, clock, log }: Parts): Chore {
+  const stopping = new AbortController()
+  let running: Promise<void> | undefined
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        await work()
+      } catch (error) {
+        log.warn('a chore failed and will be tried again', { chore: name, error })
+      }
+      await clock.sleep(everyMs, stopping.signal).catch(() => {})
+    }
+  }
+
+  return {
+    start() {
+      running ??= run()
+    },
+    async stop() {
+      stopping.abort()
+      await running
+    },
+  }
+}
