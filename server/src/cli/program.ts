@@ -1,13 +1,9 @@
 import { Command } from 'commander'
-import { type Config, loadConfig } from '../config.ts'
-import { verifyLedger } from '../ledger/verify.ts'
+import type { Config } from '../config.ts'
 import { migrate, requireMigrated } from '../storage/migrate.ts'
-import { createPools, type Pools } from '../storage/pools.ts'
 import { checkSafety } from '../storage/safety.ts'
-import { createLog, type Log } from '../telemetry/log.ts'
-import { secretsOf } from '../telemetry/scrubber.ts'
-import { explain } from './explain.ts'
-import { endOnUncaught } from './uncaught.ts'
+import { print, quietLog, running, withPools } from './command.ts'
+import { addLedgerCommands } from './ledger.ts'
 import { VERSION } from './version.ts'
 
 type Parts = { readonly serve: (config: Config) => Promise<void> }
@@ -37,12 +33,7 @@ export function createProgram({ serve }: Parts): Command {
     .description('say whether the service would start with this configuration and database')
     .action(() => running(checkConfig))
 
-  const ledger = program.command('ledger').description('look after the ledger')
-  ledger
-    .command('verify')
-    .description('evaluate every promise of the ledger over all accounts, in one snapshot')
-    .action(() => running(verify))
-
+  addLedgerCommands(program)
   return program
 }
 
@@ -59,47 +50,4 @@ async function checkConfig(config: Config): Promise<void> {
     await requireMigrated(rest)
     print('The database is at the version that this program needs.')
   })
-}
-
-async function verify(config: Config): Promise<void> {
-  await withPools(config, async ({ rest }) => {
-    const violations = await verifyLedger(rest)
-    if (violations.length === 0) return print('Every promise of the ledger holds.')
-    throw new Error(violations.map(({ promise, rows }) => `Broken: ${promise} (${rows.join(', ')})`).join('\n'))
-  })
-}
-
-async function withPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
-  const pools = createPools({ url: config.database.url, log: quietLog(config), restStatementTimeoutMs: 10 * 60_000 })
-  try {
-    await work(pools)
-  } finally {
-    await pools.close()
-  }
-}
-
-/** For commands whose result is what they print. */
-function quietLog(config: Config): Log {
-  const secrets = secretsOf(config.database.url)
-  const log = createLog({ level: 'error', secrets, write: (line) => process.stderr.write(line) })
-  endOnUncaught(log)
-  return log
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
-}
-
-async function running(
-  work: (config: Config) => Promise<void>,
-  overrides: Readonly<Record<string, string>> = {},
-): Promise<void> {
-  let config: Config | undefined
-  try {
-    config = loadConfig(undefined, overrides)
-    await work(config)
-  } catch (error) {
-    for (const line of explain(error, config?.database.url)) process.stderr.write(`farebox: ${line}\n`)
-    process.exitCode = 1
-  }
 }

@@ -1,0 +1,43 @@
+import { type Config, loadConfig } from '../config.ts'
+import { createPools, type Pools } from '../storage/pools.ts'
+import { createLog, type Log } from '../telemetry/log.ts'
+import { secretsOf } from '../telemetry/scrubber.ts'
+import { explain } from './explain.ts'
+import { endOnUncaught } from './uncaught.ts'
+
+/** What all commands share: the configuration, the database, and how they say what went wrong. */
+
+export async function running(
+  work: (config: Config) => Promise<void>,
+  overrides: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  let config: Config | undefined
+  try {
+    config = loadConfig(undefined, overrides)
+    await work(config)
+  } catch (error) {
+    for (const line of explain(error, config?.database.url)) process.stderr.write(`farebox: ${line}\n`)
+    process.exitCode = 1
+  }
+}
+
+export async function withPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
+  const pools = createPools({ url: config.database.url, log: quietLog(config), restStatementTimeoutMs: 10 * 60_000 })
+  try {
+    await work(pools)
+  } finally {
+    await pools.close()
+  }
+}
+
+/** For commands whose result is what they print. */
+export function quietLog(config: Config): Log {
+  const secrets = secretsOf(config.database.url)
+  const log = createLog({ level: 'error', secrets, write: (line) => process.stderr.write(line) })
+  endOnUncaught(log)
+  return log
+}
+
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

@@ -1,0 +1,86 @@
+import type { Command } from 'commander'
+import { resolveCall } from '../calls/orphans.ts'
+import type { Config } from '../config.ts'
+import type { Id } from '../kernel/ids.ts'
+import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
+import { explainId, listUnsettled } from '../ledger/explain.ts'
+import { verifyLedger } from '../ledger/verify.ts'
+import { print, running, withPools } from './command.ts'
+
+export function addLedgerCommands(program: Command): void {
+  const ledger = program.command('ledger').description('look after the ledger')
+  ledger
+    .command('verify')
+    .description('evaluate every promise of the ledger over all accounts, in one snapshot')
+    .action(() => running(verify))
+  ledger
+    .command('explain <id>')
+    .description('say what the ledger knows of a call, an entry or an account')
+    .action((id: string) => running((config) => explain(config, id)))
+  ledger
+    .command('unsettled')
+    .description('list the calls whose process died and of which nobody knows what they used')
+    .action(() => running(unsettled))
+  ledger
+    .command('resolve <id>')
+    .description('end an unsettled call by what the upstream says of it')
+    .option('--charge <usd>', 'it was executed: charge this much, at most what it holds')
+    .option('--void', 'it was never executed: charge nothing')
+    .action((id: string, options: ResolveOptions) => running((config) => resolve(config, id, options)))
+}
+
+async function verify(config: Config): Promise<void> {
+  await withPools(config, async ({ rest }) => {
+    const violations = await verifyLedger(rest)
+    if (violations.length === 0) return print('Every promise of the ledger holds.')
+    throw new Error(violations.map(({ promise, rows }) => `Broken: ${promise} (${rows.join(', ')})`).join('\n'))
+  })
+}
+
+async function explain(config: Config, text: string): Promise<void> {
+  await withPools(config, async ({ rest }) => {
+    const lines = await explainId(rest, anyIdOf(text))
+    if (lines.length === 0) throw new Error(`the ledger knows no call, entry or account ${text}`)
+    for (const line of lines) print(line)
+  })
+}
+
+async function unsettled(config: Config): Promise<void> {
+  await withPools(config, async ({ rest }) => {
+    const lines = await listUnsettled(rest)
+    if (lines.length === 0) return print('No call is unsettled.')
+    for (const line of lines) print(line)
+  })
+}
+
+type ResolveOptions = { readonly charge?: string; readonly void?: true }
+
+async function resolve(config: Config, text: string, options: ResolveOptions): Promise<void> {
+  if ((options.charge === undefined) === (options.void === undefined))
+    throw new Error('say either --charge <usd>, as the upstream reports it, or --void')
+  const amount = options.charge === undefined ? null : chargeOf(options.charge)
+  const id = anyIdOf(text)
+  await withPools(config, async ({ rest }) => {
+    const resolution = await resolveCall(rest, id, amount)
+    if (resolution === undefined)
+      throw new Error(`call ${id} is not unsettled, so there is nothing to resolve: see farebox ledger explain ${id}`)
+    const { outcome, charged, overrun } = resolution
+    const beyond = overrun === ZERO ? '' : ` ${formatUsd(overrun)} USD were beyond the hold and are our loss.`
+    print(`Call ${id} is ${outcome}: ${formatUsd(charged)} USD were charged.${beyond}`)
+  })
+}
+
+function chargeOf(text: string): Nanos {
+  const amount = usd(text)
+  if (amount < ZERO) throw new Error("--charge can't be negative: give back what was charged by a reversal")
+  return amount
+}
+
+/** Entries that the ledger makes by itself have ids of another version than ours. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+function anyIdOf(text: string): Id {
+  const id = text.toLowerCase()
+  if (!UUID.test(id)) throw new Error(`${JSON.stringify(text)} is no id`)
+  return id
+}

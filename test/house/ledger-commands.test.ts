@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { ROOT } from '../../harness/root.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
+import { callOf, makeParty, moneyOf, openSession, outcomesOf, postOf } from '../ledger/session.ts'
+import { connect } from '../ledger/world.ts'
+
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+const session = await openSession(database.url)
+after(() => Promise.all([session.close(), pools.close()]))
+
+function ledger(...args: readonly string[]): { code: number | null; output: string } {
+  const program = path.join(ROOT, 'server/src/main.ts')
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'ledger', ...args], {
+    env: { ...process.env, FAREBOX_DATABASE_URL: database.url },
+    encoding: 'utf8',
+    timeout: 30_000,
+  })
+  return { code: status, output: stdout + stderr }
+}
+
+async function unsettledCall() {
+  const party = await makeParty(pool, nanos(5_000_000_000n))
+  const call = callOf(party, { hold: 2_000_000_000n })
+  assert.deepEqual(await outcomesOf(session.begin(call)), ['begun'])
+  await pool.query('select mark_unsettled(array[$1::uuid], (select owner_id from holds where id = $1))', [call.id])
+  return { party, call }
+}
+
+describe('farebox ledger', () => {
+  it('lists, explains and resolves an unsettled call by what the upstream says', async () => {
+    const { party, call } = await unsettledCall()
+    assert.match(ledger('unsettled').output, new RegExp(`${call.id}.*holds 2\\.000000000 USD`))
+    assert.match(ledger('explain', call.id).output, /is unsettled since .*Resolve it by evidence/s)
+    assert.deepEqual(ledger('resolve', call.id, '--charge', '2.5'), {
+      code: 0,
+      output: `Call ${call.id} is posted: 2.000000000 USD were charged. 0.500000000 USD were beyond the hold and are our loss.\n`,
+    })
+    assert.match(
+      ledger('explain', call.id).output,
+      /was posted at .*charged 2\.000000000 USD.*overrun at our loss 0\.5/s,
+    )
+    assert.match(ledger('explain', party.accountId).output, /charged 2\.000000000 USD.*3\.000000000 USD free/s)
+    assert.equal((await moneyOf(pool, party)).held, 0n)
+    assert.deepEqual(ledger('verify'), { code: 0, output: 'Every promise of the ledger holds.\n' })
+  })
+
+  it('voids one that was never executed, once', async () => {
+    const { party, call } = await unsettledCall()
+    assert.match(ledger('resolve', call.id, '--void').output, /is voided: 0\.000000000 USD/)
+    assert.equal((await moneyOf(pool, party)).charged, 0n)
+    const again = ledger('resolve', call.id, '--charge', '1')
+    assert.equal(again.code, 1)
+    assert.match(again.output, /is not unsettled/)
+  })
+
+  it('does not touch a call that somebody runs, or one that has ended', async () => {
+    const party = await makeParty(pool, nanos(1_000n))
+    const [running, ended] = [callOf(party, { hold: 10n }), callOf(party, { hold: 10n })]
+    await session.begin(running, ended)
+    await session.end(postOf(ended, 5n))
+    for (const { id } of [running, ended]) assert.equal(ledger('resolve', id, '--void').code, 1)
+    assert.match(ledger('explain', running.id).output, /is open, run by process/)
+    assert.deepEqual(await moneyOf(pool, party), { credited: 1_000n, debt: 0n, charged: 5n, held: 10n, promo: 0n })
+  })
+
+  for (const [what, args, says] of [
+    ['neither a charge nor a void', ['resolve', '01a1dd7c-3f6a-7000-93b4-661a883f55ec'], /either --charge <usd>/],
+    ['what is no id', ['explain', 'nonsense'], /"nonsense" is no id/],
+    ['an id that nobody knows', ['explain', '01a1dd7c-3f6a-7000-93b4-661a883f55ec'], /knows no call, entry or account/],
+    ['less than nothing', ['resolve', '01a1dd7c-3f6a-7000-93b4-661a883f55ec', '--charge', '-1'], /negative/],
+  ] as const) {
+    it(`says what is wrong when it is given ${what}`, () => {
+      const { code, output } = ledger(...args)
+      assert.equal(code, 1)
+      assert.match(output, says)
+    })
+  }
+})
