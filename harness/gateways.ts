@@ -15,6 +15,8 @@ type Options = {
   readonly env?: Readonly<Record<string, string>>
   /** The built program instead of the sources. */
   readonly built?: boolean
+  /** Another program that says in the same way when it is ready, by its path from the root. */
+  readonly program?: string
   readonly onLine?: (line: string) => void
 }
 
@@ -26,7 +28,7 @@ export function startGateways(count: number, options: Options): Promise<Gateway[
 
 export async function startGateway(options: Options): Promise<Gateway> {
   const { databaseUrl, env = {}, built = false, onLine } = options
-  const program = path.join(ROOT, built ? 'server/dist/main.js' : 'server/src/main.ts')
+  const program = path.join(ROOT, options.program ?? (built ? 'server/dist/main.js' : 'server/src/main.ts'))
   let announce: (addresses: { gateway: string; admin: string }) => void = () => {}
   const ready = new Promise<{ gateway: string; admin: string }>((resolve) => {
     announce = resolve

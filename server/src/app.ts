@@ -4,15 +4,19 @@ import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import type { Config } from './config.ts'
+import { type Begin, createBegin } from './gateway/begin.ts'
 import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
+import { createFailuresByAddress } from './identity/failures-by-address.ts'
+import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
-import { Fault } from './kernel/fault.ts'
 import { createIds, type Id } from './kernel/ids.ts'
 import { expirePromotions } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { dropOldCharges } from './ledger/retention.ts'
+import { RATE_HEADERS } from './limits/headers.ts'
+import { createSpentWindows } from './limits/spent-windows.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
 import { pruneChanges } from './storage/change-log.ts'
 import { requireMigrated } from './storage/migrate.ts'
@@ -41,12 +45,17 @@ type Start = {
   readonly log: Log
   /** Gives up the start, which then fails. */
   readonly cancel: AbortSignal
+  readonly clock?: Clock
+  /** What callers can reach on base_url. */
+  readonly families?: (core: Core) => readonly Family[]
 }
 
+/** What an endpoint is made of. */
+export type Core = { readonly begin: Begin; readonly end: Calls['end'] }
+
 /** The composition root: makes every part from the configuration, once, and hands each what it uses. */
-export async function startApp(config: Config, { log, cancel }: Start): Promise<App> {
+export async function startApp(config: Config, { log, cancel, clock = systemClock, families }: Start): Promise<App> {
   const { database, http } = config
-  const clock = systemClock
   const metrics = createMetrics()
   const pools = createPools({
     url: database.url,
@@ -61,17 +70,18 @@ export async function startApp(config: Config, { log, cancel }: Start): Promise<
   const ownerId = createIds({ clock }).next()
   const calls = createCalls({ query, ownerId, clock, log })
   const ownership = createOwnership({ query, ownerId, calls, clock, time, log })
+  const spent = createSpentWindows({ time })
+  feed.subscribe('key', { changed: spent.forget, reset: spent.forgetAll })
+  const core: Core = { begin: createBegin({ calls, spent, time }), end: calls.end }
   const chores = config.roles.includes('worker') ? createChores({ pools, ownerId, clock, log }) : []
-  const listeners = createListeners(config, {
+  const failures = createFailuresByAddress({ clock })
+  const listeners = createListeners(config, families?.(core) ?? [], {
     clock,
     // Ids carry PostgreSQL's time, whatever the clock of this machine says.
     ids: createIds({ clock: time }),
     log,
     metrics,
-    // Nobody has a credential yet, so nobody's is valid.
-    identify: () => {
-      throw new Fault('invalid_credential')
-    },
+    identify: createIdentify({ pool: pools.rest, feed, clock, time, metrics, failures }),
     readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
   })
 
@@ -148,6 +158,7 @@ type Listener = { readonly role: ListeningRole; readonly edge: Edge }
 
 function createListeners(
   { http, roles }: Config,
+  families: readonly Family[],
   parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>,
 ): readonly Listener[] {
   const shared: Omit<EdgeParts, 'families'> = {
@@ -164,7 +175,7 @@ function createListeners(
     trustedProxies: http.trusted_proxies,
   }
   const edges: Readonly<Record<ListeningRole, () => Edge>> = {
-    gateway: () => createEdge({ ...shared, families: [] }),
+    gateway: () => createEdge({ ...shared, families, exposedHeaders: RATE_HEADERS }),
     admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(parts.metrics)] }),
   }
   return roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))

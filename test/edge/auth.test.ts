@@ -128,7 +128,7 @@ describe('a credential', () => {
     assert.equal(await statusWith({}, '/apis/v1/probe/public'), 200)
     assert.equal(await statusWith({ authorization: 'Bearer wrong' }, '/apis/v1/probe/public'), 200)
     assert.deepEqual(await caller({}), { caller: null })
-    assert.deepEqual(await caller(KNOWN), { caller: { accountId: 'account', credentialId: KEY } })
+    assert.deepEqual(await caller(KNOWN), { caller: KEY })
     assert.equal(await statusWith({ authorization: 'Bearer wrong' }, '/apis/v1/probe/optional'), 401)
   })
 

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { Fault } from '../../server/src/kernel/fault.ts'
 import { createLog } from '../../server/src/telemetry/log.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
-import { probeFamilies, startProbeEdge } from './probe-edge.ts'
+import { callerNamed, probeFamilies, startProbeEdge } from './probe-edge.ts'
 import { converse } from './raw-http.ts'
 
 /**
@@ -44,7 +44,7 @@ before(async () => {
       })
     },
   }
-  const identify = () => ({ accountId: 'account', credentialId: 'key' })
+  const identify = () => callerNamed('key')
   const probe = await startProbeEdge({ log, metrics, identify, families: [...probeFamilies(), failing] })
   port = probe.port
   drain = () => probe.edge.drain({ idleGraceMs: 0 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { KEY, withEdge } from './probe-edge.ts'
+import { callerNamed, KEY, withEdge } from './probe-edge.ts'
 
 const KNOWN = { authorization: `Bearer ${KEY}` }
 const APP = 'https://app.example'
@@ -98,7 +98,7 @@ describe("the caller's address", () => {
     const seen: string[] = []
     const identify = (_credential: unknown, address: string) => {
       seen.push(address)
-      return { accountId: 'a', credentialId: 'b' }
+      return callerNamed('b')
     }
     await withEdge({ trustedProxies: ['127.0.0.1'], identify }, async ({ url }) => {
       await addressAt(url)

@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { callerOf, type Identify } from '../../server/src/http/caller.ts'
+import { TIERS } from '../../server/src/catalogue/tiers.ts'
+import { callerOf } from '../../server/src/http/caller.ts'
 import { createEdge, type EdgeParts } from '../../server/src/http/edge.ts'
 import type { Family } from '../../server/src/http/families.ts'
+import type { Caller } from '../../server/src/identity/caller.ts'
+import type { Identify } from '../../server/src/identity/identify.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { FAULTS, Fault, type FaultCode } from '../../server/src/kernel/fault.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
+import { rational } from '../../server/src/kernel/rational.ts'
 import { createLog } from '../../server/src/telemetry/log.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
 
@@ -47,9 +51,24 @@ export async function withEdge(parts: Partial<EdgeParts>, use: (probe: Probe) =>
   }
 }
 
+/** Somebody who is known by a name, and of whom nothing else matters. */
+export function callerNamed(credentialId: string, accountId = 'account'): Caller {
+  return {
+    workspaceId: 'workspace',
+    accountId,
+    credentialId,
+    mode: 'test',
+    tier: 'free',
+    limits: TIERS.free,
+    scopes: null,
+    allowances: [],
+    priceMultiplier: rational(1n),
+  }
+}
+
 const identify: Identify = (credential) => {
   const key = credential.reveal()
-  const caller = { accountId: 'account', credentialId: key }
+  const caller = callerNamed(key)
   if (key === KEY) return caller
   if (key === SLOWLY_KNOWN_KEY) return systemClock.sleep(5).then(() => caller)
   throw new Fault('invalid_credential')
@@ -87,8 +106,10 @@ function addGemini(scope: FastifyInstance): void {
 function addData(scope: FastifyInstance): void {
   scope.get<{ Querystring: { fault?: string } }>('/probe', ({ query }) => answer(query.fault ?? ''))
   scope.get('/probe/public', { config: { access: 'public' } }, () => ({ ok: true }))
-  scope.get('/probe/optional', { config: { access: 'optional' } }, ({ caller }) => ({ caller }))
-  scope.get('/probe/caller', (request) => ({ caller: callerOf(request), address: request.address }))
+  scope.get('/probe/optional', { config: { access: 'optional' } }, ({ caller }) => ({
+    caller: caller?.credentialId ?? null,
+  }))
+  scope.get('/probe/caller', (request) => ({ caller: callerOf(request).credentialId, address: request.address }))
   scope.get<{ Querystring: { ms: string } }>('/probe/slow', async ({ query }) => {
     await systemClock.sleep(Number(query.ms))
     return { ok: true }

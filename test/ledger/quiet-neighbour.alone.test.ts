@@ -52,7 +52,7 @@ async function makeCredentials(wanted: number): Promise<Credential[]> {
 async function makeManyCredentials(wanted: number): Promise<Credential[]> {
   const { rows } = await pools.rest.query<{ id: Id; accountId: Id }>(
     `with made as (
-       insert into accounts (id, mode, credited) select gen_random_uuid(), 'live', $2 from generate_series(1, $1::integer) returning id
+       insert into accounts (id, mode, credited, paid) select gen_random_uuid(), 'live', $2, $2 from generate_series(1, $1::integer) returning id
      ), entered as (
        insert into entries (id, account_id, kind, credited) select gen_random_uuid(), id, 'payment', $2 from made
      )

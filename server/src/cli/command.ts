@@ -1,4 +1,5 @@
 import { type Config, loadConfig } from '../config.ts'
+import type { Id } from '../kernel/ids.ts'
 import { createPools, type Pools } from '../storage/pools.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { secretsOf } from '../telemetry/scrubber.ts'
@@ -40,4 +41,13 @@ export function quietLog(config: Config): Log {
 
 export function print(line: string): void {
   process.stdout.write(`${line}\n`)
+}
+
+/** Any UUID: entries that the ledger makes by itself have ids of another version than ours. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+export function idOf(text: string): Id {
+  const id = text.toLowerCase()
+  if (!UUID.test(id)) throw new Error(`${JSON.stringify(text)} is no id`)
+  return id
 }

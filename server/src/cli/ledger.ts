@@ -1,11 +1,10 @@
 import type { Command } from 'commander'
 import { resolveCall } from '../calls/orphans.ts'
 import type { Config } from '../config.ts'
-import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { explainId, listUnsettled } from '../ledger/explain.ts'
 import { verifyLedger } from '../ledger/verify.ts'
-import { print, running, withPools } from './command.ts'
+import { idOf, print, running, withPools } from './command.ts'
 
 export function addLedgerCommands(program: Command): void {
   const ledger = program.command('ledger').description('look after the ledger')
@@ -39,7 +38,7 @@ async function verify(config: Config): Promise<void> {
 
 async function explain(config: Config, text: string): Promise<void> {
   await withPools(config, async ({ rest }) => {
-    const lines = await explainId(rest, anyIdOf(text))
+    const lines = await explainId(rest, idOf(text))
     if (lines.length === 0) throw new Error(`the ledger knows no call, entry or account ${text}`)
     for (const line of lines) print(line)
   })
@@ -59,7 +58,7 @@ async function resolve(config: Config, text: string, options: ResolveOptions): P
   if ((options.charge === undefined) === (options.void === undefined))
     throw new Error('say either --charge <usd>, as the upstream reports it, or --void')
   const amount = options.charge === undefined ? null : chargeOf(options.charge)
-  const id = anyIdOf(text)
+  const id = idOf(text)
   await withPools(config, async ({ rest }) => {
     const resolution = await resolveCall(rest, id, amount)
     if (resolution === undefined)
@@ -74,13 +73,4 @@ function chargeOf(text: string): Nanos {
   const amount = usd(text)
   if (amount < ZERO) throw new Error("--charge can't be negative: give back what was charged by a reversal")
   return amount
-}
-
-/** Entries that the ledger makes by itself have ids of another version than ours. */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-function anyIdOf(text: string): Id {
-  const id = text.toLowerCase()
-  if (!UUID.test(id)) throw new Error(`${JSON.stringify(text)} is no id`)
-  return id
 }

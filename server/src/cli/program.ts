@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import { migrate, requireMigrated } from '../storage/migrate.ts'
 import { checkSafety } from '../storage/safety.ts'
 import { print, quietLog, running, withPools } from './command.ts'
+import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
 import { VERSION } from './version.ts'
 
@@ -33,6 +34,7 @@ export function createProgram({ serve }: Parts): Command {
     .description('say whether the service would start with this configuration and database')
     .action(() => running(checkConfig))
 
+  addIdentityCommands(program)
   addLedgerCommands(program)
   return program
 }

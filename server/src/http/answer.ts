@@ -30,6 +30,7 @@ export function renderFault(dialect: Dialect | 'plain', fault: Fault, requestId:
 
 function headersOf(fault: Fault): Record<string, string> {
   const headers: Record<string, string> = {
+    ...fault.headers,
     'content-type': 'application/json; charset=utf-8',
     // A shared cache may keep some errors by itself, and would then serve one caller's refusal to another.
     'cache-control': 'no-store',

@@ -61,6 +61,8 @@ type Details = {
   /** Public members of the error body beyond code and message, such as what was needed and what is left. */
   readonly members?: Readonly<Record<string, string | number | boolean | null>>
   readonly retryAfterSeconds?: number
+  /** Headers that the answer carries, such as what is left of a limit. */
+  readonly headers?: Readonly<Record<string, string>>
   /** What really happened: for our log, never for the caller. */
   readonly cause?: unknown
 }
@@ -72,8 +74,9 @@ export class Fault extends Error {
   readonly retryable: boolean
   readonly members: NonNullable<Details['members']>
   readonly retryAfterSeconds: number | undefined
+  readonly headers: Readonly<Record<string, string>>
 
-  constructor(code: FaultCode, { detail, members = {}, retryAfterSeconds, cause }: Details = {}) {
+  constructor(code: FaultCode, { detail, members = {}, retryAfterSeconds, headers = {}, cause }: Details = {}) {
     const { status, text, retryable } = FAULTS[code]
     super(detail === undefined ? text : `${text} ${detail}`, { cause })
     this.name = 'Fault'
@@ -82,6 +85,7 @@ export class Fault extends Error {
     this.retryable = retryable
     this.members = members
     this.retryAfterSeconds = retryAfterSeconds
+    this.headers = headers
   }
 }
 

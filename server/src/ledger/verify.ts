@@ -53,6 +53,13 @@ const PROMISES: Readonly<Record<string, string>> = {
     left join ${ENTRIES_OF_ACCOUNTS} e on e.account_id = a.id
     where ($1::uuid[] is null or a.id = any ($1)) and (a.credited <> coalesce(e.credited, 0) or a.debt <> coalesce(e.debt, 0))`,
 
+  'an account has paid the sum of its payments, less what was reversed': `
+    select a.id from accounts a left join (
+      select account_id, sum(credited) as paid from entries
+      where kind in ('payment', 'payment_reversal', 'dispute', 'dispute_won') group by account_id
+    ) e on e.account_id = a.id
+    where ($1::uuid[] is null or a.id = any ($1)) and a.paid <> coalesce(e.paid, 0)`,
+
   'an account in debt has nothing free: debt is paid first': `
     select id from accounts where ($1::uuid[] is null or id = any ($1)) and debt > 0 and charged + held <> credited + debt`,
 

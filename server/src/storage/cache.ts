@@ -6,6 +6,10 @@ import type { ChangeFeed } from './change-feed.ts'
 export type Cache<V> = {
   /** The value, or undefined where there is none. Rejects when it has to be loaded and that fails. */
   readonly get: (key: string) => Promise<V | undefined>
+  /** The value if it is here and may be served, at once. */
+  readonly peek: (key: string) => V | undefined
+  /** The value as it is now. Whoever asks meanwhile waits for the same load. */
+  readonly reload: (key: string) => Promise<V | undefined>
   readonly close: () => void
 }
 
@@ -87,6 +91,11 @@ export function createCache<V extends NonNullable<unknown>>(parts: Parts<V>): Ca
       if (entry !== undefined && isTrusted(entry)) return entry.value
       return loading.get(key) ?? startLoad(key)
     },
+    peek(key) {
+      const entry = present.get(key)
+      return entry !== undefined && isTrusted(entry) ? entry.value : undefined
+    },
+    reload: (key) => loading.get(key) ?? startLoad(key),
     close: unsubscribe,
   }
 }

@@ -6,6 +6,8 @@ create table accounts (
   mode text not null check (mode in ('live', 'test')),
   active boolean not null default true,
   credited bigint not null default 0 check (credited >= 0),
+  -- What was paid in all, less what was reversed.
+  paid bigint not null default 0 check (paid >= 0),
   -- Arises only from a reversed payment, and suspends the account until it is paid.
   debt bigint not null default 0 check (debt >= 0),
   charged bigint not null default 0 check (charged >= 0),

@@ -205,7 +205,8 @@ begin
         w := ask_windows[j];
         if window_requests[w] >= ask_request_limits[j] then
           outcome := 'requests_spent'; subject := j - window_from; exit;
-        elsif window_tokens[w] + call_tokens[i] > ask_token_limits[j] then
+        -- A call without tokens is not refused for them: it asks only how many are left.
+        elsif call_tokens[i] > 0 and window_tokens[w] + call_tokens[i] > ask_token_limits[j] then
           outcome := 'tokens_spent'; subject := j - window_from; exit;
         end if;
       end loop;

@@ -1,9 +1,9 @@
 -- What changes an account's money beside calls. Each verb has an id and happens once: the same id again answers as the
 -- first time. Each locks the account before it reads anything of it.
 
--- Applies a change to the sums of a locked account. Whatever is free then pays debt first, and promotional credit is
+-- Applies a change to the sums of a locked account; `cash` is the part of the credit that is paid money. Whatever is free then pays debt first, and promotional credit is
 -- never more than what is not spent. Answers by how much promo and debt changed.
-create function change_account(account uuid, credit bigint, charge bigint, grant_promo bigint, new_debt bigint,
+create function change_account(account uuid, credit bigint, cash bigint, charge bigint, grant_promo bigint, new_debt bigint,
   out promo_change bigint, out debt_change bigint)
 language plpgsql volatile as $$
 declare
@@ -23,6 +23,8 @@ begin
     lapsed = least(row.lapsed, row.promo + promo_change),
     debt = row.debt + debt_change
   where row.id = account;
+  -- By itself: what hangs on the paid total hears of it only when it changes.
+  if cash <> 0 then update accounts row set paid = row.paid + cash where row.id = account; end if;
 end
 $$;
 
@@ -57,7 +59,7 @@ begin
   if exists (select from entries where id = entry_id) then return false; end if;
 
   if is_promotion then perform count_promotions(account); end if;
-  change := change_account(account, credit, 0, case when is_promotion then credit else 0 end, 0);
+  change := change_account(account, credit, case when is_promotion then 0 else credit end, 0, case when is_promotion then credit else 0 end, 0);
   insert into entries (id, account_id, kind, credited, promo, debt)
   values (entry_id, account, entry_kind, credit, change.promo_change, change.debt_change);
   if is_promotion then
@@ -98,7 +100,7 @@ begin
   reversed := least(most, reversible_of(payment_id));
   if reversed <= 0 then return 0; end if;
 
-  change := change_account(account, -reversed, 0, 0, reversed);
+  change := change_account(account, -reversed, -reversed, 0, 0, reversed);
   insert into entries (id, account_id, kind, credited, promo, debt, corrects)
   values (reversal_id, account, reversal_kind, -reversed, change.promo_change, change.debt_change, payment_id);
   return reversed;
@@ -122,7 +124,7 @@ begin
   if exists (select from entries where corrects = dispute_id) then return 0; end if;
 
   won := -dispute.credited;
-  change := change_account(dispute.account_id, won, 0, 0, 0);
+  change := change_account(dispute.account_id, won, won, 0, 0, 0);
   insert into entries (id, account_id, kind, credited, promo, debt, corrects)
   values (entry_id, dispute.account_id, 'dispute_won', won, change.promo_change, change.debt_change, dispute_id);
   return won;
@@ -197,7 +199,7 @@ begin
   given_promo := least(given_before + given, charge.promo) - least(given_before, charge.promo);
 
   if given_promo > 0 then perform count_promotions(charge.account_id); end if;
-  change := change_account(charge.account_id, 0, -given, given_promo, 0);
+  change := change_account(charge.account_id, 0, 0, -given, given_promo, 0);
   insert into entries (id, account_id, kind, charged, promo, debt, overrun, credential_id, corrects, entered_at)
   values (reversal_id, charge.account_id, reversal_kind, -given, change.promo_change, change.debt_change,
     case when reversal_kind = 'forgiveness' then given else 0 end, charge.credential_id, charge_id, at);

@@ -5,7 +5,9 @@
 create table owners (
   id uuid primary key,
   lease_until timestamptz not null,
-  -- Since when the lease has not ended once.
+  -- By when it is to be renewed: half of the lease. Who is later could not reach PostgreSQL for a while.
+  renew_by timestamptz not null,
+  -- Since when it was always renewed by then.
   held_since timestamptz not null
 ) with (fillfactor = 50);
 
@@ -14,10 +16,12 @@ create function renew_lease(owner uuid, seconds double precision, out at timesta
 language plpgsql volatile as $$
 begin
   at := clock_timestamp();
-  insert into owners as row (id, lease_until, held_since) values (owner, at + make_interval(secs => seconds), at)
+  insert into owners as row (id, lease_until, renew_by, held_since)
+  values (owner, at + make_interval(secs => seconds), at + make_interval(secs => seconds / 2), at)
   on conflict (id) do update set
     lease_until = excluded.lease_until,
-    held_since = case when row.lease_until >= at then row.held_since else at end
+    renew_by = excluded.renew_by,
+    held_since = case when row.renew_by >= at then row.held_since else at end
   returning held_since into since;
 end
 $$;
@@ -52,9 +56,10 @@ begin
 end
 $$;
 
--- Finds calls of processes whose lease has ended, at most so many, and marks them as unsettled. After an outage everybody's
--- lease has ended: nobody is swept until every process that lives had the time to renew. So whoever sweeps must itself
--- have held its lease for so long, and PostgreSQL must be up for so long.
+-- Finds calls of processes whose lease has ended, at most so many, and marks them as unsettled. After an outage leases have
+-- ended, or some have: nobody is swept until every process that lives had the time to renew. So whoever sweeps must itself
+-- have renewed its lease in time for so long, and PostgreSQL must be up for so long. A lease of the sweeper's that has not
+-- ended would not do: in an outage shorter than a lease, those end that were renewed a little earlier.
 create function sweep_orphans(sweeper uuid, grace_seconds double precision, most integer) returns table (id uuid, account_id uuid, owner_id uuid)
 language plpgsql volatile as $$
 #variable_conflict use_column
@@ -63,7 +68,9 @@ declare
   graceful constant timestamptz := at - make_interval(secs => grace_seconds);
 begin
   if pg_postmaster_start_time() > graceful
-    or not exists (select from owners where owners.id = sweeper and lease_until >= at and held_since <= graceful) then
+    or not exists (
+      select from owners where owners.id = sweeper and least(lease_until, renew_by) >= at and held_since <= graceful
+    ) then
     return;
   end if;
   return query select orphan.id, orphan.account_id, orphan.owner_id

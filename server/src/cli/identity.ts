@@ -1,0 +1,236 @@
+import { userInfo } from 'node:os'
+import type { Command } from 'commander'
+import type { Config } from '../config.ts'
+import type { Actor } from '../identity/audit.ts'
+import type { Mode } from '../identity/caller.ts'
+import { type Budget, createKey, listKeys, revokeKey, rotateKey, setKeyBudget } from '../identity/keys.ts'
+import { createWorkspace, findWorkspace, grantTier, type TierGrant } from '../identity/workspaces.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { createIds, type Id } from '../kernel/ids.ts'
+import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
+import { creditAccount } from '../ledger/credit.ts'
+import { idOf, print, running, withPools } from './command.ts'
+
+const ids = createIds({ clock: systemClock })
+
+export function addIdentityCommands(program: Command): void {
+  const accounts = program.command('accounts').description('look after customers')
+  accounts
+    .command('create')
+    .description('make a customer account: a workspace with live and test money apart')
+    .requiredOption('--name <name>', 'what to call it')
+    .option('--email <address>', "its owner's address")
+    .action((options: { name: string; email?: string }) => running((config) => createAccount(config, options)))
+  accounts
+    .command('tier <account>')
+    .description('grant a tier beyond what the paid total earns')
+    .argument('<tier>', 'growth, enterprise, or earned to take a grant back')
+    .option('--rpm <requests>', 'requests a minute, for enterprise')
+    .option('--tpm <tokens>', 'tokens a minute, for enterprise')
+    .option('--concurrency <calls>', 'calls at once, for enterprise')
+    .action((account: string, tier: string, options: TierOptions) =>
+      running((config) => setTier(config, account, tier, options)),
+    )
+
+  const keys = program.command('keys').description("look after a customer's API keys")
+  keys
+    .command('create <account>')
+    .description('make a key; its secret is shown once')
+    .option('--name <name>', 'what to call it', 'key')
+    .option('--test', 'spend test money on sandbox upstreams only')
+    .option('--scopes <list>', 'operations or groups that it may use, such as rerank,images')
+    .option('--expires <time>', 'when it stops working, such as 2027-01-31T00:00:00Z')
+    .option('--budget <usd/period>', 'the most that it may spend, such as 20/month, 5/day or 100/total')
+    .action((account: string, options: KeyOptions) => running((config) => addKey(config, account, options)))
+  keys
+    .command('list <account>')
+    .description('list the keys of a customer')
+    .action((account: string) => running((config) => list(config, account)))
+  keys
+    .command('rotate <key>')
+    .description('give a key a new secret; the old one works for a while')
+    .option('--overlap <seconds>', 'for how long', '86400')
+    .action((key: string, { overlap }: { overlap: string }) => running((config) => rotate(config, key, overlap)))
+  keys
+    .command('revoke <key>')
+    .description('end a key: no paid call begins with it from now on')
+    .action((key: string) => running((config) => revoke(config, key)))
+  keys
+    .command('budget <key> <usd/period>')
+    .description('change what a key may spend, such as 20/month, or none')
+    .action((key: string, budget: string) => running((config) => changeBudget(config, key, budget)))
+
+  program
+    .command('credit <account> <usd>')
+    .description('add money to a customer account')
+    .option('--promotion', 'given, not paid: spent first, and counts for no tier')
+    .option('--expires <time>', 'when a promotion ends')
+    .option('--test', 'test money')
+    .option('--id <uuid>', 'add it once under this id, however often it is sent')
+    .action((account: string, amount: string, options: CreditOptions) =>
+      running((config) => credit(config, account, amount, options)),
+    )
+}
+
+/** Who is at the keyboard, for the audit log. */
+function operator(): Actor {
+  return `operator ${userInfo().username}`
+}
+
+async function createAccount(config: Config, options: { name: string; email?: string }): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const email = options.email === undefined ? {} : { ownerEmail: options.email }
+    const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, operator(), {
+      name: options.name,
+      ...email,
+    })
+    print(`Account ${id} was made.`)
+    print(`Its live money is ${liveAccountId} and its test money ${testAccountId} in the ledger.`)
+    print(`Next: farebox keys create ${id}`)
+  })
+}
+
+type TierOptions = { readonly rpm?: string; readonly tpm?: string; readonly concurrency?: string }
+
+async function setTier(config: Config, account: string, tier: string, options: TierOptions): Promise<void> {
+  const grant = grantOf(tier, options)
+  await withPools(config, async ({ rest: pool }) => {
+    await grantTier({ pool, ids }, operator(), idOf(account), grant)
+    print(`Account ${account} has the tier ${tier}${tier === 'earned' ? ' by what it has paid' : ''}.`)
+  })
+}
+
+function grantOf(tier: string, { rpm, tpm, concurrency }: TierOptions): TierGrant {
+  if (tier === 'growth' || tier === 'earned') return { tier }
+  if (tier !== 'enterprise')
+    throw new Error(`there is no tier ${JSON.stringify(tier)} to grant: growth, enterprise or earned`)
+  return {
+    tier,
+    limits: {
+      requestsPerMinute: wholeNumber('--rpm', rpm),
+      tokensPerMinute: wholeNumber('--tpm', tpm),
+      concurrency: wholeNumber('--concurrency', concurrency),
+    },
+  }
+}
+
+type KeyOptions = {
+  readonly name: string
+  readonly test?: true
+  readonly scopes?: string
+  readonly expires?: string
+  readonly budget?: string
+}
+
+async function addKey(config: Config, account: string, options: KeyOptions): Promise<void> {
+  const mode: Mode = options.test === true ? 'test' : 'live'
+  const { scopes, expires, budget } = options
+  await withPools(config, async ({ rest: pool }) => {
+    const { id, secret } = await createKey({ pool, ids }, operator(), {
+      workspaceId: idOf(account),
+      mode,
+      name: options.name,
+      ...(scopes !== undefined && { scopes: scopes.split(',').map((scope) => scope.trim()) }),
+      ...(expires !== undefined && { expiresAt: timeOf(expires) }),
+      ...(budget !== undefined && { budget: budgetOf(budget) }),
+    })
+    print(`Key ${id} was made. This is its secret, which is shown only now:`)
+    print(secret.reveal())
+  })
+}
+
+async function list(config: Config, account: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const { id } = await findWorkspace(pool, idOf(account))
+    const keys = await listKeys(pool, id)
+    if (keys.length === 0) return print('There are no keys.')
+    for (const { id: key, mode, name, expiresAt, revokedAt, scopes } of keys) {
+      const state =
+        revokedAt !== null
+          ? `revoked ${revokedAt.toISOString()}`
+          : expiresAt !== null
+            ? `until ${expiresAt.toISOString()}`
+            : 'active'
+      print(`${key}  ${mode}  ${name}  ${state}${scopes === null ? '' : `  for ${scopes.join(', ')}`}`)
+    }
+  })
+}
+
+async function rotate(config: Config, key: string, overlap: string): Promise<void> {
+  const overlapSeconds = overlap === '0' ? 0 : wholeNumber('--overlap', overlap)
+  await withPools(config, async ({ rest: pool }) => {
+    const secret = await rotateKey({ pool, ids }, operator(), idOf(key), overlapSeconds)
+    print(`Key ${key} has a new secret, which is shown only now. The old one works for ${overlapSeconds} seconds more.`)
+    print(secret.reveal())
+  })
+}
+
+async function revoke(config: Config, key: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    await revokeKey({ pool, ids }, operator(), idOf(key))
+    print(`Key ${key} is revoked.`)
+  })
+}
+
+async function changeBudget(config: Config, key: string, text: string): Promise<void> {
+  const budget = text === 'none' ? null : budgetOf(text)
+  await withPools(config, async ({ rest: pool }) => {
+    await setKeyBudget({ pool, ids }, operator(), idOf(key), budget)
+    print(
+      budget === null
+        ? `Key ${key} has no budget.`
+        : `Key ${key} may spend ${formatUsd(budget.amount)} USD per ${budget.period}.`,
+    )
+  })
+}
+
+type CreditOptions = {
+  readonly promotion?: true
+  readonly expires?: string
+  readonly test?: true
+  readonly id?: string
+}
+
+async function credit(config: Config, account: string, text: string, options: CreditOptions): Promise<void> {
+  const amount = moreThanNothing(text)
+  const entryId: Id = options.id === undefined ? ids.next() : idOf(options.id)
+  if (options.expires !== undefined && options.promotion === undefined)
+    throw new Error('--expires is for a promotion: paid money does not end')
+  await withPools(config, async ({ rest: pool }) => {
+    const { liveAccountId, testAccountId } = await findWorkspace(pool, idOf(account))
+    const expiresAt = options.expires === undefined ? {} : { expiresAt: timeOf(options.expires) }
+    const added = await creditAccount(pool, {
+      entryId,
+      accountId: options.test === true ? testAccountId : liveAccountId,
+      amount,
+      ...(options.promotion === true ? { kind: 'promotion', ...expiresAt } : { kind: 'payment' }),
+    })
+    print(added ? `${formatUsd(amount)} USD were added, as entry ${entryId}.` : `Entry ${entryId} was added before.`)
+  })
+}
+
+function moreThanNothing(text: string): Nanos {
+  const amount = usd(text)
+  if (amount <= ZERO) throw new Error('a credit must be more than nothing')
+  return amount
+}
+
+const BUDGET = /^([\d.]+)\/(day|month|total)$/
+
+function budgetOf(text: string): Budget {
+  const [, amount, period] = BUDGET.exec(text) ?? []
+  if (amount === undefined || (period !== 'day' && period !== 'month' && period !== 'total'))
+    throw new Error(`${JSON.stringify(text)} is no budget: write 20/month, 5/day or 100/total`)
+  return { period, amount: usd(amount) }
+}
+
+function timeOf(text: string): Date {
+  const time = new Date(text)
+  if (Number.isNaN(time.getTime())) throw new Error(`${JSON.stringify(text)} is no time: write 2027-01-31T00:00:00Z`)
+  return time
+}
+
+function wholeNumber(option: string, text: string | undefined): number {
+  if (text === undefined || !/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${option} must be a whole number above 0`)
+  return Number(text)
+}

@@ -1,0 +1,122 @@
+import type { Call, Claim, Hold, Judgement, Refused } from '../calls/call.ts'
+import type { Calls } from '../calls/calls.ts'
+import type { LimitName } from '../catalogue/limit-groups.ts'
+import type { Caller } from '../identity/caller.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import { formatUsd, type Nanos } from '../kernel/money.ts'
+import { askOf } from '../limits/ask.ts'
+import { rateHeaders } from '../limits/headers.ts'
+import type { Spent, SpentWindows } from '../limits/spent-windows.ts'
+import type { Rate, Rates, Window } from '../limits/window.ts'
+
+/** What somebody wants to begin: an operation with what it may cost, or an admission that costs nothing. */
+export type Wish = {
+  readonly id: Id
+  readonly caller: Caller
+  readonly operation: { readonly id: string; readonly limits: readonly LimitName[] }
+  readonly hold: Pick<Hold, 'amount' | 'terms'> | null
+  /** By estimate; 0 for what counts no tokens. */
+  readonly tokens: number
+  /** Beside the slots that the operation's limits ask for. */
+  readonly claims: readonly Claim[]
+}
+
+export type Admitted = { readonly rates: Rates; readonly free: Nanos }
+
+export type Begin = (wish: Wish) => Promise<Admitted>
+
+type Parts = {
+  readonly calls: Pick<Calls, 'begin'>
+  readonly spent: SpentWindows
+  readonly time: Pick<Clock, 'nowMs'>
+}
+
+/** Admits a call, claims its places and holds its money, or throws the fault that its caller is told. */
+export function createBegin({ calls, spent, time }: Parts): Begin {
+  return async (wish) => {
+    const { caller, operation, hold } = wish
+    requireScope(caller, operation)
+    const { windows, slots } = askOf(caller.limits, operation.limits)
+    const known = spent.find(caller.credentialId, windows)
+    if (known !== undefined) throw requestsSpent(known, time.nowMs())
+
+    const places = hold === null ? [] : slots.map((slot) => ({ ...slot, fingerprint: '', keepSeconds: 0 }))
+    const call: Call = {
+      id: wish.id,
+      accountId: caller.accountId,
+      credentialId: caller.credentialId,
+      operation: operation.id,
+      hold: hold && { ...hold, allowances: caller.allowances },
+      tokens: wish.tokens,
+      windows,
+      claims: [...places, ...wish.claims],
+    }
+    const judgement = await calls.begin(call)
+    if (judgement.outcome === 'begun') return judgement
+    if (judgement.outcome === 'requests_spent') spent.note(caller.credentialId, judgement.window, judgement.rates)
+    throw refusalOf(judgement, call, time.nowMs())
+  }
+}
+
+function requireScope({ scopes }: Caller, { id, limits }: Wish['operation']): void {
+  if (scopes === null || scopes.has(id) || limits.some((name) => scopes.has(name))) return
+  throw new Fault('forbidden', { detail: `The key's scopes do not include ${id}.` })
+}
+
+/** Each reason for which PostgreSQL refuses a call, in the words of the public table. */
+function refusalOf(judgement: Refused & Judgement, call: Call, nowMs: number): Fault {
+  const headers = rateHeaders(judgement.rates)
+  const needed = call.hold?.amount
+  switch (judgement.outcome) {
+    case 'requests_spent': {
+      const { window, rates } = judgement
+      const untilMs = rates.requests?.resetAtMs ?? 0
+      return requestsSpent({ window, rates, untilMs }, nowMs)
+    }
+    case 'tokens_spent':
+      return tokensSpent(judgement.window, judgement.rates, call.tokens, nowMs)
+    case 'claim_taken':
+    case 'claim_differs': {
+      const detail = `${judgement.claim.limit} are running, which is the most at once.`
+      return new Fault('rate_limit_exceeded', { detail, headers, retryAfterSeconds: 1 })
+    }
+    case 'allowance_spent':
+      return new Fault('budget_exceeded', { headers, members: moneyMembers(needed, judgement.left) })
+    case 'money_spent':
+      return new Fault('insufficient_balance', { headers, members: moneyMembers(needed, judgement.free) })
+    case 'account_suspended':
+      return new Fault('account_suspended', { headers })
+    case 'account_inactive':
+      return new Fault('forbidden', { detail: 'The account is closed.', headers })
+    case 'credential_inactive':
+      return new Fault('invalid_credential')
+    default:
+      return new Fault('internal_error', { cause: new Error(`a call was refused as ${judgement.outcome}`) })
+  }
+}
+
+function requestsSpent({ window, rates, untilMs }: Spent, nowMs: number): Fault {
+  const detail = `${window.requestLimit} requests in ${window.seconds} seconds are the most.`
+  return new Fault('rate_limit_exceeded', { detail, headers: rateHeaders(rates), ...waitFor(untilMs, nowMs) })
+}
+
+function tokensSpent(window: Window, rates: Rates, tokens: number, nowMs: number): Fault {
+  const { tokenLimit, seconds } = window
+  const headers = rateHeaders(rates)
+  if (tokens > (tokenLimit ?? 0)) {
+    const detail = `The call may take ${tokens} tokens, and ${tokenLimit} in ${seconds} seconds are the most.`
+    return new Fault('quota_exceeded', { detail, headers })
+  }
+  const detail = `${tokenLimit} tokens in ${seconds} seconds are the most.`
+  return new Fault('rate_limit_exceeded', { detail, headers, ...waitFor(rates.tokens?.resetAtMs ?? 0, nowMs) })
+}
+
+function waitFor(untilMs: Rate['resetAtMs'], nowMs: number): { readonly retryAfterSeconds: number } {
+  return { retryAfterSeconds: Math.max(1, Math.ceil((untilMs - nowMs) / 1_000)) }
+}
+
+function moneyMembers(needed: Nanos | undefined, left: Nanos): Record<string, string> {
+  return { ...(needed !== undefined && { needed_usd: formatUsd(needed) }), left_usd: formatUsd(left) }
+}

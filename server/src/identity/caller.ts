@@ -1,0 +1,23 @@
+import type { Tier, TierLimits } from '../catalogue/tiers.ts'
+import type { Id } from '../kernel/ids.ts'
+import type { Rational } from '../kernel/rational.ts'
+
+/** Who is calling: an API key or an access token of a workspace, in one of its two modes. */
+export type Caller = {
+  readonly workspaceId: Id
+  /** The account whose money is spent. */
+  readonly accountId: Id
+  /** The key's id or the grant's id: limits, links and idempotency hang on it alike. */
+  readonly credentialId: Id
+  readonly mode: Mode
+  readonly tier: Tier
+  readonly limits: TierLimits
+  /** Operations and groups that it may use; null for all. */
+  readonly scopes: ReadonlySet<string> | null
+  /** The ceilings beside the balance: a key's budget, a grant's mandate. */
+  readonly allowances: readonly Id[]
+  /** What its plan pays, as a multiple of the published price. */
+  readonly priceMultiplier: Rational
+}
+
+export type Mode = 'live' | 'test'

@@ -1,0 +1,202 @@
+import { timingSafeEqual } from 'node:crypto'
+import type pg from 'pg'
+import { z } from 'zod'
+import { TIERS, type TierLimits, tierOf } from '../catalogue/tiers.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import { nanos } from '../kernel/money.ts'
+import { rational } from '../kernel/rational.ts'
+import type { Secret } from '../kernel/secret.ts'
+import { type Cache, createCache } from '../storage/cache.ts'
+import type { ChangeFeed } from '../storage/change-feed.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Caller, Mode } from './caller.ts'
+import type { FailuresByAddress } from './failures-by-address.ts'
+import { type ParsedKey, parseKey } from './key-format.ts'
+
+/**
+ * Finds out who sent a credential. A right one is known from memory; whatever else comes is looked up once in PostgreSQL,
+ * so that neither the answer nor the time that it takes tells whether the id exists, is revoked, or has another secret.
+ */
+export type Identify = (credential: Secret, address: string) => Caller | Promise<Caller>
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
+  readonly clock: Clock
+  /** PostgreSQL's time, by which keys expire. */
+  readonly time: Pick<Clock, 'nowMs'>
+  readonly metrics: Pick<Metrics, 'cacheLoads'>
+  readonly failures: FailuresByAddress
+}
+
+const MAX_KEYS = 200_000
+const MAX_WORKSPACES = 100_000
+/** What a secret is compared with where there is none to compare with. */
+const NOBODYS_HASH = Buffer.alloc(32)
+
+export function createIdentify({ pool, feed, clock, time, metrics, failures }: Parts): Identify {
+  const shared = { feed, clock, metrics }
+  const keys: Cache<KeyRecord> = createCache({
+    ...shared,
+    name: 'keys',
+    topic: 'key',
+    load: (id) => loadKey(pool, id),
+    maxEntries: MAX_KEYS,
+  })
+  const workspaces: Cache<WorkspaceRecord> = createCache({
+    ...shared,
+    name: 'workspaces',
+    topic: 'workspace',
+    load: (id) => loadWorkspace(pool, id),
+    maxEntries: MAX_WORKSPACES,
+  })
+  const callers = new WeakMap<KeyRecord, { readonly workspace: WorkspaceRecord; readonly caller: Caller }>()
+
+  /** One caller for as long as neither key nor workspace changes: this is asked for every request. */
+  function callerOf(key: KeyRecord, workspace: WorkspaceRecord): Caller {
+    const known = callers.get(key)
+    if (known?.workspace === workspace) return known.caller
+    const caller = makeCaller(key, workspace)
+    callers.set(key, { workspace, caller })
+    return caller
+  }
+
+  async function lookUp(given: ParsedKey, address: string): Promise<Caller> {
+    const waitSeconds = failures.waitSeconds(address)
+    if (waitSeconds > 0) throw tooManyFailures(waitSeconds)
+    const key = await orUnavailable(keys.reload(given.id))
+    const isRight = matches(given, key, time.nowMs())
+    if (key === undefined || !isRight) throw refused(address)
+    const workspace = await orUnavailable(workspaces.get(key.workspaceId))
+    if (workspace === undefined) throw refused(address)
+    return callerOf(key, workspace)
+  }
+
+  function refused(address: string): Fault {
+    failures.note(address)
+    return new Fault('invalid_credential')
+  }
+
+  return (credential, address) => {
+    const given = parseKey(credential)
+    if (given === undefined) throw refused(address)
+    const key = keys.peek(given.id)
+    const workspace = key && workspaces.peek(key.workspaceId)
+    if (key !== undefined && workspace !== undefined && matches(given, key, time.nowMs()))
+      return callerOf(key, workspace)
+    return lookUp(given, address)
+  }
+}
+
+/** The same work is done whether there is a key, one that is revoked, or none. */
+function matches(given: ParsedKey, key: KeyRecord | undefined, nowMs: number): boolean {
+  const isCurrent = timingSafeEqual(given.hash, key?.hash ?? NOBODYS_HASH)
+  const isPrevious = timingSafeEqual(given.hash, key?.previousHash ?? NOBODYS_HASH)
+  const isInOverlap = nowMs < (key?.previousUntilMs ?? 0)
+  const isAlive = key !== undefined && !key.isRevoked && nowMs < (key.expiresAtMs ?? Number.POSITIVE_INFINITY)
+  return key?.mode === given.mode && (isCurrent || (isPrevious && isInOverlap)) && isAlive
+}
+
+function tooManyFailures(retryAfterSeconds: number): Fault {
+  const detail = 'Too many authentications from your address have failed.'
+  return new Fault('rate_limit_exceeded', { detail, retryAfterSeconds })
+}
+
+/** That we can't look somebody up says nothing about them. */
+async function orUnavailable<T>(look: Promise<T>): Promise<T> {
+  try {
+    return await look
+  } catch (cause) {
+    throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
+  }
+}
+
+const keyRow = z
+  .object({
+    id: z.string(),
+    workspace_id: z.string(),
+    account_id: z.string(),
+    mode: z.enum(['live', 'test']),
+    hash: z.instanceof(Buffer),
+    previous_hash: z.instanceof(Buffer).nullable(),
+    previous_until: z.date().nullable(),
+    expires_at: z.date().nullable(),
+    is_revoked: z.boolean(),
+    scopes: z.array(z.string()).nullable(),
+    allowance_id: z.string().nullable(),
+  })
+  .transform((row) => ({
+    id: row.id,
+    workspaceId: row.workspace_id,
+    accountId: row.account_id,
+    mode: row.mode satisfies Mode,
+    hash: row.hash,
+    previousHash: row.previous_hash,
+    previousUntilMs: row.previous_until?.getTime() ?? null,
+    expiresAtMs: row.expires_at?.getTime() ?? null,
+    isRevoked: row.is_revoked,
+    scopes: row.scopes && new Set(row.scopes),
+    allowanceId: row.allowance_id,
+  }))
+
+type KeyRecord = z.output<typeof keyRow>
+
+async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
+  const { rows } = await pool.query({
+    name: 'load_key',
+    text: `select k.id, k.workspace_id, c.account_id, a.mode, k.hash, k.previous_hash, k.previous_until, k.expires_at,
+        k.revoked_at is not null or not c.active as is_revoked, k.scopes, k.allowance_id
+      from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id where k.id = $1`,
+    values: [id],
+  })
+  return rows[0] && keyRow.parse(rows[0])
+}
+
+const workspaceRow = z.object({
+  id: z.string(),
+  paid: z.bigint(),
+  tier_granted: z.enum(['growth', 'enterprise']).nullable(),
+  requests_per_minute: z.int().nullable(),
+  tokens_per_minute: z.bigint().nullable(),
+  concurrency: z.int().nullable(),
+  numerator: z.bigint(),
+  denominator: z.bigint(),
+})
+
+type WorkspaceRecord = z.output<typeof workspaceRow>
+
+async function loadWorkspace(pool: pg.Pool, id: Id): Promise<WorkspaceRecord | undefined> {
+  const { rows } = await pool.query({
+    name: 'load_workspace',
+    text: `select w.id, a.paid, w.tier_granted, w.requests_per_minute, w.tokens_per_minute, w.concurrency, p.numerator, p.denominator
+      from workspaces w join accounts a on a.id = w.live_account_id join plans p on p.id = w.plan where w.id = $1`,
+    values: [id],
+  })
+  return rows[0] && workspaceRow.parse(rows[0])
+}
+
+function makeCaller(key: KeyRecord, workspace: WorkspaceRecord): Caller {
+  const tier = tierOf(nanos(workspace.paid), workspace.tier_granted)
+  return {
+    workspaceId: workspace.id,
+    accountId: key.accountId,
+    credentialId: key.id,
+    mode: key.mode,
+    tier,
+    limits: tier === 'enterprise' ? agreedLimits(workspace) : TIERS[tier],
+    scopes: key.scopes,
+    allowances: key.allowanceId === null ? [] : [key.allowanceId],
+    priceMultiplier: rational(workspace.numerator, workspace.denominator),
+  }
+}
+
+function agreedLimits({ requests_per_minute, tokens_per_minute, concurrency }: WorkspaceRecord): TierLimits {
+  const { requestsPerMinute, tokensPerMinute, concurrency: atOnce } = TIERS.growth
+  return {
+    requestsPerMinute: requests_per_minute ?? requestsPerMinute,
+    tokensPerMinute: Number(tokens_per_minute ?? tokensPerMinute),
+    concurrency: concurrency ?? atOnce,
+  }
+}

@@ -1,0 +1,52 @@
+import { hash, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { Id } from '../kernel/ids.ts'
+import { Secret } from '../kernel/secret.ts'
+import type { Mode } from './caller.ts'
+
+/**
+ * A key reads `fb_live_<shard><id>_<secret><checksum>`: three hexadecimal digits of the shard, the id without its dashes, 256 random
+ * bits and a checksum, by which scanners recognise a leaked key and we refuse a mistyped one without a look-up.
+ */
+export type ParsedKey = { readonly id: Id; readonly mode: Mode; readonly hash: Buffer }
+
+const FORM = /^fb_(live|test)_[0-9a-f]{3}([0-9a-f]{32})_[0-9A-Za-z]{43}([0-9A-Za-z]{6})$/
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const SECRET_BYTES = 32
+const SECRET_DIGITS = 43
+const CHECKSUM_DIGITS = 6
+
+export function parseKey(credential: Secret): ParsedKey | undefined {
+  const text = credential.reveal()
+  const form = FORM.exec(text)
+  if (form === null) return undefined
+  const [, mode, hex = '', checksum] = form
+  if (checksum !== checksumOf(text.slice(0, -CHECKSUM_DIGITS))) return undefined
+  return { id: idOf(hex), mode: mode === 'live' ? 'live' : 'test', hash: hashOf(credential) }
+}
+
+export function makeKey(id: Id, mode: Mode, shard: number): Secret {
+  const place = shard.toString(16).padStart(3, '0') + id.replaceAll('-', '')
+  const secret = inDigits(BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`), SECRET_DIGITS)
+  const text = `fb_${mode}_${place}_${secret}`
+  return new Secret(text + checksumOf(text))
+}
+
+/** All that is ever stored of a key. */
+export function hashOf(credential: Secret): Buffer {
+  return hash('sha256', credential.reveal(), 'buffer')
+}
+
+function checksumOf(text: string): string {
+  return inDigits(BigInt(crc32(text)), CHECKSUM_DIGITS)
+}
+
+function inDigits(value: bigint, length: number): string {
+  let text = ''
+  for (let rest = value; text.length < length; rest /= 62n) text = DIGITS.charAt(Number(rest % 62n)) + text
+  return text
+}
+
+function idOf(hex: string): Id {
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}

@@ -1,0 +1,226 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { KEYS_PER_TIER, tierOf } from '../catalogue/tiers.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Id, Ids } from '../kernel/ids.ts'
+import { type Nanos, nanos } from '../kernel/money.ts'
+import type { Secret } from '../kernel/secret.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
+import { type Actor, record } from './audit.ts'
+import type { Mode } from './caller.ts'
+import { hashOf, makeKey } from './key-format.ts'
+
+type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
+
+export type Budget = { readonly period: 'day' | 'month' | 'total'; readonly amount: Nanos }
+
+export type NewKey = {
+  readonly workspaceId: Id
+  readonly mode: Mode
+  readonly name: string
+  readonly expiresAt?: Date
+  /** Operations and groups that it may use; all where left out. */
+  readonly scopes?: readonly string[]
+  readonly budget?: Budget
+}
+
+/** The secret is told here once and never again. */
+export type IssuedKey = { readonly id: Id; readonly secret: Secret }
+
+export async function createKey({ pool, ids }: Parts, actor: Actor, key: NewKey): Promise<IssuedKey> {
+  const { workspaceId, mode, name, expiresAt, scopes, budget } = key
+  const id = ids.next()
+  return inTransaction(pool, async (query) => {
+    const { shard, accountId } = await lockForNewKey(query, workspaceId, mode)
+    const secret = makeKey(id, mode, shard)
+    await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
+    const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
+    await query(
+      `insert into api_keys (id, workspace_id, name, hash, expires_at, scopes, allowance_id)
+       values ($1, $2, $3, $4, $5, $6, $7)`,
+      [id, workspaceId, name, hashOf(secret), expiresAt ?? null, scopes ?? null, allowanceId],
+    )
+    await record(query, ids, { actor, action: 'key.created', workspaceId, subject: id, detail: { name, mode } })
+    // Somebody may have been refused with this id a moment ago.
+    await tell(query, id)
+    return { id, secret }
+  })
+}
+
+/** Locks the workspace, so that two new keys at once do not both take the last place. */
+async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise<{ shard: number; accountId: Id }> {
+  await query('select from workspaces where id = $1 for no key update', [workspaceId])
+  const { rows } = await query(
+    `select w.shard, w.tier_granted, live.paid, own.id as account_id,
+       (select count(*)::integer from api_keys k join credentials c on c.id = k.id
+        where k.workspace_id = w.id and c.account_id = own.id and k.revoked_at is null) as keys
+     from workspaces w join accounts live on live.id = w.live_account_id
+     join accounts own on own.id = case $2 when 'live' then w.live_account_id else w.test_account_id end
+     where w.id = $1`,
+    [workspaceId, mode],
+  )
+  if (rows[0] === undefined) throw noSuchThing('workspace', workspaceId)
+  const row = newKeyRow.parse(rows[0])
+  const limit = KEYS_PER_TIER[tierOf(nanos(row.paid), row.tier_granted)]
+  if (row.keys >= limit) {
+    const detail = `The workspace has ${row.keys} ${mode} keys, the most of its tier. Revoke one, or move to a higher tier.`
+    throw new Fault('quota_exceeded', { detail })
+  }
+  return { shard: row.shard, accountId: row.account_id }
+}
+
+const newKeyRow = z.object({
+  shard: z.int(),
+  tier_granted: z.enum(['growth', 'enterprise']).nullable(),
+  paid: z.bigint(),
+  account_id: z.string(),
+  keys: z.int(),
+})
+
+/** Gives the key a new secret. The old one works until the overlap is over; of one before it nothing is left. */
+export async function rotateKey(
+  { pool, ids }: Parts,
+  actor: Actor,
+  id: Id,
+  overlapSeconds = 24 * 3_600,
+): Promise<Secret> {
+  return inTransaction(pool, async (query) => {
+    const { workspaceId, mode, shard } = await lockKey(query, id)
+    const secret = makeKey(id, mode, shard)
+    await query(
+      `update api_keys set previous_hash = hash, previous_until = clock_timestamp() + make_interval(secs => $2), hash = $3
+       where id = $1`,
+      [id, overlapSeconds, hashOf(secret)],
+    )
+    await record(query, ids, { actor, action: 'key.rotated', workspaceId, subject: id, detail: { overlapSeconds } })
+    await tell(query, id)
+    return secret
+  })
+}
+
+/**
+ * From its commit on, no paid call begins with the key, on any process: calls begin under the account's lock, and so is this
+ * done. A second later it is unknown everywhere.
+ */
+export async function revokeKey({ pool, ids }: Parts, actor: Actor, id: Id): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { workspaceId } = await lockKey(query, id)
+    await query('update credentials set active = false where id = $1', [id])
+    await query('update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = $1', [id])
+    await record(query, ids, { actor, action: 'key.revoked', workspaceId, subject: id })
+    await tell(query, id)
+  })
+}
+
+export async function setKeyExpiry({ pool, ids }: Parts, actor: Actor, id: Id, expiresAt: Date | null): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { workspaceId } = await lockKey(query, id)
+    await query('update api_keys set expires_at = $2 where id = $1', [id, expiresAt])
+    const detail = { expiresAt: expiresAt?.toISOString() ?? null }
+    await record(query, ids, { actor, action: 'key.expiry_set', workspaceId, subject: id, detail })
+    await tell(query, id)
+  })
+}
+
+/**
+ * Changes what a key may spend in a period. Lowering it takes effect at once, as what is spoken for already where that is
+ * more; another period begins with a count of its own.
+ */
+export async function setKeyBudget({ pool, ids }: Parts, actor: Actor, id: Id, budget: Budget | null): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { workspaceId, accountId, allowanceId } = await lockKey(query, id)
+    const { rows } = await query('select from allowances where id = $1 and period = $2', [allowanceId, budget?.period])
+    if (budget !== null && rows.length > 0) await query('select change_allowance($1, $2)', [allowanceId, budget.amount])
+    else {
+      const made = budget === null ? null : await makeAllowance(query, ids, accountId, budget)
+      await query('update api_keys set allowance_id = $2 where id = $1', [id, made])
+    }
+    const detail = { period: budget?.period ?? null, nanos: budget?.amount.toString() ?? null }
+    await record(query, ids, { actor, action: 'key.budget_set', workspaceId, subject: id, detail })
+    await tell(query, id)
+  })
+}
+
+const listedKey = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    mode: z.enum(['live', 'test']),
+    created_at: z.date(),
+    expires_at: z.date().nullable(),
+    revoked_at: z.date().nullable(),
+    scopes: z.array(z.string()).nullable(),
+  })
+  .transform((row) => ({
+    id: row.id,
+    name: row.name,
+    mode: row.mode,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+    scopes: row.scopes,
+  }))
+
+export type ListedKey = z.output<typeof listedKey>
+
+const LISTED = 1_000
+
+export async function listKeys(pool: pg.Pool, workspaceId: Id): Promise<readonly ListedKey[]> {
+  const { rows } = await pool.query(
+    `select k.id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, k.scopes
+     from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
+     where k.workspace_id = $1 order by k.id desc limit $2`,
+    [workspaceId, LISTED],
+  )
+  return z.array(listedKey).parse(rows)
+}
+
+const lockedKey = z
+  .object({
+    workspace_id: z.string(),
+    account_id: z.string(),
+    mode: z.enum(['live', 'test']),
+    shard: z.int(),
+    allowance_id: z.string().nullable(),
+  })
+  .transform((row) => ({
+    workspaceId: row.workspace_id,
+    accountId: row.account_id,
+    mode: row.mode,
+    shard: row.shard,
+    allowanceId: row.allowance_id,
+  }))
+
+/** Locks the account whose money the key spends: everything that a call touches is changed under that lock. */
+async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>> {
+  await query('select from accounts where id = (select account_id from credentials where id = $1) for no key update', [
+    id,
+  ])
+  const { rows } = await query(
+    `select k.workspace_id, c.account_id, a.mode, w.shard, k.allowance_id
+     from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
+     join workspaces w on w.id = k.workspace_id where k.id = $1`,
+    [id],
+  )
+  if (rows[0] === undefined) throw noSuchThing('key', id)
+  return lockedKey.parse(rows[0])
+}
+
+async function makeAllowance(query: Query, ids: Ids, accountId: Id, { period, amount }: Budget): Promise<Id> {
+  const id = ids.next()
+  await query('insert into allowances (id, account_id, period, amount) values ($1, $2, $3, $4)', [
+    id,
+    accountId,
+    period,
+    amount,
+  ])
+  return id
+}
+
+async function tell(query: Query, id: Id): Promise<void> {
+  await query("select record_change('key', $1)", [id])
+}
+
+function noSuchThing(what: string, id: Id): Fault {
+  return new Fault('resource_not_found', { detail: `There is no ${what} ${id}.` })
+}

@@ -1,0 +1,77 @@
+import { once } from 'node:events'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type Core, startApp } from '../../server/src/app.ts'
+import { NO_USAGE } from '../../server/src/calls/calls.ts'
+import { GROUPS, type LimitName } from '../../server/src/catalogue/limit-groups.ts'
+import { loadConfig } from '../../server/src/config.ts'
+import { callerOf } from '../../server/src/http/caller.ts'
+import { skewedClock, systemClock } from '../../server/src/kernel/clock.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
+import { rateHeaders } from '../../server/src/limits/headers.ts'
+import { createLog } from '../../server/src/telemetry/log.ts'
+import { secretsOf } from '../../server/src/telemetry/scrubber.ts'
+
+/**
+ * The real server as a program, with one operation of the tests: it admits, holds what it is told to, waits, and charges.
+ * Everything but the route is the product's own.
+ */
+const LIMITS: ReadonlySet<string> = new Set(['tokens', 'concurrency', ...Object.keys(GROUPS)])
+const isLimit = (name: string): name is LimitName => LIMITS.has(name)
+
+type Query = { hold?: string; charge?: string; ms?: string; tokens?: string; limits?: string; operation?: string }
+
+function probe({ begin, end }: Core) {
+  return async (request: FastifyRequest<{ Querystring: Query }>, reply: FastifyReply) => {
+    const { hold, charge = hold ?? '0', ms = '0', tokens = '0', limits = '', operation = 'probe' } = request.query
+    const caller = callerOf(request)
+    const { id } = request
+    const { rates, free } = await begin({
+      id,
+      caller,
+      operation: { id: operation, limits: limits.split(',').filter(isLimit) },
+      hold: hold === undefined ? null : { amount: nanos(BigInt(hold)), terms: '{}' },
+      tokens: Number(tokens),
+      claims: [],
+    })
+    if (Number(ms) > 0) await systemClock.sleep(Number(ms))
+    if (hold !== undefined) {
+      const usage = { ...NO_USAGE, executed: true, inputTokens: Number(tokens), value: nanos(BigInt(charge)) }
+      await end({ id, accountId: caller.accountId, amount: nanos(BigInt(charge)), forgiven: false, usage })
+    }
+    reply.headers(rateHeaders(rates))
+    return { id, pid: process.pid, free: String(free), tier: caller.tier, mode: caller.mode }
+  }
+}
+
+const config = loadConfig()
+const log = createLog({
+  level: config.log.level,
+  write: (line) => process.stdout.write(line),
+  secrets: secretsOf(config.database.url),
+})
+const told = new AbortController()
+process.once('SIGTERM', () => told.abort())
+const skewMs = Number(process.argv[2] ?? 0)
+const app = await startApp(config, {
+  log,
+  cancel: told.signal,
+  clock: skewedClock(systemClock, skewMs),
+  families: (core) => [
+    {
+      name: 'probe',
+      prefix: '/apis/v1',
+      dialect: 'data',
+      register: (scope: FastifyInstance) => void scope.get('/probe', probe(core)),
+    },
+    {
+      name: 'probe',
+      prefix: '/v1',
+      dialect: 'openai',
+      register: (scope: FastifyInstance) => void scope.get('/probe', probe(core)),
+    },
+  ],
+})
+process.stdout.write(`${JSON.stringify({ ready: true, ...app.addresses })}\n`)
+await once(told.signal, 'abort')
+await app.stop()
+process.exit()
