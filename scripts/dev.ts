@@ -1,13 +1,13 @@
 import { createServer } from 'node:net'
-import path from 'node:path'
 import { parseArgs } from 'node:util'
-import { startChild } from '../harness/child.ts'
 import { freePort } from '../harness/free-port.ts'
 import { startGateway } from '../harness/gateways.ts'
 import { startPostgres } from '../harness/postgres.ts'
-import { ROOT } from '../harness/root.ts'
+import { startSandbox } from '../harness/sandbox.ts'
+import { bindSandbox, makeMasterKey, seedCustomer } from '../harness/seed.ts'
 import { Secret } from '../server/src/kernel/secret.ts'
 import { migrate } from '../server/src/storage/migrate.ts'
+import { createPools } from '../server/src/storage/pools.ts'
 import { silentLog } from '../server/src/telemetry/log.ts'
 
 /**
@@ -54,10 +54,12 @@ async function start() {
 
   const sandboxPort = await portNear(PORTS.sandbox)
   await begin('the sandbox', async () => {
-    const program = path.join(ROOT, 'sandbox/src/main.ts')
-    const sandbox = startChild(process.execPath, [program, '--port', String(sandboxPort)])
+    const sandbox = await startSandbox({ port: sandboxPort })
     return { ...sandbox, name: 'the sandbox', ended: sandbox.exited }
   })
+  const sandboxUrl = `http://127.0.0.1:${sandboxPort}`
+  const masterKey = makeMasterKey()
+  const apiKey = await seed(postgres.url(), masterKey, sandboxUrl)
 
   const gateway = await begin('the gateway', async () => {
     const started = await startGateway({
@@ -66,6 +68,7 @@ async function start() {
         FAREBOX_LISTEN_GATEWAY: `127.0.0.1:${await portNear(PORTS.gateway)}`,
         FAREBOX_LISTEN_ADMIN: `127.0.0.1:${await portNear(PORTS.admin)}`,
         FAREBOX_LOG_LEVEL: 'warn',
+        FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(),
       },
       onLine: (line) => console.error(line),
     })
@@ -77,10 +80,21 @@ async function start() {
     mcp_url: null,
     site_url: null,
     admin_url: gateway.adminUrl,
-    sandbox_url: `http://127.0.0.1:${sandboxPort}`,
-    api_key: null,
+    sandbox_url: sandboxUrl,
+    api_key: apiKey.reveal(),
   }
   return { forPrograms, forPeople: welcome(forPrograms, postgres.url()) }
+}
+
+/** Something to call and something to pay with. */
+async function seed(databaseUrl: string, masterKey: Secret, sandboxUrl: string): Promise<Secret> {
+  const pools = createPools({ url: new Secret(databaseUrl), log: silentLog })
+  try {
+    await bindSandbox({ pool: pools.rest, masterKey, sandboxUrl })
+    return (await seedCustomer(pools.rest)).apiKey
+  } finally {
+    await pools.close()
+  }
 }
 
 /** Starts a part unless we were told to stop meanwhile, and remembers how to stop it. */
@@ -117,23 +131,28 @@ async function portNear(port: number): Promise<number> {
   return isFree ? port : freePort()
 }
 
-function welcome(addresses: { base_url: string; admin_url: string; sandbox_url: string }, databaseUrl: string): string {
+type Addresses = Readonly<Record<'base_url' | 'admin_url' | 'sandbox_url' | 'api_key', string>>
+
+function welcome({ base_url, admin_url, sandbox_url, api_key }: Addresses, databaseUrl: string): string {
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
   return `
 Farebox is ready after ${seconds} s.
 
-  gateway    ${addresses.base_url}
-  metrics    ${addresses.admin_url}/metrics
-  sandbox    ${addresses.sandbox_url}   (simulated upstreams; none yet)
+  gateway    ${base_url}
+  metrics    ${admin_url}/metrics
+  sandbox    ${sandbox_url}   (simulated upstreams; docs/sandbox.md)
   database   ${databaseUrl}
+  key        ${api_key}   (100 USD of test money)
 
-Is it there?
+Make a metered call, and see in its headers what it cost:
 
-  curl ${addresses.base_url}/readyz
+  curl -i ${base_url}/v1/rerank \\
+    -H 'Authorization: Bearer ${api_key}' -H 'Content-Type: application/json' \\
+    -d '{"query": "a quick animal", "documents": ["a snail", "a fox", "a stone"]}'
 
-What does a refusal look like?
+Then look at the bill:
 
-  curl -i -X POST ${addresses.base_url}/v1/chat/completions -H 'Authorization: Bearer nobody'
+  curl '${base_url}/v1/usage?start_time=1' -H 'Authorization: Bearer ${api_key}'
 
 Ctrl-C stops everything and deletes this run's database.`
 }

@@ -1,26 +1,82 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Control } from './control.ts'
+import type { Hung } from './deliver.ts'
+import { createExchanges, finish } from './exchange.ts'
+import { Journal } from './journal.ts'
+import { jsonIn, readBody } from './read-body.ts'
+import { sendJson } from './send-json.ts'
+import { upstreamAt } from './upstreams.ts'
 
-/** One request that the sandbox was asked, in the order of arrival. */
-export type JournalEntry = { readonly method: string; readonly path: string }
-
-export type Sandbox = { readonly server: Server; readonly journal: () => readonly JournalEntry[] }
-
-const JOURNAL_LIMIT = 100_000
-
-/** The simulated upstreams: a server of its own that each vendor's wire format will be added to. */
-export function createSandbox(): Sandbox {
-  const journal: JournalEntry[] = []
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    const [path = '/'] = (request.url ?? '/').split('?')
-    if (path === '/livez') return answer(response, 200, { ok: true })
-    if (path === '/journal') return answer(response, 200, { entries: journal })
-    journal.push({ method: request.method ?? '', path })
-    if (journal.length > JOURNAL_LIMIT) journal.shift()
-    return answer(response, 404, { error: `The sandbox has no upstream at ${path}.` })
-  })
-  return { server, journal: () => journal }
+export type Sandbox = {
+  readonly server: Server
+  /** Lets answers under way finish for a moment; those that hang are let go at once. */
+  readonly close: () => Promise<void>
 }
 
-function answer(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+type Options = { readonly seed?: number; readonly nowMs?: () => number }
+
+const CONNECTIONS_LIMIT = 20_000
+/** Longer than any pool keeps an idle connection, so that it is never the sandbox that closes one under a request. */
+const KEEP_ALIVE_MS = 120_000
+const GRACE_MS = 2000
+
+/** The simulated upstreams: each vendor's wire format under a prefix of its own, with a journal of what was asked. */
+export function createSandbox({ seed = 1, nowMs = Date.now }: Options = {}): Sandbox {
+  const journal = new Journal()
+  const control = new Control()
+  const hung: Hung = new Set()
+  const exchange = createExchanges({ control, hung, seed, nowMs })
+
+  const server = createServer((request, response) => {
+    const [path, query] = targetOf(request)
+    if (path === '/livez') sendJson(response, 200, { ok: true })
+    else if (path === '/journal') answerJournal(journal, request, response, query)
+    else if (path === '/control') answerControl(control, request, response)
+    else {
+      const entry = journal.open(request, path, query)
+      const place = upstreamAt(path)
+      entry.upstream = place?.upstream.name ?? null
+      if (place?.upstream.has(place.rest))
+        exchange({ request, response, entry, upstream: place.upstream, path: place.rest, query })
+      else finish(response, entry, 404, { error: `The sandbox has no upstream at ${path}.` })
+    }
+  })
+  server.maxConnections = CONNECTIONS_LIMIT
+  server.keepAliveTimeout = KEEP_ALIVE_MS
+
+  async function close(): Promise<void> {
+    const closed = new Promise((resolve) => server.close(resolve))
+    for (const response of hung) response.destroy()
+    const grace = setTimeout(() => server.closeAllConnections(), GRACE_MS)
+    await closed
+    clearTimeout(grace)
+  }
+
+  return { server, close }
+}
+
+function targetOf({ url = '/' }: IncomingMessage): [path: string, query: string] {
+  const at = url.indexOf('?')
+  return at < 0 ? [url, ''] : [url.slice(0, at), url.slice(at + 1)]
+}
+
+function answerJournal(journal: Journal, request: IncomingMessage, response: ServerResponse, query: string): void {
+  const since = Number(new URLSearchParams(query).get('since') ?? 0)
+  if (request.method === 'DELETE') {
+    journal.empty()
+    sendJson(response, 200, { ok: true })
+  } else if (request.method !== 'GET') sendJson(response, 405, { error: 'GET reads the journal, DELETE empties it.' })
+  else if (!Number.isSafeInteger(since) || since < 0) sendJson(response, 400, { error: 'since is a whole number.' })
+  else sendJson(response, 200, journal.read(since))
+}
+
+function answerControl(control: Control, request: IncomingMessage, response: ServerResponse): void {
+  if (request.method === 'DELETE') control.clear()
+  if (request.method !== 'POST') sendJson(response, 200, { faults: control.waiting() })
+  else
+    readBody(request, (body) => {
+      const wrong = typeof body === 'string' ? `the body is ${body}` : control.add(jsonIn(body))
+      if (wrong === undefined) sendJson(response, 200, { faults: control.waiting() })
+      else sendJson(response, 400, { error: wrong })
+    })
 }

@@ -3,15 +3,25 @@ import { createMoneyQuery } from './calls/money-query.ts'
 import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
+import { catalogue as ours } from './catalogue/catalogue.ts'
+import type { Catalogue } from './catalogue/operation.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin } from './gateway/begin.ts'
+import { createHeaderNames } from './gateway/header-names.ts'
+import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
+import { createPrices } from './gateway/prices.ts'
+import { createRecords, pruneRecords } from './gateway/records.ts'
+import { createSend } from './gateway/send.ts'
 import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
+import { DEFAULT_LIMITS } from './http/limits.ts'
+import { createFamilies } from './http/routes/families.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds, type Id } from './kernel/ids.ts'
+import { sealOf } from './kernel/seal.ts'
 import { expirePromotions } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { dropOldCharges } from './ledger/retention.ts'
@@ -25,6 +35,9 @@ import { checkSafety } from './storage/safety.ts'
 import { type Chore, createChore } from './telemetry/chore.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
+import { createBindings } from './upstreams/bindings.ts'
+import { createBreakers } from './upstreams/breakers.ts'
+import { createTransport } from './upstreams/transport.ts'
 
 export type App = {
   readonly addresses: Readonly<Partial<Record<ListeningRole, string>>>
@@ -46,16 +59,19 @@ type Start = {
   /** Gives up the start, which then fails. */
   readonly cancel: AbortSignal
   readonly clock?: Clock
-  /** What callers can reach on base_url. */
+  /** What is sold, in place of our own list. */
+  readonly catalogue?: Catalogue
+  /** What callers can reach on base_url, in place of the routes of what is sold. */
   readonly families?: (core: Core) => readonly Family[]
 }
 
 /** What an endpoint is made of. */
-export type Core = { readonly begin: Begin; readonly end: Calls['end'] }
+export type Core = { readonly begin: Begin; readonly end: Calls['end']; readonly run: Pipeline }
 
 /** The composition root: makes every part from the configuration, once, and hands each what it uses. */
-export async function startApp(config: Config, { log, cancel, clock = systemClock, families }: Start): Promise<App> {
-  const { database, http } = config
+export async function startApp(config: Config, start_: Start): Promise<App> {
+  const { log, cancel, clock = systemClock, catalogue = ours } = start_
+  const { database, http, names } = config
   const metrics = createMetrics()
   const pools = createPools({
     url: database.url,
@@ -72,16 +88,34 @@ export async function startApp(config: Config, { log, cancel, clock = systemCloc
   const ownership = createOwnership({ query, ownerId, calls, clock, time, log })
   const spent = createSpentWindows({ time })
   feed.subscribe('key', { changed: spent.forget, reset: spent.forgetAll })
-  const core: Core = { begin: createBegin({ calls, spent, time }), end: calls.end }
+  const begin = createBegin({ calls, spent, time })
+  const cached = { pool: pools.rest, feed, clock, metrics }
+  const transport = createTransport({ clock, metrics, breakers: createBreakers({ clock, metrics }) })
+  const records = createRecords({ pool: pools.rest, clock, log })
+  const headerNames = createHeaderNames(names.provider)
+  const run = createPipeline({
+    begin,
+    end: calls.end,
+    prices: createPrices(cached),
+    bindings: createBindings({ ...cached, log, seal: sealOf(config.secrets) }),
+    send: createSend({ transport, names }),
+    records,
+    clock,
+    headerNames,
+  })
+  const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
+  const families =
+    start_.families?.({ begin, end: calls.end, run }) ??
+    createFamilies({ catalogue, run, begin, pool: pools.rest, time, names, headerNames, jsonLimits })
   const chores = config.roles.includes('worker') ? createChores({ pools, ownerId, clock, log }) : []
   const failures = createFailuresByAddress({ clock })
-  const listeners = createListeners(config, families?.(core) ?? [], {
+  const listeners = createListeners(config, families, Object.values(headerNames), {
     clock,
     // Ids carry PostgreSQL's time, whatever the clock of this machine says.
     ids: createIds({ clock: time }),
     log,
     metrics,
-    identify: createIdentify({ pool: pools.rest, feed, clock, time, metrics, failures }),
+    identify: createIdentify({ ...cached, time, failures }),
     readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
   })
 
@@ -90,7 +124,8 @@ export async function startApp(config: Config, { log, cancel, clock = systemCloc
     partitions.stop()
     await Promise.all(chores.map((chore) => chore.stop()))
     await flush(calls, log)
-    await ownership.stop()
+    await records.flush()
+    await Promise.all([ownership.stop(), transport.close()])
     await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
     return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
   }
@@ -135,6 +170,7 @@ const HOUR_MS = 60 * MINUTE_MS
 const SWEEP_GRACE_SECONDS = 10
 const UNSETTLED_SECONDS = 24 * 3_600
 const CHARGES_KEPT_DAYS = 1_100
+const RECORDS_KEPT_DAYS = 30
 
 type ChoreParts = { readonly pools: Pools; readonly ownerId: Id; readonly clock: Clock; readonly log: Log }
 
@@ -149,6 +185,7 @@ function createChores({ pools, ownerId, clock, log }: ChoreParts): readonly Chor
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
+    chore('request records', 10 * MINUTE_MS, () => pruneRecords(pool, RECORDS_KEPT_DAYS)),
     chore('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
     chore('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),
   ]
@@ -159,6 +196,7 @@ type Listener = { readonly role: ListeningRole; readonly edge: Edge }
 function createListeners(
   { http, roles }: Config,
   families: readonly Family[],
+  ownHeaders: readonly string[],
   parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>,
 ): readonly Listener[] {
   const shared: Omit<EdgeParts, 'families'> = {
@@ -175,7 +213,7 @@ function createListeners(
     trustedProxies: http.trusted_proxies,
   }
   const edges: Readonly<Record<ListeningRole, () => Edge>> = {
-    gateway: () => createEdge({ ...shared, families, exposedHeaders: RATE_HEADERS }),
+    gateway: () => createEdge({ ...shared, families, exposedHeaders: [...RATE_HEADERS, ...ownHeaders] }),
     admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(parts.metrics)] }),
   }
   return roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))

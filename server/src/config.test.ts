@@ -64,6 +64,18 @@ describe('configuration', () => {
     assert.equal(loadConfig({ FAREBOX_CONFIG: yaml }).database.url.reveal(), URL)
   })
 
+  it('takes the keys that stored secrets are sealed with, which need not be there', () => {
+    assert.deepEqual(loadConfig({ FAREBOX_DATABASE_URL: URL }).secrets, {})
+    const key = Buffer.alloc(32, 'canary').toString('base64')
+    const { secrets } = loadConfig({
+      FAREBOX_DATABASE_URL: URL,
+      FAREBOX_SECRETS_MASTER_KEY: key,
+      FAREBOX_CONFIG: file(`secrets:\n  previous_master_key_file: ${file(`${key}\n`)}\n`),
+    })
+    assert.equal(secrets.master_key?.reveal(), key)
+    assert.equal(secrets.previous_master_key?.reveal(), key)
+  })
+
   it('takes an empty section of the file as absent', () => {
     const yaml = file('http:\ndatabase:\nlisten:\n  # gateway: 0.0.0.0:80\nlog:\n  level: warn\n')
     const config = loadConfig({ FAREBOX_CONFIG: yaml, FAREBOX_DATABASE_URL: URL })
@@ -127,6 +139,18 @@ describe('configuration', () => {
       /in a password, write what is neither letter nor digit as/,
     ],
     'a secret in the file itself': [{ FAREBOX_CONFIG: file(`database:\n  url: ${URL}\n`) }, /in the clear/],
+    'a master key that is none': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_SECRETS_MASTER_KEY: 'canary' },
+      /^secrets\.master_key \(FAREBOX_SECRETS_MASTER_KEY\) must be 32 bytes .* openssl rand -base64 32$/,
+    ],
+    'a master key in the file itself': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: file('secrets:\n  master_key: canary\n') },
+      /^secrets\.master_key stands in .* in the clear/,
+    ],
+    'a previous master key without a current one': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_SECRETS_PREVIOUS_MASTER_KEY: Buffer.alloc(32).toString('base64') },
+      /is given without secrets\.master_key/,
+    ],
     'an unknown variable': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_BODY_BYTE: '1' },
       /did you mean FAREBOX_HTTP_BODY_BYTES\?/,

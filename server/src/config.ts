@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { parse as parseYaml } from 'yaml'
 import { z } from 'zod'
+import { isMasterKey } from './kernel/seal.ts'
 import { Secret } from './kernel/secret.ts'
 
 /**
@@ -64,6 +65,10 @@ const postgresUrl = secret().refine((url) => isPostgresUrl(url.reveal()), {
   error: 'is not the address of a PostgreSQL (in a password, write what is neither letter nor digit as %40 for @)',
 })
 
+const masterKey = secret().refine(isMasterKey, {
+  error: 'must be 32 bytes in base64: make one with openssl rand -base64 32',
+})
+
 const address = z
   .string()
   .regex(/^(\[[0-9a-f:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, { error: 'must be host:port, such as 127.0.0.1:8700' })
@@ -90,6 +95,7 @@ const settings = z.strictObject({
     money_connections: integer(1, 64).prefault(4),
     rest_connections: integer(1, 64).prefault(8),
   }),
+  secrets: z.strictObject({ master_key: masterKey.optional(), previous_master_key: masterKey.optional() }).prefault({}),
   listen: z
     .strictObject({ gateway: address.prefault('127.0.0.1:8700'), admin: address.prefault('127.0.0.1:8709') })
     .prefault({}),
@@ -135,8 +141,10 @@ const schema = settings.superRefine((config, context) => {
 
 /** Values that are fine by themselves and wrong together. */
 function* contradictions(config: z.infer<typeof settings>): Generator<[path: string[], message: string]> {
-  const { roles, listen, http, names } = config
+  const { roles, secrets, listen, http, names } = config
   if (roles.length === 0) yield [['roles'], 'names no role: name at least one']
+  if (secrets.previous_master_key !== undefined && secrets.master_key === undefined)
+    yield [['secrets', 'previous_master_key'], 'is given without secrets.master_key: give the current one too']
   if (
     listen.gateway.port !== 0 &&
     listen.gateway.port === listen.admin.port &&
@@ -163,7 +171,7 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
 }
 
 /** Every setting's path; what is named nowhere here is refused. */
-const SECRET_PATHS = ['database.url']
+const SECRET_PATHS = ['database.url', 'secrets.master_key', 'secrets.previous_master_key']
 const PATHS: readonly string[] = Object.entries(settings.shape).flatMap(([name, part]) => {
   const inner = part instanceof z.ZodPrefault ? part.unwrap() : part
   return inner instanceof z.ZodObject ? Object.keys(inner.shape).map((key) => `${name}.${key}`) : [name]

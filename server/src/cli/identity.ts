@@ -3,12 +3,23 @@ import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import type { Actor } from '../identity/audit.ts'
 import type { Mode } from '../identity/caller.ts'
-import { type Budget, createKey, listKeys, revokeKey, rotateKey, setKeyBudget } from '../identity/keys.ts'
+import {
+  type Budget,
+  createKey,
+  type ListedKey,
+  listKeys,
+  type NewKey,
+  revokeKey,
+  rotateKey,
+  setKeyBudget,
+} from '../identity/keys.ts'
 import { createWorkspace, findWorkspace, grantTier, type TierGrant } from '../identity/workspaces.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
 import { createIds, type Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { creditAccount } from '../ledger/credit.ts'
+import { explainId } from '../ledger/explain.ts'
 import { idOf, print, running, withPools } from './command.ts'
 
 const ids = createIds({ clock: systemClock })
@@ -78,14 +89,12 @@ function operator(): Actor {
 }
 
 async function createAccount(config: Config, options: { name: string; email?: string }): Promise<void> {
+  const name = nameOf(options.name)
+  const email = options.email === undefined ? {} : { ownerEmail: emailOf(options.email) }
   await withPools(config, async ({ rest: pool }) => {
-    const email = options.email === undefined ? {} : { ownerEmail: options.email }
-    const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, operator(), {
-      name: options.name,
-      ...email,
-    })
+    const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, operator(), { name, ...email })
     print(`Account ${id} was made.`)
-    print(`Its live money is ${liveAccountId} and its test money ${testAccountId} in the ledger.`)
+    print(`In the ledger its live money is ${liveAccountId}, its test money ${testAccountId}.`)
     print(`Next: farebox keys create ${id}`)
   })
 }
@@ -95,15 +104,23 @@ type TierOptions = { readonly rpm?: string; readonly tpm?: string; readonly conc
 async function setTier(config: Config, account: string, tier: string, options: TierOptions): Promise<void> {
   const grant = grantOf(tier, options)
   await withPools(config, async ({ rest: pool }) => {
-    await grantTier({ pool, ids }, operator(), idOf(account), grant)
-    print(`Account ${account} has the tier ${tier}${tier === 'earned' ? ' by what it has paid' : ''}.`)
+    await grantTier({ pool, ids }, operator(), idOf(account), grant).catch(unknown(`account ${account}`))
+    print(
+      tier === 'earned'
+        ? `Account ${account} has the tier that it has paid for.`
+        : `Account ${account} has the tier ${tier}.`,
+    )
   })
 }
 
 function grantOf(tier: string, { rpm, tpm, concurrency }: TierOptions): TierGrant {
-  if (tier === 'growth' || tier === 'earned') return { tier }
-  if (tier !== 'enterprise')
-    throw new Error(`there is no tier ${JSON.stringify(tier)} to grant: growth, enterprise or earned`)
+  if (tier !== 'growth' && tier !== 'enterprise' && tier !== 'earned')
+    throw new Error(`${JSON.stringify(tier)} can't be granted: write growth, enterprise or earned`)
+  if (tier !== 'enterprise') {
+    if (rpm !== undefined || tpm !== undefined || concurrency !== undefined)
+      throw new Error(`--rpm, --tpm and --concurrency are for enterprise: ${tier} has limits already`)
+    return { tier }
+  }
   return {
     tier,
     limits: {
@@ -125,15 +142,16 @@ type KeyOptions = {
 async function addKey(config: Config, account: string, options: KeyOptions): Promise<void> {
   const mode: Mode = options.test === true ? 'test' : 'live'
   const { scopes, expires, budget } = options
+  const key: NewKey = {
+    workspaceId: idOf(account),
+    mode,
+    name: nameOf(options.name),
+    ...(scopes !== undefined && { scopes: scopesOf(scopes) }),
+    ...(expires !== undefined && { expiresAt: futureOf(expires) }),
+    ...(budget !== undefined && { budget: budgetOf(budget) }),
+  }
   await withPools(config, async ({ rest: pool }) => {
-    const { id, secret } = await createKey({ pool, ids }, operator(), {
-      workspaceId: idOf(account),
-      mode,
-      name: options.name,
-      ...(scopes !== undefined && { scopes: scopes.split(',').map((scope) => scope.trim()) }),
-      ...(expires !== undefined && { expiresAt: timeOf(expires) }),
-      ...(budget !== undefined && { budget: budgetOf(budget) }),
-    })
+    const { id, secret } = await createKey({ pool, ids }, operator(), key).catch(unknown(`account ${account}`))
     print(`Key ${id} was made. This is its secret, which is shown only now:`)
     print(secret.reveal())
   })
@@ -141,45 +159,48 @@ async function addKey(config: Config, account: string, options: KeyOptions): Pro
 
 async function list(config: Config, account: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    const { id } = await findWorkspace(pool, idOf(account))
+    const { id } = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
     const keys = await listKeys(pool, id)
     if (keys.length === 0) return print('There are no keys.')
-    for (const { id: key, mode, name, expiresAt, revokedAt, scopes } of keys) {
-      const state =
-        revokedAt !== null
-          ? `revoked ${revokedAt.toISOString()}`
-          : expiresAt !== null
-            ? `until ${expiresAt.toISOString()}`
-            : 'active'
-      print(`${key}  ${mode}  ${name}  ${state}${scopes === null ? '' : `  for ${scopes.join(', ')}`}`)
+    for (const key of keys) {
+      const scopes = key.scopes === null ? '' : `  for ${key.scopes.join(', ')}`
+      // Customers choose names, and a terminal obeys what it is shown.
+      print(`${key.id}  ${key.mode}  ${key.name}  ${stateOf(key)}${scopes}`.replace(/\p{Cc}/gu, '?'))
     }
   })
 }
 
+function stateOf({ revokedAt, expiresAt }: ListedKey): string {
+  if (revokedAt !== null) return `revoked ${revokedAt.toISOString()}`
+  if (expiresAt === null) return 'active'
+  return `${expiresAt.getTime() > systemClock.nowMs() ? 'active until' : 'expired'} ${expiresAt.toISOString()}`
+}
+
 async function rotate(config: Config, key: string, overlap: string): Promise<void> {
   const overlapSeconds = overlap === '0' ? 0 : wholeNumber('--overlap', overlap)
+  const old = overlapSeconds === 0 ? 'works no longer' : `works for ${overlapSeconds} more seconds`
   await withPools(config, async ({ rest: pool }) => {
-    const secret = await rotateKey({ pool, ids }, operator(), idOf(key), overlapSeconds)
-    print(`Key ${key} has a new secret, which is shown only now. The old one works for ${overlapSeconds} seconds more.`)
+    const secret = await rotateKey({ pool, ids }, operator(), idOf(key), overlapSeconds).catch(unknown(`key ${key}`))
+    print(`Key ${key} has a new secret; the old one ${old}. This is the new one, which is shown only now:`)
     print(secret.reveal())
   })
 }
 
 async function revoke(config: Config, key: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    await revokeKey({ pool, ids }, operator(), idOf(key))
-    print(`Key ${key} is revoked.`)
+    await revokeKey({ pool, ids }, operator(), idOf(key)).catch(unknown(`key ${key}`))
+    print(`Key ${key} is revoked: no paid call begins with it from now on.`)
   })
 }
 
 async function changeBudget(config: Config, key: string, text: string): Promise<void> {
   const budget = text === 'none' ? null : budgetOf(text)
   await withPools(config, async ({ rest: pool }) => {
-    await setKeyBudget({ pool, ids }, operator(), idOf(key), budget)
+    await setKeyBudget({ pool, ids }, operator(), idOf(key), budget).catch(unknown(`key ${key}`))
     print(
       budget === null
-        ? `Key ${key} has no budget.`
-        : `Key ${key} may spend ${formatUsd(budget.amount)} USD per ${budget.period}.`,
+        ? `Key ${key} has no budget: it may spend what the account has.`
+        : `Key ${key} may spend ${formatUsd(budget.amount)} USD ${budget.period === 'total' ? 'in all' : `a ${budget.period}`}.`,
     )
   })
 }
@@ -196,17 +217,50 @@ async function credit(config: Config, account: string, text: string, options: Cr
   const entryId: Id = options.id === undefined ? ids.next() : idOf(options.id)
   if (options.expires !== undefined && options.promotion === undefined)
     throw new Error('--expires is for a promotion: paid money does not end')
+  const expiresAt = options.expires === undefined ? {} : { expiresAt: futureOf(options.expires) }
   await withPools(config, async ({ rest: pool }) => {
-    const { liveAccountId, testAccountId } = await findWorkspace(pool, idOf(account))
-    const expiresAt = options.expires === undefined ? {} : { expiresAt: timeOf(options.expires) }
+    const { liveAccountId, testAccountId } = await findWorkspace(pool, idOf(account)).catch(
+      unknown(`account ${account}`),
+    )
     const added = await creditAccount(pool, {
       entryId,
       accountId: options.test === true ? testAccountId : liveAccountId,
       amount,
       ...(options.promotion === true ? { kind: 'promotion', ...expiresAt } : { kind: 'payment' }),
     })
-    print(added ? `${formatUsd(amount)} USD were added, as entry ${entryId}.` : `Entry ${entryId} was added before.`)
+    const money = `${formatUsd(amount)} USD${options.test === true ? ' of test money' : ''}`
+    if (added) return print(`${money} were added${options.promotion ? ' as a promotion' : ''}, as entry ${entryId}.`)
+    print(`Entry ${entryId} was added before; nothing was added now. This is what it is:`)
+    for (const line of await explainId(pool, entryId)) print(line)
   })
+}
+
+/** What is told to a customer of the API is told here in the words of the command line. */
+function unknown(what: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof Fault && error.code === 'resource_not_found') throw new Error(`there is no ${what}`)
+    throw error
+  }
+}
+
+const NAME_LIMIT = 200
+
+function nameOf(text: string): string {
+  const name = text.trim()
+  if (name === '' || name.length > NAME_LIMIT) throw new Error(`--name must have from 1 to ${NAME_LIMIT} characters`)
+  return name
+}
+
+function emailOf(text: string): string {
+  if (text.length > 320 || !/^[^\s@]+@[^\s@]+$/.test(text))
+    throw new Error(`${JSON.stringify(text)} is no e-mail address`)
+  return text
+}
+
+function scopesOf(text: string): readonly string[] {
+  const scopes = text.split(',').map((scope) => scope.trim())
+  if (scopes.includes('')) throw new Error('--scopes must name operations or groups, such as rerank,images')
+  return scopes
 }
 
 function moreThanNothing(text: string): Nanos {
@@ -224,9 +278,13 @@ function budgetOf(text: string): Budget {
   return { period, amount: usd(amount) }
 }
 
-function timeOf(text: string): Date {
-  const time = new Date(text)
+const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/
+
+/** JavaScript takes many a text for a time, `5` among them. A day is its beginning in UTC. */
+function futureOf(text: string): Date {
+  const time = new Date(TIME.test(text) ? text : Number.NaN)
   if (Number.isNaN(time.getTime())) throw new Error(`${JSON.stringify(text)} is no time: write 2027-01-31T00:00:00Z`)
+  if (time.getTime() <= systemClock.nowMs()) throw new Error(`--expires must be in the future: ${text} is over`)
   return time
 }
 

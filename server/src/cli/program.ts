@@ -5,6 +5,8 @@ import { checkSafety } from '../storage/safety.ts'
 import { print, quietLog, running, withPools } from './command.ts'
 import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
+import { addPriceCommands } from './prices.ts'
+import { addUpstreamCommands } from './upstreams.ts'
 import { VERSION } from './version.ts'
 
 type Parts = { readonly serve: (config: Config) => Promise<void> }
@@ -35,6 +37,8 @@ export function createProgram({ serve }: Parts): Command {
     .action(() => running(checkConfig))
 
   addIdentityCommands(program)
+  addPriceCommands(program)
+  addUpstreamCommands(program)
   addLedgerCommands(program)
   return program
 }

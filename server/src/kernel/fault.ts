@@ -87,6 +87,20 @@ export class Fault extends Error {
     this.retryAfterSeconds = retryAfterSeconds
     this.headers = headers
   }
+
+  /** The same fault with other headers. */
+  with({ headers }: Required<Pick<Details, 'headers'>>): Fault {
+    const { code, members, retryAfterSeconds, cause, message } = this
+    const same = new Fault(code, {
+      members,
+      headers,
+      cause,
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    })
+    same.message = message
+    same.stack = this.stack ?? ''
+    return same
+  }
 }
 
 /** Anything thrown, as a fault: what is not one of ours is an internal error whose cause stays inside. */

@@ -48,3 +48,17 @@ export function roundHalfEven(value: Rational): bigint {
   if (twiceRest > value.denominator) return below + 1n
   return below % 2n === 0n ? below : below + 1n
 }
+
+/**
+ * Exact decimal text, shifted right by so many places: nano-USD become USD by nine. What has no end as a decimal is written
+ * as a fraction.
+ */
+export function decimalText({ numerator, denominator }: Rational, places = 0): string {
+  const scale = 10n ** 30n
+  const scaled = (numerator < 0n ? -numerator : numerator) * scale
+  if (scaled % denominator !== 0n) return `${numerator}/${denominator * 10n ** BigInt(places)}`
+  const digits = (scaled / denominator).toString().padStart(31 + places, '0')
+  const point = digits.length - 30 - places
+  const fraction = digits.slice(point).replace(/0+$/, '')
+  return `${numerator < 0n ? '-' : ''}${digits.slice(0, point)}${fraction === '' ? '' : `.${fraction}`}`
+}

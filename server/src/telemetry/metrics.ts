@@ -43,6 +43,18 @@ export function createMetrics() {
       labelNames: ['cache'] as const,
       registers,
     }),
+    upstreamFailures: new Counter({
+      name: 'farebox_upstream_failures_total',
+      help: 'Requests to upstreams that got no proper answer, by reason and by whether they may have been carried out.',
+      labelNames: ['reason', 'certainty'] as const,
+      registers,
+    }),
+    upstreamBreakers: new Gauge({
+      name: 'farebox_upstream_breaker',
+      help: 'Whether an upstream is asked: 0 yes, 1 tried again, 2 no.',
+      labelNames: ['upstream'] as const,
+      registers,
+    }),
     changeLagSeconds: new Gauge({
       name: 'farebox_change_log_lag_seconds',
       help: 'Seconds since the change log was last read to its end.',

@@ -81,10 +81,15 @@ begin
 end
 $$;
 
--- Forgets processes that ended long ago and have nothing open.
+-- Forgets processes that ended long ago and have nothing open. One that only slept, and died after it had begun calls and
+-- before it renewed, is known again as one whose lease has ended: nobody would find its calls otherwise.
 create function forget_owners(ended_before timestamptz) returns void
 language sql volatile as $$
-  delete from owners where lease_until < ended_before and not exists (select from holds where holds.owner_id = owners.id)
+  delete from owners where lease_until < ended_before and not exists (select from holds where holds.owner_id = owners.id);
+  insert into owners (id, lease_until, renew_by, held_since)
+  select distinct owner_id, clock_timestamp(), clock_timestamp(), clock_timestamp() from holds
+  where unsettled_at is null and not exists (select from owners where owners.id = holds.owner_id)
+  on conflict (id) do nothing
 $$;
 
 -- Ends calls that are unsettled, of accounts that are locked, without evidence of what they used. An amount of null voids.

@@ -1,0 +1,62 @@
+import path from 'node:path'
+import { request } from 'undici'
+import type { Fault } from '../sandbox/src/control.ts'
+import type { JournalEntry, JournalPage } from '../sandbox/src/journal.ts'
+import { type Child, startChild } from './child.ts'
+import { ROOT } from './root.ts'
+
+/** The simulated upstreams in a process of their own. */
+export type SandboxProcess = Child & {
+  readonly url: string
+  /** What it was asked since it started or its journal was emptied, or from entry number `since` on. */
+  readonly journal: (since?: number) => Promise<readonly JournalEntry[]>
+  readonly emptyJournal: () => Promise<void>
+  /** Sets directives for the next requests of an upstream, such as `['status=503']`. */
+  readonly fault: (upstream: Fault['upstream'], directives: readonly string[], times?: number) => Promise<void>
+}
+
+type Options = { readonly seed?: number; readonly port?: number }
+
+const READY_DEADLINE_MS = 20_000
+
+export async function startSandbox({ seed = 1, port = 0 }: Options = {}): Promise<SandboxProcess> {
+  const program = path.join(ROOT, 'sandbox/src/main.ts')
+  const ready = Promise.withResolvers<string>()
+  const child = startChild(process.execPath, [program, '--port', String(port), '--seed', String(seed)], {
+    onLine: (line) => line.startsWith('{"url"') && ready.resolve(JSON.parse(line).url),
+  })
+  const failure = child.exited.then(() => undefined)
+  const late = new Promise<undefined>((resolve) => {
+    setTimeout(() => resolve(undefined), READY_DEADLINE_MS).unref()
+  })
+  const url = await Promise.race([ready.promise, failure, late])
+  if (url === undefined) {
+    await child.kill()
+    throw new Error(`the sandbox did not become ready:\n${child.output()}`)
+  }
+  return {
+    ...child,
+    url,
+    journal: (since = 0) => readJournal(url, since),
+    async emptyJournal() {
+      await (await request(`${url}/journal`, { method: 'DELETE' })).body.dump()
+    },
+    async fault(upstream, directives, times = 1) {
+      const body = JSON.stringify({ upstream, directives, times })
+      const answer = await request(`${url}/control`, { method: 'POST', body })
+      const said = await answer.body.text()
+      if (answer.statusCode !== 200) throw new Error(said)
+    },
+  }
+}
+
+/** Page by page, to the end as it is when we get there. */
+async function readJournal(url: string, since: number): Promise<JournalEntry[]> {
+  const entries: JournalEntry[] = []
+  for (let next = since; ; ) {
+    const page = (await (await request(`${url}/journal?since=${next}`)).body.json()) as JournalPage
+    entries.push(...page.entries)
+    if (page.entries.length === 0) return entries
+    next = page.next
+  }
+}

@@ -1,0 +1,72 @@
+import { applyDirectives } from './directives.ts'
+import type { Written } from './find-directives.ts'
+import { planFor } from './plan.ts'
+import { isObject, UPSTREAM_NAMES, type Upstream, type UpstreamName } from './upstream.ts'
+import { UPSTREAMS } from './upstreams.ts'
+
+export type Fault = {
+  readonly upstream: UpstreamName
+  readonly directives: readonly Written[]
+  /** For how many of the next requests. */
+  readonly times: number
+}
+
+const TIMES_LIMIT = 1_000_000
+const FAULTS_LIMIT = 1000
+const DIRECTIVES_LIMIT = 16
+const NONE: readonly Written[] = []
+
+/** Directives for the next requests of an upstream, for faults that no caller's text could ask for. */
+export class Control {
+  #faults: Fault[] = []
+
+  /** The directives for a request that has just come in; each fault counts down as it is taken, the oldest first. */
+  take(upstream: UpstreamName): readonly Written[] {
+    const at = this.#faults.findIndex((fault) => fault.upstream === upstream)
+    const fault = this.#faults[at]
+    if (fault === undefined) return NONE
+    if (fault.times > 1) this.#faults[at] = { ...fault, times: fault.times - 1 }
+    else this.#faults.splice(at, 1)
+    return fault.directives
+  }
+
+  /** Takes a fault as it came over HTTP; says what is wrong with it, if anything is. */
+  add(value: unknown): string | undefined {
+    const fault = faultIn(value)
+    if (typeof fault === 'string') return fault
+    if (this.#faults.length >= FAULTS_LIMIT) return `there are ${FAULTS_LIMIT} faults waiting already`
+    const wrong = wrongWith(fault.directives, UPSTREAMS[fault.upstream])
+    if (wrong === undefined) this.#faults.push(fault)
+    return wrong
+  }
+
+  waiting(): readonly Fault[] {
+    return this.#faults
+  }
+
+  clear(): void {
+    this.#faults = []
+  }
+}
+
+function faultIn(value: unknown): Fault | string {
+  if (!isObject(value)) return 'send { upstream, directives, times }'
+  const { directives, times = 1 } = value
+  const upstream = UPSTREAM_NAMES.find((name) => name === value.upstream)
+  if (upstream === undefined) return `upstream is one of ${UPSTREAM_NAMES.join(', ')}`
+  if (!Array.isArray(directives) || directives.length === 0 || directives.length > DIRECTIVES_LIMIT)
+    return 'directives is a list such as ["status=503", "retry-after=2"]'
+  const written: string[] = []
+  for (const one of directives) if (typeof one === 'string') written.push(one)
+  if (written.length < directives.length) return 'directives is a list of texts'
+  if (!(Number.isSafeInteger(times) && Number(times) >= 1 && Number(times) <= TIMES_LIMIT))
+    return `times is a whole number from 1 to ${TIMES_LIMIT}`
+  return { upstream, directives: written, times: Number(times) }
+}
+
+/** Tries the directives on an answer that is never sent, so that a misspelt one is told now and not in the test after. */
+function wrongWith(directives: readonly Written[], upstream: Upstream): string | undefined {
+  const asked = { method: '', path: '', parameters: new URLSearchParams(), body: undefined, seed: 0, nowMs: 0 }
+  const plan = planFor(upstream, asked, { status: 200, body: {}, tokens: null, isBilled: false })
+  return applyDirectives(plan, directives)
+}

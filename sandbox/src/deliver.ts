@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Bytes, firstOf, wholeBytes } from './bytes.ts'
+import { closeEntry, type OpenEntry, type Outcome } from './journal.ts'
+import { jsonOf, type Plan } from './plan.ts'
+
+const HANG_LIMIT_MS = 600_000
+/** Between the last byte and a reset, since a reset may overtake what the client has not read yet. */
+const SETTLE_MS = 20
+
+/** The answers that hang, which nobody waits for when the sandbox stops. */
+export type Hung = Set<ServerResponse>
+
+/** Answers as planned, with whatever goes wrong on the way, and writes down what came of it. */
+export async function deliver(response: ServerResponse, plan: Plan, entry: OpenEntry, hung: Hung): Promise<void> {
+  const left = new AbortController()
+  response.once('close', () => left.abort())
+  try {
+    closeEntry(entry, await perform(response, plan, entry, left.signal))
+    if (entry.outcome === 'hung') hang(response, hung)
+  } catch (error) {
+    if (!left.signal.aborted) throw error
+    closeEntry(entry, 'left')
+  }
+}
+
+async function perform(response: ServerResponse, plan: Plan, entry: OpenEntry, signal: AbortSignal): Promise<Outcome> {
+  const { hang, reset, close, delayMs, firstByteMs, interims } = plan.delivery
+  if (hang === 'accept') return 'hung'
+  await sleep(delayMs, signal)
+  if (close === 'before-headers') return cut(response)
+  if (reset === 'before-headers') return resetConnection(response)
+  if (hang === 'headers') return 'hung'
+  for (let at = 0; at < interims; at += 1) sendInterim(response, at)
+
+  const bytes = contentOf(plan)
+  response.writeHead(plan.status, headersOf(plan, bytes.length))
+  response.flushHeaders()
+  entry.status = plan.status
+  await sleep(firstByteMs, signal)
+  const isBroken = hang === 'body' || reset === 'in-body' || close === 'in-body'
+  await sendBody(response, bytes, isBroken ? Math.floor(bytes.length / 2) : bytes.length, plan.delivery.dripMs, signal)
+  if (hang === 'body') return 'hung'
+  if (isBroken) await sleep(SETTLE_MS, signal)
+  if (reset === 'in-body') return resetConnection(response)
+  if (close === 'in-body') return cut(response)
+  response.end()
+  if (!response.writableFinished) await once(response, 'finish', { signal })
+  return 'answered'
+}
+
+async function sendBody(
+  response: ServerResponse,
+  bytes: Bytes,
+  length: number,
+  dripMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const chunk of firstOf(length, bytes)) {
+    if (dripMs === 0) await write(response, chunk, signal)
+    else
+      for (let at = 0; at < chunk.length; at += 1) {
+        await write(response, chunk.subarray(at, at + 1), signal)
+        await sleep(dripMs, signal)
+      }
+  }
+}
+
+async function write(response: ServerResponse, chunk: Buffer, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  if (!response.write(chunk)) await once(response, 'drain', { signal })
+}
+
+function contentOf(plan: Plan): Bytes {
+  return plan.status === 204 || plan.status === 304 ? wholeBytes('') : (plan.bytes ?? wholeBytes(jsonOf(plan)))
+}
+
+/** As a flat list, the only form in which Node sends a header twice. */
+function headersOf({ status, contentType, headers, delivery }: Plan, length: number): string[] {
+  const list = ['content-type', contentType]
+  if (!delivery.isChunked && status !== 204 && status !== 304)
+    list.push('content-length', String(Math.max(0, length + delivery.lengthOff)))
+  for (const [name, value] of headers) list.push(name, value)
+  return list
+}
+
+/** 100 and 103 in turn. */
+function sendInterim(response: ServerResponse, at: number): void {
+  if (at % 2 === 0) response.writeContinue()
+  else response.writeEarlyHints({ link: '</sandbox>; rel=preload' })
+}
+
+function cut(response: ServerResponse): Outcome {
+  response.socket?.destroySoon()
+  return 'cut'
+}
+
+function resetConnection(response: ServerResponse): Outcome {
+  response.socket?.resetAndDestroy()
+  return 'reset'
+}
+
+/** Until the client gives up, the sandbox stops, or for so long that nobody can still be waiting. */
+function hang(response: ServerResponse, hung: Hung): void {
+  hung.add(response)
+  const limit = setTimeout(() => response.destroy(), HANG_LIMIT_MS)
+  response.once('close', () => {
+    clearTimeout(limit)
+    hung.delete(response)
+  })
+}
+
+async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms > 0) await delay(ms, undefined, { signal })
+}

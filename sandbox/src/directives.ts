@@ -1,0 +1,218 @@
+import { STATUS_CODES } from 'node:http'
+import { gzipBomb, paddedTo, wholeBytes } from './bytes.ts'
+import type { Written } from './find-directives.ts'
+import { jsonOf, type Plan } from './plan.ts'
+import type { UpstreamName } from './upstream.ts'
+
+class WrongValue extends Error {}
+
+type Value = string | undefined
+type Directive = { readonly only?: readonly UpstreamName[]; readonly apply: (plan: Plan, value: Value) => void }
+
+const TIME_LIMIT_MS = 600_000
+const SIZE_LIMIT = 4 * 1024 ** 3
+const USAGE_MARK = '"usage of the sandbox"'
+const USAGE_WORDS: Readonly<Record<string, (tokens: number) => string>> = {
+  string: (tokens) => `"${tokens}"`,
+  huge: () => '1e300',
+}
+
+/** One directive, one function. They apply in this order, whatever their order in the request. */
+const DIRECTIVES: Readonly<Record<string, Directive>> = {
+  // What the answer says.
+  tokens: directive(wholeNumber(0, Number.MAX_SAFE_INTEGER), (plan, tokens) => report(plan, tokens), ['rerank']),
+  usage: directive(text, misreport, ['rerank']),
+  'no-usage': directive(nothing, (plan) => delete plan.body.usage, ['rerank']),
+  unsorted: directive(nothing, unsort, ['rerank']),
+  code: directive(wholeNumber(0, 999_999), setCode, ['reseller']),
+  'code-as-string': directive(nothing, (plan) => say(plan, { code: String(plan.body.code) }), ['reseller']),
+  success: directive(oneOf('true', 'false'), (plan, word) => word === 'false' && deny(plan), ['comments', 'quotes']),
+
+  // The message that says it.
+  status: directive(wholeNumber(200, 599), setStatus),
+  'retry-after': directive(text, (plan, value) => plan.headers.push(['retry-after', value])),
+  redirect: directive(text, redirect),
+  garbage: directive(nothing, (plan) => sendInstead(plan, '{"results": [oops, \u0000\u0001 }]')),
+  html: directive(nothing, (plan) =>
+    sendInstead(plan, '<!doctype html><title>502</title><h1>Bad Gateway</h1>', 'text/html'),
+  ),
+  empty: directive(nothing, (plan) => sendInstead(plan, '')),
+  big: directive(wholeNumber(0, SIZE_LIMIT), (plan, size) => {
+    plan.bytes = paddedTo(size, jsonOf(plan))
+  }),
+  'gzip-bomb': directive(nothing, (plan) => {
+    plan.bytes = gzipBomb(jsonOf(plan))
+    plan.headers.push(['content-encoding', 'gzip'])
+  }),
+  'content-type': directive(text, (plan, type) => {
+    plan.contentType = type
+  }),
+  'dup-headers': directive(optional('others', oneOf('others', 'content-length')), duplicateHeaders),
+
+  // How it is delivered.
+  chunked: directive(nothing, ({ delivery }) => {
+    delivery.isChunked = true
+  }),
+  'wrong-length': directive(optional(-7, wholeNumber(-1_000_000, 1_000_000)), ({ delivery }, off) => {
+    delivery.lengthOff = off
+  }),
+  delay: directive(milliseconds, ({ delivery }, ms) => {
+    delivery.delayMs = ms
+  }),
+  continue: directive(wholeNumber(1, 10_000), ({ delivery }, count) => {
+    delivery.interims = count
+  }),
+  'slow-first-byte': directive(optional(1000, milliseconds), ({ delivery }, ms) => {
+    delivery.firstByteMs = ms
+  }),
+  drip: directive(milliseconds, ({ delivery }, ms) => {
+    delivery.dripMs = ms
+  }),
+  truncate: directive(nothing, ({ delivery }) => {
+    delivery.close = 'in-body'
+  }),
+  'close-early': directive(nothing, ({ delivery }) => {
+    delivery.close = 'before-headers'
+  }),
+  reset: directive(oneOf('before-headers', 'in-body'), ({ delivery }, stage) => {
+    delivery.reset = stage
+  }),
+  hang: directive(oneOf('accept', 'headers', 'body'), ({ delivery }, stage) => {
+    delivery.hang = stage
+  }),
+}
+
+export const DIRECTIVE_NAMES: readonly string[] = Object.keys(DIRECTIVES)
+
+/** Changes a plan as the directives say, of two with the same name as the later one says. Tells what is wrong with them, if anything is. */
+export function applyDirectives(plan: Plan, written: readonly Written[]): string | undefined {
+  const values = new Map(written.map(parsed))
+  for (const name of values.keys()) if (!Object.hasOwn(DIRECTIVES, name)) return `there is no directive ${name}`
+  for (const [name, { only, apply }] of Object.entries(DIRECTIVES)) {
+    if (!values.has(name)) continue
+    if (only && !only.includes(plan.upstream.name)) return `${name} means nothing to ${plan.upstream.name}`
+    try {
+      apply(plan, values.get(name))
+    } catch (error) {
+      if (error instanceof WrongValue) return `${name} ${error.message}`
+      throw error
+    }
+  }
+  return undefined
+}
+
+function parsed(written: Written): [name: string, value: Value] {
+  const at = written.indexOf('=')
+  return at < 0 ? [written, undefined] : [written.slice(0, at), written.slice(at + 1)]
+}
+
+function directive<T>(
+  read: (value: Value) => T,
+  change: (plan: Plan, value: T) => unknown,
+  only?: readonly UpstreamName[],
+): Directive {
+  return { ...(only && { only }), apply: (plan, value) => void change(plan, read(value)) }
+}
+
+function nothing(value: Value): void {
+  if (value !== undefined) throw new WrongValue('takes no value')
+}
+
+function text(value: Value): string {
+  if (!value || !/^[\x21-\x7e]+$/.test(value)) throw new WrongValue('takes a text in ASCII')
+  return value
+}
+
+function wholeNumber(least: number, most: number): (value: Value) => number {
+  return (value) => {
+    const number = Number(value)
+    if (!value || !/^-?\d+$/.test(value) || number < least || number > most)
+      throw new WrongValue(`takes a whole number from ${least} to ${most}`)
+    return number
+  }
+}
+
+function milliseconds(value: Value): number {
+  return wholeNumber(0, TIME_LIMIT_MS)(value)
+}
+
+function oneOf<const Word extends string>(...words: readonly Word[]): (value: Value) => Word {
+  return (value) => {
+    const word = words.find((one) => one === value)
+    if (word === undefined) throw new WrongValue(`takes ${words.join(' or ')}`)
+    return word
+  }
+}
+
+function optional<T>(otherwise: T, read: (value: Value) => T): (value: Value) => T {
+  return (value) => (value === undefined ? otherwise : read(value))
+}
+
+function say(plan: Plan, members: Record<string, unknown>): void {
+  plan.body = { ...plan.body, ...members }
+  plan.keepsBody = true
+}
+
+function report(plan: Plan, tokens: number): void {
+  if (!plan.isBilled) return
+  plan.tokens = tokens
+  plan.body.usage = { total_tokens: tokens, prompt_tokens: tokens }
+}
+
+/** Puts the text in the place of both counts as it stands, so that it can be what JSON has no value for. */
+function misreport(plan: Plan, value: string): void {
+  if (!plan.isBilled) return
+  const mark: unknown = JSON.parse(USAGE_MARK)
+  const instead = USAGE_WORDS[value]?.(plan.tokens ?? 0) ?? value
+  plan.body.usage = { total_tokens: mark, prompt_tokens: mark }
+  plan.rewrites.push((json) => json.replace(/("usage":\{.*?\})/, (usage) => usage.replaceAll(USAGE_MARK, instead)))
+}
+
+/** The worst result first. */
+function unsort(plan: Plan): void {
+  if (Array.isArray(plan.body.results)) plan.body.results = plan.body.results.toReversed()
+}
+
+function setCode(plan: Plan, code: number): void {
+  const { upstream, asked } = plan
+  if (code !== 200) say(plan, upstream.errorBody(code, STATUS_CODES[code] ?? 'Failed', asked))
+  // A body that is an error already stays one, whatever code it bears.
+  else say(plan, { code })
+  plan.isBilled = code === 200
+}
+
+function deny(plan: Plan): void {
+  if (plan.upstream.name === 'quotes') say(plan, { status: 'error', message: 'It failed.', tweets: [] })
+  else say(plan, { success: false, comments: [], credits_charged: 0 })
+  plan.isBilled = false
+}
+
+function setStatus(plan: Plan, status: number): void {
+  plan.status = status
+  if (status < 400 || plan.keepsBody) return
+  plan.body = plan.upstream.errorBody(status, STATUS_CODES[status] ?? 'Failed', plan.asked)
+  plan.rewrites.length = 0
+  plan.isBilled = false
+  if (plan.tokens !== null) plan.tokens = 0
+}
+
+function redirect(plan: Plan, location: string): void {
+  if (plan.status < 300 || plan.status > 399) plan.status = 302
+  plan.headers.push(['location', location])
+  plan.isBilled = false
+}
+
+function sendInstead(plan: Plan, content: string, contentType = plan.contentType): void {
+  plan.bytes = wholeBytes(content)
+  plan.contentType = contentType
+}
+
+/** `content-length` is duplicated with another value, which HTTP forbids; the others are merely ambiguous. */
+function duplicateHeaders(plan: Plan, which: 'others' | 'content-length'): void {
+  if (which === 'content-length') plan.headers.push(['content-length', '1'])
+  else {
+    plan.headers.push(['content-type', 'text/plain'], ['retry-after', '1'], ['retry-after', '2'])
+    plan.headers.push(['x-request-id', 'sandbox-1'], ['x-request-id', 'sandbox-2'])
+    plan.headers.push(['set-cookie', 'a=1'], ['set-cookie', 'b=2'])
+  }
+}

@@ -1,0 +1,150 @@
+import type { IncomingMessage } from 'node:http'
+import type { UpstreamName } from './upstream.ts'
+
+/**
+ * `open` while it is answered; `left`: the client went away first; `cut`: the sandbox closed the connection before the
+ * answer was whole; `refused`: the sandbox itself could not do what was asked, as with a directive that it does not know.
+ */
+export type Outcome = 'open' | 'answered' | 'hung' | 'reset' | 'cut' | 'left' | 'refused'
+
+/** One request that the sandbox was asked, in the order of arrival. */
+export type JournalEntry = {
+  readonly n: number
+  readonly at_ms: number
+  readonly upstream: UpstreamName | null
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly request_id: string | null
+  /** Never the credential itself. */
+  readonly credential: 'right' | 'wrong' | 'missing' | null
+  /** Some headers with their values, and the names of all of them. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly header_names: readonly string[]
+  readonly body_bytes: number
+  readonly body_sha256: string | null
+  readonly directives: readonly string[]
+  /** Null where no status line was sent. */
+  readonly status: number | null
+  readonly tokens: number | null
+  /** Whether the vendor would charge for it. */
+  readonly billed: boolean
+  readonly outcome: Outcome
+  readonly took_ms: number | null
+}
+
+/** The sandbox's own view of an entry, which it completes as the request goes on. */
+export type OpenEntry = { -readonly [Key in keyof JournalEntry]: JournalEntry[Key] }
+
+export type JournalPage = {
+  readonly entries: readonly JournalEntry[]
+  /** What to ask `since` for what comes after these. */
+  readonly next: number
+  /** How many from `since` on had fallen out already. */
+  readonly lost: number
+}
+
+const ENTRIES_LIMIT = 200_000
+const PAGE_LIMIT = 5000
+const TEXT_LIMIT = 4096
+const NAME_LISTS_LIMIT = 1000
+const SHOWN_HEADERS = [
+  'content-type',
+  'content-length',
+  'transfer-encoding',
+  'accept',
+  'accept-encoding',
+  'user-agent',
+  'idempotency-key',
+  'traceparent',
+] as const
+
+/** What the sandbox was asked: a ring that forgets the oldest. Numbers go on when it is emptied. */
+export class Journal {
+  readonly #limit: number
+  #ring: OpenEntry[] = []
+  #first = 0
+  #next = 0
+  readonly #nameLists = new Map<string, readonly string[]>()
+
+  constructor(limit: number = ENTRIES_LIMIT) {
+    this.#limit = limit
+  }
+
+  open(request: IncomingMessage, path: string, query: string): OpenEntry {
+    const entry: OpenEntry = {
+      n: this.#next,
+      at_ms: performance.timeOrigin + performance.now(),
+      upstream: null,
+      method: request.method ?? '',
+      path: path.slice(0, TEXT_LIMIT),
+      query: query.slice(0, TEXT_LIMIT),
+      request_id: oneHeader(request, 'x-request-id') ?? null,
+      credential: null,
+      headers: shownHeaders(request),
+      header_names: this.#namesOf(request),
+      body_bytes: 0,
+      body_sha256: null,
+      directives: NONE,
+      status: null,
+      tokens: null,
+      billed: false,
+      outcome: 'open',
+      took_ms: null,
+    }
+    this.#ring[this.#next % this.#limit] = entry
+    this.#next += 1
+    if (this.#next - this.#first > this.#limit) this.#first += 1
+    return entry
+  }
+
+  read(since = 0): JournalPage {
+    const from = Math.min(Math.max(since, this.#first), this.#next)
+    const next = Math.min(from + PAGE_LIMIT, this.#next)
+    const entries: JournalEntry[] = []
+    for (let at = from; at < next; at += 1) {
+      const entry = this.#ring[at % this.#limit]
+      if (entry) entries.push(entry)
+    }
+    return { entries, next, lost: Math.max(0, this.#first - since) }
+  }
+
+  empty(): void {
+    this.#ring = []
+    this.#first = this.#next
+  }
+
+  /** Clients send the same names over and over, so entries share one list of them. */
+  #namesOf({ rawHeaders }: IncomingMessage): readonly string[] {
+    let key = ''
+    for (let at = 0; at < rawHeaders.length; at += 2) key += `${rawHeaders[at]}\n`
+    let names = this.#nameLists.get(key)
+    if (names === undefined) {
+      names = key.toLowerCase().trimEnd().split('\n')
+      if (this.#nameLists.size < NAME_LISTS_LIMIT) this.#nameLists.set(key, names)
+    }
+    return names
+  }
+}
+
+const NONE: readonly string[] = []
+
+/** Closes an entry with what came of it. */
+export function closeEntry(entry: OpenEntry, outcome: Outcome): void {
+  entry.outcome = outcome
+  entry.took_ms = Math.round((performance.timeOrigin + performance.now() - entry.at_ms) * 1000) / 1000
+}
+
+function shownHeaders(request: IncomingMessage): Record<string, string> {
+  const shown: Record<string, string> = {}
+  for (const name of SHOWN_HEADERS) {
+    const value = oneHeader(request, name)
+    if (value !== undefined) shown[name] = value
+  }
+  return shown
+}
+
+function oneHeader({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name]
+  return typeof value === 'string' ? value.slice(0, TEXT_LIMIT) : undefined
+}

@@ -1,0 +1,24 @@
+import type { Upstream, UpstreamName } from './upstream.ts'
+import { comments } from './upstreams/comments.ts'
+import { financial } from './upstreams/financial.ts'
+import { quotes } from './upstreams/quotes.ts'
+import { rerank } from './upstreams/rerank.ts'
+import { reseller } from './upstreams/reseller.ts'
+import { traffic } from './upstreams/traffic.ts'
+
+export const UPSTREAMS: Readonly<Record<UpstreamName, Upstream>> = {
+  rerank,
+  reseller,
+  comments,
+  quotes,
+  financial,
+  traffic,
+}
+const BY_PREFIX: ReadonlyMap<string, Upstream> = new Map(Object.entries(UPSTREAMS))
+
+/** Whose prefix a path has, and the path without it. */
+export function upstreamAt(path: string): { readonly upstream: Upstream; readonly rest: string } | undefined {
+  const end = path.indexOf('/', 1)
+  const upstream = end < 0 ? undefined : BY_PREFIX.get(path.slice(1, end))
+  return upstream && { upstream, rest: path.slice(end) }
+}

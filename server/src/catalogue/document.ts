@@ -1,0 +1,36 @@
+import { decimalText } from '../kernel/rational.ts'
+import type { LimitName } from './limit-groups.ts'
+import type { Operation } from './operation.ts'
+
+const LIMITS: Readonly<Record<LimitName, string>> = {
+  tokens: "the tier's tokens a minute",
+  concurrency: "the tier's calls at once",
+  deep_research: '5 requests a minute',
+  generate_content: '30 requests a minute',
+  images: '30 requests a minute',
+  video_tasks: '3 tasks at once',
+}
+
+/** The catalogue for people, as a page of Markdown. */
+export function catalogueDocument(operations: readonly Operation[]): string {
+  return `# Catalogue
+
+Written by \`node scripts/catalogue.ts\` from the operations themselves. Names in braces are spelt by the installation.
+Prices are published ones, in USD; what you pay is explained in [pricing.md](pricing.md). Every operation counts against the
+requests a minute of its key.
+
+${operations.map(section).join('\n')}`
+}
+
+function section({ id, summary, method, path, price, limits, quotable, definition }: Operation): string {
+  const also = limits.map((name) => LIMITS[name])
+  return `## ${id}
+
+${summary}.
+
+- \`${method} ${path}\`
+- ${decimalText(price.unitPrice, 9)} USD per ${price.unit} (\`${price.contract}\`)
+- Also limited by ${also.length === 0 ? 'nothing else' : also.join(', ')}
+- ${quotable ? 'Can be quoted' : 'Gives no quotes'}${definition === 'pending' ? '\n- Its definition is pending: request and answer pass through as they are' : ''}
+`
+}

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import type { LimitName } from './limit-groups.ts'
+import type { PriceContract } from './price.ts'
+
+/** The shapes in which a protocol tells of a refusal. */
+export type Dialect = 'openai' | 'anthropic' | 'gemini' | 'data'
+
+/** What we sell: everything that differs between endpoints. Routes, quotes, contracts and documents derive from it. */
+export type Operation<Input = unknown> = {
+  readonly id: string
+  readonly summary: string
+  readonly category: 'models' | 'social' | 'finance' | 'traffic'
+  readonly method: 'GET' | 'POST'
+  /** With {names} that the configuration spells. */
+  readonly path: string
+  readonly dialect: Dialect
+  /** Beside the requests a minute that limit every operation. */
+  readonly limits: readonly LimitName[]
+  readonly quotable: boolean
+  /** A pending definition is incomplete: its request passes through as it came. */
+  readonly definition: 'complete' | 'pending'
+  /** The query of a GET, the body of a POST. */
+  readonly input: z.ZodType<Input>
+  /** Parameters that would change cost or scope and are not priced: each with the reason why it is refused. */
+  readonly refuses?: Readonly<Record<string, string>>
+  readonly output: z.ZodType
+  readonly price: PriceContract<Input>
+  readonly upstream: Upstream
+}
+
+/** Whom it asks, and how. */
+export type Upstream = {
+  /** Which of the configured upstreams. */
+  readonly slot: string
+  /** Below the upstream's base URL, with {names} in the upstream's own spelling. */
+  readonly path: string
+  readonly adapter: 'pass_through' | 'rerank'
+  /** The header in which the upstream takes our credential. */
+  readonly credentialHeader: 'authorization' | 'x-api-key' | 'api-key'
+  /** Statuses by which the upstream speaks about our account with it, beside 401 and 402. */
+  readonly accountStatuses?: readonly number[]
+  readonly totalMs: number
+  readonly maxBodyBytes: number
+}
+
+/** Keeps the input's type together, from its schema to its price. */
+export function defineOperation<Input>(operation: Operation<Input>): Operation {
+  // A record is read with the input that its own schema parsed, and with no other.
+  return operation as unknown as Operation
+}
+
+export type Catalogue = {
+  readonly operations: readonly Operation[]
+  readonly find: (id: string) => Operation | undefined
+}
+
+const record = z.looseObject({
+  id: z.string().regex(/^[a-z][a-z0-9_]{1,62}$/),
+  path: z.string().regex(/^\/(v1|v1beta|apis\/v1)\/[A-Za-z0-9_{}/:-]+$/),
+  summary: z.string().min(10),
+  price: z.looseObject({
+    unit: z.string().min(1),
+    unitPrice: z.object({ numerator: z.bigint().positive(), denominator: z.bigint().positive() }),
+    most: z.function(),
+    measure: z.function(),
+  }),
+})
+
+/** The list of what is sold. An operation without a price, or one that collides with another, is refused. */
+export function createCatalogue(operations: readonly Operation[]): Catalogue {
+  const byId = new Map<string, Operation>()
+  const places = new Set<string>()
+  for (const operation of operations) {
+    const { error } = record.safeParse(operation)
+    if (error) throw new Error(`${operation.id} can't be sold: ${z.prettifyError(error)}`)
+    const place = `${operation.method} ${operation.path}`
+    if (byId.has(operation.id) || places.has(place)) throw new Error(`${operation.id} (${place}) is there already`)
+    byId.set(operation.id, operation)
+    places.add(place)
+  }
+  return { operations: [...byId.values()], find: (id) => byId.get(id) }
+}
+
+/** Words of the configuration for the {names} in paths. */
+export type Names = Readonly<Record<string, string>>
+
+export function spell(path: string, names: Names): string {
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const word = names[name]
+    if (word === undefined) throw new Error(`nothing spells {${name}} in ${path}`)
+    return word
+  })
+}

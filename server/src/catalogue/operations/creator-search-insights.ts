@@ -1,0 +1,9 @@
+import { z } from 'zod'
+import { resellerEndpoint } from './reseller.ts'
+
+export const creatorSearchInsights = resellerEndpoint({
+  id: 'creator_search_insights_videos',
+  summary: 'Videos of creators that match what people search for',
+  suffix: '/{social_c}/app/v3/fetch_creator_search_insights_videos',
+  input: z.looseObject({ keyword: z.string().optional() }),
+})

@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { perMillion } from '../../kernel/money.ts'
+import { defineOperation } from '../operation.ts'
+import { countIn, memberOf, perToken } from '../price.ts'
+
+const input = z.looseObject({
+  model: z.string().min(1).max(200).optional(),
+  query: z.string().min(1),
+  documents: z.array(z.string()).min(1).max(10_000),
+  top_n: z.int().positive().optional(),
+})
+
+type Input = z.output<typeof input>
+
+/** Separators and the like that a reranker puts around each pair of query and document. */
+const OVERHEAD_TOKENS = 16
+
+/** The query is read once with each document, and no tokenizer makes more than one token of a byte. */
+function tokensAtMost({ query, documents }: Input): number {
+  const queryBytes = Buffer.byteLength(query)
+  return documents.reduce((sum, text) => sum + queryBytes + Buffer.byteLength(text) + OVERHEAD_TOKENS, 0)
+}
+
+export const rerank = defineOperation<Input>({
+  id: 'rerank',
+  summary: 'Reorder documents by relevance to a query',
+  category: 'models',
+  method: 'POST',
+  path: '/v1/rerank',
+  dialect: 'openai',
+  limits: ['tokens'],
+  quotable: true,
+  definition: 'complete',
+  input,
+  output: z.object({
+    model: z.string(),
+    results: z.array(
+      z.object({ index: z.int(), relevance_score: z.number(), document: z.object({ text: z.string() }) }),
+    ),
+    usage: z.object({ total_tokens: z.int() }),
+  }),
+  price: perToken({
+    unitPrice: perMillion('0.050'),
+    most: tokensAtMost,
+    expected: (request) => Math.ceil(tokensAtMost(request) / 4),
+    evidence: ({ status, json }) => (status === 200 ? countIn(memberOf(json, 'usage', 'total_tokens')) : 0),
+  }),
+  upstream: {
+    slot: 'rerank',
+    path: '/v1/rerank',
+    adapter: 'rerank',
+    credentialHeader: 'authorization',
+    totalMs: 60_000,
+    maxBodyBytes: 32 * 1_048_576,
+  },
+})

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { usd } from '../../kernel/money.ts'
+import { rational } from '../../kernel/rational.ts'
+import { defineOperation, type Operation, type Upstream } from '../operation.ts'
+import { memberOf, perCall } from '../price.ts'
+
+/** The envelope in which the reseller answers everything. */
+const envelope = z.looseObject({
+  code: z.int(),
+  request_id: z.string(),
+  message: z.string(),
+  message_zh: z.string(),
+  support: z.string(),
+  time: z.string(),
+  time_stamp: z.int(),
+  time_zone: z.string(),
+  docs: z.string(),
+  cache_message: z.string().nullable(),
+  cache_message_zh: z.string().nullable(),
+  cache_url: z.string(),
+  router: z.string(),
+  params: z.looseObject({}),
+  data: z.unknown(),
+})
+
+const BASE_PRICE = '0.00145'
+
+type Endpoint = Pick<Operation, 'id' | 'summary' | 'input'> & {
+  readonly suffix: string
+  readonly price?: string
+  readonly definition?: Operation['definition']
+}
+
+/** All endpoints of the reseller are alike: a GET that passes through, charged when the body says 200. */
+export function resellerEndpoint({
+  id,
+  summary,
+  suffix,
+  input,
+  price = BASE_PRICE,
+  definition = 'complete',
+}: Endpoint) {
+  return defineOperation({
+    id,
+    summary,
+    category: 'social',
+    method: 'GET',
+    path: `/apis/v1/{reseller}${suffix}`,
+    dialect: 'data',
+    limits: [],
+    quotable: true,
+    definition,
+    input,
+    output: envelope,
+    price: perCall({
+      unitPrice: rational(usd(price)),
+      // Whatever the HTTP status says.
+      isCharged: ({ json }) => memberOf(json, 'code') === 200,
+    }),
+    upstream: { ...UPSTREAM, path: `/api/v1${suffix}` },
+  })
+}
+
+const UPSTREAM: Omit<Upstream, 'path'> = {
+  slot: 'reseller',
+  adapter: 'pass_through',
+  credentialHeader: 'authorization',
+  accountStatuses: [403],
+  totalMs: 45_000,
+  maxBodyBytes: 16 * 1_048_576,
+}

@@ -1,0 +1,108 @@
+import type { UnitPrice } from '../kernel/money.ts'
+
+/**
+ * How a call of an operation is priced: so many units at so much a unit. What the units are, how many a request can cost at
+ * the most, and how many an answer did cost, is the operation's; what a unit costs can be changed by the operator.
+ */
+export type PriceContract<Input> = {
+  readonly contract: 'per_call' | 'per_token' | 'response_count' | 'per_second' | 'dynamic'
+  /** What is counted, in the singular. */
+  readonly unit: string
+  /** Published, in nano-USD for a unit. */
+  readonly unitPrice: UnitPrice
+  /** What is held before the upstream is asked. No charge exceeds it. */
+  readonly most: (input: Input) => bigint
+  /** What a quote estimates. */
+  readonly expected: (input: Input) => bigint
+  /** Whether the two are the same, whatever the upstream does. */
+  readonly isExact: boolean
+  /** Reads from the answer how much was used; undefined where it does not say. */
+  readonly measure: (reply: Reply) => Measured | undefined
+}
+
+/** What an upstream answered, as far as a price needs it. */
+export type Reply = {
+  readonly status: number
+  /** Undefined where the body is not JSON. */
+  readonly json: unknown
+}
+
+export type Measured = {
+  readonly units: bigint
+  readonly inputTokens?: number
+  readonly outputTokens?: number
+}
+
+const ONE = (): bigint => 1n
+
+type PerCall = {
+  readonly unitPrice: UnitPrice
+  /** Whether the answer is one that is paid for. */
+  readonly isCharged: (reply: Reply) => boolean
+}
+
+export function perCall({ unitPrice, isCharged }: PerCall): PriceContract<unknown> {
+  return {
+    contract: 'per_call',
+    unit: 'call',
+    unitPrice,
+    most: ONE,
+    expected: ONE,
+    isExact: true,
+    measure: (reply) => ({ units: isCharged(reply) ? 1n : 0n }),
+  }
+}
+
+/** Charged by a count that the answer itself carries. */
+export function responseCount({ unitPrice, count }: { unitPrice: UnitPrice; count: (reply: Reply) => bigint }) {
+  return {
+    contract: 'response_count',
+    unit: 'response',
+    unitPrice,
+    most: ONE,
+    expected: ONE,
+    isExact: false,
+    measure: (reply) => ({ units: count(reply) }),
+  } as const satisfies PriceContract<unknown>
+}
+
+type PerToken<Input> = {
+  readonly unitPrice: UnitPrice
+  /** More than any tokenizer makes of the request. */
+  readonly most: (input: Input) => number
+  readonly expected: (input: Input) => number
+  /** As the upstream counted them; undefined where it does not say. */
+  readonly evidence: (reply: Reply) => number | undefined
+}
+
+export function perToken<Input>({ unitPrice, most, expected, evidence }: PerToken<Input>): PriceContract<Input> {
+  return {
+    contract: 'per_token',
+    unit: 'token',
+    unitPrice,
+    most: (input) => BigInt(most(input)),
+    expected: (input) => BigInt(expected(input)),
+    isExact: false,
+    measure(reply) {
+      const tokens = evidence(reply)
+      return tokens === undefined ? undefined : { units: BigInt(tokens), inputTokens: tokens }
+    },
+  }
+}
+
+const MOST_TOKENS = 1e12
+
+/** A count as an upstream may give it: whatever is not a plausible whole number says nothing. */
+export function countIn(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MOST_TOKENS ? value : undefined
+}
+
+/** A member of a JSON value, wherever it leads; undefined where there is none. */
+export function memberOf(value: unknown, ...names: readonly string[]): unknown {
+  let found: unknown = value
+  for (const name of names) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, name)) return undefined
+    found = Reflect.get(found, name)
+  }
+  return found
+}

@@ -1,0 +1,21 @@
+/** Headers of ours that carry the provider's word, as the operator spells it. */
+export type HeaderNames = {
+  /** What the call was charged, in exact decimal USD. */
+  readonly cost: string
+  /** What the account has left to spend after it. */
+  readonly balance: string
+  readonly priceVersion: string
+  /** The most that the caller wants to pay; in lower case, as it is read. */
+  readonly maxCost: string
+  readonly costMode: string
+}
+
+export function createHeaderNames(provider: string): HeaderNames {
+  return {
+    cost: `X-${provider}-Cost-Usd`,
+    balance: `X-${provider}-Balance-Usd`,
+    priceVersion: `X-${provider}-Price-Version`,
+    maxCost: `x-${provider.toLowerCase()}-max-cost-usd`,
+    costMode: `x-${provider.toLowerCase()}-cost-mode`,
+  }
+}

@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import type { Operation } from '../catalogue/operation.ts'
+import { Fault } from '../kernel/fault.ts'
+
+type Given = {
+  readonly query: string
+  readonly readBody: () => unknown
+}
+
+const DETAIL_LIMIT = 500
+
+/** The input of an operation as its schema has it, or the fault that says what is wrong with it. */
+export function parseInput(operation: Operation, { query, readBody }: Given): unknown {
+  const given = operation.method === 'GET' ? parameters(query) : readBody()
+  for (const [name, why] of Object.entries(operation.refuses ?? {})) {
+    if (typeof given === 'object' && given !== null && Object.hasOwn(given, name))
+      throw new Fault('invalid_request', { detail: `"${name}" is not taken: ${why}.` })
+  }
+  const { success, data, error } = operation.input.safeParse(given)
+  if (success) return data
+  throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, DETAIL_LIMIT) })
+}
+
+/** What is given once is a text, what is given several times a list. */
+function parameters(query: string): Record<string, string | string[]> {
+  const search = new URLSearchParams(query)
+  const given: Record<string, string | string[]> = Object.create(null)
+  for (const name of new Set(search.keys())) {
+    const values = search.getAll(name)
+    given[name] = values.length === 1 ? (values[0] ?? '') : values
+  }
+  return { ...given }
+}

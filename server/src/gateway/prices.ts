@@ -1,0 +1,181 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Operation } from '../catalogue/operation.ts'
+import type { Caller } from '../identity/caller.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import { bound, charge, NANOS_PER_USD, type Nanos, type UnitPrice } from '../kernel/money.ts'
+import { decimal, multiply, rational } from '../kernel/rational.ts'
+import { createCache } from '../storage/cache.ts'
+import type { ChangeFeed } from '../storage/change-feed.ts'
+import { inTransaction } from '../storage/transaction.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+/**
+ * The prices of a call as they were when it began. Settlement reads nothing else, so that a price that changes meanwhile
+ * changes nothing for it.
+ */
+export type Terms = {
+  /** `0` for the published default; then the number of the operator's price; `account` for one of the account's own. */
+  readonly version: string
+  readonly unit: string
+  readonly unitPrice: UnitPrice
+  readonly published: UnitPrice
+  readonly providerCost: UnitPrice | null
+}
+
+export type Prices = { readonly termsFor: (operation: Operation, caller: Caller) => Promise<Terms> }
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
+  readonly clock: Clock
+  readonly metrics: Pick<Metrics, 'cacheLoads'>
+}
+
+const MAX_OPERATIONS = 10_000
+const MAX_ACCOUNTS = 100_000
+
+export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
+  const shared = { feed, clock, metrics }
+  const versions = createCache({
+    ...shared,
+    name: 'prices',
+    topic: 'price',
+    load: (operation) => loadVersion(pool, operation),
+    maxEntries: MAX_OPERATIONS,
+  })
+  const accounts = createCache({
+    ...shared,
+    name: 'account_prices',
+    topic: 'account_price',
+    load: (accountId) => loadAccountPrices(pool, accountId),
+    maxEntries: MAX_ACCOUNTS,
+  })
+  return {
+    async termsFor(operation, caller) {
+      const [set, own] = await Promise.all([versions.get(operation.id), accounts.get(caller.accountId)]).catch(
+        (cause: unknown) => {
+          throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
+        },
+      )
+      const published = set?.unitPrice ?? operation.price.unitPrice
+      const agreed = own?.get(operation.id)
+      return {
+        version: agreed === undefined ? (set?.version ?? '0') : 'account',
+        unit: operation.price.unit,
+        unitPrice: agreed ?? multiply(published, caller.priceMultiplier),
+        published,
+        providerCost: set?.providerCost ?? null,
+      }
+    },
+  }
+}
+
+/** What is held: no charge for so many units exceeds it. */
+export function mostFor({ unitPrice }: Terms, units: bigint): Nanos {
+  return bound(multiply(unitPrice, rational(units)))
+}
+
+export function costOf(price: UnitPrice, units: bigint): Nanos {
+  return charge(multiply(price, rational(units)))
+}
+
+/** As text that is kept with the hold, for whoever has to settle it without us. */
+export function termsAsText(terms: Terms, mostUnits: bigint): string {
+  const { version, unit, unitPrice, published } = terms
+  return JSON.stringify({
+    version,
+    unit,
+    unit_price: fraction(unitPrice),
+    published: fraction(published),
+    most_units: String(mostUnits),
+  })
+}
+
+const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`
+
+/** PostgreSQL's text of a decimal USD amount, as nano-USD for a unit. */
+const usdPrice = z.string().transform((text): UnitPrice => multiply(decimal(text), rational(NANOS_PER_USD)))
+
+const versionRow = z
+  .object({ version: z.int(), unit_price: usdPrice, provider_cost: usdPrice.nullable() })
+  .transform((row) => ({
+    version: String(row.version),
+    unitPrice: row.unit_price,
+    providerCost: row.provider_cost,
+  }))
+
+async function loadVersion(pool: pg.Pool, operation: string) {
+  const { rows } = await pool.query(
+    `select version, unit_price::text, provider_cost::text from price_versions
+     where operation = $1 order by version desc limit 1`,
+    [operation],
+  )
+  return rows[0] && versionRow.parse(rows[0])
+}
+
+/** The prices that operators have set, each at its newest version. */
+export async function listPrices(pool: pg.Pool) {
+  const { rows } = await pool.query(
+    `select distinct on (operation) operation, version, unit_price::text, provider_cost::text from price_versions
+     order by operation, version desc`,
+  )
+  return new Map(rows.map((row) => [z.object({ operation: z.string() }).parse(row).operation, versionRow.parse(row)]))
+}
+
+const accountRow = z.object({ operation: z.string(), unit_price: usdPrice })
+
+async function loadAccountPrices(pool: pg.Pool, accountId: Id): Promise<ReadonlyMap<string, UnitPrice>> {
+  const { rows } = await pool.query('select operation, unit_price::text from account_prices where account_id = $1', [
+    accountId,
+  ])
+  return new Map(
+    z
+      .array(accountRow)
+      .parse(rows)
+      .map((row) => [row.operation, row.unit_price]),
+  )
+}
+
+export type NewPrice = {
+  readonly operation: string
+  /** Decimal USD for a unit. */
+  readonly unitPrice: string
+  readonly providerCost?: string
+}
+
+/** Sets what an operation costs from now on, as a new version. Calls that have begun keep theirs. */
+export async function setPrice(pool: pg.Pool, { operation, unitPrice, providerCost }: NewPrice): Promise<number> {
+  return inTransaction(pool, async (query) => {
+    await query("select pg_advisory_xact_lock(hashtext('price ' || $1))", [operation])
+    const { rows } = await query(
+      `insert into price_versions (operation, version, unit_price, provider_cost)
+       select $1, coalesce(max(version), 0) + 1, $2, $3 from price_versions where operation = $1 returning version`,
+      [operation, unitPrice, providerCost ?? null],
+    )
+    await query("select record_change('price', $1)", [operation])
+    return z.object({ version: z.int() }).parse(rows[0]).version
+  })
+}
+
+/** Gives an account a price of its own, or takes it back where it is null. */
+export async function setAccountPrice(
+  pool: pg.Pool,
+  accountId: Id,
+  operation: string,
+  unitPrice: string | null,
+): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    if (unitPrice === null)
+      await query('delete from account_prices where account_id = $1 and operation = $2', [accountId, operation])
+    else
+      await query(
+        `insert into account_prices (account_id, operation, unit_price) values ($1, $2, $3)
+         on conflict (account_id, operation) do update set unit_price = excluded.unit_price`,
+        [accountId, operation, unitPrice],
+      )
+    await query("select record_change('account_price', $1)", [accountId])
+  })
+}

@@ -1,0 +1,86 @@
+import type pg from 'pg'
+import type { Clock } from '../kernel/clock.ts'
+import type { Id } from '../kernel/ids.ts'
+import type { Log } from '../telemetry/log.ts'
+
+/**
+ * How a call went, for its owner to look up: evidence, the upstream's part, times. The ledger alone says what it cost, so
+ * these are written behind the answer; what a crash loses of them is detail.
+ */
+export type RecordDetail = {
+  readonly status: number
+  readonly formula: string | null
+  readonly evidence: Readonly<Record<string, string | number | boolean | null>>
+  readonly upstream: readonly Attempt[]
+  /** Milliseconds since the request came. */
+  readonly timeline: Readonly<Record<string, number>>
+}
+
+export type Attempt = {
+  readonly slot: string
+  readonly outcome: 'answered' | 'not_sent' | 'unknown'
+  readonly status: number | null
+  readonly reason: string | null
+}
+
+export type Records = {
+  readonly add: (id: Id, detail: RecordDetail) => void
+  /** Writes what is waiting. */
+  readonly flush: () => Promise<void>
+}
+
+type Parts = { readonly pool: pg.Pool; readonly clock: Clock; readonly log: Log; readonly waitMs?: number }
+
+const WAITING_LIMIT = 20_000
+const BATCH = 1_000
+
+export function createRecords({ pool, clock, log, waitMs = 100 }: Parts): Records {
+  let waiting: { readonly id: Id; readonly detail: string }[] = []
+  let writing: Promise<void> | undefined
+
+  async function write(): Promise<void> {
+    await clock.sleep(waitMs)
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, BATCH)
+      waiting = waiting.slice(BATCH)
+      await pool
+        .query(
+          'insert into request_records (id, detail) select * from unnest($1::uuid[], $2::jsonb[]) on conflict (id) do nothing',
+          [batch.map(({ id }) => id), batch.map(({ detail }) => detail)],
+        )
+        .catch((error: unknown) => log.warn('details of calls were not kept', { count: batch.length, error }))
+    }
+  }
+
+  function start(): Promise<void> {
+    writing ??= write().finally(() => {
+      writing = undefined
+    })
+    return writing
+  }
+
+  return {
+    add(id, detail) {
+      if (waiting.length >= WAITING_LIMIT) return
+      waiting.push({ id, detail: JSON.stringify(detail) })
+      void start()
+    },
+    async flush() {
+      while (waiting.length > 0 || writing !== undefined) await start()
+    },
+  }
+}
+
+/** Deletes records older than they are kept; an id carries its time. How many that were. */
+export async function pruneRecords(pool: pg.Pool, keepDays: number): Promise<number> {
+  let all = 0
+  for (;;) {
+    const { rowCount } = await pool.query(
+      `delete from request_records where id in (
+         select id from request_records where id < first_id_at(clock_timestamp() - make_interval(days => $1)) order by id limit $2)`,
+      [keepDays, BATCH],
+    )
+    all += rowCount ?? 0
+    if ((rowCount ?? 0) < BATCH) return all
+  }
+}

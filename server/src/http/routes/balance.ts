@@ -1,0 +1,37 @@
+import type { FastifyInstance } from 'fastify'
+import type pg from 'pg'
+import type { Begin } from '../../gateway/begin.ts'
+import { formatUsd, type Nanos, nanos, wholeMicros } from '../../kernel/money.ts'
+import { readBalance, readBudget } from '../../ledger/balance.ts'
+import { admit } from './admit.ts'
+
+/** GET /v1/balance: what can be spent with this key now. */
+export function addBalance(scope: FastifyInstance, { pool, begin }: { readonly pool: pg.Pool; readonly begin: Begin }) {
+  scope.get('/balance', async (request, reply) => {
+    const caller = await admit(begin, 'balance', request, reply)
+    const { free, held, promo, debt } = await readBalance(pool, caller.accountId)
+    const [allowanceId] = caller.allowances
+    const budget = allowanceId === undefined ? undefined : await readBudget(pool, allowanceId)
+    return {
+      currency: 'USD',
+      mode: caller.mode,
+      available: money(free),
+      held: money(held),
+      promotional: money(promo),
+      debt: money(debt),
+      budget:
+        budget === undefined
+          ? null
+          : {
+              period: budget.period,
+              amount: money(budget.amount),
+              spent: money(budget.spent),
+              left: money(nanos(budget.amount - budget.spent)),
+            },
+    }
+  })
+}
+
+function money(amount: Nanos) {
+  return { usd: formatUsd(amount), micros_usd: Number(wholeMicros(amount)) }
+}

@@ -1,0 +1,51 @@
+import type { FastifyInstance } from 'fastify'
+import type pg from 'pg'
+import type { Catalogue, Names, Operation } from '../../catalogue/operation.ts'
+import type { Begin } from '../../gateway/begin.ts'
+import type { HeaderNames } from '../../gateway/header-names.ts'
+import type { Pipeline } from '../../gateway/pipeline.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Family } from '../families.ts'
+import type { JsonLimits } from '../json.ts'
+import { addBalance } from './balance.ts'
+import { addOperations } from './operations.ts'
+import { addRequests } from './requests.ts'
+import { addUsage } from './usage.ts'
+
+type Parts = {
+  readonly catalogue: Catalogue
+  readonly run: Pipeline
+  readonly begin: Begin
+  readonly pool: pg.Pool
+  readonly time: Pick<Clock, 'nowMs'>
+  readonly names: Names
+  readonly headerNames: HeaderNames
+  readonly jsonLimits: JsonLimits
+}
+
+/** Base paths, the longer of two that begin alike first. */
+const BASES = [
+  { name: 'data', prefix: '/apis/v1', dialect: 'data' },
+  { name: 'models', prefix: '/v1', dialect: 'openai' },
+] as const
+
+/** Every route of base_url: those of the catalogue, and the few by which a caller looks at its own account. */
+export function createFamilies(parts: Parts): readonly Family[] {
+  return BASES.map(({ name, prefix, dialect }) => ({
+    name,
+    prefix,
+    dialect,
+    register(scope: FastifyInstance) {
+      addOperations(scope, prefix, under(prefix, parts.catalogue.operations), parts)
+      if (prefix === '/v1') {
+        addUsage(scope, parts)
+        addBalance(scope, parts)
+        addRequests(scope, parts)
+      }
+    },
+  }))
+}
+
+function under(prefix: string, operations: readonly Operation[]): readonly Operation[] {
+  return operations.filter(({ path }) => path.startsWith(`${prefix}/`))
+}

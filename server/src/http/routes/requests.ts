@@ -1,0 +1,157 @@
+import type { FastifyInstance } from 'fastify'
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Begin } from '../../gateway/begin.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { type Id, isId } from '../../kernel/ids.ts'
+import { formatUsd, type Nanos, nanos, wholeMicros } from '../../kernel/money.ts'
+import {
+  correctionsOf,
+  type EndedRequest,
+  findEnded,
+  findOpen,
+  type LedgerLine,
+  listRequests,
+  type OpenRequest,
+} from '../../ledger/requests.ts'
+import { admit } from './admit.ts'
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly begin: Begin
+  readonly time: Pick<Clock, 'nowMs'>
+}
+
+const DAY_MS = 86_400_000
+const KEPT_DAYS = 30
+
+const seconds = z
+  .string()
+  .regex(/^\d{1,12}$/)
+  .transform(Number)
+
+const filters = z.strictObject({
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/)
+    .transform(Number)
+    .pipe(z.int().min(1).max(100))
+    .prefault('20'),
+  cursor: z.string().max(200).transform(readCursor).optional(),
+  operation: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,62}$/)
+    .optional(),
+  outcome: z.enum(['posted', 'voided']).optional(),
+  start_time: seconds.optional(),
+  end_time: seconds.optional(),
+})
+
+/** GET /v1/requests and /v1/requests/{id}: what calls of this key cost, why, and how they went. */
+export function addRequests(scope: FastifyInstance, { pool, begin, time }: Parts): void {
+  scope.get('/requests', async (request, reply) => {
+    const caller = await admit(begin, 'requests', request, reply)
+    const { success, data, error } = filters.safeParse(request.query)
+    if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
+    const nowMs = time.nowMs()
+    const rows = await listRequests(pool, {
+      credentialId: caller.credentialId,
+      ...(data.operation !== undefined && { operation: data.operation }),
+      ...(data.outcome !== undefined && { outcome: data.outcome }),
+      sinceMs: Math.max(nowMs - KEPT_DAYS * DAY_MS, (data.start_time ?? 0) * 1_000),
+      untilMs: Math.min(nowMs + 1_000, (data.end_time ?? Number.MAX_SAFE_INTEGER / 1_000) * 1_000),
+      ...(data.cursor !== undefined && { after: data.cursor }),
+      // One more than is shown tells whether there is more.
+      limit: data.limit + 1,
+    })
+    const shown = rows.slice(0, data.limit)
+    const last = rows.length > data.limit ? shown.at(-1) : undefined
+    return { data: shown.map(inShort), next_cursor: last === undefined ? null : cursorOf(last) }
+  })
+
+  scope.get<{ Params: { id: string } }>('/requests/:id', async (request, reply) => {
+    const caller = await admit(begin, 'requests', request, reply)
+    const { id } = request.params
+    if (!isId(id)) throw new Fault('resource_not_found')
+    const [open, ended] = await Promise.all([
+      findOpen(pool, caller.credentialId, id),
+      findEnded(pool, caller.credentialId, id),
+    ])
+    if (ended !== undefined) return inFull(ended, await correctionsOf(pool, id))
+    if (open !== undefined) return ofOpen(open)
+    throw new Fault('resource_not_found')
+  })
+}
+
+function inShort(row: EndedRequest) {
+  return {
+    id: row.id,
+    operation: row.operation,
+    outcome: row.outcome,
+    failed: row.failed,
+    cost: money(nanos(row.amount - row.given_back)),
+    begun_at: row.begun_at?.toISOString() ?? null,
+    ended_at: row.ended_at.toISOString(),
+  }
+}
+
+function inFull(row: EndedRequest, corrections: readonly LedgerLine[]) {
+  return {
+    ...inShort(row),
+    executed: row.executed,
+    published_value: money(row.value),
+    tokens: {
+      input: Number(row.input_tokens),
+      output: Number(row.output_tokens),
+      cache_read: Number(row.cache_read_tokens),
+      cache_write: Number(row.cache_write_tokens),
+    },
+    ledger: [
+      {
+        id: row.id,
+        kind: row.outcome,
+        charged: money(row.amount),
+        promotional: money(row.promo),
+        at: row.ended_at.toISOString(),
+      },
+      ...corrections
+        .filter(({ charged }) => charged !== 0n)
+        .map(({ id, kind, charged, entered_at }) => ({
+          id,
+          kind,
+          charged: money(charged),
+          at: entered_at.toISOString(),
+        })),
+    ],
+    // Status, formula, evidence, upstream and timeline; null where they are no longer kept.
+    detail: row.detail ?? null,
+  }
+}
+
+function ofOpen({ id, operation, amount, begun_at, unsettled_at }: OpenRequest) {
+  return {
+    id,
+    operation,
+    outcome: unsettled_at === null ? 'running' : 'unsettled',
+    held: money(amount),
+    begun_at: begun_at.toISOString(),
+    unsettled_at: unsettled_at?.toISOString() ?? null,
+  }
+}
+
+function money(amount: Nanos) {
+  return { usd: formatUsd(amount), micros_usd: Number(wholeMicros(amount)) }
+}
+
+/** Where a page ended, in a form that says nothing to anybody else. */
+function cursorOf({ ended_us, id }: EndedRequest): string {
+  return Buffer.from(`${ended_us} ${id}`).toString('base64url')
+}
+
+function readCursor(text: string, context: z.RefinementCtx): { readonly endedUs: bigint; readonly id: Id } {
+  const [, us, id] = /^(\d{1,18}) ([0-9a-f-]{36})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? []
+  if (us !== undefined && id !== undefined && isId(id)) return { endedUs: BigInt(us), id }
+  context.addIssue({ code: 'custom', message: 'is no cursor of ours' })
+  return z.NEVER
+}

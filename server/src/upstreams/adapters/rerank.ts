@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import type { Adapter } from './adapter.ts'
+import { passThrough } from './pass-through.ts'
+
+const DEFAULT_MODEL = 'rerank'
+
+const asked = z.looseObject({
+  model: z.string().optional(),
+  query: z.string(),
+  documents: z.array(z.string()),
+  top_n: z.int().optional(),
+})
+
+const answered = z.looseObject({
+  model: z.string().optional(),
+  results: z.array(z.looseObject({ index: z.int().nonnegative(), relevance_score: z.number() })),
+  usage: z.looseObject({ total_tokens: z.int().nonnegative() }).optional(),
+})
+
+/**
+ * The common form of a reranker. What comes back is put in order, and each document is the one that was sent: an upstream
+ * may leave it out, cut it, or answer in an order of its own.
+ */
+export const rerank: Adapter = {
+  ask({ input, query }) {
+    const { model = DEFAULT_MODEL, ...rest } = asked.parse(input)
+    return { query, body: Buffer.from(JSON.stringify({ model, ...rest })) }
+  },
+  answer(reply, request) {
+    if (reply.status !== 200) return passThrough.answer(reply, request)
+    const { success, data } = answered.safeParse(reply.json)
+    const { documents, top_n, model } = asked.parse(request.input)
+    if (!success || data.results.some(({ index }) => index >= documents.length)) return undefined
+    const results = data.results
+      .toSorted((a, b) => b.relevance_score - a.relevance_score)
+      .slice(0, top_n ?? documents.length)
+      .map(({ index, relevance_score }) => ({ index, relevance_score, document: { text: documents[index] } }))
+    const body = {
+      model: data.model ?? model ?? DEFAULT_MODEL,
+      results,
+      usage: { total_tokens: data.usage?.total_tokens ?? 0 },
+    }
+    return { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  },
+}

@@ -1,0 +1,109 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Clock } from '../kernel/clock.ts'
+import type { Id } from '../kernel/ids.ts'
+import type { Seal } from '../kernel/seal.ts'
+import type { Secret } from '../kernel/secret.ts'
+import { createCache } from '../storage/cache.ts'
+import type { ChangeFeed } from '../storage/change-feed.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { parseBaseUrl } from './address.ts'
+import { openCredential } from './credential.ts'
+
+export { listUpstreams, removeUpstream, saveUpstream, type UpstreamListed, type UpstreamSettings } from './configure.ts'
+
+export type Mode = 'live' | 'test'
+export type UpstreamKind = 'native' | 'managed'
+
+/** An upstream that can be asked now. A call that has one keeps it, whatever is changed meanwhile. */
+export type Binding = {
+  readonly id: Id
+  readonly slot: string
+  readonly mode: Mode
+  readonly baseUrl: string
+  readonly kind: UpstreamKind
+  readonly credential: Secret | null
+  /** The vendor's own words for the placeholders in our paths. */
+  readonly segments: Readonly<Record<string, string>>
+  readonly weight: number
+}
+
+export type Bindings = {
+  /** The enabled ones, those to be asked first at the front; none where nothing is configured. */
+  readonly find: (slot: string, mode: Mode) => Promise<readonly Binding[]>
+  readonly close: () => void
+}
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
+  readonly clock: Clock
+  readonly metrics: Pick<Metrics, 'cacheLoads'>
+  /** Null where there is no master key: upstreams with a credential can't be used then. */
+  readonly seal: Seal | null
+  /** Told of an upstream that is configured and can't be used. */
+  readonly log?: Pick<Log, 'error'>
+  readonly allowPlainHttp?: boolean
+}
+
+const MAX_SLOTS = 10_000
+const PER_SLOT_LIMIT = 100
+const NONE: readonly Binding[] = []
+
+export function createBindings(parts: Parts): Bindings {
+  const { pool, feed, clock, metrics } = parts
+  const cache = createCache<readonly Binding[]>({
+    name: 'upstreams',
+    topic: 'upstream',
+    load: (key) => loadBindings(pool, key, parts),
+    feed,
+    clock,
+    metrics,
+    maxEntries: MAX_SLOTS,
+  })
+  return {
+    find: async (slot, mode) => (await cache.get(`${slot} ${mode}`)) ?? NONE,
+    close: cache.close,
+  }
+}
+
+const bindingRow = z.object({
+  id: z.string(),
+  slot: z.string(),
+  mode: z.enum(['live', 'test']),
+  base_url: z.string(),
+  kind: z.enum(['native', 'managed']),
+  credential: z.instanceof(Buffer).nullable(),
+  segments: z.record(z.string(), z.string()),
+  weight: z.int(),
+})
+
+type Row = z.output<typeof bindingRow>
+type Reading = Pick<Parts, 'seal' | 'log' | 'allowPlainHttp'>
+
+async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promise<readonly Binding[]> {
+  const [slot, mode] = key.split(' ')
+  const { rows } = await pool.query(
+    `select id, slot, mode, base_url, kind, credential, segments, weight from upstreams
+     where slot = $1 and mode = $2 and enabled order by priority, id limit $3`,
+    [slot, mode, PER_SLOT_LIMIT],
+  )
+  return z
+    .array(bindingRow)
+    .parse(rows)
+    .flatMap((row) => bindingOf(row, reading) ?? [])
+}
+
+/** Undefined where it can't be used. It is left out, so that it does not take those with it that stand in for it. */
+function bindingOf(row: Row, { seal, log, allowPlainHttp = false }: Reading): Binding | undefined {
+  const { id, slot, mode, base_url: baseUrl, kind, segments, weight } = row
+  try {
+    const { origin } = parseBaseUrl(baseUrl, { allowPlainHttp })
+    const credential = row.credential === null ? null : openCredential(seal, row.credential, { id, origin })
+    return { id, slot, mode, baseUrl, kind, credential, segments, weight }
+  } catch (error) {
+    log?.error('an upstream can not be used as it is configured', { upstream: id, error })
+    return undefined
+  }
+}

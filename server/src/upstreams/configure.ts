@@ -1,0 +1,159 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { Fault } from '../kernel/fault.ts'
+import type { Id, Ids } from '../kernel/ids.ts'
+import type { Seal } from '../kernel/seal.ts'
+import type { Secret } from '../kernel/secret.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
+import { parseBaseUrl } from './address.ts'
+import type { Mode, UpstreamKind } from './bindings.ts'
+import { sealCredential } from './credential.ts'
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly ids: Ids
+  readonly seal: Seal | null
+  readonly allowPlainHttp?: boolean
+}
+
+export type UpstreamSettings = {
+  /** Of one that is there and is to be changed; a new one is made where left out. */
+  readonly id?: Id
+  readonly slot: string
+  readonly mode: Mode
+  readonly baseUrl: string
+  readonly kind: UpstreamKind
+  /** Null for none. Where left out, one that is there already stays, as long as the address is the same. */
+  readonly credential?: Secret | null
+  readonly segments?: Readonly<Record<string, string>>
+  /** The lowest is asked first. */
+  readonly priority?: number
+  readonly weight?: number
+  readonly enabled?: boolean
+}
+
+/** What operators see of an upstream. Its credential is never shown again. */
+export type UpstreamListed = {
+  readonly id: Id
+  readonly slot: string
+  readonly mode: Mode
+  readonly baseUrl: string
+  readonly kind: UpstreamKind
+  readonly hasCredential: boolean
+  readonly segments: Readonly<Record<string, string>>
+  readonly priority: number
+  readonly weight: number
+  readonly enabled: boolean
+  readonly changedAt: Date
+}
+
+const settings = z.object({
+  slot: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,99}$/, 'must be lower-case letters, digits, _, . and -'),
+  mode: z.enum(['live', 'test']),
+  kind: z.enum(['native', 'managed']),
+  baseUrl: z.string().max(2_000),
+  segments: z
+    .record(
+      z.string().regex(/^[a-z][a-z0-9_]{0,62}$/),
+      z.string().regex(/^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,200}$/, 'must be one segment of a path'),
+    )
+    .refine((given) => Object.keys(given).length <= 50, 'must be at most 50'),
+  priority: z.int().min(-1_000).max(1_000),
+  weight: z.int().min(1).max(1_000_000),
+  enabled: z.boolean(),
+})
+
+/** Makes or changes an upstream, whole. Every process asks it as it is now within a second; calls under way go on. */
+export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promise<Id> {
+  const { segments = {}, priority = 0, weight = 1, enabled = true } = given
+  const parsed = parse({ ...given, segments, priority, weight, enabled })
+  const origin = originOf(parsed.baseUrl, parts)
+  const id = given.id ?? parts.ids.next()
+  await inTransaction(parts.pool, async (query) => {
+    const before = await lock(query, id)
+    if (given.id !== undefined && before === undefined) throw noSuchUpstream(id)
+    const credential = credentialToKeep(parts, given, { id, origin }, before)
+    await query(
+      `insert into upstreams (id, slot, mode, base_url, kind, credential, segments, priority, weight, enabled)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+       on conflict (id) do update set slot = excluded.slot, mode = excluded.mode, base_url = excluded.base_url,
+         kind = excluded.kind, credential = excluded.credential, segments = excluded.segments,
+         priority = excluded.priority, weight = excluded.weight, enabled = excluded.enabled,
+         changed_at = clock_timestamp()`,
+      [id, parsed.slot, parsed.mode, parsed.baseUrl, parsed.kind, credential, segments, priority, weight, enabled],
+    )
+  })
+  return id
+}
+
+export async function removeUpstream({ pool }: Pick<Parts, 'pool'>, id: Id): Promise<void> {
+  const { rowCount } = await pool.query('delete from upstreams where id = $1', [id])
+  if (rowCount === 0) throw noSuchUpstream(id)
+}
+
+const LIST_LIMIT = 1_000
+
+/** At most a thousand, of one slot where it is named. */
+export async function listUpstreams({ pool }: Pick<Parts, 'pool'>, slot?: string): Promise<readonly UpstreamListed[]> {
+  const { rows } = await pool.query(
+    `select id, slot, mode, base_url as "baseUrl", kind, credential is not null as "hasCredential", segments, priority,
+       weight, enabled, changed_at as "changedAt"
+     from upstreams where $1::text is null or slot = $1 order by slot, mode, priority, id limit $2`,
+    [slot ?? null, LIST_LIMIT],
+  )
+  return z.array(listed).parse(rows)
+}
+
+const listed = settings.extend({
+  id: z.string(),
+  hasCredential: z.boolean(),
+  segments: z.record(z.string(), z.string()),
+  changedAt: z.date(),
+})
+
+type Before = { readonly origin: string; readonly credential: Buffer | null }
+
+async function lock(query: Query, id: Id): Promise<Before | undefined> {
+  const { rows } = await query('select base_url, credential from upstreams where id = $1 for update', [id])
+  if (rows[0] === undefined) return undefined
+  const { base_url, credential } = z
+    .object({ base_url: z.string(), credential: z.instanceof(Buffer).nullable() })
+    .parse(rows[0])
+  return { origin: URL.parse(base_url)?.origin ?? '', credential }
+}
+
+function credentialToKeep(
+  { seal }: Parts,
+  { credential }: UpstreamSettings,
+  holder: { readonly id: Id; readonly origin: string },
+  before: Before | undefined,
+): Buffer | null {
+  if (credential === null) return null
+  if (credential !== undefined) return sealCredential(seal, credential, holder)
+  if (before === undefined || before.credential === null) return null
+  if (before.origin === holder.origin) return before.credential
+  throw refusal('The credential was given for another address: give it again, or give none.')
+}
+
+function parse(given: unknown): z.output<typeof settings> {
+  const parsed = settings.safeParse(given)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw refusal(`${issue?.path.join('.')}: ${issue?.message}.`)
+}
+
+function originOf(baseUrl: string, { allowPlainHttp = false }: Parts): string {
+  try {
+    return parseBaseUrl(baseUrl, { allowPlainHttp }).origin
+  } catch (error) {
+    throw refusal(error instanceof RangeError ? error.message : 'The base URL is not one.')
+  }
+}
+
+function refusal(detail: string): Fault {
+  return new Fault('invalid_request', { detail })
+}
+
+function noSuchUpstream(id: Id): Fault {
+  return new Fault('resource_not_found', { detail: `There is no upstream ${id}.` })
+}
