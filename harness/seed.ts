@@ -18,10 +18,14 @@ export function makeMasterKey(): Secret {
 const ids = createIds({ clock: systemClock })
 const ACTOR = 'the seed'
 
-/** The sandbox's upstreams by the slots that operations ask, as `<prefix> <kind>`. */
+/** The sandbox's upstreams by the slots that operations ask. */
 const SLOTS = {
   rerank: { prefix: '/rerank', kind: 'native' },
   reseller: { prefix: '/reseller', kind: 'managed' },
+  comments: { prefix: '/comments', kind: 'native' },
+  quotes: { prefix: '/quotes', kind: 'native' },
+  financial: { prefix: '/financial', kind: 'native' },
+  traffic: { prefix: '/traffic', kind: 'native' },
 } as const
 
 type Parts = { readonly pool: pg.Pool; readonly masterKey: Secret; readonly sandboxUrl: string }

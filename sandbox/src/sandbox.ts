@@ -19,6 +19,7 @@ const CONNECTIONS_LIMIT = 20_000
 /** Longer than any pool keeps an idle connection, so that it is never the sandbox that closes one under a request. */
 const KEEP_ALIVE_MS = 120_000
 const GRACE_MS = 2000
+const IDLE_LOOK_MS = 20
 
 /** The simulated upstreams: each vendor's wire format under a prefix of its own, with a journal of what was asked. */
 export function createSandbox({ seed = 1, nowMs = Date.now }: Options = {}): Sandbox {
@@ -47,8 +48,11 @@ export function createSandbox({ seed = 1, nowMs = Date.now }: Options = {}): San
   async function close(): Promise<void> {
     const closed = new Promise((resolve) => server.close(resolve))
     for (const response of hung) response.destroy()
+    // A connection whose answer ends only now would be kept alive for the next request, which will not come.
+    const idle = setInterval(() => server.closeIdleConnections(), IDLE_LOOK_MS)
     const grace = setTimeout(() => server.closeAllConnections(), GRACE_MS)
     await closed
+    clearInterval(idle)
     clearTimeout(grace)
   }
 

@@ -8,8 +8,10 @@ import type { Catalogue } from './catalogue/operation.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin } from './gateway/begin.ts'
 import { createHeaderNames } from './gateway/header-names.ts'
+import { firstCall } from './gateway/idempotency.ts'
 import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
 import { createPrices } from './gateway/prices.ts'
+import { createQuotes } from './gateway/quotes.ts'
 import { createRecords, pruneRecords } from './gateway/records.ts'
 import { createSend } from './gateway/send.ts'
 import type { DrainOptions } from './http/drain.ts'
@@ -71,7 +73,7 @@ export type Core = { readonly begin: Begin; readonly end: Calls['end']; readonly
 /** The composition root: makes every part from the configuration, once, and hands each what it uses. */
 export async function startApp(config: Config, start_: Start): Promise<App> {
   const { log, cancel, clock = systemClock, catalogue = ours } = start_
-  const { database, http, names } = config
+  const { database, http, names, secrets } = config
   const metrics = createMetrics()
   const pools = createPools({
     url: database.url,
@@ -97,6 +99,8 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     begin,
     end: calls.end,
     prices: createPrices(cached),
+    quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
+    firstCall: (credentialId, id) => firstCall(pools.rest, credentialId, id),
     bindings: createBindings({ ...cached, log, seal: sealOf(config.secrets) }),
     send: createSend({ transport, names }),
     records,
@@ -157,6 +161,8 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     throw error
   }
 }
+
+const isThere = <T>(value: T | undefined): value is T => value !== undefined
 
 async function flush(calls: Calls, log: Log): Promise<void> {
   if (await calls.flush(FLUSH_DEADLINE_MS)) return

@@ -3,6 +3,7 @@ import { tokensOf } from '../tokens.ts'
 import { type Asked, isObject, type JsonObject, type Reply, type Upstream } from '../upstream.ts'
 
 const DEFAULT_MODEL = 'sandbox-rerank'
+const DOCUMENTS_LIMIT = 10_000
 /** Words of the query that are looked for, and how far into a document. */
 const WORDS_LIMIT = 32
 const SEARCHED_CHARACTERS = 4096
@@ -75,7 +76,7 @@ function questionIn(body: unknown): Question | { readonly wrong: string } {
 }
 
 function textsIn(documents: unknown): string[] | undefined {
-  if (!Array.isArray(documents)) return undefined
+  if (!Array.isArray(documents) || documents.length > DOCUMENTS_LIMIT) return undefined
   const texts: string[] = []
   for (const document of documents) {
     const text: unknown = isObject(document) ? document.text : document

@@ -48,7 +48,7 @@ export function createOwnership(parts: Parts): Ownership {
     time.learn(row.number(0) * 1_000, askedAtMs, clock.monotonicMs())
     const since = row.number(1)
     if (heldSince !== undefined && since !== heldSince)
-      log.warn('the lease had ended: calls of this process may have been taken for orphans')
+      log.warn('the lease was renewed late: had it ended, calls of this process were taken for orphans')
     heldSince = since
   }
 
@@ -103,6 +103,9 @@ export function createOwnership(parts: Parts): Ownership {
   }
 }
 
+/** An answer that took longer says too little about the moment at which it was given. */
+const UNSURE_MS = 1_000
+
 /** PostgreSQL's clock, as far as it is known here. Ids carry it, so that a process whose own clock is wrong makes right ids. */
 export type DatabaseTime = Pick<Clock, 'nowMs'> & {
   /** It was this late there at some moment between two of our own. */
@@ -117,6 +120,8 @@ export function createDatabaseTime(clock: Clock = systemClock): DatabaseTime {
       return clock.monotonicMs() + offsetMs
     },
     learn(thereMs, askedAtMs, answeredAtMs) {
+      // A process that was stopped while it waited has seen the answer late; what it knew before is better.
+      if (offsetMs !== undefined && answeredAtMs - askedAtMs > UNSURE_MS) return
       offsetMs = thereMs - (askedAtMs + answeredAtMs) / 2
     },
   }

@@ -1,9 +1,13 @@
 import { type Catalogue, createCatalogue } from './operation.ts'
 import { creatorSearchInsights } from './operations/creator-search-insights.ts'
+import { financialMetricsSnapshot } from './operations/financial-metrics-snapshot.ts'
+import { postComments } from './operations/post-comments.ts'
 import { rerank } from './operations/rerank.ts'
 import { searchWordSuggestion } from './operations/search-word-suggestion.ts'
 import { tagDetail } from './operations/tag-detail.ts'
+import { tweetQuotes } from './operations/tweet-quotes.ts'
 import { userStories } from './operations/user-stories.ts'
+import { websiteTraffic } from './operations/website-traffic.ts'
 
 /** Everything that is sold. */
 export const catalogue: Catalogue = createCatalogue([
@@ -12,4 +16,8 @@ export const catalogue: Catalogue = createCatalogue([
   searchWordSuggestion,
   tagDetail,
   userStories,
+  postComments,
+  tweetQuotes,
+  financialMetricsSnapshot,
+  websiteTraffic,
 ])

@@ -90,6 +90,30 @@ export function perToken<Input>({ unitPrice, most, expected, evidence }: PerToke
   }
 }
 
+type Dynamic<Input> = {
+  readonly unit: string
+  readonly unitPrice: UnitPrice
+  readonly most: (input: Input) => number
+  readonly evidence: (reply: Reply) => number | undefined
+}
+
+/** Priced by what the request asks for, and charged by what was delivered of it. */
+export function dynamic<Input>({ unit, unitPrice, most, evidence }: Dynamic<Input>): PriceContract<Input> {
+  const atMost = (input: Input) => BigInt(most(input))
+  return {
+    contract: 'dynamic',
+    unit,
+    unitPrice,
+    most: atMost,
+    expected: atMost,
+    isExact: false,
+    measure(reply) {
+      const units = evidence(reply)
+      return units === undefined ? undefined : { units: BigInt(units) }
+    },
+  }
+}
+
 const MOST_TOKENS = 1e12
 
 /** A count as an upstream may give it: whatever is not a plausible whole number says nothing. */

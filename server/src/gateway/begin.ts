@@ -27,6 +27,23 @@ export type Admitted = { readonly rates: Rates; readonly free: Nanos }
 
 export type Begin = (wish: Wish) => Promise<Admitted>
 
+/** Another call has a place that this one asked for beside its limits: an idempotency key, or a quote. */
+export class Taken extends Error {
+  readonly claim: Claim
+  readonly holder: Id | null
+  /** Whether the one that has it is another request. */
+  readonly differs: boolean
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(refused: Extract<Refused, { claim: Claim }>, rates: Rates) {
+    super('the place is taken')
+    this.claim = refused.claim
+    this.holder = refused.holder
+    this.differs = refused.outcome === 'claim_differs'
+    this.headers = rateHeaders(rates)
+  }
+}
+
 type Parts = {
   readonly calls: Pick<Calls, 'begin'>
   readonly spent: SpentWindows
@@ -56,6 +73,7 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
     const judgement = await calls.begin(call)
     if (judgement.outcome === 'begun') return judgement
     if (judgement.outcome === 'requests_spent') spent.note(caller.credentialId, judgement.window, judgement.rates)
+    if ('claim' in judgement && wish.claims.includes(judgement.claim)) throw new Taken(judgement, judgement.rates)
     throw refusalOf(judgement, call, time.nowMs())
   }
 }

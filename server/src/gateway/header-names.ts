@@ -8,6 +8,7 @@ export type HeaderNames = {
   /** The most that the caller wants to pay; in lower case, as it is read. */
   readonly maxCost: string
   readonly costMode: string
+  readonly quoteId: string
 }
 
 export function createHeaderNames(provider: string): HeaderNames {
@@ -17,5 +18,6 @@ export function createHeaderNames(provider: string): HeaderNames {
     priceVersion: `X-${provider}-Price-Version`,
     maxCost: `x-${provider.toLowerCase()}-max-cost-usd`,
     costMode: `x-${provider.toLowerCase()}-cost-mode`,
+    quoteId: `x-${provider.toLowerCase()}-quote-id`,
   }
 }

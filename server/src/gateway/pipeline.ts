@@ -1,3 +1,4 @@
+import type { Claim } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
@@ -8,13 +9,16 @@ import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import type { Bindings } from '../upstreams/bindings.ts'
-import type { Begin } from './begin.ts'
+import { type Begin, Taken } from './begin.ts'
 import type { HeaderNames } from './header-names.ts'
+import { IDEMPOTENCY, idempotencyClaim } from './idempotency.ts'
 import { judge, type Priced } from './judge.ts'
 import { parseInput } from './parse-input.ts'
 import { mostFor, type Prices, termsAsText } from './prices.ts'
+import type { Quotes } from './quotes.ts'
 import { detailOf } from './record-detail.ts'
 import type { Records } from './records.ts'
+import { digestOf } from './request-digest.ts'
 import type { Send } from './send.ts'
 
 /** A call that somebody wants, whoever asks: an HTTP client, an agent, or a task. */
@@ -29,7 +33,11 @@ export type CallRequest = {
   readonly readBody: () => unknown
   /** The most that the caller wants to pay, in decimal USD. */
   readonly maxCost: string | undefined
+  /** `quote` to be told the price instead of making the call. */
   readonly costMode: string | undefined
+  /** A quote that the call is to be charged by. */
+  readonly quoteId: string | undefined
+  readonly idempotencyKey: string | undefined
 }
 
 export type Pipeline = (request: CallRequest) => Promise<Answer>
@@ -38,29 +46,34 @@ type Parts = {
   readonly begin: Begin
   readonly end: Calls['end']
   readonly prices: Prices
+  readonly quotes: Quotes
   readonly bindings: Bindings
   readonly send: Send
   readonly records: Records
+  /** What became of the first call with an idempotency key, as the caller of the second is told. */
+  readonly firstCall: (credentialId: Id, id: Id) => Promise<Fault>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly headerNames: HeaderNames
 }
 
 /** The path of every call. Each line can refuse; a refusal leaves nothing behind. */
 export function createPipeline(parts: Parts): Pipeline {
-  const { begin, end, prices, bindings, send, records, clock, headerNames } = parts
+  const { begin, end, prices, quotes, bindings, send, records, firstCall, clock, headerNames } = parts
 
   return async function run(request) {
     const { id, caller, operation } = request
     const times = stopwatch(clock)
     const priced = await price(request).catch((fault: unknown) => refuseCounted(request, fault))
+    if (request.costMode !== undefined) return quote(request, priced)
+
     const { rates } = await begin({
       id,
       caller,
       operation,
       hold: { amount: priced.most, terms: termsAsText(priced.terms, priced.mostUnits) },
       tokens: tokensOf(operation, priced),
-      claims: [],
-    })
+      claims: priced.claims,
+    }).catch((refusal: unknown) => explain(caller, refusal))
     times.note('begun')
 
     // From here on the call is ours to end, whatever happens.
@@ -82,18 +95,40 @@ export function createPipeline(parts: Parts): Pipeline {
   }
 
   /** Reads what is asked for, and what it costs at the most. Nothing has been held or counted yet. */
-  async function price(request: CallRequest): Promise<Priced> {
-    const { operation, caller, query, rawBody, maxCost, costMode } = request
-    // A free quote must never turn into a paid call.
-    if (costMode !== undefined) throw new Fault('quote_not_supported')
+  async function price(request: CallRequest): Promise<Ready> {
+    const { operation, caller, query, rawBody, maxCost, costMode, quoteId, idempotencyKey } = request
+    requireMode(request)
     const input = parseInput(operation, request)
-    const terms = await prices.termsFor(operation, caller)
-    const mostUnits = operation.price.most(input)
-    const most = mostFor(terms, mostUnits)
+    // Worked out only where something hangs on it.
+    const digest = (costMode ?? quoteId ?? idempotencyKey) === undefined ? '' : digestOf(request)
+    const claims = idempotencyClaim(idempotencyKey, operation, digest)
+    const quoted = quoteId === undefined ? undefined : quotes.redeem(quoteId, { caller, operation, digest })
+    const terms = quoted?.terms ?? (await prices.termsFor(operation, caller))
+    const mostUnits = quoted?.mostUnits ?? operation.price.most(input)
+    const most = quoted?.most ?? mostFor(terms, mostUnits)
     requireWithinCap(most, maxCost)
     const [binding] = await bindings.find(operation.upstream.slot, caller.mode).catch(unavailable)
     if (binding === undefined) throw notConfigured()
-    return { asked: { input, query, rawBody }, terms, mostUnits, most, binding }
+    const asked = { input, query, rawBody }
+    return { asked, digest, terms, mostUnits, most, binding, claims: quoted ? [...claims, quoted.claim] : claims }
+  }
+
+  /** Says what the call would cost. Nothing is held, charged or sent; it counts as a request. */
+  async function quote({ id, caller, operation }: CallRequest, { asked, digest, terms }: Ready): Promise<Answer> {
+    const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
+    const body = quotes.issue({ caller, operation, digest, terms }, asked.input)
+    const headers = { 'content-type': 'application/json', ...rateHeaders(rates) }
+    return { status: 200, headers, body: JSON.stringify(body) }
+  }
+
+  /** A key or a quote that another call has is told by what became of that one. */
+  async function explain({ credentialId }: Caller, refusal: unknown): Promise<never> {
+    if (!(refusal instanceof Taken)) throw refusal
+    const { claim, holder, differs, headers } = refusal
+    if (claim.scope !== IDEMPOTENCY) throw new Fault('quote_used', { headers })
+    if (differs) throw new Fault('idempotency_mismatch', { headers, members: { first_request_id: holder } })
+    const fault = holder === null ? new Fault('idempotency_running') : await firstCall(credentialId, holder)
+    throw withHeaders(fault, headers)
   }
 
   /** A request that is wrong counts as a request. */
@@ -101,6 +136,18 @@ export function createPipeline(parts: Parts): Pipeline {
     const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
     throw withHeaders(asFault(thrown), rateHeaders(rates))
   }
+}
+
+/** What is known of a call before it begins. */
+type Ready = Priced & { readonly digest: string; readonly claims: readonly Claim[] }
+
+/** A free quote must never turn into a paid call. */
+function requireMode({ costMode, quoteId, operation }: CallRequest): void {
+  if (costMode === undefined) return
+  if (costMode !== 'quote') throw new Fault('invalid_request', { detail: 'The only cost mode is "quote".' })
+  if (!operation.quotable) throw new Fault('quote_not_supported')
+  if (quoteId !== undefined)
+    throw new Fault('invalid_request', { detail: 'Ask for a quote or use one, not both at once.' })
 }
 
 function unavailable(cause: unknown): never {

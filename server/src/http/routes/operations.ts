@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Names, type Operation, spell } from '../../catalogue/operation.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
-import { callerOf } from '../caller.ts'
+import { Fault } from '../../kernel/fault.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
 
 type Parts = {
@@ -11,6 +11,9 @@ type Parts = {
   readonly headerNames: HeaderNames
   readonly jsonLimits: JsonLimits
 }
+
+/** A request without a credential is told that these do not exist. */
+const HIDDEN: ReadonlySet<string> = new Set(['website_traffic_engagement'])
 
 /** Declares the routes of those operations that stand under a prefix. */
 export function addOperations(
@@ -24,22 +27,31 @@ export function addOperations(
     scope.route({
       method: operation.method,
       url: spell(operation.path, names).slice(prefix.length),
+      config: HIDDEN.has(operation.id) ? { access: 'optional' } : {},
       async handler(request: FastifyRequest, reply: FastifyReply) {
         const { id, rawBody } = request
+        if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
         const { status, headers, body } = await run({
           id,
-          caller: callerOf(request),
+          caller: request.caller,
           operation,
           query: queryOf(request),
           rawBody,
           readBody: () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits)),
           maxCost: single(request.headers[headerNames.maxCost]),
           costMode: single(request.headers[headerNames.costMode]),
+          quoteId: single(request.headers[headerNames.quoteId]),
+          idempotencyKey: single(request.headers['idempotency-key']),
         })
         return reply.code(status).headers(headers).send(body)
       },
     })
   }
+}
+
+/** Whoever asks for a quote without a credential is told that it is missing; for the rest there is nothing here. */
+function hidden(asksForQuote: boolean): Fault {
+  return new Fault(asksForQuote ? 'missing_credential' : 'route_not_found')
 }
 
 /** A body that is no JSON is refused by the pipeline, so that it counts as a request. */

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import type { JournalEntry } from './journal.ts'
+import { createSandbox } from './sandbox.ts'
+import type { JsonObject } from './upstream.ts'
+
+/** A right request for each upstream; tests change what they are about. */
+export const ASK = {
+  rerank: {
+    path: '/rerank/v1/rerank',
+    headers: { authorization: 'Bearer sandbox-key' },
+    body: { model: 'm', query: 'cheap hotel', documents: ['a castle', 'a cheap hotel', 'a hotel'] },
+  },
+  reseller: {
+    path: '/reseller/api/v1/social_c/web/fetch_tag_detail?tag_name=cats',
+    headers: { authorization: 'Bearer sandbox-key' },
+  },
+  comments: { path: '/comments/v2/social_b/post/comments?url=post', headers: { 'x-api-key': 'sandbox-key' } },
+  quotes: { path: '/quotes/social_a/tweet/quotes?tweetId=77', headers: { 'x-api-key': 'sandbox-key' } },
+  financial: { path: '/financial/financial-metrics/snapshot?ticker=ABC', headers: { 'x-api-key': 'sandbox-key' } },
+  traffic: {
+    path: '/traffic/v5/website-analysis/websites/traffic-and-engagement?domain=example.com',
+    headers: { 'api-key': 'sandbox-key' },
+  },
+} as const
+
+export type Question = {
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly method?: string
+}
+
+export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>
+
+/** A sandbox in this process, on a port of its own. */
+export async function startTestSandbox(options: Parameters<typeof createSandbox>[0] = {}) {
+  const { server, close } = createSandbox(options)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const url = `http://127.0.0.1:${address.port}`
+  const agent = new Agent()
+
+  async function ask({ path, headers = {}, body, method = body === undefined ? 'GET' : 'POST' }: Question) {
+    const answer = await request(url + path, {
+      method,
+      headers,
+      dispatcher: agent,
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await answer.body.text()
+    return { status: answer.statusCode, headers: answer.headers, text, json: () => JSON.parse(text) }
+  }
+
+  async function journal(): Promise<JournalEntry[]> {
+    return (await ask({ path: '/journal' })).json().entries
+  }
+
+  async function stop(): Promise<void> {
+    await agent.destroy()
+    await close()
+  }
+
+  return { url, port: address.port, ask, journal, close, stop }
+}
+
+/** The reranking whose query asks for directives. */
+export function reranking(...directives: readonly string[]): Question {
+  const query = ['cheap hotel', ...directives.map((one) => `sandbox:${one}`)].join(' ')
+  return { ...ASK.rerank, body: { ...ASK.rerank.body, query } }
+}
+
+/** The bytes as they come, and how the connection ended; `open` where it was still open at the deadline. */
+export async function askRaw(port: number, { path, headers = {}, body }: Question, deadlineMs = 300) {
+  const content = body === undefined ? '' : JSON.stringify(body)
+  const socket = connect(port, '127.0.0.1')
+  const received: Buffer[] = []
+  let end: 'open' | 'closed' | 'reset' = 'open'
+  socket.on('data', (chunk) => received.push(chunk))
+  socket.on('error', () => {
+    end = 'reset'
+  })
+  const ended = once(socket, 'end').then(
+    () => {
+      end = 'closed'
+    },
+    () => {},
+  )
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.write(
+    `${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nhost: sandbox\r\n${lines.join('')}` +
+      `content-length: ${Buffer.byteLength(content)}\r\n\r\n${content}`,
+  )
+  await Promise.race([ended, delay(deadlineMs)])
+  socket.destroy()
+  const text = Buffer.concat(received).toString()
+  const [head = '', ...rest] = text.split('\r\n\r\n')
+  return { text, head, content: rest.join('\r\n\r\n'), end: end as 'open' | 'closed' | 'reset' }
+}
+
+/** An object whose members are of these kinds, and no others. */
+export function assertMembers(value: JsonObject, kinds: Readonly<Record<string, string>>, context = ''): void {
+  const found = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, kindOf(member)]))
+  const expected = Object.fromEntries(
+    Object.entries(kinds).map(([name, kind]) => {
+      const is = found[name] ?? 'absent'
+      return [name, kind === 'any' || kind.split('|').includes(is) ? is : kind]
+    }),
+  )
+  assert.deepEqual(found, expected, context)
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
+  return typeof value
+}

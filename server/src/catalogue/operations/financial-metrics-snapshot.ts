@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { usd } from '../../kernel/money.ts'
+import { rational } from '../../kernel/rational.ts'
+import { defineOperation } from '../operation.ts'
+import { memberOf, perCall } from '../price.ts'
+
+const input = z
+  .looseObject({ ticker: z.string().min(1).optional(), cik: z.string().min(1).optional() })
+  .refine(({ ticker, cik }) => ticker !== undefined || cik !== undefined, 'ticker or cik is needed')
+
+export const financialMetricsSnapshot = defineOperation({
+  id: 'financial_metrics_snapshot',
+  summary: 'Financial metrics of a company as they are now',
+  category: 'finance',
+  method: 'GET',
+  path: '/apis/v1/financial/financial-metrics/snapshot',
+  dialect: 'data',
+  limits: [],
+  quotable: true,
+  definition: 'complete',
+  input,
+  output: z.looseObject({ snapshot: z.looseObject({ ticker: z.string() }) }),
+  price: perCall({
+    unitPrice: rational(usd('0.01')),
+    isCharged: ({ status, json }) => status === 200 && typeof memberOf(json, 'snapshot', 'ticker') === 'string',
+  }),
+  upstream: {
+    slot: 'financial',
+    path: '/financial-metrics/snapshot',
+    adapter: 'pass_through',
+    credentialHeader: 'x-api-key',
+    totalMs: 30_000,
+    maxBodyBytes: 4 * 1_048_576,
+  },
+})

@@ -1,0 +1,171 @@
+import { createHmac, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
+import { z } from 'zod'
+import type { Claim } from '../calls/call.ts'
+import type { Operation } from '../catalogue/operation.ts'
+import type { Caller } from '../identity/caller.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
+import { formatUsd, type Nanos, nanos, type UnitPrice, wholeMicros } from '../kernel/money.ts'
+import { rational } from '../kernel/rational.ts'
+import type { Secret } from '../kernel/secret.ts'
+import { costOf, mostFor, type Terms } from './prices.ts'
+
+/**
+ * A quote is a promise in the caller's hands: a signed token over who may use it, for which request, at which price, and
+ * until when. Nothing is stored until it is used, and then a claim sees to it that it is used once.
+ */
+export type Quotes = {
+  readonly issue: (asked: Quoted, input: unknown) => Quote
+  /** The terms that were quoted, or a fault that says why the quote can't be used here. */
+  readonly redeem: (quoteId: string, asked: Omit<Quoted, 'terms'>) => Redeemed
+}
+
+export type Quoted = {
+  readonly caller: Caller
+  readonly operation: Operation
+  readonly digest: string
+  readonly terms: Terms
+}
+
+export type Redeemed = {
+  readonly terms: Terms
+  readonly mostUnits: bigint
+  readonly most: Nanos
+  readonly claim: Claim
+}
+
+/** The body that answers a request for a quote. */
+export type Quote = Readonly<Record<string, unknown>>
+
+type Parts = {
+  readonly time: Pick<Clock, 'nowMs'>
+  /** The current master key, then the one before it; none where there is no master key, and then no quote binds. */
+  readonly masterKeys: readonly Secret[]
+  readonly lifeSeconds?: number
+}
+
+const QUOTE = 'quote'
+/** A used quote is remembered for longer than any could still be valid. */
+const KEPT_SECONDS = 24 * 3_600
+
+export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Quotes {
+  const keys = masterKeys.map(signingKeyOf)
+  return {
+    issue({ caller, operation, digest, terms }, input) {
+      const mostUnits = operation.price.most(input)
+      const most = mostFor(terms, mostUnits)
+      const expected = costOf(terms.unitPrice, operation.price.expected(input))
+      const expiresAtMs = Math.floor(time.nowMs()) + lifeSeconds * 1_000
+      const payload: Payload = {
+        n: randomUUID(),
+        a: caller.accountId,
+        m: caller.mode,
+        o: operation.id,
+        d: digest,
+        v: terms.version,
+        u: fraction(terms.unitPrice),
+        p: fraction(terms.published),
+        c: terms.providerCost && fraction(terms.providerCost),
+        s: String(mostUnits),
+        x: String(most),
+        e: expiresAtMs,
+      }
+      const [current] = keys
+      return {
+        operation: operation.id,
+        currency: 'USD',
+        expected: money(expected, wholeMicros(expected)),
+        max: money(most, -wholeMicros(-most)),
+        exact: operation.price.isExact,
+        price_version: terms.version,
+        contract_hash: null,
+        expires_at: new Date(expiresAtMs).toISOString(),
+        quote_id: current === undefined ? null : sign(current, payload),
+      }
+    },
+
+    redeem(quoteId, { caller, operation, digest }) {
+      const payload = keys.map((key) => open(key, quoteId)).find((found) => found !== undefined)
+      if (payload === undefined) throw invalid('It is not one of ours.')
+      if (payload.a !== caller.accountId || payload.m !== caller.mode) throw invalid('It was made for another account.')
+      if (payload.o !== operation.id || payload.d !== digest) throw invalid('It was made for another request.')
+      if (payload.e <= time.nowMs()) throw invalid('It has expired. Ask for a new one.')
+      return {
+        terms: {
+          version: payload.v,
+          unit: operation.price.unit,
+          unitPrice: fromFraction(payload.u),
+          published: fromFraction(payload.p),
+          providerCost: payload.c === null ? null : fromFraction(payload.c),
+        },
+        mostUnits: BigInt(payload.s),
+        most: nanos(BigInt(payload.x)),
+        claim: {
+          scope: QUOTE,
+          key: payload.n,
+          limit: 1,
+          fingerprint: digest,
+          keepSeconds: KEPT_SECONDS,
+          endsWithOwner: false,
+        },
+      }
+    },
+  }
+}
+
+const wholeNumber = z.string().regex(/^\d{1,30}$/)
+const fractionText = z.string().regex(/^\d{1,60}\/\d{1,60}$/)
+const payloadForm = z.object({
+  n: z.string(),
+  a: z.string(),
+  m: z.enum(['live', 'test']),
+  o: z.string(),
+  d: z.string(),
+  v: z.string(),
+  u: fractionText,
+  p: fractionText,
+  c: fractionText.nullable(),
+  s: wholeNumber,
+  x: wholeNumber,
+  e: z.int(),
+})
+type Payload = z.output<typeof payloadForm>
+
+/** A key of its own, so that a signature here says nothing about what else the master key protects. */
+function signingKeyOf(masterKey: Secret): Buffer {
+  return Buffer.from(hkdfSync('sha256', Buffer.from(masterKey.reveal(), 'base64'), '', 'farebox quotes', 32))
+}
+
+function sign(key: Buffer, payload: Payload): string {
+  const text = Buffer.from(JSON.stringify(payload)).toString('base64url')
+  return `${text}.${signatureOf(key, text).toString('base64url')}`
+}
+
+const TOKEN = /^([A-Za-z0-9_-]{1,2000})\.([A-Za-z0-9_-]{43})$/
+
+function open(key: Buffer, token: string): Payload | undefined {
+  const [, text = '', signature = ''] = TOKEN.exec(token) ?? []
+  const given = Buffer.from(signature, 'base64url')
+  const right = signatureOf(key, text)
+  if (text === '' || given.length !== right.length || !timingSafeEqual(given, right)) return undefined
+  return payloadForm.parse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
+}
+
+function signatureOf(key: Buffer, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest()
+}
+
+function invalid(detail: string): Fault {
+  return new Fault('quote_invalid', { detail })
+}
+
+const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`
+
+function fromFraction(text: string): UnitPrice {
+  const [numerator = '0', denominator = '1'] = text.split('/')
+  return rational(BigInt(numerator), BigInt(denominator))
+}
+
+function money(amount: Nanos, micros: bigint) {
+  return { usd: formatUsd(amount), micros_usd: Number(micros) }
+}

@@ -1,0 +1,146 @@
+import type pg from 'pg'
+import { type Gateway, startGateways } from '../../harness/gateways.ts'
+import { type SandboxProcess, startSandbox } from '../../harness/sandbox.ts'
+import { bindSandbox, makeMasterKey } from '../../harness/seed.ts'
+import { createKey, type NewKey } from '../../server/src/identity/keys.ts'
+import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds, type Id } from '../../server/src/kernel/ids.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
+import { creditAccount } from '../../server/src/ledger/credit.ts'
+import { connect } from '../ledger/world.ts'
+
+/** The whole service for a test file: processes of ours, a sandbox of upstreams, and a pool to look behind the scenes. */
+export type Installation = {
+  readonly gateways: readonly Gateway[]
+  readonly url: string
+  readonly sandbox: SandboxProcess
+  readonly pool: pg.Pool
+  readonly stop: () => Promise<void>
+}
+
+type Options = {
+  readonly processes?: number
+  readonly env?: Readonly<Record<string, string>>
+  readonly program?: string
+}
+
+export async function startInstallation(databaseUrl: string, options: Options = {}): Promise<Installation> {
+  const { processes = 1, env = {}, program } = options
+  const masterKey = makeMasterKey()
+  const sandbox = await startSandbox()
+  const { pools } = connect(databaseUrl)
+  await bindSandbox({ pool: pools.rest, masterKey, sandboxUrl: sandbox.url })
+  const gateways = await startGateways(processes, {
+    databaseUrl,
+    env: { FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(), FAREBOX_LOG_LEVEL: 'warn', ...env },
+    ...(program !== undefined && { program }),
+  })
+  return {
+    gateways,
+    url: gateways[0]?.url ?? '',
+    sandbox,
+    pool: pools.rest,
+    async stop() {
+      await Promise.all([...gateways.map((gateway) => gateway.stop()), sandbox.stop()])
+      await pools.close()
+    },
+  }
+}
+
+export const ids = createIds({ clock: systemClock })
+export const ACTOR = 'a test'
+
+export type Customer = {
+  readonly workspaceId: Id
+  readonly accountId: Id
+  readonly keyId: Id
+  readonly secret: string
+}
+
+/** Somebody with test money and limits that a test does not meet. */
+export async function makeCustomer(
+  pool: pg.Pool,
+  { money = 10_000_000_000n, key = {} }: { money?: bigint; key?: Partial<NewKey> } = {},
+): Promise<Customer> {
+  const { id: workspaceId, testAccountId: accountId } = await createWorkspace({ pool, ids }, ACTOR, {
+    name: 'Customer',
+  })
+  const limits = { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000, concurrency: 1_000 }
+  await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
+  if (money > 0n) await creditAccount(pool, { entryId: ids.next(), accountId, kind: 'payment', amount: nanos(money) })
+  const { id: keyId, secret } = await createKey({ pool, ids }, ACTOR, {
+    workspaceId,
+    mode: 'test',
+    name: 'key',
+    ...key,
+  })
+  return { workspaceId, accountId, keyId, secret: secret.reveal() }
+}
+
+export type Told = {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The body where it is JSON. */
+  readonly json: Record<string, unknown>
+  readonly id: string
+  readonly costUsd: string | null
+}
+
+type Ask = {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON; a text is sent as it is. */
+  readonly body?: unknown
+}
+
+/** Asks as a caller does. */
+export async function ask(
+  url: string,
+  secret: string,
+  path: string,
+  { method, headers, body }: Ask = {},
+): Promise<Told> {
+  const response = await fetch(url + path, {
+    method: method ?? (body === undefined ? 'GET' : 'POST'),
+    redirect: 'manual',
+    headers: {
+      ...(secret !== '' && { authorization: `Bearer ${secret}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    json: jsonOf(text),
+    id: response.headers.get('x-request-id') ?? '',
+    costUsd: response.headers.get('x-farebox-cost-usd'),
+  }
+}
+
+function jsonOf(text: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+/** The members of the error object of an answer. */
+export function errorOf({ json }: Told): Record<string, unknown> {
+  return Object(json.error)
+}
+
+/** What the ledger says that calls of an account were charged, by their ids. */
+export async function chargesOf(pool: pg.Pool, accountId: Id): Promise<ReadonlyMap<Id, bigint>> {
+  const { rows } = await pool.query<{ id: Id; amount: bigint }>(
+    'select id, amount from charges where account_id = $1',
+    [accountId],
+  )
+  return new Map(rows.map(({ id, amount }) => [id, amount]))
+}
