@@ -116,6 +116,8 @@ function sumOf(days: readonly Counts[]): Counts {
   }
 }
 
+const DAY = (time: string) => `date_bin('1 day', ${time}, 'epoch'::timestamptz)`
+
 type Span = { readonly from: number; readonly to: number }
 
 /** The hours that lie in the window as a whole, and the parts of hours at its ends, of which there are two at the most. */
@@ -148,8 +150,12 @@ export function usageStatement(query: UsageQuery): { readonly text: string; read
     'credentialId' in query.scope ? ['credential_id', query.scope.credentialId] : ['account_id', query.scope.accountId]
   const values: (string | number)[] = [owner, whole.from, whole.to]
   const parts = [
-    `select hour as at, requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged
-     from usage_hours where ${column} = $1 and hour >= to_timestamp($2) and hour < to_timestamp($3)`,
+    // Added up here already: a year of many keys has tens of thousands of hours, and some hundred days.
+    `select ${DAY('hour')} as at, sum(requests) as requests, sum(failed_requests) as failed_requests,
+       sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
+       sum(cache_read_tokens) as cache_read_tokens, sum(cache_write_tokens) as cache_write_tokens,
+       sum(value) as value, sum(charged) as charged
+     from usage_hours where ${column} = $1 and hour >= to_timestamp($2) and hour < to_timestamp($3) group by 1`,
   ]
   for (const { from, to } of cuts) {
     const first = values.push(floorTo(from, HOUR_SECONDS), from, to) - 2
@@ -159,7 +165,7 @@ export function usageStatement(query: UsageQuery): { readonly text: string; read
 }
 
 function sumByDay(parts: readonly string[]): string {
-  const day = "date_bin('1 day', at, 'epoch'::timestamptz)"
+  const day = DAY('at')
   return `
     select extract(epoch from ${day})::float8 as day,
       sum(requests)::bigint as "requests", sum(failed_requests)::bigint as "failedRequests",
