@@ -53,19 +53,23 @@ begin
       },
       {
         file: STATEMENTS,
-        find: `    from judged
+        find: `    from accounted
     where outcome_before is null and not misplaced
 `,
-        replace: `    from judged
+        replace: `    from accounted
     where not misplaced
 `,
       },
       {
         file: STATEMENTS,
-        find: `sum(held) as release, min(free_with_debt) as free_with_debt
-      from ending where hold_place is not null group by`,
-        replace: `sum(coalesce(held, 0)) as release, min(free_with_debt) as free_with_debt
-      from ending where hold_place is not null or outcome_before = 'posted' group by`,
+        find: 'freed - debt_paid, account_release - account_charge) as expired',
+        replace: 'freed - debt_paid, greatest(0, account_release - account_charge)) as expired',
+      },
+      {
+        file: STATEMENTS,
+        find: 'select distinct on (account_place) * from ending where hold_place is not null\n',
+        replace: `select distinct on (account_place) * from ending where hold_place is not null or outcome_before = 'posted'
+`,
       },
       {
         file: STATEMENTS,
@@ -185,10 +189,10 @@ ${LOCK_OF_BEGIN}`,
     edits: [
       {
         file: STATEMENTS,
-        find: `select account_place, sum(charge) as charge, sum(held) as release, min(free_with_debt) as free_with_debt
-      from ending where hold_place is not null group by account_place`,
-        replace: `select account_place, charge, held as release, free_with_debt
-      from ending where hold_place is not null`,
+        find: `sum(charge) over account as account_charge,
+      sum(coalesce(held, 0)) over account as account_release`,
+        replace: `charge as account_charge,
+      coalesce(held, 0) as account_release`,
       },
     ],
     caughtBy: [{ file: 'test/ledger/batches.test.ts', title: 'are all counted, though many belong to one account' }],

@@ -110,15 +110,15 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: `call_id, fingerprint, keep_seconds)
+        find: `call_id, fingerprint, keep_seconds, ends_with_owner)
     select`,
-        replace: `call_id, fingerprint, keep_seconds, kept_until)
+        replace: `call_id, fingerprint, keep_seconds, ends_with_owner, kept_until)
     select`,
       },
       {
         file: STATEMENTS,
-        find: 'ask_fingerprints[j], ask_keep_seconds[j]\n',
-        replace: `ask_fingerprints[j], ask_keep_seconds[j],
+        find: '      ask_ends_with_owner[j]\n',
+        replace: `      ask_ends_with_owner[j],
       case when ask_keep_seconds[j] > 0 then at + make_interval(secs => ask_keep_seconds[j]) end
 `,
       },
@@ -165,12 +165,25 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
       },
       {
         file: STATEMENTS,
-        find: 'coalesce(amount, 0) - charge as over,',
-        replace: `coalesce(amount, 0) - charge as over,
+        find: '  ), accounted as (\n',
+        replace: `  ), paid as (
+    select judged.*,
       case when charge < held
         then least(promo_before, greatest(0, charge_so_far - cash_before)) - least(promo_before, greatest(0, charge_so_far - charge - cash_before))
         else least(promo_before, charge_so_far) - least(promo_before, charge_so_far - charge)
-      end as promo_paid,`,
+      end as promo_paid
+    from judged
+  ), accounted as (
+`,
+      },
+      {
+        file: STATEMENTS,
+        find: `    from judged
+    cross join lateral (
+`,
+        replace: `    from (select paid.*, sum(promo_paid) over (partition by account_id) as account_promo_paid from paid) judged
+    cross join lateral (
+`,
       },
       {
         file: STATEMENTS,
@@ -179,13 +192,8 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
       },
       {
         file: STATEMENTS,
-        find: 'promo = row.promo - least(row.promo, change.charge)',
-        replace: 'promo = row.promo - least(row.promo, change.promo_paid)',
-      },
-      {
-        file: STATEMENTS,
-        find: 'select account_place, sum(charge) as charge,',
-        replace: 'select account_place, sum(promo_paid) as promo_paid, sum(charge) as charge,',
+        find: 'promo_before - least(promo_before, account_charge) as promo_unspent',
+        replace: 'promo_before - account_promo_paid as promo_unspent',
       },
     ],
     caughtBy: [
@@ -201,13 +209,14 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: 'debt = row.debt - greatest(0, least(row.debt, change.free_with_debt))',
-        replace: 'debt = row.debt - change.debt_paid',
+        find: 'least(debt_before, free_before + account_release - account_charge) as debt_paid,',
+        replace: 'account_debt_paid as debt_paid,',
       },
       {
         file: STATEMENTS,
-        find: 'select account_place, sum(charge) as charge,',
-        replace: 'select account_place, sum(least(debt_before, held - charge)) as debt_paid, sum(charge) as charge,',
+        find: 'sum(charge) over account as account_charge,',
+        replace: `sum(charge) over account as account_charge,
+      sum(least(debt_before, coalesce(held, 0) - charge)) over account as account_debt_paid,`,
       },
     ],
     caughtBy: [

@@ -8,6 +8,8 @@ import type { Reported } from './report.ts'
 
 const PROGRAM = 'test/planted/run-catchers.ts'
 const RUN_TIMEOUT_MS = 240_000
+/** In a copy without a bug many run one after the other. */
+const CATCHER_TIMEOUT_MS = 10_000
 
 export type Catch = { readonly test: string; readonly assertion: string }
 
@@ -33,16 +35,17 @@ export async function tryToCatch({ edits, caughtBy }: Pick<PlantedBug, 'edits' |
   return { verdict: 'caught', by }
 }
 
+export type Unfit = { readonly catcher: Catcher; readonly because: string }
+
 /** The catchers that do not pass, or have no test, in a copy into which nothing was planted: they can catch nothing. */
-export async function unfitCatchers(catchers: readonly Catcher[]): Promise<string[]> {
+export async function unfitCatchers(catchers: readonly Catcher[]): Promise<Unfit[]> {
   const { reported, output } = await runInCopy({ edits: [], catchers })
   return catchers.flatMap((catcher, place) => {
-    const where = `${catcher.file}: ${catcher.title ?? 'all'}`
     const own = reported.filter((one) => one.place === place)
-    if (own.length === 0) return [`${where}: no test ran: ${output}`]
+    if (own.length === 0) return [{ catcher, because: `no test ran: ${output}` }]
     return own
       .filter(({ passed }) => !passed)
-      .map(({ title, errors }) => `${where}: fails by itself: ${title}: ${errors[0]?.message ?? output}`)
+      .map(({ title, errors }) => ({ catcher, because: `${title}: ${errors[0]?.message ?? output}` }))
   })
 }
 
@@ -65,7 +68,7 @@ async function runInCopy({
       [path.join(folder, PROGRAM), report, ...catchers.map((catcher) => JSON.stringify(catcher))],
       { cwd: folder, env: { ...env, HARNESS_SEED: String(seed) } },
     )
-    const late = setTimeout(() => void child.kill(), RUN_TIMEOUT_MS)
+    const late = setTimeout(() => void child.kill(), RUN_TIMEOUT_MS + catchers.length * CATCHER_TIMEOUT_MS)
     await child.exited
     clearTimeout(late)
     const lines = existsSync(report) ? readFileSync(report, 'utf8').trim().split('\n') : []

@@ -1,0 +1,200 @@
+import type { PlantedBug } from './planted-bug.ts'
+
+const IDENTIFY = 'server/src/identity/identify.ts'
+const KEYS = 'server/src/identity/keys.ts'
+const KEY_FORMAT = 'server/src/identity/key-format.ts'
+const TIMING = 'test/identity/timing.alone.test.ts'
+const STRANGERS = 'test/identity/strangers.test.ts'
+const NOWHERE = 'test/identity/secrets-nowhere.test.ts'
+const ALIKE = 'is the same for an unknown id and for a wrong secret of a known one'
+
+/** Written by who knows the code and the tests. */
+export const bugsOfIdentity: readonly PlantedBug[] = [
+  {
+    id: 'wrong-secret-refused-from-memory',
+    title: 'a wrong secret of a key that is known from memory is refused without the look-up that an unknown id has',
+    promise: 'Neither the answer nor the time that it takes tells whether an id exists.',
+    author: 'insider',
+    edits: [
+      {
+        file: IDENTIFY,
+        find: '    return lookUp(given, address)',
+        replace: '    if (key !== undefined) throw refused(address)\n    return lookUp(given, address)',
+      },
+    ],
+    caughtBy: [{ file: TIMING, title: ALIKE }],
+  },
+  {
+    id: 'unknown-id-finds-no-row',
+    title: 'the look-up asks for the id alone, and is done sooner where there is none',
+    promise: 'Neither the answer nor the time that it takes tells whether an id exists.',
+    author: 'insider',
+    edits: [
+      {
+        file: IDENTIFY,
+        find: '(select * from api_keys where id <= $1 order by id desc limit 1) k',
+        replace: '(select * from api_keys where id = $1) k',
+      },
+    ],
+    caughtBy: [{ file: TIMING, title: ALIKE }],
+  },
+  {
+    id: 'neighbour-let-in-by-id',
+    title: 'a key that is known from memory is let in by its id, whatever its secret',
+    promise: 'Only the whole right key gets in.',
+    author: 'insider',
+    edits: [
+      {
+        file: IDENTIFY,
+        find: 'if (key !== undefined && workspace !== undefined && isRight) return',
+        replace: 'if (key !== undefined && workspace !== undefined && (isRight || !key.isRevoked)) return',
+      },
+    ],
+    caughtBy: [{ file: STRANGERS, title: 'only the whole right key gets in' }],
+  },
+  {
+    id: 'hash-of-a-part',
+    title: 'of a key only its first characters are hashed and compared',
+    promise: 'Only the whole right key gets in.',
+    author: 'insider',
+    edits: [
+      {
+        file: KEY_FORMAT,
+        find: "return hash('sha256', credential.reveal(), 'buffer')",
+        replace: "return hash('sha256', credential.reveal().slice(0, 64), 'buffer')",
+      },
+    ],
+    caughtBy: [
+      { file: STRANGERS, title: 'only the whole right key gets in' },
+      { file: 'server/src/identity/key-format.test.ts', title: 'is stored as its SHA-256' },
+    ],
+  },
+  {
+    id: 'form-not-checked',
+    title: 'whatever stands in the place of the id reaches the look-up',
+    promise: 'Well-formed keys are the only ones that reach a query.',
+    author: 'insider',
+    edits: [{ file: KEY_FORMAT, find: '([0-9a-f]{32})', replace: '(.{32})' }],
+    caughtBy: [
+      { file: STRANGERS, title: 'trap: SQL injection' },
+      { file: 'server/src/identity/key-format.test.ts', title: 'of another form is refused' },
+    ],
+  },
+  {
+    id: 'checksum-not-checked',
+    title: 'a mistyped key is looked up',
+    promise: 'Malformed keys are refused without a look-up.',
+    author: 'insider',
+    edits: [
+      {
+        file: KEY_FORMAT,
+        find: 'if (checksum !== checksumOf(text.slice(0, -CHECKSUM_DIGITS))) return undefined',
+        replace: 'if (checksum === undefined) return undefined',
+      },
+    ],
+    caughtBy: [{ file: 'server/src/identity/key-format.test.ts', title: 'with any one character changed' }],
+  },
+  {
+    id: 'failures-not-limited',
+    title: 'whoever has failed often from an address is looked up all the same',
+    promise: 'Failed authentications are limited by address before any database work.',
+    author: 'insider',
+    edits: [{ file: IDENTIFY, find: 'if (waitSeconds > 0) throw', replace: 'if (waitSeconds > 3_600) throw' }],
+    caughtBy: [{ file: STRANGERS, title: 'are refused unseen' }],
+  },
+  {
+    id: 'expired-told-apart',
+    title: 'the refusal of a revoked or expired key says so',
+    promise: 'Whatever is wrong with a credential, the answer is the same.',
+    author: 'insider',
+    edits: [
+      {
+        file: IDENTIFY,
+        find: 'if (key === undefined || !isRight) throw refused(address)',
+        replace: `if (key !== undefined && !isRight && (key.isRevoked || key.expiresAtMs !== null))
+      throw new Fault('invalid_credential', { detail: 'The key has ended.' })
+    if (key === undefined || !isRight) throw refused(address)`,
+      },
+    ],
+    caughtBy: [{ file: STRANGERS, title: 'is told the same 401 in the shape of openai' }],
+  },
+  {
+    id: 'outage-told-as-401',
+    title: 'who can not be looked up is told that the credential is wrong',
+    promise: 'PostgreSQL down: calls answer 503 with Retry-After.',
+    author: 'insider',
+    edits: [
+      {
+        file: IDENTIFY,
+        find: "throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })",
+        replace: "throw new Fault('invalid_credential', { cause })",
+      },
+    ],
+    caughtBy: [{ file: 'test/identity/strangers-outage.test.ts' }],
+  },
+  {
+    id: 'key-in-the-audit-log',
+    title: 'the audit log keeps the new secret of a rotated key',
+    promise: 'A key never appears in a database row.',
+    author: 'insider',
+    edits: [
+      {
+        file: KEYS,
+        find: "action: 'key.rotated', workspaceId, subject: id, detail: { overlapSeconds }",
+        replace: "action: 'key.rotated', workspaceId, subject: id, detail: { overlapSeconds, secret: secret.reveal() }",
+      },
+    ],
+    caughtBy: [{ file: NOWHERE }],
+  },
+  {
+    id: 'key-sent-to-postgres',
+    title: 'PostgreSQL is sent the key to hash, which its own log then has',
+    promise: 'A key never appears in a log line.',
+    author: 'insider',
+    edits: [
+      {
+        file: KEYS,
+        find: `       values ($1, $2, $3, $4, $5, $6, $7)\`,
+      [id, workspaceId, name, hashOf(secret),`,
+        replace: `       values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6, $7)\`,
+      [id, workspaceId, name, secret.reveal(),`,
+      },
+    ],
+    caughtBy: [{ file: NOWHERE }],
+  },
+  {
+    id: 'key-in-the-log',
+    title: 'the log does not know how a key looks',
+    promise: 'A key never appears in a log line.',
+    author: 'insider',
+    edits: [
+      { file: 'server/src/telemetry/scrubber.ts', find: ', /fb_(live|test)_[A-Za-z0-9_]+/gi]', replace: ']' },
+      {
+        file: 'server/src/http/traffic.ts',
+        find: 'withoutCredential(fault.cause, exchange?.request.headers ?? {})',
+        replace: 'withoutCredential(fault.cause, {})',
+      },
+    ],
+    caughtBy: [
+      { file: NOWHERE },
+      { file: 'server/src/identity/key-format.test.ts', title: 'takes keys out of any text' },
+    ],
+  },
+  {
+    id: 'every-address-of-a-network-counts-alone',
+    title: 'whoever has a network of IPv6 may fail thirty times from each of its addresses',
+    promise: 'Failed authentications are limited by address.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/failures-by-address.ts',
+        find: 'if (!isIPv6(address)) return address',
+        replace: 'if (isIPv6(address) || address) return address',
+      },
+    ],
+    caughtBy: [
+      { file: STRANGERS, title: 'count for a whole network of IPv6' },
+      { file: 'server/src/identity/failures-by-address.test.ts', title: 'count for all addresses' },
+    ],
+  },
+]
