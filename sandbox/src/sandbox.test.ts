@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { after, beforeEach, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { until } from '../../harness/until.ts'
 import { Journal } from './journal.ts'
 import { ASK, askRaw, reranking, startTestSandbox } from './test-sandbox.ts'
@@ -200,9 +199,10 @@ describe('bounds', () => {
 describe('closing', () => {
   it('lets an answer under way finish, and lets go of one that hangs', async () => {
     const other = await startTestSandbox()
-    const slow = askRaw(other.port, reranking('delay=300'), 5000)
+    const slow = askRaw(other.port, reranking('delay=1000'), 5000)
     const hung = askRaw(other.port, reranking('hang=headers'), 5000)
-    await delay(100)
+    const outcomes = async () => (await other.journal()).map(({ outcome }) => outcome).toSorted()
+    await until(async () => String(await outcomes()) === 'hung,open', 5000)
     const startedMs = performance.now()
     await other.close()
     assert.ok(performance.now() - startedMs < 1900)

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import type { JournalEntry } from './journal.ts'
 import { createSandbox } from './sandbox.ts'
@@ -75,32 +74,35 @@ export function reranking(...directives: readonly string[]): Question {
   return { ...ASK.rerank, body: { ...ASK.rerank.body, query } }
 }
 
-/** The bytes as they come, and how the connection ended; `open` where it was still open at the deadline. */
-export async function askRaw(port: number, { path, headers = {}, body }: Question, deadlineMs = 300) {
+const QUIET_MS = 300
+
+/**
+ * The bytes as they come, and how the connection ended; `open` where it was still open after no more bytes came for a
+ * while. How long the first byte may take is the caller's to say, since a busy machine takes its time.
+ */
+export async function askRaw(port: number, { path, headers = {}, body }: Question, firstByteMs = 10_000) {
   const content = body === undefined ? '' : JSON.stringify(body)
   const socket = connect(port, '127.0.0.1')
   const received: Buffer[] = []
-  let end: 'open' | 'closed' | 'reset' = 'open'
-  socket.on('data', (chunk) => received.push(chunk))
-  socket.on('error', () => {
-    end = 'reset'
+  const end = await new Promise<'open' | 'closed' | 'reset'>((resolve) => {
+    let quiet = setTimeout(() => resolve('open'), firstByteMs)
+    socket.on('data', (chunk) => {
+      received.push(chunk)
+      clearTimeout(quiet)
+      quiet = setTimeout(() => resolve('open'), QUIET_MS)
+    })
+    socket.once('error', () => resolve('reset'))
+    socket.once('end', () => resolve('closed'))
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.write(
+      `${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nhost: sandbox\r\n${lines.join('')}` +
+        `content-length: ${Buffer.byteLength(content)}\r\n\r\n${content}`,
+    )
   })
-  const ended = once(socket, 'end').then(
-    () => {
-      end = 'closed'
-    },
-    () => {},
-  )
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.write(
-    `${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nhost: sandbox\r\n${lines.join('')}` +
-      `content-length: ${Buffer.byteLength(content)}\r\n\r\n${content}`,
-  )
-  await Promise.race([ended, delay(deadlineMs)])
   socket.destroy()
   const text = Buffer.concat(received).toString()
   const [head = '', ...rest] = text.split('\r\n\r\n')
-  return { text, head, content: rest.join('\r\n\r\n'), end: end as 'open' | 'closed' | 'reset' }
+  return { text, head, content: rest.join('\r\n\r\n'), pieces: received.length, end }
 }
 
 /** An object whose members are of these kinds, and no others. */
