@@ -9,7 +9,12 @@ import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { newAccount } from '../model/account.ts'
+import * as credits from '../model/credits.ts'
 import * as oracle from '../model/ledger-model.ts'
+import { brokenPromises } from '../model/promises.ts'
+import { compareRows, compareWindows } from '../model/rows.ts'
+import { microseconds } from './instants.ts'
 import { connect, holdOf, ids, makeAccount, makeAllowance, makeCredential } from './world.ts'
 
 /**
@@ -126,9 +131,10 @@ describe('begin and end, against the pure model', () => {
           for (const round of rounds) {
             commands += round.length
             await runRound(world, round, outcomes)
-            assert.deepEqual(oracle.brokenPromises(world.model), [])
+            assert.deepEqual(brokenPromises(world.model), [])
           }
-          await compareRows(world)
+          await compareRows(one.pools.rest, world.model)
+          await compareWindows(one.pools.rest, world.model)
           assert.deepEqual(await verifyLedger(one.pools.rest, world.accounts), [])
         }),
         { numRuns: SEQUENCES, seed, endOnFailure: true },
@@ -162,7 +168,7 @@ describe('begin and end, against the pure model', () => {
     const accounts: Id[] = []
     for (let at = 0; at < 2; at += 1) {
       const id = await makeAccount(pool, 0n)
-      model.accounts.set(id, { active: true, credited: 0n, debt: 0n, charged: 0n, held: 0n, promo: 0n })
+      model.accounts.set(id, newAccount())
       accounts.push(id)
     }
     const [first = '', second = ''] = accounts
@@ -196,7 +202,7 @@ describe('begin and end, against the pure model', () => {
       kind: promo ? 'promotion' : 'payment',
       amount: nanos(amount),
     })
-    oracle.credit(world.model, entryId, accountId, amount, promo)
+    credits.credit(world.model, entryId, accountId, amount, promo ? credits.NEVER_US : null)
     world.lastEntry = credit
   }
 
@@ -384,84 +390,4 @@ describe('begin and end, against the pure model', () => {
     if (isAlone) assert.equal(BigInt(free), expected.free)
     outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
   }
-
-  async function compareRows({ model, accounts, credentials, allowances }: World): Promise<void> {
-    const read = async (sql: string, values: readonly unknown[]) =>
-      (await one.pools.rest.query({ text: sql, values: [...values] })).rows
-    const owners = credentials.map(({ id }) => id)
-    assert.deepEqual(
-      await read(
-        'select id, active, credited, debt, charged, held, promo from accounts where id = any ($1) order by id',
-        [accounts],
-      ),
-      [...model.accounts]
-        .map(([id, { active, credited, debt, charged, held, promo }]) => ({
-          id,
-          active,
-          credited,
-          debt,
-          charged,
-          held,
-          promo,
-        }))
-        .sort(byId),
-    )
-    assert.deepEqual(
-      await read('select id, amount from holds where account_id = any ($1) order by id', [accounts]),
-      [...model.holds].map(([id, { amount }]) => ({ id, amount })).sort(byId),
-    )
-    assert.deepEqual(
-      await read('select id, outcome, amount, promo, overrun from charges where account_id = any ($1) order by id', [
-        accounts,
-      ]),
-      [...model.ended]
-        .map(([id, { outcome, amount, promo, overrun }]) => ({ id, outcome, amount, promo, overrun }))
-        .sort(byId),
-    )
-    assert.deepEqual(
-      await read(
-        'select allowance_id as id, charged, held from allowance_periods where allowance_id = any ($1) and charged + held > 0 order by allowance_id',
-        [allowances],
-      ),
-      [...model.periods]
-        .map(([key, { charged, held }]) => ({ id: key.split(' ')[0] ?? '', charged, held }))
-        .filter(({ charged, held }) => charged + held > 0n)
-        .sort(byId),
-    )
-    assert.deepEqual(
-      await read(
-        "select credential_id || ' ' || limit_group as id, requests, tokens::float8 from windows where credential_id = any ($1) order by 1",
-        [owners],
-      ),
-      [...model.windows].map(([id, { requests, tokens }]) => ({ id, requests, tokens })).sort(byId),
-    )
-    assert.deepEqual(
-      await read(
-        "select credential_id || ' ' || scope || ' ' || key as id, call_id, fingerprint, kept_until is null as open from claims where credential_id = any ($1) and (kept_until is null or kept_until > clock_timestamp()) order by 1, 2",
-        [owners],
-      ),
-      [...model.claims]
-        .flatMap(([id, places]) =>
-          places
-            .filter(({ keptUntilUs }) => keptUntilUs === null || keptUntilUs > BigInt(Date.now()) * 1000n)
-            .map(({ callId, fingerprint, keptUntilUs }) => ({
-              id,
-              call_id: callId,
-              fingerprint,
-              open: keptUntilUs === null,
-            })),
-        )
-        .sort((a, b) => byId(a, b) || (a.call_id < b.call_id ? -1 : 1)),
-    )
-  }
 })
-
-function byId(a: { readonly id: string }, b: { readonly id: string }): number {
-  return a.id === b.id ? 0 : a.id < b.id ? -1 : 1
-}
-
-/** PostgreSQL's own text of a time, to the microsecond: a Date would cut it to milliseconds. */
-function microseconds(text: string): bigint {
-  const [, whole = '', fraction = ''] = /^(.*?)(?:\.(\d+))?\+00$/.exec(text) ?? []
-  return BigInt(Date.parse(`${whole.replace(' ', 'T')}Z`)) * 1000n + BigInt(fraction.padEnd(6, '0'))
-}

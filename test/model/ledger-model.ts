@@ -1,4 +1,6 @@
 import type { Call, Ending } from '../../server/src/calls/call.ts'
+import { type Account, freeOf, payDebt, smaller, spend, takeLapsed } from './account.ts'
+import { accountOf, type Entry, enter } from './entries.ts'
 
 /**
  * The rules of money, limits and claims as a state machine in memory: no database, no batches, no time of its own. It is
@@ -14,14 +16,35 @@ export type Model = {
   readonly claims: Map<string, Place[]>
   readonly holds: Map<string, OpenHold>
   readonly ended: Map<string, Ended>
-  readonly entries: Map<string, { accountId: string; amount: bigint }>
+  readonly entries: Map<string, Entry>
+  readonly owners: Map<string, { lives: boolean }>
 }
 
 type Period = 'day' | 'month' | 'total'
-type Account = { active: boolean; credited: bigint; debt: bigint; charged: bigint; held: bigint; promo: bigint }
-type Place = { callId: string; fingerprint: string; keepSeconds: number; keptUntilUs: bigint | null }
-type OpenHold = { call: Call; amount: bigint; beganAtUs: bigint }
-type Ended = { outcome: 'posted' | 'voided'; accountId: string; amount: bigint; promo: bigint; overrun: bigint }
+type Place = {
+  readonly callId: string
+  readonly fingerprint: string
+  readonly keepSeconds: number
+  readonly endsWithOwner: boolean
+  keptUntilUs: bigint | null
+}
+type OpenHold = {
+  readonly call: Call
+  readonly ownerId: string
+  readonly amount: bigint
+  readonly beganAtUs: bigint
+  unsettledAtUs: bigint | null
+}
+type Ended = {
+  readonly outcome: 'posted' | 'voided'
+  readonly accountId: string
+  readonly amount: bigint
+  readonly promo: bigint
+  readonly overrun: bigint
+  /** Undefined where nothing was held by this id. */
+  readonly call: Call | undefined
+  readonly beganAtUs: bigint
+}
 
 export type ModelJudgement = {
   readonly outcome: string
@@ -42,24 +65,15 @@ export function createModel(): Model {
     holds: new Map(),
     ended: new Map(),
     entries: new Map(),
+    owners: new Map(),
   }
 }
 
-/** Adds money once for each entry. Debt is paid first. */
-export function credit(model: Model, entryId: string, accountId: string, amount: bigint, promo = false): void {
-  if (model.entries.has(entryId)) return
-  model.entries.set(entryId, { accountId, amount })
-  const account = accountOf(model, accountId)
-  account.credited += amount
-  if (promo) account.promo += amount
-  payDebt(account)
-}
-
-export function begin(model: Model, call: Call, atUs: bigint): ModelJudgement {
+export function begin(model: Model, call: Call, atUs: bigint, ownerId = ''): ModelJudgement {
   const account = model.accounts.get(call.accountId)
   const repeated = call.hold !== null && model.holds.has(call.id)
   const refusal = repeated ? null : refusalOf(model, call, account, atUs)
-  if (refusal === null && !repeated) take(model, call, atUs)
+  if (refusal === null && !repeated) take(model, call, atUs, ownerId)
   return {
     outcome: refusal?.outcome ?? 'begun',
     free: account === undefined ? 0n : freeOf(account),
@@ -85,7 +99,7 @@ function windowRefusal(model: Model, call: Call, atUs: bigint): Refusal | null {
   for (const { group, seconds, requestLimit, tokenLimit } of call.windows) {
     const { requests, tokens } = standingWindow(model, call, group, seconds, atUs) ?? { requests: 0, tokens: 0 }
     if (requests + 1 > requestLimit) return { outcome: 'requests_spent' }
-    if (tokenLimit !== null && tokens + call.tokens > tokenLimit) return { outcome: 'tokens_spent' }
+    if (tokenLimit !== null && call.tokens > 0 && tokens + call.tokens > tokenLimit) return { outcome: 'tokens_spent' }
   }
   return null
 }
@@ -112,22 +126,22 @@ function moneyRefusal(model: Model, call: Call, account: Account, atUs: bigint):
   return call.hold.amount > freeOf(account) ? { outcome: 'money_spent' } : null
 }
 
-function take(model: Model, call: Call, atUs: bigint): void {
+function take(model: Model, call: Call, atUs: bigint, ownerId: string): void {
   for (const { group, seconds, tokenLimit } of call.windows) {
     const standing = standingWindow(model, call, group, seconds, atUs) ?? { startedAtUs: atUs, requests: 0, tokens: 0 }
     standing.requests += 1
     if (tokenLimit !== null) standing.tokens += call.tokens
     model.windows.set(windowKey(call.credentialId, group), standing)
   }
-  for (const { scope, key, fingerprint, keepSeconds } of call.claims) {
+  for (const { scope, key, fingerprint, keepSeconds, endsWithOwner } of call.claims) {
     const set = setKey(call.credentialId, scope, key)
-    const place = { callId: call.id, fingerprint, keepSeconds, keptUntilUs: null }
+    const place = { callId: call.id, fingerprint, keepSeconds, endsWithOwner, keptUntilUs: null }
     model.claims.set(set, [...standingPlaces(model, set, atUs), place])
   }
   if (call.hold === null) return
   for (const id of call.hold.allowances) periodOf(model, id, atUs).held += call.hold.amount
   accountOf(model, call.accountId).held += call.hold.amount
-  model.holds.set(call.id, { call, amount: call.hold.amount, beganAtUs: atUs })
+  model.holds.set(call.id, { call, ownerId, amount: call.hold.amount, beganAtUs: atUs, unsettledAtUs: null })
 }
 
 export type ModelSettlement = {
@@ -137,41 +151,63 @@ export type ModelSettlement = {
   readonly free: bigint
 }
 
-export function end(model: Model, ending: Ending, atUs: bigint): ModelSettlement {
-  const account = accountOf(model, ending.accountId)
+/** An id that has ended answers as the first time. What is to be posted after a void is the operator's loss. */
+export function end(model: Model, { usage, ...ending }: Ending, atUs: bigint): ModelSettlement {
   const before = model.ended.get(ending.id)
-  const after = before ?? settle(model, account, ending, atUs)
-  return { outcome: after.outcome, charged: after.amount, overrun: after.overrun, free: freeOf(account) }
+  const tokensUsed = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens
+  if (before?.outcome === 'voided') enterLate(model, ending, before)
+  const { outcome, amount, overrun } = before ?? settle(model, { ...ending, tokensUsed }, atUs)
+  return { outcome, charged: amount, overrun, free: freeOf(accountOf(model, ending.accountId)) }
 }
 
-function settle(model: Model, account: Account, ending: Ending, atUs: bigint): Ended {
-  const hold = model.holds.get(ending.id)
-  const asked = ending.amount ?? 0n
-  const charge = hold === undefined || ending.forgiven ? 0n : smaller(asked, hold.amount)
-  const promo = smaller(charge, account.promo)
-  const outcome = hold !== undefined && ending.amount !== null && !ending.forgiven ? 'posted' : 'voided'
-  const ended = { outcome, accountId: ending.accountId, amount: charge, promo, overrun: asked - charge } as const
-  model.ended.set(ending.id, ended)
+/** The first evidence that comes after a void corrects its overrun to what was used. */
+function enterLate(model: Model, { id, accountId, amount }: Omit<Ending, 'usage'>, { overrun }: Ended): void {
+  if (amount === null || amount === 0n || amount === overrun || model.entries.has(id)) return
+  enter(model, accountId, { id, kind: 'late_settlement', overrun: amount - overrun, corrects: id }, () => {})
+}
+
+type Settled = Omit<Ending, 'usage' | 'amount'> & { readonly amount: bigint | null; readonly tokensUsed: number }
+
+export function settle(model: Model, ending: Settled, atUs: bigint): Ended {
+  const { id, accountId, amount, forgiven } = ending
+  const hold = model.holds.get(id)
+  const { call, beganAtUs = atUs } = hold ?? {}
+  const asked = amount ?? 0n
+  const charge = hold === undefined || forgiven ? 0n : smaller(asked, hold.amount)
+  const outcome = hold !== undefined && amount !== null && !forgiven ? 'posted' : 'voided'
+  const promo = hold === undefined ? 0n : release(model, hold, charge)
+  const ended = { outcome, accountId, amount: charge, promo, overrun: asked - charge, call, beganAtUs } as const
+  model.ended.set(id, ended)
   if (hold === undefined) return ended
 
-  model.holds.delete(ending.id)
-  account.held -= hold.amount
-  account.charged += charge
-  account.promo -= promo
-  payDebt(account)
-  for (const id of hold.call.hold?.allowances ?? []) {
-    const period = periodOf(model, id, hold.beganAtUs)
+  model.holds.delete(id)
+  for (const allowanceId of hold.call.hold?.allowances ?? []) {
+    const period = periodOf(model, allowanceId, beganAtUs)
     period.held -= hold.amount
     period.charged += charge
   }
-  correctTokens(model, hold, ending)
+  correctTokens(model, hold, ending.tokensUsed)
   endClaims(model, hold.call, charge > 0n, atUs)
   return ended
 }
 
+/** Charges, then pays debt with what the call releases, then takes of it what expired meanwhile. Answers the promotional part. */
+function release(model: Model, { call: { accountId }, amount }: OpenHold, charge: bigint): bigint {
+  const account = accountOf(model, accountId)
+  account.held -= amount
+  const promo = spend(account, charge)
+  let released = amount - charge
+  if (account.debt > 0n && released > 0n)
+    enter(model, accountId, { kind: 'debt_payment' }, () => {
+      released -= payDebt(account)
+    })
+  if (account.lapsed > 0n && released > 0n)
+    enter(model, accountId, { kind: 'expiry' }, () => takeLapsed(account, released))
+  return promo
+}
+
 /** Tokens were admitted on an estimate; the window is corrected if it still stands. */
-function correctTokens(model: Model, { call, beganAtUs }: OpenHold, { usage }: Ending): void {
-  const used = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens
+function correctTokens(model: Model, { call, beganAtUs }: OpenHold, used: number): void {
   for (const { group, tokenLimit } of call.windows) {
     const window = model.windows.get(windowKey(call.credentialId, group))
     if (tokenLimit === null || window === undefined || window.startedAtUs > beganAtUs) continue
@@ -180,7 +216,7 @@ function correctTokens(model: Model, { call, beganAtUs }: OpenHold, { usage }: E
 }
 
 /** Slots end with their call; keys and quotes outlive a charged one and are free again after an uncharged one. */
-function endClaims(model: Model, call: Call, charged: boolean, atUs: bigint): void {
+export function endClaims(model: Model, call: Call, charged: boolean, atUs: bigint): void {
   for (const { scope, key } of call.claims) {
     const set = setKey(call.credentialId, scope, key)
     const places = model.claims.get(set) ?? []
@@ -191,26 +227,6 @@ function endClaims(model: Model, call: Call, charged: boolean, atUs: bigint): vo
     })
     model.claims.set(set, kept)
   }
-}
-
-/** The promises, as sentences about the model's state. An empty list means that all hold. */
-export function brokenPromises(model: Model): string[] {
-  const broken: string[] = []
-  for (const [id, { credited, debt, charged, held, promo }] of model.accounts) {
-    if (charged + held > credited + debt) broken.push(`account ${id} spent more than it has`)
-    if (charged < 0n || held < 0n || debt < 0n || promo < 0n) broken.push(`account ${id} has a negative sum`)
-    const open = [...model.holds.values()].filter(({ call }) => call.accountId === id)
-    if (held !== open.reduce((sum, { amount }) => sum + amount, 0n))
-      broken.push(`account ${id} holds other than its open holds`)
-    const ended = [...model.ended.values()].filter(({ accountId }) => accountId === id)
-    if (charged !== ended.reduce((sum, { amount }) => sum + amount, 0n))
-      broken.push(`account ${id} was charged other than its charges`)
-  }
-  for (const [key, { amount, charged, held }] of model.periods) {
-    if (charged + held > amount) broken.push(`allowance ${key} is exceeded`)
-  }
-  for (const id of model.holds.keys()) if (model.ended.has(id)) broken.push(`call ${id} is open and has ended`)
-  return broken
 }
 
 function tightest(model: Model, call: Call, atUs: bigint): { requestsLeft: number | null; tokensLeft: number | null } {
@@ -249,25 +265,6 @@ export function periodOf(model: Model, allowanceId: string, atUs: bigint) {
   const fresh = { amount: allowance.amount, charged: 0n, held: 0n }
   model.periods.set(key, fresh)
   return fresh
-}
-
-function accountOf(model: Model, id: string): Account {
-  const account = model.accounts.get(id)
-  if (account === undefined) throw new Error(`no account ${id}`)
-  return account
-}
-
-export function freeOf({ credited, debt, charged, held }: Account): bigint {
-  return credited + debt - charged - held
-}
-
-function payDebt(account: Account): void {
-  const free = freeOf(account)
-  account.debt -= smaller(account.debt, free)
-}
-
-function smaller(a: bigint, b: bigint): bigint {
-  return a < b ? a : b
 }
 
 const windowKey = (credentialId: string, group: string) => `${credentialId} ${group}`

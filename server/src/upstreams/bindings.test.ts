@@ -209,6 +209,7 @@ describe('saving an upstream', () => {
     'a slot with a space': [{ slot: 'a b' }, /slot/],
     'a word with a slash': [{ segments: { social_a: 'a/../b' } }, /segments\.social_a: must be one segment/],
     'a word that leads up': [{ segments: { social_a: '..' } }, /must be one segment/],
+    'a credential of two lines': [{ credential: new Secret('canary\ncanary') }, /credential: must be one line/],
     'no weight': [{ weight: 0 }, /weight/],
   }
   for (const [what, [changes, expected]] of Object.entries(refused))

@@ -111,6 +111,8 @@ const listed = settings.extend({
   changedAt: z.date(),
 })
 
+const CREDENTIAL = /^[!-~](?:[ -~]{0,4094}[!-~])?$/
+
 type Before = { readonly origin: string; readonly credential: Buffer | null }
 
 async function lock(query: Query, id: Id): Promise<Before | undefined> {
@@ -129,6 +131,8 @@ function credentialToKeep(
   before: Before | undefined,
 ): Buffer | null {
   if (credential === null) return null
+  if (credential !== undefined && !CREDENTIAL.test(credential.reveal()))
+    throw refusal('credential: must be one line of printable characters, at most 4,096, as it goes into a header.')
   if (credential !== undefined) return sealCredential(seal, credential, holder)
   if (before === undefined || before.credential === null) return null
   if (before.origin === holder.origin) return before.credential

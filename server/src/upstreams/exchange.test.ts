@@ -17,6 +17,7 @@ function begin() {
       left: () => {
         left += 1
       },
+      brokeOff: () => {},
     },
     true,
   )

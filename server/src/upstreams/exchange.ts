@@ -46,6 +46,8 @@ type Parts = {
   readonly watch: Deadlines
   /** Told once, when undici has written the request or let go of it: it no longer waits for a connection. */
   readonly left: () => void
+  /** Told of a failure that comes after the answer was opened. */
+  readonly brokeOff: (failure: UpstreamFailure) => void
 }
 
 const INFORMATIONAL_LIMIT = 16
@@ -265,6 +267,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncItera
       bytesReceived: this.#bytes,
       cause,
     })
+    if (this.#state === 'body' && this.#collected === undefined) this.#parts.brokeOff(failure)
     this.#state = 'failed'
     this.#failure = failure
     this.#timing.endedAtMs = this.#parts.clock.monotonicMs()

@@ -152,6 +152,13 @@ describe('asking an upstream', () => {
 
 const untouched = await startUpstream(({ socket }) => socket.write(okay()))
 
+describe('a base URL that is none', () => {
+  it('is a failure like any other', async () => {
+    for (const url of ['nonsense', 'ftp://a', 'https://a?b', 'https://u:p@a'])
+      await failsWith(startTransport().send(get(url)), 'protocol', 'not_sent')
+  })
+})
+
 describe('a target', () => {
   const upstream = untouched
 
@@ -268,12 +275,15 @@ describe('the body of an open answer', () => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n')
       setTimeout(() => socket.resetAndDestroy(), 50)
     })
-    const { body } = await startTransport().open(get(upstream.url))
+    const counted: unknown[] = []
+    const transport = startTransport({ metrics: { upstreamFailures: { inc: (labels) => counted.push(labels) } } })
+    const { body } = await transport.open(get(upstream.url))
     const reader = body[Symbol.asyncIterator]()
     assert.equal(String((await reader.next()).value), 'abc')
     const failure = await failsWith(reader.next(), 'reset', 'unknown')
     assert.equal(failure.bytesReceived, 3)
     await failsWith(reader.next(), 'reset', 'unknown')
+    assert.deepEqual(counted, [{ reason: 'reset', certainty: 'unknown' }])
   })
 })
 
@@ -283,7 +293,10 @@ describe('closing', () => {
       if (head.includes('/stream')) socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n')
       else if (head.includes('/idle')) socket.write(okay())
     })
-    const transport = startTransport({ limits: { connectionsPerOrigin: 3 } })
+    const hanging = await startUpstream(() => {})
+    const transport = startTransport({ limits: { connectionsPerOrigin: 3, origins: 1 } })
+    // This one is still connecting, and its origin has lost its place to the other by then.
+    const connecting = failsWith(transport.send(post(`https://127.0.0.1:${hanging.port}`)), 'aborted', 'not_sent')
     await transport.send(get(upstream.url, { target: '/idle' }))
     const { body } = await transport.open(get(upstream.url, { target: '/stream' }))
     const sent = [transport.send(post(upstream.url)), transport.send(post(upstream.url))]
@@ -299,14 +312,15 @@ describe('closing', () => {
       ),
       ...sent.map((one) => failsWith(one, 'aborted', 'unknown')),
       failsWith(waiting, 'aborted', 'not_sent'),
+      connecting,
     ]
     await delay(20)
     await transport.close()
     await Promise.all(ends)
-    await failsWith(transport.send(get(upstream.url)), 'aborted', 'not_sent')
+    for (const { url } of [upstream, untouched]) await failsWith(transport.send(get(url)), 'aborted', 'not_sent')
     await delay(20)
-    assert.equal(upstream.open.size, 0)
-    assert.equal(upstream.received.length, 4)
+    assert.deepEqual([upstream.open.size, hanging.open.size], [0, 0])
+    assert.deepEqual([upstream.received.length, untouched.connections()], [4, 0])
     assert.deepEqual(
       process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap'),
       [],

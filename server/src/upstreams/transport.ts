@@ -1,13 +1,11 @@
-import type { Socket } from 'node:net'
 import { LRUCache } from 'lru-cache'
-import { Pool } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
 import { type Address, isTarget, parseBaseUrl } from './address.ts'
 import type { Breakers } from './breakers.ts'
-import { createConnector } from './connector.ts'
 import { createDeadlines } from './deadlines.ts'
 import { Exchange, type OpenReply, type StageDeadlines, type UpstreamReply } from './exchange.ts'
 import { type Certainty, type FailureReason, UpstreamFailure } from './failure.ts'
+import { createOrigins } from './origins.ts'
 
 export type { OpenReply, StageDeadlines, Timing, UpstreamReply } from './exchange.ts'
 export { type Certainty, type FailureReason, UpstreamFailure } from './failure.ts'
@@ -65,9 +63,6 @@ const LIMITS: TransportLimits = {
   headerBytes: 32_768,
 }
 
-/** A reused connection that the upstream has just closed costs a call of unknown outcome, so ours close well before. */
-const IDLE_MS = { unlessTold: 4_000, most: 60_000, earlierThanTold: 2_000 }
-
 const ADDRESSES_LIMIT = 4_096
 const WAIT_FOR_ROOM_SECONDS = 1
 
@@ -86,66 +81,35 @@ const OURS: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-type Origin = { readonly pool: Pool; waiting: number; readonly left: () => void }
-
 export function createTransport({ clock, breakers, metrics, limits: given }: Parts): Transport {
   const limits = { ...LIMITS, ...given }
   const deadlines = createDeadlines(clock)
-  const sockets = new Set<Socket>()
+  const origins = createOrigins({ clock, deadlines, limits })
   const addresses = new LRUCache<string, Address>({ max: ADDRESSES_LIMIT })
-  const origins = new LRUCache<string, Origin>({
-    max: limits.origins,
-    // Lets the calls finish that it has.
-    dispose: ({ pool }) => void pool.close().catch(() => {}),
-  })
   let isClosed = false
 
-  function addressOf(baseUrl: string): Address {
-    let address = addresses.get(baseUrl)
-    if (address === undefined) {
-      // Whether plain HTTP is fine was decided where the upstream was configured.
-      address = parseBaseUrl(baseUrl, { allowPlainHttp: true })
-      addresses.set(baseUrl, address)
-    }
-    return address
-  }
-
-  function originOf(name: string): Origin {
-    const known = origins.get(name)
+  function addressOf(baseUrl: string): Address | undefined {
+    const known = addresses.get(baseUrl)
     if (known !== undefined) return known
-    const pool = new Pool(name, {
-      connections: limits.connectionsPerOrigin,
-      connect: createConnector({ clock, deadlines, timeoutMs: limits.connectMs, sockets }),
-      allowH2: false,
-      useMilo: false,
-      pipelining: 1,
-      maxHeaderSize: limits.headerBytes,
-      keepAliveTimeout: IDLE_MS.unlessTold,
-      keepAliveMaxTimeout: IDLE_MS.most,
-      keepAliveTimeoutThreshold: IDLE_MS.earlierThanTold,
-      // Exchanges keep their own deadlines.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
-    const origin: Origin = { pool, waiting: 0, left: () => (origin.waiting -= 1) }
-    origins.set(name, origin)
-    return origin
+    try {
+      // Whether plain HTTP is fine was decided where the upstream was configured.
+      const address = parseBaseUrl(baseUrl, { allowPlainHttp: true })
+      addresses.set(baseUrl, address)
+      return address
+    } catch {
+      return undefined
+    }
   }
 
   function begin(request: UpstreamRequest, collects: boolean): Exchange {
     const { upstream, method, target, body, signal } = request
-    const refuse = (reason: FailureReason, retryAfterSeconds?: number) =>
-      new UpstreamFailure(upstream.id, {
-        reason,
-        certainty: 'not_sent',
-        ...(retryAfterSeconds && { retryAfterSeconds }),
-      })
-    if (isClosed) throw refuse('aborted')
+    if (isClosed) throw refusal(upstream.id, 'aborted')
     const headers = wireHeaders(request.headers)
-    if (headers === undefined || !isTarget(target)) throw refuse('protocol')
     const address = addressOf(upstream.baseUrl)
-    const origin = originOf(address.origin)
-    if (origin.waiting >= limits.waitingPerOrigin) throw refuse('breaker', WAIT_FOR_ROOM_SECONDS)
+    if (headers === undefined || address === undefined || !isTarget(target)) throw refusal(upstream.id, 'protocol')
+    const origin = origins.get(address.origin)
+    if (origin.waiting >= limits.waitingPerOrigin)
+      throw refusal(upstream.id, 'breaker', { retryAfterSeconds: WAIT_FOR_ROOM_SECONDS })
     const exchange = new Exchange(
       {
         upstreamId: upstream.id,
@@ -155,6 +119,7 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
         clock,
         watch: deadlines,
         left: origin.left,
+        brokeOff: count,
       },
       collects,
     )
@@ -169,12 +134,13 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
     return breakers === undefined ? work() : breakers.run(upstreamId, work)
   }
 
+  const count = ({ reason, certainty }: UpstreamFailure) => metrics?.upstreamFailures.inc({ reason, certainty })
+
   async function counted<T>(reply: Promise<T>): Promise<T> {
     try {
       return await reply
     } catch (error) {
-      if (error instanceof UpstreamFailure)
-        metrics?.upstreamFailures.inc({ reason: error.reason, certainty: error.certainty })
+      if (error instanceof UpstreamFailure) count(error)
       throw error
     }
   }
@@ -185,11 +151,17 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
     async close() {
       isClosed = true
       deadlines.close()
-      const pools = [...origins.values()].map(({ pool }) => pool)
-      await Promise.all(pools.map((pool) => pool.destroy()))
-      await Promise.all([...sockets].map(closed))
+      await origins.destroy()
     },
   }
+}
+
+function refusal(
+  upstreamId: string,
+  reason: FailureReason,
+  more: { retryAfterSeconds?: number } = {},
+): UpstreamFailure {
+  return new UpstreamFailure(upstreamId, { reason, certainty: 'not_sent', ...more })
 }
 
 /** As undici takes them, ours added; undefined where there is one that only we may say. */
@@ -202,11 +174,4 @@ function wireHeaders(given: Readonly<Record<string, string>>): string[] | undefi
     if (lower !== 'accept-encoding' && value !== undefined) headers.push(lower, value)
   }
   return headers
-}
-
-function closed(socket: Socket): Promise<void> {
-  return new Promise((resolve) => {
-    socket.once('close', resolve)
-    socket.destroy()
-  })
 }
