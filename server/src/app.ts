@@ -87,7 +87,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const query = createMoneyQuery(pools.money)
   const ownerId = createIds({ clock }).next()
   const calls = createCalls({ query, ownerId, clock, log })
-  const ownership = createOwnership({ query, ownerId, calls, clock, time, log })
+  const ownership = createOwnership({ query: createMoneyQuery(pools.lease), ownerId, calls, clock, time, log })
   const spent = createSpentWindows({ time })
   feed.subscribe('key', { changed: spent.forget, reset: spent.forgetAll })
   const begin = createBegin({ calls, spent, time })
@@ -100,7 +100,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     end: calls.end,
     prices: createPrices(cached),
     quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
-    firstCall: (credentialId, id) => firstCall(pools.rest, credentialId, id),
+    firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
     bindings: createBindings({ ...cached, log, seal: sealOf(config.secrets) }),
     send: createSend({ transport, names }),
     records,

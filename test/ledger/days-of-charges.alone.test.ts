@@ -143,9 +143,9 @@ async function chargeInBulk(day: string, charges: number): Promise<void> {
   const allowanceId = await makeAllowance(pool, accountId, 'month', BigInt(charges) * 3n)
   const noon = `${day}T12:00:00Z`
   await session.query(
-    `insert into charges (id, account_id, credential_id, operation, outcome, amount, promo, overrun, value, upstream_cost, executed, failed,
+    `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at)
-     select (left(first_id_at($4)::text, 14) || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1, $2, 'probe', 'posted', 2, 0, 0, 2, 0, true, false,
+     select (left(first_id_at($4)::text, 14) || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1, $2, 'probe', 'posted', 2, 2, 0, 0, 2, 0, true, false,
        0, 0, 0, 0, array[$3::uuid], $4, $4 from generate_series(1, $5::integer) n`,
     [accountId, credentialId, allowanceId, noon, charges],
   )

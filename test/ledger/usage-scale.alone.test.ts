@@ -62,10 +62,10 @@ before(async () => {
 async function chargeDay(daySeconds: number): Promise<void> {
   const each = CHARGES / CHARGED_DAYS
   await client.query(
-    `insert into charges (id, account_id, credential_id, operation, outcome, amount, promo, overrun, value, upstream_cost, executed, failed,
+    `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at)
      select (lpad(to_hex(floor((ended - n % 20) * 1000)::bigint), 12, '0') || lpad(to_hex(n), 20, '0'))::uuid,
-       key.account_id, key.id, 'probe', 'posted', 1000 + n % 977, 0, 0, 1500 + n % 977, 0, true, n % 50 = 0,
+       key.account_id, key.id, 'probe', 'posted', 1000 + n % 977, 1000 + n % 977, 0, 0, 1500 + n % 977, 0, true, n % 50 = 0,
        n % 1009, n % 997, n % 991, n % 983, '{}', to_timestamp(ended - n % 20), to_timestamp(ended)
      from generate_series(1, $2::integer) n
      cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended) at

@@ -122,7 +122,7 @@ function* noteworthyMoney(step: Command, before: Account, after: Account): Gener
     yield 'a release takes no more of what lapsed than it released'
   if (change('credited') < 0n && change('debt') < 0n && released)
     yield 'a release pays debt before it takes what lapsed'
-  if (change('promo') < 0n && change('charged') === 0n && change('credited') === 0n && change('debt') < 0n)
+  if (step.do === 'grant' && change('credited') > 0n && change('promo') < change('credited'))
     yield 'debt takes promotional credit'
   if (change('promo') < 0n && step.do === 'reverse-payment') yield 'a reversed payment takes promotional credit'
   if (change('promo') > 0n && change('charged') < 0n) yield 'promotional credit comes back'

@@ -77,9 +77,9 @@ export function expireGrants(account: Account, atUs: bigint): number {
   return due.length
 }
 
-/** What is not spent, debt included: what calls hold of it can still be spent. */
-export function unspentOf({ credited, debt, charged }: Account): bigint {
-  return credited + debt - charged
+/** What the account itself has and has not spent: what it owes is not its own. */
+export function unspentOf({ credited, charged }: Account): bigint {
+  return credited > charged ? credited - charged : 0n
 }
 
 export function inOrderOfExpiry({ grants }: Account): Grant[] {

@@ -35,10 +35,9 @@ export function reversePayment(
 ): bigint {
   const payment = model.entries.get(paymentId)
   if (payment?.kind !== 'payment') throw new Error(`there is no payment ${paymentId}`)
-  const known = model.entries.get(reversalId)
+  const known = entryOf(model, reversalId, paymentId)
   if (known !== undefined) return -known.credited
-  const reversed = smaller(most, leftOf(model, paymentId))
-  if (reversed <= 0n) return 0n
+  const reversed = atLeastNothing(smaller(most, leftOf(model, paymentId)))
   enter(model, payment.accountId, { id: reversalId, kind, corrects: paymentId }, (account) => {
     // The customer owes all of it, and pays at once what is free.
     account.credited -= reversed
@@ -46,6 +45,17 @@ export function reversePayment(
     payDebt(account)
   })
   return reversed
+}
+
+/** The entry of that id, which must be about the same thing. */
+function entryOf(model: Model, id: string, corrects: string) {
+  const known = model.entries.get(id)
+  if (known !== undefined && known.corrects !== corrects) throw new Error(`entry ${id} is about something else`)
+  return known
+}
+
+function atLeastNothing(amount: bigint): bigint {
+  return amount > 0n ? amount : 0n
 }
 
 /** What of a payment has not been reversed, disputes that were won left aside. */
@@ -63,14 +73,14 @@ export function paidOf(model: Model, accountId: string): bigint {
 export function winDispute(model: Model, entryId: string, disputeId: string): bigint {
   const dispute = model.entries.get(disputeId)
   if (dispute?.kind !== 'dispute') throw new Error(`there is no dispute ${disputeId}`)
-  const known = model.entries.get(entryId)
+  const known = entryOf(model, entryId, disputeId)
   if (known !== undefined) return known.credited
-  if (correctionsOf(model, disputeId).length > 0) return 0n
+  const won = correctionsOf(model, disputeId).length > 0 ? 0n : -dispute.credited
   enter(model, dispute.accountId, { id: entryId, kind: 'dispute_won', corrects: disputeId }, (account) => {
-    account.credited -= dispute.credited
+    account.credited += won
     payDebt(account)
   })
-  return -dispute.credited
+  return won
 }
 
 /** Takes promotional credit that has expired, of every account. How many grants those were. */
@@ -101,11 +111,11 @@ export function reverseCharge(
 ): bigint {
   const charge = model.ended.get(chargeId)
   if (charge === undefined) return 0n
-  const known = model.entries.get(reversalId)
+  const known = entryOf(model, reversalId, chargeId)
   if (known !== undefined) return -known.charged
   const givenBefore = -sum(correctionsOf(model, chargeId).map(([, { charged }]) => charged))
-  const given = smaller(most, charge.amount - givenBefore)
-  if (given <= 0n) return 0n
+  const given = atLeastNothing(smaller(most, charge.amount - givenBefore))
+  if (given === 0n && kind === 'forgiveness') return 0n
   const promoLeft = charge.promo - smaller(charge.promo, givenBefore)
   const overrun = kind === 'forgiveness' ? given : 0n
   enter(model, charge.accountId, { id: reversalId, kind, overrun, corrects: chargeId }, (account) => {

@@ -162,8 +162,9 @@ export function end(model: Model, { usage, ...ending }: Ending, atUs: bigint): M
 
 /** The first evidence that comes after a void corrects its overrun to what was used. */
 function enterLate(model: Model, { id, accountId, amount }: Omit<Ending, 'usage'>, { overrun }: Ended): void {
-  if (amount === null || amount === 0n || amount === overrun || model.entries.has(id)) return
-  enter(model, accountId, { id, kind: 'late_settlement', overrun: amount - overrun, corrects: id }, () => {})
+  const used = amount ?? 0n
+  if (used === overrun || model.entries.has(id)) return
+  enter(model, accountId, { id, kind: 'late_settlement', overrun: used - overrun, corrects: id }, () => {})
 }
 
 type Settled = Omit<Ending, 'usage' | 'amount'> & { readonly amount: bigint | null; readonly tokensUsed: number }

@@ -19,7 +19,7 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
       {
         file: IDENTIFY,
         find: '    return lookUp(given, address)',
-        replace: '    if (key !== undefined) throw refused(address)\n    return lookUp(given, address)',
+        replace: '    if (keys.peek(given.id) !== undefined) throw refused(address)\n    return lookUp(given, address)',
       },
     ],
     caughtBy: [{ file: TIMING, title: ALIKE }],
@@ -46,8 +46,12 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: IDENTIFY,
-        find: 'if (key !== undefined && workspace !== undefined && isRight) return',
-        replace: 'if (key !== undefined && workspace !== undefined && (isRight || !key.isRevoked)) return',
+        find: `    const key = right.get(printOf(given)) && keys.peek(given.id)
+    const workspace = key && workspaces.peek(key.workspaceId)
+    if (key !== undefined && workspace !== undefined && matches(given, key, time.nowMs()))`,
+        replace: `    const key = keys.peek(given.id)
+    const workspace = key && workspaces.peek(key.workspaceId)
+    if (key !== undefined && workspace !== undefined && !key.isRevoked)`,
       },
     ],
     caughtBy: [{ file: STRANGERS, title: 'only the whole right key gets in' }],

@@ -237,8 +237,8 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
       },
       {
         file: CREDITS,
-        find: 'reversed := least(most, reversible_of(payment_id));',
-        replace: 'reversed := least(most, reversible);',
+        find: 'least(most, reversible_of(payment_id))',
+        replace: 'least(most, reversible)',
       },
     ],
     caughtBy: [{ file: 'test/ledger/caught-under-death.test.ts', title: 'is taken back once when both come at once' }],
@@ -251,8 +251,8 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
     edits: [
       {
         file: CREDITS,
-        find: '  if exists (select from entries where corrects = dispute_id) then return 0; end if;\n',
-        replace: '',
+        find: 'case when exists (select from entries where corrects = dispute_id) then 0 else -dispute.credited end',
+        replace: '-dispute.credited',
       },
     ],
     caughtBy: [{ file: 'test/ledger/verbs.test.ts', title: 'agrees on every answer and every row' }],

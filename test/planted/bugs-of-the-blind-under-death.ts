@@ -96,8 +96,8 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     edits: [
       {
         file: CREDITS,
-        find: 'reversed := least(most, reversible_of(payment_id));',
-        replace: 'reversed := least(most, (select credited from entries where id = payment_id));',
+        find: 'least(most, reversible_of(payment_id))',
+        replace: 'least(most, (select credited from entries where id = payment_id))',
       },
     ],
     caughtBy: [
@@ -112,8 +112,8 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     edits: [
       {
         file: CREDITS,
-        find: 'won := -dispute.credited;',
-        replace: 'won := (select credited from entries where id = dispute.corrects);',
+        find: 'else -dispute.credited end',
+        replace: 'else (select credited from entries where id = dispute.corrects) end',
       },
     ],
     caughtBy: [{ file: 'test/ledger/verbs.test.ts', title: 'agrees on every answer and every row' }],

@@ -192,8 +192,8 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
       },
       {
         file: STATEMENTS,
-        find: 'promo_before - least(promo_before, account_charge) as promo_unspent',
-        replace: 'promo_before - account_promo_paid as promo_unspent',
+        find: 'promo_before - least(promo_before, account_charge) as promo_left',
+        replace: 'promo_before - account_promo_paid as promo_left',
       },
     ],
     caughtBy: [

@@ -4,11 +4,13 @@ import type { Secret } from '../kernel/secret.ts'
 import type { Log } from '../telemetry/log.ts'
 import { connectionSettings, createSockets } from './connection.ts'
 
-/** Two pools, so that no listing, look-up or report can make a call wait for a connection to its money. */
+/** Pools apart, so that no listing, look-up or report can make a call wait for a connection to its money. */
 export type Pools = {
   /** For the statements that begin and end calls. They come in batches, so a few connections carry many calls. */
   readonly money: pg.Pool
   readonly rest: pg.Pool
+  /** For the lease of this process alone: calls that wait for locked accounts must not make it look dead. */
+  readonly lease: pg.Pool
   /** Lets running statements finish within the deadline, then drops what is left. */
   readonly close: (deadlineMs?: number) => Promise<void>
 }
@@ -50,6 +52,16 @@ export function createPools(parts: Parts): Pools {
     max: moneyConnections,
     idleTimeoutMillis: 0,
   })
+  const lease = createPool(log, waitingMax, {
+    ...connectionSettings({
+      ...shared,
+      applicationName: 'farebox lease',
+      queryTimeoutMs: moneyQueryTimeoutMs,
+      lockTimeoutMs: MONEY_LOCK_MS,
+    }),
+    max: 1,
+    idleTimeoutMillis: 0,
+  })
   const rest = createPool(log, waitingMax, {
     ...connectionSettings({
       ...shared,
@@ -64,7 +76,7 @@ export function createPools(parts: Parts): Pools {
 
   async function end(deadlineMs: number): Promise<void> {
     const inTime = new AbortController()
-    const goodbye = Promise.all([money.end(), rest.end()]).then(sockets.closed)
+    const goodbye = Promise.all([money.end(), rest.end(), lease.end()]).then(sockets.closed)
     await Promise.race([goodbye, delay(deadlineMs, undefined, { signal: inTime.signal }).catch(() => {})])
     inTime.abort()
     sockets.destroy()
@@ -74,6 +86,7 @@ export function createPools(parts: Parts): Pools {
   return {
     money,
     rest,
+    lease,
     close(deadlineMs = CLOSE_DEADLINE_MS) {
       ended ??= end(deadlineMs)
       return ended

@@ -12,7 +12,7 @@ create table accounts (
   debt bigint not null default 0 check (debt >= 0),
   charged bigint not null default 0 check (charged >= 0),
   held bigint not null default 0 check (held >= 0),
-  -- What is left of promotional credit: a part of what is not spent yet, and spent first.
+  -- What is left of promotional credit: a part of the account's own money that is not spent yet, and spent first.
   promo bigint not null default 0 check (promo >= 0),
   -- The part of it that has expired while calls held it. It is taken when they release it.
   lapsed bigint not null default 0 check (lapsed between 0 and promo),
@@ -20,7 +20,7 @@ create table accounts (
   -- The promise: nobody spends more than they have. PostgreSQL itself refuses a row that breaks it.
   constraint no_overspend check (charged + held <= credited + debt),
   constraint debt_is_paid_first check (debt = 0 or charged + held = credited + debt),
-  constraint promo_is_not_spent check (promo <= credited + debt - charged),
+  constraint promo_is_not_spent check (promo <= greatest(0, credited - charged)),
   constraint lapsed_is_held check (lapsed <= held)
 ) with (fillfactor = 60);
 
@@ -97,7 +97,9 @@ create table charges (
   credential_id uuid,
   operation text,
   outcome text not null check (outcome in ('posted', 'voided')),
-  amount bigint not null check (amount >= 0),
+  -- What was held for it: a charge never exceeds it, whoever settles.
+  held bigint not null,
+  amount bigint not null check (amount between 0 and held),
   -- The part of the amount that promotional credit paid.
   promo bigint not null check (promo between 0 and amount),
   -- What was used beyond the hold: the operator's loss, never the customer's.

@@ -420,16 +420,16 @@ begin
     window account as (partition by account_id)
   ), accounted as (
     -- What the endings release pays debt first; what is left of it may be promotional credit that has expired meanwhile.
-    select judged.*, freed, debt_paid, promo_unspent, promo_left, lapsed_left,
-      least(lapsed_left, promo_left, freed - debt_paid, account_release - account_charge) as expired
+    -- The endings of a batch happen at once: what they charge is spent before what they release is taken.
+    select judged.*, freed, debt_paid, promo_left, lapsed_left,
+      least(lapsed_left, freed - debt_paid, account_release - account_charge) as expired
     from judged
     cross join lateral (
       select free_before + account_release - account_charge as freed,
         least(debt_before, free_before + account_release - account_charge) as debt_paid,
-        promo_before - least(promo_before, account_charge) as promo_unspent
+        promo_before - least(promo_before, account_charge) as promo_left,
+        lapsed_before - least(lapsed_before, account_charge) as lapsed_left
     ) released
-    cross join lateral (select least(promo_unspent, freed - debt_paid + held_before - account_release) as promo_left) promo
-    cross join lateral (select least(lapsed_before - least(lapsed_before, account_charge), promo_left) as lapsed_left) lapsed
   ), ending as (
     select accounted.*,
       coalesce(amount, 0) - charge as over,
@@ -450,22 +450,22 @@ begin
     where row.ctid = change.account_place
   ), entries_made as (
     insert into entries (id, account_id, kind, credited, promo, debt, entered_at)
-    select gen_random_uuid(), account_id, 'debt_payment', 0, promo_left - promo_unspent, -debt_paid, at
+    select gen_random_uuid(), account_id, 'debt_payment', 0, 0, -debt_paid, at
     from account_change where debt_paid > 0
     union all
     select gen_random_uuid(), account_id, 'expiry', -expired, -expired, 0, at
     from account_change where expired > 0
   ), late as (
     insert into entries (id, account_id, kind, overrun, corrects, entered_at)
-    select id, account_id, 'late_settlement', amount - overrun_before, id, at
-    from judged where outcome_before = 'voided' and not misplaced and amount > 0 and amount <> overrun_before
+    select id, account_id, 'late_settlement', coalesce(amount, 0) - overrun_before, id, at
+    from judged where outcome_before = 'voided' and not misplaced and coalesce(amount, 0) <> overrun_before
     on conflict (id) do nothing
   ), released as (
     delete from holds where ctid = any (array(select hold_place from ending where hold_place is not null))
   ), booked as (
-    insert into charges (id, account_id, credential_id, operation, outcome, amount, promo, overrun, value, upstream_cost, executed, failed,
+    insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at)
-    select id, account_id, credential_id, operation, new_outcome, charge,
+    select id, account_id, credential_id, operation, new_outcome, coalesce(held, 0), charge,
       least(promo_before, charge_so_far) - least(promo_before, charge_so_far - charge),
       over, value, upstream_cost, executed or charge > 0, failed,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, coalesce(allowances, '{}'), begun_at, at

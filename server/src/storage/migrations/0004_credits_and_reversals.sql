@@ -2,7 +2,8 @@
 -- first time. Each locks the account before it reads anything of it.
 
 -- Applies a change to the sums of a locked account; `cash` is the part of the credit that is paid money. Whatever is free then pays debt first, and promotional credit is
--- never more than what is not spent. Answers by how much promo and debt changed.
+-- never more than what the account itself has and has not spent: what paid debt is gone. Answers by how much promo and
+-- debt changed.
 create function change_account(account uuid, credit bigint, cash bigint, charge bigint, grant_promo bigint, new_debt bigint,
   out promo_change bigint, out debt_change bigint)
 language plpgsql volatile as $$
@@ -14,7 +15,7 @@ begin
   select * into strict before from accounts where id = account;
   free := before.credited + credit + before.debt + new_debt - before.charged - charge - before.held;
   paid := least(before.debt + new_debt, free);
-  promo_change := least(before.promo + grant_promo, free - paid + before.held) - before.promo;
+  promo_change := least(before.promo + grant_promo, greatest(0, before.credited + credit - before.charged - charge)) - before.promo;
   debt_change := new_debt - paid;
   update accounts row set
     credited = row.credited + credit,
@@ -69,6 +70,16 @@ begin
 end
 $$;
 
+-- An id that is taken by something else is a mistake of whoever sent it, and must not be answered as if it were theirs.
+create function require_entry_of(entry_id uuid, corrected uuid) returns void
+language plpgsql stable as $$
+begin
+  if exists (select from entries where id = entry_id and corrects is distinct from corrected) then
+    raise exception 'entry % is there already, and is about something else', entry_id;
+  end if;
+end
+$$;
+
 -- What of a payment has not been reversed. A won dispute gives back what the dispute took.
 create function reversible_of(payment_id uuid) returns bigint
 language sql stable
@@ -95,11 +106,11 @@ begin
   if not found then raise exception 'there is no payment %', payment_id; end if;
   perform 1 from accounts where id = account for no key update;
 
+  perform require_entry_of(reversal_id, payment_id);
   select -credited into reversed from entries where id = reversal_id;
   if found then return reversed; end if;
-  reversed := least(most, reversible_of(payment_id));
-  if reversed <= 0 then return 0; end if;
-
+  reversed := greatest(0, least(most, reversible_of(payment_id)));
+  -- One that takes nothing is entered too: the same id answers the same later, when there would be something to take.
   change := change_account(account, -reversed, -reversed, 0, 0, reversed);
   insert into entries (id, account_id, kind, credited, promo, debt, corrects)
   values (reversal_id, account, reversal_kind, -reversed, change.promo_change, change.debt_change, payment_id);
@@ -119,11 +130,10 @@ begin
   if not found then raise exception 'there is no dispute %', dispute_id; end if;
   perform 1 from accounts where id = dispute.account_id for no key update;
 
+  perform require_entry_of(entry_id, dispute_id);
   select credited into won from entries where id = entry_id;
   if found then return won; end if;
-  if exists (select from entries where corrects = dispute_id) then return 0; end if;
-
-  won := -dispute.credited;
+  won := case when exists (select from entries where corrects = dispute_id) then 0 else -dispute.credited end;
   change := change_account(dispute.account_id, won, won, 0, 0, 0);
   insert into entries (id, account_id, kind, credited, promo, debt, corrects)
   values (entry_id, dispute.account_id, 'dispute_won', won, change.promo_change, change.debt_change, dispute_id);
@@ -186,16 +196,20 @@ declare
   change record;
   at timestamptz;
 begin
+  if reversal_kind not in ('charge_reversal', 'forgiveness') then raise exception '% gives no charge back', reversal_kind; end if;
   select * into charge from charges where id = charge_id;
   if not found then return 0; end if;
   perform 1 from accounts where id = charge.account_id for no key update;
   at := clock_timestamp();
 
+  perform require_entry_of(reversal_id, charge_id);
   select -charged into given from entries where id = reversal_id;
   if found then return given; end if;
   select coalesce(-sum(charged), 0) into given_before from entries where corrects = charge_id;
-  given := least(most, charge.amount - given_before);
-  if given <= 0 then return 0; end if;
+  given := greatest(0, least(most, charge.amount - given_before));
+  -- Entered even where it gives nothing, so that the same id answers the same; but a call that was never charged may yet
+  -- need an entry of its own id, for what it cost us.
+  if given = 0 and reversal_kind = 'forgiveness' then return 0; end if;
   given_promo := least(given_before + given, charge.promo) - least(given_before, charge.promo);
 
   if given_promo > 0 then perform count_promotions(charge.account_id); end if;
@@ -211,6 +225,7 @@ begin
   from allowances allowance
   where allowance.id = any (charge.allowances) and row.allowance_id = allowance.id
     and row.starts_at = period_start(allowance.period, charge.begun_at);
+  if given = 0 then return 0; end if;
   insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
     input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
   values (charge.credential_id, date_trunc('hour', at, 'UTC'), charge.account_id, 0, 0, 0, 0, 0, 0, 0, -given)
@@ -226,7 +241,8 @@ language plpgsql volatile as $$
 declare
   given bigint := reverse_charge(charge_id, charge_id, most, 'forgiveness');
 begin
-  delete from claims where call_id = charge_id;
+  -- Those of a call that has not ended are not kept, and not ours to free.
+  delete from claims where call_id = charge_id and kept_until is not null;
   return given;
 end
 $$;
