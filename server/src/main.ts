@@ -1,15 +1,15 @@
 import { once } from 'node:events'
 import { startApp } from './app.ts'
 import { createProgram } from './cli/program.ts'
+import { secretsIn } from './cli/secrets.ts'
 import { endOnUncaught } from './cli/uncaught.ts'
 import type { Config } from './config.ts'
 import { createLog } from './telemetry/log.ts'
-import { secretsOf } from './telemetry/scrubber.ts'
 
 /** The `farebox` program. Everything but `serve` lives in cli/; serving needs the whole house. */
 async function serve(config: Config): Promise<void> {
   const write = (line: string) => process.stdout.write(line)
-  const log = createLog({ level: config.log.level, write, secrets: secretsOf(config.database.url) })
+  const log = createLog({ level: config.log.level, write, secrets: secretsIn(config) })
   endOnUncaught(log)
   // Before anything is up: a signal during the start must end what the start has begun.
   const told = new AbortController()

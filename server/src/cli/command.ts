@@ -2,8 +2,8 @@ import { type Config, loadConfig } from '../config.ts'
 import type { Id } from '../kernel/ids.ts'
 import { createPools, type Pools } from '../storage/pools.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
-import { secretsOf } from '../telemetry/scrubber.ts'
 import { explain } from './explain.ts'
+import { secretsIn } from './secrets.ts'
 import { endOnUncaught } from './uncaught.ts'
 
 /** What all commands share: the configuration, the database, and how they say what went wrong. */
@@ -33,8 +33,7 @@ export async function withPools(config: Config, work: (pools: Pools) => Promise<
 
 /** For commands whose result is what they print. */
 export function quietLog(config: Config): Log {
-  const secrets = secretsOf(config.database.url)
-  const log = createLog({ level: 'error', secrets, write: (line) => process.stderr.write(line) })
+  const log = createLog({ level: 'error', secrets: secretsIn(config), write: (line) => process.stderr.write(line) })
   endOnUncaught(log)
   return log
 }
