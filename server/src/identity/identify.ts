@@ -1,4 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { z } from 'zod'
 import { TIERS, type TierLimits, tierOf } from '../catalogue/tiers.ts'
@@ -33,8 +34,6 @@ type Parts = {
 
 const MAX_KEYS = 200_000
 const MAX_WORKSPACES = 100_000
-/** What a secret is compared with where there is none to compare with. */
-const NOBODYS_HASH = Buffer.alloc(32)
 
 export function createIdentify({ pool, feed, clock, time, metrics, failures }: Parts): Identify {
   const shared = { feed, clock, metrics }
@@ -52,6 +51,11 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     load: (id) => loadWorkspace(pool, id),
     maxEntries: MAX_WORKSPACES,
   })
+  /**
+   * Credentials that were right, by their hashes. Memory is asked for no other: to find a key there, or none, takes times that
+   * differ.
+   */
+  const right = new LRUCache<string, true>({ max: MAX_KEYS })
   const callers = new WeakMap<KeyRecord, { readonly workspace: WorkspaceRecord; readonly caller: Caller }>()
 
   /** One caller for as long as neither key nor workspace changes: this is asked for every request. */
@@ -67,10 +71,12 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     const waitSeconds = failures.waitSeconds(address)
     if (waitSeconds > 0) throw tooManyFailures(waitSeconds)
     const key = await orUnavailable(keys.reload(given.id))
-    const isRight = matches(given, key, time.nowMs())
+    const isRight = matches(given, key ?? NOBODY, time.nowMs())
+    if (!isRight) right.delete(printOf(given))
     if (key === undefined || !isRight) throw refused(address)
     const workspace = await orUnavailable(workspaces.get(key.workspaceId))
     if (workspace === undefined) throw refused(address)
+    right.set(printOf(given), true)
     return callerOf(key, workspace)
   }
 
@@ -82,21 +88,36 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
   return (credential, address) => {
     const given = parseKey(credential)
     if (given === undefined) throw refused(address)
-    const key = keys.peek(given.id)
+    const key = right.get(printOf(given)) && keys.peek(given.id)
     const workspace = key && workspaces.peek(key.workspaceId)
-    const isRight = matches(given, key, time.nowMs())
-    if (key !== undefined && workspace !== undefined && isRight) return callerOf(key, workspace)
+    if (key !== undefined && workspace !== undefined && matches(given, key, time.nowMs()))
+      return callerOf(key, workspace)
     return lookUp(given, address)
   }
 }
 
-/** The same work is done whether there is a key, one that is revoked, or none. */
-function matches(given: ParsedKey, key: KeyRecord | undefined, nowMs: number): boolean {
-  const isCurrent = timingSafeEqual(given.hash, key?.hash ?? NOBODYS_HASH)
-  const isPrevious = timingSafeEqual(given.hash, key?.previousHash ?? NOBODYS_HASH)
-  const isInOverlap = nowMs < (key?.previousUntilMs ?? 0)
-  const isAlive = key !== undefined && !key.isRevoked && nowMs < (key.expiresAtMs ?? Number.POSITIVE_INFINITY)
-  return key?.mode === given.mode && (isCurrent || (isPrevious && isInOverlap)) && isAlive
+type Lock = Pick<KeyRecord, 'mode' | 'hash' | 'previousHash' | 'previousUntilMs' | 'expiresAtMs' | 'isRevoked'>
+
+/** What a secret is compared with where there is none to compare with, so that the same work is done. */
+const NOBODY: Lock = {
+  mode: 'live',
+  hash: Buffer.alloc(32),
+  previousHash: null,
+  previousUntilMs: null,
+  expiresAtMs: null,
+  isRevoked: true,
+}
+
+function matches(given: ParsedKey, key: Lock, nowMs: number): boolean {
+  const isCurrent = timingSafeEqual(given.hash, key.hash)
+  const isPrevious = timingSafeEqual(given.hash, key.previousHash ?? NOBODY.hash)
+  const isInOverlap = nowMs < (key.previousUntilMs ?? 0)
+  const isAlive = !key.isRevoked && nowMs < (key.expiresAtMs ?? Number.POSITIVE_INFINITY)
+  return key.mode === given.mode && (isCurrent || (isPrevious && isInOverlap)) && isAlive
+}
+
+function printOf({ hash }: ParsedKey): string {
+  return hash.toString('latin1')
 }
 
 function tooManyFailures(retryAfterSeconds: number): Fault {

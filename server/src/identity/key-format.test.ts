@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { inspect } from 'node:util'
+import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
@@ -21,6 +22,13 @@ const VISIBLE = Array.from({ length: 0x7e - 0x20 }, (_, at) => String.fromCharCo
 const anyKey = fc
   .tuple(fc.constantFrom(...MODES), fc.nat(SHARDS - 1))
   .map(([mode, shard]) => makeKey(ids.next(), mode, shard).reveal())
+
+/** As whoever knows how keys end would end one. */
+function withChecksum(text: string): string {
+  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  const places = [62 ** 5, 62 ** 4, 62 ** 3, 62 ** 2, 62, 1]
+  return text + places.map((place) => digits.charAt(Math.floor(crc32(text) / place) % 62)).join('')
+}
 
 const put = (text: string, at: number, character: string) => text.slice(0, at) + character + text.slice(at + 1)
 
@@ -90,6 +98,28 @@ describe('a key', () => {
     for (const more of ['0', ' ', '\n', '\r\n', '\0', '_', key]) {
       assert.equal(parse(key + more), undefined)
       assert.equal(parse(more + key), undefined)
+    }
+  })
+
+  it('of another form is refused without a look-up, however right its checksum', () => {
+    const [place, secret] = [`0ab${'0'.repeat(32)}`, 'x'.repeat(43)]
+    assert.ok(parse(withChecksum(`fb_live_${place}_${secret}`)) !== undefined)
+    for (const text of [
+      `fb_live_0AB${'0'.repeat(32)}_${secret}`,
+      `fb_live_0ab${'A'.repeat(32)}_${secret}`,
+      `fb_live_0ab${'0'.repeat(31)}'_${secret}`,
+      `fb_live_0ab${"'or true--".padEnd(32)}_${secret}`,
+      `fb_live_0ab00000000-0000-7000-8000-0000000_${secret}`,
+      `fb_live_${place}0_${secret}`,
+      `fb_live_${place}_${secret}0`,
+      `fb_live_${place}_${secret.slice(1)}-`,
+      `fb_live_${place}_${secret.slice(1)}é`,
+      `fb_prod_${place}_${secret}`,
+      `fb__${place}_${secret}`,
+      `FB_live_${place}_${secret}`,
+      `xfb_live_${place}_${secret}`,
+    ]) {
+      assert.equal(parse(withChecksum(text)), undefined, text)
     }
   })
 

@@ -1,0 +1,27 @@
+import { createProgram } from '../../server/src/cli/program.ts'
+
+/**
+ * The operator's command line in a process that stays: it runs the lines that its parent sends, one after the other, and
+ * says what each wrote and how it ended. Loading the program for every line would take most of a test's time.
+ */
+const serve = () => Promise.reject(new Error('this shell does not serve'))
+// Every command listens for what nobody caught.
+process.setMaxListeners(0)
+
+async function run(args: readonly string[]): Promise<{ code: number; output: string }> {
+  let output = ''
+  const take = (text: string | Uint8Array) => {
+    output += String(text)
+    return true
+  }
+  process.stdout.write = take
+  process.stderr.write = take
+  process.exitCode = 0
+  await createProgram({ serve }).parseAsync([...args], { from: 'user' })
+  return { code: Number(process.exitCode), output }
+}
+
+let last: Promise<unknown> = Promise.resolve()
+process.on('message', ({ line, args }: { line: number; args: readonly string[] }) => {
+  last = last.then(async () => process.send?.({ line, ...(await run(args)) }))
+})

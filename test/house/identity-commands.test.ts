@@ -1,0 +1,315 @@
+import assert from 'node:assert/strict'
+import { execFile, fork } from 'node:child_process'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type Gateway, startGateway } from '../../harness/gateways.ts'
+import { ROOT } from '../../harness/root.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { until } from '../../harness/until.ts'
+import { createKey } from '../../server/src/identity/keys.ts'
+import { ACTOR, ask, ids, makeCustomer, PROBE_SERVER } from '../identity/customers.ts'
+import { connect } from '../ledger/world.ts'
+
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+
+let gateway: Gateway
+before(async () => {
+  gateway = await startGateway({ databaseUrl: database.url, ...PROBE_SERVER })
+})
+after(async () => {
+  await gateway.stop()
+  await pools.close()
+})
+
+type Ended = { readonly code: number; readonly output: string }
+
+const env = { ...process.env, FAREBOX_DATABASE_URL: database.url }
+const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, stdio: 'ignore' })
+const waiting = new Map<number, (ended: Ended) => void>()
+shell.on('message', ({ line, ...ended }: Ended & { line: number }) => waiting.get(line)?.(ended))
+shell.on('exit', () => {
+  for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended' })
+})
+after(() => shell.kill())
+
+/** Runs a line of the command line. */
+function farebox(...args: readonly string[]): Promise<Ended> {
+  const line = waiting.size
+  return new Promise((resolve) => {
+    waiting.set(line, resolve)
+    shell.send({ line, args })
+  })
+}
+
+/** Runs a line in a process of its own, as an operator does. */
+function program(...args: readonly string[]): Promise<Ended> {
+  const main = path.join(ROOT, 'server/src/main.ts')
+  return new Promise((resolve) => {
+    execFile(process.execPath, [main, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr })
+    })
+  })
+}
+
+/** What a command says that succeeds. */
+async function said(...args: readonly string[]): Promise<string> {
+  const { code, output } = await farebox(...args)
+  assert.equal(code, 0, output)
+  return output
+}
+
+const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+const KEY = 'fb_(?:live|test)_[0-9a-f]{35}_[0-9A-Za-z]{49}'
+const first = (output: string, pattern: string) => {
+  const found = new RegExp(pattern).exec(output)?.[0]
+  assert.ok(found !== undefined, output)
+  return found
+}
+const inTime = (isSo: () => Promise<boolean>) => until(isSo, 3_000)
+const statusOf = async (secret: string, query = {}) => (await ask(gateway.url, secret, query)).status
+
+async function moneyOf(accountId: string): Promise<unknown> {
+  const { rows } = await pool.query('select credited, promo, paid from accounts where id = $1', [accountId])
+  return rows[0]
+}
+
+describe('farebox accounts and keys', () => {
+  it('make a customer, a key that works, money that it can spend, and a tier', async () => {
+    const made = await said('accounts', 'create', '--name', 'Example Ltd', '--email', 'Owner@Example.com')
+    assert.match(
+      made,
+      new RegExp(
+        `^Account (${ID}) was made.\nIn the ledger its live money is ${ID}, its test money ${ID}.\nNext: farebox keys create \\1\n$`,
+      ),
+    )
+    const account = first(made, ID)
+    const { rows } = await pool.query('select email, role from members where workspace_id = $1', [account])
+    assert.deepEqual(rows, [{ email: 'owner@example.com', role: 'owner' }])
+
+    assert.equal(await said('keys', 'list', account), 'There are no keys.\n')
+    const key = await said('keys', 'create', account)
+    assert.match(key, new RegExp(`^Key ${ID} was made. This is its secret, which is shown only now:\n${KEY}\n$`))
+    const secret = first(key, KEY)
+    assert.equal(await statusOf(secret, { hold: 1_000 }), 402)
+    assert.match(
+      await said('credit', account, '5', '--promotion'),
+      new RegExp(`^5.000000000 USD were added as a promotion, as entry ${ID}.\n$`),
+    )
+    const { status, body } = await ask(gateway.url, secret, { hold: 1_000 })
+    assert.deepEqual([status, body.tier, body.mode], [200, 'free', 'live'])
+
+    assert.equal(await said('accounts', 'tier', account, 'growth'), `Account ${account} has the tier growth.\n`)
+    await inTime(async () => (await ask(gateway.url, secret)).body.tier === 'growth')
+    const limits = ['--rpm', '7', '--tpm', '70', '--concurrency', '2']
+    assert.equal(
+      await said('accounts', 'tier', account, 'enterprise', ...limits),
+      `Account ${account} has the tier enterprise.\n`,
+    )
+    await inTime(async () => (await ask(gateway.url, secret)).headers.get('x-ratelimit-limit-requests') === '7')
+    assert.equal(
+      await said('accounts', 'tier', account, 'earned'),
+      `Account ${account} has the tier that it has paid for.\n`,
+    )
+    await inTime(async () => (await ask(gateway.url, secret)).body.tier === 'free')
+  })
+
+  it('rotate, limit, list and revoke a key', async () => {
+    const { workspaceId: account, keyId, secret } = await makeCustomer(pool, { promotion: 1_000_000_000n })
+    const rotated = await said('keys', 'rotate', keyId)
+    assert.match(
+      rotated,
+      new RegExp(
+        `^Key ${keyId} has a new secret; the old one works for 86400 more seconds. This is the new one, which is shown only now:\n${KEY}\n$`,
+      ),
+    )
+    const second = first(rotated, KEY)
+    assert.deepEqual([await statusOf(secret), await statusOf(second)], [200, 200])
+    const again = await said('keys', 'rotate', keyId, '--overlap', '0')
+    assert.match(again, /; the old one works no longer\. /)
+    const third = first(again, KEY)
+    assert.equal(await statusOf(third), 200)
+    await inTime(async () => (await statusOf(second)) === 401)
+    assert.equal(await statusOf(secret), 401)
+
+    assert.equal(
+      await said('keys', 'budget', keyId, '0.0000001/day'),
+      `Key ${keyId} may spend 0.000000100 USD a day.\n`,
+    )
+    await inTime(async () => (await statusOf(third, { hold: 101 })) === 402)
+    assert.equal(await said('keys', 'budget', keyId, '2/total'), `Key ${keyId} may spend 2.000000000 USD in all.\n`)
+    assert.equal(
+      await said('keys', 'budget', keyId, 'none'),
+      `Key ${keyId} has no budget: it may spend what the account has.\n`,
+    )
+    await inTime(async () => (await statusOf(third, { hold: 101 })) === 200)
+
+    assert.equal(
+      await said('keys', 'revoke', keyId),
+      `Key ${keyId} is revoked: no paid call begins with it from now on.\n`,
+    )
+    assert.equal(await statusOf(third, { hold: 1 }), 401)
+    const listed = await said('keys', 'list', account)
+    assert.match(listed, new RegExp(`^${keyId}  live  first  revoked \\S+Z\n$`))
+    assert.ok(![secret, second, third].some((one) => listed.includes(one.slice(44))))
+    const { rows } = await pool.query(
+      "select distinct actor ~ '^operator .' as by_operator from audit where subject = $1 and action <> 'key.created'",
+      [keyId],
+    )
+    assert.deepEqual(rows, [{ by_operator: true }])
+  })
+
+  it('make a key with scopes, an expiry and a budget, of test money', async () => {
+    const { workspaceId: account } = await makeCustomer(pool)
+    const options = [
+      '--test',
+      '--name',
+      'a\x1b[31m key',
+      '--scopes',
+      'rerank, images',
+      '--expires',
+      '2099-01-31',
+      '--budget',
+      '5/month',
+    ]
+    const secret = first(await said('keys', 'create', account, ...options), KEY)
+    assert.match(secret, /^fb_test_/)
+    assert.equal(await statusOf(secret), 403)
+    assert.equal(await statusOf(secret, { operation: 'rerank' }), 200)
+    assert.match(
+      await said('keys', 'list', account),
+      /^\S+ {2}test {2}a\?\[31m key {2}active until 2099-01-31T00:00:00\.000Z {2}for rerank, images$/m,
+    )
+    assert.equal(await statusOf(secret, { operation: 'rerank', hold: 1 }), 402)
+    assert.match(await said('credit', account, '1', '--test'), /^1\.000000000 USD of test money were added, as entry /)
+    await inTime(async () => (await statusOf(secret, { operation: 'rerank', hold: 1 })) === 200)
+  })
+})
+
+describe('farebox credit', () => {
+  it('adds a payment once under an id, however often it is sent', async () => {
+    const { workspaceId, accountId } = await makeCustomer(pool)
+    const id = ids.next()
+    assert.equal(
+      await said('credit', workspaceId, '12.5', '--id', id),
+      `12.500000000 USD were added, as entry ${id}.\n`,
+    )
+    const again = await said('credit', workspaceId, '99', '--id', id.toUpperCase())
+    assert.match(
+      again,
+      new RegExp(`^Entry ${id} was added before; nothing was added now. This is what it is:\n.*12\\.5`),
+    )
+    assert.deepEqual(await moneyOf(accountId), { credited: 12_500_000_000n, promo: 0n, paid: 12_500_000_000n })
+  })
+
+  it('adds a promotion that ends, which earns no tier', async () => {
+    const { workspaceId, accountId } = await makeCustomer(pool)
+    const options = ['--promotion', '--expires', '2099-06-30T12:00:00+02:00']
+    await said('credit', workspaceId, '0.000000001', ...options)
+    assert.deepEqual(await moneyOf(accountId), { credited: 1n, promo: 1n, paid: 0n })
+    const { rows } = await pool.query('select expires_at from promotions where account_id = $1', [accountId])
+    assert.deepEqual(rows, [{ expires_at: new Date('2099-06-30T10:00:00Z') }])
+  })
+
+  it('refuses what is no amount, and adds nothing', async () => {
+    const { workspaceId, accountId } = await makeCustomer(pool)
+    for (const [amount, says] of [
+      ['0', /more than nothing/],
+      ['-5', /more than nothing/],
+      ['five', /not a plain decimal number: "five"/],
+      ['1e9', /not a plain decimal number/],
+      ['0.0000000001', /at most nine decimal places/],
+      ['99999999999', /out of range/],
+    ] as const) {
+      const { code, output } = await farebox('credit', workspaceId, amount)
+      assert.equal(code, 1, amount)
+      assert.match(output, says)
+    }
+    assert.deepEqual(await moneyOf(accountId), { credited: 0n, promo: 0n, paid: 0n })
+  })
+})
+
+const NOBODY = '01a1dd7c-3f6a-7000-93b4-661a883f55ec'
+const LEAKED = `fb_live_${'0'.repeat(35)}_${'S3cret'.repeat(8)}x`
+
+describe('farebox', () => {
+  it('ends with 0 where it did what it was told, and with 1 where it says why not', async () => {
+    const { workspaceId } = await makeCustomer(pool)
+    const [right, wrong] = await Promise.all([
+      program('keys', 'create', workspaceId),
+      program('keys', 'create', NOBODY),
+    ])
+    assert.equal(right.code, 0)
+    assert.equal(await statusOf(first(right.output, KEY)), 200)
+    assert.deepEqual(wrong, { code: 1, output: `farebox: there is no account ${NOBODY}\n` })
+  })
+})
+
+describe('farebox says what is wrong', () => {
+  for (const [what, args, says] of [
+    ['no name', ['accounts', 'create', '--name', ' '], '--name must have from 1 to 200 characters'],
+    ['what is no address', ['accounts', 'create', '--name', 'x', '--email', 'x'], '"x" is no e-mail address'],
+    [
+      'a tier that is none',
+      ['accounts', 'tier', NOBODY, 'gold'],
+      '"gold" can\'t be granted: write growth, enterprise or earned',
+    ],
+    [
+      'an enterprise without limits',
+      ['accounts', 'tier', NOBODY, 'enterprise'],
+      '--rpm must be a whole number above 0',
+    ],
+    [
+      'limits for another tier',
+      ['accounts', 'tier', NOBODY, 'growth', '--rpm', '9'],
+      '--rpm, --tpm and --concurrency are for enterprise: growth has limits already',
+    ],
+    ['an account that nobody has', ['accounts', 'tier', NOBODY, 'growth'], `there is no account ${NOBODY}`],
+    ['a new key for nobody', ['keys', 'create', NOBODY], `there is no account ${NOBODY}`],
+    ['a list for nobody', ['keys', 'list', NOBODY], `there is no account ${NOBODY}`],
+    ['money for nobody', ['credit', NOBODY, '1'], `there is no account ${NOBODY}`],
+    ['a key that nobody has', ['keys', 'rotate', NOBODY], `there is no key ${NOBODY}`],
+    ['nobody to revoke', ['keys', 'revoke', NOBODY], `there is no key ${NOBODY}`],
+    ['nobody to limit', ['keys', 'budget', NOBODY, '1/day'], `there is no key ${NOBODY}`],
+    ['what is no id', ['keys', 'list', 'nonsense'], '"nonsense" is no id'],
+    ['a secret instead of an id', ['keys', 'revoke', LEAKED], '"[redacted]" is no id'],
+    ['what is no overlap', ['keys', 'rotate', NOBODY, '--overlap', '-1'], '--overlap must be a whole number above 0'],
+    [
+      'what is no budget',
+      ['keys', 'budget', NOBODY, '5/week'],
+      '"5/week" is no budget: write 20/month, 5/day or 100/total',
+    ],
+    [
+      'no scopes',
+      ['keys', 'create', NOBODY, '--scopes', 'a,,b'],
+      '--scopes must name operations or groups, such as rerank,images',
+    ],
+    ['what is no time', ['keys', 'create', NOBODY, '--expires', '5'], '"5" is no time: write 2027-01-31T00:00:00Z'],
+    [
+      'the past',
+      ['keys', 'create', NOBODY, '--expires', '2001-01-01'],
+      '--expires must be in the future: 2001-01-01 is over',
+    ],
+    [
+      'paid money that ends',
+      ['credit', NOBODY, '1', '--expires', '2099-01-01'],
+      '--expires is for a promotion: paid money does not end',
+    ],
+  ] as const) {
+    it(`when it is given ${what}`, async () => {
+      assert.deepEqual(await farebox(...args), { code: 1, output: `farebox: ${says}\n` })
+    })
+  }
+
+  it('when a tier has no place for another key', async () => {
+    const { workspaceId } = await makeCustomer(pool)
+    for (let n = 0; n < 9; n += 1) await createKey({ pool, ids }, ACTOR, { workspaceId, mode: 'live', name: 'more' })
+    const { code, output } = await farebox('keys', 'create', workspaceId)
+    assert.equal(code, 1)
+    assert.match(
+      output,
+      /The workspace has 10 live keys, the most of its tier\. Revoke one, or move to a higher tier\.\n$/,
+    )
+  })
+})
