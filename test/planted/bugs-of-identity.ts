@@ -18,8 +18,9 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: IDENTIFY,
-        find: '    return lookUp(given, address)',
-        replace: '    if (keys.peek(given.id) !== undefined) throw refused(address)\n    return lookUp(given, address)',
+        find: '    return lookUpInTurn(given, address)',
+        replace:
+          '    if (keys.peek(given.id) !== undefined) throw refused(address)\n    return lookUpInTurn(given, address)',
       },
     ],
     caughtBy: [{ file: TIMING, title: ALIKE }],

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { ROOT } from '../../harness/root.ts'
+import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
@@ -15,12 +16,12 @@ import { type Catcher, type PlantedBug, patched } from './planted-bug.ts'
  * Every planted bug is caught by the tests that are named for it. With full counts all are tried; else a sample that
  * goes round with the seed.
  */
-const PROOF = 'planted-ledger'
+const PROOF = 'planted'
 const SETS = {
   'of begin and end': [...bugsOfInsiders, ...bugsOfTheBlind],
   'of deaths, debts, reversals and reports': [...bugsOfInsidersUnderDeath, ...bugsOfTheBlindUnderDeath],
 }
-const ALL = Object.values(SETS).flat()
+const ALL = [...Object.values(SETS).flat(), ...bugsOfIdentity]
 const FEWEST = 12
 const SAMPLE = count({ full: ALL.length, reduced: 2 })
 

@@ -96,3 +96,44 @@ describe('the network of an address', () => {
     })
   }
 })
+
+describe('a burst of authentications from one address', () => {
+  it('is tried only as far as the limit allows, the rest one after the other', async () => {
+    const { enter, leave, note, waitSeconds } = createBench({ limit: 3 })
+    let entered = 0
+    let most = 0
+    let tried = 0
+    const one = async () => {
+      await enter(HERE)
+      entered += 1
+      most = Math.max(most, entered)
+      await new Promise((resolve) => setImmediate(resolve))
+      if (waitSeconds(HERE) === 0) {
+        tried += 1
+        note(HERE)
+      }
+      entered -= 1
+      leave(HERE)
+    }
+    await Promise.all(Array.from({ length: 100 }, one))
+    assert.equal(tried, 3)
+  })
+
+  it('that is right is not held up for long', async () => {
+    const { enter, leave } = createBench({ limit: 3 })
+    let done = 0
+    const one = async () => {
+      await enter(HERE)
+      await new Promise((resolve) => setImmediate(resolve))
+      done += 1
+      leave(HERE)
+    }
+    await Promise.all(Array.from({ length: 100 }, one))
+    assert.equal(done, 100)
+  })
+})
+
+describe('an address of IPv4 that is written as one of IPv6', () => {
+  for (const text of ['::ffff:c000:201', '0:0:0:0:0:ffff:c000:0201', '::FFFF:C000:201'])
+    it(`(${text}) is the same`, () => assert.equal(networkOf(text), '192.0.2.1'))
+})

@@ -7,6 +7,10 @@ export type FailuresByAddress = {
   /** Seconds until the address may try again; 0 where it may now. */
   readonly waitSeconds: (address: string) => number
   readonly note: (address: string) => void
+  /** Waits while so many are being tried from there that all of them might fail: a burst must not get past the limit. */
+  readonly enter: (address: string) => Promise<void>
+  /** What was entered is over. */
+  readonly leave: (address: string) => void
 }
 
 type Parts = {
@@ -20,11 +24,39 @@ type Parts = {
 export function createFailuresByAddress(parts: Parts): FailuresByAddress {
   const { clock, limit = 30, windowMs = 60_000, maxAddresses = 100_000 } = parts
   const counts = new LRUCache<string, { failures: number; readonly endsAtMs: number }>({ max: maxAddresses })
+  const tried = new Map<string, { running: number; waiting: (() => void)[] }>()
+
+  function failuresOf(network: string): number {
+    const count = counts.get(network)
+    return count !== undefined && count.endsAtMs > clock.monotonicMs() ? count.failures : 0
+  }
+
   return {
     waitSeconds(address) {
       const count = counts.get(networkOf(address))
       if (count === undefined || count.failures < limit) return 0
       return Math.max(0, Math.ceil((count.endsAtMs - clock.monotonicMs()) / 1_000))
+    },
+    async enter(address) {
+      const network = networkOf(address)
+      for (;;) {
+        const now = tried.get(network) ?? { running: 0, waiting: [] }
+        const failures = failuresOf(network)
+        if (now.running === 0 || failures >= limit || failures + now.running < limit) {
+          now.running += 1
+          tried.set(network, now)
+          return
+        }
+        await new Promise<void>((resolve) => now.waiting.push(resolve))
+      }
+    },
+    leave(address) {
+      const network = networkOf(address)
+      const now = tried.get(network)
+      if (now === undefined) return
+      now.running -= 1
+      if (now.running === 0) tried.delete(network)
+      for (const resolve of now.waiting.splice(0)) resolve()
     },
     note(address) {
       const network = networkOf(address)
@@ -36,9 +68,11 @@ export function createFailuresByAddress(parts: Parts): FailuresByAddress {
   }
 }
 
-/** Whoever has one address of IPv6 has the 2^64 beside it. */
+/** Whoever has one address of IPv6 has the 2^64 beside it; one that stands for an address of IPv4 is that one. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address
+  const mapped = /^(?:0{0,4}:){1,5}:?ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address)
+  if (mapped !== null) return [mapped[1], mapped[2]].flatMap((part) => bytesOf(part ?? '')).join('.')
   const [head = '', tail = ''] = address.toLowerCase().split('%')[0]?.split('::') ?? []
   const groups = head === '' ? [] : head.split(':')
   const after = tail === '' ? [] : tail.split(':')
@@ -47,4 +81,9 @@ export function networkOf(address: string): string {
     .slice(0, 4)
     .map((group) => group.replace(/^0+(?=.)/, ''))
     .join(':')
+}
+
+function bytesOf(group: string): [number, number] {
+  const value = Number.parseInt(group, 16)
+  return [value >> 8, value & 255]
 }

@@ -67,9 +67,20 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     return caller
   }
 
+  /** One that was right a moment ago is looked up whatever else came from its address. */
+  async function lookUpInTurn(given: ParsedKey, address: string): Promise<Caller> {
+    if (right.has(printOf(given))) return lookUp(given, address)
+    await failures.enter(address)
+    try {
+      const waitSeconds = failures.waitSeconds(address)
+      if (waitSeconds > 0) throw tooManyFailures(waitSeconds)
+      return await lookUp(given, address)
+    } finally {
+      failures.leave(address)
+    }
+  }
+
   async function lookUp(given: ParsedKey, address: string): Promise<Caller> {
-    const waitSeconds = failures.waitSeconds(address)
-    if (waitSeconds > 0) throw tooManyFailures(waitSeconds)
     const key = await orUnavailable(keys.reload(given.id))
     const isRight = matches(given, key ?? NOBODY, time.nowMs())
     if (!isRight) right.delete(printOf(given))
@@ -92,7 +103,7 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     const workspace = key && workspaces.peek(key.workspaceId)
     if (key !== undefined && workspace !== undefined && matches(given, key, time.nowMs()))
       return callerOf(key, workspace)
-    return lookUp(given, address)
+    return lookUpInTurn(given, address)
   }
 }
 

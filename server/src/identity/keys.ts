@@ -85,7 +85,8 @@ export async function rotateKey(
   overlapSeconds = 24 * 3_600,
 ): Promise<Secret> {
   return inTransaction(pool, async (query) => {
-    const { workspaceId, mode, shard } = await lockKey(query, id)
+    const { workspaceId, mode, shard, isRevoked } = await lockKey(query, id)
+    if (isRevoked) throw new Fault('resource_not_found', { detail: `Key ${id} is revoked: make a new one.` })
     const secret = makeKey(id, mode, shard)
     await query(
       `update api_keys set previous_hash = hash, previous_until = clock_timestamp() + make_interval(secs => $2), hash = $3
@@ -182,8 +183,10 @@ const lockedKey = z
     mode: z.enum(['live', 'test']),
     shard: z.int(),
     allowance_id: z.string().nullable(),
+    is_revoked: z.boolean(),
   })
   .transform((row) => ({
+    isRevoked: row.is_revoked,
     workspaceId: row.workspace_id,
     accountId: row.account_id,
     mode: row.mode,
@@ -197,7 +200,7 @@ async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>
     id,
   ])
   const { rows } = await query(
-    `select k.workspace_id, c.account_id, a.mode, w.shard, k.allowance_id
+    `select k.workspace_id, c.account_id, a.mode, w.shard, k.allowance_id, k.revoked_at is not null as is_revoked
      from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
      join workspaces w on w.id = k.workspace_id where k.id = $1`,
     [id],
