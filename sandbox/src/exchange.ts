@@ -35,7 +35,8 @@ export function createExchanges({ control, hung, seed, nowMs }: Parts): (exchang
   return function run(exchange) {
     const { request, response, entry, upstream, path, query } = exchange
     const parameters = new URLSearchParams(query)
-    const known = [...control.take(upstream.name), ...directivesInQuery(query, parameters)]
+    // Of two the later one counts, which is what control has said.
+    const known = [...directivesInQuery(query, parameters), ...control.take(upstream.name)]
     const asked = { method: request.method ?? '', path, parameters, body: undefined, seed, nowMs: nowMs() }
     // Such a request is answered by nothing, so not a byte of its body is read.
     if (known.includes('hang=accept')) answer(exchange, asked, known)

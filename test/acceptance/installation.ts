@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type pg from 'pg'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { type SandboxProcess, startSandbox } from '../../harness/sandbox.ts'
@@ -7,6 +8,7 @@ import { createWorkspace, grantTier } from '../../server/src/identity/workspaces
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
+import type { Secret } from '../../server/src/kernel/secret.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { connect } from '../ledger/world.ts'
 
@@ -16,6 +18,7 @@ export type Installation = {
   readonly url: string
   readonly sandbox: SandboxProcess
   readonly pool: pg.Pool
+  readonly masterKey: Secret
   readonly stop: () => Promise<void>
 }
 
@@ -41,6 +44,7 @@ export async function startInstallation(databaseUrl: string, options: Options = 
     url: gateways[0]?.url ?? '',
     sandbox,
     pool: pools.rest,
+    masterKey,
     async stop() {
       await Promise.all([...gateways.map((gateway) => gateway.stop()), sandbox.stop()])
       await pools.close()
@@ -58,24 +62,36 @@ export type Customer = {
   readonly secret: string
 }
 
+type Wanted = {
+  readonly money?: bigint
+  /** A live key has live money, and asks live upstreams. */
+  readonly key?: Partial<NewKey>
+  readonly requestsPerMinute?: number
+}
+
 /** Somebody with test money and limits that a test does not meet. */
 export async function makeCustomer(
   pool: pg.Pool,
-  { money = 10_000_000_000n, key = {} }: { money?: bigint; key?: Partial<NewKey> } = {},
+  { money = 10_000_000_000n, key = {}, requestsPerMinute = 1_000_000 }: Wanted = {},
 ): Promise<Customer> {
-  const { id: workspaceId, testAccountId: accountId } = await createWorkspace({ pool, ids }, ACTOR, {
-    name: 'Customer',
-  })
-  const limits = { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000, concurrency: 1_000 }
+  const workspace = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
+  const { id: workspaceId } = workspace
+  const accountId = key.mode === 'live' ? workspace.liveAccountId : workspace.testAccountId
+  const limits = { requestsPerMinute, tokensPerMinute: 1_000_000_000, concurrency: 1_000 }
   await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
   if (money > 0n) await creditAccount(pool, { entryId: ids.next(), accountId, kind: 'payment', amount: nanos(money) })
-  const { id: keyId, secret } = await createKey({ pool, ids }, ACTOR, {
-    workspaceId,
-    mode: 'test',
-    name: 'key',
-    ...key,
-  })
-  return { workspaceId, accountId, keyId, secret: secret.reveal() }
+  return { workspaceId, accountId, ...(await makeKey(pool, workspaceId, key)) }
+}
+
+/** One more key of somebody. */
+export async function makeKey(
+  pool: pg.Pool,
+  workspaceId: Id,
+  key: Partial<NewKey> = {},
+): Promise<Pick<Customer, 'keyId' | 'secret'>> {
+  const wanted = { workspaceId, mode: 'test', name: 'key', ...key } as const
+  const { id: keyId, secret } = await createKey({ pool, ids }, ACTOR, wanted)
+  return { keyId, secret: secret.reveal() }
 }
 
 export type Told = {
@@ -134,6 +150,50 @@ function jsonOf(text: string): Record<string, unknown> {
 /** The members of the error object of an answer. */
 export function errorOf({ json }: Told): Record<string, unknown> {
   return Object(json.error)
+}
+
+export type Call = { readonly path: string; readonly body?: unknown }
+
+/** A call of every operation, with a word for the sandbox where it has a place for one. */
+export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
+  rerank: (word) => ({
+    path: '/v1/rerank',
+    body: { query: `a quick animal ${word}`, documents: ['a snail', 'a fox'] },
+  }),
+  creator_search_insights_videos: (word) =>
+    get('/reseller/social_c/app/v3/fetch_creator_search_insights_videos', { keyword: `cats ${word}` }),
+  search_word_suggestion: (word) =>
+    get('/reseller/social_c/shop/web/fetch_search_word_suggestion_v2', { search_word: `cats ${word}` }),
+  tag_detail: (word) => get('/reseller/social_c/web/fetch_tag_detail', { tag_name: `cats ${word}` }),
+  user_stories: (word) => get('/reseller/social_b/v2/fetch_user_stories', { username: `cats ${word}` }),
+  post_comments: (word) => get('/social_b/post/comments', { url: `https://social-b.invalid/p/1 ${word}` }),
+  tweet_quotes: (word) => get('/social_a/tweet/quotes', { tweetId: `123 ${word}` }),
+  financial_metrics_snapshot: (word) => get('/financial/financial-metrics/snapshot', { ticker: `ACME ${word}` }),
+  website_traffic_engagement: (word) =>
+    get('/traffic_analytics/website/traffic-engagement', { domain: `example.com ${word}` }),
+}
+
+function get(path: string, query: Readonly<Record<string, string>>): Call {
+  return { path: `/apis/v1${path}?${new URLSearchParams(query)}` }
+}
+
+/** Calls an operation, whatever it is. */
+export function call(url: string, secret: string, operation: string, word = '', also: Ask = {}): Promise<Told> {
+  const make = CALLS[operation]
+  if (make === undefined) throw new Error(`nobody has written a call of ${operation}`)
+  const { path, body } = make(word)
+  return ask(url, secret, path, { ...also, ...(body !== undefined && { body }) })
+}
+
+/** That an answer is a refusal of ours, in the shape of the data endpoints and nothing else. */
+export function isDataFault({ json, id, headers }: Told, code: string, type: string): void {
+  const { error, ...beside } = json
+  const { message, ...rest } = Object(error)
+  assert.equal(rest.code, code)
+  assert.equal(rest.type, type)
+  assert.ok(typeof message === 'string' && message.length > 10)
+  assert.deepEqual(beside, { request_id: id })
+  assert.match(headers.get('content-type') ?? '', /^application\/json/)
 }
 
 /** What the ledger says that calls of an account were charged, by their ids. */

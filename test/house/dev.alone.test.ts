@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { after, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { request } from 'undici'
 import { startChild } from '../../harness/child.ts'
 import { processesWith } from '../../harness/processes.ts'
@@ -31,6 +33,16 @@ async function untilNothingRuns(running: () => readonly unknown[]): Promise<void
   assert.deepEqual(running(), [])
 }
 
+/** Each from its name to the first line that does not say that it goes on. */
+function commandsIn(lines: readonly string[]): readonly string[] {
+  return lines.join('\n').match(/^ *curl (?:.*\\\n)*.*$/gm) ?? []
+}
+
+async function shell(command: string): Promise<string> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: 10_000 })
+  return stdout
+}
+
 describe('npm run dev', () => {
   it('prints one JSON line, answers /readyz within 15 s, and leaves nothing running after Ctrl-C', async () => {
     const startedMs = performance.now()
@@ -52,12 +64,25 @@ describe('npm run dev', () => {
     recordProof('development-stack', 'ready', { ready_ms: Math.round(readyMs), left_running: 0 })
   })
 
-  it('invites the first call in words', async () => {
-    const { dev, lines, printed } = startDev()
+  it('prints a first call that works as it stands, pasted into a shell, and says in its headers what it cost', async () => {
+    const startedMs = performance.now()
+    const { dev, lines, printed, running } = startDev()
     await printed(/^Ctrl-C/)
-    assert.match(lines.join('\n'), /curl http:\/\/127\.0\.0\.1:\d+\/readyz/)
+    const [first = '', bill = ''] = commandsIn(lines)
+    const called = await shell(first)
+    const firstCallMs = performance.now() - startedMs
+    assert.match(called, /^HTTP\/1\.1 200 /, `${first}\n${called}`)
+    assert.match(called, /^x-farebox-cost-usd: 0\.000000[0-9]{3}\r$/im)
+    assert.match(called, /^x-request-id: [0-9a-f-]{36}\r$/im)
+    assert.match(called, /"results":\[\{"index":/)
+    assert.ok(firstCallMs < 15_000, `${firstCallMs} ms`)
+    const { totals } = JSON.parse(await shell(bill))
+    assert.equal(totals.requests, 1)
+    assert.ok(totals.input_tokens > 0)
     process.kill(-dev.pid, 'SIGINT')
     await dev.exited
+    await untilNothingRuns(running)
+    recordProof('development-stack', 'first call', { first_call_ms: Math.round(firstCallMs) })
   })
 
   for (const [moment, line] of [

@@ -49,8 +49,13 @@ export function perCall({ unitPrice, isCharged }: PerCall): PriceContract<unknow
     most: ONE,
     expected: ONE,
     isExact: true,
-    measure: (reply) => ({ units: isCharged(reply) ? 1n : 0n }),
+    measure: (reply) => (isSilent(reply) ? undefined : { units: isCharged(reply) ? 1n : 0n }),
   }
+}
+
+/** An answer that looks like a success, and can't be read: nobody knows whether it is one. */
+function isSilent({ status, json }: Reply): boolean {
+  return json === undefined && status < 300
 }
 
 /** Charged by a count that the answer itself carries. */
@@ -62,7 +67,7 @@ export function responseCount({ unitPrice, count }: { unitPrice: UnitPrice; coun
     most: ONE,
     expected: ONE,
     isExact: false,
-    measure: (reply) => ({ units: count(reply) }),
+    measure: (reply) => (isSilent(reply) ? undefined : { units: count(reply) }),
   } as const satisfies PriceContract<unknown>
 }
 

@@ -15,7 +15,12 @@ import type { Rate, Rates, Window } from '../limits/window.ts'
 export type Wish = {
   readonly id: Id
   readonly caller: Caller
-  readonly operation: { readonly id: string; readonly limits: readonly LimitName[] }
+  readonly operation: {
+    readonly id: string
+    readonly limits: readonly LimitName[]
+    /** Whether every key may use it, whatever its scopes: what concerns the key itself. */
+    readonly isForAll?: boolean
+  }
   readonly hold: Pick<Hold, 'amount' | 'terms'> | null
   /** By estimate; 0 for what counts no tokens. */
   readonly tokens: number
@@ -78,8 +83,8 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
   }
 }
 
-function requireScope({ scopes }: Caller, { id, limits }: Wish['operation']): void {
-  if (scopes === null || scopes.has(id) || limits.some((name) => scopes.has(name))) return
+function requireScope({ scopes }: Caller, { id, limits, isForAll = false }: Wish['operation']): void {
+  if (scopes === null || isForAll || scopes.has(id) || limits.some((name) => scopes.has(name))) return
   throw new Fault('forbidden', { detail: `The key's scopes do not include ${id}.` })
 }
 

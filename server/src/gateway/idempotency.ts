@@ -2,10 +2,11 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Claim } from '../calls/call.ts'
 import type { Operation } from '../catalogue/operation.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
-import { findEnded, findOpen } from '../ledger/requests.ts'
+import { type EndedRequest, findEnded, findOpen } from '../ledger/requests.ts'
 
 export const IDEMPOTENCY = 'idempotency'
 const KEPT_SECONDS = 24 * 3_600
@@ -31,19 +32,36 @@ export function idempotencyClaim(key: string | undefined, operation: Operation, 
 
 const kept = z.object({ status: z.int() })
 
+type Parts = { readonly pool: pg.Pool; readonly clock: Pick<Clock, 'sleep'> }
+
 /** What became of the call that has the key already, for whoever sent it again. */
-export async function firstCall(pool: pg.Pool, credentialId: Id, id: Id): Promise<Fault> {
-  const [open, ended] = await Promise.all([findOpen(pool, credentialId, id), findEnded(pool, credentialId, id)]).catch(
-    (cause: unknown) => {
-      throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: RUNNING_SECONDS })
-    },
-  )
+export async function firstCall(parts: Parts, credentialId: Id, id: Id): Promise<Fault> {
+  const [open, ended] = await Promise.all([
+    findOpen(parts.pool, credentialId, id),
+    findWithDetail(parts, credentialId, id),
+  ]).catch((cause: unknown) => {
+    throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: RUNNING_SECONDS })
+  })
   const members = { first_request_id: id }
   if (open !== undefined && open.unsettled_at !== null) return new Fault('outcome_unknown', { members })
-  const cost = nanos((ended?.amount ?? ZERO) - (ended?.given_back ?? ZERO))
   // One that has just ended uncharged frees its key: the next try begins a call.
-  if (ended === undefined || cost === ZERO)
+  if (ended === undefined || ended.amount === ZERO)
     return new Fault('idempotency_running', { members, retryAfterSeconds: RUNNING_SECONDS })
+  // What was given back since then does not undo that it completed.
+  const cost = nanos(ended.amount - ended.given_back)
   const status = kept.safeParse(ended.detail).data?.status ?? null
   return new Fault('idempotency_completed', { members: { ...members, status, cost_usd: formatUsd(cost) } })
+}
+
+/** How a call went is written a moment after its charge, by whichever process ran it; lost where that died in between. */
+const DETAIL_WAITS_MS = [150, 350]
+
+async function findWithDetail({ pool, clock }: Parts, credentialId: Id, id: Id): Promise<EndedRequest | undefined> {
+  let ended = await findEnded(pool, credentialId, id)
+  for (const waitMs of DETAIL_WAITS_MS) {
+    if (ended === undefined || ended.amount === ZERO || (ended.detail ?? null) !== null) return ended
+    await clock.sleep(waitMs)
+    ended = await findEnded(pool, credentialId, id)
+  }
+  return ended
 }

@@ -54,13 +54,17 @@ function atOurLoss({ terms, most, mostUnits }: Priced): Outcome['ending'] {
 function ofAnswer(operation: Operation, { terms, mostUnits, asked, binding }: Priced, reply: Incoming): Outcome {
   const measured = operation.price.measure(reply)
   const refusal = accountFault(operation, reply)
-  const answer = refusal === undefined ? ADAPTERS[operation.upstream.adapter].answer(reply, asked) : undefined
+  const isOurs = refusal === undefined && reply.status <= LAST_STATUS
+  const answer = isOurs ? ADAPTERS[operation.upstream.adapter].answer(reply, asked) : undefined
   // An answer that does not say what it used is given, and not charged: what it cost is our loss.
   const units = measured?.units ?? mostUnits
   const ending = {
     amount: costOf(terms.unitPrice, units),
     forgiven: answer === undefined || measured === undefined,
-    usage: usageOf(terms, units, { failed: reply.status >= 400 || answer === undefined, measured }),
+    usage: usageOf(terms, units, {
+      failed: reply.status >= 400 || answer === undefined,
+      measured: measured && credible(measured, mostUnits),
+    }),
   }
   if (answer !== undefined) return { ending, measured, answer }
   return {
@@ -68,6 +72,15 @@ function ofAnswer(operation: Operation, { terms, mostUnits, asked, binding }: Pr
     measured,
     fault: refusal ?? transportFault(binding, new Error('the answer is not what was promised')),
   }
+}
+
+/** HTTP has none beyond, and what is not HTTP can't be answered. */
+const LAST_STATUS = 599
+
+/** Tokens beyond what the request can have are our loss as their price is: they must not use up the caller's minute. */
+function credible({ units, inputTokens = 0, outputTokens = 0 }: Measured, mostUnits: bigint): Measured {
+  const most = Number(mostUnits)
+  return { units, inputTokens: Math.min(inputTokens, most), outputTokens: Math.min(outputTokens, most) }
 }
 
 function usageOf(

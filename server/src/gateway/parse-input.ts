@@ -8,9 +8,13 @@ type Given = {
 }
 
 const DETAIL_LIMIT = 500
+/** No URL has them, and no upstream is sent them: some servers read them as something else. */
+const NOT_IN_A_QUERY = /["\\]/
 
 /** The input of an operation as its schema has it, or the fault that says what is wrong with it. */
 export function parseInput(operation: Operation, { query, readBody }: Given): unknown {
+  if (NOT_IN_A_QUERY.test(query))
+    throw new Fault('invalid_request', { detail: 'The characters " and \\ in a query have to be percent-encoded.' })
   const given = operation.method === 'GET' ? parameters(query) : readBody()
   for (const [name, why] of Object.entries(operation.refuses ?? {})) {
     if (typeof given === 'object' && given !== null && Object.hasOwn(given, name))

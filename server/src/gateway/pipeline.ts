@@ -91,7 +91,11 @@ export function createPipeline(parts: Parts): Pipeline {
     }
     records.add(id, detailOf({ operation, terms: priced.terms, sent, outcome, timeline: times.noted }))
     if (outcome.answer === undefined) throw withHeaders(outcome.fault, headers)
-    return { ...outcome.answer, headers: { ...outcome.answer.headers, ...headers } }
+    const isRepeatable = outcome.answer.status < 400 || settlement.charged === ZERO
+    return {
+      ...outcome.answer,
+      headers: { ...outcome.answer.headers, ...headers, ...(!isRepeatable && DO_NOT_REPEAT) },
+    }
   }
 
   /** Reads what is asked for, and what it costs at the most. Nothing has been held or counted yet. */
@@ -137,6 +141,9 @@ export function createPipeline(parts: Parts): Pipeline {
     throw withHeaders(asFault(thrown), rateHeaders(rates))
   }
 }
+
+/** Clients repeat some errors by themselves, and would pay again for one that was charged. */
+const DO_NOT_REPEAT = { 'x-should-retry': 'false' }
 
 /** What is known of a call before it begins. */
 type Ready = Priced & { readonly digest: string; readonly claims: readonly Claim[] }

@@ -60,8 +60,10 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
           throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
         },
       )
-      const published = set?.unitPrice ?? operation.price.unitPrice
       const agreed = own?.get(operation.id)
+      // What can't be read is no price: neither nothing nor the published one may stand in for it.
+      if (set === UNREADABLE || agreed === UNREADABLE) throw unreadable(operation)
+      const published = set?.unitPrice ?? operation.price.unitPrice
       return {
         version: agreed === undefined ? (set?.version ?? '0') : 'account',
         unit: operation.price.unit,
@@ -73,9 +75,18 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
   }
 }
 
+function unreadable({ id }: Pick<Operation, 'id'>): Fault {
+  return new Fault('invalid_billing_configuration', { cause: new Error(`the price of ${id} can not be read`) })
+}
+
 /** What is held: no charge for so many units exceeds it. */
 export function mostFor({ unitPrice }: Terms, units: bigint): Nanos {
-  return bound(multiply(unitPrice, rational(units)))
+  try {
+    return bound(multiply(unitPrice, rational(units)))
+  } catch (cause) {
+    // More than the ledger can hold is no price that anybody means.
+    throw new Fault('invalid_billing_configuration', { cause })
+  }
 }
 
 export function costOf(price: UnitPrice, units: bigint): Nanos {
@@ -96,8 +107,23 @@ export function termsAsText(terms: Terms, mostUnits: bigint): string {
 
 const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`
 
-/** PostgreSQL's text of a decimal USD amount, as nano-USD for a unit. */
-const usdPrice = z.string().transform((text): UnitPrice => multiply(decimal(text), rational(NANOS_PER_USD)))
+const UNREADABLE = 'unreadable' as const
+
+/** PostgreSQL's text of a decimal USD amount, as nano-USD for a unit. Its numbers can be more than we can read: NaN is one. */
+const usdPrice = z.string().transform((text, context): UnitPrice => {
+  try {
+    return priceIn(text)
+  } catch {
+    context.addIssue({ code: 'custom', message: 'is no price' })
+    return z.NEVER
+  }
+})
+
+function priceIn(text: string): UnitPrice {
+  const price = multiply(decimal(text), rational(NANOS_PER_USD))
+  if (price.numerator < 0n) throw new RangeError('a price is not negative')
+  return price
+}
 
 const versionRow = z
   .object({ version: z.int(), unit_price: usdPrice, provider_cost: usdPrice.nullable() })
@@ -113,7 +139,7 @@ async function loadVersion(pool: pg.Pool, operation: string) {
      where operation = $1 order by version desc limit 1`,
     [operation],
   )
-  return rows[0] && versionRow.parse(rows[0])
+  return rows[0] && (versionRow.safeParse(rows[0]).data ?? UNREADABLE)
 }
 
 /** The prices that operators have set, each at its newest version. */
@@ -125,9 +151,14 @@ export async function listPrices(pool: pg.Pool) {
   return new Map(rows.map((row) => [z.object({ operation: z.string() }).parse(row).operation, versionRow.parse(row)]))
 }
 
-const accountRow = z.object({ operation: z.string(), unit_price: usdPrice })
+const accountRow = z.object({
+  operation: z.string(),
+  unit_price: z.union([usdPrice, z.unknown().transform(() => UNREADABLE)]),
+})
 
-async function loadAccountPrices(pool: pg.Pool, accountId: Id): Promise<ReadonlyMap<string, UnitPrice>> {
+type AccountPrices = ReadonlyMap<string, UnitPrice | typeof UNREADABLE>
+
+async function loadAccountPrices(pool: pg.Pool, accountId: Id): Promise<AccountPrices> {
   const { rows } = await pool.query('select operation, unit_price::text from account_prices where account_id = $1', [
     accountId,
   ])
@@ -148,6 +179,8 @@ export type NewPrice = {
 
 /** Sets what an operation costs from now on, as a new version. Calls that have begun keep theirs. */
 export async function setPrice(pool: pg.Pool, { operation, unitPrice, providerCost }: NewPrice): Promise<number> {
+  priceIn(unitPrice)
+  if (providerCost !== undefined) priceIn(providerCost)
   return inTransaction(pool, async (query) => {
     await query("select pg_advisory_xact_lock(hashtext('price ' || $1))", [operation])
     const { rows } = await query(
@@ -167,6 +200,7 @@ export async function setAccountPrice(
   operation: string,
   unitPrice: string | null,
 ): Promise<void> {
+  if (unitPrice !== null) priceIn(unitPrice)
   await inTransaction(pool, async (query) => {
     if (unitPrice === null)
       await query('delete from account_prices where account_id = $1 and operation = $2', [accountId, operation])

@@ -59,6 +59,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
       const payload: Payload = {
         n: randomUUID(),
         a: caller.accountId,
+        k: caller.credentialId,
         m: caller.mode,
         o: operation.id,
         d: digest,
@@ -88,6 +89,8 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
       const payload = keys.map((key) => open(key, quoteId)).find((found) => found !== undefined)
       if (payload === undefined) throw invalid('It is not one of ours.')
       if (payload.a !== caller.accountId || payload.m !== caller.mode) throw invalid('It was made for another account.')
+      // Its single use is claimed by the credential, so that another one could use it once more.
+      if (payload.k !== caller.credentialId) throw invalid('It was made for another key.')
       if (payload.o !== operation.id || payload.d !== digest) throw invalid('It was made for another request.')
       if (payload.e <= time.nowMs()) throw invalid('It has expired. Ask for a new one.')
       return {
@@ -118,6 +121,7 @@ const fractionText = z.string().regex(/^\d{1,60}\/\d{1,60}$/)
 const payloadForm = z.object({
   n: z.string(),
   a: z.string(),
+  k: z.string(),
   m: z.enum(['live', 'test']),
   o: z.string(),
   d: z.string(),
@@ -148,7 +152,8 @@ function open(key: Buffer, token: string): Payload | undefined {
   const given = Buffer.from(signature, 'base64url')
   const right = signatureOf(key, text)
   if (text === '' || given.length !== right.length || !timingSafeEqual(given, right)) return undefined
-  return payloadForm.parse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8')))
+  // One that an earlier version of ours signed may be of another form.
+  return payloadForm.safeParse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))).data
 }
 
 function signatureOf(key: Buffer, text: string): Buffer {

@@ -51,6 +51,7 @@ export const rerank = defineOperation<Input>({
     adapter: 'rerank',
     credentialHeader: 'authorization',
     totalMs: 60_000,
-    maxBodyBytes: 32 * 1_048_576,
+    // A request has a mebibyte at the most, and an answer repeats its documents at worst.
+    maxBodyBytes: 8 * 1_048_576,
   },
 })

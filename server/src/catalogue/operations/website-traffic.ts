@@ -6,7 +6,7 @@ import { dynamic, memberOf } from '../price.ts'
 
 /** Its parameters are not defined, and pass through; these are read to say what the answer can cost. */
 const input = z.looseObject({
-  metrics: z.string().max(2_000).optional(),
+  metrics: z.union([z.string(), z.array(z.string())]).optional(),
   start_date: z.string().optional(),
   end_date: z.string().optional(),
 })
@@ -19,7 +19,8 @@ const MOST_MONTHS = 37
 
 /** A credit is one metric of one month. */
 function creditsAtMost({ metrics, start_date, end_date }: Input): number {
-  const asked = metrics?.split(',').filter((name) => name.trim() !== '').length ?? 0
+  const names = [metrics ?? []].flat().flatMap((list) => list.split(','))
+  const asked = names.filter((name) => name.trim() !== '').length
   return (asked === 0 ? ALL_METRICS : asked) * monthsAtMost(start_date, end_date)
 }
 

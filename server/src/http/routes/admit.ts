@@ -4,7 +4,7 @@ import type { Caller } from '../../identity/caller.ts'
 import { rateHeaders } from '../../limits/headers.ts'
 import { callerOf } from '../caller.ts'
 
-/** Counts a request that costs nothing. Who calls, where it is within its limits. */
+/** Counts a request by which a key looks at what is its own, and costs nothing. Who calls, where it is within its limits. */
 export async function admit(
   begin: Begin,
   operation: string,
@@ -15,7 +15,7 @@ export async function admit(
   const { rates } = await begin({
     id: request.id,
     caller,
-    operation: { id: operation, limits: [] },
+    operation: { id: operation, limits: [], isForAll: true },
     hold: null,
     tokens: 0,
     claims: [],

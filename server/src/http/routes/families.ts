@@ -5,6 +5,7 @@ import type { Begin } from '../../gateway/begin.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import type { Clock } from '../../kernel/clock.ts'
+import { Fault } from '../../kernel/fault.ts'
 import type { Family } from '../families.ts'
 import type { JsonLimits } from '../json.ts'
 import { addBalance } from './balance.ts'
@@ -26,6 +27,7 @@ type Parts = {
 /** Base paths, the longer of two that begin alike first. */
 const BASES = [
   { name: 'data', prefix: '/apis/v1', dialect: 'data' },
+  { name: 'gemini', prefix: '/v1beta', dialect: 'gemini' },
   { name: 'models', prefix: '/v1', dialect: 'openai' },
 ] as const
 
@@ -38,12 +40,22 @@ export function createFamilies(parts: Parts): readonly Family[] {
     register(scope: FastifyInstance) {
       addOperations(scope, prefix, under(prefix, parts.catalogue.operations), parts)
       if (prefix === '/v1') {
-        addUsage(scope, parts)
-        addBalance(scope, parts)
-        addRequests(scope, parts)
+        addAccount(scope, parts)
       }
     },
   }))
+}
+
+function addAccount(scope: FastifyInstance, parts: Parts): void {
+  scope.register(async (account) => {
+    // They are free; whoever asks for a quote here all the same is told, as everywhere, that there is none.
+    account.addHook('preHandler', async ({ headers }) => {
+      if (headers[parts.headerNames.costMode] !== undefined) throw new Fault('quote_not_supported')
+    })
+    addUsage(account, parts)
+    addBalance(account, parts)
+    addRequests(account, parts)
+  })
 }
 
 function under(prefix: string, operations: readonly Operation[]): readonly Operation[] {

@@ -54,6 +54,8 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time }: Parts
     const caller = await admit(begin, 'requests', request, reply)
     const { success, data, error } = filters.safeParse(request.query)
     if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
+    if ((data.start_time ?? 0) > (data.end_time ?? Number.POSITIVE_INFINITY))
+      throw new Fault('invalid_request', { detail: 'start_time is after end_time.' })
     const nowMs = time.nowMs()
     const rows = await listRequests(pool, {
       credentialId: caller.credentialId,

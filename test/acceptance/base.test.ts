@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { catalogue } from '../../server/src/catalogue/catalogue.ts'
+import { ask, CALLS, call, ids, makeCustomer, startInstallation, type Told } from './installation.ts'
+
+const database = await freshDatabase()
+const installation = await startInstallation(database.url)
+const { url, pool } = installation
+after(installation.stop)
+
+const { secret } = await makeCustomer(pool)
+const ACCOUNT = ['/v1/usage?start_time=1', '/v1/balance', '/v1/requests', `/v1/requests/${ids.next()}`]
+/** Without a credential there is nothing here. */
+const HIDDEN = 'website_traffic_engagement'
+
+describe('base_url', () => {
+  it('has a call of every operation in these tests', () => {
+    assert.deepEqual(Object.keys(CALLS).toSorted(), catalogue.operations.map(({ id }) => id).toSorted())
+  })
+
+  it('BASE-1 has models under /v1, and data under /apis/v1; under each base path refusals have its shape', async () => {
+    for (const { id, category, path } of catalogue.operations) {
+      assert.equal(path.startsWith(category === 'models' ? '/v1/' : '/apis/v1/'), true, path)
+      assert.equal((await call(url, secret, id)).status, 200, id)
+      const elsewhere = CALLS[id]?.('').path.replace(/^\/(apis\/)?v1/, '/v2') ?? ''
+      assert.equal((await ask(url, secret, elsewhere)).status, 404)
+    }
+    const [models, gemini, data] = await Promise.all(
+      ['/v1/nothing', '/v1beta/nothing', '/apis/v1/nothing'].map((path) => ask(url, secret, path)),
+    )
+    for (const told of [models, gemini, data]) assert.equal(told?.status, 404)
+    assert.deepEqual(Object.keys(models?.json ?? {}), ['error', 'request_id'])
+    assert.equal(Object(models?.json.error).param, null)
+    assert.equal(Object(gemini?.json.error).status, 'NOT_FOUND')
+    assert.deepEqual(Object.keys(Object(data?.json.error)).toSorted(), ['code', 'message', 'type'])
+  })
+
+  it('BASE-2 for API keys: every endpoint asks for a bearer credential, and takes a key', async () => {
+    const forged = `${secret.slice(0, -4)}0000`
+    for (const id of Object.keys(CALLS)) {
+      assert.equal((await call(url, '', id)).status, id === HIDDEN ? 404 : 401, id)
+      assert.equal((await call(url, forged, id)).status, 401, id)
+      assert.equal((await call(url, '', id, '', { headers: { authorization: `Basic ${secret}` } })).status, 401, id)
+      assert.equal((await call(url, secret, id)).status, 200, id)
+    }
+    for (const path of ACCOUNT) {
+      assert.equal((await ask(url, '', path)).status, 401, path)
+      assert.equal((await ask(url, forged, path)).status, 401, path)
+      assert.notEqual((await ask(url, secret, path)).status, 401, path)
+    }
+  })
+
+  it('BASE-3 BASE-5 an executed call is in the ledger, the report and the list once, at the cost that its answer told', async () => {
+    const customer = await makeCustomer(pool)
+    const told: Told[] = []
+    for (const id of Object.keys(CALLS)) told.push(await call(url, customer.secret, id))
+    const { rows } = await pool.query<{ id: string; amount: bigint }>(
+      'select id, amount from charges where account_id = $1 and executed order by ended_at',
+      [customer.accountId],
+    )
+    assert.deepEqual(
+      rows.map(({ id, amount }) => [id, `0.${String(amount).padStart(9, '0')}`]),
+      told.map(({ id, costUsd }) => [id, costUsd]),
+    )
+    const listed = (await ask(url, customer.secret, '/v1/requests')).json.data as {
+      id: string
+      cost: { usd: string }
+    }[]
+    assert.deepEqual(
+      listed.map(({ id, cost }) => [id, cost.usd]).toReversed(),
+      told.map(({ id, costUsd }) => [id, costUsd]),
+    )
+    const totals = Object((await ask(url, customer.secret, '/v1/usage?start_time=1')).json.totals)
+    const nanos = rows.reduce((sum, { amount }) => sum + amount, 0n)
+    assert.deepEqual([totals.requests, BigInt(totals.charged_micros_usd)], [told.length, nanos / 1_000n])
+  })
+
+  it('ERR-5 X-Request-ID is on every response, errors included, and is the one in its body', async () => {
+    const body = { query: 'a', documents: ['b'] }
+    const once = { 'idempotency-key': 'one' }
+    const slow = await makeCustomer(pool, { requestsPerMinute: 1 })
+    await ask(url, slow.secret, '/v1/balance')
+    const answers: Record<number, Told> = {
+      200: await ask(url, secret, '/v1/rerank', { body, headers: once }),
+      400: await ask(url, secret, '/v1/rerank', { body: '{' }),
+      401: await ask(url, '', '/v1/rerank', { body }),
+      402: await ask(url, secret, '/v1/rerank', { body, headers: { 'x-farebox-max-cost-usd': '0' } }),
+      403: await ask(url, (await makeCustomer(pool, { key: { scopes: ['x'] } })).secret, '/v1/balance'),
+      404: await ask(url, secret, '/apis/v1/nothing'),
+      409: await ask(url, secret, '/v1/rerank', { body, headers: once }),
+      413: await ask(url, secret, '/v1/rerank', { body: `"${'x'.repeat(2_000_000)}"` }),
+      414: await ask(url, secret, `/v1/usage?start_time=${'1'.repeat(10_000)}`),
+      415: await ask(url, secret, '/v1/rerank', { body: 'a=b', headers: { 'content-type': 'text/csv' } }),
+      422: await ask(url, secret, '/v1/rerank', { body: { ...body, top_n: 1 }, headers: once }),
+      429: await ask(url, slow.secret, '/v1/balance'),
+      500: await call(url, secret, 'tag_detail', 'sandbox:status=500'),
+      502: await call(url, secret, 'rerank', 'sandbox:reset=before-headers'),
+      503: await call(url, secret, 'tag_detail', 'sandbox:reset=before-headers'),
+    }
+    const seen = new Set<string>()
+    for (const [status, told] of Object.entries(answers)) {
+      assert.equal(told.status, Number(status), told.text.slice(0, 200))
+      assert.match(told.id, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+      // What an upstream says carries its own.
+      if (told.status >= 400 && told.status !== 500) assert.equal(told.json.request_id, told.id)
+      seen.add(told.id)
+    }
+    assert.equal(seen.size, Object.keys(answers).length)
+    for (const path of ['/livez', '/readyz', '/nowhere']) assert.ok((await ask(url, '', path)).id, path)
+    const own = await ask(url, secret, '/v1/balance', { headers: { 'x-request-id': 'mine' } })
+    assert.notEqual(own.id, 'mine')
+  })
+})

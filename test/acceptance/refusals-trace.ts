@@ -1,0 +1,22 @@
+import type pg from 'pg'
+import type { SandboxProcess } from '../../harness/sandbox.ts'
+
+/** Everything that a call could leave behind, here and at the upstreams. */
+export type Trace = Readonly<Record<string, unknown>>
+
+type Parts = { readonly pool: pg.Pool; readonly sandbox: SandboxProcess }
+
+export async function traceOf({ pool, sandbox }: Parts): Promise<Trace> {
+  const { rows } = await pool.query<Trace>(`select
+    (select count(*) from charges) as charges,
+    (select count(*) from holds) as holds,
+    (select count(*) from entries) as entries,
+    (select count(*) from claims) as claims,
+    (select count(*) from claims where kept_until is null) as open_claims,
+    (select coalesce(sum(requests), 0)::bigint from usage_hours) as reported,
+    (select coalesce(sum(charged), 0)::bigint from allowance_periods) as allowances_charged,
+    (select coalesce(sum(held), 0)::bigint from allowance_periods) as allowances_held,
+    (select coalesce(sum(charged), 0)::bigint from accounts) as charged,
+    (select coalesce(sum(held), 0)::bigint from accounts) as held`)
+  return { ...rows[0], asked: (await sandbox.journal()).length }
+}

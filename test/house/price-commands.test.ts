@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict'
+import { execFile, fork } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { ROOT } from '../../harness/root.ts'
+import { makeMasterKey } from '../../harness/seed.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { catalogue } from '../../server/src/catalogue/catalogue.ts'
+import { createWorkspace } from '../../server/src/identity/workspaces.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds } from '../../server/src/kernel/ids.ts'
+import { connect } from '../ledger/world.ts'
+
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+after(() => pools.close())
+const ids = createIds({ clock: systemClock })
+const folder = mkdtempSync(path.join(tmpdir(), 'price-commands-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+type Ended = { readonly code: number; readonly output: string }
+
+const env = { ...process.env, FAREBOX_DATABASE_URL: database.url, FAREBOX_SECRETS_MASTER_KEY: makeMasterKey().reveal() }
+const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, stdio: 'ignore' })
+after(() => shell.kill())
+const waiting = new Map<number, (ended: Ended) => void>()
+shell.on('message', ({ line, ...ended }: Ended & { line: number }) => waiting.get(line)?.(ended))
+shell.on('exit', () => {
+  for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended' })
+})
+
+/** Runs a line of the command line. */
+function farebox(...args: readonly string[]): Promise<Ended> {
+  const line = waiting.size
+  return new Promise((resolve) => {
+    waiting.set(line, resolve)
+    shell.send({ line, args })
+  })
+}
+
+async function said(...args: readonly string[]): Promise<string> {
+  const { code, output } = await farebox(...args)
+  assert.equal(code, 0, output)
+  return output
+}
+
+/** Runs a line in a process of its own, as an operator does. */
+function program(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<Ended> {
+  const main = path.join(ROOT, 'server/src/main.ts')
+  return new Promise((resolve) => {
+    execFile(process.execPath, [main, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr })
+    })
+  })
+}
+
+async function accountPrices(accountId: string): Promise<readonly unknown[]> {
+  const { rows } = await pool.query('select operation, unit_price::text from account_prices where account_id = $1', [
+    accountId,
+  ])
+  return rows
+}
+
+const NOBODY = '01a1dd7c-3f6a-7000-93b4-661a883f55ec'
+
+describe('farebox prices', () => {
+  it('list every operation with its unit and price: the published one, or the newest that was set', async () => {
+    const lines = (await said('prices', 'list')).trimEnd().split('\n')
+    assert.equal(lines.length, catalogue.operations.length)
+    assert.ok(lines.includes('rerank  0.00000005 USD per token  published'))
+    assert.ok(lines.includes('user_stories  0.0029 USD per call  published'))
+  })
+
+  it('set a new version each time, with what it costs us', async () => {
+    assert.equal(
+      await said('prices', 'set', 'tag_detail', '0.002'),
+      'tag_detail costs 0.002 USD per call, as version 1.\n',
+    )
+    assert.equal(
+      await said('prices', 'set', 'tag_detail', '0.0015', '--cost', '0.001'),
+      'tag_detail costs 0.0015 USD per call, as version 2.\n',
+    )
+    assert.match(await said('prices', 'list'), /^tag_detail {2}0\.0015 USD per call {2}version 2$/m)
+    const { rows } = await pool.query(
+      "select version, unit_price::text, provider_cost::text from price_versions where operation = 'tag_detail' order by version",
+    )
+    assert.deepEqual(rows, [
+      { version: 1, unit_price: '0.002', provider_cost: null },
+      { version: 2, unit_price: '0.0015', provider_cost: '0.001' },
+    ])
+    const { rows: changes } = await pool.query("select key from change_log where topic = 'price'")
+    assert.deepEqual(changes, [{ key: 'tag_detail' }, { key: 'tag_detail' }])
+  })
+
+  it('account give a customer its own price for live or test money, and take it back', async () => {
+    const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, 'a test', { name: 'Customer' })
+    assert.equal(await said('prices', 'account', id, 'rerank', '0.00000001'), `${id} pays 0.00000001 USD for rerank.\n`)
+    assert.deepEqual(await accountPrices(liveAccountId), [{ operation: 'rerank', unit_price: '0.00000001' }])
+    assert.deepEqual(await accountPrices(testAccountId), [])
+    await said('prices', 'account', id, 'tag_detail', '0', '--test')
+    assert.deepEqual(await accountPrices(testAccountId), [{ operation: 'tag_detail', unit_price: '0' }])
+    assert.equal(await said('prices', 'account', id, 'rerank', 'none'), `${id} pays the general price for rerank.\n`)
+    assert.deepEqual(await accountPrices(liveAccountId), [])
+  })
+
+  for (const [what, args, says] of [
+    [
+      'an operation that nobody sells',
+      ['set', 'nothing', '1'],
+      /there is no operation "nothing": see farebox prices list/,
+    ],
+    ['a price that is none', ['set', 'rerank', 'cheap'], /not a plain decimal number: "cheap"/],
+    ['an exponent', ['set', 'rerank', '1e3'], /not a plain decimal number/],
+    ['no number', ['set', 'rerank', 'NaN'], /not a plain decimal number/],
+    ['nothing', ['set', 'rerank', ''], /not a plain decimal number/],
+    ['less than nothing', ['set', 'rerank', '--', '-1'], /a price is not negative/],
+    ['a cost that is none', ['set', 'rerank', '1', '--cost', 'x'], /not a plain decimal number: "x"/],
+    ['an own price of nothing sold', ['account', NOBODY, 'nothing', '1'], /there is no operation "nothing"/],
+    [
+      'a customer that nobody is',
+      ['account', NOBODY, 'rerank', '1'],
+      new RegExp(`[Tt]here is no (account|workspace) ${NOBODY}`),
+    ],
+    ['what is no id', ['account', 'nobody', 'rerank', '1'], /"nobody" is no id/],
+  ] as const)
+    it(`say what is wrong with ${what}, and change nothing`, async () => {
+      const count = async () => (await pool.query('select count(*)::integer as n from price_versions')).rows[0].n
+      const before = await count()
+      const { code, output } = await farebox('prices', ...args)
+      assert.equal(code, 1, output)
+      assert.match(output, says)
+      assert.match(output, /^farebox: /)
+      assert.equal(await count(), before)
+    })
+})
+
+describe('farebox upstreams', () => {
+  const CREDENTIAL = 'S3cret-0f-the-vendor'
+  const credentialFile = path.join(folder, 'credential')
+  writeFileSync(credentialFile, `${CREDENTIAL}\n`)
+
+  it('add one with its credential from a file, list it, and remove it; the credential is never printed or kept in plain', async () => {
+    const none = await said('upstreams', 'list')
+    assert.equal(none, 'There are no upstreams: see farebox upstreams add.\n')
+    const added = await said(
+      ...['upstreams', 'add', 'reseller', 'https://api.vendor.example/base', '--managed'],
+      ...['--credential-file', credentialFile, '--segment', 'social_c=clips', 'social_b=pics'],
+    )
+    const [, id = ''] = /^Upstream ([0-9a-f-]{36}) is asked for reseller\.\n$/.exec(added) ?? []
+    assert.notEqual(id, '', added)
+    const plain = await said('upstreams', 'add', 'rerank', 'http://127.0.0.1:9', '--test')
+    const listed = await said('upstreams', 'list')
+    assert.deepEqual(
+      listed.trimEnd().split('\n').toSorted(),
+      [
+        `${id}  reseller  live  https://api.vendor.example/base  managed`,
+        `${plain.slice(9, 45)}  rerank  test  http://127.0.0.1:9  native  without credential`,
+      ].toSorted(),
+    )
+    const { rows } = await pool.query(
+      "select u.segments, u.credential is not null as sealed, encode(u.credential, 'escape') as bytes from upstreams u where id = $1",
+      [id],
+    )
+    assert.deepEqual([rows[0].segments, rows[0].sealed], [{ social_c: 'clips', social_b: 'pics' }, true])
+    for (const text of [added, listed, rows[0].bytes]) assert.ok(!text.includes(CREDENTIAL))
+
+    assert.equal(await said('upstreams', 'remove', id), `Upstream ${id} is asked no more.\n`)
+    assert.ok(!(await said('upstreams', 'list')).includes(id))
+    const again = await farebox('upstreams', 'remove', id)
+    assert.deepEqual([again.code, /[Tt]here is no upstream/.test(again.output)], [1, true])
+  })
+
+  it('take a credential from a file alone: as an argument it is refused, and not repeated', async () => {
+    const before = await said('upstreams', 'list')
+    for (const option of ['--credential', '--key', '--token']) {
+      const { code, output } = await program(env, 'upstreams', 'add', 'rerank', 'https://a.example', option, CREDENTIAL)
+      assert.notEqual(code, 0)
+      assert.ok(!output.includes(CREDENTIAL), output)
+    }
+    const { code, output } = await farebox('upstreams', 'add', 'rerank', `https://user:${CREDENTIAL}@a.example`)
+    assert.equal(code, 1)
+    assert.match(output, /must not hold a user or a password/)
+    assert.ok(!output.includes(CREDENTIAL), output)
+    assert.equal(await said('upstreams', 'list'), before)
+  })
+
+  it('keep no credential without a master key', async () => {
+    const { FAREBOX_SECRETS_MASTER_KEY: _, ...without } = env
+    const { code, output } = await program(
+      without,
+      'upstreams',
+      'add',
+      'rerank',
+      'https://a.example',
+      '--credential-file',
+      credentialFile,
+    )
+    assert.equal(code, 1, output)
+    assert.match(output, /There is no master key/)
+    assert.ok(!output.includes(CREDENTIAL))
+  })
+
+  for (const [what, args, says] of [
+    [
+      'a slot that nobody asks',
+      ['add', 'nothing', 'https://a.example'],
+      /no operation asks a slot "nothing": rerank, reseller/,
+    ],
+    ['what is no URL', ['add', 'rerank', 'a.example'], /must be a URL such as/],
+    ['plain http to elsewhere', ['add', 'rerank', 'http://a.example'], /must be https/],
+    ['a query in the URL', ['add', 'rerank', 'https://a.example/?key=1'], /must not have a query/],
+    [
+      'a file that is not there',
+      ['add', 'rerank', 'https://a.example', '--credential-file', '/nowhere/x'],
+      /\/nowhere\/x/,
+    ],
+    [
+      'a segment that is none',
+      ['add', 'rerank', 'https://a.example', '--segment', 'x'],
+      /"x" is no segment: write name=word/,
+    ],
+    ['a segment that leads elsewhere', ['add', 'rerank', 'https://a.example', '--segment', 'x=../y'], /segments/],
+    ['what is no id', ['remove', 'x'], /"x" is no id/],
+  ] as const)
+    it(`say what is wrong with ${what}, and change nothing`, async () => {
+      const before = await said('upstreams', 'list')
+      const { code, output } = await farebox('upstreams', ...args)
+      assert.equal(code, 1, output)
+      assert.match(output, says)
+      assert.equal(await said('upstreams', 'list'), before)
+    })
+})
