@@ -137,6 +137,13 @@ describe('control', () => {
     assert.deepEqual((await sandbox.journal())[1]?.directives, ['status=503', 'retry-after=9'])
   })
 
+  it('is stronger than what the request itself asks for', async () => {
+    await set({ upstream: 'financial', directives: ['status=503'] })
+    const path = `${ASK.financial.path}%20sandbox:status=418`
+    assert.equal((await sandbox.ask({ ...ASK.financial, path })).status, 503)
+    assert.equal((await sandbox.ask({ ...ASK.financial, path })).status, 418)
+  })
+
   it('takes faults one after another, shows what waits, and forgets it on DELETE', async () => {
     await set({ upstream: 'traffic', directives: ['status=500'] })
     await set({ upstream: 'traffic', directives: ['status=501'], times: 5 })

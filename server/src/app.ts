@@ -55,6 +55,10 @@ const STALE_MS = 5_000
 const START_DEADLINE_MS = 10_000
 const FAILED_START_CLOSE_MS = 500
 const FLUSH_DEADLINE_MS = 15_000
+const CHORES_DEADLINE_MS = 3_000
+const RECORDS_DEADLINE_MS = 2_000
+/** What was just given up needs a moment to say so. */
+const ABORTED_ENDED_MS = 500
 
 type Start = {
   readonly log: Log
@@ -124,12 +128,18 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   })
 
   async function stop(options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
+    const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
     const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
     partitions.stop()
-    await Promise.all(chores.map((chore) => chore.stop()))
+    const chored = Promise.all(chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
+    // A caller who left, or was cut off, has a call that still runs: it is ended by what its upstream says, while there is
+    // time, and at our loss after it.
+    await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
+    await transport.close()
+    await calls.untilNoneOpen(ABORTED_ENDED_MS)
     await flush(calls, log)
-    await records.flush()
-    await Promise.all([ownership.stop(), transport.close()])
+    await Promise.all([chored, records.flush(RECORDS_DEADLINE_MS)])
+    await ownership.stop()
     await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
     return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
   }
@@ -165,7 +175,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
 const isThere = <T>(value: T | undefined): value is T => value !== undefined
 
 async function flush(calls: Calls, log: Log): Promise<void> {
-  if (await calls.flush(FLUSH_DEADLINE_MS)) return
+  if ((await calls.flush(FLUSH_DEADLINE_MS)) && calls.open().length === 0) return
   log.error('not every call could be ended in time: what is left is unsettled', { count: calls.open().length })
 }
 

@@ -83,7 +83,7 @@ const BROKEN: readonly (() => Promise<Told>)[] = [
   () => raw('/apis/v1/social_a/tweet/quotes'),
   () => raw('/apis/v1/financial/financial-metrics/snapshot?ticker='),
   () => raw('/apis/v1/social_b/post/comments?include_replies=true'),
-  () => raw('/apis/v1/traffic_analytics/website/traffic-engagement?metrics=a&metrics=b'),
+  () => raw('/apis/v1/traffic_analytics/website/traffic-engagement?start_date=a&start_date=b'),
   () => as(rich.secret, { 'x-farebox-max-cost-usd': anyOf(['-1', 'NaN', '1e9', ' ', '0x1']) }),
   () => as(rich.secret, { 'idempotency-key': anyOf(['', 'a b', 'x'.repeat(300), 'ü']) }),
   () => as(rich.secret, { 'x-farebox-cost-mode': anyOf(['', 'free', 'QUOTE']) }),

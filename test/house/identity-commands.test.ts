@@ -95,7 +95,7 @@ describe('farebox accounts and keys', () => {
     assert.equal(await statusOf(secret, { hold: 1_000 }), 402)
     assert.match(
       await said('credit', account, '5', '--promotion'),
-      new RegExp(`^5.000000000 USD were added as a promotion, as entry ${ID}.\n$`),
+      new RegExp(`^To repeat it safely: --id (${ID})\n5.000000000 USD were added as a promotion, as entry \\1.\n$`),
     )
     const { status, body } = await ask(gateway.url, secret, { hold: 1_000 })
     assert.deepEqual([status, body.tier, body.mode], [200, 'free', 'live'])
@@ -182,7 +182,7 @@ describe('farebox accounts and keys', () => {
       /^\S+ {2}test {2}a\?\[31m key {2}active until 2099-01-31T00:00:00\.000Z {2}for rerank, images$/m,
     )
     assert.equal(await statusOf(secret, { operation: 'rerank', hold: 1 }), 402)
-    assert.match(await said('credit', account, '1', '--test'), /^1\.000000000 USD of test money were added, as entry /)
+    assert.match(await said('credit', account, '1', '--test'), /\n1\.000000000 USD of test money were added, as entry /)
     await inTime(async () => (await statusOf(secret, { operation: 'rerank', hold: 1 })) === 200)
   })
 })
@@ -195,7 +195,10 @@ describe('farebox credit', () => {
       await said('credit', workspaceId, '12.5', '--id', id),
       `12.500000000 USD were added, as entry ${id}.\n`,
     )
-    const again = await said('credit', workspaceId, '99', '--id', id.toUpperCase())
+    const other = await farebox('credit', workspaceId, '99', '--id', id)
+    assert.equal(other.code, 1)
+    assert.match(other.output, /is there already, and is something else/)
+    const again = await said('credit', workspaceId, '12.5', '--id', id.toUpperCase())
     assert.match(
       again,
       new RegExp(`^Entry ${id} was added before; nothing was added now. This is what it is:\n.*12\\.5`),

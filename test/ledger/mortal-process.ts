@@ -64,7 +64,7 @@ export function composeProcess(parts: Parts) {
       if (sweeps) sweeping.start()
     },
     async stop(): Promise<void> {
-      await sweeping.stop()
+      await sweeping.stop(3_000)
       await calls.flush(15_000)
       await ownership.stop()
       await pools.close()

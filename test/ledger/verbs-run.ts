@@ -68,7 +68,8 @@ async function runCredit(world: World, command: Extract<Command, { do: 'credit' 
     ? entriesOf(model, kind).findLast(([, entry]) => entry.accountId === accountId)
     : undefined
   const entryId = known?.[0] ?? ids.next()
-  const shared = { entryId, accountId, amount: nanos(BigInt(command.amount)) }
+  // The same again: another amount under the same id is refused.
+  const shared = { entryId, accountId, amount: nanos(known?.[1].credited ?? BigInt(command.amount)) }
   const expiresAt =
     isGrant && command.expiresInSeconds !== null ? new Date(Date.now() + command.expiresInSeconds * 1000) : undefined
   const added = await creditAccount(

@@ -89,7 +89,7 @@ function refusalOf(model: Model, call: Call, account: Account | undefined, atUs:
   if (call.hold !== null && model.ended.has(call.id)) return { outcome: 'ended' }
   if (account === undefined) return { outcome: 'account_unknown' }
   if (!account.active) return { outcome: 'account_inactive' }
-  if (account.debt > 0n) return { outcome: 'account_suspended' }
+  if (account.debt > 0n && call.hold !== null) return { outcome: 'account_suspended' }
   const credential = model.credentials.get(call.credentialId)
   if (!credential?.active || credential.accountId !== call.accountId) return { outcome: 'credential_inactive' }
   return windowRefusal(model, call, atUs) ?? claimRefusal(model, call, atUs) ?? moneyRefusal(model, call, account, atUs)

@@ -22,6 +22,8 @@ export type Calls = {
   /** Whether this process is at a call: it is being begun, runs, or is being ended. */
   readonly isOurs: (id: Id) => boolean
   readonly open: () => readonly Id[]
+  /** Waits until no call is open any more; false where the deadline passed first. */
+  readonly untilNoneOpen: (deadlineMs: number) => Promise<boolean>
   /** Waits until every ending has been written; false where the deadline passed first. */
   readonly flush: (deadlineMs: number) => Promise<boolean>
 }
@@ -48,6 +50,7 @@ class Late extends Error {
 
 const NEVER_MS = Number.POSITIVE_INFINITY
 const REVERSAL_RETRY_MS = 500
+const LOOK_MS = 10
 const CLAIMS_LIMIT = 16
 /** Every ending belongs to a call that was begun, and those are bounded: none is ever refused for want of room. */
 const NO_LIMIT = Number.POSITIVE_INFINITY
@@ -153,6 +156,12 @@ export function createCalls(parts: Parts): Calls {
     return true
   }
 
+  async function untilNoneOpen(deadlineMs: number): Promise<boolean> {
+    const deadlineAtMs = clock.monotonicMs() + deadlineMs
+    while (open.size > 0 && clock.monotonicMs() < deadlineAtMs) await clock.sleep(LOOK_MS)
+    return open.size === 0
+  }
+
   async function flush(deadlineMs: number): Promise<boolean> {
     const deadline = new AbortController()
     const late = clock.sleep(deadlineMs, deadline.signal).then(
@@ -164,7 +173,7 @@ export function createCalls(parts: Parts): Calls {
     return inTime
   }
 
-  return { begin, end, isOurs: (id) => open.has(id) || background.has(id), open: () => [...open], flush }
+  return { begin, end, isOurs: (id) => open.has(id) || background.has(id), open: () => [...open], untilNoneOpen, flush }
 }
 
 /** What would be judged or written wrongly, and can only come from a mistake of ours. */

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { codeOf, isRefusal } from '../storage/refusal.ts'
 import type { Query } from './query.ts'
 
 /**
@@ -31,18 +32,4 @@ export function createMoneyQuery(pool: pg.Pool): Query {
   }
 }
 
-/** What PostgreSQL says of the statement itself: its data, its constraints, its text, our own exceptions. */
 const LOCK_NOT_AVAILABLE = '55P03'
-const FINAL = /^(22|23|42|P0)/
-
-/** Whether PostgreSQL itself judged the statement and will judge it so again. */
-function isRefusal(error: unknown): boolean {
-  const code = codeOf(error)
-  return code !== undefined && FINAL.test(code)
-}
-
-/** PostgreSQL's own code of an error; undefined where it did not come from PostgreSQL. */
-function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || !('severity' in error) || !('code' in error)) return undefined
-  return typeof error.code === 'string' ? error.code : undefined
-}

@@ -77,8 +77,8 @@ export function createOwnership(parts: Parts): Ownership {
       if (stopping.signal.aborted) return
       try {
         await renew()
-        await compare()
         pauseMs = renewEveryMs
+        await compare().catch((error: unknown) => log.warn('open calls were not compared', { error }))
       } catch (error) {
         log.warn('the lease was not renewed', { error })
         pauseMs = RETRY_MS

@@ -23,7 +23,7 @@ export const KEYS_PER_TIER: Readonly<Record<Tier, number>> = { free: 10, starter
 
 const GROWTH_PAID = usd('500')
 
-/** The tier that a workspace has: the best of what it has paid in all and of what an operator granted. */
+/** The tier that a workspace has: what an operator granted, or what it has earned by all that it paid. */
 export function tierOf(paid: Nanos, granted: GrantedTier | null): Tier {
   if (granted !== null) return granted
   if (paid >= GROWTH_PAID) return 'growth'

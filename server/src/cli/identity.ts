@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
-import type { Actor } from '../identity/audit.ts'
+import { type Actor, record } from '../identity/audit.ts'
 import type { Mode } from '../identity/caller.ts'
 import {
   type Budget,
@@ -20,6 +20,7 @@ import { createIds, type Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { creditAccount } from '../ledger/credit.ts'
 import { explainId } from '../ledger/explain.ts'
+import { inTransaction } from '../storage/transaction.ts'
 import { idOf, print, running, withPools } from './command.ts'
 
 const ids = createIds({ clock: systemClock })
@@ -222,6 +223,8 @@ async function credit(config: Config, account: string, text: string, options: Cr
     const { liveAccountId, testAccountId } = await findWorkspace(pool, idOf(account)).catch(
       unknown(`account ${account}`),
     )
+    // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
+    if (options.id === undefined) print(`To repeat it safely: --id ${entryId}`)
     const added = await creditAccount(pool, {
       entryId,
       accountId: options.test === true ? testAccountId : liveAccountId,
@@ -229,7 +232,18 @@ async function credit(config: Config, account: string, text: string, options: Cr
       ...(options.promotion === true ? { kind: 'promotion', ...expiresAt } : { kind: 'payment' }),
     })
     const money = `${formatUsd(amount)} USD${options.test === true ? ' of test money' : ''}`
-    if (added) return print(`${money} were added${options.promotion ? ' as a promotion' : ''}, as entry ${entryId}.`)
+    if (added) {
+      const detail = { usd: formatUsd(amount), mode: options.test === true ? 'test' : 'live' }
+      const deed = {
+        actor: operator(),
+        action: 'account.credited',
+        workspaceId: idOf(account),
+        subject: entryId,
+        detail,
+      }
+      await inTransaction(pool, (query) => record(query, ids, deed))
+      return print(`${money} were added${options.promotion ? ' as a promotion' : ''}, as entry ${entryId}.`)
+    }
     print(`Entry ${entryId} was added before; nothing was added now. This is what it is:`)
     for (const line of await explainId(pool, entryId)) print(line)
   })

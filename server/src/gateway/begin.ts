@@ -1,6 +1,6 @@
 import type { Call, Claim, Hold, Judgement, Refused } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
-import type { LimitName } from '../catalogue/limit-groups.ts'
+import { GROUPS, type LimitName } from '../catalogue/limit-groups.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
@@ -84,7 +84,8 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
 }
 
 function requireScope({ scopes }: Caller, { id, limits, isForAll = false }: Wish['operation']): void {
-  if (scopes === null || isForAll || scopes.has(id) || limits.some((name) => scopes.has(name))) return
+  const isInGroup = limits.some((name) => Object.hasOwn(GROUPS, name) && scopes?.has(name))
+  if (scopes === null || isForAll || scopes.has(id) || isInGroup) return
   throw new Fault('forbidden', { detail: `The key's scopes do not include ${id}.` })
 }
 

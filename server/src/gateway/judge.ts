@@ -34,8 +34,9 @@ export function judge(operation: Operation, priced: Priced, sent: Sent): Outcome
   try {
     return ofAnswer(operation, priced, sent.reply)
   } catch (error) {
-    // Whatever an upstream wrote that we can't read, the call has to end.
-    return { ending: atOurLoss(priced), fault: asFault(error) }
+    // Whatever an upstream wrote that we can't read or add up, the call has to end.
+    const usage = { ...NO_USAGE, executed: true, failed: true }
+    return { ending: { amount: priced.most, forgiven: true, usage }, fault: asFault(error) }
   }
 }
 

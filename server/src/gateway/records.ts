@@ -25,8 +25,8 @@ export type Attempt = {
 
 export type Records = {
   readonly add: (id: Id, detail: RecordDetail) => void
-  /** Writes what is waiting. */
-  readonly flush: () => Promise<void>
+  /** Writes what is waiting, as far as there is time. */
+  readonly flush: (deadlineMs: number) => Promise<void>
 }
 
 type Parts = { readonly pool: pg.Pool; readonly clock: Clock; readonly log: Log; readonly waitMs?: number }
@@ -65,8 +65,14 @@ export function createRecords({ pool, clock, log, waitMs = 100 }: Parts): Record
       waiting.push({ id, detail: JSON.stringify(detail) })
       void start()
     },
-    async flush() {
-      while (waiting.length > 0 || writing !== undefined) await start()
+    async flush(deadlineMs) {
+      const inTime = new AbortController()
+      const late = clock.sleep(deadlineMs, inTime.signal).catch(() => {})
+      const written = async () => {
+        while (waiting.length > 0 || writing !== undefined) await start()
+      }
+      await Promise.race([written(), late])
+      inTime.abort()
     },
   }
 }

@@ -1,6 +1,13 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestHookHandler,
+  preHandlerAsyncHookHandler,
+} from 'fastify'
 import type { Caller } from '../identity/caller.ts'
 import type { Identify } from '../identity/identify.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Addresses } from './address.ts'
 import { readCredential } from './credential.ts'
@@ -17,13 +24,17 @@ type Parts = {
   readonly identify: Identify
   readonly addresses: Addresses
   readonly limits: Pick<EdgeLimits, 'bodyBytes'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
 }
+
+/** Changes of a key reach a process within a second; what is known of a caller is not older at the call. */
+const FRESH_MS = 500
 
 /**
  * The first thing that happens to every request: whether its route exists is told only to a caller who is known, and no
  * body is read from anybody else.
  */
-export function createAdmission({ identify, addresses, limits }: Parts) {
+export function createAdmission({ identify, addresses, limits, clock }: Parts) {
   function findCaller(request: FastifyRequest, access: Access): Caller | null | Promise<Caller> {
     const forwardedFor = request.headers['x-forwarded-for']
     const peer = exchangeOf(request.raw)?.connection.peer ?? ''
@@ -67,8 +78,19 @@ export function createAdmission({ identify, addresses, limits }: Parts) {
     done()
   }
 
+  /**
+   * A body may take a minute to come. Who calls is found out again then: a key may have been revoked, or have got another
+   * budget, meanwhile.
+   */
+  const admitAgain: preHandlerAsyncHookHandler = async (request) => {
+    const startedMs = exchangeOf(request.raw)?.startedMs ?? clock.monotonicMs()
+    if (request.caller === null || clock.monotonicMs() - startedMs < FRESH_MS) return
+    request.caller = await findCaller(request, 'credential')
+  }
+
   return {
     admit,
+    admitAgain,
     /** For what never gets as far as a route: who asks is found out before anything is said about it. */
     async identifyFirst(request: FastifyRequest): Promise<void> {
       await findCaller(request, 'credential')

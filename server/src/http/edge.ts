@@ -86,7 +86,7 @@ export function createEdge(parts: EdgeParts): Edge {
   })
 
   const answerFailure = createFailureAnswer(traffic)
-  const { admit, identifyFirst } = createAdmission({ identify: parts.identify, addresses, limits })
+  const { admit, admitAgain, identifyFirst } = createAdmission({ identify: parts.identify, addresses, limits, clock })
   const root = fastify({
     serverFactory: () => server,
     clientErrorHandler: onClientError,
@@ -108,6 +108,7 @@ export function createEdge(parts: EdgeParts): Edge {
   root.decorateRequest('rawBody', null)
   root.setErrorHandler(answerFailure)
   root.addHook('onRequest', admit)
+  root.addHook('preHandler', admitAgain)
   acceptJson(root, limits)
 
   let drained: Promise<Drained> | undefined

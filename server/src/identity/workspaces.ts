@@ -81,9 +81,17 @@ export async function grantTier({ pool, ids }: Parts, actor: Actor, workspaceId:
 
 /** Puts a workspace on a plan, which must exist. */
 export async function setPlan({ pool, ids }: Parts, actor: Actor, workspaceId: Id, plan: string): Promise<void> {
-  await changeWorkspace(pool, workspaceId, 'plan = $2', [plan], (query) =>
-    record(query, ids, { actor, action: 'workspace.plan_set', workspaceId, subject: workspaceId, detail: { plan } }),
-  )
+  await changeWorkspace(pool, workspaceId, 'plan = $2', [plan], async (query) => {
+    // Whoever changes the plan at the same time waits for us, and then tells this workspace as well.
+    await query('select from plans where id = $1 for share', [plan])
+    await record(query, ids, {
+      actor,
+      action: 'workspace.plan_set',
+      workspaceId,
+      subject: workspaceId,
+      detail: { plan },
+    })
+  })
 }
 
 /** Makes a plan or changes what it pays; every workspace on it hears of it. */

@@ -23,7 +23,7 @@ export type BudgetState = z.output<typeof budgetRow>
 /** An allowance in the period that is running. */
 export async function readBudget(pool: pg.Pool, allowanceId: Id): Promise<BudgetState | undefined> {
   const { rows } = await pool.query(
-    `select a.period, coalesce(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent
+    `select a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent
      from allowances a left join allowance_periods p
        on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())
      where a.id = $1`,

@@ -4,8 +4,8 @@ import type { Log } from './log.ts'
 /** Something that a process does again and again, one time after the other. A time that fails is logged and made up for. */
 export type Chore = {
   readonly start: () => void
-  /** Waits for the time that is running. */
-  readonly stop: () => Promise<void>
+  /** Waits for the time that is running, but no longer than that. */
+  readonly stop: (deadlineMs: number) => Promise<void>
 }
 
 type Parts = {
@@ -35,9 +35,11 @@ export function createChore({ name, everyMs, work, clock, log }: Parts): Chore {
     start() {
       running ??= run()
     },
-    async stop() {
+    async stop(deadlineMs) {
       stopping.abort()
-      await running
+      const inTime = new AbortController()
+      await Promise.race([running, clock.sleep(deadlineMs, inTime.signal).catch(() => {})])
+      inTime.abort()
     },
   }
 }

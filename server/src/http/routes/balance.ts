@@ -1,17 +1,18 @@
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import type { Begin } from '../../gateway/begin.ts'
-import { formatUsd, type Nanos, nanos, wholeMicros } from '../../kernel/money.ts'
+import { formatUsd, type Nanos, nanos, wholeMicros, ZERO } from '../../kernel/money.ts'
 import { readBalance, readBudget } from '../../ledger/balance.ts'
 import { admit } from './admit.ts'
+import { fromLedger } from './from-ledger.ts'
 
 /** GET /v1/balance: what can be spent with this key now. */
 export function addBalance(scope: FastifyInstance, { pool, begin }: { readonly pool: pg.Pool; readonly begin: Begin }) {
   scope.get('/balance', async (request, reply) => {
     const caller = await admit(begin, 'balance', request, reply)
-    const { free, held, promo, debt } = await readBalance(pool, caller.accountId)
+    const { free, held, promo, debt } = await fromLedger(readBalance(pool, caller.accountId))
     const [allowanceId] = caller.allowances
-    const budget = allowanceId === undefined ? undefined : await readBudget(pool, allowanceId)
+    const budget = allowanceId === undefined ? undefined : await fromLedger(readBudget(pool, allowanceId))
     return {
       currency: 'USD',
       mode: caller.mode,
@@ -26,7 +27,8 @@ export function addBalance(scope: FastifyInstance, { pool, begin }: { readonly p
               period: budget.period,
               amount: money(budget.amount),
               spent: money(budget.spent),
-              left: money(nanos(budget.amount - budget.spent)),
+              // One that was lowered below what was spent has nothing left.
+              left: money(budget.spent < budget.amount ? nanos(budget.amount - budget.spent) : ZERO),
             },
     }
   })

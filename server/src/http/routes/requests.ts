@@ -16,6 +16,7 @@ import {
   type OpenRequest,
 } from '../../ledger/requests.ts'
 import { admit } from './admit.ts'
+import { fromLedger } from './from-ledger.ts'
 
 type Parts = {
   readonly pool: pg.Pool
@@ -57,7 +58,7 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time }: Parts
     if ((data.start_time ?? 0) > (data.end_time ?? Number.POSITIVE_INFINITY))
       throw new Fault('invalid_request', { detail: 'start_time is after end_time.' })
     const nowMs = time.nowMs()
-    const rows = await listRequests(pool, {
+    const filter = {
       credentialId: caller.credentialId,
       ...(data.operation !== undefined && { operation: data.operation }),
       ...(data.outcome !== undefined && { outcome: data.outcome }),
@@ -66,7 +67,8 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time }: Parts
       ...(data.cursor !== undefined && { after: data.cursor }),
       // One more than is shown tells whether there is more.
       limit: data.limit + 1,
-    })
+    }
+    const rows = await fromLedger(listRequests(pool, filter))
     const shown = rows.slice(0, data.limit)
     const last = rows.length > data.limit ? shown.at(-1) : undefined
     return { data: shown.map(inShort), next_cursor: last === undefined ? null : cursorOf(last) }
@@ -76,12 +78,11 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time }: Parts
     const caller = await admit(begin, 'requests', request, reply)
     const { id } = request.params
     if (!isId(id)) throw new Fault('resource_not_found')
-    const [open, ended] = await Promise.all([
-      findOpen(pool, caller.credentialId, id),
-      findEnded(pool, caller.credentialId, id),
-    ])
-    if (ended !== undefined) return inFull(ended, await correctionsOf(pool, id))
+    // In this order: one that ends between the two is found by the second.
+    const open = await fromLedger(findOpen(pool, caller.credentialId, id))
     if (open !== undefined) return ofOpen(open)
+    const ended = await fromLedger(findEnded(pool, caller.credentialId, id))
+    if (ended !== undefined) return inFull(ended, await fromLedger(correctionsOf(pool, id)))
     throw new Fault('resource_not_found')
   })
 }

@@ -6,6 +6,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { readAccountLife } from '../../ledger/balance.ts'
 import { readUsage, type UsageSums } from '../../ledger/usage.ts'
 import { admit } from './admit.ts'
+import { fromLedger } from './from-ledger.ts'
 
 type Parts = {
   readonly pool: pg.Pool
@@ -31,12 +32,13 @@ export function addUsage(scope: FastifyInstance, { pool, begin, time }: Parts): 
       const end = request.query.end_time === undefined ? nowSeconds : secondsOf('end_time', request.query.end_time)
       if (start > end) throw new Fault('invalid_request', { detail: 'start_time is after end_time.' })
 
-      const { createdAtMs } = await readAccountLife(pool, caller.accountId)
+      const { createdAtMs } = await fromLedger(readAccountLife(pool, caller.accountId))
       // Before the day on which the account was made, and after now, there is nothing to report.
       const startSeconds = Math.max(start, Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000))
       const endSeconds = Math.max(startSeconds, Math.min(end, nowSeconds))
       const scopeOf = { credentialId: caller.credentialId }
-      const { totals, buckets } = await readUsage(pool, { scope: scopeOf, startSeconds, endSeconds })
+      const query = { scope: scopeOf, startSeconds, endSeconds }
+      const { totals, buckets } = await fromLedger(readUsage(pool, query))
       return {
         scope: 'key',
         currency: 'USD',

@@ -159,7 +159,8 @@ begin
       array_agg(allowance.account_id order by place),
       array_agg(allowance.starts_at order by place),
       array_agg(coalesce(row.amount, allowance.amount) order by place),
-      array_agg(coalesce(row.amount - row.charged - row.held, allowance.amount) order by place)
+      -- One that was lowered below what was spoken for stays lowered when some of that comes free.
+      array_agg(greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount)) order by place)
     into allowance_account, allowance_starts, allowance_amounts, allowance_free
     from unnest(allowances_in) with ordinality item (id, place)
     left join lateral (
@@ -194,7 +195,8 @@ begin
 
     if call_holds[i] and call_known[i] is not null then
       outcome := call_known[i];
-    elsif account_state[account] <> 'active' then
+    -- Whoever owes may still look at what it owes.
+    elsif account_state[account] <> 'active' and (call_holds[i] or account_state[account] <> 'suspended') then
       outcome := 'account_' || account_state[account];
     elsif not credential_active[credential] or credential_account[credential] <> accounts_in[account] then
       outcome := 'credential_inactive';

@@ -57,7 +57,8 @@ begin
   if entry_kind not in ('payment', 'promotion') then raise exception '% is no credit', entry_kind; end if;
   perform 1 from accounts where id = account for no key update;
   if not found then raise exception 'there is no account %', account; end if;
-  if exists (select from entries where id = entry_id) then return false; end if;
+  if exists (select from entries where id = entry_id and account_id = account and kind = entry_kind and credited = credit) then return false; end if;
+  if exists (select from entries where id = entry_id) then raise exception 'entry % is there already, and is something else', entry_id; end if;
 
   if is_promotion then perform count_promotions(account); end if;
   change := change_account(account, credit, case when is_promotion then 0 else credit end, 0, case when is_promotion then credit else 0 end, 0);

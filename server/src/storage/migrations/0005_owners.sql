@@ -103,7 +103,7 @@ language sql volatile as $$
     array(select coalesce(amount, 0) from unnest(amounts) amount),
     array(select 0::bigint from unnest(ids)),
     array(select amount is not null and not forgiven from unnest(amounts) amount),
-    array(select true from unnest(ids)),
+    array(select amount is null or forgiven from unnest(amounts) amount),
     array(select 0::bigint from unnest(ids)), array(select 0::bigint from unnest(ids)),
     array(select 0::bigint from unnest(ids)), array(select 0::bigint from unnest(ids))
   ) with ordinality ended (outcome, charged, overrun, free, ended_now, settled_at, place)

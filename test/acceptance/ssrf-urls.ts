@@ -1,0 +1,96 @@
+/** Everything that somebody might write to have us open a connection to a port of their choice. */
+export function hostileUrls(port: number): readonly string[] {
+  const hosts = [
+    `127.0.0.1:${port}`,
+    `localhost:${port}`,
+    `LOCALHOST.:${port}`,
+    `[::1]:${port}`,
+    `[::ffff:127.0.0.1]:${port}`,
+    `[::ffff:7f00:1]:${port}`,
+    `[0:0:0:0:0:ffff:127.0.0.1]:${port}`,
+    `0.0.0.0:${port}`,
+    `0:${port}`,
+    `127.1:${port}`,
+    `2130706433:${port}`,
+    `0x7f000001:${port}`,
+    `0177.0.0.1:${port}`,
+    `127.0.0.1.nip.io:${port}`,
+    `user:password@127.0.0.1:${port}`,
+    `upstream.example@127.0.0.1:${port}`,
+    `127.0.0.1:${port}#@upstream.example`,
+    `127.0.0.1:${port}%23@upstream.example`,
+    `127.0.0.1:${port}\\@upstream.example`,
+    `１２７.０.０.１:${port}`,
+  ]
+  const written = [
+    (host: string) => `http://${host}/latest/meta-data/`,
+    (host: string) => `https://${host}/`,
+    (host: string) => `//${host}/`,
+    (host: string) => `HTTP:////${host}/`,
+    (host: string) => `ht\ttp://${host}/?http://${host}/`,
+    (host: string) => `\\\\${host}\\share`,
+    (host: string) => `http:/\\/${host}/`,
+    (host: string) => `http:%2f%2f${encodeURIComponent(host)}%2f`,
+  ]
+  const others = [
+    `gopher://127.0.0.1:${port}/_GET%20/`,
+    `dict://127.0.0.1:${port}/info`,
+    `ftp://127.0.0.1:${port}/`,
+    `ws://127.0.0.1:${port}/`,
+    `jar:http://127.0.0.1:${port}!/`,
+    `url:http://127.0.0.1:${port}/`,
+    'file:///etc/passwd',
+    'http://169.254.169.254/latest/meta-data/iam/',
+    'http://metadata.google.internal/',
+    'unix:/var/run/docker.sock',
+    `@127.0.0.1:${port}/`,
+    `..//127.0.0.1:${port}/`,
+    `/..;/..;/127.0.0.1:${port}/`,
+    `?url=http://127.0.0.1:${port}/`,
+    `x HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\nGET / HTTP/1.1`,
+    `x\r\nLocation: http://127.0.0.1:${port}/`,
+    `\u0000http://127.0.0.1:${port}/`,
+    `http://127.0.0.1:${port}/\u2028`,
+  ]
+  return [...written.flatMap((write) => hosts.map(write)), ...others]
+}
+
+/** Targets as they stand in a request line, which no client would write. */
+export function hostileTargets(port: number): readonly string[] {
+  const tag = '/apis/v1/reseller/social_c/web/fetch_tag_detail'
+  const canary = `127.0.0.1:${port}`
+  return [
+    `http://${canary}/`,
+    `https://${canary}/v1/rerank`,
+    `//${canary}/`,
+    `//${canary}${tag}?tag_name=a`,
+    `/\\${canary}/`,
+    `\\\\${canary}\\`,
+    `@${canary}/`,
+    `/@${canary}${tag}`,
+    `/apis/v1//${canary}/`,
+    `/apis/v1/http://${canary}/`,
+    `/apis/v1/reseller//${canary}/web/fetch_tag_detail`,
+    `/apis/v1/reseller/@${canary}/web/fetch_tag_detail`,
+    `/apis/v1/reseller/%40${canary}/web/fetch_tag_detail`,
+    `/apis/v1/reseller/%2f%2f${canary}/web/fetch_tag_detail`,
+    `/apis/v1/reseller/%5c%5c${canary}%5c`,
+    `/apis/v1/reseller/social_c/web/..%2f..%2f..%2f..%2f%2f${canary}`,
+    `${tag}/../../../../../../${canary}/`,
+    `${tag}/..;/..;/${canary}`,
+    `${tag}%3ftag_name=a@${canary}`,
+    `${tag}%23@${canary}/?tag_name=a`,
+    `${tag}#@${canary}/?tag_name=a`,
+    `${tag}?tag_name=a#@${canary}`,
+    `${tag}?tag_name=a%0d%0aHost:%20${canary}`,
+    `${tag}?tag_name=a%20HTTP/1.1%0d%0aHost:${canary}%0d%0a%0d%0a`,
+    `${tag}?tag_name=a\\@${canary}`,
+    `${tag}?@${canary}/`,
+    `${tag}?//${canary}/`,
+    `${tag}?http://${canary}/`,
+    `${tag}?%00http://${canary}/`,
+    `${tag}?tag_name=a?http://${canary}/`,
+    `*`,
+    canary,
+  ]
+}
