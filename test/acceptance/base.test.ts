@@ -86,7 +86,11 @@ describe('base_url', () => {
       400: await ask(url, secret, '/v1/rerank', { body: '{' }),
       401: await ask(url, '', '/v1/rerank', { body }),
       402: await ask(url, secret, '/v1/rerank', { body, headers: { 'x-farebox-max-cost-usd': '0' } }),
-      403: await ask(url, (await makeCustomer(pool, { key: { scopes: ['x'] } })).secret, '/v1/balance'),
+      403: await ask(
+        url,
+        (await makeCustomer(pool, { key: { scopes: ['x'] } })).secret,
+        '/apis/v1/reseller/social_c/web/fetch_tag_detail?tag_name=x',
+      ),
       404: await ask(url, secret, '/apis/v1/nothing'),
       409: await ask(url, secret, '/v1/rerank', { body, headers: once }),
       413: await ask(url, secret, '/v1/rerank', { body: `"${'x'.repeat(2_000_000)}"` }),

@@ -34,11 +34,13 @@ const TOTAL_MS = 1_000
 const GROWTH_LIMIT_MIB = 64
 const KNOWN_AFTER_MS = 600
 const WARM_UP = 50
+/** So that memory is what the process keeps: left to itself it collects later, and grows by more than the limit. */
+const COLLECT_EVERY_MS = 500
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, {
   program: 'test/acceptance/hostile-server.ts',
-  env: { TEST_TOTAL_MS: String(TOTAL_MS), TEST_COLLECT_EVERY_MS: '500', FAREBOX_LOG_LEVEL: 'error' },
+  env: { TEST_TOTAL_MS: String(TOTAL_MS), TEST_COLLECT_EVERY_MS: String(COLLECT_EVERY_MS), FAREBOX_LOG_LEVEL: 'error' },
 })
 const { url, pool, sandbox, gateways, masterKey } = installation
 after(installation.stop)
@@ -354,12 +356,16 @@ describe('what an upstream leaves behind', () => {
     assert.deepEqual(await verifyLedger(pool), [])
   })
 
-  it('is a process that lives, and has grown by 64 MiB at the most', async (test) => {
+  it('is a process that lives, and keeps 64 MiB more at the most once garbage is collected', async (test) => {
     await expectHealth()
     const behaviours = WORDED.length + RAW.length + 6
     const grownMib = Math.round(mostMib - startMib)
     test.diagnostic(`${behaviours} behaviours; from ${startMib.toFixed(0)} to ${mostMib.toFixed(0)} MiB at the most`)
-    recordProof('hostile-upstreams', 'every behaviour by its written rule', { behaviours, grown_mib: grownMib })
+    recordProof('hostile-upstreams', 'every behaviour by its written rule', {
+      behaviours,
+      grown_mib: grownMib,
+      garbage_collected_every_ms: COLLECT_EVERY_MS,
+    })
     assert.ok(grownMib <= GROWTH_LIMIT_MIB, `grew by ${grownMib} MiB`)
   })
 })
