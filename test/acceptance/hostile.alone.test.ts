@@ -322,15 +322,14 @@ describe('an upstream that is not there', () => {
 describe('what an upstream leaves behind', () => {
   it('a breaker opens after ten failures in a row, asks nobody, and closes when the upstream is well again', async () => {
     const metrics = async () => (await fetch(`${gateways[0]?.adminUrl}/metrics`)).text()
-    const isOpen = async () => /upstream_breakers?\{[^}]*\} 2$/m.test(await metrics())
+    const isNotClosed = async () => /upstream_breakers?\{[^}]*\} [12]$/m.test(await metrics())
     const before = (await sandbox.journal()).length
     await sandbox.fault('rerank', ['reset=before-headers'], 10)
     for (let at = 0; at < 10; at += 1) await expectRule('rerank', 'broken off', customer, '')
-    assert.ok(await isOpen(), 'the breaker is open')
-    const asked = (await sandbox.journal()).length
-    assert.equal(asked, before + 10)
+    // At once: it stays open for a second.
     await expectRule('rerank', 'not reached', customer, '')
-    assert.equal((await sandbox.journal()).length, asked, 'nobody was asked')
+    assert.ok(await isNotClosed(), 'the breaker is open, or tries again')
+    assert.equal((await sandbox.journal()).length, before + 10, 'nobody was asked while it was open')
     const { json } = await call(url, customer.secret, 'tag_detail')
     assert.equal(json.code, 200, 'other upstreams are asked')
     const isServed = async () => {

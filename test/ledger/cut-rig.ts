@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { isFullProof } from '../../harness/proof.ts'
 import { type Cut, createTcpProxy, type Direction, type Place } from '../../harness/tcp-proxy.ts'
 import { until } from '../../harness/until.ts'
 import type { Call, Ending, Judgement, Settlement } from '../../server/src/calls/call.ts'
@@ -20,7 +21,8 @@ export const CHARGED = 200n
 const TOO_MUCH = 5_000n
 /** Cases that run at once, each over a proxy and pools of its own. */
 const WIDTH = 6
-export const SLACK_MS = 200
+/** A machine that does other things too may be late by more; with full counts it should have nothing else to do. */
+export const SLACK_MS = isFullProof ? 200 : 1_000
 const SETTLED_WITHIN_MS = 3_000
 
 export type Statement = 'begin' | 'end'

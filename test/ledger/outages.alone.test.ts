@@ -27,7 +27,7 @@ const DEADLINES = isFullProof
   ? { beginDeadlineMs: 5_000, endDeadlineMs: 10_000, moneyQueryTimeoutMs: 10_000, connectTimeoutMs: 5_000 }
   : { beginDeadlineMs: 1_000, endDeadlineMs: 2_000, moneyQueryTimeoutMs: 1_500, connectTimeoutMs: 1_000 }
 const { beginDeadlineMs, endDeadlineMs } = DEADLINES
-const SLACK_MS = 200
+const SLACK_MS = isFullProof ? 200 : 1_000
 const ACCOUNTS = 10
 const CALLERS = 50
 const BALANCE = 1_000_000_000_000n
