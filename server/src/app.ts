@@ -23,6 +23,7 @@ import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds, type Id } from './kernel/ids.ts'
+import { formatUsd, NANOS_PER_USD } from './kernel/money.ts'
 import { sealOf } from './kernel/seal.ts'
 import { expirePromotions } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
@@ -108,6 +109,10 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     bindings: createBindings({ ...cached, log, seal: sealOf(config.secrets) }),
     send: createSend({ transport, names }),
     records,
+    overran({ id, operation, amount }) {
+      metrics.overrunUsd.inc({ operation }, Number(amount) / Number(NANOS_PER_USD))
+      log.warn('an upstream cost us more than was charged', { request_id: id, operation, amount: formatUsd(amount) })
+    },
     clock,
     headerNames,
   })

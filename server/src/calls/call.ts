@@ -13,6 +13,7 @@ export type Call = {
   /** Tokens by estimate, counted by those windows that have a token limit, and corrected when the call ends. */
   readonly tokens: number
   readonly windows: readonly Window[]
+  /** Without a hold, with which they would end, it is only asked whether they are free. */
   readonly claims: readonly Claim[]
 }
 

@@ -177,8 +177,7 @@ export function createCalls(parts: Parts): Calls {
 }
 
 /** What would be judged or written wrongly, and can only come from a mistake of ours. */
-function requireSound({ hold, windows, claims }: Call): void {
-  if (hold === null && claims.length > 0) throw new Error('claims need a hold, with which they end')
+function requireSound({ windows, claims }: Call): void {
   if (claims.length > CLAIMS_LIMIT) throw new Error(`a call has at most ${CLAIMS_LIMIT} claims`)
   if (hasRepetition(windows.map(({ group }) => group))) throw new Error('a call names a window once')
   if (hasRepetition(claims.map(({ scope, key }) => `${scope}\0${key}`))) throw new Error('a call names a claim once')

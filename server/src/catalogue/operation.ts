@@ -37,8 +37,8 @@ export type Upstream = {
   readonly adapter: 'pass_through' | 'rerank'
   /** The header in which the upstream takes our credential. */
   readonly credentialHeader: 'authorization' | 'x-api-key' | 'api-key'
-  /** Statuses by which the upstream speaks about our account with it, beside 401 and 402. */
-  readonly accountStatuses?: readonly number[]
+  /** Whether its 403 is about what the caller asked for, and not about our account with it. */
+  readonly passesOnForbidden?: boolean
   readonly totalMs: number
   readonly maxBodyBytes: number
 }

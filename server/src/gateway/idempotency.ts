@@ -13,10 +13,14 @@ const KEPT_SECONDS = 24 * 3_600
 const KEY = /^[!-~]{1,255}$/
 const RUNNING_SECONDS = 1
 
+export function isKey(text: string | undefined): text is string {
+  return text !== undefined && KEY.test(text)
+}
+
 /** The claim by which a key of the caller's own makes a call happen once. It belongs to the credential and the operation. */
 export function idempotencyClaim(key: string | undefined, operation: Operation, digest: string): readonly Claim[] {
   if (key === undefined) return []
-  if (!KEY.test(key))
+  if (!isKey(key))
     throw new Fault('invalid_request', { detail: 'An Idempotency-Key has 1 to 255 visible characters of ASCII.' })
   return [
     {

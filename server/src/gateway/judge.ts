@@ -7,6 +7,7 @@ import { type Nanos, ZERO } from '../kernel/money.ts'
 import type { Answer, Asked, Incoming } from '../upstreams/adapters/adapter.ts'
 import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import type { Binding } from '../upstreams/bindings.ts'
+import { UpstreamFailure } from '../upstreams/transport.ts'
 import { costOf, type Terms } from './prices.ts'
 
 /** What is known of a call before anything is held for it. */
@@ -58,7 +59,7 @@ function ofAnswer(operation: Operation, { terms, mostUnits, asked, binding }: Pr
   const isOurs = refusal === undefined && reply.status <= LAST_STATUS
   const answer = isOurs ? ADAPTERS[operation.upstream.adapter].answer(reply, asked) : undefined
   // An answer that does not say what it used is given, and not charged: what it cost is our loss.
-  const units = measured?.units ?? mostUnits
+  const units = smaller(measured?.units ?? mostUnits, CREDIBLE * mostUnits)
   const ending = {
     amount: costOf(terms.unitPrice, units),
     forgiven: answer === undefined || measured === undefined,
@@ -77,6 +78,11 @@ function ofAnswer(operation: Operation, { terms, mostUnits, asked, binding }: Pr
 
 /** HTTP has none beyond, and what is not HTTP can't be answered. */
 const LAST_STATUS = 599
+
+/** What is claimed beyond so many times the bound is not believed, not even as our loss. */
+const CREDIBLE = 100n
+
+const smaller = (a: bigint, b: bigint) => (a < b ? a : b)
 
 /** Tokens beyond what the request can have are our loss as their price is: they must not use up the caller's minute. */
 function credible({ units, inputTokens = 0, outputTokens = 0 }: Measured, mostUnits: bigint): Measured {
@@ -107,10 +113,14 @@ function accountFault({ upstream }: Operation, { status, headers }: Incoming): F
     const wait = Number.isInteger(seconds) && seconds > 0 ? { retryAfterSeconds: Math.min(seconds, 3_600) } : {}
     return new Fault('upstream_rate_limit', wait)
   }
-  const isAboutUs = status === 401 || status === 402 || upstream.accountStatuses?.includes(status) === true
+  const isAboutUs = status === 401 || status === 402 || (status === 403 && upstream.passesOnForbidden !== true)
   return isAboutUs ? new Fault('upstream_account') : undefined
 }
 
 function transportFault({ kind }: Binding, cause: unknown): Fault {
-  return new Fault(kind === 'native' ? 'upstream_transport' : 'managed_upstream_transport', { cause })
+  const seconds = cause instanceof UpstreamFailure ? cause.retryAfterSeconds : undefined
+  return new Fault(kind === 'native' ? 'upstream_transport' : 'managed_upstream_transport', {
+    cause,
+    ...(seconds !== undefined && { retryAfterSeconds: seconds }),
+  })
 }

@@ -16,13 +16,25 @@ export function parseInput(operation: Operation, { query, readBody }: Given): un
   if (NOT_IN_A_QUERY.test(query))
     throw new Fault('invalid_request', { detail: 'The characters " and \\ in a query have to be percent-encoded.' })
   const given = operation.method === 'GET' ? parameters(query) : readBody()
-  for (const [name, why] of Object.entries(operation.refuses ?? {})) {
-    if (typeof given === 'object' && given !== null && Object.hasOwn(given, name))
-      throw new Fault('invalid_request', { detail: `"${name}" is not taken: ${why}.` })
-  }
+  requireNoneRefused(operation.refuses ?? {}, given)
   const { success, data, error } = operation.input.safeParse(given)
   if (success) return data
   throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, DETAIL_LIMIT) })
+}
+
+/** Servers read several spellings as one name: `Name`, `name[]`, `name[0]`, and what follows a semicolon. */
+function requireNoneRefused(refuses: NonNullable<Operation['refuses']>, given: unknown): void {
+  if (typeof given !== 'object' || given === null) return
+  const spelt = Object.keys(given).flatMap((name) => name.split(';'))
+  const values = Object.values(given).filter((value) => typeof value === 'string' && value.includes(';'))
+  const names = new Set([...spelt, ...values.flatMap((value) => String(value).split(';'))].map(plainName))
+  for (const [name, why] of Object.entries(refuses)) {
+    if (names.has(name)) throw new Fault('invalid_request', { detail: `"${name}" is not taken: ${why}.` })
+  }
+}
+
+function plainName(name: string): string {
+  return (/^[^[=]*/.exec(name)?.[0] ?? '').trim().toLowerCase()
 }
 
 /** What is given once is a text, what is given several times a list. */

@@ -11,7 +11,7 @@ import type { Answer } from '../upstreams/adapters/adapter.ts'
 import type { Bindings } from '../upstreams/bindings.ts'
 import { type Begin, Taken } from './begin.ts'
 import type { HeaderNames } from './header-names.ts'
-import { IDEMPOTENCY, idempotencyClaim } from './idempotency.ts'
+import { IDEMPOTENCY, idempotencyClaim, isKey } from './idempotency.ts'
 import { judge, type Priced } from './judge.ts'
 import { parseInput } from './parse-input.ts'
 import { mostFor, type Prices, termsAsText } from './prices.ts'
@@ -52,13 +52,15 @@ type Parts = {
   readonly records: Records
   /** What became of the first call with an idempotency key, as the caller of the second is told. */
   readonly firstCall: (credentialId: Id, id: Id) => Promise<Fault>
+  /** Somebody has to hear of it: the upstream used more than was held, or what nobody can be charged for. */
+  readonly overran: (loss: { readonly id: Id; readonly operation: string; readonly amount: Nanos }) => void
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly headerNames: HeaderNames
 }
 
 /** The path of every call. Each line can refuse; a refusal leaves nothing behind. */
 export function createPipeline(parts: Parts): Pipeline {
-  const { begin, end, prices, quotes, bindings, send, records, firstCall, clock, headerNames } = parts
+  const { begin, end, prices, quotes, bindings, send, records, firstCall, overran, clock, headerNames } = parts
 
   return async function run(request) {
     const { id, caller, operation } = request
@@ -89,6 +91,7 @@ export function createPipeline(parts: Parts): Pipeline {
       [headerNames.balance]: formatUsd(settlement.free),
       [headerNames.priceVersion]: priced.terms.version,
     }
+    if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun })
     records.add(id, detailOf({ operation, terms: priced.terms, sent, outcome, timeline: times.noted }))
     if (outcome.answer === undefined) throw withHeaders(outcome.fault, headers)
     const isRepeatable = outcome.answer.status < 400 || settlement.charged === ZERO
@@ -107,7 +110,8 @@ export function createPipeline(parts: Parts): Pipeline {
     const digest = (costMode ?? quoteId ?? idempotencyKey) === undefined ? '' : digestOf(request)
     const claims = idempotencyClaim(idempotencyKey, operation, digest)
     const quoted = quoteId === undefined ? undefined : quotes.redeem(quoteId, { caller, operation, digest })
-    const terms = quoted?.terms ?? (await prices.termsFor(operation, caller))
+    const current = await prices.termsFor(operation, caller)
+    const terms = { ...current, ...quoted?.terms }
     const mostUnits = quoted?.mostUnits ?? operation.price.most(input)
     const most = quoted?.most ?? mostFor(terms, mostUnits)
     requireWithinCap(most, maxCost)
@@ -135,9 +139,16 @@ export function createPipeline(parts: Parts): Pipeline {
     throw withHeaders(fault, headers)
   }
 
-  /** A request that is wrong counts as a request. */
-  async function refuseCounted({ id, caller, operation }: CallRequest, thrown: unknown): Promise<never> {
-    const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
+  /**
+   * A request that is wrong counts as a request. One that repeats a call by its key is told what became of that, even where
+   * its quote has expired or its price has risen since.
+   */
+  async function refuseCounted(request: CallRequest, thrown: unknown): Promise<never> {
+    const { id, caller, operation, idempotencyKey } = request
+    const claims = isKey(idempotencyKey) ? idempotencyClaim(idempotencyKey, operation, digestOf(request)) : []
+    const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims }).catch((refusal: unknown) =>
+      explain(caller, refusal),
+    )
     throw withHeaders(asFault(thrown), rateHeaders(rates))
   }
 }

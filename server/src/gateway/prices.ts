@@ -105,7 +105,7 @@ export function termsAsText(terms: Terms, mostUnits: bigint): string {
   })
 }
 
-const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`
+export const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`
 
 const UNREADABLE = 'unreadable' as const
 
@@ -185,7 +185,9 @@ export async function setPrice(pool: pg.Pool, { operation, unitPrice, providerCo
     await query("select pg_advisory_xact_lock(hashtext('price ' || $1))", [operation])
     const { rows } = await query(
       `insert into price_versions (operation, version, unit_price, provider_cost)
-       select $1, coalesce(max(version), 0) + 1, $2, $3 from price_versions where operation = $1 returning version`,
+       select $1, coalesce(max(version), 0) + 1, $2,
+         coalesce($3, (select provider_cost from price_versions where operation = $1 order by version desc limit 1))
+       from price_versions where operation = $1 returning version`,
       [operation, unitPrice, providerCost ?? null],
     )
     await query("select record_change('price', $1)", [operation])

@@ -8,7 +8,7 @@ import { Fault } from '../kernel/fault.ts'
 import { formatUsd, type Nanos, nanos, type UnitPrice, wholeMicros } from '../kernel/money.ts'
 import { rational } from '../kernel/rational.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { costOf, mostFor, type Terms } from './prices.ts'
+import { costOf, fraction, mostFor, type Terms } from './prices.ts'
 
 /**
  * A quote is a promise in the caller's hands: a signed token over who may use it, for which request, at which price, and
@@ -28,7 +28,8 @@ export type Quoted = {
 }
 
 export type Redeemed = {
-  readonly terms: Terms
+  /** What we pay ourselves is not in the caller's hands. */
+  readonly terms: Omit<Terms, 'providerCost'>
   readonly mostUnits: bigint
   readonly most: Nanos
   readonly claim: Claim
@@ -66,7 +67,6 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
         v: terms.version,
         u: fraction(terms.unitPrice),
         p: fraction(terms.published),
-        c: terms.providerCost && fraction(terms.providerCost),
         s: String(mostUnits),
         x: String(most),
         e: expiresAtMs,
@@ -99,7 +99,6 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
           unit: operation.price.unit,
           unitPrice: fromFraction(payload.u),
           published: fromFraction(payload.p),
-          providerCost: payload.c === null ? null : fromFraction(payload.c),
         },
         mostUnits: BigInt(payload.s),
         most: nanos(BigInt(payload.x)),
@@ -128,7 +127,6 @@ const payloadForm = z.object({
   v: z.string(),
   u: fractionText,
   p: fractionText,
-  c: fractionText.nullable(),
   s: wholeNumber,
   x: wholeNumber,
   e: z.int(),
@@ -163,8 +161,6 @@ function signatureOf(key: Buffer, text: string): Buffer {
 function invalid(detail: string): Fault {
   return new Fault('quote_invalid', { detail })
 }
-
-const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`
 
 function fromFraction(text: string): UnitPrice {
   const [numerator = '0', denominator = '1'] = text.split('/')

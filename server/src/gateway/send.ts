@@ -53,11 +53,13 @@ function credentialFor(
   return { [header]: header === 'authorization' ? `Bearer ${secret}` : secret }
 }
 
+const BYTE_ORDER_MARK = /^\uFEFF/
+
 /** Undefined where the body is no JSON; an encoding that we did not ask for is not read. */
 function jsonOf({ headers, body }: Omit<Incoming, 'json'>): unknown {
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') return undefined
   try {
-    return JSON.parse(body.toString('utf8'))
+    return JSON.parse(body.toString('utf8').replace(BYTE_ORDER_MARK, ''))
   } catch {
     return undefined
   }

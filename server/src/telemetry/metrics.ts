@@ -43,6 +43,12 @@ export function createMetrics() {
       labelNames: ['cache'] as const,
       registers,
     }),
+    overrunUsd: new Counter({
+      name: 'farebox_overrun_usd_total',
+      help: 'What upstreams cost beyond what was charged, in USD as far as a metric can say, by operation.',
+      labelNames: ['operation'] as const,
+      registers,
+    }),
     upstreamFailures: new Counter({
       name: 'farebox_upstream_failures_total',
       help: 'Requests to upstreams that got no proper answer, by reason and by whether they may have been carried out.',

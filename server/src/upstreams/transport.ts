@@ -129,6 +129,12 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
     return exchange
   }
 
+  /** What we refuse ourselves is no trial of the upstream. */
+  async function checked<T>({ upstream, target }: UpstreamRequest, work: () => Promise<T>): Promise<T> {
+    if (!isTarget(target)) throw refusal(upstream.id, 'protocol')
+    return run(upstream.id, work)
+  }
+
   /** In the upstream's breaker, where there are breakers. */
   function run<T>(upstreamId: string, work: () => Promise<T>): Promise<T> {
     return breakers === undefined ? work() : breakers.run(upstreamId, work)
@@ -146,8 +152,8 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
   }
 
   return {
-    open: (request) => counted(run(request.upstream.id, async () => begin(request, false).opened)),
-    send: (request) => counted(run(request.upstream.id, async () => begin(request, true).collected)),
+    open: (request) => counted(checked(request, async () => begin(request, false).opened)),
+    send: (request) => counted(checked(request, async () => begin(request, true).collected)),
     async close() {
       isClosed = true
       deadlines.close()

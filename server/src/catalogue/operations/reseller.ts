@@ -65,7 +65,6 @@ const UPSTREAM: Omit<Upstream, 'path'> = {
   slot: 'reseller',
   adapter: 'pass_through',
   credentialHeader: 'authorization',
-  accountStatuses: [403],
   totalMs: 45_000,
   maxBodyBytes: 16 * 1_048_576,
 }

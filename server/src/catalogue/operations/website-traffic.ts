@@ -5,13 +5,17 @@ import { defineOperation } from '../operation.ts'
 import { dynamic, memberOf } from '../price.ts'
 
 /** Its parameters are not defined, and pass through; these are read to say what the answer can cost. */
-const input = z.looseObject({
+const parameters = z.looseObject({
   metrics: z.union([z.string(), z.array(z.string())]).optional(),
   start_date: z.string().optional(),
   end_date: z.string().optional(),
 })
 
-type Input = z.output<typeof input>
+const input = parameters.refine(({ start_date, end_date }) => monthsBetween(start_date, end_date) <= MOST_MONTHS, {
+  error: `start_date and end_date are at most 37 months apart`,
+})
+
+type Input = z.output<typeof parameters>
 
 const ALL_METRICS = 12
 /** As far back as such data goes. */
@@ -25,9 +29,13 @@ function creditsAtMost({ metrics, start_date, end_date }: Input): number {
 }
 
 function monthsAtMost(start: string | undefined, end: string | undefined): number {
+  return Math.min(MOST_MONTHS, monthsBetween(start, end) || MOST_MONTHS)
+}
+
+/** 0 where one of them is missing or is no month. */
+function monthsBetween(start: string | undefined, end: string | undefined): number {
   const [from, to] = [monthOf(start), monthOf(end)]
-  if (from === undefined || to === undefined || to < from) return MOST_MONTHS
-  return Math.min(MOST_MONTHS, to - from + 1)
+  return from === undefined || to === undefined ? 0 : Math.max(0, to - from + 1)
 }
 
 function monthOf(text: string | undefined): number | undefined {
@@ -46,6 +54,10 @@ export const websiteTraffic = defineOperation<Input>({
   quotable: true,
   definition: 'pending',
   input,
+  refuses: {
+    granularity: 'a finer one delivers many times as much and is not priced',
+    format: 'what was delivered is read from JSON',
+  },
   output: z.looseObject({}),
   price: dynamic({
     unit: 'credit',
@@ -56,7 +68,9 @@ export const websiteTraffic = defineOperation<Input>({
       const rows = memberOf(json, 'data')
       if (status !== 200) return 0
       if (!Array.isArray(rows)) return undefined
-      return rows.reduce((sum: number, row: unknown) => sum + Math.max(0, Object.keys(Object(row)).length - 1), 0)
+      // What is no row says nothing about what was delivered, however large it is.
+      if (!rows.every((row) => typeof row === 'object' && row !== null && !Array.isArray(row))) return undefined
+      return rows.reduce((sum: number, row: object) => sum + Math.max(0, Object.keys(row).length - 1), 0)
     },
   }),
   upstream: {

@@ -246,13 +246,13 @@ begin
           if ask_token_limits[j] is not null then window_tokens[w] := window_tokens[w] + call_tokens[i]; end if;
           window_touched[w] := true;
         end loop;
-        for j in set_from .. ask_sets_to[i] loop
-          s := ask_sets[j];
-          set_members[s] := set_members[s] + 1;
-          set_holders[s] := coalesce(set_holders[s], call_ids[i]);
-          set_fingerprints[s] := coalesce(set_fingerprints[s], ask_fingerprints[j]);
-        end loop;
         if call_holds[i] then
+          for j in set_from .. ask_sets_to[i] loop
+            s := ask_sets[j];
+            set_members[s] := set_members[s] + 1;
+            set_holders[s] := coalesce(set_holders[s], call_ids[i]);
+            set_fingerprints[s] := coalesce(set_fingerprints[s], ask_fingerprints[j]);
+          end loop;
           for j in allowance_from .. ask_allowances_to[i] loop
             a := ask_allowances[j];
             allowance_free[a] := allowance_free[a] - call_amounts[i];

@@ -31,6 +31,8 @@ export const rerank: Adapter = {
     const { success, data } = answered.safeParse(reply.json)
     const { documents, top_n, model } = asked.parse(request.input)
     if (!success || data.results.some(({ index }) => index >= documents.length)) return undefined
+    // One document is in the answer once, or the answer could be many times as large as what was sent.
+    if (new Set(data.results.map(({ index }) => index)).size < data.results.length) return undefined
     const results = data.results
       .toSorted((a, b) => b.relevance_score - a.relevance_score)
       .slice(0, top_n ?? documents.length)
