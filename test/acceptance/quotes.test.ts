@@ -88,7 +88,7 @@ describe('a request for a quote', () => {
     assertRefused(await call(url, slow.secret, 'tag_detail'), 429, 'rate_limit_exceeded')
   })
 
-  it('carries operation, currency, expected and most, exactness, price version, expiry and an id', async () => {
+  it('QUOTE-2 carries operation, currency, expected and most, exactness, price version, expiry and an id; a contract hash when there are contracts', async () => {
     const before = Date.now()
     const { json } = await call(url, customer.secret, 'user_stories', '', { headers: MODE })
     const { quote_id, expires_at, ...rest } = json
@@ -107,7 +107,7 @@ describe('a request for a quote', () => {
     assert.ok(lifeMs > 295_000 && lifeMs < 305_000, `${lifeMs} ms`)
   })
 
-  it('says what a call holds at the most, which is what caps are compared with', async () => {
+  it('QUOTE-2 says what a call holds at the most, which is what caps are compared with', async () => {
     for (const operation of ['rerank', 'website_traffic_engagement', 'post_comments']) {
       const word = 'sandbox:delay=1200'
       const { max } = await quoteOf(operation, word)
