@@ -6,6 +6,11 @@ import { type ArmedInterruption, type Cut, type Direction, NOTHING, type Passed 
 export type Way = {
   stalled: boolean
   latencyMs: number
+  /** How much passes in a second in each direction of a connection. */
+  bytesPerSecond: number
+  /** The longest run of bytes that passes at once, and how long after it the next one does. */
+  sliceBytes: number
+  sliceGapMs: number
   readonly protocol: 'postgres' | undefined
   readonly armed: Set<ArmedInterruption<ProxiedConnection>>
   readonly observe: (passed: Observation) => void
@@ -61,6 +66,20 @@ export class ProxiedConnection {
     for (const flow of this.#flows) flow.pump()
   }
 
+  /** One direction ends with a FIN as if its sender had no more to say; the other goes on. What comes after it is lost. */
+  halfClose(direction: Direction): void {
+    for (const flow of this.#flows) if (flow.direction === direction) flow.halfClose()
+  }
+
+  /** What is held back passes at once, however long it was to take. */
+  hurry(): void {
+    for (const flow of this.#flows) flow.hurry()
+  }
+
+  get heldBytes(): number {
+    return this.#flows.reduce((sum, flow) => sum + flow.heldBytes, 0)
+  }
+
   isStalled(): boolean {
     return this.#stalled || this.way.stalled
   }
@@ -100,9 +119,12 @@ class Flow {
   readonly #target: Socket
   readonly #connection: ProxiedConnection
   readonly #split: (chunk: Buffer) => Piece[]
-  readonly #held: { readonly piece: Piece; readonly dueAtMs: number }[] = []
+  readonly #held: { readonly piece: Piece; dueAtMs: number }[] = []
   #heldBytes = 0
   #ended = false
+  #halfClosed = false
+  /** When the last of what is held will have passed. */
+  #freeAtMs = 0
   #timer: NodeJS.Timeout | undefined
   #bytes = 0
   #messages = 0
@@ -124,14 +146,43 @@ class Flow {
     return { bytes: this.#bytes, messages: this.#messages }
   }
 
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  halfClose(): void {
+    this.#halfClosed = true
+    this.#held.length = 0
+    this.#heldBytes = 0
+    this.#source.resume()
+    if (!this.#target.destroyed) this.#target.end()
+  }
+
+  hurry(): void {
+    for (const held of this.#held) held.dueAtMs = 0
+    this.#freeAtMs = 0
+    this.pump()
+  }
+
   #receive(chunk: Buffer): void {
-    const dueAtMs = performance.now() + this.#connection.way.latencyMs
-    for (const piece of this.#split(chunk)) {
-      this.#held.push({ piece, dueAtMs })
-      this.#heldBytes += piece.bytes.length
+    if (this.#halfClosed) return
+    for (const whole of this.#split(chunk)) {
+      for (const piece of slicesOf(whole, this.#connection.way.sliceBytes)) {
+        this.#held.push({ piece, dueAtMs: this.#dueAtMs(piece.bytes.length) })
+        this.#heldBytes += piece.bytes.length
+      }
     }
     if (this.#heldBytes > HELD_BYTES_MAX && !this.#target.destroyed) this.#source.pause()
     this.pump()
+  }
+
+  /** Bytes pass one after another: what comes later is never due earlier. */
+  #dueAtMs(length: number): number {
+    const { latencyMs, bytesPerSecond, sliceBytes, sliceGapMs } = this.#connection.way
+    const startsAtMs = Math.max(performance.now() + latencyMs, this.#freeAtMs)
+    const gapMs = Number.isFinite(sliceBytes) ? sliceGapMs : 0
+    this.#freeAtMs = startsAtMs + gapMs + (length / bytesPerSecond) * 1_000
+    return this.#freeAtMs
   }
 
   #end(): void {
@@ -185,6 +236,15 @@ class Flow {
     if (this.#target.destroyed) done()
     else this.#target.write(bytes, done)
   }
+}
+
+/** A piece in pieces of at most so many bytes. */
+function slicesOf(piece: Piece, most: number): readonly Piece[] {
+  if (piece.bytes.length <= most) return [piece]
+  const slices: Piece[] = []
+  for (let at = 0; at < piece.bytes.length; at += most)
+    slices.push({ ...piece, bytes: piece.bytes.subarray(at, at + most), offset: piece.offset + at })
+  return slices
 }
 
 function untilClosed(socket: Socket): Promise<void> {

@@ -181,6 +181,44 @@ describe('a TCP proxy between a program and its server', () => {
     assert.ok(performance.now() - startedAtMs >= MOMENT_MS)
   })
 
+  it('lets so many bytes a second pass, and all of them at once when it is healed', async () => {
+    const client = await connect()
+    proxy.throttle(50)
+    client.socket.write(FIRST)
+    await delay(MOMENT_MS / 5)
+    assert.ok((received[0]?.text.length ?? 0) < FIRST.length)
+    assert.ok(proxy.heldBytes() > 0)
+    await until(() => received[0]?.text === FIRST)
+    proxy.throttle(1)
+    client.socket.write(SECOND)
+    await delay(MOMENT_MS)
+    assert.equal(received[0]?.text, FIRST)
+    proxy.heal()
+    await until(() => received[0]?.text === FIRST + SECOND)
+    assert.equal(proxy.heldBytes(), 0)
+  })
+
+  it('slices what passes and keeps the order', async () => {
+    proxy.slice(3, 5)
+    const client = await connect()
+    const startedAtMs = performance.now()
+    client.socket.write(FIRST + SECOND)
+    await until(() => received[0]?.text === FIRST + SECOND)
+    assert.ok(performance.now() - startedAtMs >= (5 * (FIRST + SECOND).length) / 3 - 5)
+  })
+
+  it('ends one direction of a connection and leaves the other open', async () => {
+    const client = await connect()
+    client.socket.write(FIRST)
+    await until(() => received[0]?.text === FIRST)
+    for (const connection of proxy.connections()) connection.halfClose('toServer')
+    await until(() => received[0]?.ended === true)
+    client.socket.write(SECOND)
+    await delay(MOMENT_MS)
+    assert.equal(received[0]?.text, FIRST)
+    assert.equal(client.failed, '')
+  })
+
   it('resets a client whose server can not be reached', async () => {
     await proxy.close()
     proxy = await createTcpProxy({ target: { port: 1 } })

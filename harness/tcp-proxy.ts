@@ -26,10 +26,18 @@ export type TcpProxy = {
   readonly accept: () => void
   /** How long each chunk takes in either direction. */
   readonly delay: (latencyMs: number) => void
+  /** How much passes in a second, in each direction of each connection. */
+  readonly throttle: (bytesPerSecond: number) => void
+  /** Everything comes in runs of at most so many bytes, with a pause after each. */
+  readonly slice: (bytes: number, gapMs: number) => void
+  /** As it was made: open to all, and nothing held back, slowed down or sliced. */
+  readonly heal: () => void
+  /** How much is held back now. */
+  readonly heldBytes: () => number
   readonly close: () => Promise<void>
 }
 
-export type Proxied = Pick<ProxiedConnection, 'number' | 'closed' | 'cut' | 'stall' | 'resume'>
+export type Proxied = Pick<ProxiedConnection, 'number' | 'closed' | 'cut' | 'stall' | 'resume' | 'halfClose'>
 
 export type Armed = {
   readonly hasFired: () => boolean
@@ -46,10 +54,16 @@ type Options = {
 }
 
 const LOOPBACK = '127.0.0.1'
+const AT_FULL_SPEED = {
+  latencyMs: 0,
+  bytesPerSecond: Number.POSITIVE_INFINITY,
+  sliceBytes: Number.POSITIVE_INFINITY,
+  sliceGapMs: 0,
+}
 
 export async function createTcpProxy({ target, protocol, observe = () => {} }: Options): Promise<TcpProxy> {
   const open = new Set<ProxiedConnection>()
-  const way: Way = { stalled: false, latencyMs: 0, protocol, armed: new Set(), observe }
+  const way: Way = { stalled: false, ...AT_FULL_SPEED, protocol, armed: new Set(), observe }
   let refusing = false
   let connections = 0
 
@@ -102,6 +116,21 @@ export async function createTcpProxy({ target, protocol, observe = () => {} }: O
     delay(latencyMs) {
       way.latencyMs = latencyMs
     },
+    throttle(bytesPerSecond) {
+      way.bytesPerSecond = bytesPerSecond
+    },
+    slice(bytes, gapMs) {
+      Object.assign(way, { sliceBytes: bytes, sliceGapMs: gapMs })
+    },
+    heal() {
+      refusing = false
+      Object.assign(way, { stalled: false, ...AT_FULL_SPEED })
+      for (const connection of open) {
+        connection.resume()
+        connection.hurry()
+      }
+    },
+    heldBytes: () => [...open].reduce((sum, { heldBytes }) => sum + heldBytes, 0),
     async close() {
       refusing = true
       const closed = new Promise((resolve) => server.close(resolve))

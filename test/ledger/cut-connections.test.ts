@@ -111,7 +111,7 @@ async function endsOfFailedCalls(): Promise<Record<string, number>> {
     select
       (count(*) filter (where outcome = 'voided' and credential_id is null))::integer as voided_before_any_hold,
       (count(*) filter (where outcome = 'voided' and credential_id is not null and operation = 'probe' and value = 0))::integer as holds_voided,
-      (count(*) filter (where outcome = 'posted' and amount = 0 and overrun > 0))::integer as posted_as_nothing,
+      (count(*) filter (where outcome = 'voided' and overrun > 0))::integer as voided_at_our_loss,
       (select count(*) from entries where kind = 'forgiveness')::integer as given_back
     from charges`)
   return rows[0] ?? {}

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
+import { LINK_KINDS, planOf } from './plan.ts'
+import { type RunResult, runFaults } from './run.ts'
+
+/** A run of one seed in a minute, or of twenty at full counts; `npm run faults -- --seed N --seconds S` repeats one. */
+const PROOF = 'faults'
+const SEEDS = count({ full: 20, reduced: 1 })
+const SECONDS = count({ full: 60, reduced: 10 })
+const seeds = Array.from({ length: SEEDS }, (_, at) => (isFullProof ? at + 1 : seed))
+
+describe('the plan of faults', () => {
+  it('is the same for the same seed, and another one for another', () => {
+    for (const one of seeds) {
+      assert.deepEqual(planOf(one, SECONDS, { hasDisk: true }), planOf(one, SECONDS, { hasDisk: true }))
+      assert.notDeepEqual(planOf(one, SECONDS, { hasDisk: true }), planOf(one + 1, SECONDS, { hasDisk: true }))
+    }
+  })
+
+  it('has every kind of fault in a minute, and begins and ends within the time', () => {
+    const plan = planOf(seed, 60, { hasDisk: true })
+    const kinds = new Set(plan.map(({ kind }) => kind))
+    for (const kind of [...LINK_KINDS, 'kill gateway', 'kill postgres', 'pause gateway', 'move clock', 'fill disk'])
+      assert.ok(kinds.has(kind as never), `${kind} is planned`)
+    for (const { atMs } of plan) assert.ok(atMs >= 0 && atMs < 60_000)
+  })
+
+  it('fills no disk where there is none to fill', () => {
+    assert.ok(planOf(seed, 60, { hasDisk: false }).every(({ kind }) => kind !== 'fill disk'))
+  })
+})
+
+describe('the cluster under faults', () => {
+  const results: RunResult[] = []
+
+  for (const one of seeds) {
+    it(`keeps every promise, and every fault of the plan hits something: seed ${one}`, async (test) => {
+      const result = await runFaults({ seed: one, seconds: SECONDS, log: (line) => test.diagnostic(line) })
+      results.push(result)
+      const { faults, invariants, figures, history } = result
+      const broken = Object.entries(invariants).filter(([, verdict]) => verdict !== 'ok')
+      const missed = Object.entries(faults).filter(([, hits]) => hits === 0)
+      assert.deepEqual({ broken, missed }, { broken: [], missed: [] }, `seed ${one}: the history is in ${history}`)
+      test.diagnostic(JSON.stringify({ faults, figures }))
+      recordProof(PROOF, `seed ${one}`, { seconds: SECONDS, ok: result.ok, faults, ...figures })
+    })
+  }
+
+  it('was hit by every kind of fault', () => {
+    const hits: Record<string, number> = {}
+    for (const { faults } of results)
+      for (const [kind, more] of Object.entries(faults)) hits[kind] = (hits[kind] ?? 0) + more
+    assert.ok(Object.keys(hits).length > 0)
+    if (isFullProof) assert.ok(LINK_KINDS.every((kind) => (hits[kind] ?? 0) > 0))
+    recordProof(PROOF, 'hits by kind', { runs: results.length, ok: results.filter(({ ok }) => ok).length, hits })
+  })
+})

@@ -1,0 +1,76 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { type Child, startChild } from '../../harness/child.ts'
+import { freePort } from '../../harness/free-port.ts'
+import { until } from '../../harness/until.ts'
+
+/** The load balancer in front of the gateways: no retries, no redispatch, and only those that say that they are ready. */
+export type Haproxy = Pick<Child, 'pid' | 'output' | 'stop' | 'hasExited'> & { readonly port: number }
+
+const PLACES = ['/usr/sbin', '/usr/local/sbin', ...(process.env.PATH ?? '').split(path.delimiter)]
+const START_DEADLINE_MS = 10_000
+
+export async function startHaproxy(folder: string, gatewayPorts: readonly number[]): Promise<Haproxy> {
+  const program = find() ?? install()
+  if (program === undefined)
+    throw new Error('HAProxy is missing and could not be installed. Install it (Debian: apt-get install haproxy).')
+  const port = await freePort()
+  const file = path.join(folder, 'haproxy.cfg')
+  writeFileSync(file, configuration(port, gatewayPorts))
+  const child = startChild(program, ['-db', '-f', file])
+  const isUp = async () => {
+    if (child.hasExited()) throw new Error(`HAProxy did not start:\n${child.output()}`)
+    const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined)
+    await answer?.body?.cancel()
+    return answer?.status === 200
+  }
+  await until(isUp, START_DEADLINE_MS, 'that HAProxy serves')
+  return { ...child, port }
+}
+
+function configuration(port: number, gatewayPorts: readonly number[]): string {
+  return `global
+  nbthread 1
+  maxconn 4000
+
+defaults
+  mode http
+  retries 0
+  no option redispatch
+  timeout connect 2s
+  timeout client 60s
+  timeout server 60s
+  timeout check 1s
+
+frontend callers
+  bind 127.0.0.1:${port}
+  default_backend gateways
+
+backend gateways
+  balance roundrobin
+  option httpchk GET /readyz
+  default-server check inter 100ms fall 1 rise 1
+${gatewayPorts.map((one, at) => `  server gateway-${at} 127.0.0.1:${one}`).join('\n')}
+`
+}
+
+function find(): string | undefined {
+  return PLACES.map((folder) => path.join(folder, 'haproxy')).find((program) => existsSync(program))
+}
+
+function install(): string | undefined {
+  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return undefined
+  process.stderr.write("Installing Debian's haproxy, which is missing …\n")
+  // Debian would start a service of its own; ours is started per run.
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  const apt = (...args: string[]) =>
+    execFileSync('apt-get', ['-qq', ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  try {
+    apt('update')
+    apt('install', '--no-install-recommends', '--yes', 'haproxy')
+  } catch {
+    return undefined
+  }
+  return find()
+}

@@ -1,0 +1,124 @@
+import type { Id } from '../../server/src/kernel/ids.ts'
+import { wholeMicros } from '../../server/src/kernel/money.ts'
+import type { Evidence } from './evidence.ts'
+import type { Operation } from './history.ts'
+
+const PAID = new Set(['call', 'idempotent call', 'quoted call'])
+
+export function moneyConserved({ violations, operations, entries, people }: Evidence): string[] {
+  const problems = [...violations]
+  const known = new Set(people.flatMap(({ payments }) => payments))
+  const entryIds = new Set(entries.map(({ id }) => id))
+  for (const { what, subject = '', outcome } of operations) {
+    if (what === 'top-up') known.add(subject)
+    const entersOne = what === 'top-up' || what === 'refund' || what === 'charge reversal'
+    if (entersOne && outcome === 'ok' && !entryIds.has(subject)) problems.push(`${what} ${subject} is lost`)
+  }
+  for (const { id, kind } of entries) if (kind === 'payment' && !known.has(id)) problems.push(`nobody paid ${id}`)
+  return problems
+}
+
+export function nothingOverspent({ samples, operations }: Evidence): string[] {
+  const negative = operations.filter(({ told }) => (told.balanceNanos ?? 0n) < 0n)
+  return [
+    ...samples.overspent,
+    ...negative.map(({ n, told }) => `operation ${n} was told a balance of ${told.balanceNanos}`),
+    ...(samples.looks() === 0 ? ['no row was ever looked at'] : []),
+  ]
+}
+
+/** What a call has cost its caller in the end, but for what an operator gave back. */
+function chargedFor({ charges, entries }: Evidence): (id: Id) => bigint {
+  const forgiven = new Map(
+    entries.filter(({ kind }) => kind === 'forgiveness').map((row) => [row.corrects, -row.charged]),
+  )
+  return (id) => (charges.get(id)?.amount ?? 0n) - (forgiven.get(id) ?? 0n)
+}
+
+export function chargedOnce(evidence: Evidence): string[] {
+  const { operations, idsByMark } = evidence
+  const chargeOf = chargedFor(evidence)
+  const problems: string[] = []
+  const paid = operations.filter(({ what, mark }) => PAID.has(what) && mark !== undefined)
+  for (const [mark = '', copies] of Map.groupBy(paid, (operation) => operation.mark)) {
+    const ids = [...new Set(idsByMark.get(mark))]
+    const charged = ids.filter((id) => chargeOf(id) > 0n)
+    const told = new Set(copies.filter(({ told }) => (told.costNanos ?? 0n) > 0n).map(({ told }) => told.id))
+    const about = `${copies[0]?.what} ${mark} (operations ${copies.map(({ n }) => n).join(', ')})`
+    if (charged.length > 1) problems.push(`${about} is charged as ${charged.join(' and ')}`)
+    if (told.size > 1) problems.push(`${about} was told of charges ${[...told].join(' and ')}`)
+    if (copies.length === 1 && ids.length > 1) problems.push(`${about} was sent once and asked as ${ids.join(' and ')}`)
+  }
+  return problems
+}
+
+export function nothingLost(evidence: Evidence): string[] {
+  const { operations, charges } = evidence
+  const chargeOf = chargedFor(evidence)
+  return operations.flatMap((operation) => problemOf(operation) ?? [])
+
+  function problemOf({ n, what, outcome, told }: Operation): string | undefined {
+    const { id = '', costNanos, code, firstId = '' } = told
+    const row = charges.get(id)
+    if (costNanos !== undefined)
+      return row !== undefined && chargeOf(id) === costNanos
+        ? undefined
+        : `operation ${n} was told that ${id} cost ${costNanos}, and the ledger has ${row === undefined ? 'nothing' : chargeOf(id)}`
+    if (outcome === 'ok' && PAID.has(what)) return `operation ${n} (${id}) completed without being told its cost`
+    if (outcome === 'fail' && chargeOf(id) !== 0n)
+      return `operation ${n} was told ${code} and nothing of a charge, and ${id} cost ${chargeOf(id)}`
+    if (code === 'idempotency_completed' && !((charges.get(firstId)?.amount ?? 0n) > 0n))
+      return `operation ${n} was told that ${firstId} has completed, and it is not charged`
+    return undefined
+  }
+}
+
+export function toldAgrees({ reports, charges, givenBack }: Evidence): string[] {
+  const problems = [...reports.problems]
+  for (const [id, told] of reports.requests) {
+    const row = charges.get(id)
+    const cost = row === undefined || row.credential_id === null ? null : row.amount - (givenBack.get(id) ?? 0n)
+    if (told !== cost) problems.push(`the record of ${id} says ${told}, and the ledger ${cost}`)
+  }
+  const byKey = Map.groupBy(charges.values(), ({ credential_id }) => credential_id ?? '')
+  for (const [keyId, micros] of reports.usage) {
+    const nanos = (byKey.get(keyId) ?? []).reduce((sum, row) => sum + row.amount - (givenBack.get(row.id) ?? 0n), 0n)
+    if (wholeMicros(nanos) !== micros)
+      problems.push(`the usage of key ${keyId} says ${micros} µUSD, and the ledger ${nanos} nUSD`)
+  }
+  if (reports.requests.size === 0) problems.push('no record was looked up')
+  return problems
+}
+
+/** Every charge has one upstream call that is billed, and what is billed and not charged is written down as our loss. */
+export function upstreamAskedOnce({ charges, entries, askedById, journal, operations }: Evidence): string[] {
+  const problems: string[] = []
+  for (const { n, outcome, told } of operations) {
+    const isBilled = (askedById.get(told.id ?? '') ?? []).some(({ billed }) => billed)
+    if (outcome === 'ok' && told.costNanos === 0n && isBilled)
+      problems.push(`operation ${n} (${told.id}) completed, is billed and cost nothing`)
+  }
+  const lossById = new Map(entries.map(({ corrects, overrun }) => [corrects, overrun]))
+  for (const [id, asked] of askedById)
+    if (asked.length > 1) problems.push(`the upstream was asked ${asked.length} times for ${id}`)
+  for (const { id, amount } of charges.values()) {
+    const billed = (askedById.get(id) ?? []).filter((entry) => entry.billed)
+    if (amount > 0n && billed.length !== 1)
+      problems.push(`${id} is charged ${amount} and billed ${billed.length} times`)
+  }
+  for (const { request_id, billed, outcome } of journal) {
+    const row = charges.get(request_id ?? '')
+    if (!billed || (row?.amount ?? 0n) > 0n) continue
+    const loss = (row?.overrun ?? 0n) + (lossById.get(request_id ?? '') ?? 0n)
+    if (row === undefined) problems.push(`${request_id} is billed (${outcome}) and the ledger does not know it`)
+    else if (loss <= 0n)
+      problems.push(`${request_id} is billed (${outcome}), ${row.outcome} without a charge and without a loss`)
+  }
+  return problems
+}
+
+/** Whatever is done to the cluster, nobody is told that we made a mistake: what can not be done is said by its name. */
+export function noMistakes({ operations }: Evidence): string[] {
+  const failed = operations.filter(({ told }) => told.code === 'internal_error')
+  return failed.map(({ n, what, told }) => `operation ${n} (${what}, ${told.id}) was told of an internal error`)
+}

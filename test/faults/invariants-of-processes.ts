@@ -1,0 +1,139 @@
+import { microseconds } from '../ledger/instants.ts'
+import type { Evidence } from './evidence.ts'
+import type { Operation } from './history.ts'
+import { DATABASE_CONNECTIONS_MOST, UPSTREAM_CONNECTIONS_MOST } from './leaks.ts'
+import type { Kind } from './plan.ts'
+import type { Unsettled } from './sampler.ts'
+
+const WINDOW_SECONDS = 60
+/** A reset is told in whole seconds, rounded up. */
+const ROUNDING_SECONDS = 1
+
+/**
+ * By what callers were told: within a window never more admissions than the limit, and no window begins before the last
+ * one has ended. A crash of PostgreSQL forgets windows, so each allows one more; one that was being told at the crash ends.
+ */
+export function windowsKept({ people, operations, samples, troubles }: Evidence): string[] {
+  const problems = [...samples.beyondWindow]
+  const crashes = troubles.filter(({ kind }) => CRASHES.has(kind)).length
+  for (const { keys, requestsPerMinute: limit, name } of people.filter(
+    (person) => person.requestsPerMinute < 1_000_000,
+  )) {
+    for (const { id } of keys) {
+      const admitted = operations.filter((one) => one.keyId === id && isAdmitted(one))
+      if (admitted.length === 0) problems.push(`key ${id} of ${name} was never admitted`)
+      const windows = Map.groupBy(admitted, ({ told }) => told.resetSeconds ?? 0)
+      for (const [reset, own] of windows)
+        if (own.length > limit) problems.push(`key ${id} had ${own.length} of ${limit} in the window until ${reset}`)
+      const resets = [...windows.keys()].sort((a, b) => a - b)
+      const overlaps = resets.filter((reset, at) => reset - (resets[at - 1] ?? 0) < WINDOW_SECONDS - ROUNDING_SECONDS)
+      if (overlaps.length > crashes)
+        problems.push(`key ${id} had windows until ${resets.join(', ')} with ${crashes} crashes`)
+    }
+  }
+  if (!operations.some(({ told }) => told.status === 429)) problems.push('nobody ever met a limit')
+  return problems
+}
+
+const CRASHES: ReadonlySet<Kind> = new Set(['kill postgres', 'fill disk'])
+
+/** A refusal for another reason counts as no request. */
+const REFUSALS: ReadonlySet<number> = new Set([401, 402, 403, 409, 422, 429])
+
+function isAdmitted({ told }: Operation): boolean {
+  return told.resetSeconds !== undefined && !REFUSALS.has(told.status ?? 0)
+}
+
+export function nothingLeaks({ claimsLeft, leaks, resolutions }: Evidence): string[] {
+  const tooMany = Object.entries(leaks.database).filter(([, connections]) => connections > DATABASE_CONNECTIONS_MOST)
+  return [
+    ...resolutions.left.map((id) => `call ${id} still holds money`),
+    ...claimsLeft.map((claim) => `claim ${claim} has no charged call`),
+    ...tooMany.map(([name, connections]) => `${connections} connections on ${name}`),
+    ...(leaks.upstream > UPSTREAM_CONNECTIONS_MOST ? [`${leaks.upstream} connections to the upstream`] : []),
+    ...(leaks.upstreamBusy > 0 ? [`${leaks.upstreamBusy} connections wait for an answer of the upstream`] : []),
+    ...leaks.strangers.map((pid) => `process ${pid} belongs to nobody`),
+    ...leaks.missing.map((name) => `${name} is not there`),
+  ]
+}
+
+/** What may leave a call without anybody who knows how it went: its process died or slept, or lost PostgreSQL. */
+const OF_PROCESS: ReadonlySet<Kind> = new Set(['kill gateway', 'pause gateway'])
+const OF_DATABASE: ReadonlySet<Kind> = new Set(['cut database', 'stall database', 'half-close database'])
+const OF_EVERYBODY: ReadonlySet<Kind> = new Set(['kill postgres', 'pause postgres', 'fill disk'])
+const AROUND_MS = 1_000
+
+export function unsettledForReason({ samples, troubles, cluster }: Evidence): string[] {
+  return [...samples.unsettled.values()].flatMap((call) => (hasReason(call) ? [] : [sentenceOf(call)]))
+
+  function hasReason({ ownerId, begunAtMs, unsettledAtMs }: Unsettled): boolean {
+    const at = cluster.gateways.findIndex(({ owners }) => owners.has(ownerId))
+    return troubles.some(({ kind, target, fromMs, toMs }) => {
+      if (fromMs > unsettledAtMs || toMs < begunAtMs - AROUND_MS) return false
+      if (OF_EVERYBODY.has(kind)) return true
+      return (
+        (OF_PROCESS.has(kind) && target === `gateway-${at}`) || (OF_DATABASE.has(kind) && target === `database-${at}`)
+      )
+    })
+  }
+
+  function sentenceOf({ id, ownerId }: Unsettled): string {
+    const owner = cluster.gateways.find(({ owners }) => owners.has(ownerId))
+    return `call ${id} of ${owner?.name ?? `an unknown process ${ownerId}`} is unsettled, and nothing was done to that`
+  }
+}
+
+const RESOLVED_WITHIN_MS = 60_000
+
+export function resolvedInTime({ resolutions: { tookMs, left }, operations }: Evidence): string[] {
+  const open = operations.filter(({ outcome }) => outcome === 'open')
+  return [
+    ...(tookMs > RESOLVED_WITHIN_MS ? [`it took ${tookMs} ms`] : []),
+    ...left.map((id) => `call ${id} is open`),
+    ...open.map(({ n }) => `operation ${n} never ended`),
+  ]
+}
+
+/** A change is known everywhere a second later, or what it is about is asked anew. */
+const KNOWN_AFTER_MS = 2_000
+
+/** And a revoked key begins no paid call from its revocation on. */
+export function revokedStartNothing({ revokedAt, charges, operations, people }: Evidence): string[] {
+  const problems: string[] = []
+  for (const { id, credential_id, begun_at } of charges.values()) {
+    const at = revokedAt.get(credential_id ?? '')
+    if (at !== undefined && begun_at !== null && microseconds(begun_at) > microseconds(at))
+      problems.push(`call ${id} was begun at ${begun_at} with key ${credential_id}, revoked at ${at}`)
+  }
+  const toldAtMs = new Map(
+    operations
+      .filter(({ what, outcome }) => what === 'revocation' && outcome === 'ok')
+      .map((one) => [one.subject, one.endedAtMs]),
+  )
+  for (const { n, keyId, outcome, invokedAtMs, told } of operations) {
+    const atMs = toldAtMs.get(keyId) ?? Number.POSITIVE_INFINITY
+    if (outcome === 'ok' && invokedAtMs > atMs + (told.costNanos === undefined ? KNOWN_AFTER_MS : 0))
+      problems.push(`operation ${n} succeeded ${invokedAtMs - atMs} ms after key ${keyId} was revoked`)
+  }
+  if (people.some(({ name }) => name === 'rotating') && toldAtMs.size === 0) problems.push('no key was revoked')
+  return problems
+}
+
+export function noDeaths({ cluster }: Evidence): string[] {
+  return [...cluster.gateways, cluster.worker].flatMap(({ deaths }) => deaths)
+}
+
+/** What begins so long after a price was set is charged by it; what was quoted before is not. */
+export function pricesKnown({ operations }: Evidence): string[] {
+  const set = operations.filter(({ what, outcome }) => what === 'price' && outcome === 'ok')
+  const late = operations.flatMap(({ n, what, operation, invokedAtMs, told }) => {
+    if (told.priceVersion === undefined || what === 'quoted call') return []
+    const known = set.filter((one) => one.operation === operation && one.endedAtMs + KNOWN_AFTER_MS < invokedAtMs)
+    const version = known.reduce((newest, { told: { amount = 0n } }) => (amount > newest ? amount : newest), 0n)
+    if (told.priceVersion >= Number(version)) return []
+    return [
+      `operation ${n} (${told.id}) was charged by price ${told.priceVersion} of ${operation}, after ${version} was set`,
+    ]
+  })
+  return [...late, ...(set.length === 0 ? ['no price was set'] : [])]
+}

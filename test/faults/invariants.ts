@@ -1,0 +1,60 @@
+import type { Evidence } from './evidence.ts'
+import {
+  chargedOnce,
+  moneyConserved,
+  noMistakes,
+  nothingLost,
+  nothingOverspent,
+  toldAgrees,
+  upstreamAskedOnce,
+} from './invariants-of-money.ts'
+import {
+  noDeaths,
+  nothingLeaks,
+  pricesKnown,
+  resolvedInTime,
+  revokedStartNothing,
+  unsettledForReason,
+  windowsKept,
+} from './invariants-of-processes.ts'
+import { replayProblems } from './replay.ts'
+
+/** By name: `ok`, or `broken: …` with the ids of what broke it. */
+export type Verdicts = Readonly<Record<string, string>>
+
+type Invariant = (evidence: Evidence) => readonly string[] | Promise<readonly string[]>
+
+/** What must hold after any run, whatever was done to the cluster. Each says what breaks it. */
+export const INVARIANTS: Readonly<Record<string, Invariant>> = {
+  'money is conserved': moneyConserved,
+  'nobody overspends': nothingOverspent,
+  'no call is charged twice': chargedOnce,
+  'no acknowledged charge is lost': nothingLost,
+  'header, record, usage and ledger agree': toldAgrees,
+  'no window is exceeded': windowsKept,
+  'nothing leaks': nothingLeaks,
+  'unsettled only for a reason': unsettledForReason,
+  'everything is resolved within 60 s': resolvedInTime,
+  'one billed upstream call per charge': upstreamAskedOnce,
+  'revoked keys start nothing': revokedStartNothing,
+  'a new price is known in time': pricesKnown,
+  'the ledger replays': replayProblems,
+  'no process ends by itself': noDeaths,
+  'nobody is told of a mistake of ours': noMistakes,
+}
+
+const SHOWN = 4
+
+export async function judge(evidence: Evidence): Promise<Verdicts> {
+  const verdicts: Record<string, string> = {}
+  for (const [name, problemsOf] of Object.entries(INVARIANTS)) {
+    const problems = [...(await problemsOf(evidence))]
+    verdicts[name] = problems.length === 0 ? 'ok' : `broken: ${inShort(problems)}`
+  }
+  return verdicts
+}
+
+function inShort(problems: readonly string[]): string {
+  const rest = problems.length - SHOWN
+  return problems.slice(0, SHOWN).join('; ') + (rest > 0 ? `; and ${rest} more` : '')
+}

@@ -1,0 +1,98 @@
+import type pg from 'pg'
+import type { Budget } from '../../server/src/identity/keys.ts'
+import { createKey } from '../../server/src/identity/keys.ts'
+import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds, type Id } from '../../server/src/kernel/ids.ts'
+import { usd } from '../../server/src/kernel/money.ts'
+import { creditAccount } from '../../server/src/ledger/credit.ts'
+
+export const ids = createIds({ clock: systemClock })
+export const ACTOR = 'a fault test'
+
+/** A customer of the workload: what is special about it is in its name. */
+export type Person = {
+  readonly name: Name
+  readonly workspaceId: Id
+  readonly accountId: Id
+  readonly keys: Key[]
+  /** Requests in a minute, for each of its keys. */
+  readonly requestsPerMinute: number
+  /** Its payments by their entries, for refunds. */
+  readonly payments: Id[]
+}
+
+export type Key = {
+  readonly id: Id
+  readonly secret: string
+  /** When the operator's command that revoked it had answered. */
+  revokedAtMs: number
+}
+
+const PEOPLE = {
+  rich: { money: '1000', keys: [{}, {}], clients: 4 },
+  'rich too': { money: '1000', keys: [{}, {}], clients: 4 },
+  /** Nearly out of money: most of its calls are refused, and a top-up is spent at once. */
+  poor: { money: '0.05', keys: [{}], clients: 3 },
+  /** Its keys have budgets that run out. */
+  thrifty: {
+    money: '100',
+    keys: [
+      { period: 'total', amount: usd('0.6') },
+      { period: 'day', amount: usd('0.4') },
+    ],
+    clients: 2,
+  },
+  /** Its key may do little in a minute. */
+  limited: { money: '100', keys: [{}], clients: 2, requestsPerMinute: 15 },
+  /** Its payments are taken back, and it owes. */
+  refunded: { money: '1', keys: [{}], clients: 2 },
+  /** Its keys are revoked and replaced. */
+  rotating: { money: '100', keys: [{}, {}], clients: 3 },
+} as const satisfies Record<string, Wanted>
+
+export type Name = keyof typeof PEOPLE
+type Wanted = {
+  readonly money: string
+  readonly keys: readonly Partial<Budget>[]
+  readonly clients: number
+  readonly requestsPerMinute?: number
+}
+
+const NO_LIMIT = 1_000_000
+
+export const CLIENTS: Readonly<Record<Name, number>> = Object.fromEntries(
+  Object.entries(PEOPLE).map(([name, { clients }]) => [name, clients]),
+) as Record<Name, number>
+
+export async function makePeople(pool: pg.Pool): Promise<readonly Person[]> {
+  const people: Person[] = []
+  for (const [name, wanted] of Object.entries(PEOPLE)) people.push(await makePerson(pool, name as Name, wanted))
+  return people
+}
+
+async function makePerson(pool: pg.Pool, name: Name, wanted: Wanted): Promise<Person> {
+  const { money, requestsPerMinute = NO_LIMIT } = wanted
+  const { id: workspaceId, testAccountId: accountId } = await createWorkspace({ pool, ids }, ACTOR, { name })
+  await setRate(pool, workspaceId, requestsPerMinute)
+  const entryId = ids.next()
+  await creditAccount(pool, { entryId, accountId, kind: 'payment', amount: usd(money) })
+  const person: Person = { name, workspaceId, accountId, keys: [], requestsPerMinute, payments: [entryId] }
+  for (const { period, amount } of wanted.keys) {
+    const budget = period === undefined || amount === undefined ? undefined : { period, amount }
+    person.keys.push(await makeKey(pool, workspaceId, budget))
+  }
+  return person
+}
+
+/** Lifts a limit for what is read after the run, too. */
+export async function setRate(pool: pg.Pool, workspaceId: Id, requestsPerMinute = NO_LIMIT): Promise<void> {
+  const limits = { requestsPerMinute, tokensPerMinute: 1_000_000_000, concurrency: 1_000 }
+  await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
+}
+
+export async function makeKey(pool: pg.Pool, workspaceId: Id, budget?: Budget): Promise<Key> {
+  const wanted = { workspaceId, mode: 'test', name: 'key', ...(budget && { budget }) } as const
+  const { id, secret } = await createKey({ pool, ids }, ACTOR, wanted)
+  return { id, secret: secret.reveal(), revokedAtMs: Number.POSITIVE_INFINITY }
+}

@@ -1,0 +1,78 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { request } from 'undici'
+import { z } from 'zod'
+import { until } from '../../harness/until.ts'
+import type { JournalEntry } from '../../sandbox/src/journal.ts'
+import { resolveCall } from '../../server/src/calls/orphans.ts'
+import { catalogue } from '../../server/src/catalogue/catalogue.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
+import { charge, type Nanos } from '../../server/src/kernel/money.ts'
+import { multiply, rational } from '../../server/src/kernel/rational.ts'
+import type { Cluster } from './cluster.ts'
+
+export type Resolutions = {
+  /** What was charged for calls that nobody had settled; null where the upstream was not asked, or does not bill. */
+  readonly byId: ReadonlyMap<Id, Nanos | null>
+  readonly tookMs: number
+  /** Calls that were still open at the end of the time. */
+  readonly left: readonly Id[]
+}
+
+const DEADLINE_MS = 60_000
+/** A process that slept or was cut off may yet end its calls by itself. */
+const GRACE_MS = 1_500
+
+const holdRow = z.object({
+  id: z.string(),
+  operation: z.string(),
+  terms: z.string().transform((text) => terms.parse(JSON.parse(text))),
+})
+const terms = z.object({
+  unit: z.string(),
+  unit_price: z.string().regex(/^\d+\/\d+$/),
+})
+
+/** As an operator does: waits until calls that nobody runs are found, and ends each by what its upstream's journal says. */
+export async function resolveAll({ pool, upstream }: Cluster): Promise<Resolutions> {
+  const startedAtMs = performance.now()
+  const byId = new Map<Id, Nanos | null>()
+  const nobodyRuns = async () => (await pool.query('select from holds where unsettled_at is null')).rowCount === 0
+  await until(nobodyRuns, DEADLINE_MS).catch(() => {})
+  await delay(GRACE_MS)
+  const journal = await upstream.journal()
+  const { rows } = await pool.query('select id, operation, terms from holds where unsettled_at is not null')
+  for (const hold of z.array(holdRow).parse(rows)) {
+    const amount = await amountOf(hold, journal, upstream.url)
+    if ((await resolveCall(pool, hold.id, amount)) !== undefined) byId.set(hold.id, amount)
+  }
+  const left = await openCalls(pool)
+  return { byId, tookMs: Math.round(performance.now() - startedAtMs), left }
+}
+
+async function openCalls(pool: pg.Pool): Promise<readonly Id[]> {
+  return (await pool.query<{ id: Id }>('select id from holds')).rows.map(({ id }) => id)
+}
+
+async function amountOf(
+  { id, operation, terms: { unit, unit_price } }: z.output<typeof holdRow>,
+  journal: readonly JournalEntry[],
+  upstreamUrl: string,
+): Promise<Nanos | null> {
+  const billed = journal.find((entry) => entry.request_id === id && entry.billed)
+  if (billed === undefined) return null
+  const [numerator = '0', denominator = '1'] = unit_price.split('/')
+  const units = unit === 'token' ? BigInt(billed.tokens ?? 0) : await unitsOf(operation, billed, upstreamUrl)
+  return charge(multiply(rational(BigInt(numerator), BigInt(denominator)), rational(units)))
+}
+
+/** What an upstream's answer was worth that nobody has seen: the sandbox gives the same one again, without the trouble. */
+async function unitsOf(operation: string, { path, query }: JournalEntry, upstreamUrl: string): Promise<bigint> {
+  const asked = `${upstreamUrl}${path}?${query.replaceAll(/sandbox%3A[^&+]*/g, '')}`
+  const headers = { authorization: 'Bearer sandbox-key', 'x-api-key': 'sandbox-key', 'api-key': 'sandbox-key' }
+  const { statusCode: status, body } = await request(asked, { headers })
+  const sold = catalogue.operations.find((one) => one.id === operation)
+  const measured = sold?.price.measure({ status, json: await body.json() })
+  if (measured === undefined) throw new Error(`nobody knows what ${operation} ${asked} used`)
+  return measured.units
+}

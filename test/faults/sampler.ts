@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Id } from '../../server/src/kernel/ids.ts'
+import type { Person } from './people.ts'
+
+export type Unsettled = {
+  readonly id: Id
+  readonly ownerId: Id
+  readonly begunAtMs: number
+  readonly unsettledAtMs: number
+}
+
+/** What rows showed while the run went on. */
+export type Samples = {
+  readonly looks: () => number
+  /** Promises that a row broke, each as a sentence. */
+  readonly overspent: ReadonlySet<string>
+  readonly beyondWindow: ReadonlySet<string>
+  /** Calls that were unsettled at some time. */
+  readonly unsettled: ReadonlyMap<Id, Unsettled>
+  readonly stop: () => Promise<void>
+}
+
+const EVERY_MS = 150
+
+type MoneyRow = { readonly id: string; readonly ceiling: bigint; readonly spent: bigint; readonly least: bigint }
+
+const MONEY = `
+  select id::text, credited + debt as ceiling, charged + held as spent, least(credited, debt, charged, held, promo) as least from accounts
+  union all
+  select allowance_id || ' of ' || starts_at, amount, charged + held, least(charged, held) from allowance_periods`
+
+/** Looks at the rows of money, windows and unsettled calls all the time, past every fault but those of PostgreSQL itself. */
+export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples {
+  const limitOf = new Map(
+    people.flatMap(({ keys, requestsPerMinute }) => keys.map(({ id }) => [id, requestsPerMinute])),
+  )
+  const overspent = new Set<string>()
+  const beyondWindow = new Set<string>()
+  const unsettled = new Map<Id, Unsettled>()
+  let looks = 0
+  let isOver = false
+
+  async function look(): Promise<void> {
+    const money = await pool.query<MoneyRow>(MONEY)
+    for (const { id, ceiling, spent, least } of money.rows)
+      if (spent > ceiling || least < 0n) overspent.add(`${id} has spent ${spent} of ${ceiling}, least ${least}`)
+    const windows = await pool.query<{ credential_id: Id; requests: number }>(
+      'select credential_id, requests from windows',
+    )
+    for (const { credential_id: id, requests } of windows.rows)
+      if (requests > (limitOf.get(id) ?? requests)) beyondWindow.add(`key ${id} has ${requests} requests in a window`)
+    for (const one of await readUnsettled(pool)) unsettled.set(one.id, one)
+    looks += 1
+  }
+
+  async function run(): Promise<void> {
+    while (!isOver) {
+      // PostgreSQL may be away.
+      await look().catch(() => {})
+      await delay(EVERY_MS)
+    }
+    await look()
+  }
+
+  const running = run()
+  return {
+    looks: () => looks,
+    overspent,
+    beyondWindow,
+    unsettled,
+    async stop() {
+      isOver = true
+      await running
+    },
+  }
+}
+
+export async function readUnsettled(pool: pg.Pool): Promise<readonly Unsettled[]> {
+  const { rows } = await pool.query<{ id: Id; owner_id: Id; begun_at: Date; unsettled_at: Date }>(
+    'select id, owner_id, begun_at, unsettled_at from holds where unsettled_at is not null',
+  )
+  return rows.map((row) => ({
+    id: row.id,
+    ownerId: row.owner_id,
+    begunAtMs: row.begun_at.getTime(),
+    unsettledAtMs: row.unsettled_at.getTime(),
+  }))
+}

@@ -1,0 +1,126 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Random } from '../../sandbox/src/random.ts'
+import { CALLS } from '../acceptance/installation.ts'
+import type { Caller, Marks } from './caller.ts'
+import type { Operation } from './history.ts'
+import { CLIENTS, type Key, type Person } from './people.ts'
+
+/** Clients that call, quote, repeat and look up, each by a seed of its own, until they are told to stop. */
+export type Workload = { readonly stop: () => Promise<void> }
+
+type Parts = {
+  readonly seed: number
+  readonly people: readonly Person[]
+  readonly caller: Caller
+  readonly marks: Marks
+}
+
+type Client = {
+  readonly name: string
+  readonly person: Person
+  readonly random: Random
+}
+
+const PAUSE_MS = { least: 20, most: 120 }
+const OPERATIONS = Object.keys(CALLS)
+/** Of the steps of a client, the rest being plain calls. */
+const LIKELIHOOD = { idempotent: 0.16, quoted: 0.1, look: 0.1 }
+
+export function startWorkload({ seed, people, caller, marks }: Parts): Workload {
+  let isOver = false
+  const clients = people.flatMap((person, place) =>
+    Array.from(
+      { length: CLIENTS[person.name] },
+      (_, at): Client => ({
+        name: `${person.name} ${at}`,
+        person,
+        random: new Random(seed * 1_000 + place * 20 + at),
+      }),
+    ),
+  )
+
+  async function step(client: Client): Promise<void> {
+    const dice = client.random.fraction()
+    if (dice < LIKELIHOOD.idempotent) return repeatSafely(client)
+    if (dice < LIKELIHOOD.idempotent + LIKELIHOOD.quoted) return callByQuote(client)
+    if (dice < LIKELIHOOD.idempotent + LIKELIHOOD.quoted + LIKELIHOOD.look) return look(client)
+    return callOnce(client)
+  }
+
+  async function callOnce(client: Client): Promise<void> {
+    const mark = marks.make()
+    await caller.ask({ ...who(client), what: 'call', mark, ...requestOf(client, mark) })
+  }
+
+  /** The same key two or three times at once, and again as long as nobody says what became of it. */
+  async function repeatSafely(client: Client): Promise<void> {
+    const mark = marks.make()
+    const asked = { ...who(client), what: 'idempotent call', mark, idempotencyKey: mark, ...requestOf(client, mark) }
+    const copies = Array.from({ length: client.random.between(2, 3) }, () => caller.ask(asked))
+    let answers = await Promise.all(copies)
+    for (let tries = 0; tries < TRIES && !answers.some(isFinal) && !isOver; tries += 1) {
+      await delay(client.random.between(150, 400))
+      answers = [await caller.ask(asked)]
+    }
+  }
+
+  async function callByQuote(client: Client): Promise<void> {
+    const mark = marks.make()
+    const asked = { ...who(client), mark, ...requestOf(client, mark) }
+    const { told } = await caller.ask({ ...asked, what: 'quote', isQuote: true })
+    if (told.quoteId === undefined) return
+    const copies = client.random.chance(0.3) ? 2 : 1
+    const call = { ...asked, what: 'quoted call', quoteId: told.quoteId }
+    await Promise.all(Array.from({ length: copies }, () => caller.ask(call)))
+  }
+
+  async function look(client: Client): Promise<void> {
+    const path = client.random.pick(['/v1/balance', '/v1/usage?start_time=1700000000', '/v1/requests?limit=5'])
+    await caller.ask({ ...who(client), what: 'look', path })
+  }
+
+  function requestOf({ random }: Client, mark: string) {
+    const operation = OPERATIONS[random.between(0, OPERATIONS.length - 1)] ?? 'rerank'
+    return marks.request(operation, mark, wordsFor(random))
+  }
+
+  async function live(client: Client): Promise<void> {
+    while (!isOver) {
+      await step(client)
+      await delay(client.random.between(PAUSE_MS.least, PAUSE_MS.most))
+    }
+  }
+
+  const lives = Promise.all(clients.map(live))
+  return {
+    async stop() {
+      isOver = true
+      await lives
+    },
+  }
+}
+
+const TRIES = 4
+
+function who({ name, person, random }: Client): { client: string; person: Person; key: Key } {
+  // A key that was revoked is tried as well, now and then: it must not begin anything.
+  const [key] = person.keys.slice(random.between(0, person.keys.length - 1))
+  if (key === undefined) throw new Error(`${person.name} has no key`)
+  return { client: name, person, key }
+}
+
+/** How the upstream behaves: mostly well and at its own pace, now and then an error, seldom an answer that breaks off. */
+function wordsFor(random: Random): string {
+  const dice = random.fraction()
+  if (dice < 0.03) return 'sandbox:status=500'
+  if (dice < 0.05) return 'sandbox:reset=in-body'
+  if (dice < 0.55) return `sandbox:delay=${random.between(5, 400)}`
+  return ''
+}
+
+const RUNNING = new Set(['idempotency_running', 'billing_dependency_timeout', 'overloaded', 'shutting_down'])
+
+/** Whether somebody said what became of the key, so that there is no reason to send it again. */
+function isFinal({ outcome, told }: Operation): boolean {
+  return outcome === 'ok' || (outcome === 'fail' && !RUNNING.has(told.code ?? '') && (told.status ?? 500) < 500)
+}
