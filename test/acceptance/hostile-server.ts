@@ -1,13 +1,9 @@
-import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { startApp } from '../../server/src/app.ts'
+import { serve } from '../../harness/serve.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { createCatalogue, type Operation } from '../../server/src/catalogue/operation.ts'
 import { tagDetail } from '../../server/src/catalogue/operations/tag-detail.ts'
-import { loadConfig } from '../../server/src/config.ts'
-import { createLog } from '../../server/src/telemetry/log.ts'
-import { secretsOf } from '../../server/src/telemetry/scrubber.ts'
 
 /**
  * The real server as a program. Only what it sells is changed, where a test could not wait or could not ask otherwise:
@@ -34,20 +30,4 @@ const unquotable: Operation = {
   quotable: false,
 }
 
-const config = loadConfig()
-const log = createLog({
-  level: config.log.level,
-  write: (line) => process.stdout.write(line),
-  secrets: secretsOf(config.database.url),
-})
-const told = new AbortController()
-process.once('SIGTERM', () => told.abort())
-const app = await startApp(config, {
-  log,
-  cancel: told.signal,
-  catalogue: createCatalogue([...catalogue.operations.map(inLessTime), unquotable]),
-})
-process.stdout.write(`${JSON.stringify({ ready: true, ...app.addresses })}\n`)
-await once(told.signal, 'abort')
-await app.stop()
-process.exit()
+await serve({ catalogue: createCatalogue([...catalogue.operations.map(inLessTime), unquotable]) })

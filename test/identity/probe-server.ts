@@ -1,15 +1,12 @@
-import { once } from 'node:events'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Core, startApp } from '../../server/src/app.ts'
+import { serve } from '../../harness/serve.ts'
+import type { Core } from '../../server/src/app.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { GROUPS, type LimitName } from '../../server/src/catalogue/limit-groups.ts'
-import { loadConfig } from '../../server/src/config.ts'
 import { callerOf } from '../../server/src/http/caller.ts'
 import { skewedClock, systemClock } from '../../server/src/kernel/clock.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { rateHeaders } from '../../server/src/limits/headers.ts'
-import { createLog } from '../../server/src/telemetry/log.ts'
-import { secretsOf } from '../../server/src/telemetry/scrubber.ts'
 
 /**
  * The real server as a program, with one operation of the tests: it admits, holds what it is told to, waits, and charges.
@@ -43,19 +40,8 @@ function probe({ begin, end }: Core) {
   }
 }
 
-const config = loadConfig()
-const log = createLog({
-  level: config.log.level,
-  write: (line) => process.stdout.write(line),
-  secrets: secretsOf(config.database.url),
-})
-const told = new AbortController()
-process.once('SIGTERM', () => told.abort())
-const skewMs = Number(process.argv[2] ?? 0)
-const app = await startApp(config, {
-  log,
-  cancel: told.signal,
-  clock: skewedClock(systemClock, skewMs),
+await serve({
+  clock: skewedClock(systemClock, Number(process.argv[2] ?? 0)),
   families: (core) => [
     {
       name: 'probe',
@@ -71,7 +57,3 @@ const app = await startApp(config, {
     },
   ],
 })
-process.stdout.write(`${JSON.stringify({ ready: true, ...app.addresses })}\n`)
-await once(told.signal, 'abort')
-await app.stop()
-process.exit()

@@ -131,7 +131,7 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: IDENTIFY,
-        find: "throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })",
+        find: 'throw unavailable(cause)',
         replace: "throw new Fault('invalid_credential', { cause })",
       },
     ],

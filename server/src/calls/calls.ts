@@ -1,5 +1,5 @@
-import type { Clock } from '../kernel/clock.ts'
-import { Fault } from '../kernel/fault.ts'
+import { type Clock, within } from '../kernel/clock.ts'
+import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -101,7 +101,7 @@ export function createCalls(parts: Parts): Calls {
       if (!(error instanceof Late)) throw error
       // What was sent may hold money yet, even after this: the void leaves a tombstone for a hold that comes late.
       if (error.sent && call.hold !== null) settleInBackground(voidOf(call))
-      throw new Fault('billing_dependency_timeout', { retryAfterSeconds: 1, cause: error })
+      throw unavailable(error)
     }
   }
 
@@ -147,13 +147,12 @@ export function createCalls(parts: Parts): Calls {
   }
 
   /** A begin that fails meanwhile leaves a void to be written, and an ending that fails leaves a reversal. */
-  async function untilWritten(): Promise<true> {
+  async function untilWritten(): Promise<void> {
     while (begins.size() + endings.size() + background.size > 0) {
       await Promise.all([begins.idle(), endings.idle(), ...background.values()])
       // Those who waited for a lane submit what follows from its answer in the turns after it.
       await clock.sleep(1)
     }
-    return true
   }
 
   async function untilNoneOpen(deadlineMs: number): Promise<boolean> {
@@ -162,18 +161,14 @@ export function createCalls(parts: Parts): Calls {
     return open.size === 0
   }
 
-  async function flush(deadlineMs: number): Promise<boolean> {
-    const deadline = new AbortController()
-    const late = clock.sleep(deadlineMs, deadline.signal).then(
-      () => false,
-      () => true,
-    )
-    const inTime = await Promise.race([untilWritten(), late])
-    deadline.abort()
-    return inTime
+  return {
+    begin,
+    end,
+    isOurs: (id) => open.has(id) || background.has(id),
+    open: () => [...open],
+    untilNoneOpen,
+    flush: (deadlineMs) => within(clock, untilWritten(), deadlineMs),
   }
-
-  return { begin, end, isOurs: (id) => open.has(id) || background.has(id), open: () => [...open], untilNoneOpen, flush }
 }
 
 /** What would be judged or written wrongly, and can only come from a mistake of ours. */

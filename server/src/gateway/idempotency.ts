@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Claim } from '../calls/call.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
 import { type EndedRequest, findEnded, findOpen } from '../ledger/requests.ts'
@@ -44,7 +44,7 @@ export async function firstCall(parts: Parts, credentialId: Id, id: Id): Promise
     findOpen(parts.pool, credentialId, id),
     findWithDetail(parts, credentialId, id),
   ]).catch((cause: unknown) => {
-    throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: RUNNING_SECONDS })
+    throw unavailable(cause)
   })
   const members = { first_request_id: id }
   if (open !== undefined && open.unsettled_at !== null) return new Fault('outcome_unknown', { members })

@@ -3,7 +3,7 @@ import type { Calls } from '../calls/calls.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { asFault, Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
@@ -115,7 +115,9 @@ export function createPipeline(parts: Parts): Pipeline {
     const mostUnits = quoted?.mostUnits ?? operation.price.most(input)
     const most = quoted?.most ?? mostFor(terms, mostUnits)
     requireWithinCap(most, maxCost)
-    const [binding] = await bindings.find(operation.upstream.slot, caller.mode).catch(unavailable)
+    const [binding] = await bindings.find(operation.upstream.slot, caller.mode).catch((cause: unknown) => {
+      throw unavailable(cause)
+    })
     if (binding === undefined) throw notConfigured()
     const asked = { input, query, rawBody }
     return { asked, digest, terms, mostUnits, most, binding, claims: quoted ? [...claims, quoted.claim] : claims }
@@ -166,10 +168,6 @@ function requireMode({ costMode, quoteId, operation }: CallRequest): void {
   if (!operation.quotable) throw new Fault('quote_not_supported')
   if (quoteId !== undefined)
     throw new Fault('invalid_request', { detail: 'Ask for a quote or use one, not both at once.' })
-}
-
-function unavailable(cause: unknown): never {
-  throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
 }
 
 function notConfigured(): Fault {

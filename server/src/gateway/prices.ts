@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { bound, charge, NANOS_PER_USD, type Nanos, type UnitPrice } from '../kernel/money.ts'
 import { decimal, multiply, rational } from '../kernel/rational.ts'
@@ -57,7 +57,7 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
     async termsFor(operation, caller) {
       const [set, own] = await Promise.all([versions.get(operation.id), accounts.get(caller.accountId)]).catch(
         (cause: unknown) => {
-          throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
+          throw unavailable(cause)
         },
       )
       const agreed = own?.get(operation.id)

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, within } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Log } from '../telemetry/log.ts'
 
@@ -66,13 +66,10 @@ export function createRecords({ pool, clock, log, waitMs = 100 }: Parts): Record
       void start()
     },
     async flush(deadlineMs) {
-      const inTime = new AbortController()
-      const late = clock.sleep(deadlineMs, inTime.signal).catch(() => {})
       const written = async () => {
         while (waiting.length > 0 || writing !== undefined) await start()
       }
-      await Promise.race([written(), late])
-      inTime.abort()
+      await within(clock, written(), deadlineMs)
     },
   }
 }

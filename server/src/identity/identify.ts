@@ -4,7 +4,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { TIERS, type TierLimits, tierOf } from '../catalogue/tiers.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
 import { rational } from '../kernel/rational.ts'
@@ -141,7 +141,7 @@ async function orUnavailable<T>(look: Promise<T>): Promise<T> {
   try {
     return await look
   } catch (cause) {
-    throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
+    throw unavailable(cause)
   }
 }
 

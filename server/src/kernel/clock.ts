@@ -22,3 +22,21 @@ export const systemClock: Clock = {
 export function skewedClock(base: Clock, offsetMs: number): Clock {
   return { ...base, nowMs: () => base.nowMs() + offsetMs }
 }
+
+/** Waits for something, but no longer than that; whether it was done in time. */
+export async function within(
+  clock: Pick<Clock, 'sleep'>,
+  work: Promise<unknown>,
+  deadlineMs: number,
+): Promise<boolean> {
+  const inTime = new AbortController()
+  const late = clock.sleep(deadlineMs, inTime.signal).then(
+    () => false,
+    () => true,
+  )
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    inTime.abort()
+  }
+}

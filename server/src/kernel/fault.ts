@@ -109,3 +109,8 @@ export class Fault extends Error {
 export function asFault(thrown: unknown): Fault {
   return thrown instanceof Fault ? thrown : new Fault('internal_error', { cause: thrown })
 }
+
+/** PostgreSQL can't be asked. That says nothing about the caller, who may try again. */
+export function unavailable(cause: unknown): Fault {
+  return new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
+}

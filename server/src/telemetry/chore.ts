@@ -1,4 +1,4 @@
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, within } from '../kernel/clock.ts'
 import type { Log } from './log.ts'
 
 /** Something that a process does again and again, one time after the other. A time that fails is logged and made up for. */
@@ -37,9 +37,7 @@ export function createChore({ name, everyMs, work, clock, log }: Parts): Chore {
     },
     async stop(deadlineMs) {
       stopping.abort()
-      const inTime = new AbortController()
-      await Promise.race([running, clock.sleep(deadlineMs, inTime.signal).catch(() => {})])
-      inTime.abort()
+      if (running !== undefined) await within(clock, running, deadlineMs)
     },
   }
 }

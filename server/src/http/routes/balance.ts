@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import type { Begin } from '../../gateway/begin.ts'
-import { formatUsd, type Nanos, nanos, wholeMicros, ZERO } from '../../kernel/money.ts'
+import { nanos, ZERO } from '../../kernel/money.ts'
 import { readBalance, readBudget } from '../../ledger/balance.ts'
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
+import { money } from './money.ts'
 
 /** GET /v1/balance: what can be spent with this key now. */
 export function addBalance(scope: FastifyInstance, { pool, begin }: { readonly pool: pg.Pool; readonly begin: Begin }) {
@@ -32,8 +33,4 @@ export function addBalance(scope: FastifyInstance, { pool, begin }: { readonly p
             },
     }
   })
-}
-
-function money(amount: Nanos) {
-  return { usd: formatUsd(amount), micros_usd: Number(wholeMicros(amount)) }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Fault } from '../../kernel/fault.ts'
+import { Fault, unavailable } from '../../kernel/fault.ts'
 import { isRefusal } from '../../storage/refusal.ts'
 
 /** What a route reads of the ledger. That PostgreSQL can not be asked is no mistake of ours: the caller may try again. */
@@ -8,6 +8,6 @@ export async function fromLedger<T>(read: Promise<T>): Promise<T> {
     return await read
   } catch (cause) {
     if (cause instanceof Fault || cause instanceof z.ZodError || isRefusal(cause)) throw cause
-    throw new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
+    throw unavailable(cause)
   }
 }

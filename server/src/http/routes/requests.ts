@@ -5,7 +5,7 @@ import type { Begin } from '../../gateway/begin.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { type Id, isId } from '../../kernel/ids.ts'
-import { formatUsd, type Nanos, nanos, wholeMicros } from '../../kernel/money.ts'
+import { nanos } from '../../kernel/money.ts'
 import {
   correctionsOf,
   type EndedRequest,
@@ -17,6 +17,7 @@ import {
 } from '../../ledger/requests.ts'
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
+import { money } from './money.ts'
 
 type Parts = {
   readonly pool: pg.Pool
@@ -141,10 +142,6 @@ function ofOpen({ id, operation, amount, begun_at, unsettled_at }: OpenRequest) 
     begun_at: begun_at.toISOString(),
     unsettled_at: unsettled_at?.toISOString() ?? null,
   }
-}
-
-function money(amount: Nanos) {
-  return { usd: formatUsd(amount), micros_usd: Number(wholeMicros(amount)) }
 }
 
 /** Where a page ended, in a form that says nothing to anybody else. */

@@ -1,0 +1,21 @@
+import { once } from 'node:events'
+import { startApp } from '../server/src/app.ts'
+import { secretsIn } from '../server/src/cli/secrets.ts'
+import { loadConfig } from '../server/src/config.ts'
+import { createLog } from '../server/src/telemetry/log.ts'
+
+type Changes = Omit<Parameters<typeof startApp>[1], 'log' | 'cancel'>
+
+/** The real server as a program of a test's own, with what it changes: says when it is ready, and stops on SIGTERM. */
+export async function serve(changes: Changes): Promise<never> {
+  const config = loadConfig()
+  const write = (line: string) => process.stdout.write(line)
+  const told = new AbortController()
+  process.on('SIGTERM', () => told.abort())
+  const log = createLog({ level: config.log.level, write, secrets: secretsIn(config) })
+  const app = await startApp(config, { log, cancel: told.signal, ...changes })
+  write(`${JSON.stringify({ ready: true, ...app.addresses })}\n`)
+  if (!told.signal.aborted) await once(told.signal, 'abort')
+  await app.stop()
+  process.exit()
+}
