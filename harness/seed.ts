@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
+import { type NewModelPrice, saveModel, saveRoute, setModelPrice } from '../server/src/gateway/configure-models.ts'
 import { createKey } from '../server/src/identity/keys.ts'
 import { createWorkspace, grantTier } from '../server/src/identity/workspaces.ts'
 import { systemClock } from '../server/src/kernel/clock.ts'
@@ -26,11 +27,77 @@ const SLOTS = {
   quotes: { prefix: '/quotes', kind: 'native' },
   financial: { prefix: '/financial', kind: 'native' },
   traffic: { prefix: '/traffic', kind: 'native' },
+  openai: { prefix: '/openai', kind: 'native' },
+  anthropic: { prefix: '/anthropic', kind: 'native' },
 } as const
 
 type Parts = { readonly pool: pg.Pool; readonly masterKey: Secret; readonly sandboxUrl: string }
 
-/** Points every slot of test mode at a sandbox. */
+/** The sandbox's models, each of which answers in a way of its own. All are asked in both protocols, at the same price. */
+export const SANDBOX_MODELS = [
+  'sandbox/echo',
+  'sandbox/text',
+  'sandbox/long',
+  'sandbox/slow',
+  'sandbox/cut-mid-stream',
+  'sandbox/no-usage',
+  'sandbox/zero-usage',
+  'sandbox/429',
+  'sandbox/500',
+  'sandbox/overloaded',
+  'sandbox/error-mid-stream',
+  'sandbox/no-end',
+  'sandbox/garbage-frame',
+  'sandbox/hang',
+  'sandbox/tools',
+  'sandbox/checksum',
+] as const
+
+/** Sold by nobody: it has no price. */
+export const UNPRICED_MODEL = 'sandbox/unpriced'
+export const OPENAI_ONLY_MODEL = 'sandbox/openai-only'
+/** What the two models above are upstream. */
+const ORDINARY = 'sandbox/text'
+
+/** USD for a million tokens. */
+export const SANDBOX_PRICE = { input: '0.50', output: '2.00', cacheRead: '0.05', cacheWrite: '0.625' } as const
+export const SANDBOX_LIMITS = {
+  contextWindow: 200_000,
+  outputCap: 4_096,
+  outputMost: 64_000,
+  partTokens: { image: 256 },
+  tokenizer: 'bytes_3',
+} as const
+
+/** Both protocols, each at the slot of its name. */
+const PROTOCOLS = ['openai', 'anthropic'] as const
+
+type SeededModel = {
+  readonly id: string
+  readonly upstreamModel?: string
+  readonly protocols?: readonly (typeof PROTOCOLS)[number][]
+  readonly price?: Omit<NewModelPrice, 'model'> | null
+}
+
+/** Makes a model as the sandbox has it. */
+export async function seedModel(pool: pg.Pool, model: SeededModel): Promise<void> {
+  const { id, upstreamModel = id, protocols = PROTOCOLS, price = SANDBOX_PRICE } = model
+  await saveModel({ pool }, { id, ...SANDBOX_LIMITS })
+  for (const protocol of protocols)
+    await saveRoute({ pool, ids }, { model: id, slot: protocol, protocol, upstreamModel })
+  if (price !== null) await setModelPrice({ pool }, { model: id, ...price })
+}
+
+/** Makes all models of the sandbox. They are found where the slots of their protocols have upstreams. */
+export async function seedModels(pool: pg.Pool): Promise<void> {
+  await Promise.all([
+    ...SANDBOX_MODELS.map((id) => seedModel(pool, { id })),
+    seedModel(pool, { id: UNPRICED_MODEL, upstreamModel: ORDINARY, price: null }),
+    seedModel(pool, { id: OPENAI_ONLY_MODEL, upstreamModel: ORDINARY, protocols: ['openai'] }),
+  ])
+}
+
+/** Points every slot of test mode at a sandbox, and makes the models that it has. */
 export async function bindSandbox({ pool, masterKey, sandboxUrl }: Parts): Promise<void> {
   const seal = createSeal({ current: masterKey })
   for (const [slot, { prefix, kind }] of Object.entries(SLOTS))
@@ -38,6 +105,7 @@ export async function bindSandbox({ pool, masterKey, sandboxUrl }: Parts): Promi
       { pool, ids, seal },
       { slot, mode: 'test', baseUrl: sandboxUrl + prefix, kind, credential: new Secret('sandbox-key') },
     )
+  await seedModels(pool)
 }
 
 /** A customer to play with: test money, and limits that nobody meets by hand. */

@@ -4,16 +4,16 @@ import path from 'node:path'
 import { rolldown } from 'rolldown'
 import { ROOT } from '../harness/root.ts'
 
-/** `npm run build`: the server as one file beside its migrations, the client with its types, the console's pages. */
+/** `npm run build`: the server as one file beside its threads and migrations, the client with its types, the console's pages. */
 const at = (...parts: string[]) => path.join(ROOT, ...parts)
 const run = (command: string, ...args: string[]) =>
   execFileSync(at('node_modules/.bin', command), args, { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit'] })
 
-async function bundle(entry: string, folder: string): Promise<void> {
+async function bundle(input: Record<string, string>, folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true })
   // Packages stay outside: they are installed, pinned and audited as packages.
   const build = await rolldown({
-    input: entry,
+    input,
     platform: 'node',
     external: (id) => !id.startsWith('.') && !path.isAbsolute(id),
   })
@@ -21,9 +21,11 @@ async function bundle(entry: string, folder: string): Promise<void> {
   await build.close()
 }
 
-await bundle(at('server/src/main.ts'), at('server/dist'))
+// A thread needs a file of its own, beside the bundle.
+const threads = { 'count-worker': at('server/src/upstreams/tokens/count-worker.ts') }
+await bundle({ main: at('server/src/main.ts'), ...threads }, at('server/dist'))
 cpSync(at('server/src/storage/migrations'), at('server/dist/migrations'), { recursive: true })
-await bundle(at('sandbox/src/main.ts'), at('sandbox/dist'))
+await bundle({ main: at('sandbox/src/main.ts') }, at('sandbox/dist'))
 rmSync(at('client/dist'), { recursive: true, force: true })
 run('tsc', '-p', 'client/tsconfig.json')
 run('vite', 'build', '--logLevel', 'warn', '--config', 'console/vite.config.ts')

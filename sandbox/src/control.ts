@@ -2,6 +2,7 @@ import { applyDirectives } from './directives.ts'
 import type { Written } from './find-directives.ts'
 import { planFor } from './plan.ts'
 import { isObject, UPSTREAM_NAMES, type Upstream, type UpstreamName } from './upstream.ts'
+import { Prefixes } from './upstreams/models/prefixes.ts'
 import { UPSTREAMS } from './upstreams.ts'
 
 export type Fault = {
@@ -66,7 +67,17 @@ function faultIn(value: unknown): Fault | string {
 
 /** Tries the directives on an answer that is never sent, so that a misspelt one is told now and not in the test after. */
 function wrongWith(directives: readonly Written[], upstream: Upstream): string | undefined {
-  const asked = { method: '', path: '', parameters: new URLSearchParams(), body: undefined, seed: 0, nowMs: 0 }
+  const asked = {
+    method: '',
+    path: '',
+    parameters: new URLSearchParams(),
+    headers: {},
+    body: undefined,
+    bodySha256: '',
+    seed: 0,
+    nowMs: 0,
+    prefixes: new Prefixes(),
+  }
   const plan = planFor(upstream, asked, { status: 200, body: {}, tokens: null, isBilled: false })
   return applyDirectives(plan, directives)
 }

@@ -4,6 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Bytes, firstOf, wholeBytes } from './bytes.ts'
 import { closeEntry, type OpenEntry, type Outcome } from './journal.ts'
 import { jsonOf, type Plan } from './plan.ts'
+import { sendStream } from './send-stream.ts'
+import { isObject } from './upstream.ts'
+import { framesUpTo } from './upstreams/models/frames.ts'
+import type { Frame, Stream } from './upstreams/models/stream.ts'
 
 const HANG_LIMIT_MS = 600_000
 /** Between the last byte and a reset, since a reset may overtake what the client has not read yet. */
@@ -34,13 +38,19 @@ async function perform(response: ServerResponse, plan: Plan, entry: OpenEntry, s
   if (hang === 'headers') return 'hung'
   for (let at = 0; at < interims; at += 1) sendInterim(response, at)
 
-  const bytes = contentOf(plan)
-  response.writeHead(plan.status, headersOf(plan, bytes.length))
+  const stream = streamOf(plan)
+  const bytes = stream ? undefined : contentOf(plan)
+  response.writeHead(plan.status, headersOf(plan, bytes?.length))
   response.flushHeaders()
   entry.status = plan.status
   await sleep(firstByteMs, signal)
   const isBroken = hang === 'body' || reset === 'in-body' || close === 'in-body'
-  await sendBody(response, bytes, isBroken ? Math.floor(bytes.length / 2) : bytes.length, plan.delivery.dripMs, signal)
+  if (stream) await sendStream(response, isBroken ? brokenOff(stream, plan) : stream.frames(), stream.everyMs, entry)
+  if (bytes) {
+    const length = isBroken ? Math.floor(bytes.length / 2) : bytes.length
+    if (!isBroken && plan.about && plan.bytes === undefined && isObject(plan.body.usage)) entry.usage = plan.body.usage
+    await sendBody(response, bytes, length, plan.delivery.dripMs, signal)
+  }
   if (hang === 'body') return 'hung'
   if (isBroken) await sleep(SETTLE_MS, signal)
   if (reset === 'in-body') return resetConnection(response)
@@ -72,14 +82,27 @@ async function write(response: ServerResponse, chunk: Buffer, signal: AbortSigna
   if (!response.write(chunk)) await once(response, 'drain', { signal })
 }
 
+function streamOf(plan: Plan): Stream | undefined {
+  return plan.bytes === undefined && hasBody(plan) ? plan.stream : undefined
+}
+
+function brokenOff({ frames, bytes }: Stream, { delivery }: Plan): Iterable<Frame> {
+  return framesUpTo(delivery.breaksAfter === 'first-delta' ? 0 : bytes / 2, frames())
+}
+
+function hasBody({ status }: Plan): boolean {
+  return status !== 204 && status !== 304
+}
+
 function contentOf(plan: Plan): Bytes {
-  return plan.status === 204 || plan.status === 304 ? wholeBytes('') : (plan.bytes ?? wholeBytes(jsonOf(plan)))
+  return !hasBody(plan) ? wholeBytes('') : (plan.bytes ?? wholeBytes(jsonOf(plan)))
 }
 
 /** As a flat list, the only form in which Node sends a header twice. */
-function headersOf({ status, contentType, headers, delivery }: Plan, length: number): string[] {
+function headersOf(plan: Plan, length: number | undefined): string[] {
+  const { contentType, headers, delivery } = plan
   const list = ['content-type', contentType]
-  if (!delivery.isChunked && status !== 204 && status !== 304)
+  if (length !== undefined && !delivery.isChunked && hasBody(plan))
     list.push('content-length', String(Math.max(0, length + delivery.lengthOff)))
   for (const [name, value] of headers) list.push(name, value)
   return list

@@ -4,7 +4,7 @@ import { after, beforeEach, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { until } from '../../harness/until.ts'
 import { DIRECTIVE_NAMES } from './directives.ts'
-import { ASK, askRaw, type Question, reranking, startTestSandbox } from './test-sandbox.ts'
+import { ASK, askRaw, framesIn, type Question, reranking, startTestSandbox } from './test-sandbox.ts'
 import { tokensOf } from './tokens.ts'
 
 const sandbox = await startTestSandbox()
@@ -59,6 +59,15 @@ describe('directives', () => {
       [answer.status, answer.headers['retry-after'], answer.headers['content-type']],
       [429, '3', 'text/x'],
     )
+  })
+
+  it('of a conversation are those of all messages, and the later message counts', async () => {
+    const messages = ['sandbox:status=500 sandbox:retry-after=3', 'sandbox:status=418', 'and now?'].map((content) => ({
+      role: 'user',
+      content,
+    }))
+    const answer = await sandbox.ask({ ...ASK.openai, body: { model: 'm', messages } })
+    assert.deepEqual([answer.status, answer.headers['retry-after']], [418, '3'])
   })
 
   it('are refused aloud when they are not known, have a wrong value or mean nothing here', async () => {
@@ -146,6 +155,113 @@ describe('what the answer says', () => {
     assert.deepEqual([quotes.status, quotes.json().status, quotes.json().tweets], [200, 'error', []])
     assert.equal((await lastEntry())?.billed, false)
     assert.equal((await sandbox.ask(asking('comments', 'success=true'))).json().success, true)
+  })
+})
+
+/** The completion whose message asks for directives, in one piece or as a stream. */
+const completing = (isStreamed: boolean, ...directives: readonly string[]): Question => {
+  const content = directives.map((one) => `sandbox:${one}`).join(' ')
+  return { ...ASK.openai, body: { model: 'm', stream: isStreamed, messages: [{ role: 'user', content }] } }
+}
+const complete = async (...directives: readonly string[]) =>
+  (await sandbox.ask(completing(false, ...directives))).json()
+const stream = (...directives: readonly string[]) => sandbox.ask(completing(true, ...directives))
+
+describe('what a model answers', () => {
+  const messaging = (...directives: readonly string[]) =>
+    sandbox.ask({
+      ...ASK.anthropic,
+      body: { ...ASK.anthropic.body, system: directives.map((one) => `sandbox:${one}`).join(' ') },
+    })
+
+  proves('output-tokens', 'is so long, however little or much there is to echo', async () => {
+    for (const tokens of [1, 7, 100, 5000]) {
+      const { usage, choices } = await complete(`output-tokens=${tokens}`)
+      assert.deepEqual([usage.completion_tokens, choices[0].finish_reason], [tokens, 'stop'])
+      await stream(`output-tokens=${tokens}`)
+      assert.equal((await lastEntry())?.tokens, tokens)
+    }
+    assert.equal((await sandbox.ask(reranking('output-tokens=1'))).status, 400)
+  })
+
+  proves('input-tokens', 'is reported as input', async () => {
+    const { usage } = await complete('input-tokens=1234')
+    assert.deepEqual([usage.prompt_tokens, usage.total_tokens], [1234, 1234 + usage.completion_tokens])
+    assert.equal((await lastEntry())?.input_tokens, 1234)
+    assert.equal((await messaging('input-tokens=77')).json().usage.input_tokens, 77)
+  })
+
+  proves('cache-read', 'is reported as read from the cache', async () => {
+    assert.equal((await complete('cache-read=9')).usage.prompt_tokens_details.cached_tokens, 9)
+    assert.equal((await messaging('cache-read=9')).json().usage.cache_read_input_tokens, 9)
+  })
+
+  proves('cache-write', 'is reported as written to the cache', async () => {
+    assert.equal((await complete('cache-write=9')).usage.prompt_tokens_details.cache_write_tokens, 9)
+    const { usage } = (await messaging('cache-write=9', 'input-tokens=1', 'cache-read=5')).json()
+    assert.deepEqual(usage.cache_creation, { ephemeral_5m_input_tokens: 9, ephemeral_1h_input_tokens: 0 })
+    assert.deepEqual([usage.cache_creation_input_tokens, (await lastEntry())?.input_tokens], [9, 15])
+  })
+
+  proves('delta-bytes', 'is the size of a delta', async () => {
+    const { text } = await stream('delta-bytes=100', 'output-tokens=100')
+    // The role, three deltas, the reason and [DONE].
+    assert.equal(framesIn(text).length, 6)
+  })
+
+  proves('delta-ms', 'is the time between deltas', async () => {
+    const startedMs = performance.now()
+    await stream('delta-ms=40', 'delta-bytes=30', 'output-tokens=50')
+    assert.ok(performance.now() - startedMs >= 5 * 39)
+  })
+
+  it('usage reports the counts of a model as written, and the journal has the true ones', async () => {
+    for (const value of ['-5', '1.5', 'null', '"x"', '9223372036854775808']) {
+      const { text } = await sandbox.ask(completing(false, `usage=${value}`, 'output-tokens=9'))
+      assert.ok(text.includes(`"prompt_tokens":${value},"completion_tokens":${value},"total_tokens":${value},`), text)
+      assert.deepEqual([(await lastEntry())?.tokens, (await lastEntry())?.usage?.completion_tokens], [9, 9])
+    }
+    const streamed = { ...ASK.anthropic.body, stream: true, system: 'sandbox:usage=NaN' }
+    const { text } = await sandbox.ask({ ...ASK.anthropic, body: streamed })
+    assert.equal(text.match(/"input_tokens":NaN/g)?.length, 2)
+    assert.equal(text.match(/"output_tokens":NaN/g)?.length, 2)
+    assert.equal((await complete('usage=string', 'output-tokens=9')).usage.completion_tokens, '9')
+  })
+
+  it('no-usage leaves the figures of a model out', async () => {
+    assert.equal('usage' in (await complete('no-usage')), false)
+  })
+
+  it('the message and its delivery are for a stream too, where they have a meaning', async () => {
+    const failed = await stream('status=503', 'retry-after=3')
+    assert.deepEqual([failed.status, failed.headers['retry-after']], [503, '3'])
+    assert.equal(failed.headers['content-type'], 'application/json')
+    assert.equal(failed.json().error.code, 'server_is_overloaded')
+    assert.equal((await lastEntry())?.billed, false)
+    assert.equal((await stream('redirect=/x')).status, 302)
+    assert.equal((await stream('empty')).text, '')
+    assert.match(
+      (await askRaw(sandbox.port, completing(true, 'delay=10', 'slow-first-byte=10', 'continue=2'))).text,
+      /\[DONE\]/,
+    )
+    for (const [directive, end, outcome] of [
+      ['truncate', 'closed', 'cut'],
+      ['reset=in-body', 'reset', 'reset'],
+      ['hang=body', 'open', 'hung'],
+    ] as const) {
+      const answer = await askRaw(sandbox.port, completing(true, directive, 'output-tokens=100'))
+      assert.equal(answer.end, end)
+      assert.doesNotMatch(answer.content, /DONE/)
+      const entry = await lastEntry()
+      assert.equal(entry?.outcome, outcome)
+      assert.ok(Math.abs(Number(entry?.tokens) - 50) <= 3, String(entry?.tokens))
+    }
+    for (const directive of ['reset=before-headers', 'close-early', 'hang=headers']) {
+      assert.equal((await askRaw(sandbox.port, completing(true, directive), 300)).text, '')
+      assert.deepEqual([(await lastEntry())?.tokens, (await lastEntry())?.status], [0, null])
+    }
+    for (const directive of ['big=9', 'gzip-bomb', 'wrong-length', 'drip=1'])
+      assert.match((await stream(directive)).json().sandbox_error, /means nothing to a stream/)
   })
 })
 

@@ -1,17 +1,22 @@
 import { STATUS_CODES } from 'node:http'
 import { gzipBomb, paddedTo, wholeBytes } from './bytes.ts'
 import type { Written } from './find-directives.ts'
-import { jsonOf, type Plan } from './plan.ts'
-import type { UpstreamName } from './upstream.ts'
+import { dropStream, jsonOf, type Plan, turn } from './plan.ts'
+import type { Knobs, UpstreamName } from './upstream.ts'
+import { withUsageRewritten } from './upstreams/models/frames.ts'
 
 class WrongValue extends Error {}
 
 type Value = string | undefined
 type Directive = { readonly only?: readonly UpstreamName[]; readonly apply: (plan: Plan, value: Value) => void }
 
+const MODELS: readonly UpstreamName[] = ['openai', 'anthropic']
 const TIME_LIMIT_MS = 600_000
+const ANSWER_LIMIT_TOKENS = 1_000_000
+const DELTA_LIMIT_BYTES = 1_000_000
 const SIZE_LIMIT = 4 * 1024 ** 3
 const USAGE_MARK = '"usage of the sandbox"'
+const MODEL_COUNTS = /"((?:prompt|completion|total|input|output)_tokens)":(\d+)/g
 const USAGE_WORDS: Readonly<Record<string, (tokens: number) => string>> = {
   string: (tokens) => `"${tokens}"`,
   huge: () => '1e300',
@@ -20,9 +25,15 @@ const USAGE_WORDS: Readonly<Record<string, (tokens: number) => string>> = {
 /** One directive, one function. They apply in this order, whatever their order in the request. */
 const DIRECTIVES: Readonly<Record<string, Directive>> = {
   // What the answer says.
-  tokens: directive(wholeNumber(0, Number.MAX_SAFE_INTEGER), (plan, tokens) => report(plan, tokens), ['rerank']),
-  usage: directive(text, misreport, ['rerank']),
-  'no-usage': directive(nothing, (plan) => delete plan.body.usage, ['rerank']),
+  tokens: directive(anyCount, (plan, tokens) => report(plan, tokens), ['rerank']),
+  'no-usage': directive(nothing, hideUsage, ['rerank', ...MODELS]),
+  'output-tokens': knob(wholeNumber(1, ANSWER_LIMIT_TOKENS), (outputTokens) => ({ outputTokens })),
+  'input-tokens': knob(anyCount, (inputTokens) => ({ inputTokens })),
+  'cache-read': knob(anyCount, (cacheRead) => ({ cacheRead })),
+  'cache-write': knob(anyCount, (cacheWrite) => ({ cacheWrite })),
+  'delta-bytes': knob(wholeNumber(1, DELTA_LIMIT_BYTES), (deltaBytes) => ({ deltaBytes })),
+  'delta-ms': knob(milliseconds, (deltaMs) => ({ deltaMs })),
+  usage: directive(text, misreport, ['rerank', ...MODELS]),
   unsorted: directive(nothing, unsort, ['rerank']),
   code: directive(wholeNumber(0, 999_999), setCode, ['reseller']),
   'code-as-string': directive(nothing, (plan) => say(plan, { code: String(plan.body.code) }), ['reseller']),
@@ -38,9 +49,11 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
   ),
   empty: directive(nothing, (plan) => sendInstead(plan, '')),
   big: directive(wholeNumber(0, SIZE_LIMIT), (plan, size) => {
+    refuseStream(plan)
     plan.bytes = paddedTo(size, jsonOf(plan))
   }),
   'gzip-bomb': directive(nothing, (plan) => {
+    refuseStream(plan)
     plan.bytes = gzipBomb(jsonOf(plan))
     plan.headers.push(['content-encoding', 'gzip'])
   }),
@@ -53,8 +66,9 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
   chunked: directive(nothing, ({ delivery }) => {
     delivery.isChunked = true
   }),
-  'wrong-length': directive(optional(-7, wholeNumber(-1_000_000, 1_000_000)), ({ delivery }, off) => {
-    delivery.lengthOff = off
+  'wrong-length': directive(optional(-7, wholeNumber(-1_000_000, 1_000_000)), (plan, off) => {
+    refuseStream(plan)
+    plan.delivery.lengthOff = off
   }),
   delay: directive(milliseconds, ({ delivery }, ms) => {
     delivery.delayMs = ms
@@ -65,8 +79,9 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
   'slow-first-byte': directive(optional(1000, milliseconds), ({ delivery }, ms) => {
     delivery.firstByteMs = ms
   }),
-  drip: directive(milliseconds, ({ delivery }, ms) => {
-    delivery.dripMs = ms
+  drip: directive(milliseconds, (plan, ms) => {
+    refuseStream(plan)
+    plan.delivery.dripMs = ms
   }),
   truncate: directive(nothing, ({ delivery }) => {
     delivery.close = 'in-body'
@@ -114,6 +129,11 @@ function directive<T>(
   return { ...(only && { only }), apply: (plan, value) => void change(plan, read(value)) }
 }
 
+/** A directive that has a model's answer made differently. */
+function knob<T>(read: (value: Value) => T, knobs: (value: T) => Knobs): Directive {
+  return directive(read, (plan, value) => turn(plan, knobs(value)), MODELS)
+}
+
 function nothing(value: Value): void {
   if (value !== undefined) throw new WrongValue('takes no value')
 }
@@ -130,6 +150,10 @@ function wholeNumber(least: number, most: number): (value: Value) => number {
       throw new WrongValue(`takes a whole number from ${least} to ${most}`)
     return number
   }
+}
+
+function anyCount(value: Value): number {
+  return wholeNumber(0, Number.MAX_SAFE_INTEGER)(value)
 }
 
 function milliseconds(value: Value): number {
@@ -159,13 +183,35 @@ function report(plan: Plan, tokens: number): void {
   plan.body.usage = { total_tokens: tokens, prompt_tokens: tokens }
 }
 
-/** Puts the text in the place of both counts as it stands, so that it can be what JSON has no value for. */
+function hideUsage(plan: Plan): void {
+  if (plan.remade) turn(plan, { hidesUsage: true })
+  else delete plan.body.usage
+}
+
+/** For what only an answer in one piece can have. */
+function refuseStream({ stream }: Plan): void {
+  if (stream !== undefined) throw new WrongValue('means nothing to a stream')
+}
+
+/** Puts the text in the place of the counts as it stands, so that it can be what JSON has no value for. */
 function misreport(plan: Plan, value: string): void {
-  if (!plan.isBilled) return
-  const mark: unknown = JSON.parse(USAGE_MARK)
-  const instead = USAGE_WORDS[value]?.(plan.tokens ?? 0) ?? value
-  plan.body.usage = { total_tokens: mark, prompt_tokens: mark }
-  plan.rewrites.push((json) => json.replace(/("usage":\{.*?\})/, (usage) => usage.replaceAll(USAGE_MARK, instead)))
+  const said = (tokens: number) => USAGE_WORDS[value]?.(tokens) ?? value
+  if (plan.isBilled && plan.remade) misreportModel(plan, said)
+  else if (plan.isBilled && plan.body.usage !== undefined) {
+    const mark: unknown = JSON.parse(USAGE_MARK)
+    const instead = said(plan.tokens ?? 0)
+    plan.body.usage = { total_tokens: mark, prompt_tokens: mark }
+    plan.rewrites.push((json) => json.replace(/("usage":\{.*?\})/, (usage) => usage.replaceAll(USAGE_MARK, instead)))
+  }
+}
+
+/** No text of the answer can look like a count, since its quotation marks are escaped. */
+function misreportModel(plan: Plan, said: (tokens: number) => string): void {
+  const rewrite = (json: string) =>
+    json.replaceAll(MODEL_COUNTS, (_, name, tokens) => `"${name}":${said(Number(tokens))}`)
+  plan.rewrites.push(rewrite)
+  const { stream } = plan
+  if (stream) plan.stream = { ...stream, frames: () => withUsageRewritten(stream.frames(), rewrite) }
 }
 
 /** The worst result first. */
@@ -190,15 +236,18 @@ function deny(plan: Plan): void {
 function setStatus(plan: Plan, status: number): void {
   plan.status = status
   if (status < 400 || plan.keepsBody) return
+  dropStream(plan)
   plan.body = plan.upstream.errorBody(status, STATUS_CODES[status] ?? 'Failed', plan.asked)
   plan.rewrites.length = 0
   plan.isBilled = false
   if (plan.tokens !== null) plan.tokens = 0
+  if (plan.about) plan.about = { ...plan.about, inputTokens: 0 }
 }
 
 function redirect(plan: Plan, location: string): void {
   if (plan.status < 300 || plan.status > 399) plan.status = 302
   plan.headers.push(['location', location])
+  dropStream(plan)
   plan.isBilled = false
 }
 

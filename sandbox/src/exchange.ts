@@ -5,10 +5,11 @@ import { deliver, type Hung } from './deliver.ts'
 import { applyDirectives } from './directives.ts'
 import { directivesInBody, directivesInQuery, type Written } from './find-directives.ts'
 import { closeEntry, type OpenEntry, type Outcome } from './journal.ts'
-import { planFor } from './plan.ts'
+import { headersOf, planFor } from './plan.ts'
 import { BODY_LIMIT, jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
-import { type Asked, type Reply, SANDBOX_KEY, type Upstream } from './upstream.ts'
+import { type Asked, type Header, isObject, type Reply, SANDBOX_KEY, type Upstream } from './upstream.ts'
+import { Prefixes } from './upstreams/models/prefixes.ts'
 
 /** One request to an upstream, and where its answer goes. */
 export type Exchange = {
@@ -32,12 +33,16 @@ const NOTHING_SHA256 = hash('sha256', '')
 
 /** The path of every request to an upstream: read it, check the credential, make the answer up, spoil it as asked, send it. */
 export function createExchanges({ control, hung, seed, nowMs }: Parts): (exchange: Exchange) => void {
+  const prefixes = new Prefixes()
+
   return function run(exchange) {
     const { request, response, entry, upstream, path, query } = exchange
     const parameters = new URLSearchParams(query)
     // Of two the later one counts, which is what control has said.
     const known = [...directivesInQuery(query, parameters), ...control.take(upstream.name)]
-    const asked = { method: request.method ?? '', path, parameters, body: undefined, seed, nowMs: nowMs() }
+    const { method = '', headers } = request
+    const about = { method, path, parameters, headers, seed, nowMs: nowMs(), prefixes }
+    const asked = { ...about, body: undefined, bodySha256: '' }
     // Such a request is answered by nothing, so not a byte of its body is read.
     if (known.includes('hang=accept')) answer(exchange, asked, known)
     else
@@ -57,7 +62,7 @@ export function createExchanges({ control, hung, seed, nowMs }: Parts): (exchang
       entry.body_bytes = bytes.length
       entry.body_sha256 = hash('sha256', bytes)
       const body = jsonIn(bytes)
-      answer(exchange, { ...asked, body }, [...directivesInBody(bytes, body), ...known])
+      answer(exchange, { ...asked, body, bodySha256: entry.body_sha256 }, [...directivesInBody(bytes, body), ...known])
     }
   }
 
@@ -68,14 +73,16 @@ export function createExchanges({ control, hung, seed, nowMs }: Parts): (exchang
   ): void {
     entry.credential = credentialOf(request, upstream)
     const reply = replyTo(asked, upstream, entry.credential)
-    entry.tokens = reply.tokens
-    entry.billed = reply.isBilled
-    if (directives.length === 0 || entry.credential !== 'right') finish(response, entry, reply.status, reply.body)
-    else {
+    const isPlain = directives.length === 0 && reply.stream === undefined && reply.delivery === undefined
+    if (isPlain || entry.credential !== 'right') {
+      note(entry, reply)
+      if (isObject(reply.body.usage) && reply.about) entry.usage = reply.body.usage
+      finish(response, entry, reply.status, reply.body, 'answered', headersOf(upstream, asked, reply))
+    } else {
       const plan = planFor(upstream, asked, reply)
       const wrong = applyDirectives(plan, directives)
+      note(entry, plan)
       entry.directives = directives
-      entry.tokens = plan.tokens
       entry.billed = plan.isBilled && wrong === undefined
       if (wrong === undefined) void deliver(response, plan, entry, hung)
       else finish(response, entry, 400, { sandbox_error: wrong }, 'refused')
@@ -84,15 +91,32 @@ export function createExchanges({ control, hung, seed, nowMs }: Parts): (exchang
 }
 
 function replyTo(asked: Asked, upstream: Upstream, credential: OpenEntry['credential']): Reply {
-  const status = asked.method !== upstream.method ? 405 : credential !== 'right' ? 401 : 200
+  const status = asked.method !== upstream.methodOf(asked.path) ? 405 : credential !== 'right' ? 401 : 200
   if (status === 200) return upstream.answer(asked)
   return { status, body: upstream.errorBody(status, STATUS_CODES[status] ?? '', asked), tokens: null, isBilled: false }
 }
 
-function credentialOf({ headers }: IncomingMessage, { credential }: Upstream): 'right' | 'wrong' | 'missing' {
-  const sent = headers[credential.header]
+type Noted = {
+  readonly tokens: number | null
+  readonly isBilled: boolean
+  readonly about?: Reply['about'] | undefined
+}
+
+/** What the answer says, whatever becomes of it on the way. */
+function note(entry: OpenEntry, { tokens, isBilled, about }: Noted): void {
+  entry.tokens = tokens
+  entry.billed = isBilled
+  if (about === undefined) return
+  entry.model = about.model
+  entry.stream = about.isStreamed
+  entry.input_tokens = about.inputTokens
+}
+
+function credentialOf({ headers }: IncomingMessage, { credentials }: Upstream): 'right' | 'wrong' | 'missing' {
+  const sent = credentials.find(({ header }) => headers[header] !== undefined)
   if (sent === undefined) return 'missing'
-  return sent === (credential.scheme === 'bearer' ? `Bearer ${SANDBOX_KEY}` : SANDBOX_KEY) ? 'right' : 'wrong'
+  const right = sent.scheme === 'bearer' ? `Bearer ${SANDBOX_KEY}` : SANDBOX_KEY
+  return headers[sent.header] === right ? 'right' : 'wrong'
 }
 
 /** Closes the connection too: what is still to come of such a body is not worth reading. */
@@ -109,8 +133,9 @@ export function finish(
   status: number,
   body: unknown,
   outcome: Outcome = 'answered',
+  headers: readonly Header[] = [],
 ): void {
-  sendJson(response, status, body)
+  sendJson(response, status, body, headers)
   entry.status = status
   closeEntry(entry, outcome)
 }

@@ -28,12 +28,17 @@ function directivesIn(texts: Iterable<string>): Written[] {
   return found
 }
 
+/** In the order in which they stand, since of two directives the later one counts. */
 function* textsIn(json: unknown): Iterable<string> {
   const left = [json]
   while (left.length > 0) {
     const value = left.pop()
     if (typeof value === 'string') yield value
-    else if (Array.isArray(value)) for (const item of value) left.push(item)
-    else if (isObject(value)) for (const item of Object.values(value)) left.push(item)
+    else if (Array.isArray(value)) pushReversed(left, value)
+    else if (isObject(value)) pushReversed(left, Object.values(value))
   }
+}
+
+function pushReversed(left: unknown[], items: readonly unknown[]): void {
+  for (let at = items.length - 1; at >= 0; at -= 1) left.push(items[at])
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { UpstreamName } from './upstream.ts'
+import type { JsonObject, UpstreamName } from './upstream.ts'
 
 /**
  * `open` while it is answered; `left`: the client went away first; `cut`: the sandbox closed the connection before the
@@ -26,7 +26,14 @@ export type JournalEntry = {
   readonly directives: readonly string[]
   /** Null where no status line was sent. */
   readonly status: number | null
+  /** Of a stream: of what has been sent of it. */
   readonly tokens: number | null
+  /** The model that was asked, whether for a stream, and all input tokens that were reported; null where no model was. */
+  readonly model: string | null
+  readonly stream: boolean | null
+  readonly input_tokens: number | null
+  /** The figures of a model that were sent; of a stream, as far as it came. */
+  readonly usage: JsonObject | null
   /** Whether the vendor would charge for it. */
   readonly billed: boolean
   readonly outcome: Outcome
@@ -57,6 +64,8 @@ const SHOWN_HEADERS = [
   'user-agent',
   'idempotency-key',
   'traceparent',
+  'anthropic-version',
+  'anthropic-beta',
 ] as const
 
 /** What the sandbox was asked: a ring that forgets the oldest. Numbers go on when it is emptied. */
@@ -88,6 +97,10 @@ export class Journal {
       directives: NONE,
       status: null,
       tokens: null,
+      model: null,
+      stream: null,
+      input_tokens: null,
+      usage: null,
       billed: false,
       outcome: 'open',
       took_ms: null,

@@ -1,5 +1,6 @@
 import type { Bytes } from './bytes.ts'
-import type { Asked, JsonObject, Reply, Upstream } from './upstream.ts'
+import type { Asked, Header, JsonObject, Knobs, Reply, Upstream } from './upstream.ts'
+import type { Stream } from './upstreams/models/stream.ts'
 
 /** How an answer goes wrong on its way. */
 export type Delivery = {
@@ -13,6 +14,8 @@ export type Delivery = {
   hang: 'never' | 'accept' | 'headers' | 'body'
   reset: 'never' | 'before-headers' | 'in-body'
   close: 'never' | 'before-headers' | 'in-body'
+  /** Where in the body it breaks off or hangs. A first delta there is only in a stream. */
+  breaksAfter: 'half' | 'first-delta'
 }
 
 /** An answer that directives may still change, each in its turn, before it is delivered. */
@@ -21,7 +24,7 @@ export type Plan = {
   readonly asked: Asked
   status: number
   contentType: string
-  readonly headers: (readonly [name: string, value: string])[]
+  readonly headers: Header[]
   body: JsonObject
   /** A directive has said what is in the body, so an error status leaves it as it is. */
   keepsBody: boolean
@@ -29,24 +32,36 @@ export type Plan = {
   readonly rewrites: ((json: string) => string)[]
   /** Sent instead of the body. */
   bytes: Bytes | undefined
+  /** Sent instead of the body, unless there are bytes. */
+  stream: Stream | undefined
+  knobs: Knobs
+  readonly remade: Reply['remade']
   tokens: number | null
   isBilled: boolean
+  about: Reply['about']
   readonly delivery: Delivery
 }
+
+const JSON_TYPE = 'application/json'
+const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 export function planFor(upstream: Upstream, asked: Asked, reply: Reply): Plan {
   return {
     upstream,
     asked,
     status: reply.status,
-    contentType: 'application/json',
-    headers: [],
+    contentType: reply.stream ? EVENT_STREAM : JSON_TYPE,
+    headers: [...headersOf(upstream, asked, reply)],
     body: { ...reply.body },
     keepsBody: false,
     rewrites: [],
     bytes: undefined,
+    stream: reply.stream,
+    knobs: {},
+    remade: reply.remade,
     tokens: reply.tokens,
     isBilled: reply.isBilled,
+    about: reply.about,
     delivery: {
       interims: 0,
       delayMs: 0,
@@ -57,8 +72,32 @@ export function planFor(upstream: Upstream, asked: Asked, reply: Reply): Plan {
       hang: 'never',
       reset: 'never',
       close: 'never',
+      breaksAfter: 'half',
+      ...reply.delivery,
     },
   }
+}
+
+export function headersOf({ headersOf }: Upstream, asked: Asked, { headers = [] }: Reply): readonly Header[] {
+  return headersOf ? [...headersOf(asked), ...headers] : headers
+}
+
+/** Makes the answer anew with one more knob. Where there is nothing to turn, as with an error, nothing changes. */
+export function turn(plan: Plan, knobs: Knobs): void {
+  plan.knobs = { ...plan.knobs, ...knobs }
+  const reply = plan.remade?.(plan.knobs)
+  if (reply === undefined) return
+  plan.body = reply.body
+  plan.stream = reply.stream
+  plan.tokens = reply.tokens
+  plan.about = reply.about
+}
+
+/** An answer in one piece after all. */
+export function dropStream(plan: Plan): void {
+  if (plan.stream === undefined) return
+  plan.stream = undefined
+  plan.contentType = JSON_TYPE
 }
 
 export function jsonOf({ body, rewrites }: Plan): string {

@@ -46,6 +46,10 @@ describe('the journal', () => {
       directives: ['tokens=12'],
       status: 200,
       tokens: 12,
+      model: null,
+      stream: null,
+      input_tokens: null,
+      usage: null,
       billed: true,
       outcome: 'answered',
     })

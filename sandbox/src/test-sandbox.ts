@@ -24,6 +24,16 @@ export const ASK = {
     path: '/traffic/v5/website-analysis/websites/traffic-and-engagement?domain=example.com',
     headers: { 'api-key': 'sandbox-key' },
   },
+  openai: {
+    path: '/openai/v1/chat/completions',
+    headers: { authorization: 'Bearer sandbox-key' },
+    body: { model: 'sandbox/echo', messages: [{ role: 'user', content: 'Hello' }] },
+  },
+  anthropic: {
+    path: '/anthropic/v1/messages',
+    headers: { 'x-api-key': 'sandbox-key', 'anthropic-version': '2023-06-01' },
+    body: { model: 'sandbox/echo', max_tokens: 1000, messages: [{ role: 'user', content: 'Hello' }] },
+  },
 } as const
 
 export type Question = {
@@ -122,4 +132,21 @@ function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'array'
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
   return typeof value
+}
+
+export type SentFrame = { readonly event: string | undefined; readonly data: string }
+
+/** The frames of a stream of events, each of them whole. */
+export function framesIn(stream: string): SentFrame[] {
+  const frames = stream.split('\n\n')
+  assert.equal(frames.pop(), '', 'a frame ends with an empty line')
+  return frames.map((frame) => {
+    const [, event, data = ''] = /^(?:event: (.*)\n)?data: (.*)$/.exec(frame) ?? assert.fail(frame)
+    return { event, data }
+  })
+}
+
+/** The body of an answer that came in HTTP's chunks. */
+export function unchunked(content: string): string {
+  return content.replaceAll(/(?:^|\r\n)[0-9a-f]+\r\n/g, '').replace(/\r\n$/, '')
 }

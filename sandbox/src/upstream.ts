@@ -1,16 +1,38 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Delivery } from './plan.ts'
+import type { Prefixes } from './upstreams/models/prefixes.ts'
+import type { Stream } from './upstreams/models/stream.ts'
+
 /** What an upstream is asked, after the sandbox has read it. */
 export type Asked = {
   readonly method: string
   /** Without the upstream's prefix and without the query. */
   readonly path: string
   readonly parameters: URLSearchParams
+  readonly headers: IncomingHttpHeaders
   /** The body as JSON; undefined where there was none or it was not JSON. */
   readonly body: unknown
+  /** Of the body as it came; empty where it was not read. */
+  readonly bodySha256: string
   readonly seed: number
   readonly nowMs: number
+  /** The prompts that vendors have in their cache. */
+  readonly prefixes: Prefixes
 }
 
 export type JsonObject = Record<string, unknown>
+export type Header = readonly [name: string, value: string]
+
+/** What directives may set about a model's answer before it is made. */
+export type Knobs = {
+  readonly outputTokens?: number
+  readonly deltaMs?: number
+  readonly deltaBytes?: number
+  readonly inputTokens?: number
+  readonly cacheRead?: number
+  readonly cacheWrite?: number
+  readonly hidesUsage?: boolean
+}
 
 export type Reply = {
   readonly status: number
@@ -19,20 +41,41 @@ export type Reply = {
   readonly tokens: number | null
   /** Whether the vendor would charge for this answer. */
   readonly isBilled: boolean
+  readonly headers?: readonly Header[]
+  /** What is sent instead of the body. Its tokens count as they are sent. */
+  readonly stream?: Stream
+  /** What goes wrong on the way by itself. */
+  readonly delivery?: Partial<Delivery>
+  /** What the journal says of a model's answer. */
+  readonly about?: { readonly model: string; readonly isStreamed: boolean; readonly inputTokens: number }
+  /** The same answer with knobs. */
+  readonly remade?: (knobs: Knobs) => Reply
 }
 
-export const UPSTREAM_NAMES = ['rerank', 'reseller', 'comments', 'quotes', 'financial', 'traffic'] as const
+export const UPSTREAM_NAMES = [
+  'rerank',
+  'reseller',
+  'comments',
+  'quotes',
+  'financial',
+  'traffic',
+  'openai',
+  'anthropic',
+] as const
 export type UpstreamName = (typeof UPSTREAM_NAMES)[number]
 
 /** One vendor's wire format. Its name is also its prefix: `rerank` answers under `/rerank/`. */
 export type Upstream = {
   readonly name: UpstreamName
-  readonly method: 'GET' | 'POST'
-  readonly credential: { readonly header: string; readonly scheme: 'bearer' | 'plain' }
+  readonly methodOf: (path: string) => 'GET' | 'POST'
+  /** Of several that are sent the first one here counts. */
+  readonly credentials: readonly { readonly header: string; readonly scheme: 'bearer' | 'plain' }[]
   readonly has: (path: string) => boolean
   readonly answer: (asked: Asked) => Reply
   /** The body of the vendor's errors. */
   readonly errorBody: (status: number, message: string, asked: Asked) => JsonObject
+  /** What every answer of the vendor has, errors too. */
+  readonly headersOf?: (asked: Asked) => readonly Header[]
 }
 
 /** The credential that every simulated vendor takes. */

@@ -17,6 +17,8 @@ describe('every upstream', () => {
     quotes: ['error', 'message', 'status'],
     financial: ['error', 'message'],
     traffic: ['meta'],
+    openai: ['error'],
+    anthropic: ['type', 'error', 'request_id'],
   }
   for (const name of UPSTREAM_NAMES) {
     it(`${name} answers the right key, and 401 in its own words without it or with another`, async () => {

@@ -1,6 +1,8 @@
 import type { Upstream, UpstreamName } from './upstream.ts'
+import { anthropic } from './upstreams/anthropic.ts'
 import { comments } from './upstreams/comments.ts'
 import { financial } from './upstreams/financial.ts'
+import { openai } from './upstreams/openai.ts'
 import { quotes } from './upstreams/quotes.ts'
 import { rerank } from './upstreams/rerank.ts'
 import { reseller } from './upstreams/reseller.ts'
@@ -13,6 +15,8 @@ export const UPSTREAMS: Readonly<Record<UpstreamName, Upstream>> = {
   quotes,
   financial,
   traffic,
+  openai,
+  anthropic,
 }
 const BY_PREFIX: ReadonlyMap<string, Upstream> = new Map(Object.entries(UPSTREAMS))
 

@@ -4,16 +4,20 @@ import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
-import type { Catalogue } from './catalogue/operation.ts'
+import { type Catalogue, isSoldByUnit } from './catalogue/operation.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin } from './gateway/begin.ts'
-import { createHeaderNames } from './gateway/header-names.ts'
+import { createHeaderNames, type HeaderNames } from './gateway/header-names.ts'
 import { firstCall } from './gateway/idempotency.ts'
-import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
+import { createModels } from './gateway/models.ts'
+import { type CallRequest, createPipeline, type Pipeline } from './gateway/pipeline.ts'
+import type { Plan } from './gateway/plan.ts'
+import { createDataPlan } from './gateway/plan-data.ts'
+import { createModelPlan } from './gateway/plan-model.ts'
 import { createPrices } from './gateway/prices.ts'
 import { createQuotes } from './gateway/quotes.ts'
 import { createRecords, pruneRecords } from './gateway/records.ts'
-import { createSend } from './gateway/send.ts'
+import { createRelay } from './gateway/relay.ts'
 import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
@@ -40,7 +44,9 @@ import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 import { createBindings } from './upstreams/bindings.ts'
 import { createBreakers } from './upstreams/breakers.ts'
-import { createTransport } from './upstreams/transport.ts'
+import { createQuota } from './upstreams/quota.ts'
+import { createTokenCounter } from './upstreams/tokens/count-tokens.ts'
+import { createTransport, type Transport } from './upstreams/transport.ts'
 
 export type App = {
   readonly addresses: Readonly<Partial<Record<ListeningRole, string>>>
@@ -100,14 +106,15 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const transport = createTransport({ clock, metrics, breakers: createBreakers({ clock, metrics }) })
   const records = createRecords({ pool: pools.rest, clock, log })
   const headerNames = createHeaderNames(names.provider)
+  const models = createModels(cached)
+  const counter = createTokenCounter()
   const run = createPipeline({
     begin,
     end: calls.end,
-    prices: createPrices(cached),
+    plan: createPlan(config, { ...cached, log, transport, models, headerNames, counter }),
     quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
     firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
-    bindings: createBindings({ ...cached, log, seal: sealOf(config.secrets) }),
-    send: createSend({ transport, names }),
+    relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
     records,
     overran({ id, operation, amount }) {
       metrics.overrunUsd.inc({ operation }, Number(amount) / Number(NANOS_PER_USD))
@@ -119,7 +126,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const families =
     start_.families?.({ begin, end: calls.end, run }) ??
-    createFamilies({ catalogue, run, begin, pool: pools.rest, time, names, headerNames, jsonLimits })
+    createFamilies({ catalogue, run, begin, models, pool: pools.rest, time, names, headerNames, jsonLimits })
   const chores = config.roles.includes('worker') ? createChores({ pools, ownerId, clock, log }) : []
   const failures = createFailuresByAddress({ clock })
   const listeners = createListeners(config, families, Object.values(headerNames), {
@@ -145,7 +152,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     await flush(calls, log)
     await Promise.all([chored, records.flush(RECORDS_DEADLINE_MS)])
     await ownership.stop()
-    await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
+    await Promise.all([feed.close(), counter.close(), pools.close(storageDeadlineMs)])
     return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
   }
 
@@ -174,6 +181,32 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     // Nobody was told that we are up, so there is nothing to wait for.
     await stop({ deadlineMs: 0 }, FAILED_START_CLOSE_MS)
     throw error
+  }
+}
+
+type PlanParts = Pick<Parameters<typeof createModelPlan>[0], 'models' | 'counter'> &
+  Parameters<typeof createPrices>[0] & {
+    readonly log: Log
+    readonly transport: Transport
+    readonly headerNames: HeaderNames
+  }
+
+/** How each kind of what is sold runs. */
+function createPlan({ names, secrets }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
+  const { transport, models, counter, headerNames } = parts
+  const bindings = createBindings({ ...parts, seal: sealOf(secrets) })
+  const ofData = createDataPlan({ prices: createPrices(parts), bindings, transport, names })
+  const ofModels = createModelPlan({
+    models,
+    bindings,
+    quota: createQuota(parts),
+    transport,
+    counter,
+    outputCapHeader: headerNames.outputCap,
+  })
+  return async (request) => {
+    const { operation } = request
+    return isSoldByUnit(operation) ? ofData(request, operation) : ofModels(request, operation)
   }
 }
 

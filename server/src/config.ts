@@ -111,6 +111,7 @@ const settings = z.strictObject({
       trusted_proxies: list(network).prefault([]),
       drain_ms: integer(0, 600_000).prefault(60_000),
       drain_pause_ms: integer(0, 60_000).prefault(0),
+      abandoned_stream_ms: integer(0, 600_000).prefault(30_000),
     })
     .prefault({}),
   names: z

@@ -1,5 +1,5 @@
 import type { Random } from '../../sandbox/src/random.ts'
-import { CALLS, type Call, type Told } from './installation.ts'
+import { CALLS, type Call, FREE, type Told } from './installation.ts'
 
 /** Random calls of all operations, and what the answer to one is worth by the published price list. */
 export type Made = Call & {
@@ -11,7 +11,7 @@ export type Made = Call & {
 
 type Words = readonly [string, ...string[]]
 
-const OPERATIONS = Object.keys(CALLS) as unknown as Words
+const OPERATIONS = Object.keys(CALLS).filter((id) => id !== FREE) as unknown as Words
 /** What can become of any answer; most are answered well. */
 const ANY: Words = [
   'status=200',
@@ -107,6 +107,10 @@ const OURS: ReadonlySet<number> = new Set([429, 502, 503])
 export function costOfAnswer({ operation, body }: Made, { status, json }: Told): bigint {
   if (typeof Object(json.error).code === 'string' && OURS.has(status)) return 0n
   switch (operation) {
+    case 'chat_completions':
+      return status === 200 ? costOfTokens(json.usage, 'prompt_tokens', 'completion_tokens') : 0n
+    case 'messages':
+      return status === 200 ? costOfTokens(json.usage, 'input_tokens', 'output_tokens') : 0n
     case 'rerank':
       return status === 200 ? least(50n * BigInt(Object(json.usage).total_tokens), 50n * mostTokens(body)) : 0n
     case 'post_comments':
@@ -121,6 +125,12 @@ export function costOfAnswer({ operation, body }: Made, { status, json }: Told):
     default:
       return json.code === 200 ? (RESELLER[operation as keyof typeof RESELLER] ?? -1n) : 0n
   }
+}
+
+/** By the price of the sandbox's models; none of these calls asks for a cache. */
+function costOfTokens(usage: unknown, input: string, output: string): bigint {
+  if (usage === undefined) return 0n
+  return 500n * BigInt(Object(usage)[input]) + 2_000n * BigInt(Object(usage)[output])
 }
 
 /** No tokenizer makes more of a request. */

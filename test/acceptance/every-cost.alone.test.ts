@@ -27,6 +27,7 @@ type Charge = {
   executed: boolean
   failed: boolean
   input_tokens: bigint
+  output_tokens: bigint
   credential_id: string
 }
 
@@ -108,7 +109,7 @@ async function makeCalls(keys: readonly Key[]): Promise<readonly Done[]> {
 
 async function readCharges(): Promise<ReadonlyMap<string, Charge>> {
   const { rows } = await pool.query<Charge>(
-    'select id, amount, value, executed, failed, input_tokens, credential_id from charges',
+    'select id, amount, value, executed, failed, input_tokens, output_tokens, credential_id from charges',
   )
   return new Map(rows.map((row) => [row.id, row]))
 }
@@ -140,7 +141,7 @@ function isReported(totals: Record<string, number>, charges: readonly Charge[]):
     requests: executed.length,
     failed_requests: executed.filter(({ failed }) => failed).length,
     input_tokens: Number(sum(({ input_tokens }) => input_tokens)),
-    output_tokens: 0,
+    output_tokens: Number(sum(({ output_tokens }) => output_tokens)),
     cache_read_tokens: 0,
     cache_write_tokens: 0,
     usage_value_micros_usd: Number(sum(({ value }) => value) / 1_000n),

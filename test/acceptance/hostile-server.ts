@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { serve } from '../../harness/serve.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
-import { createCatalogue, type Operation } from '../../server/src/catalogue/operation.ts'
+import { createCatalogue, isSoldByUnit, type Operation } from '../../server/src/catalogue/operation.ts'
 import { tagDetail } from '../../server/src/catalogue/operations/tag-detail.ts'
 
 /**
@@ -19,10 +19,8 @@ if (COLLECT_EVERY_MS > 0) {
   setInterval(runInNewContext('gc'), COLLECT_EVERY_MS).unref()
 }
 
-const inLessTime = (operation: Operation): Operation => ({
-  ...operation,
-  upstream: { ...operation.upstream, totalMs: TOTAL_MS },
-})
+const inLessTime = (operation: Operation): Operation =>
+  isSoldByUnit(operation) ? { ...operation, upstream: { ...operation.upstream, totalMs: TOTAL_MS } } : operation
 const unquotable: Operation = {
   ...tagDetail,
   id: 'unquotable',

@@ -154,8 +154,14 @@ export function errorOf({ json }: Told): Record<string, unknown> {
 
 export type Call = { readonly path: string; readonly body?: unknown }
 
+/** It costs nothing, so that neither quotes nor budgets say anything about it. */
+export const FREE = 'messages_count_tokens'
+
 /** A call of every operation, with a word for the sandbox where it has a place for one. */
 export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
+  chat_completions: (word) => ({ path: '/v1/chat/completions', body: conversation(word) }),
+  messages: (word) => ({ path: '/v1/messages', body: conversation(word) }),
+  messages_count_tokens: (word) => ({ path: '/v1/messages/count_tokens', body: conversation(word) }),
   rerank: (word) => ({
     path: '/v1/rerank',
     body: { query: `a quick animal ${word}`, documents: ['a snail', 'a fox'] },
@@ -171,6 +177,10 @@ export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
   financial_metrics_snapshot: (word) => get('/financial/financial-metrics/snapshot', { ticker: `ACME ${word}` }),
   website_traffic_engagement: (word) =>
     get('/traffic_analytics/website/traffic-engagement', { domain: `example.com ${word}` }),
+}
+
+function conversation(word: string) {
+  return { model: 'sandbox/text', messages: [{ role: 'user', content: `a short story ${word}` }] }
 }
 
 function get(path: string, query: Readonly<Record<string, string>>): Call {

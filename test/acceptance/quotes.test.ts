@@ -4,7 +4,7 @@ import { startGateway } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
-import type { Operation } from '../../server/src/catalogue/operation.ts'
+import { type DataOperation, isSoldByUnit } from '../../server/src/catalogue/operation.ts'
 import { TIERS } from '../../server/src/catalogue/tiers.ts'
 import { setPrice } from '../../server/src/gateway/prices.ts'
 import { createQuotes } from '../../server/src/gateway/quotes.ts'
@@ -20,6 +20,7 @@ import {
   call,
   chargesOf,
   errorOf,
+  FREE,
   makeCustomer,
   makeKey,
   startInstallation,
@@ -66,7 +67,8 @@ describe('a request for a quote', () => {
   it('QUOTE-1 is answered for every operation, and nothing is executed, charged, held or sent', async () => {
     const before = await traceOf({ pool, sandbox })
     for (const { id, quotable } of catalogue.operations) {
-      assert.ok(quotable)
+      assert.equal(quotable, id !== FREE)
+      if (!quotable) continue
       const { status, json, costUsd } = await call(url, customer.secret, id, '', { headers: MODE })
       assert.equal(status, 200, id)
       assert.equal(json.operation, id)
@@ -126,7 +128,8 @@ describe('a request for a quote', () => {
 
   it('is exact where it says so, and is never exceeded where it does not', async () => {
     const exact: string[] = []
-    for (const { id } of catalogue.operations) {
+    for (const { id, quotable } of catalogue.operations) {
+      if (!quotable) continue
       const quote = await quoteOf(id)
       const { status, costUsd } = await call(url, customer.secret, id)
       assert.equal(status, 200, id)
@@ -231,7 +234,7 @@ describe('a request for a quote', () => {
 })
 
 /** A quote as one of our processes would have made it at another time, or for another caller. */
-function forged(operation: Operation, query: string, { atMs = Date.now(), lifeSeconds = 300 } = {}) {
+function forged(operation: DataOperation, query: string, { atMs = Date.now(), lifeSeconds = 300 } = {}) {
   const caller: Caller = {
     workspaceId: customer.workspaceId,
     accountId: customer.accountId,
@@ -245,9 +248,11 @@ function forged(operation: Operation, query: string, { atMs = Date.now(), lifeSe
   }
   const { unit, unitPrice } = operation.price
   const quotes = createQuotes({ time: { nowMs: () => atMs }, masterKeys: [masterKey], lifeSeconds })
-  const terms = { version: '0', unit, unitPrice, published: unitPrice, providerCost: null }
+  const terms = { version: '0', rates: [{ unit, price: unitPrice, published: unitPrice, providerCost: null }] }
   const digest = digestOf({ operation, query, rawBody: null })
-  return String(quotes.issue({ caller, operation, digest, terms }, {}).quote_id)
+  return String(
+    quotes.issue({ caller, operation, digest }, { terms, most: [1n], expected: [1n], isExact: true }).quote_id,
+  )
 }
 
 describe('a call with a quote', () => {
@@ -310,7 +315,7 @@ describe('a call with a quote', () => {
     const { path } = CALLS.tag_detail?.('timed') ?? { path: '' }
     const query = path.slice(path.indexOf('?') + 1)
     const tagDetail = catalogue.find('tag_detail')
-    assert.ok(tagDetail)
+    assert.ok(tagDetail !== undefined && isSoldByUnit(tagDetail))
     const before = await traceOf({ pool, sandbox })
     for (const late of [{ atMs: Date.now() - 301_000 }, { lifeSeconds: 0 }, { lifeSeconds: -10 }]) {
       const told = await ask(url, customer.secret, path, { headers: using(forged(tagDetail, query, late)) })

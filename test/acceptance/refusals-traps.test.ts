@@ -15,6 +15,7 @@ import {
   call,
   chargesOf,
   errorOf,
+  FREE,
   makeCustomer,
   makeKey,
   startInstallation,
@@ -134,7 +135,7 @@ async function write(operation: string, version: number, unitPrice: string): Pro
 }
 
 describe('trap: a second protocol or a pass-through route bypasses budgets or drops the spend row', () => {
-  for (const { id } of catalogue.operations)
+  for (const { id } of catalogue.operations.filter((one) => one.id !== FREE))
     it(`trap: every call of ${id} is in the ledger, in its key's report and in its budget, which it respects`, async () => {
       const { json } = await call(url, customer.secret, id, '', MODE)
       const most = usd(Object(json.max).usd)
@@ -163,7 +164,8 @@ describe('trap: a second protocol or a pass-through route bypasses budgets or dr
     const { secret, accountId } = await makeCustomer(pool)
     const asked = (await sandbox.journal()).length
     const answers: number[] = []
-    for (const make of Object.values(CALLS)) {
+    for (const [id, make] of Object.entries(CALLS)) {
+      if (id === FREE) continue
       const { path, body } = make('')
       const [place = '', query = ''] = path.split('?')
       const spellings = [`${place}/`, `/${place}`, place.toUpperCase(), place.replace('/v1/', '/v1//'), `${place}%2F`]
@@ -183,7 +185,7 @@ describe('trap: a second protocol or a pass-through route bypasses budgets or dr
     assert.equal(executed, charges.size)
     assert.ok([...charges.values()].every((amount) => amount > 0n))
     assert.equal(answers.filter((status) => status === 200).length, executed)
-    assert.ok(executed >= 2 * catalogue.operations.length)
+    assert.ok(executed >= 2 * (catalogue.operations.length - 1))
   })
 
   it('leaves a ledger that adds up', async () => {

@@ -16,6 +16,7 @@ import {
   CALLS,
   call,
   errorOf,
+  FREE,
   ids,
   makeCustomer,
   makeKey,
@@ -35,7 +36,7 @@ const installation = await startInstallation(database.url, { processes: 2, env }
 const { url, pool, sandbox, gateways } = installation
 after(installation.stop)
 
-const OPERATIONS = catalogue.operations.map(({ id }) => id)
+const OPERATIONS = catalogue.operations.map(({ id }) => id).filter((id) => id !== FREE)
 const random = new Random(seed)
 const anyOf = <T>(list: readonly T[]): T => list[random.between(0, list.length - 1)] as T
 const anyUrl = () => anyOf(gateways).url

@@ -9,14 +9,21 @@ import type { Way } from './way.ts'
 type LinkStrike = (way: Way, fault: PlannedFault, link: Link) => Promise<number>
 
 /** Slow, and yet fast enough that most calls end. */
-const LATENCY_MS: Readonly<Record<Link, number>> = { client: 150, edge: 100, database: 40, upstream: 150 }
+const LATENCY_MS: Readonly<Record<Link, number>> = {
+  client: 150,
+  edge: 100,
+  database: 40,
+  upstream: 150,
+  operator: 100,
+}
 const BYTES_PER_SECOND: Readonly<Record<Link, number>> = {
   client: 8_000,
   edge: 8_000,
   database: 64_000,
   upstream: 16_000,
+  operator: 16_000,
 }
-const SLICE: Readonly<Record<Link, number>> = { client: 16, edge: 16, database: 128, upstream: 16 }
+const SLICE: Readonly<Record<Link, number>> = { client: 16, edge: 16, database: 128, upstream: 16, operator: 64 }
 
 /** How many stalls of a way last now. */
 const STALLS = new WeakMap<Way, number>()

@@ -5,14 +5,21 @@ import type { Operation } from './history.ts'
 
 const PAID = new Set(['call', 'idempotent call', 'quoted call'])
 
-export function moneyConserved({ violations, operations, entries, people }: Evidence): string[] {
-  const problems = [...violations]
+export function moneyConserved({ violations, samples, operations, entries, people }: Evidence): string[] {
+  const problems = [...new Set([...violations, ...samples.violations])]
   const known = new Set(people.flatMap(({ payments }) => payments))
   const entryIds = new Set(entries.map(({ id }) => id))
   for (const { what, subject = '', outcome } of operations) {
     if (what === 'top-up') known.add(subject)
     const entersOne = what === 'top-up' || what === 'refund' || what === 'charge reversal'
     if (entersOne && outcome === 'ok' && !entryIds.has(subject)) problems.push(`${what} ${subject} is lost`)
+  }
+  // What was sent again is answered as the first time.
+  const answered = operations.filter(({ outcome, told }) => outcome === 'ok' && told.amount !== undefined)
+  for (const [subject, copies] of Map.groupBy(answered, (one) => `${one.what} ${one.subject}`)) {
+    const amounts = new Set(copies.map(({ told }) => told.amount))
+    if (amounts.size > 1 && !subject.startsWith('price'))
+      problems.push(`${subject} was answered ${[...amounts].join(' and ')}`)
   }
   for (const { id, kind } of entries) if (kind === 'payment' && !known.has(id)) problems.push(`nobody paid ${id}`)
   return problems
@@ -73,8 +80,9 @@ export function nothingLost(evidence: Evidence): string[] {
   }
 }
 
-export function toldAgrees({ reports, charges, givenBack }: Evidence): string[] {
-  const problems = [...reports.problems]
+export function toldAgrees({ reports, charges, givenBack, violations }: Evidence): string[] {
+  // Hours that are over are reported from sums that nobody is told of yet.
+  const problems = [...reports.problems, ...violations.filter((one) => one.startsWith('the usage report'))]
   for (const [id, told] of reports.requests) {
     const row = charges.get(id)
     const cost = row === undefined || row.credential_id === null ? null : row.amount - (givenBack.get(id) ?? 0n)
@@ -117,8 +125,14 @@ export function upstreamAskedOnce({ charges, entries, askedById, journal, operat
   return problems
 }
 
-/** Whatever is done to the cluster, nobody is told that we made a mistake: what can not be done is said by its name. */
+/**
+ * Whatever is done to the cluster, nobody is told that we made a mistake: what can not be done is said by its name.
+ * Operators ask for nothing here that may be refused.
+ */
 export function noMistakes({ operations }: Evidence): string[] {
-  const failed = operations.filter(({ told }) => told.code === 'internal_error')
-  return failed.map(({ n, what, told }) => `operation ${n} (${what}, ${told.id}) was told of an internal error`)
+  return operations.flatMap(({ n, what, client, outcome, subject, told }) => {
+    if (told.code === 'internal_error') return [`operation ${n} (${what}, ${told.id}) was told of an internal error`]
+    if (client === 'operator' && outcome === 'fail') return [`${what} ${subject} was refused: ${told.error}`]
+    return []
+  })
 }

@@ -19,6 +19,8 @@ export type Member = {
   /** Whoever does something to the process has it for itself. */
   readonly turn: Turn
   readonly start: () => Promise<void>
+  /** From its next start on it runs another program, by its path from the root. */
+  readonly runs: (program: string) => void
   readonly kill: () => Promise<void>
   /** Asks it to end and waits until it has. */
   readonly stop: () => Promise<void>
@@ -45,17 +47,17 @@ const START_AGAIN_MS = 300
 const STOP_DEADLINE_MS = 75_000
 
 export function createMember(parts: Parts & { readonly turn: Turn }): Member {
-  const { name, database, databaseUrl, edge, program, env, folder, pool, starts, turn } = parts
+  const { name, database, databaseUrl, edge, env, folder, pool, starts, turn } = parts
   const clockFile = path.join(folder, `${name}.clock`)
   const owners = new Set<Id>()
   const deaths: string[] = []
   const log: string[] = []
+  let { program } = parts
   let current: Gateway | undefined
   let isExpectedToEnd = false
 
   const options = {
     databaseUrl,
-    program,
     env: { ...env, HARNESS_CLOCK_FILE: clockFile },
     onLine(line: string) {
       log.push(line)
@@ -67,7 +69,7 @@ export function createMember(parts: Parts & { readonly turn: Turn }): Member {
   async function tryToStart(): Promise<boolean> {
     try {
       const before = await ownersIn(pool)
-      const started = await startGateway(options)
+      const started = await startGateway({ ...options, program })
       current = started
       isExpectedToEnd = false
       void started.exited.then(({ code, signal }) => {
@@ -102,6 +104,9 @@ export function createMember(parts: Parts & { readonly turn: Turn }): Member {
           await delay(START_AGAIN_MS)
         }
       }),
+    runs(other) {
+      program = other
+    },
     async kill() {
       isExpectedToEnd = true
       await current?.kill()

@@ -30,15 +30,18 @@ type Command = {
   readonly subject: Id
   readonly operation?: string
   readonly run: () => Promise<bigint | boolean | undefined>
-  readonly done?: () => void
+  readonly done?: () => unknown
 }
 
 const REPEAT_MS = 300
+/** How often somebody sends a command twice at once. */
+const TWICE = 0.2
 const FINISH_TRIES = 20
 
 export function startOperators({ seed, people, pool, history }: Parts): Operators {
   const random = new Random(seed * 7 + 3)
   const unanswered: Command[] = []
+  const takenBack = new Set<Id>()
   let isOver = false
   const person = (name: Name) => {
     const found = people.find((one) => one.name === name)
@@ -63,7 +66,14 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
     }
   }
 
+  /** Until it is answered. Now and then it is sent twice from the beginning, as by who presses a button twice. */
   async function persist(command: Command): Promise<void> {
+    const again = random.chance(TWICE) ? attempt(command) : undefined
+    await repeat(command)
+    await again
+  }
+
+  async function repeat(command: Command): Promise<void> {
     while (!(await attempt(command))) {
       if (isOver) {
         unanswered.push(command)
@@ -84,13 +94,16 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
     })
   }
 
+  /** In part or in whole, until nothing is left of any payment: what is taken is more than the account has free. */
   async function refund(of: Person): Promise<void> {
-    const paymentId = of.payments[random.between(0, of.payments.length - 1)]
+    const left = of.payments.filter((id) => !takenBack.has(id))
+    const paymentId = left[random.between(0, left.length - 1)]
     if (paymentId === undefined) return
-    const most = usd(random.pick(['0.5', '5']))
+    const most = usd(random.pick(['0.02', '5']))
     const reversal = { reversalId: ids.next(), paymentId, most, kind: 'payment_reversal' } as const
     const command = { accountId: of.accountId, subject: reversal.reversalId }
-    await persist({ ...command, what: 'refund', run: () => reversePayment(pool, reversal) })
+    const done = () => most === usd('5') && takenBack.add(paymentId)
+    await persist({ ...command, what: 'refund', run: () => reversePayment(pool, reversal), done })
   }
 
   /** Gives back a charge that somebody was told of, in part or in whole. */
@@ -141,8 +154,8 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
 
   const works = Promise.all([
     again(900, () => topUp(person('poor'), random.pick(['0.01', '0.02', '0.05']))),
-    again(1_200, () => topUp(person('refunded'), random.pick(['0.2', '1']))),
-    again(1_500, () => refund(person('refunded'))),
+    again(900, () => topUp(person('refunded'), random.pick(['0.05', '0.2']))),
+    again(700, () => refund(person('refunded'))),
     again(900, giveBack),
     again(1_500, () => replaceKey(person('rotating'))),
     again(1_300, changePrice),

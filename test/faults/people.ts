@@ -43,10 +43,10 @@ const PEOPLE = {
     ],
     clients: 2,
   },
-  /** Its key may do little in a minute. */
-  limited: { money: '100', keys: [{}], clients: 2, requestsPerMinute: 15 },
+  /** Its key may do little in a minute, and many want it at once. */
+  limited: { money: '100', keys: [{}], clients: 6, requestsPerMinute: 20 },
   /** Its payments are taken back, and it owes. */
-  refunded: { money: '1', keys: [{}], clients: 2 },
+  refunded: { money: '0.2', keys: [{}], clients: 4 },
   /** Its keys are revoked and replaced. */
   rotating: { money: '100', keys: [{}, {}], clients: 3 },
 } as const satisfies Record<string, Wanted>

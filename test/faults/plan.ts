@@ -21,7 +21,7 @@ const PROCESS_KINDS = [
   'move clock',
 ] as const
 const LINK_FAULTS = ['cut', 'stall', 'slow', 'throttle', 'slice', 'half-close'] as const
-const LINKS = ['client', 'edge', 'database', 'upstream'] as const
+const LINKS = ['client', 'edge', 'database', 'upstream', 'operator'] as const
 const DISK = 'fill disk'
 
 export type LinkFault = (typeof LINK_FAULTS)[number]
@@ -39,10 +39,12 @@ const EVERY_MS = 1_250
 /** What the workload does before the first fault, and after the last one has begun. */
 const CALM_BEFORE_MS = 500
 const CALM_AFTER_MS = 1_000
-/** From this on there is time for what lasts longer than a lease, or than a caller waits for a settlement. */
-const LONG_RUN_MS = 40_000
+/** From this on there is time for what lasts longer than a lease, or than a caller waits for a settlement or a begin. */
+const LONG_RUN_MS = 30_000
 const LONGER_THAN_A_LEASE_MS = 14_000
 const LONGER_THAN_A_SETTLEMENT_MS = 12_000
+/** And shorter than a lease, so that every process lives on. */
+const LONGER_THAN_A_BEGIN_MS = 6_000
 
 /** Those by which nothing of the cluster works; never two at once. */
 const OUTAGES: ReadonlySet<Kind> = new Set(['kill postgres', 'pause postgres', DISK])
@@ -119,14 +121,18 @@ function apart(kinds: readonly Kind[]): readonly Kind[] {
   })
 }
 
-/** One gateway sleeps past its lease and one can not reach PostgreSQL for longer than callers wait, as early as may be. */
+/**
+ * One gateway sleeps past its lease, one can not reach PostgreSQL for longer than callers wait, and PostgreSQL sleeps past
+ * what a begin may take, as early as may be.
+ */
 function withLongOnes(planned: readonly PlannedFault[], lastMs: number): readonly PlannedFault[] {
   const lengthen = (faults: readonly PlannedFault[], kind: Kind, forMs: number) => {
     const first = faults.findIndex((fault) => fault.kind === kind && fault.atMs + forMs < lastMs)
     return faults.map((fault, at) => (at === first ? { ...fault, forMs } : fault))
   }
   const slept = lengthen(planned, 'pause gateway', LONGER_THAN_A_LEASE_MS)
-  return lengthen(slept, 'stall database', LONGER_THAN_A_SETTLEMENT_MS)
+  const stalled = lengthen(slept, 'stall database', LONGER_THAN_A_SETTLEMENT_MS)
+  return lengthen(stalled, 'pause postgres', LONGER_THAN_A_BEGIN_MS)
 }
 
 function targetOf(random: Random, kind: Kind): string {

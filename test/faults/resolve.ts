@@ -15,7 +15,7 @@ export type Resolutions = {
   /** What was charged for calls that nobody had settled; null where the upstream was not asked, or does not bill. */
   readonly byId: ReadonlyMap<Id, Nanos | null>
   readonly tookMs: number
-  /** Calls that were still open at the end of the time. */
+  /** Calls that were still open at the end of the time, or that PostgreSQL would not end. */
   readonly left: readonly Id[]
 }
 
@@ -29,22 +29,27 @@ const holdRow = z.object({
   terms: z.string().transform((text) => terms.parse(JSON.parse(text))),
 })
 const terms = z.object({
-  unit: z.string(),
-  unit_price: z.string().regex(/^\d+\/\d+$/),
+  rates: z.array(z.object({ unit: z.string(), price: z.string().regex(/^\d+\/\d+$/) })),
 })
 
-/** As an operator does: waits until calls that nobody runs are found, and ends each by what its upstream's journal says. */
-export async function resolveAll({ pool, upstream }: Cluster): Promise<Resolutions> {
+/**
+ * As an operator does: waits until calls that nobody runs are found, and ends each by what its upstream's journal says.
+ * Between the two, `whenFound`: callers may come back while their calls are unsettled.
+ */
+export async function resolveAll({ pool, upstream }: Cluster, whenFound: () => Promise<void>): Promise<Resolutions> {
   const startedAtMs = performance.now()
   const byId = new Map<Id, Nanos | null>()
   const nobodyRuns = async () => (await pool.query('select from holds where unsettled_at is null')).rowCount === 0
   await until(nobodyRuns, DEADLINE_MS).catch(() => {})
+  await whenFound()
   await delay(GRACE_MS)
   const journal = await upstream.journal()
   const { rows } = await pool.query('select id, operation, terms from holds where unsettled_at is not null')
   for (const hold of z.array(holdRow).parse(rows)) {
     const amount = await amountOf(hold, journal, upstream.url)
-    if ((await resolveCall(pool, hold.id, amount)) !== undefined) byId.set(hold.id, amount)
+    // One that PostgreSQL refuses to end stays open, and is judged as that.
+    const resolved = await resolveCall(pool, hold.id, amount).catch(() => undefined)
+    if (resolved !== undefined) byId.set(hold.id, amount)
   }
   const left = await openCalls(pool)
   return { byId, tookMs: Math.round(performance.now() - startedAtMs), left }
@@ -55,13 +60,14 @@ async function openCalls(pool: pg.Pool): Promise<readonly Id[]> {
 }
 
 async function amountOf(
-  { id, operation, terms: { unit, unit_price } }: z.output<typeof holdRow>,
+  { id, operation, terms: { rates } }: z.output<typeof holdRow>,
   journal: readonly JournalEntry[],
   upstreamUrl: string,
 ): Promise<Nanos | null> {
   const billed = journal.find((entry) => entry.request_id === id && entry.billed)
   if (billed === undefined) return null
-  const [numerator = '0', denominator = '1'] = unit_price.split('/')
+  const [{ unit, price } = { unit: '', price: '' }] = rates
+  const [numerator = '0', denominator = '1'] = price.split('/')
   const units = unit === 'token' ? BigInt(billed.tokens ?? 0) : await unitsOf(operation, billed, upstreamUrl)
   return charge(multiply(rational(BigInt(numerator), BigInt(denominator)), rational(units)))
 }
@@ -72,7 +78,7 @@ async function unitsOf(operation: string, { path, query }: JournalEntry, upstrea
   const headers = { authorization: 'Bearer sandbox-key', 'x-api-key': 'sandbox-key', 'api-key': 'sandbox-key' }
   const { statusCode: status, body } = await request(asked, { headers })
   const sold = catalogue.operations.find((one) => one.id === operation)
-  const measured = sold?.price.measure({ status, json: await body.json() })
+  const measured = sold?.price?.measure({ status, json: await body.json() })
   if (measured === undefined) throw new Error(`nobody knows what ${operation} ${asked} used`)
   return measured.units
 }

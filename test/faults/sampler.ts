@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Id } from '../../server/src/kernel/ids.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import type { Person } from './people.ts'
 
 export type Unsettled = {
@@ -16,12 +17,16 @@ export type Samples = {
   /** Promises that a row broke, each as a sentence. */
   readonly overspent: ReadonlySet<string>
   readonly beyondWindow: ReadonlySet<string>
+  /** Promises of the ledger that did not hold for a while, though they might at the end. */
+  readonly violations: ReadonlySet<string>
   /** Calls that were unsettled at some time. */
   readonly unsettled: ReadonlyMap<Id, Unsettled>
   readonly stop: () => Promise<void>
 }
 
 const EVERY_MS = 150
+/** It reads every charge, so it is not asked all the time. */
+const VERIFIED_EVERY_LOOKS = 30
 
 type MoneyRow = { readonly id: string; readonly ceiling: bigint; readonly spent: bigint; readonly least: bigint }
 
@@ -30,6 +35,17 @@ const MONEY = `
   union all
   select allowance_id || ' of ' || starts_at, amount, charged + held, least(charged, held) from allowance_periods`
 
+/** In one snapshot, so at no instant may there be such an account or allowance. */
+const HELD_WITHOUT_HOLDS = `
+  select 'account ' || a.id as what, a.held, coalesce(h.amount, 0)::bigint as holds
+  from accounts a left join (select account_id, sum(amount) as amount from holds group by 1) h on h.account_id = a.id
+  where a.held <> coalesce(h.amount, 0)
+  union all
+  select 'allowance ' || p.id, p.held, coalesce(h.amount, 0)::bigint
+  from (select allowance_id as id, sum(held)::bigint as held from allowance_periods group by 1) p
+  left join (select one.id, sum(amount) as amount from holds cross join unnest(allowances) one (id) group by 1) h on h.id = p.id
+  where p.held <> coalesce(h.amount, 0)`
+
 /** Looks at the rows of money, windows and unsettled calls all the time, past every fault but those of PostgreSQL itself. */
 export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples {
   const limitOf = new Map(
@@ -37,6 +53,7 @@ export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples
   )
   const overspent = new Set<string>()
   const beyondWindow = new Set<string>()
+  const violations = new Set<string>()
   const unsettled = new Map<Id, Unsettled>()
   let looks = 0
   let isOver = false
@@ -45,6 +62,10 @@ export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples
     const money = await pool.query<MoneyRow>(MONEY)
     for (const { id, ceiling, spent, least } of money.rows)
       if (spent > ceiling || least < 0n) overspent.add(`${id} has spent ${spent} of ${ceiling}, least ${least}`)
+    const held = await pool.query<{ what: string; held: bigint; holds: bigint }>(HELD_WITHOUT_HOLDS)
+    for (const { what, held: sum, holds } of held.rows) violations.add(`${what} held ${sum}, and its calls ${holds}`)
+    if (looks % VERIFIED_EVERY_LOOKS === 0)
+      for (const { promise, rows } of await verifyLedger(pool)) violations.add(`${promise}: ${rows.join(', ')}`)
     const windows = await pool.query<{ credential_id: Id; requests: number }>(
       'select credential_id, requests from windows',
     )
@@ -68,6 +89,7 @@ export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples
     looks: () => looks,
     overspent,
     beyondWindow,
+    violations,
     unsettled,
     async stop() {
       isOver = true

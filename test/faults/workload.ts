@@ -1,12 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Random } from '../../sandbox/src/random.ts'
 import { CALLS } from '../acceptance/installation.ts'
-import type { Caller, Marks } from './caller.ts'
+import type { Asked, Caller, Marks } from './caller.ts'
 import type { Operation } from './history.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
 
 /** Clients that call, quote, repeat and look up, each by a seed of its own, until they are told to stop. */
-export type Workload = { readonly stop: () => Promise<void> }
+export type Workload = {
+  readonly stop: () => Promise<void>
+  /** Sends again, once, what nobody said the end of, now that dead processes have been found. */
+  readonly comeBack: () => Promise<void>
+}
 
 type Parts = {
   readonly seed: number
@@ -22,6 +26,8 @@ type Client = {
 }
 
 const PAUSE_MS = { least: 20, most: 120 }
+/** Who does not know what became of a key or a quote asks again after so long: its process has been found dead by then. */
+const COMES_BACK_MS = 14_000
 const OPERATIONS = Object.keys(CALLS)
 /** Of the steps of a client, the rest being plain calls. */
 const LIKELIHOOD = { idempotent: 0.16, quoted: 0.1, look: 0.1 }
@@ -39,7 +45,16 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
     ),
   )
 
+  const unsure: { readonly asked: Asked; readonly sinceMs: number }[] = []
+  const remember = (asked: Asked) => unsure.push({ asked, sinceMs: performance.now() })
+
+  async function sendAgain(): Promise<void> {
+    const { asked } = unsure.shift() ?? {}
+    if (asked !== undefined && !isFinal(await caller.ask(asked))) remember(asked)
+  }
+
   async function step(client: Client): Promise<void> {
+    if (performance.now() - (unsure[0]?.sinceMs ?? Number.POSITIVE_INFINITY) > COMES_BACK_MS) await sendAgain()
     const dice = client.random.fraction()
     if (dice < LIKELIHOOD.idempotent) return repeatSafely(client)
     if (dice < LIKELIHOOD.idempotent + LIKELIHOOD.quoted) return callByQuote(client)
@@ -62,6 +77,7 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
       await delay(client.random.between(150, 400))
       answers = [await caller.ask(asked)]
     }
+    if (!answers.some(isFinal)) remember(asked)
   }
 
   async function callByQuote(client: Client): Promise<void> {
@@ -71,7 +87,8 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
     if (told.quoteId === undefined) return
     const copies = client.random.chance(0.3) ? 2 : 1
     const call = { ...asked, what: 'quoted call', quoteId: told.quoteId }
-    await Promise.all(Array.from({ length: copies }, () => caller.ask(call)))
+    const answers = await Promise.all(Array.from({ length: copies }, () => caller.ask(call)))
+    if (!answers.some(isFinal)) remember(call)
   }
 
   async function look(client: Client): Promise<void> {
@@ -97,6 +114,9 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
       isOver = true
       await lives
     },
+    async comeBack() {
+      await Promise.all(unsure.map(({ asked }) => caller.ask(asked)))
+    },
   }
 }
 
@@ -109,16 +129,23 @@ function who({ name, person, random }: Client): { client: string; person: Person
   return { client: name, person, key }
 }
 
-/** How the upstream behaves: mostly well and at its own pace, now and then an error, seldom an answer that breaks off. */
+/** How the upstream behaves: mostly well and at its own pace, now and then slow or an error, seldom an answer that breaks off. */
 function wordsFor(random: Random): string {
   const dice = random.fraction()
   if (dice < 0.03) return 'sandbox:status=500'
   if (dice < 0.05) return 'sandbox:reset=in-body'
+  if (dice < 0.08) return `sandbox:delay=${random.between(1_000, 3_000)}`
   if (dice < 0.55) return `sandbox:delay=${random.between(5, 400)}`
   return ''
 }
 
-const RUNNING = new Set(['idempotency_running', 'billing_dependency_timeout', 'overloaded', 'shutting_down'])
+const RUNNING = new Set([
+  'idempotency_running',
+  'outcome_unknown',
+  'billing_dependency_timeout',
+  'overloaded',
+  'shutting_down',
+])
 
 /** Whether somebody said what became of the key, so that there is no reason to send it again. */
 function isFinal({ outcome, told }: Operation): boolean {

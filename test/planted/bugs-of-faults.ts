@@ -22,11 +22,11 @@ const ANSWERS_FIRST = `const { amount, forgiven } = outcome.ending
 /** One stall that is longer than a caller waits for its settlement, and room for it. */
 const LONG_STALL = {
   kinds: ['stall database', 'slow client', 'slow upstream', 'slow client', 'slow upstream', 'slow client'] as const,
-  seconds: 40,
+  seconds: 30,
 }
 
 /** Written by who knows the code and the judge. */
-export const bugsOfFaults: readonly BugOfFaults[] = [
+export const bugsOfFaultsByInsiders: readonly BugOfFaults[] = [
   {
     id: 'ambiguous-call-asked-again',
     title: 'an upstream call of which nobody knows whether it was carried out is sent again',
@@ -35,17 +35,13 @@ export const bugsOfFaults: readonly BugOfFaults[] = [
     edits: [
       {
         file: 'server/src/gateway/send.ts',
-        find: 'export function createSend({ transport, names }: Parts): Send {\n  return async (id, operation, { asked, binding }) => {',
-        replace: `export function createSend(parts: Parts): Send {
-  const once = createSendOnce(parts)
-  return async (...call) => {
-    const sent = await once(...call)
-    return sent.reply === undefined && sent.certainty === 'unknown' ? once(...call) : sent
-  }
+        find: 'export async function sendOnce(',
+        replace: `export async function sendOnce(...call: Parameters<typeof sendJustOnce>): Promise<Sent> {
+  const sent = await sendJustOnce(...call)
+  return sent.outcome === 'unknown' ? sendJustOnce(...call) : sent
 }
 
-function createSendOnce({ transport, names }: Parts): Send {
-  return async (id, operation, { asked, binding }) => {`,
+async function sendJustOnce(`,
       },
     ],
     caughtBy: { invariants: ['one billed upstream call per charge'], kinds: ['cut upstream'], seconds: 8 },

@@ -16,8 +16,8 @@ const REPLIES_COST = 15
 
 export const comments: Upstream = {
   name: 'comments',
-  method: 'GET',
-  credential: { header: 'x-api-key', scheme: 'plain' },
+  methodOf: () => 'GET',
+  credentials: [{ header: 'x-api-key', scheme: 'plain' }],
   has: (path) => /^\/v2\/[^/]+\/post\/comments$/.test(path),
   answer(asked): Reply {
     const url = asked.parameters.get('url')

@@ -30,8 +30,8 @@ function named(range: Range, names: string): (readonly [string, Range])[] {
 
 export const financial: Upstream = {
   name: 'financial',
-  method: 'GET',
-  credential: { header: 'x-api-key', scheme: 'plain' },
+  methodOf: () => 'GET',
+  credentials: [{ header: 'x-api-key', scheme: 'plain' }],
   has: (path) => path === '/financial-metrics/snapshot',
   answer(asked): Reply {
     const ticker = asked.parameters.get('ticker')

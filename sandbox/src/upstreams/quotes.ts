@@ -11,8 +11,8 @@ const TEXTS = ['This is worth reading', 'I disagree', 'Three things about this',
 
 export const quotes: Upstream = {
   name: 'quotes',
-  method: 'GET',
-  credential: { header: 'x-api-key', scheme: 'plain' },
+  methodOf: () => 'GET',
+  credentials: [{ header: 'x-api-key', scheme: 'plain' }],
   has: (path) => /^\/[^/]+\/tweet\/quotes$/.test(path),
   answer(asked): Reply {
     const id = asked.parameters.get('tweetId')

@@ -20,8 +20,8 @@ type Question = {
 
 export const rerank: Upstream = {
   name: 'rerank',
-  method: 'POST',
-  credential: { header: 'authorization', scheme: 'bearer' },
+  methodOf: () => 'POST',
+  credentials: [{ header: 'authorization', scheme: 'bearer' }],
   has: (path) => path === '/v1/rerank',
   answer(asked) {
     const question = questionIn(asked.body)

@@ -25,8 +25,8 @@ const ENDPOINTS: readonly Endpoint[] = [
 
 export const reseller: Upstream = {
   name: 'reseller',
-  method: 'GET',
-  credential: { header: 'authorization', scheme: 'bearer' },
+  methodOf: () => 'GET',
+  credentials: [{ header: 'authorization', scheme: 'bearer' }],
   has: (path) => endpointAt(path) !== undefined,
   answer(asked): Reply {
     const endpoint = endpointAt(asked.path)

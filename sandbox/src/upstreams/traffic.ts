@@ -15,8 +15,8 @@ const LAST_MONTH = '2026-03'
 
 export const traffic: Upstream = {
   name: 'traffic',
-  method: 'GET',
-  credential: { header: 'api-key', scheme: 'plain' },
+  methodOf: () => 'GET',
+  credentials: [{ header: 'api-key', scheme: 'plain' }],
   has: (path) => path === '/v5/website-analysis/websites/traffic-and-engagement',
   answer(asked): Reply {
     const { parameters } = asked

@@ -1,6 +1,9 @@
 import { type Catalogue, createCatalogue } from './operation.ts'
+import { chatCompletions } from './operations/chat-completions.ts'
+import { countTokens } from './operations/count-tokens.ts'
 import { creatorSearchInsights } from './operations/creator-search-insights.ts'
 import { financialMetricsSnapshot } from './operations/financial-metrics-snapshot.ts'
+import { messages } from './operations/messages.ts'
 import { postComments } from './operations/post-comments.ts'
 import { rerank } from './operations/rerank.ts'
 import { searchWordSuggestion } from './operations/search-word-suggestion.ts'
@@ -11,6 +14,9 @@ import { websiteTraffic } from './operations/website-traffic.ts'
 
 /** Everything that is sold. */
 export const catalogue: Catalogue = createCatalogue([
+  chatCompletions,
+  messages,
+  countTokens,
   rerank,
   creatorSearchInsights,
   searchWordSuggestion,

@@ -1,6 +1,6 @@
 import { decimalText } from '../kernel/rational.ts'
 import type { LimitName } from './limit-groups.ts'
-import type { Operation } from './operation.ts'
+import { isSoldByUnit, type Operation } from './operation.ts'
 
 const LIMITS: Readonly<Record<LimitName, string>> = {
   tokens: "the tier's tokens a minute",
@@ -22,15 +22,23 @@ requests a minute of its key.
 ${operations.map(section).join('\n')}`
 }
 
-function section({ id, summary, method, path, price, limits, quotable, definition }: Operation): string {
+function section(operation: Operation): string {
+  const { id, summary, method, path, limits, quotable, definition } = operation
   const also = limits.map((name) => LIMITS[name])
   return `## ${id}
 
 ${summary}.
 
 - \`${method} ${path}\`
-- ${decimalText(price.unitPrice, 9)} USD per ${price.unit} (\`${price.contract}\`)
+- ${priceOf(operation)}
 - Also limited by ${also.length === 0 ? 'nothing else' : also.join(', ')}
 - ${quotable ? 'Can be quoted' : 'Gives no quotes'}${definition === 'pending' ? '\n- Its definition is pending: request and answer pass through as they are' : ''}
 `
+}
+
+function priceOf(operation: Operation): string {
+  if (operation.protocol === 'anthropic_count_tokens') return 'Free'
+  if (!isSoldByUnit(operation)) return "The price of a token is its model's: see [models.md](models.md) (`per_token`)"
+  const { unitPrice, unit, contract } = operation.price
+  return `${decimalText(unitPrice, 9)} USD per ${unit} (\`${contract}\`)`
 }

@@ -6,7 +6,9 @@ import type { PriceContract } from './price.ts'
 export type Dialect = 'openai' | 'anthropic' | 'gemini' | 'data'
 
 /** What we sell: everything that differs between endpoints. Routes, quotes, contracts and documents derive from it. */
-export type Operation<Input = unknown> = {
+export type Operation = DataOperation | ModelOperation
+
+type Common = {
   readonly id: string
   readonly summary: string
   readonly category: 'models' | 'social' | 'finance' | 'traffic'
@@ -19,6 +21,10 @@ export type Operation<Input = unknown> = {
   readonly quotable: boolean
   /** A pending definition is incomplete: its request passes through as it came. */
   readonly definition: 'complete' | 'pending'
+}
+
+/** One thing at one price, from one upstream. */
+export type DataOperation<Input = unknown> = Common & {
   /** The query of a GET, the body of a POST. */
   readonly input: z.ZodType<Input>
   /** Parameters that would change cost or scope and are not priced: each with the reason why it is refused. */
@@ -26,6 +32,20 @@ export type Operation<Input = unknown> = {
   readonly output: z.ZodType
   readonly price: PriceContract<Input>
   readonly upstream: Upstream
+  readonly protocol?: undefined
+}
+
+/** A protocol of model inference. Which models there are, what they cost and who serves them, operators configure. */
+export type ModelOperation = Common & {
+  readonly protocol: ModelProtocol
+  readonly price?: undefined
+  readonly upstream?: undefined
+}
+
+export type ModelProtocol = 'openai' | 'anthropic' | 'anthropic_count_tokens'
+
+export function isSoldByUnit(operation: Operation): operation is DataOperation {
+  return operation.protocol === undefined
 }
 
 /** Whom it asks, and how. */
@@ -44,9 +64,9 @@ export type Upstream = {
 }
 
 /** Keeps the input's type together, from its schema to its price. */
-export function defineOperation<Input>(operation: Operation<Input>): Operation {
+export function defineOperation<Input>(operation: DataOperation<Input>): DataOperation {
   // A record is read with the input that its own schema parsed, and with no other.
-  return operation as unknown as Operation
+  return operation as unknown as DataOperation
 }
 
 export type Catalogue = {
@@ -58,6 +78,9 @@ const record = z.looseObject({
   id: z.string().regex(/^[a-z][a-z0-9_]{1,62}$/),
   path: z.string().regex(/^\/(v1|v1beta|apis\/v1)\/[A-Za-z0-9_{}/:-]+$/),
   summary: z.string().min(10),
+})
+
+const soldByUnit = record.extend({
   price: z.looseObject({
     unit: z.string().min(1),
     unitPrice: z.object({ numerator: z.bigint().positive(), denominator: z.bigint().positive() }),
@@ -71,7 +94,7 @@ export function createCatalogue(operations: readonly Operation[]): Catalogue {
   const byId = new Map<string, Operation>()
   const places = new Set<string>()
   for (const operation of operations) {
-    const { error } = record.safeParse(operation)
+    const { error } = (isSoldByUnit(operation) ? soldByUnit : record).safeParse(operation)
     if (error) throw new Error(`${operation.id} can't be sold: ${z.prettifyError(error)}`)
     const place = `${operation.method} ${operation.path}`
     if (byId.has(operation.id) || places.has(place)) throw new Error(`${operation.id} (${place}) is there already`)

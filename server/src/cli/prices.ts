@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { catalogue } from '../catalogue/catalogue.ts'
-import type { Operation } from '../catalogue/operation.ts'
+import { type DataOperation, isSoldByUnit } from '../catalogue/operation.ts'
 import type { Config } from '../config.ts'
 import { listPrices, setAccountPrice, setPrice } from '../gateway/prices.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
@@ -32,7 +32,7 @@ export function addPriceCommands(program: Command): void {
 async function list(config: Config): Promise<void> {
   await withPools(config, async ({ rest }) => {
     const set = await listPrices(rest)
-    for (const { id, price } of catalogue.operations) {
+    for (const { id, price } of catalogue.operations.filter(isSoldByUnit)) {
       const version = set.get(id)
       const text = decimalText(version?.unitPrice ?? price.unitPrice, 9)
       print(
@@ -72,8 +72,10 @@ async function setForAccount(
   })
 }
 
-function operationOf(id: string): Operation {
+function operationOf(id: string): DataOperation {
   const found = catalogue.find(id)
+  if (found !== undefined && !isSoldByUnit(found))
+    throw new Error(`the price of ${id} is its models': see farebox models price`)
   if (found === undefined) throw new Error(`there is no operation ${JSON.stringify(id)}: see farebox prices list`)
   return found
 }

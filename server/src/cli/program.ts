@@ -5,6 +5,7 @@ import { checkSafety } from '../storage/safety.ts'
 import { print, quietLog, running, withPools } from './command.ts'
 import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
+import { addModelCommands } from './models.ts'
 import { addPriceCommands } from './prices.ts'
 import { addUpstreamCommands } from './upstreams.ts'
 import { VERSION } from './version.ts'
@@ -38,6 +39,7 @@ export function createProgram({ serve }: Parts): Command {
 
   addIdentityCommands(program)
   addPriceCommands(program)
+  addModelCommands(program)
   addUpstreamCommands(program)
   addLedgerCommands(program)
   return program

@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { catalogue } from '../catalogue/catalogue.ts'
+import { isSoldByUnit } from '../catalogue/operation.ts'
 import type { Config } from '../config.ts'
+import { listRouteSlots } from '../gateway/configure-models.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { sealOf } from '../kernel/seal.ts'
 import { Secret } from '../kernel/secret.ts'
+import type { Pools } from '../storage/pools.ts'
 import { listUpstreams, removeUpstream, saveUpstream } from '../upstreams/configure.ts'
 import { idOf, print, running, withPools } from './command.ts'
 
@@ -15,11 +18,14 @@ export function addUpstreamCommands(program: Command): void {
   const upstreams = program.command('upstreams').description('look after whom we ask')
   upstreams
     .command('add <slot> <url>')
-    .description(`make an upstream of a slot (${slots().join(', ')}); every process uses it within a second`)
+    .description(
+      `make an upstream of a slot (${slots().join(', ')}, or one that a model's route names); every process uses it within a second`,
+    )
     .option('--test', 'for test keys: a sandbox')
     .option('--managed', 'a failure to reach it is answered 503 instead of 502')
     .option('--credential-file <path>', 'a file with our credential there; never an argument, which others can read')
     .option('--segment <name=word...>', "the upstream's own word for a name in our paths, such as social_c=clips")
+    .option('--requests-per-minute <number>', 'what our account there may send, counted over all processes')
     .action((slot: string, url: string, options: AddOptions) => running((config) => add(config, slot, url, options)))
   upstreams
     .command('list')
@@ -32,7 +38,21 @@ export function addUpstreamCommands(program: Command): void {
 }
 
 function slots(): readonly string[] {
-  return [...new Set(catalogue.operations.map(({ upstream }) => upstream.slot))]
+  return [...new Set(catalogue.operations.filter(isSoldByUnit).map(({ upstream }) => upstream.slot))]
+}
+
+/** An upstream that nobody would ever ask is a slip of the pen. */
+async function requireAsked(pool: Pools['rest'], slot: string): Promise<void> {
+  if (slots().includes(slot) || (await listRouteSlots({ pool })).includes(slot)) return
+  throw new Error(
+    `no operation asks a slot ${JSON.stringify(slot)}: ${slots().join(', ')}; nor does a model's route: see farebox models route`,
+  )
+}
+
+function quotaOf(text: string | undefined): number | null {
+  if (text === undefined) return null
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error('--requests-per-minute must be a whole number above 0')
+  return Number(text)
 }
 
 type AddOptions = {
@@ -40,14 +60,15 @@ type AddOptions = {
   readonly managed?: true
   readonly credentialFile?: string
   readonly segment?: readonly string[]
+  readonly requestsPerMinute?: string
 }
 
 async function add(config: Config, slot: string, baseUrl: string, options: AddOptions): Promise<void> {
-  if (!slots().includes(slot))
-    throw new Error(`no operation asks a slot ${JSON.stringify(slot)}: ${slots().join(', ')}`)
   const { credentialFile, segment = [] } = options
+  const requestsPerMinute = quotaOf(options.requestsPerMinute)
   const credential = credentialFile === undefined ? null : new Secret(readFileSync(credentialFile, 'utf8').trim())
   await withPools(config, async ({ rest: pool }) => {
+    await requireAsked(pool, slot)
     const id = await saveUpstream(
       { pool, ids, seal: sealOf(config.secrets) },
       {
@@ -57,6 +78,7 @@ async function add(config: Config, slot: string, baseUrl: string, options: AddOp
         kind: options.managed === true ? 'managed' : 'native',
         credential,
         segments: Object.fromEntries(segment.map(wordOf)),
+        requestsPerMinute,
       },
     )
     print(`Upstream ${id} is asked for ${slot}.`)
@@ -67,10 +89,14 @@ async function list(config: Config): Promise<void> {
   await withPools(config, async ({ rest }) => {
     const all = await listUpstreams({ pool: rest })
     if (all.length === 0) return print('There are no upstreams: see farebox upstreams add.')
-    for (const { id, slot, mode, baseUrl, kind, hasCredential, enabled } of all)
-      print(
-        `${id}  ${slot}  ${mode}  ${baseUrl}  ${kind}${hasCredential ? '' : '  without credential'}${enabled ? '' : '  off'}`,
-      )
+    for (const { id, slot, mode, baseUrl, kind, hasCredential, requestsPerMinute, enabled } of all) {
+      const rest = [
+        ...(hasCredential ? [] : ['without credential']),
+        ...(requestsPerMinute === null ? [] : [`${requestsPerMinute} requests a minute`]),
+        ...(enabled ? [] : ['off']),
+      ]
+      print([id, slot, mode, baseUrl, kind, ...rest].join('  '))
+    }
   })
 }
 

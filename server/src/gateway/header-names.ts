@@ -5,6 +5,8 @@ export type HeaderNames = {
   /** What the account has left to spend after it. */
   readonly balance: string
   readonly priceVersion: string
+  /** The output limit that a call got because it named none. */
+  readonly outputCap: string
   /** The most that the caller wants to pay; in lower case, as it is read. */
   readonly maxCost: string
   readonly costMode: string
@@ -16,6 +18,7 @@ export function createHeaderNames(provider: string): HeaderNames {
     cost: `X-${provider}-Cost-Usd`,
     balance: `X-${provider}-Balance-Usd`,
     priceVersion: `X-${provider}-Price-Version`,
+    outputCap: `X-${provider}-Output-Cap`,
     maxCost: `x-${provider.toLowerCase()}-max-cost-usd`,
     costMode: `x-${provider.toLowerCase()}-cost-mode`,
     quoteId: `x-${provider.toLowerCase()}-quote-id`,

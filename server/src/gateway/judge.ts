@@ -1,78 +1,73 @@
 import type { Ending, Usage } from '../calls/call.ts'
 import { NO_USAGE } from '../calls/calls.ts'
-import type { Operation } from '../catalogue/operation.ts'
-import type { Measured } from '../catalogue/price.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
-import { type Nanos, ZERO } from '../kernel/money.ts'
-import type { Answer, Asked, Incoming } from '../upstreams/adapters/adapter.ts'
-import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
-import type { Binding } from '../upstreams/bindings.ts'
+import type { Nanos } from '../kernel/money.ts'
+import { ZERO } from '../kernel/money.ts'
+import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
+import type { UpstreamKind } from '../upstreams/bindings.ts'
 import { UpstreamFailure } from '../upstreams/transport.ts'
-import { costOf, type Terms } from './prices.ts'
+import type { Measured, Plan, Sent } from './plan.ts'
+import { type Counts, costOf, listValueOf, type Terms, upstreamCostOf } from './terms.ts'
 
-/** What is known of a call before anything is held for it. */
-export type Priced = {
-  readonly asked: Asked
-  readonly terms: Terms
-  readonly mostUnits: bigint
-  readonly most: Nanos
-  readonly binding: Binding
-}
-
-/** What came of asking the upstream. */
-export type Sent =
-  | { readonly reply: Incoming; readonly failure?: undefined }
-  | { readonly reply?: undefined; readonly failure: unknown; readonly certainty: 'not_sent' | 'unknown' }
+/** What a call is held for, and at which prices. */
+export type Held = { readonly terms: Terms; readonly mostCounts: Counts; readonly most: Nanos }
 
 export type Outcome = {
   readonly ending: Pick<Ending, 'amount' | 'forgiven' | 'usage'>
   readonly measured?: Measured | undefined
 } & ({ readonly answer: Answer; readonly fault?: undefined } | { readonly answer?: undefined; readonly fault: Fault })
 
+type Judged = Pick<Plan, 'measure' | 'answer' | 'passesOnForbidden'>
+type Whole = Exclude<Sent, { outcome: 'streaming' }>
+
 /** What the caller is told and what the call costs, by what came of asking the upstream. */
-export function judge(operation: Operation, priced: Priced, sent: Sent): Outcome {
-  if (sent.reply === undefined) return ofNoAnswer(priced, sent)
+export async function judge(plan: Judged, held: Held, sent: Whole): Promise<Outcome> {
+  if (sent.outcome !== 'answered') return ofNoAnswer(held, sent)
   try {
-    return ofAnswer(operation, priced, sent.reply)
+    return await ofAnswer(plan, held, sent)
   } catch (error) {
     // Whatever an upstream wrote that we can't read or add up, the call has to end.
     const usage = { ...NO_USAGE, executed: true, failed: true }
-    return { ending: { amount: priced.most, forgiven: true, usage }, fault: asFault(error) }
+    return { ending: { amount: held.most, forgiven: true, usage }, fault: asFault(error) }
   }
 }
 
-function ofNoAnswer(priced: Priced, { failure, certainty }: Extract<Sent, { reply?: undefined }>): Outcome {
-  const fault = transportFault(priced.binding, failure)
+function ofNoAnswer(held: Held, { kind, failure, outcome }: Extract<Whole, { failure: unknown }>): Outcome {
+  const fault = transportFault(kind, failure)
   // Nothing reached the upstream: it is as if the call had never been.
-  if (certainty === 'not_sent') return { ending: { amount: null, forgiven: false, usage: NO_USAGE }, fault }
-  return { ending: atOurLoss(priced), fault }
+  if (outcome === 'not_sent') return { ending: { amount: null, forgiven: false, usage: NO_USAGE }, fault }
+  return { ending: atOurLoss(held), fault }
 }
 
 /** The upstream was asked and the caller gets nothing, so nothing is charged; what it may have cost is overrun. */
-function atOurLoss({ terms, most, mostUnits }: Priced): Outcome['ending'] {
-  return { amount: most, forgiven: true, usage: usageOf(terms, mostUnits, { failed: true }) }
+function atOurLoss({ terms, most, mostCounts }: Held): Outcome['ending'] {
+  return { amount: most, forgiven: true, usage: usageOf(terms, mostCounts, { failed: true }) }
 }
 
-function ofAnswer(operation: Operation, { terms, mostUnits, asked, binding }: Priced, reply: Incoming): Outcome {
-  const measured = operation.price.measure(reply)
-  const refusal = accountFault(operation, reply)
+async function ofAnswer(plan: Judged, held: Held, { reply, kind }: Extract<Whole, { reply: Incoming }>) {
+  const measured = await plan.measure(reply)
+  const refusal = accountFault(plan.passesOnForbidden, reply)
   const isOurs = refusal === undefined && reply.status <= LAST_STATUS
-  const answer = isOurs ? ADAPTERS[operation.upstream.adapter].answer(reply, asked) : undefined
-  // An answer that does not say what it used is given, and not charged: what it cost is our loss.
-  const units = smaller(measured?.units ?? mostUnits, CREDIBLE * mostUnits)
-  const ending = {
-    amount: costOf(terms.unitPrice, units),
+  const answer = isOurs ? plan.answer(reply) : undefined
+  const ending = endingOf(held, measured, {
+    // An answer that does not say what it used is given, and not charged: what it cost is our loss.
     forgiven: answer === undefined || measured === undefined,
-    usage: usageOf(terms, units, {
-      failed: reply.status >= 400 || answer === undefined,
-      measured: measured && credible(measured, mostUnits),
-    }),
-  }
+    failed: reply.status >= 400 || answer === undefined,
+  })
   if (answer !== undefined) return { ending, measured, answer }
+  return { ending, measured, fault: refusal ?? transportFault(kind, new Error('the answer is not what was promised')) }
+}
+
+type Kind = { readonly forgiven: boolean; readonly failed: boolean }
+
+/** How a call ends that used so much; where that is not known, as much as it can have. */
+export function endingOf(held: Held, measured: Measured | undefined, { forgiven, failed }: Kind): Outcome['ending'] {
+  const { terms, mostCounts } = held
+  const counts = measured === undefined ? mostCounts : believed(measured.counts, mostCounts)
   return {
-    ending,
-    measured,
-    fault: refusal ?? transportFault(binding, new Error('the answer is not what was promised')),
+    amount: costOf(terms, counts),
+    forgiven,
+    usage: usageOf(terms, counts, { failed, measured: measured && credible(measured, mostCounts) }),
   }
 }
 
@@ -83,41 +78,58 @@ const LAST_STATUS = 599
 const CREDIBLE = 100n
 
 const smaller = (a: bigint, b: bigint) => (a < b ? a : b)
+const total = (counts: Counts) => counts.reduce((sum, count) => sum + count, 0n)
+
+function believed(counts: Counts, most: Counts): Counts {
+  const limit = CREDIBLE * total(most)
+  return counts.map((count) => smaller(count, limit))
+}
 
 /** Tokens beyond what the request can have are our loss as their price is: they must not use up the caller's minute. */
-function credible({ units, inputTokens = 0, outputTokens = 0 }: Measured, mostUnits: bigint): Measured {
-  const most = Number(mostUnits)
-  return { units, inputTokens: Math.min(inputTokens, most), outputTokens: Math.min(outputTokens, most) }
+function credible(measured: Measured, mostCounts: Counts): Measured {
+  const most = Number(total(mostCounts))
+  const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = measured
+  return {
+    ...measured,
+    inputTokens: Math.min(inputTokens, most),
+    outputTokens: Math.min(outputTokens, most),
+    cacheReadTokens: Math.min(cacheReadTokens, most),
+    cacheWriteTokens: Math.min(cacheWriteTokens, most),
+  }
 }
 
 function usageOf(
   terms: Terms,
-  units: bigint,
+  counts: Counts,
   { failed, measured }: { readonly failed: boolean; readonly measured?: Measured | undefined },
 ): Usage {
   return {
     ...NO_USAGE,
     executed: true,
     failed,
-    value: measured === undefined ? ZERO : costOf(terms.published, units),
-    upstreamCost: terms.providerCost === null ? ZERO : costOf(terms.providerCost, units),
+    value: measured === undefined ? ZERO : listValueOf(terms, counts),
+    upstreamCost: upstreamCostOf(terms, counts),
     inputTokens: measured?.inputTokens ?? 0,
     outputTokens: measured?.outputTokens ?? 0,
+    cacheReadTokens: measured?.cacheReadTokens ?? 0,
+    cacheWriteTokens: measured?.cacheWriteTokens ?? 0,
   }
 }
 
 /** What an upstream says about our own account with it is not about the caller. */
-function accountFault({ upstream }: Operation, { status, headers }: Incoming): Fault | undefined {
+function accountFault(passesOnForbidden: boolean, { status, headers }: Incoming): Fault | undefined {
   if (status === 429) {
     const seconds = Number(headers['retry-after'])
     const wait = Number.isInteger(seconds) && seconds > 0 ? { retryAfterSeconds: Math.min(seconds, 3_600) } : {}
     return new Fault('upstream_rate_limit', wait)
   }
-  const isAboutUs = status === 401 || status === 402 || (status === 403 && upstream.passesOnForbidden !== true)
+  const isAboutUs = status === 401 || status === 402 || (status === 403 && !passesOnForbidden)
   return isAboutUs ? new Fault('upstream_account') : undefined
 }
 
-function transportFault({ kind }: Binding, cause: unknown): Fault {
+/** A fault of our own on the way is told as it is. */
+export function transportFault(kind: UpstreamKind, cause: unknown): Fault {
+  if (cause instanceof Fault) return cause
   const seconds = cause instanceof UpstreamFailure ? cause.retryAfterSeconds : undefined
   return new Fault(kind === 'native' ? 'upstream_transport' : 'managed_upstream_transport', {
     cause,

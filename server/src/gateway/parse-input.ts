@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Operation } from '../catalogue/operation.ts'
+import type { DataOperation } from '../catalogue/operation.ts'
 import { Fault } from '../kernel/fault.ts'
 
 type Given = {
@@ -12,7 +12,7 @@ const DETAIL_LIMIT = 500
 const NOT_IN_A_QUERY = /["\\]/
 
 /** The input of an operation as its schema has it, or the fault that says what is wrong with it. */
-export function parseInput(operation: Operation, { query, readBody }: Given): unknown {
+export function parseInput(operation: DataOperation, { query, readBody }: Given): unknown {
   if (NOT_IN_A_QUERY.test(query))
     throw new Fault('invalid_request', { detail: 'The characters " and \\ in a query have to be percent-encoded.' })
   const given = operation.method === 'GET' ? parameters(query) : readBody()
@@ -23,7 +23,7 @@ export function parseInput(operation: Operation, { query, readBody }: Given): un
 }
 
 /** Servers read several spellings as one name: `Name`, `name[]`, `name[0]`, and what follows a semicolon. */
-function requireNoneRefused(refuses: NonNullable<Operation['refuses']>, given: unknown): void {
+function requireNoneRefused(refuses: NonNullable<DataOperation['refuses']>, given: unknown): void {
   if (typeof given !== 'object' || given === null) return
   const spelt = Object.keys(given).flatMap((name) => name.split(';'))
   const values = Object.values(given).filter((value) => typeof value === 'string' && value.includes(';'))

@@ -1,25 +1,23 @@
-import type { Claim } from '../calls/call.ts'
+import type { Claim, Settlement } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, Fault, unavailable } from '../kernel/fault.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
-import type { Answer } from '../upstreams/adapters/adapter.ts'
-import type { Bindings } from '../upstreams/bindings.ts'
 import { type Begin, Taken } from './begin.ts'
 import type { HeaderNames } from './header-names.ts'
 import { IDEMPOTENCY, idempotencyClaim, isKey } from './idempotency.ts'
-import { judge, type Priced } from './judge.ts'
-import { parseInput } from './parse-input.ts'
-import { mostFor, type Prices, termsAsText } from './prices.ts'
+import { type Held, judge, type Outcome } from './judge.ts'
+import type { Plan, Sent } from './plan.ts'
 import type { Quotes } from './quotes.ts'
 import { detailOf } from './record-detail.ts'
 import type { Records } from './records.ts'
+import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
-import type { Send } from './send.ts'
+import { mostFor, termsAsText } from './terms.ts'
 
 /** A call that somebody wants, whoever asks: an HTTP client, an agent, or a task. */
 export type CallRequest = {
@@ -38,17 +36,21 @@ export type CallRequest = {
   /** A quote that the call is to be charged by. */
   readonly quoteId: string | undefined
   readonly idempotencyKey: string | undefined
+  /** Those of some other headers that the request has, by their names in lower case. */
+  readonly headers: (names: readonly string[]) => Readonly<Record<string, string>>
+  /** The body that a fault has in the caller's protocol, for one that comes when the answer has begun. */
+  readonly renderFault: (fault: Fault) => string
 }
 
-export type Pipeline = (request: CallRequest) => Promise<Answer>
+export type Pipeline = (request: CallRequest) => Promise<RelayedAnswer>
 
 type Parts = {
+  /** Reads what is asked for, and works out how it would run. */
+  readonly plan: (request: CallRequest) => Promise<Plan>
   readonly begin: Begin
   readonly end: Calls['end']
-  readonly prices: Prices
   readonly quotes: Quotes
-  readonly bindings: Bindings
-  readonly send: Send
+  readonly relay: Relay
   readonly records: Records
   /** What became of the first call with an idempotency key, as the caller of the second is told. */
   readonly firstCall: (credentialId: Id, id: Id) => Promise<Fault>
@@ -60,75 +62,95 @@ type Parts = {
 
 /** The path of every call. Each line can refuse; a refusal leaves nothing behind. */
 export function createPipeline(parts: Parts): Pipeline {
-  const { begin, end, prices, quotes, bindings, send, records, firstCall, overran, clock, headerNames } = parts
+  const { plan: planFor, begin, end, quotes, relay, records, firstCall, overran, clock, headerNames } = parts
 
   return async function run(request) {
     const { id, caller, operation } = request
     const times = stopwatch(clock)
-    const priced = await price(request).catch((fault: unknown) => refuseCounted(request, fault))
-    if (request.costMode !== undefined) return quote(request, priced)
+    const ready = await price(request).catch((fault: unknown) => refuseCounted(request, fault))
+    if (request.costMode !== undefined) return quote(request, ready)
 
+    const { plan, held, claims } = ready
     const { rates } = await begin({
       id,
       caller,
       operation,
-      hold: { amount: priced.most, terms: termsAsText(priced.terms, priced.mostUnits) },
-      tokens: tokensOf(operation, priced),
-      claims: priced.claims,
+      hold: { amount: held.most, terms: termsAsText(held.terms, held.mostCounts) },
+      tokens: plan.tokens,
+      claims,
     }).catch((refusal: unknown) => explain(caller, refusal))
     times.note('begun')
 
     // From here on the call is ours to end, whatever happens.
-    const sent = await send(id, operation, priced)
+    const sent = await plan.send(id)
     times.note('answered')
-    const outcome = judge(operation, priced, sent)
-    const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending })
-    times.note('settled')
-
     const headers = {
       ...rateHeaders(rates),
-      [headerNames.cost]: formatUsd(settlement.charged),
-      [headerNames.balance]: formatUsd(settlement.free),
-      [headerNames.priceVersion]: priced.terms.version,
+      ...plan.headers,
+      [headerNames.priceVersion]: held.terms.version,
     }
-    if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun })
-    records.add(id, detailOf({ operation, terms: priced.terms, sent, outcome, timeline: times.noted }))
-    if (outcome.answer === undefined) throw withHeaders(outcome.fault, headers)
-    const isRepeatable = outcome.answer.status < 400 || settlement.charged === ZERO
+    const running = { request, held, sent, times }
+    if (sent.outcome === 'streaming') {
+      // The body takes the call with it: it ends when the body has, not when this function returns.
+      const relayed = relay({
+        ...sent,
+        held,
+        settle: (outcome, told) => settle(running, outcome, told),
+        renderFault: request.renderFault,
+      })
+      return { ...relayed, headers: { ...relayed.headers, ...headers, ...STREAMED } }
+    }
+
+    const outcome = await judge(plan, held, sent)
+    const { status } = outcome.answer ?? outcome.fault
+    const settlement = await settle(running, outcome, status)
+    const told = { ...headers, ...costHeaders(settlement) }
+    if (outcome.answer === undefined) throw withHeaders(outcome.fault, told)
+    const isRepeatable = status < 400 || settlement.charged === ZERO
     return {
       ...outcome.answer,
-      headers: { ...outcome.answer.headers, ...headers, ...(!isRepeatable && DO_NOT_REPEAT) },
+      headers: { ...outcome.answer.headers, ...told, ...(!isRepeatable && DO_NOT_REPEAT) },
     }
   }
 
   /** Reads what is asked for, and what it costs at the most. Nothing has been held or counted yet. */
   async function price(request: CallRequest): Promise<Ready> {
-    const { operation, caller, query, rawBody, maxCost, costMode, quoteId, idempotencyKey } = request
+    const { operation, caller, maxCost, costMode, quoteId, idempotencyKey } = request
     requireMode(request)
-    const input = parseInput(operation, request)
     // Worked out only where something hangs on it.
     const digest = (costMode ?? quoteId ?? idempotencyKey) === undefined ? '' : digestOf(request)
     const claims = idempotencyClaim(idempotencyKey, operation, digest)
     const quoted = quoteId === undefined ? undefined : quotes.redeem(quoteId, { caller, operation, digest })
-    const current = await prices.termsFor(operation, caller)
-    const terms = { ...current, ...quoted?.terms }
-    const mostUnits = quoted?.mostUnits ?? operation.price.most(input)
-    const most = quoted?.most ?? mostFor(terms, mostUnits)
-    requireWithinCap(most, maxCost)
-    const [binding] = await bindings.find(operation.upstream.slot, caller.mode).catch((cause: unknown) => {
-      throw unavailable(cause)
-    })
-    if (binding === undefined) throw notConfigured()
-    const asked = { input, query, rawBody }
-    return { asked, digest, terms, mostUnits, most, binding, claims: quoted ? [...claims, quoted.claim] : claims }
+    const plan = await planFor(request)
+    const { terms, most } = plan
+    const held = quoted?.held(terms) ?? { terms, mostCounts: most, most: mostFor(terms, most) }
+    requireWithinCap(held.most, maxCost)
+    return { plan, digest, held, claims: quoted ? [...claims, quoted.claim] : claims }
   }
 
   /** Says what the call would cost. Nothing is held, charged or sent; it counts as a request. */
-  async function quote({ id, caller, operation }: CallRequest, { asked, digest, terms }: Ready): Promise<Answer> {
+  async function quote({ id, caller, operation }: CallRequest, { plan, digest }: Ready): Promise<RelayedAnswer> {
     const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
-    const body = quotes.issue({ caller, operation, digest, terms }, asked.input)
-    const headers = { 'content-type': 'application/json', ...rateHeaders(rates) }
+    const body = quotes.issue({ caller, operation, digest }, plan)
+    const headers = { 'content-type': 'application/json', ...rateHeaders(rates), ...plan.headers }
     return { status: 200, headers, body: JSON.stringify(body) }
+  }
+
+  /** Ends the call, and keeps what is known of it. */
+  async function settle(
+    { request: { id, caller, operation }, held, sent, times }: Running,
+    outcome: Settled,
+    status: number,
+  ): Promise<Settlement> {
+    const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending })
+    times.note('settled')
+    if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun })
+    records.add(id, detailOf({ terms: held.terms, sent, outcome, status, timeline: times.noted }))
+    return settlement
+  }
+
+  function costHeaders({ charged, free }: Settlement): Record<string, string> {
+    return { [headerNames.cost]: formatUsd(charged), [headerNames.balance]: formatUsd(free) }
   }
 
   /** A key or a quote that another call has is told by what became of that one. */
@@ -158,8 +180,26 @@ export function createPipeline(parts: Parts): Pipeline {
 /** Clients repeat some errors by themselves, and would pay again for one that was charged. */
 const DO_NOT_REPEAT = { 'x-should-retry': 'false' }
 
+/** Nobody on the way may keep an answer back, or keep it at all. */
+const STREAMED = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+
 /** What is known of a call before it begins. */
-type Ready = Priced & { readonly digest: string; readonly claims: readonly Claim[] }
+type Ready = {
+  readonly plan: Plan
+  readonly held: Held
+  readonly digest: string
+  readonly claims: readonly Claim[]
+}
+
+/** A call that was begun. */
+type Running = {
+  readonly request: CallRequest
+  readonly held: Held
+  readonly sent: Sent
+  readonly times: ReturnType<typeof stopwatch>
+}
+
+type Settled = Pick<Outcome, 'ending' | 'measured'>
 
 /** A free quote must never turn into a paid call. */
 function requireMode({ costMode, quoteId, operation }: CallRequest): void {
@@ -168,10 +208,6 @@ function requireMode({ costMode, quoteId, operation }: CallRequest): void {
   if (!operation.quotable) throw new Fault('quote_not_supported')
   if (quoteId !== undefined)
     throw new Fault('invalid_request', { detail: 'Ask for a quote or use one, not both at once.' })
-}
-
-function notConfigured(): Fault {
-  return new Fault('managed_upstream_transport', { detail: 'No upstream is configured for this operation.' })
 }
 
 function requireWithinCap(most: Nanos, maxCost: string | undefined): void {
@@ -190,11 +226,6 @@ function capOf(text: string): Nanos {
     // Told below, as for a negative amount.
   }
   throw new Fault('invalid_request', { detail: 'The cap on the cost must be a decimal amount of USD, such as 0.01.' })
-}
-
-/** Tokens are counted by estimate where the operation counts them; the settlement corrects it. */
-function tokensOf({ limits, price }: Operation, { asked }: Priced): number {
-  return limits.includes('tokens') ? Number(price.expected(asked.input)) : 0
 }
 
 function withHeaders(fault: Fault, headers: Readonly<Record<string, string>>): Fault {

@@ -1,31 +1,19 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Operation } from '../catalogue/operation.ts'
+import type { DataOperation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { bound, charge, NANOS_PER_USD, type Nanos, type UnitPrice } from '../kernel/money.ts'
+import { NANOS_PER_USD, type UnitPrice } from '../kernel/money.ts'
 import { decimal, multiply, rational } from '../kernel/rational.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import { inTransaction } from '../storage/transaction.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Terms } from './terms.ts'
 
-/**
- * The prices of a call as they were when it began. Settlement reads nothing else, so that a price that changes meanwhile
- * changes nothing for it.
- */
-export type Terms = {
-  /** `0` for the published default; then the number of the operator's price; `account` for one of the account's own. */
-  readonly version: string
-  readonly unit: string
-  readonly unitPrice: UnitPrice
-  readonly published: UnitPrice
-  readonly providerCost: UnitPrice | null
-}
-
-export type Prices = { readonly termsFor: (operation: Operation, caller: Caller) => Promise<Terms> }
+export type Prices = { readonly termsFor: (operation: DataOperation, caller: Caller) => Promise<Terms> }
 
 type Parts = {
   readonly pool: pg.Pool
@@ -66,46 +54,22 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
       const published = set?.unitPrice ?? operation.price.unitPrice
       return {
         version: agreed === undefined ? (set?.version ?? '0') : 'account',
-        unit: operation.price.unit,
-        unitPrice: agreed ?? multiply(published, caller.priceMultiplier),
-        published,
-        providerCost: set?.providerCost ?? null,
+        rates: [
+          {
+            unit: operation.price.unit,
+            price: agreed ?? multiply(published, caller.priceMultiplier),
+            published,
+            providerCost: set?.providerCost ?? null,
+          },
+        ],
       }
     },
   }
 }
 
-function unreadable({ id }: Pick<Operation, 'id'>): Fault {
+function unreadable({ id }: Pick<DataOperation, 'id'>): Fault {
   return new Fault('invalid_billing_configuration', { cause: new Error(`the price of ${id} can not be read`) })
 }
-
-/** What is held: no charge for so many units exceeds it. */
-export function mostFor({ unitPrice }: Terms, units: bigint): Nanos {
-  try {
-    return bound(multiply(unitPrice, rational(units)))
-  } catch (cause) {
-    // More than the ledger can hold is no price that anybody means.
-    throw new Fault('invalid_billing_configuration', { cause })
-  }
-}
-
-export function costOf(price: UnitPrice, units: bigint): Nanos {
-  return charge(multiply(price, rational(units)))
-}
-
-/** As text that is kept with the hold, for whoever has to settle it without us. */
-export function termsAsText(terms: Terms, mostUnits: bigint): string {
-  const { version, unit, unitPrice, published } = terms
-  return JSON.stringify({
-    version,
-    unit,
-    unit_price: fraction(unitPrice),
-    published: fraction(published),
-    most_units: String(mostUnits),
-  })
-}
-
-export const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`
 
 const UNREADABLE = 'unreadable' as const
 

@@ -8,31 +8,32 @@ import { Fault } from '../kernel/fault.ts'
 import { formatUsd, type Nanos, nanos, type UnitPrice, wholeMicros } from '../kernel/money.ts'
 import { rational } from '../kernel/rational.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { costOf, fraction, mostFor, type Terms } from './prices.ts'
+import type { Held } from './judge.ts'
+import type { Plan } from './plan.ts'
+import { costOf, fraction, mostFor, type Terms } from './terms.ts'
 
 /**
  * A quote is a promise in the caller's hands: a signed token over who may use it, for which request, at which price, and
  * until when. Nothing is stored until it is used, and then a claim sees to it that it is used once.
  */
 export type Quotes = {
-  readonly issue: (asked: Quoted, input: unknown) => Quote
-  /** The terms that were quoted, or a fault that says why the quote can't be used here. */
-  readonly redeem: (quoteId: string, asked: Omit<Quoted, 'terms'>) => Redeemed
+  readonly issue: (asked: Quoted, plan: QuotedPlan) => Quote
+  /** What was quoted, or a fault that says why the quote can't be used here. */
+  readonly redeem: (quoteId: string, asked: Quoted) => Redeemed
 }
 
 export type Quoted = {
   readonly caller: Caller
-  readonly operation: Operation
+  readonly operation: Pick<Operation, 'id'>
   readonly digest: string
-  readonly terms: Terms
 }
 
+type QuotedPlan = Pick<Plan, 'terms' | 'most' | 'expected' | 'isExact'>
+
 export type Redeemed = {
-  /** What we pay ourselves is not in the caller's hands. */
-  readonly terms: Omit<Terms, 'providerCost'>
-  readonly mostUnits: bigint
-  readonly most: Nanos
   readonly claim: Claim
+  /** What the call is held for, where these are its terms today: what we pay ourselves is not in the caller's hands. */
+  readonly held: (today: Terms) => Held
 }
 
 /** The body that answers a request for a quote. */
@@ -52,10 +53,10 @@ const KEPT_SECONDS = 24 * 3_600
 export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Quotes {
   const keys = masterKeys.map(signingKeyOf)
   return {
-    issue({ caller, operation, digest, terms }, input) {
-      const mostUnits = operation.price.most(input)
-      const most = mostFor(terms, mostUnits)
-      const expected = costOf(terms.unitPrice, operation.price.expected(input))
+    issue({ caller, operation, digest }, plan) {
+      const { terms } = plan
+      const most = mostFor(terms, plan.most)
+      const expected = costOf(terms, plan.expected)
       const expiresAtMs = Math.floor(time.nowMs()) + lifeSeconds * 1_000
       const payload: Payload = {
         n: randomUUID(),
@@ -65,9 +66,9 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
         o: operation.id,
         d: digest,
         v: terms.version,
-        u: fraction(terms.unitPrice),
-        p: fraction(terms.published),
-        s: String(mostUnits),
+        u: terms.rates.map(({ price }) => fraction(price)).join(' '),
+        p: terms.rates.map(({ published }) => fraction(published)).join(' '),
+        s: plan.most.join(' '),
         x: String(most),
         e: expiresAtMs,
       }
@@ -77,7 +78,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
         currency: 'USD',
         expected: money(expected, wholeMicros(expected)),
         max: money(most, -wholeMicros(-most)),
-        exact: operation.price.isExact,
+        exact: plan.isExact,
         price_version: terms.version,
         contract_hash: null,
         expires_at: new Date(expiresAtMs).toISOString(),
@@ -93,30 +94,22 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
       if (payload.k !== caller.credentialId) throw invalid('It was made for another key.')
       if (payload.o !== operation.id || payload.d !== digest) throw invalid('It was made for another request.')
       if (payload.e <= time.nowMs()) throw invalid('It has expired. Ask for a new one.')
-      return {
-        terms: {
-          version: payload.v,
-          unit: operation.price.unit,
-          unitPrice: fromFraction(payload.u),
-          published: fromFraction(payload.p),
-        },
-        mostUnits: BigInt(payload.s),
-        most: nanos(BigInt(payload.x)),
-        claim: {
-          scope: QUOTE,
-          key: payload.n,
-          limit: 1,
-          fingerprint: digest,
-          keepSeconds: KEPT_SECONDS,
-          endsWithOwner: false,
-        },
+      const claim = {
+        scope: QUOTE,
+        key: payload.n,
+        limit: 1,
+        fingerprint: digest,
+        keepSeconds: KEPT_SECONDS,
+        endsWithOwner: false,
       }
+      return { claim, held: (today) => heldBy(payload, today) }
     },
   }
 }
 
 const wholeNumber = z.string().regex(/^\d{1,30}$/)
-const fractionText = z.string().regex(/^\d{1,60}\/\d{1,60}$/)
+const wholeNumbers = z.string().regex(/^\d{1,30}( \d{1,30}){0,9}$/)
+const fractions = z.string().regex(/^\d{1,60}\/\d{1,60}( \d{1,60}\/\d{1,60}){0,9}$/)
 const payloadForm = z.object({
   n: z.string(),
   a: z.string(),
@@ -125,13 +118,24 @@ const payloadForm = z.object({
   o: z.string(),
   d: z.string(),
   v: z.string(),
-  u: fractionText,
-  p: fractionText,
-  s: wholeNumber,
+  u: fractions,
+  p: fractions,
+  s: wholeNumbers,
   x: wholeNumber,
   e: z.int(),
 })
 type Payload = z.output<typeof payloadForm>
+
+function heldBy({ v: version, u, p, s, x }: Payload, today: Terms): Held {
+  const [prices, published] = [u.split(' '), p.split(' ')]
+  if (prices.length !== today.rates.length) throw invalid('What it was made for is sold in other units now.')
+  const rates = today.rates.map((rate, at) => ({
+    ...rate,
+    price: fromFraction(prices[at] ?? ''),
+    published: fromFraction(published[at] ?? ''),
+  }))
+  return { terms: { version, rates }, mostCounts: s.split(' ').map(BigInt), most: nanos(BigInt(x)) }
+}
 
 /** A key of its own, so that a signature here says nothing about what else the master key protects. */
 function signingKeyOf(masterKey: Secret): Buffer {

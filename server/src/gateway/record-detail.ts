@@ -1,44 +1,43 @@
-import type { Operation } from '../catalogue/operation.ts'
-import type { Measured } from '../catalogue/price.ts'
 import { decimalText } from '../kernel/rational.ts'
-import { UpstreamFailure } from '../upstreams/transport.ts'
-import type { Outcome, Sent } from './judge.ts'
-import type { Terms } from './prices.ts'
-import type { Attempt, RecordDetail } from './records.ts'
+import type { Outcome } from './judge.ts'
+import type { Measured, Sent } from './plan.ts'
+import type { RecordDetail } from './records.ts'
+import type { Terms } from './terms.ts'
 
 type Told = {
-  readonly operation: Operation
   readonly terms: Terms
-  readonly sent: Sent
-  readonly outcome: Outcome
+  readonly sent: Pick<Sent, 'attempts'>
+  readonly outcome: Pick<Outcome, 'measured'>
+  /** As the caller was told it. */
+  readonly status: number
   readonly timeline: RecordDetail['timeline']
 }
 
 /** What is kept of a call for its owner to look up. Nothing of its bodies is. */
-export function detailOf({ operation, terms, sent, outcome, timeline }: Told): RecordDetail {
+export function detailOf({ terms, sent, outcome: { measured }, status, timeline }: Told): RecordDetail {
   return {
-    status: outcome.fault?.status ?? outcome.answer?.status ?? 500,
-    formula: formulaOf(terms, outcome.measured),
-    evidence: evidenceOf(outcome.measured),
-    upstream: [attemptOf(operation, sent)],
+    status,
+    formula: formulaOf(terms, measured),
+    evidence: evidenceOf(measured),
+    upstream: sent.attempts,
     timeline,
   }
 }
 
-function formulaOf({ unit, unitPrice }: Terms, measured: Measured | undefined): string | null {
+function formulaOf({ rates }: Terms, measured: Measured | undefined): string | null {
   if (measured === undefined) return null
-  const { units } = measured
-  return `${units} ${unit}${units === 1n ? '' : 's'} × ${decimalText(unitPrice, 9)} USD`
+  const terms = rates.flatMap(({ unit, price }, at) => {
+    const count = measured.counts[at] ?? 0n
+    // Of several kinds, those that were used; of one, that one.
+    if (count === 0n && rates.length > 1) return []
+    return [`${count} ${unit}${count === 1n ? '' : 's'} × ${decimalText(price, 9)} USD`]
+  })
+  return terms.length === 0 ? '0 tokens' : terms.join(' + ')
 }
 
 function evidenceOf(measured: Measured | undefined): Record<string, string | number> {
   if (measured === undefined) return {}
-  const { units, ...tokens } = measured
-  return { units: String(units), ...tokens }
-}
-
-function attemptOf({ upstream: { slot } }: Operation, sent: Sent): Attempt {
-  if (sent.reply !== undefined) return { slot, outcome: 'answered', status: sent.reply.status, reason: null }
-  const reason = sent.failure instanceof UpstreamFailure ? sent.failure.reason : 'internal'
-  return { slot, outcome: sent.certainty, status: null, reason }
+  const { counts, source, ...tokens } = measured
+  const units = counts.length === 1 ? { units: String(counts[0]) } : {}
+  return { ...units, ...tokens, ...(source !== undefined && { usage_source: source }) }
 }

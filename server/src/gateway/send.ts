@@ -1,52 +1,45 @@
-import { type Names, type Operation, spell } from '../catalogue/operation.ts'
-import type { Id } from '../kernel/ids.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
-import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import type { Binding } from '../upstreams/bindings.ts'
-import { type Transport, UpstreamFailure } from '../upstreams/transport.ts'
-import type { Priced, Sent } from './judge.ts'
+import { type Transport, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
+import type { Sent } from './plan.ts'
+import type { Attempt } from './records.ts'
 
-/** Asks an upstream once, and never again: what became of a request that failed is not always known. */
-export type Send = (id: Id, operation: Operation, priced: Pick<Priced, 'asked' | 'binding'>) => Promise<Sent>
+/** What every upstream gets; how long the whole may take is the operation's. */
+export const DEADLINES = { connectMs: 5_000, headersMs: 60_000, idleMs: 30_000 }
 
-type Parts = { readonly transport: Pick<Transport, 'send'>; readonly names: Names }
+type Tried = Pick<Binding, 'slot' | 'kind'>
 
-const DEADLINES = { connectMs: 5_000, headersMs: 60_000, idleMs: 30_000 }
-
-export function createSend({ transport, names }: Parts): Send {
-  return async (id, operation, { asked, binding }) => {
-    const { adapter, path, credentialHeader, totalMs, maxBodyBytes } = operation.upstream
-    let isAsked = false
-    try {
-      const { query, body } = ADAPTERS[adapter].ask(asked)
-      const target = spell(path, { ...names, ...binding.segments })
-      isAsked = true
-      const reply = await transport.send({
-        upstream: binding,
-        method: operation.method,
-        target: query === '' ? target : `${target}?${query}`,
-        headers: {
-          accept: 'application/json',
-          // The upstream's own record can be found by it.
-          'x-request-id': id,
-          ...(body !== null && { 'content-type': 'application/json' }),
-          ...credentialFor(binding, credentialHeader),
-        },
-        body,
-        maxBodyBytes,
-        deadlines: { ...DEADLINES, totalMs },
-      })
-      return { reply: { ...reply, json: jsonOf(reply) } }
-    } catch (error) {
-      if (error instanceof UpstreamFailure) return { failure: error, certainty: error.certainty }
-      return { failure: error, certainty: isAsked ? 'unknown' : 'not_sent' }
-    }
+/** Asks an upstream once. Only when the request has been worked out may the upstream have heard of the call. */
+export async function sendOnce(
+  transport: Pick<Transport, 'send'>,
+  binding: Binding,
+  request: () => Omit<UpstreamRequest, 'upstream'>,
+): Promise<Sent> {
+  let isAsked = false
+  try {
+    const asked = { ...request(), upstream: binding }
+    isAsked = true
+    return answered(binding, await transport.send(asked))
+  } catch (error) {
+    return failed(binding, error, isAsked)
   }
 }
 
-function credentialFor(
-  { credential }: Binding,
-  header: Operation['upstream']['credentialHeader'],
+export function answered(tried: Tried, reply: UpstreamReply): Sent {
+  const attempts: readonly Attempt[] = [{ slot: tried.slot, outcome: 'answered', status: reply.status, reason: null }]
+  return { attempts, kind: tried.kind, outcome: 'answered', reply: { ...reply, json: jsonOf(reply) } }
+}
+
+export function failed({ slot, kind }: Tried, failure: unknown, isAsked: boolean): Sent {
+  const isOurs = !(failure instanceof UpstreamFailure)
+  const outcome = isOurs ? (isAsked ? 'unknown' : 'not_sent') : failure.certainty
+  const reason = isOurs ? 'internal' : failure.reason
+  return { attempts: [{ slot, outcome, status: null, reason }], kind, outcome, failure }
+}
+
+export function credentialFor(
+  { credential }: Pick<Binding, 'credential'>,
+  header: 'authorization' | 'x-api-key' | 'api-key',
 ): Record<string, string> {
   if (credential === null) return {}
   const secret = credential.reveal()
@@ -56,7 +49,7 @@ function credentialFor(
 const BYTE_ORDER_MARK = /^\uFEFF/
 
 /** Undefined where the body is no JSON; an encoding that we did not ask for is not read. */
-function jsonOf({ headers, body }: Omit<Incoming, 'json'>): unknown {
+function jsonOf({ headers, body }: Pick<Incoming, 'headers' | 'body'>): unknown {
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') return undefined
   try {
     return JSON.parse(body.toString('utf8').replace(BYTE_ORDER_MARK, ''))

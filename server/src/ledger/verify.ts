@@ -5,6 +5,8 @@ import type { Id } from '../kernel/ids.ts'
 export type Violation = { readonly promise: string; readonly rows: readonly string[] }
 
 const SHOWN = 5
+/** It reads everything that there is, and may take its time. */
+const LONGEST_MS = 30 * 60_000
 
 /** Of the days that are kept and of those that were dropped. */
 const CHARGES_OF_ACCOUNTS = `(
@@ -143,6 +145,7 @@ export async function verifyLedger(pool: pg.Pool, accounts: readonly Id[] | null
   const client = await pool.connect()
   try {
     await client.query('begin isolation level repeatable read read only')
+    await client.query(`set local statement_timeout = ${LONGEST_MS}`)
     const violations: Violation[] = []
     for (const [promise, sql] of Object.entries(PROMISES)) {
       const { rows } = await client.query<string[]>({

@@ -49,6 +49,12 @@ export function createMetrics() {
       labelNames: ['operation'] as const,
       registers,
     }),
+    streams: new Counter({
+      name: 'farebox_streams_total',
+      help: 'Streams by how they ended: complete, caller_left, upstream_failed or not_settled.',
+      labelNames: ['how'] as const,
+      registers,
+    }),
     upstreamFailures: new Counter({
       name: 'farebox_upstream_failures_total',
       help: 'Requests to upstreams that got no proper answer, by reason and by whether they may have been carried out.',

@@ -54,7 +54,13 @@ async function eventually(check: () => Promise<boolean>): Promise<number> {
 describe('upstreams', () => {
   it('are found by slot and mode, the first to be asked at the front, without those that are disabled', async () => {
     const { slot } = settings()
-    const own = { slot, segments: { social_a: 'vendor-word' }, weight: 3, credential: new Secret(CREDENTIAL) }
+    const own = {
+      slot,
+      segments: { social_a: 'vendor-word' },
+      weight: 3,
+      requestsPerMinute: 600,
+      credential: new Secret(CREDENTIAL),
+    }
     const second = await saveUpstream(parts, settings({ slot, priority: 5 }))
     const first = await saveUpstream(parts, settings({ ...own, kind: 'managed' }))
     await saveUpstream(parts, settings({ slot, enabled: false }))
@@ -77,6 +83,7 @@ describe('upstreams', () => {
         credential: null,
         segments: { social_a: 'vendor-word' },
         weight: 3,
+        requestsPerMinute: 600,
       },
     )
     assert.deepEqual(
@@ -149,6 +156,7 @@ describe('the credential of an upstream', () => {
       assert.ok(!text.includes(form))
     const [listed] = await listUpstreams(parts, given.slot)
     assert.deepEqual([listed?.id, listed?.hasCredential, listed?.kind], [id, true, 'native'])
+    assert.equal(listed?.requestsPerMinute, null)
     const found = await startProcess().find(given.slot, 'live')
     for (const shown of [listed, found])
       assert.ok(!`${inspect(shown, { depth: null })}${JSON.stringify(shown)}`.includes('canary'))
@@ -211,6 +219,7 @@ describe('saving an upstream', () => {
     'a word that leads up': [{ segments: { social_a: '..' } }, /must be one segment/],
     'a credential of two lines': [{ credential: new Secret('canary\ncanary') }, /credential: must be one line/],
     'no weight': [{ weight: 0 }, /weight/],
+    'a quota of nothing': [{ requestsPerMinute: 0 }, /requestsPerMinute/],
   }
   for (const [what, [changes, expected]] of Object.entries(refused))
     it(`refuses ${what}, and leaves nothing behind`, async () => {

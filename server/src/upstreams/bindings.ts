@@ -27,6 +27,8 @@ export type Binding = {
   /** The vendor's own words for the placeholders in our paths. */
   readonly segments: Readonly<Record<string, string>>
   readonly weight: number
+  /** What our account there may send. Null where nobody counts. */
+  readonly requestsPerMinute: number | null
 }
 
 export type Bindings = {
@@ -77,6 +79,7 @@ const bindingRow = z.object({
   credential: z.instanceof(Buffer).nullable(),
   segments: z.record(z.string(), z.string()),
   weight: z.int(),
+  requests_per_minute: z.int().nullable(),
 })
 
 type Row = z.output<typeof bindingRow>
@@ -85,7 +88,7 @@ type Reading = Pick<Parts, 'seal' | 'log' | 'allowPlainHttp'>
 async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promise<readonly Binding[]> {
   const [slot, mode] = key.split(' ')
   const { rows } = await pool.query(
-    `select id, slot, mode, base_url, kind, credential, segments, weight from upstreams
+    `select id, slot, mode, base_url, kind, credential, segments, weight, requests_per_minute from upstreams
      where slot = $1 and mode = $2 and enabled order by priority, id limit $3`,
     [slot, mode, PER_SLOT_LIMIT],
   )
@@ -97,11 +100,11 @@ async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promi
 
 /** Undefined where it can't be used. It is left out, so that it does not take those with it that stand in for it. */
 function bindingOf(row: Row, { seal, log, allowPlainHttp = false }: Reading): Binding | undefined {
-  const { id, slot, mode, base_url: baseUrl, kind, segments, weight } = row
+  const { id, slot, mode, base_url: baseUrl, kind, segments, weight, requests_per_minute: requestsPerMinute } = row
   try {
     const { origin } = parseBaseUrl(baseUrl, { allowPlainHttp })
     const credential = row.credential === null ? null : openCredential(seal, row.credential, { id, origin })
-    return { id, slot, mode, baseUrl, kind, credential, segments, weight }
+    return { id, slot, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute }
   } catch (error) {
     log?.error('an upstream can not be used as it is configured', { upstream: id, error })
     return undefined

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { usd } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
-import { defineOperation, type Operation, type Upstream } from '../operation.ts'
+import { type DataOperation, defineOperation, type Upstream } from '../operation.ts'
 import { memberOf, perCall } from '../price.ts'
 
 /** The envelope in which the reseller answers everything. */
@@ -25,10 +25,10 @@ const envelope = z.looseObject({
 
 const BASE_PRICE = '0.00145'
 
-type Endpoint = Pick<Operation, 'id' | 'summary' | 'input'> & {
+type Endpoint = Pick<DataOperation, 'id' | 'summary' | 'input'> & {
   readonly suffix: string
   readonly price?: string
-  readonly definition?: Operation['definition']
+  readonly definition?: DataOperation['definition']
 }
 
 /** All endpoints of the reseller are alike: a GET that passes through, charged when the body says 200. */

@@ -3,12 +3,14 @@ import type pg from 'pg'
 import type { Catalogue, Names, Operation } from '../../catalogue/operation.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
+import type { Models } from '../../gateway/models.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Family } from '../families.ts'
 import type { JsonLimits } from '../json.ts'
 import { addBalance } from './balance.ts'
+import { addModels } from './models.ts'
 import { addOperations } from './operations.ts'
 import { addRequests } from './requests.ts'
 import { addUsage } from './usage.ts'
@@ -17,6 +19,7 @@ type Parts = {
   readonly catalogue: Catalogue
   readonly run: Pipeline
   readonly begin: Begin
+  readonly models: Models
   readonly pool: pg.Pool
   readonly time: Pick<Clock, 'nowMs'>
   readonly names: Names
@@ -27,6 +30,7 @@ type Parts = {
 /** Base paths, the longer of two that begin alike first. */
 const BASES = [
   { name: 'data', prefix: '/apis/v1', dialect: 'data' },
+  { name: 'messages', prefix: '/v1/messages', dialect: 'anthropic' },
   { name: 'gemini', prefix: '/v1beta', dialect: 'gemini' },
   { name: 'models', prefix: '/v1', dialect: 'openai' },
 ] as const
@@ -40,18 +44,19 @@ export function createFamilies(parts: Parts): readonly Family[] {
     register(scope: FastifyInstance) {
       addOperations(scope, prefix, under(prefix, parts.catalogue.operations), parts)
       if (prefix === '/v1') {
-        addAccount(scope, parts)
+        addFree(scope, parts)
       }
     },
   }))
 }
 
-function addAccount(scope: FastifyInstance, parts: Parts): void {
+function addFree(scope: FastifyInstance, parts: Parts): void {
   scope.register(async (account) => {
     // They are free; whoever asks for a quote here all the same is told, as everywhere, that there is none.
     account.addHook('preHandler', async ({ headers }) => {
       if (headers[parts.headerNames.costMode] !== undefined) throw new Fault('quote_not_supported')
     })
+    addModels(account, parts)
     addUsage(account, parts)
     addBalance(account, parts)
     addRequests(account, parts)
@@ -59,5 +64,10 @@ function addAccount(scope: FastifyInstance, parts: Parts): void {
 }
 
 function under(prefix: string, operations: readonly Operation[]): readonly Operation[] {
-  return operations.filter(({ path }) => path.startsWith(`${prefix}/`))
+  return operations.filter(({ path }) => baseOf(path) === prefix)
+}
+
+/** The first that it stands under: of two, the longer one. */
+function baseOf(path: string): string | undefined {
+  return BASES.find(({ prefix }) => path === prefix || path.startsWith(`${prefix}/`))?.prefix
 }

@@ -1,8 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Names, type Operation, spell } from '../../catalogue/operation.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { renderFault } from '../answer.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
 
 type Parts = {
@@ -42,6 +44,8 @@ export function addOperations(
           costMode: single(request.headers[headerNames.costMode]),
           quoteId: single(request.headers[headerNames.quoteId]),
           idempotencyKey: single(request.headers['idempotency-key']),
+          headers: (names) => pick(request.headers, names),
+          renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
         })
         return reply.code(status).headers(headers).send(body)
       },
@@ -67,6 +71,15 @@ function keepBytes(scope: FastifyInstance): void {
 function queryOf({ raw: { url = '' } }: FastifyRequest): string {
   const at = url.indexOf('?')
   return at === -1 ? '' : url.slice(at + 1)
+}
+
+function pick(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {
+  const picked: Record<string, string> = {}
+  for (const name of names) {
+    const value = single(headers[name])
+    if (value !== undefined) picked[name] = value
+  }
+  return picked
 }
 
 function single(value: string | readonly string[] | undefined): string | undefined {

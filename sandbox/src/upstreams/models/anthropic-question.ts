@@ -1,0 +1,132 @@
+import { isObject, type JsonObject } from '../../upstream.ts'
+import { jsonText } from './json-of-schema.ts'
+import {
+  given,
+  isModelName,
+  isWholeNumber,
+  objectsIn,
+  type Question,
+  type Tool,
+  textOf,
+  type Wrong,
+} from './question.ts'
+import type { Segment } from './tokens.ts'
+
+/** What is thought at the most, however much the budget allows. */
+const THINKING_TOKENS = 40
+
+export function anthropicQuestion(body: unknown, isCount: boolean): Question | Wrong {
+  if (!isObject(body)) return { wrong: 'The request body is not valid JSON.', field: null }
+  const wrong = wrongField(body, isCount)
+  if (wrong !== undefined) return { wrong: `${wrong}: Field required or not valid`, field: wrong }
+  const messages = objectsIn(body.messages)
+  const last = messages.at(-1)
+  const results = objectsIn(last?.content).filter(({ type }) => type === 'tool_result')
+  const isUsers = last?.role === 'user' && results.length === 0
+  const lastUser = messages.findLast(({ role, content }) => role === 'user' && textOf(content) !== '')
+  return {
+    model: String(body.model),
+    isStreamed: body.stream === true,
+    messages: messages.length,
+    prompt: textOf(lastUser?.content),
+    toolResult: results.length > 0 ? results.map(({ content }) => textOf(content)).join(' ') : undefined,
+    tool: isUsers ? toolToCall(body) : undefined,
+    schema: schemaIn(body.output_config),
+    maxTokens: isCount ? undefined : Number(body.max_tokens),
+    choices: 1,
+    reasoningTokens: thinkingTokens(body.thinking),
+    segments: segmentsIn(body),
+  }
+}
+
+function wrongField(body: JsonObject, isCount: boolean): string | undefined {
+  const { model, messages, max_tokens: maxTokens, system, tools, stream, thinking } = body
+  if (!isModelName(model)) return 'model'
+  if (!isCount && !isWholeNumber(maxTokens, 1)) return 'max_tokens'
+  if (!Array.isArray(messages) || messages.length === 0) return 'messages'
+  const at = messages.findIndex((message) => !isObject(message) || !isMessage(message))
+  if (at >= 0) return `messages.${at}`
+  if (given(system) && typeof system !== 'string' && !Array.isArray(system)) return 'system'
+  if (given(tools) && !(Array.isArray(tools) && tools.every(isObject))) return 'tools'
+  if (given(stream) && typeof stream !== 'boolean') return 'stream'
+  if (isObject(thinking) && thinking.type === 'enabled' && !isWholeNumber(thinking.budget_tokens, 1))
+    return 'thinking.enabled.budget_tokens'
+  return undefined
+}
+
+function isMessage({ role, content }: JsonObject): boolean {
+  return (role === 'user' || role === 'assistant') && (typeof content === 'string' || Array.isArray(content))
+}
+
+/** In the order in which the vendor's cache sees them: tools, system, messages. */
+function segmentsIn({ tools, system, messages, cache_control: whole }: JsonObject): readonly Segment[] {
+  const segments = [
+    ...objectsIn(tools).map((tool) => segmentOf(jsonText(tool), tool)),
+    ...contentSegments(system),
+    ...objectsIn(messages).flatMap(({ content }) => contentSegments(content)),
+  ]
+  const last = segments.at(-1)
+  if (!last || !isObject(whole)) return segments
+  // A mark on the request itself caches all of it.
+  return [...segments.slice(0, -1), { ...last, cachedFor: last.cachedFor ?? lifeOf(whole) }]
+}
+
+function contentSegments(content: unknown): Segment[] {
+  if (typeof content === 'string') return [segmentOf(content, {})]
+  return objectsIn(content).flatMap(blockSegments)
+}
+
+function blockSegments(block: JsonObject): Segment[] {
+  if (block.type === 'image') return [{ ...segmentOf(jsonText(withoutMark(block)), block), isImage: true }]
+  if (block.type === 'tool_result') return resultSegments(block)
+  return [segmentOf(blockText(block), block)]
+}
+
+/** The mark of a result stands at its end. */
+function resultSegments({ content, ...block }: JsonObject): Segment[] {
+  if (!Array.isArray(content)) return [segmentOf(typeof content === 'string' ? content : '', block)]
+  const inner = objectsIn(content).map(
+    (part): Segment => ({ ...segmentOf(blockText(part), part), isImage: part.type === 'image' }),
+  )
+  return block.cache_control ? [...inner, segmentOf('', block)] : inner
+}
+
+function blockText(block: JsonObject): string {
+  if (typeof block.text === 'string') return block.text
+  if (typeof block.thinking === 'string') return block.thinking
+  if (block.type === 'tool_use') return `${block.name ?? ''}${jsonText(block.input)}`
+  return jsonText(withoutMark(block))
+}
+
+/** Where the mark stands makes no difference to what is cached. */
+function withoutMark({ cache_control, ...block }: JsonObject): JsonObject {
+  return block
+}
+
+function segmentOf(text: string, { cache_control: mark }: JsonObject): Segment {
+  return { text, isImage: false, cachedFor: isObject(mark) ? lifeOf(mark) : undefined }
+}
+
+function lifeOf({ ttl }: JsonObject): '5m' | '1h' {
+  return ttl === '1h' ? '1h' : '5m'
+}
+
+/** The one that is named, or else the first. */
+function toolToCall({ tools, tool_choice: choice }: JsonObject): Tool | undefined {
+  if (isObject(choice) && choice.type === 'none') return undefined
+  const offered = objectsIn(tools)
+  const wanted = isObject(choice) && choice.type === 'tool' ? choice.name : undefined
+  const called = offered.find(({ name }) => name === wanted) ?? offered[0]
+  return typeof called?.name === 'string' ? { name: called.name, schema: called.input_schema } : undefined
+}
+
+function thinkingTokens(thinking: unknown): number {
+  if (!isObject(thinking)) return 0
+  if (thinking.type === 'enabled') return Math.min(Number(thinking.budget_tokens), THINKING_TOKENS)
+  return thinking.type === 'adaptive' ? THINKING_TOKENS : 0
+}
+
+function schemaIn(config: unknown): unknown {
+  const format = isObject(config) ? config.format : undefined
+  return isObject(format) && format.type === 'json_schema' ? (format.schema ?? {}) : undefined
+}

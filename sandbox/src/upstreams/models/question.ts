@@ -1,0 +1,58 @@
+import { isObject, type JsonObject } from '../../upstream.ts'
+import type { Segment } from './tokens.ts'
+
+export type Tool = { readonly name: string; readonly schema: unknown }
+
+/** What a model is asked, whichever protocol it came by. */
+export type Question = {
+  readonly model: string
+  readonly isStreamed: boolean
+  /** How many messages the conversation has. */
+  readonly messages: number
+  /** The last text of the user. */
+  readonly prompt: string
+  /** What a tool has returned, where that is what the model is to go on with. */
+  readonly toolResult: string | undefined
+  /** The tool that the model is free or bound to call now. */
+  readonly tool: Tool | undefined
+  /** The answer is to be JSON, fitting this schema. */
+  readonly schema: unknown
+  readonly maxTokens: number | undefined
+  readonly choices: number
+  readonly reasoningTokens: number
+  readonly segments: readonly Segment[]
+}
+
+/** A request that the vendor refuses, with the field and the vendor's sentence about it. */
+export type Wrong = { readonly wrong: string; readonly field: string | null }
+
+const MODEL_LIMIT = 256
+
+/** Every frame of a stream repeats it, so it is not for long texts. */
+export function isModelName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= MODEL_LIMIT
+}
+
+export function isWholeNumber(value: unknown, least: number): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= least
+}
+
+/** Absent and null are the same to both vendors. */
+export function given(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
+
+export function plainSegment(text: string): Segment {
+  return { text, isImage: false, cachedFor: undefined }
+}
+
+export function objectsIn(list: unknown): JsonObject[] {
+  return Array.isArray(list) ? list.filter(isObject) : []
+}
+
+/** The texts of a content that is a text or a list of parts. */
+export function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  const texts = objectsIn(content).map(({ text }) => text)
+  return texts.filter((text) => typeof text === 'string').join('')
+}

@@ -1,0 +1,130 @@
+import type { Asked, Header, JsonObject, Knobs, Reply } from '../../upstream.ts'
+import { type Choice, choicesFor } from './answer.ts'
+import { spoiled } from './frames.ts'
+import { type MagicModel, magicModel } from './magic-models.ts'
+import type { CacheUse } from './prefixes.ts'
+import type { Question } from './question.ts'
+import type { Frame } from './stream.ts'
+import { bytesOf, segmentTokens, tokensOfBytes } from './tokens.ts'
+
+/** What a vendor has counted before any directive says otherwise. */
+export type Counted = {
+  readonly inputTokens: number
+  readonly cache: CacheUse
+  readonly outputTokens: number
+  readonly reasoningTokens: number
+}
+
+/** An answer that a protocol has only to write down. */
+export type Answer = {
+  readonly question: Question
+  readonly choices: readonly Choice[]
+  /** Undefined where the vendor does not tell. */
+  readonly usage: JsonObject | undefined
+  readonly deltaBytes: number
+  readonly asked: Asked
+}
+
+/** How a protocol writes things down. */
+export type Dialect = {
+  readonly overloadedStatus: number
+  /** Whether what was thought is part of the answer, or only counted. */
+  readonly showsReasoning: boolean
+  readonly errorBody: (status: number, message: string, asked: Asked) => JsonObject
+  /** The figures as the vendor reports them, and all input tokens that this comes to. */
+  readonly report: (counted: Counted, knobs: Knobs) => { readonly usage: JsonObject; readonly inputTokens: number }
+  readonly body: (answer: Answer) => JsonObject
+  readonly frames: (answer: Answer) => Iterable<Frame>
+  readonly errorFrame: (asked: Asked) => string
+  readonly garbageFrame: string
+}
+
+const DELTA_BYTES = 8
+const MESSAGES: Readonly<Record<number, string>> = {
+  429: 'Rate limit reached. Try again in 7 seconds.',
+  500: 'The server had an error while processing your request.',
+}
+
+/** The vendor's answer to a question that it does not refuse. */
+export function replyTo(question: Question, cacheOf: () => CacheUse, dialect: Dialect, asked: Asked): Reply {
+  const magic = magicModel(question.model)
+  const status = magic.frames === 'error' && !question.isStreamed ? 500 : magic.status
+  if (status !== undefined) return failure(status, question, magic, dialect, asked)
+  // Looked up once, since looking also remembers.
+  const cache = cacheOf()
+  const remade = (knobs: Knobs) => success(question, magic, knobs, cache, dialect, asked)
+  return { ...remade({}), remade }
+}
+
+function failure(
+  magicStatus: number | 'overloaded',
+  { model, isStreamed }: Question,
+  { retryAfter }: MagicModel,
+  dialect: Dialect,
+  asked: Asked,
+): Reply {
+  const status = magicStatus === 'overloaded' ? dialect.overloadedStatus : magicStatus
+  const headers: Header[] = retryAfter === undefined ? [] : [['retry-after', retryAfter]]
+  return {
+    status,
+    body: dialect.errorBody(status, MESSAGES[status] ?? 'Overloaded', asked),
+    tokens: 0,
+    isBilled: false,
+    headers,
+    about: { model, isStreamed, inputTokens: 0 },
+  }
+}
+
+function success(
+  question: Question,
+  magic: MagicModel,
+  knobs: Knobs,
+  cache: CacheUse,
+  dialect: Dialect,
+  asked: Asked,
+): Reply {
+  const choices = choicesFor(question, magic, knobs, asked.seed)
+  const counted = { inputTokens: segmentTokens(question.segments), cache, ...outputOf(choices) }
+  const { usage: whole, inputTokens } = dialect.report(counted, knobs)
+  const usage = usageTold(whole, knobs.hidesUsage ? 'none' : magic.usage)
+  const answer = { question, choices, usage, deltaBytes: knobs.deltaBytes ?? DELTA_BYTES, asked }
+  const about = { model: question.model, isStreamed: question.isStreamed, inputTokens }
+  const delivery = magic.delivery && { delivery: magic.delivery }
+  if (!question.isStreamed)
+    return {
+      status: 200,
+      body: dialect.body(answer),
+      tokens: counted.outputTokens,
+      isBilled: true,
+      about,
+      ...delivery,
+    }
+  const bytes = visibleBytes(choices, dialect)
+  const frames = () => spoiled(dialect.frames(answer), magic.frames, bytes / 2, dialect, asked)
+  const stream = { frames, bytes, everyMs: knobs.deltaMs ?? magic.everyMs ?? 0 }
+  return { status: 200, body: {}, tokens: 0, isBilled: true, about, stream, ...delivery }
+}
+
+function outputOf(choices: readonly Choice[]): { outputTokens: number; reasoningTokens: number } {
+  let reasoning = 0
+  for (const choice of choices) reasoning += bytesOf(choice.reasoning)
+  let spoken = 0
+  for (const { text, tail, call } of choices) spoken += bytesOf(text, tail, call?.name ?? '', call?.json ?? '')
+  return { outputTokens: tokensOfBytes(reasoning + spoken), reasoningTokens: tokensOfBytes(reasoning) }
+}
+
+function visibleBytes(choices: readonly Choice[], { showsReasoning }: Dialect): number {
+  let bytes = 0
+  for (const { reasoning, text, tail, call } of choices)
+    bytes += bytesOf(text, tail, call?.json ?? '', showsReasoning ? reasoning : '')
+  return bytes
+}
+
+function usageTold(usage: JsonObject, how: 'none' | 'zero' | undefined): JsonObject | undefined {
+  if (how === 'none') return undefined
+  return how === 'zero' ? zeroed(usage) : usage
+}
+
+function zeroed(usage: JsonObject): JsonObject {
+  return JSON.parse(JSON.stringify(usage, (_, value) => (typeof value === 'number' ? 0 : value)))
+}

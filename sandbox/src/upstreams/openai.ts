@@ -1,0 +1,90 @@
+import { hashOf, Random } from '../random.ts'
+import type { Asked, JsonObject, Knobs, Reply, Upstream } from '../upstream.ts'
+import { MODEL_NAMES } from './models/magic-models.ts'
+import { openaiBody, openaiFrames } from './models/openai-answer.ts'
+import { openaiQuestion } from './models/openai-question.ts'
+import { NO_CACHE } from './models/prefixes.ts'
+import type { Wrong } from './models/question.ts'
+import { type Counted, type Dialect, replyTo } from './models/reply.ts'
+
+const CREATED = Date.UTC(2026, 0, 1) / 1000
+const COMPLETIONS = '/v1/chat/completions'
+const MODELS = '/v1/models'
+
+const dialect: Dialect = {
+  overloadedStatus: 503,
+  showsReasoning: false,
+  errorBody,
+  report,
+  body: openaiBody,
+  frames: openaiFrames,
+  errorFrame: () =>
+    `data: ${JSON.stringify(errorBody(500, 'The server had an error in the middle of its answer.'))}\n\n`,
+  garbageFrame: 'data: {"id": oops\n\n',
+}
+
+export const openai: Upstream = {
+  name: 'openai',
+  methodOf: (path) => (path === MODELS ? 'GET' : 'POST'),
+  credentials: [{ header: 'authorization', scheme: 'bearer' }],
+  has: (path) => path === COMPLETIONS || path === MODELS,
+  answer(asked) {
+    if (asked.path === MODELS) return { status: 200, body: MODEL_LIST, tokens: null, isBilled: false }
+    const question = openaiQuestion(asked.body)
+    if ('wrong' in question) return refused(question)
+    const { cacheKey: key } = question
+    const cacheOf = () =>
+      key === undefined ? NO_CACHE : asked.prefixes.use(`openai ${question.model} ${key}`, question.cached)
+    return replyTo(question, cacheOf, dialect, asked)
+  },
+  errorBody,
+  headersOf: (asked) => [['x-request-id', `req_${requestRandom(asked).hex(32)}`]],
+}
+
+const MODEL_LIST: JsonObject = {
+  object: 'list',
+  data: MODEL_NAMES.map((id) => ({ id, object: 'model', created: CREATED, owned_by: 'sandbox' })),
+}
+
+function requestRandom({ seed, path, bodySha256 }: Asked): Random {
+  return new Random(hashOf(seed, 'openai', path, bodySha256))
+}
+
+function refused({ wrong, field }: Wrong): Reply {
+  const error = { message: wrong, type: 'invalid_request_error', param: field, code: null }
+  return { status: 400, body: { error }, tokens: 0, isBilled: false }
+}
+
+function errorBody(status: number, message: string): JsonObject {
+  const [type, code] = KINDS[status] ?? (status >= 500 ? ['server_error', null] : ['invalid_request_error', null])
+  return { error: { message, type, param: null, code } }
+}
+
+const KINDS: Readonly<Record<number, readonly [type: string, code: string | null]>> = {
+  401: ['invalid_request_error', 'invalid_api_key'],
+  404: ['invalid_request_error', 'model_not_found'],
+  429: ['rate_limit_error', 'rate_limit_exceeded'],
+  503: ['service_unavailable_error', 'server_is_overloaded'],
+}
+
+/** What came out of the cache and what went into it are part of the prompt's tokens. */
+function report(counted: Counted, knobs: Knobs): { usage: JsonObject; inputTokens: number } {
+  const inputTokens = knobs.inputTokens ?? counted.inputTokens
+  const usage = {
+    prompt_tokens: inputTokens,
+    completion_tokens: counted.outputTokens,
+    total_tokens: inputTokens + counted.outputTokens,
+    prompt_tokens_details: {
+      cached_tokens: knobs.cacheRead ?? counted.cache.readTokens,
+      cache_write_tokens: knobs.cacheWrite ?? counted.cache.write5mTokens,
+      audio_tokens: 0,
+    },
+    completion_tokens_details: {
+      reasoning_tokens: counted.reasoningTokens,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  }
+  return { usage, inputTokens }
+}

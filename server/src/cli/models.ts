@@ -1,0 +1,222 @@
+import type { Command } from 'commander'
+import type { Config } from '../config.ts'
+import {
+  listModels,
+  type ModelListed,
+  removeModel,
+  removeRoute,
+  saveModel,
+  saveRoute,
+  setModelPrice,
+} from '../gateway/configure-models.ts'
+import { TOKENIZERS } from '../gateway/models.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { createIds } from '../kernel/ids.ts'
+import { listUpstreams } from '../upstreams/configure.ts'
+import type { ProtocolName } from '../upstreams/protocols/protocol.ts'
+import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
+import { idOf, print, running, withPools } from './command.ts'
+
+const ids = createIds({ clock: systemClock })
+
+export function addModelCommands(program: Command): void {
+  const models = program.command('models').description('look after the models that are sold')
+  models
+    .command('list')
+    .description('list every model with its price and its routes')
+    .action(() => running(list))
+  models
+    .command('set <model>')
+    .description('make a model, or change what is named of one; every process follows within a second')
+    .option('--context-window <tokens>', 'the most tokens of input and output together')
+    .option('--output-cap <tokens>', 'how long an answer may get where the caller names no limit')
+    .option('--output-most <tokens>', 'the highest limit that a caller may name')
+    .option('--image-tokens <tokens>', 'the most tokens of one image, or none where nobody knows')
+    .option('--audio-tokens <tokens>', 'the most tokens of one piece of audio, or none')
+    .option('--file-tokens <tokens>', 'the most tokens of one file, or none')
+    .option('--tokenizer <name>', `how text is counted where nobody reports it (${TOKENIZERS.join(', ')})`)
+    .option('--display-name <text>', 'what people read instead of its name')
+    .option('--owned-by <text>', 'who made it')
+    .option('--off', 'sell it no more')
+    .option('--on', 'sell it again')
+    .action((id: string, options: SetOptions) => running((config) => set(config, id, options)))
+  models
+    .command('price <model>')
+    .description('set what a million tokens cost from now on, in USD; calls that have begun keep their price')
+    .requiredOption('--input <usd>', 'what is sent to the model')
+    .requiredOption('--output <usd>', 'what it answers')
+    .option('--cache-read <usd>', 'input that it has read from a cache; as input where left out')
+    .option('--cache-write <usd>', 'input that it has written to a cache; as input where left out')
+    .option('--provider-input <usd>', 'what the upstream charges us; as before where left out')
+    .option('--provider-output <usd>')
+    .option('--provider-cache-read <usd>')
+    .option('--provider-cache-write <usd>')
+    .action((id: string, options: PriceOptions) => running((config) => price(config, id, options)))
+  models
+    .command('route <model>')
+    .description('say where a model is asked; the same slot, protocol and name again changes that route')
+    .requiredOption('--slot <slot>', 'whose upstreams are asked: see farebox upstreams add')
+    .requiredOption('--protocol <name>', 'what they speak (openai, anthropic)')
+    .option('--upstream-model <name>', "the model's name there; its own where left out")
+    .option('--priority <number>', 'the lowest is asked first', '0')
+    .option('--weight <number>', 'how often, among routes of the same priority', '1')
+    .option('--off', 'ask there no more, and keep the route')
+    .action((id: string, options: RouteOptions) => running((config) => route(config, id, options)))
+  models
+    .command('remove <model>')
+    .description('remove a model with its routes, or one route of it')
+    .option('--route <id>', 'this route alone')
+    .action((id: string, options: { route?: string }) => running((config) => remove(config, id, options.route)))
+}
+
+type SetOptions = Partial<
+  Record<
+    'contextWindow' | 'outputCap' | 'outputMost' | 'imageTokens' | 'audioTokens' | 'fileTokens' | 'tokenizer',
+    string
+  >
+> & { readonly displayName?: string; readonly ownedBy?: string; readonly off?: true; readonly on?: true }
+
+async function set(config: Config, id: string, options: SetOptions): Promise<void> {
+  const { tokenizer, displayName, ownedBy } = options
+  if (options.on === true && options.off === true) throw new Error('a model is on or off: give one of --on and --off')
+  const given = {
+    contextWindow: tokens('--context-window', options.contextWindow),
+    outputCap: tokens('--output-cap', options.outputCap),
+    outputMost: tokens('--output-most', options.outputMost),
+    tokenizer: tokenizer === undefined ? undefined : tokenizerOf(tokenizer),
+    displayName,
+    ownedBy,
+    enabled: options.off === true ? false : options.on,
+    partTokens: {
+      image: tokensOrNone('--image-tokens', options.imageTokens),
+      audio: tokensOrNone('--audio-tokens', options.audioTokens),
+      file: tokensOrNone('--file-tokens', options.fileTokens),
+    },
+  }
+  await withPools(config, async ({ rest: pool }) => {
+    await saveModel({ pool }, { id, ...given })
+    const [model] = await listModels({ pool }, id)
+    if (model === undefined) throw new Error(`the model ${id} was removed meanwhile`)
+    print(`${summaryOf(model)}.`)
+    for (const missing of missingOf(model)) print(missing)
+  })
+}
+
+/** What a model still needs before it can be sold. */
+function missingOf({ id, price, routes }: ModelListed): readonly string[] {
+  return [
+    ...(price === null ? [`It has no price, so calls are refused: see farebox models price ${id}.`] : []),
+    ...(routes.length === 0 ? [`It has no route, so nobody is asked: see farebox models route ${id}.`] : []),
+  ]
+}
+
+type PriceOptions = { readonly input: string; readonly output: string } & Partial<
+  Record<
+    'cacheRead' | 'cacheWrite' | 'providerInput' | 'providerOutput' | 'providerCacheRead' | 'providerCacheWrite',
+    string
+  >
+>
+
+async function price(config: Config, model: string, options: PriceOptions): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const version = await setModelPrice({ pool }, { model, ...options })
+    const { input, output, cacheRead = input, cacheWrite = input } = options
+    print(
+      `${model} costs ${input} USD in, ${output} out, ${cacheRead} from a cache, ${cacheWrite} into one, ` +
+        `for a million tokens, as version ${version}.`,
+    )
+  })
+}
+
+type RouteOptions = {
+  readonly slot: string
+  readonly protocol: string
+  readonly upstreamModel?: string
+  readonly priority: string
+  readonly weight: string
+  readonly off?: true
+}
+
+async function route(config: Config, model: string, options: RouteOptions): Promise<void> {
+  const { slot, upstreamModel = model, off } = options
+  const protocol = protocolOf(options.protocol)
+  const priority = wholeNumber('--priority', options.priority)
+  const weight = wholeNumber('--weight', options.weight)
+  await withPools(config, async ({ rest: pool }) => {
+    const given = { model, slot, protocol, upstreamModel, priority, weight, enabled: off !== true }
+    const id = await saveRoute({ pool, ids }, given)
+    const where = `as ${upstreamModel} at ${slot}, in the protocol ${protocol}`
+    print(off === true ? `Route ${id} is off.` : `Route ${id} asks for ${model} ${where}.`)
+    if ((await listUpstreams({ pool }, slot)).length === 0)
+      print(`No upstream fills ${slot} yet: see farebox upstreams add ${slot}.`)
+  })
+}
+
+async function remove(config: Config, model: string, route: string | undefined): Promise<void> {
+  const routeId = route === undefined ? undefined : idOf(route)
+  await withPools(config, async ({ rest: pool }) => {
+    if (routeId === undefined) {
+      await removeModel({ pool }, model)
+      print(`${model} is sold no more.`)
+    } else {
+      await removeRoute({ pool }, model, routeId)
+      print(`Route ${routeId} is asked no more.`)
+    }
+  })
+}
+
+async function list(config: Config): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const all = await listModels({ pool })
+    if (all.length === 0) return print('There are no models: see farebox models set.')
+    for (const model of all) {
+      print(`${summaryOf(model)}  ${priceText(model)}`)
+      for (const one of model.routes)
+        print(
+          `  ${one.id}  ${one.slot}  ${one.protocol}  ${one.upstreamModel}  priority ${one.priority}  ` +
+            `weight ${one.weight}${one.enabled ? '' : '  off'}`,
+        )
+    }
+  })
+}
+
+function summaryOf({ id, contextWindow, outputCap, outputMost, partTokens, tokenizer, enabled }: ModelListed): string {
+  const parts = Object.entries(partTokens).map(([kind, most]) => `  ${kind} ${most}`)
+  const limits = `window ${contextWindow}  output ${outputCap} to ${outputMost}${parts.join('')}`
+  return `${id}  ${limits}  ${tokenizer}${enabled ? '' : '  off'}`
+}
+
+function priceText({ price }: ModelListed): string {
+  if (price === null) return 'without price'
+  const { version, input, output, cacheRead, cacheWrite } = price
+  const all = [input, output, cacheRead ?? input, cacheWrite ?? input]
+  return `${all.join(' / ')} USD per million (in / out / cache read / cache write)  version ${version}`
+}
+
+function tokens(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const count = wholeNumber(option, text)
+  if (count < 1) throw new Error(`${option} must be a whole number above 0`)
+  return count
+}
+
+function tokensOrNone(option: string, text: string | undefined): number | null | undefined {
+  return text === 'none' ? null : tokens(option, text)
+}
+
+function wholeNumber(option: string, text: string): number {
+  if (!/^-?\d{1,9}$/.test(text)) throw new Error(`${option} must be a whole number, without anything else`)
+  return Number(text)
+}
+
+function tokenizerOf(text: string): Tokenizer {
+  const found = TOKENIZERS.find((name) => name === text)
+  if (found === undefined) throw new Error(`there is no tokenizer ${JSON.stringify(text)}: ${TOKENIZERS.join(', ')}`)
+  return found
+}
+
+function protocolOf(text: string): ProtocolName {
+  if (text !== 'openai' && text !== 'anthropic')
+    throw new Error(`there is no protocol ${JSON.stringify(text)}: openai, anthropic`)
+  return text
+}

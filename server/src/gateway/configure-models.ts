@@ -1,0 +1,260 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { Fault } from '../kernel/fault.ts'
+import type { Id, Ids } from '../kernel/ids.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
+import type { PartKind, ProtocolName } from '../upstreams/protocols/protocol.ts'
+import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
+import { MODEL_NAME, priceIn, TOKENIZERS } from './models.ts'
+
+/** What operators do with models. Every process follows within a second; calls under way go on as they began. */
+type Parts = { readonly pool: pg.Pool }
+
+/** What is left out or undefined stays as it is, or gets its default in a new model. */
+export type ModelSettings = {
+  readonly id: string
+  readonly displayName?: string | undefined
+  readonly ownedBy?: string | undefined
+  readonly contextWindow?: number | undefined
+  /** How long an answer may get where the caller names no limit. */
+  readonly outputCap?: number | undefined
+  /** The most that a caller may name. */
+  readonly outputMost?: number | undefined
+  /** The most tokens of one part of a kind; null to take that back. Kinds that are not named stay as they are. */
+  readonly partTokens?: Readonly<Partial<Record<PartKind, number | null | undefined>>> | undefined
+  readonly tokenizer?: Tokenizer | undefined
+  readonly enabled?: boolean | undefined
+}
+
+const MOST_TOKENS = 1_000_000_000
+const tokens = z
+  .int({ error: ({ input }) => (input === undefined ? 'is needed for a new model' : 'must be a whole number') })
+  .min(1, 'must be above 0')
+  .max(MOST_TOKENS, `must be at most ${MOST_TOKENS}`)
+const words = z.string().regex(/^\P{Cc}{1,200}$/u, 'must be 1 to 200 characters on one line')
+
+const fields = z.object({
+  id: z.string().regex(MODEL_NAME, 'must be letters, digits, ., _, :, /, @ and -, and begin with a letter or a digit'),
+  displayName: words,
+  ownedBy: words,
+  contextWindow: tokens,
+  outputCap: tokens,
+  outputMost: tokens,
+  partTokens: z.object({ image: tokens, audio: tokens, file: tokens }).partial(),
+  tokenizer: z.enum(TOKENIZERS, `must be one of ${TOKENIZERS.join(', ')}`),
+  enabled: z.boolean(),
+})
+
+const settings = fields
+  .refine((model) => model.outputCap <= model.outputMost, { path: ['outputCap'], error: 'must be within outputMost' })
+  .refine((model) => model.outputMost <= model.contextWindow, {
+    path: ['outputMost'],
+    error: 'must be within contextWindow',
+  })
+
+/** Makes a model, or changes what is named of one that is there. */
+export async function saveModel({ pool }: Parts, given: ModelSettings): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    await lockName(query, given.id)
+    const before = await readSettings(query, given.id)
+    const partTokens = without(null, { ...before?.partTokens, ...without(undefined, given.partTokens ?? {}) })
+    const wanted = { ...defaultsFor(given), ...before, ...without(undefined, given), partTokens }
+    const model = parse(settings, wanted)
+    await query(
+      `insert into models
+         (id, display_name, owned_by, context_window, output_cap, output_most, part_tokens, tokenizer, enabled)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+       on conflict (id) do update set display_name = excluded.display_name, owned_by = excluded.owned_by,
+         context_window = excluded.context_window, output_cap = excluded.output_cap,
+         output_most = excluded.output_most, part_tokens = excluded.part_tokens, tokenizer = excluded.tokenizer,
+         enabled = excluded.enabled, changed_at = clock_timestamp()`,
+      [
+        ...[model.id, model.displayName, model.ownedBy, model.contextWindow, model.outputCap, model.outputMost],
+        ...[model.partTokens, model.tokenizer, model.enabled],
+      ],
+    )
+  })
+}
+
+function defaultsFor({ id }: ModelSettings) {
+  const owner = id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'
+  return { displayName: id, ownedBy: owner, tokenizer: 'bytes_3', enabled: true }
+}
+
+function without(unwanted: null | undefined, given: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== unwanted))
+}
+
+const SETTINGS = `display_name as "displayName", owned_by as "ownedBy", context_window as "contextWindow",
+  output_cap as "outputCap", output_most as "outputMost", part_tokens as "partTokens", tokenizer, enabled`
+
+async function readSettings(query: Query, id: string) {
+  const { rows } = await query(`select ${SETTINGS} from models where id = $1`, [id])
+  return rows[0] === undefined ? undefined : fields.omit({ id: true }).parse(rows[0])
+}
+
+/** Removes a model with its routes. Its prices stay, so that no version of it is ever numbered twice. */
+export async function removeModel({ pool }: Parts, id: string): Promise<void> {
+  const { rowCount } = await pool.query('delete from models where id = $1', [id])
+  if (rowCount === 0) throw noSuchModel(id)
+}
+
+/** Decimal USD for a million tokens. */
+export type NewModelPrice = {
+  readonly model: string
+  readonly input: string
+  readonly output: string
+  /** As input where left out. */
+  readonly cacheRead?: string
+  readonly cacheWrite?: string
+  /** What the upstream charges us. As in the version before where left out. */
+  readonly providerInput?: string
+  readonly providerOutput?: string
+  readonly providerCacheRead?: string
+  readonly providerCacheWrite?: string
+}
+
+/** Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. */
+export async function setModelPrice({ pool }: Parts, { model, ...prices }: NewModelPrice): Promise<number> {
+  for (const [name, text] of Object.entries(prices)) if (text !== undefined) requirePrice(name, text)
+  return inTransaction(pool, async (query) => {
+    await requireModel(query, model)
+    const { rows } = await query(
+      `with newest as (select * from model_prices where model = $1 order by version desc limit 1)
+       insert into model_prices (model, version, input, output, cache_read, cache_write,
+         provider_input, provider_output, provider_cache_read, provider_cache_write)
+       select $1, coalesce((select version from newest), 0) + 1, $2, $3, $4, $5,
+         coalesce($6, (select provider_input from newest)), coalesce($7, (select provider_output from newest)),
+         coalesce($8, (select provider_cache_read from newest)), coalesce($9, (select provider_cache_write from newest))
+       returning version`,
+      [
+        ...[model, prices.input, prices.output, prices.cacheRead, prices.cacheWrite],
+        ...[prices.providerInput, prices.providerOutput, prices.providerCacheRead, prices.providerCacheWrite],
+      ],
+    )
+    return z.object({ version: z.int() }).parse(rows[0]).version
+  })
+}
+
+function requirePrice(name: string, text: string): void {
+  try {
+    priceIn(text)
+  } catch (error) {
+    throw refusal(`${name}: ${error instanceof Error ? error.message : 'is no price'}.`)
+  }
+}
+
+export type RouteSettings = {
+  readonly model: string
+  readonly slot: string
+  readonly protocol: ProtocolName
+  /** The model's name there; its own where left out. */
+  readonly upstreamModel?: string
+  /** The lowest is asked first. */
+  readonly priority?: number
+  readonly weight?: number
+  readonly enabled?: boolean
+}
+
+const route = z.object({
+  slot: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,99}$/, 'must be lower-case letters, digits, _, . and -'),
+  protocol: z.enum(['openai', 'anthropic'], 'must be openai or anthropic'),
+  upstreamModel: words,
+  priority: z.int('must be a whole number').min(-1_000).max(1_000),
+  weight: z.int('must be a whole number').min(1, 'must be above 0').max(1_000_000),
+  enabled: z.boolean(),
+})
+
+/** Makes a route of a model. One of the same slot, protocol and name upstream is changed, whole. */
+export async function saveRoute({ pool, ids }: Parts & { readonly ids: Ids }, given: RouteSettings): Promise<Id> {
+  const { upstreamModel = given.model, priority = 0, weight = 1, enabled = true } = given
+  const parsed = parse(route, { ...given, upstreamModel, priority, weight, enabled })
+  return inTransaction(pool, async (query) => {
+    await requireModel(query, given.model)
+    const { rows } = await query(
+      `insert into model_routes (id, model, slot, protocol, upstream_model, priority, weight, enabled)
+       values ($1, $2, $3, $4, $5, $6, $7, $8)
+       on conflict (model, slot, protocol, upstream_model) do update
+         set priority = excluded.priority, weight = excluded.weight, enabled = excluded.enabled
+       returning id`,
+      [ids.next(), given.model, parsed.slot, parsed.protocol, upstreamModel, priority, weight, enabled],
+    )
+    return z.object({ id: z.string() }).parse(rows[0]).id
+  })
+}
+
+export async function removeRoute({ pool }: Parts, model: string, id: Id): Promise<void> {
+  const { rowCount } = await pool.query('delete from model_routes where id = $1 and model = $2', [id, model])
+  if (rowCount === 0) throw new Fault('resource_not_found', { detail: `The model ${model} has no route ${id}.` })
+}
+
+/** The slots that routes name. */
+export async function listRouteSlots({ pool }: Parts): Promise<readonly string[]> {
+  const { rows } = await pool.query('select distinct slot from model_routes order by slot limit $1', [LIST_LIMIT])
+  return z
+    .array(z.object({ slot: z.string() }))
+    .parse(rows)
+    .map(({ slot }) => slot)
+}
+
+const LIST_LIMIT = 1_000
+
+const listedModel = fields.extend({
+  createdAt: z.date(),
+  changedAt: z.date(),
+  price: z
+    .object({
+      version: z.int(),
+      input: z.string(),
+      output: z.string(),
+      cacheRead: z.string().nullable(),
+      cacheWrite: z.string().nullable(),
+    })
+    .nullable(),
+  routes: z.array(route.extend({ id: z.string() })),
+})
+
+/** What operators see of a model: prices as they were written, and what is off too. */
+export type ModelListed = z.output<typeof listedModel>
+
+/** At most a thousand, in the order of their names; one where it is named. */
+export async function listModels({ pool }: Parts, id?: string): Promise<readonly ModelListed[]> {
+  const { rows } = await pool.query(
+    `select id, ${SETTINGS}, created_at as "createdAt", changed_at as "changedAt",
+       (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
+            'cacheRead', cache_read::text, 'cacheWrite', cache_write::text)
+          from model_prices where model = models.id order by version desc limit 1) as price,
+       array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
+            'priority', priority, 'weight', weight, 'enabled', enabled)
+          from model_routes where model = models.id order by priority, id limit $2) as routes
+     from models where $1::text is null or id = $1 order by id collate "C" limit $2`,
+    [id ?? null, LIST_LIMIT],
+  )
+  return z.array(listedModel).parse(rows)
+}
+
+/** Whoever changes a model waits for who does, also where it is not there yet. */
+async function lockName(query: Query, id: string): Promise<void> {
+  await query("select pg_advisory_xact_lock(hashtext('model ' || $1))", [id])
+}
+
+async function requireModel(query: Query, id: string): Promise<void> {
+  await lockName(query, id)
+  const { rows } = await query('select from models where id = $1 for share', [id])
+  if (rows.length === 0) throw noSuchModel(id)
+}
+
+function parse<T>(schema: z.ZodType<T>, given: unknown): T {
+  const parsed = schema.safeParse(given)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw refusal(`${issue?.path.join('.')}: ${issue?.message}.`)
+}
+
+function refusal(detail: string): Fault {
+  return new Fault('invalid_request', { detail })
+}
+
+function noSuchModel(id: string): Fault {
+  return new Fault('resource_not_found', { detail: `There is no model ${JSON.stringify(id)}.` })
+}

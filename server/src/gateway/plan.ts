@@ -1,0 +1,59 @@
+import type { Id } from '../kernel/ids.ts'
+import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
+import type { UpstreamKind } from '../upstreams/bindings.ts'
+import type { StreamReader } from '../upstreams/protocols/protocol.ts'
+import type { OpenReply } from '../upstreams/transport.ts'
+import type { Attempt } from './records.ts'
+import type { Counts, Terms } from './terms.ts'
+
+/** How a call would run: made from what is asked for, before anything is held. What differs between endpoints is in here. */
+export type Plan = {
+  readonly terms: Terms
+  /** What is held for. No charge exceeds it. */
+  readonly most: Counts
+  /** What a quote estimates. */
+  readonly expected: Counts
+  /** Whether the two are the same, whatever the upstream does. */
+  readonly isExact: boolean
+  /** Tokens by estimate, for the limit of tokens a minute; 0 where none are counted. */
+  readonly tokens: number
+  /** What the caller is told of the plan itself. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Asks one upstream after another, as long as nothing can have come of it. Never throws. */
+  readonly send: (id: Id) => Promise<Sent>
+  /** Reads from an answer how much was used; undefined where nobody can know. */
+  readonly measure: (reply: Incoming) => Promise<Measured | undefined> | Measured | undefined
+  /** What the caller is given of it; undefined where it is not what was promised. */
+  readonly answer: (reply: Incoming) => Answer | undefined
+  /** Whether an upstream's 403 is about what the caller asked for, and not about our account with it. */
+  readonly passesOnForbidden: boolean
+}
+
+/** How much was used. */
+export type Measured = {
+  readonly counts: Counts
+  readonly inputTokens?: number
+  readonly outputTokens?: number
+  readonly cacheReadTokens?: number
+  readonly cacheWriteTokens?: number
+  /** Who counted the tokens: the upstream, or we, by what was delivered. */
+  readonly source?: 'provider' | 'counted'
+}
+
+/** What came of asking. Every attempt is told, the last one of which decided. */
+export type Sent = { readonly attempts: readonly Attempt[]; readonly kind: UpstreamKind } & (
+  | { readonly outcome: 'answered'; readonly reply: Incoming }
+  | { readonly outcome: 'streaming'; readonly stream: OpenStream }
+  | { readonly outcome: 'not_sent' | 'unknown'; readonly failure: unknown }
+)
+
+/** An answer that has begun, and how it is read as it passes. */
+export type OpenStream = {
+  readonly reply: OpenReply
+  readonly reader: StreamReader
+  /** How much was used, by what the reader has seen; undefined where nothing was delivered and nothing reported. */
+  readonly measure: (deliveredText: string) => Promise<Measured | undefined>
+  /** What it has cost the upstream at the least, where nobody is charged for it. */
+  readonly lost: () => Promise<Measured>
+  readonly errorFrame: (body: string) => string
+}

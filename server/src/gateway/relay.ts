@@ -1,0 +1,210 @@
+import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
+import type { Settlement } from '../calls/call.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { asFault, type Fault } from '../kernel/fault.ts'
+import { formatUsd } from '../kernel/money.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { passedOn } from '../upstreams/adapters/pass-through.ts'
+import type { UpstreamKind } from '../upstreams/bindings.ts'
+import { endingOf, type Held, type Outcome, transportFault } from './judge.ts'
+import type { OpenStream } from './plan.ts'
+
+/** An answer that comes whole, or one whose body is still coming. */
+export type RelayedAnswer = Omit<Answer, 'body'> & { readonly body: Answer['body'] | Readable }
+
+/** Passes an upstream's stream on to the caller, and ends the call that it belongs to. */
+export type Relay = (relayed: Relayed) => RelayedAnswer & { readonly body: Readable }
+
+type Relayed = {
+  readonly stream: OpenStream
+  readonly kind: UpstreamKind
+  readonly held: Held
+  readonly settle: (outcome: Settled, status: number) => Promise<Settlement>
+  readonly renderFault: (fault: Fault) => string
+}
+
+/** How streams ended, to be counted. */
+export type StreamEnd = 'complete' | 'caller_left' | 'upstream_failed' | 'not_settled'
+
+type Parts = {
+  readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
+  readonly log: Pick<Log, 'error'>
+  readonly ended: (how: StreamEnd) => void
+  /** How long an upstream is listened to for a caller who has left: what it reports at the end is what the call cost. */
+  readonly drainMs?: number
+}
+
+const DRAIN_MS = 30_000
+/** An upstream that has said everything gets so long to end its answer, so that its connection can be used again. */
+const LAST_BYTES_MS = 1_000
+/** Waits for whoever reads too slowly; what is kept of a stream is this and one piece. */
+const BUFFER_BYTES = 16_384
+/** No token is longer on average: what comes beyond was not asked for. */
+const BYTES_A_TOKEN = 64
+
+export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): Relay {
+  return (relayed) => {
+    const { stream } = relayed
+    const sink = createSink()
+    void run(relayed, sink).catch((error: unknown) => {
+      log.error('a stream could not be ended', { error })
+      sink.reset()
+    })
+    const { status, headers } = stream.reply
+    return { status, headers: passedOn(headers), body: sink.body }
+  }
+
+  async function run(relayed: Relayed, sink: Sink): Promise<void> {
+    const { stream, held, settle, renderFault, kind } = relayed
+    const { failure, delivered } = await pass(stream, sink, mostBytes(held))
+    const isComplete = failure === undefined && stream.reader.state() === 'complete'
+    const outcome = await outcomeOf(relayed, delivered, !isComplete)
+    try {
+      const { charged } = await settle(outcome, stream.reply.status)
+      if (isComplete) {
+        for (const bytes of stream.reader.release(formatUsd(charged))) await sink.write(bytes)
+        ended(sink.hasLeft() ? 'caller_left' : 'complete')
+        sink.end()
+        return
+      }
+      ended(sink.hasLeft() ? 'caller_left' : 'upstream_failed')
+      const fault = transportFault(kind, failure ?? new Error('the stream ended before the answer did'))
+      // An upstream that told of its failure itself has said what there is to say.
+      const isTold = stream.reader.state() === 'failed'
+      await breakOff(sink, isTold ? undefined : stream.errorFrame(renderFault(fault)))
+    } catch (error) {
+      // What was not settled must not look like an answer that has ended well.
+      ended('not_settled')
+      await breakOff(sink, stream.errorFrame(renderFault(asFault(error))))
+    }
+  }
+
+  /** Passes on what comes until the answer is complete, or nothing more is to be had. What the caller got of it. */
+  async function pass({ reply, reader }: OpenStream, sink: Sink, most: number): Promise<Passed> {
+    const pieces = reply.body[Symbol.asyncIterator]()
+    let received = 0
+    let delivered: string | undefined
+    let isOver = false
+    void sink.left.then(async () => {
+      delivered ??= reader.deliveredText()
+      if (isOver) return
+      await clock.sleep(drainMs)
+      // Whoever waits for the next piece learns of it.
+      if (!isOver) await pieces.return?.()
+    })
+    const passed = (failure?: unknown): Passed => {
+      isOver = true
+      delivered ??= reader.deliveredText()
+      void letGo(pieces)
+      return { failure, delivered }
+    }
+    try {
+      while (reader.state() === 'open') {
+        const { value, done } = await pieces.next()
+        if (done === true) {
+          for (const bytes of reader.finish()) await sink.write(bytes)
+          return passed()
+        }
+        received += value.length
+        if (sink.hasLeft() && received > most) return passed()
+        for (const bytes of reader.push(value)) await sink.write(bytes)
+      }
+      return passed()
+    } catch (failure) {
+      return passed(failure)
+    }
+  }
+
+  async function letGo(pieces: AsyncIterator<Buffer>): Promise<void> {
+    try {
+      await Promise.race([pieces.next(), clock.sleep(LAST_BYTES_MS)])
+    } catch {
+      // It is over in any case.
+    }
+    await pieces.return?.()
+  }
+}
+
+type Passed = { readonly delivered: string; readonly failure: unknown }
+
+/** What an answer within the hold can have at the most, all that a protocol puts around each token included. */
+function mostBytes({ mostCounts }: Held): number {
+  return BYTES_A_TOKEN * Number(mostCounts.reduce((sum, count) => sum + count, 0n))
+}
+
+/** What was used of it is charged; where the caller got nothing, what it cost is our loss. */
+async function outcomeOf({ stream, held }: Relayed, delivered: string, failed: boolean): Promise<Settled> {
+  try {
+    const measured = await stream.measure(delivered)
+    const forgiven = measured === undefined
+    return { measured, ending: endingOf(held, measured ?? (await stream.lost()), { forgiven, failed }) }
+  } catch {
+    // Whatever an upstream wrote that we can't add up, the call has to end.
+    return { ending: endingOf(held, undefined, { forgiven: true, failed: true }) }
+  }
+}
+
+type Settled = Pick<Outcome, 'ending' | 'measured'>
+
+async function breakOff(sink: Sink, frame: string | undefined): Promise<void> {
+  if (frame !== undefined) await sink.write(Buffer.from(frame))
+  await sink.flushed()
+  sink.reset()
+}
+
+type Sink = ReturnType<typeof createSink>
+
+/** The caller's end of a stream. Whoever writes waits for whoever reads, and learns that nobody does any more. */
+function createSink() {
+  const left = Promise.withResolvers<void>()
+  let hasLeft = false
+  let isOver = false
+  let room = Promise.withResolvers<void>()
+  const body = new Readable({
+    highWaterMark: BUFFER_BYTES,
+    read() {
+      room.resolve()
+    },
+    destroy(error, done) {
+      if (!isOver) {
+        hasLeft = true
+        left.resolve()
+      }
+      room.resolve()
+      done(error)
+    },
+  })
+  // It is broken off by us, or by a caller who left: neither is news to anybody else.
+  body.on('error', () => {})
+  return {
+    body,
+    left: left.promise,
+    hasLeft: () => hasLeft,
+    async write(bytes: Buffer): Promise<void> {
+      if (hasLeft || isOver) return
+      if (body.push(bytes)) return
+      room = Promise.withResolvers()
+      await room.promise
+    },
+    /** Until what was written has been taken. */
+    async flushed(): Promise<void> {
+      if (!hasLeft && body.readableLength > 0) {
+        room = Promise.withResolvers()
+        await room.promise
+      }
+      // The server hands what it was given to the socket a turn later.
+      await setImmediate()
+    },
+    end(): void {
+      isOver = true
+      body.push(null)
+    },
+    /** An end that nobody can take for a good one. */
+    reset(): void {
+      isOver = true
+      if (!body.destroyed) body.destroy(new Error('the stream was broken off'))
+    },
+  }
+}

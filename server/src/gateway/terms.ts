@@ -1,0 +1,72 @@
+import { Fault } from '../kernel/fault.ts'
+import { bound, charge, type Nanos, type UnitPrice } from '../kernel/money.ts'
+import { add, multiply, type Rational, rational } from '../kernel/rational.ts'
+
+/**
+ * The prices of a call as they were when it began. Settlement reads nothing else, so that a price that changes meanwhile
+ * changes nothing for it.
+ */
+export type Terms = {
+  /** `0` for the published default; then the number of the operator's price; `account` for one of the account's own. */
+  readonly version: string
+  /** One for most operations; a model has one for each class of tokens. */
+  readonly rates: readonly Rate[]
+}
+
+/** What a unit costs. */
+export type Rate = {
+  readonly unit: string
+  readonly price: UnitPrice
+  readonly published: UnitPrice
+  readonly providerCost: UnitPrice | null
+}
+
+/** How many of each unit, in the order of the rates. */
+export type Counts = readonly bigint[]
+
+const NOTHING = rational(0n)
+
+function sum({ rates }: Terms, counts: Counts, of: (rate: Rate) => UnitPrice | null): Rational {
+  return rates.reduce((total, rate, at) => {
+    const price = of(rate)
+    return price === null ? total : add(total, multiply(price, rational(counts[at] ?? 0n)))
+  }, NOTHING)
+}
+
+/** What is held: no charge for so many units exceeds it. */
+export function mostFor(terms: Terms, counts: Counts): Nanos {
+  try {
+    return bound(sum(terms, counts, ({ price }) => price))
+  } catch (cause) {
+    // More than the ledger can hold is no price that anybody means.
+    throw new Fault('invalid_billing_configuration', { cause })
+  }
+}
+
+/** What is charged: rounded once, whatever it is the sum of. */
+export function costOf(terms: Terms, counts: Counts): Nanos {
+  return charge(sum(terms, counts, ({ price }) => price))
+}
+
+export function listValueOf(terms: Terms, counts: Counts): Nanos {
+  return charge(sum(terms, counts, ({ published }) => published))
+}
+
+export function upstreamCostOf(terms: Terms, counts: Counts): Nanos {
+  return charge(sum(terms, counts, ({ providerCost }) => providerCost))
+}
+
+/** As text that is kept with the hold, for whoever has to settle it without us. */
+export function termsAsText({ version, rates }: Terms, most: Counts): string {
+  return JSON.stringify({
+    version,
+    rates: rates.map(({ unit, price, published }, at) => ({
+      unit,
+      price: fraction(price),
+      published: fraction(published),
+      most: String(most[at] ?? 0n),
+    })),
+  })
+}
+
+export const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`

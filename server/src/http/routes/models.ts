@@ -1,0 +1,70 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Begin } from '../../gateway/begin.ts'
+import type { Model, Models } from '../../gateway/models.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { admit } from './admit.ts'
+
+type Parts = { readonly begin: Begin; readonly models: Models }
+
+/** GET /v1/models and /v1/models/{id}: what can be asked for, in the shape of whichever protocol asks. Free. */
+export function addModels(scope: FastifyInstance, { begin, models }: Parts): void {
+  scope.get('/models', async (request, reply) => {
+    const { mode } = await admit(begin, 'models', request, reply)
+    const all = await models.list(mode)
+    return isAnthropic(request) ? anthropicPage(all, request.query) : { object: 'list', data: all.map(openaiModel) }
+  })
+
+  // Names have slashes, which some clients encode and some do not.
+  scope.get<{ Params: { '*': string } }>('/models/*', async (request, reply) => {
+    const { mode } = await admit(begin, 'models', request, reply)
+    const name = request.params['*']
+    const model = (await models.list(mode)).find(({ id }) => id === name)
+    if (model === undefined) {
+      const detail = `There is no model ${JSON.stringify(name.slice(0, 200))}. GET /v1/models lists those that there are.`
+      throw new Fault('resource_not_found', { detail })
+    }
+    return isAnthropic(request) ? anthropicModel(model) : openaiModel(model)
+  })
+}
+
+/** Two protocols share the path; one of them always names its version. */
+function isAnthropic({ headers }: FastifyRequest): boolean {
+  return headers['anthropic-version'] !== undefined
+}
+
+function openaiModel({ id, createdAt, ownedBy }: Model) {
+  return { id, object: 'model', created: Math.floor(createdAt.getTime() / 1_000), owned_by: ownedBy }
+}
+
+function anthropicModel({ id, displayName, createdAt }: Model) {
+  return { type: 'model', id, display_name: displayName, created_at: createdAt.toISOString() }
+}
+
+const PAGE = 20
+const paging = z.object({
+  limit: z.coerce.number().int().min(1).max(1_000).default(PAGE),
+  after_id: z.string().max(200).optional(),
+  before_id: z.string().max(200).optional(),
+})
+
+function anthropicPage(models: readonly Model[], query: unknown) {
+  const { success, data } = paging.safeParse(query)
+  if (!success || (data.after_id !== undefined && data.before_id !== undefined))
+    throw new Fault('invalid_request', {
+      detail: 'limit is a whole number from 1 to 1,000; after_id or before_id is the id of a model, one of the two.',
+    })
+  const { limit, after_id, before_id } = data
+  const ids = models.map(({ id }) => id)
+  const after = after_id === undefined ? 0 : ids.indexOf(after_id) + 1
+  const before = before_id === undefined ? models.length : Math.max(0, ids.indexOf(before_id))
+  const within = models.slice(after, before)
+  // What stands before an id is read backwards from it.
+  const page = before_id === undefined ? within.slice(0, limit) : within.slice(-limit)
+  return {
+    data: page.map(anthropicModel),
+    has_more: page.length < within.length,
+    first_id: page[0]?.id ?? null,
+    last_id: page.at(-1)?.id ?? null,
+  }
+}

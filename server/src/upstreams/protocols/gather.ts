@@ -1,0 +1,49 @@
+import { isMembers, type Members } from './members.ts'
+import type { PartKind } from './protocol.ts'
+
+/** A prompt while it is read out of a body. */
+export type Gathered = {
+  readonly texts: string[]
+  readonly structures: unknown[]
+  readonly parts: (PartKind | undefined)[]
+}
+
+const ROLE_LENGTH = 16
+/** Where the data of a part stands, which is no text of the prompt. */
+const DATA_MEMBERS = ['url', 'data', 'file_data', 'image_url', 'file_id']
+
+/** What a template's share for each message covers; a longer role is counted as text. */
+export function isShortRole(role: unknown): boolean {
+  return typeof role === 'string' && role.length <= ROLE_LENGTH
+}
+
+/** A part that is text, with whatever else it has. */
+export function gatherText(part: Members, member: string, gathered: Gathered): void {
+  const { [member]: text, ...rest } = part
+  if (typeof text === 'string') gathered.texts.push(text)
+  else gathered.structures.push(text)
+  gatherRest(rest, gathered)
+}
+
+/** A part that is no text. Without its data, it can still reach the prompt as text, such as by a file's name. */
+export function gatherOther(part: Members, kind: PartKind | undefined, gathered: Gathered): void {
+  gathered.parts.push(kind)
+  const labels: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(part)) {
+    const label = isMembers(value) ? withoutData(value) : value
+    if (isMembers(label) ? Object.keys(label).length > 0 : !isData(name, label)) labels[name] = label
+  }
+  gatherRest(labels, gathered)
+}
+
+export function gatherRest(rest: Members, gathered: Gathered): void {
+  if (Object.keys(rest).length > 0) gathered.structures.push(rest)
+}
+
+function withoutData(members: Members): Members {
+  return Object.fromEntries(Object.entries(members).filter(([name, value]) => !isData(name, value)))
+}
+
+function isData(name: string, value: unknown): boolean {
+  return typeof value === 'string' && DATA_MEMBERS.includes(name)
+}

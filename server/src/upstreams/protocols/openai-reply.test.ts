@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createReader, textOf, usageOf } from './openai-reply.ts'
+import type { StreamReader } from './protocol.ts'
+
+const BASE = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+const DONE = 'data: [DONE]\n\n'
+const USAGE = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }
+
+function frame(members: object): string {
+  return `data: ${JSON.stringify({ ...BASE, ...members })}\n\n`
+}
+
+function says(content: string, index = 0): string {
+  return frame({ choices: [{ index, delta: { content }, finish_reason: null }], usage: null })
+}
+
+function stops(index = 0, delta: object = {}): string {
+  return frame({ choices: [{ index, delta, finish_reason: 'stop' }], usage: null })
+}
+
+function usageChunk(usage: object): string {
+  return frame({ choices: [], usage })
+}
+
+function push(reader: StreamReader, ...frames: readonly string[]): string {
+  return Buffer.concat(reader.push(Buffer.from(frames.join('')))).toString()
+}
+
+function release(reader: StreamReader, cost = '0.00012'): string {
+  return Buffer.concat(reader.release(cost)).toString()
+}
+
+const wanting = (choices = 1) => createReader({ choices, wantsUsage: true })
+const plain = (choices = 1) => createReader({ choices, wantsUsage: false })
+
+describe('the usage of a chat completion', () => {
+  const usage = (prompt: unknown, completion: unknown, details?: object) =>
+    usageOf({ usage: { prompt_tokens: prompt, completion_tokens: completion, prompt_tokens_details: details } })
+
+  it('counts what was cached apart from the rest of the prompt', () => {
+    assert.deepEqual(usage(100, 5, { cached_tokens: 60, cache_write_tokens: 30 }), {
+      input: 10,
+      output: 5,
+      cacheRead: 60,
+      cacheWrite: 30,
+    })
+    assert.deepEqual(usage(100, 5), { input: 100, output: 5 })
+  })
+
+  it('never takes more from the prompt than it has', () => {
+    assert.deepEqual(usage(100, 5, { cached_tokens: 80, cache_write_tokens: 30 }), {
+      input: 0,
+      output: 5,
+      cacheRead: 80,
+      cacheWrite: 20,
+    })
+    assert.deepEqual(usage(10, 5, { cached_tokens: 1e11, cache_write_tokens: 1e11 }), {
+      input: 0,
+      output: 5,
+      cacheRead: 10,
+      cacheWrite: 0,
+    })
+  })
+
+  it('takes a zero as a report', () => {
+    assert.deepEqual(usage(0, 0, { cached_tokens: 0 }), { input: 0, output: 0, cacheRead: 0 })
+  })
+
+  it('hears nothing in what is no plausible count', () => {
+    for (const bad of [-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1e13, '5', true, null, [5], { value: 5 }]) {
+      assert.deepEqual(usage(bad, bad, { cached_tokens: bad, cache_write_tokens: bad }), {})
+      assert.deepEqual(usage(9, 4, { cached_tokens: bad, cache_write_tokens: bad }), { input: 9, output: 4 })
+    }
+  })
+
+  it('hears nothing of a part whose whole is not known', () => {
+    assert.deepEqual(usage(undefined, 4, { cached_tokens: 3 }), { output: 4 })
+  })
+
+  it('is nothing where there is none', () => {
+    for (const json of [undefined, null, 'x', 1, [], {}, { usage: null }, { usage: [] }, { usage: 'x' }]) {
+      assert.deepEqual(usageOf(json), {})
+    }
+  })
+})
+
+describe('the text of a chat completion', () => {
+  it('is what the model wrote, of all choices', () => {
+    const message = {
+      role: 'assistant',
+      content: 'a',
+      refusal: 'b',
+      reasoning_content: 'c',
+      reasoning: 'c',
+      tool_calls: [{ id: 'no', function: { name: 'd', arguments: '{"e":1}' } }],
+      function_call: { name: 'f', arguments: 'g' },
+    }
+    const json = { choices: [{ message }, { message: { content: null, reasoning: 'h' } }] }
+    assert.equal(textOf(json), 'abcd{"e":1}fgh')
+  })
+
+  it('is empty where the answer has another shape', () => {
+    for (const json of [undefined, null, [], { choices: {} }, { choices: [null, 1, { message: [] }] }]) {
+      assert.equal(textOf(json), '')
+    }
+    assert.equal(textOf({ choices: [{ message: { content: 1, tool_calls: {}, function_call: 'x' } }] }), '')
+  })
+})
+
+describe('a stream of chat completions', () => {
+  it('passes byte for byte where the caller wants the usage, and has the cost in it', () => {
+    const reader = wanting()
+    assert.equal(
+      push(reader, says('Hel'), ': keep-alive\n\n', says('lo')),
+      `${says('Hel')}: keep-alive\n\n${says('lo')}`,
+    )
+    assert.equal(push(reader, stops(), usageChunk(USAGE), DONE), '')
+    assert.equal(reader.state(), 'complete')
+    assert.deepEqual(reader.reported(), { input: 7, output: 3 })
+    assert.equal(reader.deliveredText(), 'Hello')
+    assert.equal(release(reader), stops() + usageChunk({ ...USAGE, cost_usd: '0.00012' }) + DONE)
+  })
+
+  it('passes as if nobody had asked for the usage where the caller has not', () => {
+    const bare = (text: string) => text.replace(',"usage":null', '')
+    const reader = plain()
+    assert.equal(push(reader, says('Hello')), bare(says('Hello')))
+    assert.equal(push(reader, stops(), usageChunk(USAGE), DONE), '')
+    assert.deepEqual(reader.reported(), { input: 7, output: 3 })
+    assert.equal(release(reader), bare(stops()) + DONE)
+  })
+
+  it('keeps a chunk with choices whole where the usage is in it, whoever wants it', () => {
+    const both = frame({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop' }], usage: USAGE })
+    const reader = plain()
+    assert.equal(push(reader, both, DONE), '')
+    assert.equal(release(reader), both + DONE)
+    assert.equal(reader.deliveredText(), 'a')
+  })
+
+  it('leaves alone what the model wrote about usage', () => {
+    const words = ',"usage":null} "finish_reason":"stop" {"error":{"message":"x"}} data: [DONE]\n\n'
+    const chunk = { choices: [{ index: 0, delta: { content: words }, finish_reason: null }] }
+    const reader = plain()
+    assert.equal(push(reader, frame(chunk), frame({ ...chunk, usage: null })), frame(chunk) + frame(chunk))
+    assert.equal(reader.state(), 'open')
+    assert.equal(reader.deliveredText(), words + words)
+  })
+
+  it('passes on a chunk without choices that is not the usage, such as one of a filter', () => {
+    const filter = frame({ choices: [], prompt_filter_results: [] })
+    assert.equal(push(plain(), filter), filter)
+  })
+
+  it('is not at its end before every choice has stopped, however often one of them does', () => {
+    const reader = wanting(3)
+    const early = [says('a'), says('b', 2), stops(1), stops(1), says('c', 1), stops(1), stops(0), says('d', 0)]
+    assert.equal(push(reader, ...early), early.join(''))
+    assert.equal(push(reader, stops(2, { content: 'e' }), says('f', 0)), '')
+    assert.equal(reader.deliveredText(), 'abcd')
+    reader.finish()
+    assert.equal(reader.state(), 'complete')
+    assert.equal(release(reader), stops(2, { content: 'e' }) + says('f', 0))
+    assert.equal(reader.deliveredText(), 'abcdef')
+  })
+
+  it('counts the choices that stop in one chunk', () => {
+    const both = frame({ choices: [0, 1].map((index) => ({ index, delta: {}, finish_reason: 'length' })) })
+    const reader = wanting(2)
+    assert.equal(push(reader, says('a'), both), says('a'))
+  })
+
+  it('takes an empty stop reason for none, and a missing index for the only one', () => {
+    const empty = frame({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason: '' }] })
+    const reader = wanting()
+    assert.equal(push(reader, empty), empty)
+    assert.equal(push(reader, frame({ choices: [{ delta: {}, finish_reason: 'stop' }] })), '')
+  })
+
+  it('is complete only with a stop and then [DONE] or the end of the body', () => {
+    const stopped = wanting()
+    push(stopped, says('a'), stops(), usageChunk(USAGE))
+    assert.equal(stopped.state(), 'open')
+    stopped.finish()
+    assert.equal(stopped.state(), 'complete')
+    const unstopped = wanting()
+    assert.equal(push(unstopped, says('a'), DONE), says('a'))
+    unstopped.finish()
+    assert.equal(unstopped.state(), 'open')
+  })
+
+  it('takes for [DONE] whatever the libraries of callers take for it', () => {
+    const reader = wanting()
+    assert.equal(push(reader, stops(), 'data: [DONE] \n\n'), '')
+    assert.equal(reader.state(), 'complete')
+    const bare = wanting()
+    assert.equal(push(bare, stops(), 'data:[DONE]'), '')
+    bare.finish()
+    assert.equal(release(bare), `${stops()}data:[DONE]\n\n`)
+  })
+
+  it('fails at an error of the upstream, which the caller gets as it came', () => {
+    const error = 'data: {"error":{"message":"overloaded","type":"server_error"}}\n\n'
+    const reader = plain()
+    assert.equal(push(reader, says('a'), error), says('a').replace(',"usage":null', '') + error)
+    assert.equal(reader.state(), 'failed')
+    assert.equal(reader.deliveredText(), 'a')
+  })
+
+  it('fails at an error that comes with a stop reason, and does not hold it back', () => {
+    const error = frame({ error: { code: 502 }, choices: [{ index: 0, delta: {}, finish_reason: 'error' }] })
+    const reader = wanting()
+    assert.equal(push(reader, error), error)
+    assert.equal(reader.state(), 'failed')
+  })
+
+  it('is not failed by an error that is null, nor by one inside of something', () => {
+    const reader = wanting()
+    push(reader, frame({ error: null, choices: [] }), frame({ choices: [{ error: { message: 'x' } }] }))
+    assert.equal(reader.state(), 'open')
+  })
+
+  it('passes on what is no JSON, and counts nothing of it', () => {
+    const odd = 'data: {"choices":\n\ndata: null\n\ndata: [1]\n\ndata\n\nevent: x\n\n: comment\r\n\r\n\n\n'
+    const reader = plain()
+    assert.equal(push(reader, odd), odd)
+    assert.equal(reader.deliveredText(), '')
+    assert.equal(reader.state(), 'open')
+  })
+
+  it('counts everything that the model wrote, of every kind', () => {
+    const delta = (members: object) => frame({ choices: [{ index: 0, delta: members, finish_reason: null }] })
+    const reader = wanting()
+    push(
+      reader,
+      delta({ role: 'assistant', content: 'a', refusal: null }),
+      delta({ refusal: 'b' }),
+      delta({ reasoning: 'c' }),
+      delta({ reasoning_content: 'd', reasoning: 'd' }),
+      delta({ tool_calls: [{ index: 0, id: 'call', function: { name: 'e', arguments: '' } }] }),
+      delta({ tool_calls: [{ index: 0, function: { arguments: '{"f"' } }] }),
+      delta({ function_call: { name: 'g', arguments: 'h' } }),
+      delta({ content: 5, tool_calls: 'x', function_call: [] }),
+      frame({ choices: [null, 'x', 5, { delta: null }, {}] }),
+    )
+    assert.equal(reader.deliveredText(), 'abcde{"f"gh')
+  })
+
+  it('takes the last usage that says something, also where it comes with a choice', () => {
+    const reader = wanting()
+    const usage = { prompt_tokens: 9, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 4 } }
+    push(reader, frame({ choices: [{ index: 0, delta: { content: 'a' } }], usage }))
+    assert.deepEqual(reader.reported(), { input: 5, output: 1, cacheRead: 4 })
+    const end = (cost: object) =>
+      frame({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage: { completion_tokens: 2, ...cost } })
+    push(reader, end({}), says(''), DONE)
+    assert.deepEqual(reader.reported(), { input: 5, output: 2, cacheRead: 4 })
+    assert.ok(release(reader, '0.5').startsWith(end({ cost_usd: '0.5' })))
+  })
+
+  it('reports nothing where nothing was said', () => {
+    const reader = wanting()
+    push(reader, says('a'), stops(), usageChunk({ prompt_tokens: -1, completion_tokens: 1e15, x: 'NaN' }), DONE)
+    assert.deepEqual(reader.reported(), {})
+    assert.equal(reader.state(), 'complete')
+  })
+
+  it('has our cost last where the upstream wrote one too', () => {
+    const reader = wanting()
+    push(reader, stops(), usageChunk({ ...USAGE, cost_usd: '99' }), DONE)
+    const [, usage] = release(reader, '0.5').split('\n\n')
+    assert.equal(JSON.parse(usage?.slice('data: '.length) ?? '').usage.cost_usd, '0.5')
+  })
+
+  it('passes carriage returns and a byte order mark as they came', () => {
+    const crlf = (text: string) => text.replaceAll('\n', '\r\n')
+    const reader = wanting()
+    assert.equal(push(reader, '\uFEFF', crlf(says('a'))), `\uFEFF${crlf(says('a'))}`)
+    assert.equal(push(reader, crlf(stops()), crlf(usageChunk(USAGE)), crlf(DONE)), '')
+    const cost = usageChunk({ ...USAGE, cost_usd: '1' })
+    assert.equal(release(reader, '1'), crlf(stops() + cost + DONE))
+    assert.equal(reader.deliveredText(), 'a')
+  })
+})

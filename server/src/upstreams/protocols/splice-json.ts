@@ -1,0 +1,123 @@
+const TAB = 9
+const LINE_FEED = 10
+const CARRIAGE_RETURN = 13
+const SPACE = 32
+const QUOTE = 34
+const COMMA = 44
+const OPEN_BRACKET = 91
+const BACKSLASH = 92
+const CLOSE_BRACKET = 93
+const OPEN_BRACE = 123
+const CLOSE_BRACE = 125
+
+type Range = { readonly start: number; readonly end: number }
+
+/**
+ * Sets members of a JSON object in its bytes, by the JSON text of their values: in place where the member is there,
+ * else at the object's end. Every other byte stays as it came. The bytes have been parsed before, so that they are valid
+ * and no name stands twice.
+ */
+export function spliceJson(raw: Buffer, members: Readonly<Record<string, string>>): Buffer {
+  const object = readObject(raw)
+  const edits: (Range & { readonly text: string })[] = []
+  let added = ''
+  for (const [name, text] of Object.entries(members)) {
+    const range = object.members.get(name)
+    if (range !== undefined) edits.push({ ...range, text })
+    else added += `${added === '' && object.members.size === 0 ? '' : ','}${JSON.stringify(name)}:${text}`
+  }
+  edits.sort((one, other) => one.start - other.start)
+  if (added !== '') edits.push({ start: object.end, end: object.end, text: added })
+  return edited(raw, edits)
+}
+
+/** The bytes of a member's value, or undefined where there is no such member. */
+export function memberIn(raw: Buffer, name: string): Buffer | undefined {
+  const range = readObject(raw).members.get(name)
+  return range && raw.subarray(range.start, range.end)
+}
+
+function edited(raw: Buffer, edits: readonly (Range & { readonly text: string })[]): Buffer {
+  const pieces: Buffer[] = []
+  let from = 0
+  for (const { start, end, text } of edits) {
+    pieces.push(raw.subarray(from, start), Buffer.from(text))
+    from = end
+  }
+  return Buffer.concat([...pieces, raw.subarray(from)])
+}
+
+/** Where the value of each member stands, and where the last one ends. */
+function readObject(raw: Buffer): { readonly members: ReadonlyMap<string, Range>; readonly end: number } {
+  const members = new Map<string, Range>()
+  let at = afterSpace(raw, 0)
+  if (raw[at] !== OPEN_BRACE) throw new RangeError('The bytes are no JSON object.')
+  let end = at + 1
+  at = afterSpace(raw, end)
+  while (raw[at] === QUOTE) {
+    const afterName = endOfString(raw, at)
+    const name: unknown = JSON.parse(raw.toString('utf8', at, afterName))
+    // A colon stands between the name and its value.
+    const start = afterSpace(raw, afterSpace(raw, afterName) + 1)
+    end = endOfValue(raw, start)
+    members.set(String(name), { start, end })
+    at = afterSpace(raw, end)
+    if (raw[at] === COMMA) at = afterSpace(raw, at + 1)
+  }
+  if (raw[at] !== CLOSE_BRACE) throw new RangeError('The bytes are no JSON object.')
+  return { members, end }
+}
+
+function endOfValue(raw: Buffer, start: number): number {
+  const first = raw[start]
+  if (first === QUOTE) return endOfString(raw, start)
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfContainer(raw, start)
+  let at = start
+  while (at < raw.length && !isEndOfScalar(raw[at])) at += 1
+  return at
+}
+
+/** Nothing recurses: the depth is counted. */
+function endOfContainer(raw: Buffer, start: number): number {
+  let depth = 0
+  let at = start
+  while (at < raw.length) {
+    const code = raw[at]
+    if (code === QUOTE) {
+      at = endOfString(raw, at)
+      continue
+    }
+    at += 1
+    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1
+    if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth -= 1
+    if (depth === 0) return at
+  }
+  return at
+}
+
+/** The place after the quote that ends the string that begins at `start`. */
+function endOfString(raw: Buffer, start: number): number {
+  let end = raw.indexOf(QUOTE, start + 1)
+  while (end !== -1 && isEscaped(raw, end)) end = raw.indexOf(QUOTE, end + 1)
+  return end === -1 ? raw.length : end + 1
+}
+
+function isEscaped(raw: Buffer, at: number): boolean {
+  let before = at - 1
+  while (raw[before] === BACKSLASH) before -= 1
+  return (at - before) % 2 === 0
+}
+
+function afterSpace(raw: Buffer, start: number): number {
+  let at = start
+  while (isSpace(raw[at])) at += 1
+  return at
+}
+
+function isSpace(code: number | undefined): boolean {
+  return code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB
+}
+
+function isEndOfScalar(code: number | undefined): boolean {
+  return isSpace(code) || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET
+}

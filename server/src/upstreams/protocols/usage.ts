@@ -1,0 +1,69 @@
+/** What an upstream says of the tokens of a call, and where it stands in the bytes of a frame. */
+import type { Reported, TokenUsage } from './protocol.ts'
+import { memberIn } from './splice-json.ts'
+import type { Frame } from './sse.ts'
+
+/** What was said, without what was not. */
+export function reportedOf(counts: { readonly [Class in keyof TokenUsage]: number | undefined }): Reported {
+  const { input, output, cacheRead, cacheWrite } = counts
+  return {
+    ...(input !== undefined && { input }),
+    ...(output !== undefined && { output }),
+    ...(cacheRead !== undefined && { cacheRead }),
+    ...(cacheWrite !== undefined && { cacheWrite }),
+  }
+}
+
+/** Of a JSON value that should be a list. */
+export function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+/**
+ * Where the usage of a frame takes one more member: before its closing brace, so that ours is the last of its name. -1
+ * where that is not safe: the data is in several lines, or the usage has no member that a comma could follow.
+ */
+export function endOfUsage({ bytes, dataStart, dataEnd }: Frame): number {
+  if (dataStart === -1) return -1
+  const value = memberIn(bytes.subarray(dataStart, dataEnd), 'usage')
+  if (value === undefined || value.at(-1) !== CLOSE_BRACE || !value.includes(QUOTE)) return -1
+  return value.byteOffset - bytes.byteOffset + value.length - 1
+}
+
+/**
+ * The frame without a usage that is null, of data that has parsed as an object with such a member. The bytes that are looked
+ * for are never part of a string: its quote would have a backslash before it, or would end the string before `usage`, and
+ * neither parses. What an object inside has under that name stays, and so does what is written with space in between.
+ */
+export function withoutNullUsage({ bytes, dataStart, dataEnd }: Frame): Buffer {
+  if (dataStart === -1) return bytes
+  const start = bytes.lastIndexOf(NULL_USAGE, dataEnd)
+  const end = start + NULL_USAGE.length
+  if (start < dataStart || !isOutermost(bytes, end, dataEnd)) return bytes
+  return Buffer.concat([bytes.subarray(0, start), bytes.subarray(end)])
+}
+
+const NULL_USAGE = Buffer.from(',"usage":null')
+const QUOTE = 0x22
+const OPEN_BRACKET = 0x5b
+const BACKSLASH = 0x5c
+const CLOSE_BRACKET = 0x5d
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+
+/** Whether a place between the members of an object has but one brace to close behind it. */
+function isOutermost(bytes: Buffer, start: number, end: number): boolean {
+  let depth = 1
+  let isInString = false
+  for (let at = start; at < end; at += 1) {
+    const byte = bytes[at]
+    if (isInString) {
+      if (byte === BACKSLASH) at += 1
+      else if (byte === QUOTE) isInString = false
+    } else if (byte === QUOTE) isInString = true
+    else if (depth === 0 && (byte === CLOSE_BRACE || byte === CLOSE_BRACKET)) return false
+    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth -= 1
+  }
+  return true
+}

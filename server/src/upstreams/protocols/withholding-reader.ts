@@ -1,0 +1,205 @@
+import { CollectedBody } from '../collected-body.ts'
+import { isMembers } from './members.ts'
+import type { Reported, StreamReader } from './protocol.ts'
+import { createFrameSplitter, type Frame } from './sse.ts'
+import { endOfUsage } from './usage.ts'
+
+/** What a protocol reads in a frame. */
+export type Reading = {
+  /** What was generated in it. */
+  readonly text?: string
+  /** What the caller gets of the frame, where that is not all of it. */
+  readonly bytes?: Buffer
+  /** The answer ends with it: it is held back, and everything after it. */
+  readonly isStop?: boolean
+  /** The stream ends with it. It is held back too: a caller would take it for a good end. */
+  readonly isEnd?: boolean
+  readonly isError?: boolean
+  /** Whether its usage is where the caller is told what the call cost. */
+  readonly takesCost?: boolean
+}
+
+type Parts = {
+  /** The frame's data as JSON; undefined where it is none. */
+  readonly read: (frame: Frame, json: unknown) => Reading
+  readonly reported: () => Reported
+}
+
+export const MOST_HELD_BYTES = 4_194_304
+
+const BLANK_LINE = Buffer.from('\n\n')
+const NO_BYTES: Buffer = Buffer.alloc(0)
+
+/**
+ * Passes frames on, and holds them back from the one on that ends the answer.
+ *
+ * It is complete when such a frame came and then the protocol's own end, or the end of the body. What comes after the
+ * protocol's end is neither read nor kept, because no caller reads it. An error that comes before is final, and is passed
+ * on like any frame: while frames are held back, it is held back too.
+ */
+export function createWithholdingReader({ read, reported }: Parts): StreamReader {
+  const frames = createFrameSplitter()
+  const text = new KeptText()
+  const held = new CollectedBody(undefined)
+  let heldBytes = 0
+  /** Where the cost goes in what is held back. */
+  let costAt = -1
+  /** How much of the text is not held back, once anything is. */
+  let passedText: number | undefined
+  let deliveredText = 0
+  let isStopped = false
+  let isEnded = false
+  let isFailed = false
+  let isReleased = false
+
+  function take(frame: Frame, passed: Outgoing): void {
+    const json = frame.data === undefined ? undefined : parsed(frame.data)
+    const reading = read(frame, json)
+    // The body broke off inside a frame. Half of one would spoil whatever the caller is told next.
+    if (!frame.isTerminated && !isMembers(json) && reading.isEnd !== true) return
+    if (reading.isError) isFailed = true
+    if (reading.isStop) isStopped = true
+    if (reading.isEnd) isEnded = true
+    if (reading.isStop || reading.isEnd) passedText ??= text.bytes
+    if (reading.text) text.add(reading.text)
+    const bytes = terminated(frame, reading.bytes ?? frame.bytes)
+    if (passedText === undefined) passed.add(bytes)
+    else hold(bytes, reading.takesCost ? endOfUsage(frame) : -1)
+  }
+
+  function hold(bytes: Buffer, place: number): void {
+    if (heldBytes + bytes.length > MOST_HELD_BYTES) {
+      throw new RangeError(`After its answer, the stream has more than ${MOST_HELD_BYTES} bytes.`)
+    }
+    if (place !== -1) costAt = heldBytes + place
+    held.add(bytes)
+    heldBytes += bytes.length
+  }
+
+  /** A stream beyond its bounds has failed, and what its last piece had before that is neither passed on nor delivered. */
+  function passing(work: (passed: Outgoing) => void): readonly Buffer[] {
+    if (isEnded || isReleased) return []
+    const passed = new Outgoing()
+    try {
+      work(passed)
+    } catch (error) {
+      isFailed = true
+      throw error
+    }
+    deliveredText = passedText ?? text.bytes
+    return passed.buffers()
+  }
+
+  return {
+    push(piece) {
+      return passing((passed) => {
+        frames.feed(piece)
+        for (let frame = frames.next(); frame !== undefined; frame = isEnded ? undefined : frames.next()) {
+          take(frame, passed)
+        }
+      })
+    },
+
+    finish() {
+      return passing((passed) => {
+        const last = frames.finish()
+        if (last !== undefined) take(last, passed)
+        isEnded = true
+      })
+    },
+
+    state() {
+      if (isFailed) return 'failed'
+      return isStopped && isEnded ? 'complete' : 'open'
+    },
+
+    reported,
+
+    deliveredText: () => text.first(deliveredText),
+
+    release(cost) {
+      if (isReleased) return []
+      isReleased = true
+      deliveredText = text.bytes
+      if (heldBytes === 0) return []
+      const bytes = held.whole()
+      if (costAt === -1) return [bytes]
+      return [bytes.subarray(0, costAt), Buffer.from(`,"cost_usd":${JSON.stringify(cost)}`), bytes.subarray(costAt)]
+    },
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Whatever follows has to start a frame of its own. */
+function terminated(frame: Frame, bytes: Buffer): Buffer {
+  return frame.isTerminated || bytes.length === 0 ? bytes : Buffer.concat([bytes, BLANK_LINE])
+}
+
+/** What a piece gives to the caller: one view of the piece where nothing in it was changed, else one copy. */
+class Outgoing {
+  readonly #parts: Buffer[] = []
+  /** The first of those that lie one behind the other, and how many bytes they have together. */
+  #first = NO_BYTES
+  #bytes = 0
+
+  add(bytes: Buffer): void {
+    if (bytes.buffer !== this.#first.buffer || bytes.byteOffset !== this.#first.byteOffset + this.#bytes) {
+      this.#endRun()
+      this.#first = bytes
+    }
+    this.#bytes += bytes.length
+  }
+
+  buffers(): readonly Buffer[] {
+    this.#endRun()
+    return this.#parts.length > 1 ? [Buffer.concat(this.#parts)] : this.#parts
+  }
+
+  #endRun(): void {
+    if (this.#bytes > 0) this.#parts.push(Buffer.from(this.#first.buffer, this.#first.byteOffset, this.#bytes))
+    this.#bytes = 0
+  }
+}
+
+export const MOST_TEXT_BYTES = 1_048_576
+const FIRST_TEXT_BYTES = 1_024
+/** What UTF-8 makes of a unit of UTF-16. */
+const MOST_BYTES_OF_UNIT = 3
+
+/**
+ * Text that grows by a few characters at a time, in one block of UTF-8. It is cut at its bound: whoever counts its tokens
+ * then counts too few, and the house bears the rest.
+ */
+class KeptText {
+  #block = Buffer.alloc(0)
+  #isCut = false
+  bytes = 0
+
+  add(text: string): void {
+    if (this.#isCut) return
+    const most = this.bytes + MOST_BYTES_OF_UNIT * text.length
+    const needed = Math.min(most, MOST_TEXT_BYTES)
+    if (needed > this.#block.length) this.#grow(needed)
+    if (most > MOST_TEXT_BYTES) this.#isCut = this.bytes + Buffer.byteLength(text) > MOST_TEXT_BYTES
+    this.bytes += this.#block.write(text, this.bytes)
+  }
+
+  first(bytes: number): string {
+    return this.#block.toString('utf8', 0, bytes)
+  }
+
+  #grow(needed: number): void {
+    const larger = Buffer.allocUnsafe(
+      Math.max(needed, Math.min(2 * this.#block.length, MOST_TEXT_BYTES), FIRST_TEXT_BYTES),
+    )
+    this.#block.copy(larger, 0, 0, this.bytes)
+    this.#block = larger
+  }
+}

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { until } from '../../harness/until.ts'
+import { Random } from '../../sandbox/src/random.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { type Caller, Marks } from './caller.ts'
+import type { Cluster } from './cluster.ts'
+import type { History } from './history.ts'
+import type { Person } from './people.ts'
+
+/** For what nobody may notice: clients that never repeat anything, and of whose requests none may fail. */
+
+const CLIENTS = 12
+const OPERATIONS = ['rerank', 'tag_detail', 'tweet_quotes', 'post_comments'] as const
+const LOOKS = ['/v1/balance', '/v1/usage?start_time=1700000000', '/v1/requests?limit=5'] as const
+const WRITTEN_WITHIN_MS = 5_000
+
+type Load = {
+  readonly caller: Caller
+  readonly person: Person
+  readonly seed: number
+  /** Of the steps of a client, those that ask for a quote, and those that look at what was spent; the rest are calls. */
+  readonly quotes?: number
+  readonly looks?: number
+}
+
+/** Calls until it is told to stop. */
+export function startSteadyLoad({ caller, person, seed, quotes = 0, looks = 0 }: Load): () => Promise<void> {
+  let isOver = false
+  const marks = new Marks()
+  const [key] = person.keys
+  assert.ok(key !== undefined)
+
+  async function step(client: string, random: Random): Promise<void> {
+    const who = { client, person, key: key ?? assert.fail() }
+    const dice = random.fraction()
+    if (dice < looks) {
+      await caller.ask({ ...who, what: 'look', path: random.pick(LOOKS) })
+      return
+    }
+    const mark = marks.make()
+    const request = marks.request(random.pick(OPERATIONS), mark, `sandbox:delay=${random.between(0, 400)}`)
+    const isQuote = dice < looks + quotes
+    await caller.ask({ ...who, what: isQuote ? 'quote' : 'call', mark, isQuote, ...request })
+  }
+
+  async function live(client: number): Promise<void> {
+    const random = new Random(seed + client)
+    while (!isOver) {
+      await step(`client ${client}`, random)
+      await delay(random.between(0, 30))
+    }
+  }
+
+  const lives = Promise.all(Array.from({ length: CLIENTS }, (_, client) => live(client)))
+  return async () => {
+    isOver = true
+    await lives
+  }
+}
+
+/** No request failed, and each call was asked once, is charged as it was told, and is written down. */
+export async function requireUnharmed({ operations }: History, { pool, upstream }: Cluster): Promise<void> {
+  const failed = operations.filter(({ outcome }) => outcome !== 'ok')
+  assert.deepEqual(
+    failed.map(({ n, what, told }) => ({ n, what, ...told })),
+    [],
+  )
+  const calls = operations.filter(({ what }) => what === 'call')
+  const { rows } = await pool.query<{ id: string; amount: bigint }>('select id, amount from charges')
+  const charges = new Map(rows.map(({ id, amount }) => [id, amount]))
+  const lost = calls.filter(({ told }) => charges.get(told.id ?? '') !== told.costNanos)
+  assert.deepEqual(lost, [], 'charges that callers were told of')
+  assert.equal(charges.size, calls.length, 'one charge for each call, and none beside')
+  assert.equal((await upstream.journal()).length, calls.length, 'one upstream call for each')
+  assert.equal((await pool.query('select from holds')).rowCount, 0)
+  assert.deepEqual(await verifyLedger(pool), [])
+  // Records are written a moment behind the answers.
+  const records = async () => (await pool.query('select from request_records')).rowCount
+  const areWritten = async () => (await records()) === calls.length
+  await until(areWritten, WRITTEN_WITHIN_MS, `that ${calls.length} records are written`)
+}

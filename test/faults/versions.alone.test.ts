@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { readdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startChild } from '../../harness/child.ts'
+import { count, recordProof, seed } from '../../harness/proof.ts'
+import { ROOT } from '../../harness/root.ts'
+import { type Edit, patched } from '../planted/planted-bug.ts'
+import { makeCopy } from '../planted/planted-copy.ts'
+import { createCaller } from './caller.ts'
+import { type Cluster, startCluster } from './cluster.ts'
+import { History } from './history.ts'
+import { restartMember } from './injector.ts'
+import { makePeople } from './people.ts'
+import { requireUnharmed, startSteadyLoad } from './steady-load.ts'
+
+const THIS_VERSION = 'server/src/main.ts'
+const MIGRATIONS = 'server/src/storage/migrations'
+/** How often the way there and back is gone after the migration. */
+const ROUNDS = count({ full: 3, reduced: 1 })
+const SIDE_BY_SIDE_MS = count({ full: 2_000, reduced: 1_000 })
+
+/** What the next version's begin and end do more: they note where a call was made. */
+const BEGINS_WITH_REGION: readonly Edit[] = [
+  {
+    file: 'begin_calls',
+    find: 'tokens_estimated, claims, begun_at)',
+    replace: 'tokens_estimated, claims, begun_at, region)',
+  },
+  {
+    file: 'begin_calls',
+    find: 'item.sets_to > item.sets_from, at\n',
+    replace: "item.sets_to > item.sets_from, at, 'home'\n",
+  },
+]
+const ENDS_WITH_REGION: readonly Edit[] = [
+  { file: 'end_calls', find: 'hold.claims, hold.begun_at,', replace: 'hold.claims, hold.begun_at, hold.region,' },
+  { file: 'end_calls', find: 'allowances, begun_at, ended_at)', replace: 'allowances, begun_at, ended_at, region)' },
+  {
+    file: 'end_calls',
+    find: "coalesce(allowances, '{}'), begun_at, at\n",
+    replace: "coalesce(allowances, '{}'), begun_at, at, region\n",
+  },
+]
+
+/** Expands the schema in the ways that versions do, functions by what is in force in the database. */
+async function nextMigration({ pool }: Cluster): Promise<string> {
+  const inForce = async (name: string, edits: readonly Edit[]) => {
+    const { rows } = await pool.query<{ text: string }>(
+      'select pg_get_functiondef(oid) as text from pg_proc where proname = $1',
+      [name],
+    )
+    assert.equal(rows.length, 1)
+    return `${patched(name, rows[0]?.text ?? '', edits)};\n`
+  }
+  return `
+-- Every call locks its account first. So nobody has one of the tables and waits for another that we have.
+lock table accounts in access exclusive mode;
+alter table holds add column region text;
+alter table charges add column region text;
+create index charges_of_region on charges (region, ended_at);
+create table regions (name text primary key, opened_at timestamptz not null default clock_timestamp());
+insert into regions values ('home');
+${await inForce('begin_calls', BEGINS_WITH_REGION)}
+${await inForce('end_calls', ENDS_WITH_REGION)}`
+}
+
+/** A copy of the source with one more migration stands for the next version. */
+async function makeNextVersion(cluster: Cluster) {
+  const { folder, remove } = makeCopy([])
+  const files = readdirSync(path.join(folder, MIGRATIONS)).filter((file) => file.endsWith('.sql'))
+  const number = String(files.length + 1).padStart(4, '0')
+  writeFileSync(path.join(folder, MIGRATIONS, `${number}_regions.sql`), await nextMigration(cluster))
+  return { program: path.relative(ROOT, path.join(folder, THIS_VERSION)), remove }
+}
+
+/** `farebox migrate`, as who rolls out a version does first. */
+async function migrateBy(program: string, { postgres }: Cluster): Promise<number> {
+  const startedAtMs = performance.now()
+  const env = { ...process.env, FAREBOX_DATABASE_URL: postgres.url() }
+  const child = startChild(process.execPath, [path.join(ROOT, program), 'migrate'], { env })
+  const { code } = await child.exited
+  assert.equal(code, 0, child.output())
+  assert.match(child.output(), /Applied \d{4}_regions\.sql\./)
+  return Math.round(performance.now() - startedAtMs)
+}
+
+/** All processes one after another to a version, each beside the ones of the other. */
+async function rollTo(program: string, { gateways, worker }: Cluster): Promise<void> {
+  for (const member of [...gateways, worker]) {
+    member.runs(program)
+    await restartMember(member)
+    await delay(SIDE_BY_SIDE_MS)
+  }
+}
+
+/** What PostgreSQL complained of, once each. */
+function complaintsOf({ postgres }: Cluster): readonly string[] {
+  const lines = postgres.log().split('\n')
+  return [...new Set(lines.flatMap((line) => /(?:ERROR|FATAL|PANIC): +(.*)/.exec(line)?.[1] ?? []))]
+}
+
+describe('two versions side by side, across a migration that expands the schema', () => {
+  it('fail no request and lose no charge, on the way to the new one and back', async (test) => {
+    const history = new History(`versions-${seed}`)
+    const cluster = await startCluster({ folder: history.folder, seed, hasDisk: false, program: THIS_VERSION })
+    const { pool, gateways, worker } = cluster
+    const next = await makeNextVersion(cluster)
+    try {
+      const [person] = await makePeople(pool)
+      assert.ok(person !== undefined)
+      const caller = createCaller(cluster.url, history)
+      const stop = startSteadyLoad({ caller, person, seed, quotes: 0.1, looks: 0.1 })
+      await delay(SIDE_BY_SIDE_MS)
+
+      const migratedInMs = await migrateBy(next.program, cluster)
+      await delay(SIDE_BY_SIDE_MS)
+      // Whoever crashes in the middle of a rollout is started again as what it was.
+      await worker.kill()
+      await worker.start()
+      await restartMember(gateways[0] ?? assert.fail())
+
+      const sideBySideFrom = history.operations.length
+      for (let round = 0; round < ROUNDS; round += 1) {
+        await rollTo(next.program, cluster)
+        if (round + 1 < ROUNDS) await rollTo(THIS_VERSION, cluster)
+      }
+      await stop()
+      await caller.close()
+
+      await requireUnharmed(history, cluster)
+      const { rows } = await pool.query<{ noted: number; all: number }>(
+        'select count(region)::integer as noted, count(*)::integer as all from charges',
+      )
+      const [{ noted, all } = { noted: 0, all: 0 }] = rows
+      assert.ok(noted > 0 && noted < all, 'calls ended by the functions of both versions')
+      const complaints = complaintsOf(cluster)
+      assert.deepEqual(
+        complaints.filter((line) => /cached plan|does not exist/.test(line)),
+        [],
+      )
+
+      const shown = {
+        requests: history.operations.length,
+        failed: 0,
+        lost_charges: 0,
+        migrated_in_ms: migratedInMs,
+        requests_with_both_versions: history.operations.length - sideBySideFrom,
+        charges_before_the_migration: all - noted,
+        charges_after_it: noted,
+        complaints_of_postgresql: complaints,
+      }
+      test.diagnostic(JSON.stringify(shown))
+      recordProof('versions', 'old and new side by side, through HAProxy without retries', shown)
+      history.remove()
+    } finally {
+      await cluster.stop()
+      next.remove()
+    }
+  })
+})

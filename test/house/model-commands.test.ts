@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { ROOT } from '../../harness/root.ts'
+import { makeMasterKey } from '../../harness/seed.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { connect } from '../ledger/world.ts'
+
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+after(() => pools.close())
+
+type Ended = { readonly code: number; readonly output: string }
+
+const env = { ...process.env, FAREBOX_DATABASE_URL: database.url, FAREBOX_SECRETS_MASTER_KEY: makeMasterKey().reveal() }
+const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, stdio: 'ignore' })
+after(() => shell.kill())
+const waiting = new Map<number, (ended: Ended) => void>()
+shell.on('message', ({ line, ...ended }: Ended & { line: number }) => waiting.get(line)?.(ended))
+shell.on('exit', () => {
+  for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended' })
+})
+
+/** Runs a line of the command line. */
+function farebox(...args: readonly string[]): Promise<Ended> {
+  const line = waiting.size
+  return new Promise((resolve) => {
+    waiting.set(line, resolve)
+    shell.send({ line, args })
+  })
+}
+
+async function said(...args: readonly string[]): Promise<string> {
+  const { code, output } = await farebox(...args)
+  assert.equal(code, 0, output)
+  return output
+}
+
+const LIMITS = ['--context-window', '200000', '--output-cap', '4096', '--output-most', '64000']
+
+describe('farebox models', () => {
+  it('set, price and route make a model that can be sold, and say what it lacks until then', async () => {
+    assert.equal(await said('models', 'list'), 'There are no models: see farebox models set.\n')
+    assert.equal(
+      await said('models', 'set', 'maker/one', ...LIMITS, '--image-tokens', '256', '--tokenizer', 'o200k'),
+      'maker/one  window 200000  output 4096 to 64000  image 256  o200k.\n' +
+        'It has no price, so calls are refused: see farebox models price maker/one.\n' +
+        'It has no route, so nobody is asked: see farebox models route maker/one.\n',
+    )
+    assert.equal(
+      await said('models', 'price', 'maker/one', '--input', '0.50', '--output', '2', '--cache-read', '0.05'),
+      'maker/one costs 0.50 USD in, 2 out, 0.05 from a cache, 0.50 into one, for a million tokens, as version 1.\n',
+    )
+    const route = ['models', 'route', 'maker/one', '--slot', 'openai', '--protocol', 'openai']
+    const made = await said(...route, '--upstream-model', 'one-2026')
+    const [, id = ''] =
+      /^Route ([0-9a-f-]{36}) asks for maker\/one as one-2026 at openai, in the protocol openai\.\n/.exec(made) ?? []
+    assert.notEqual(id, '', made)
+    assert.match(made, /No upstream fills openai yet: see farebox upstreams add openai\.\n$/)
+    // A slot that a route names can be filled.
+    await said('upstreams', 'add', 'openai', 'https://models.vendor.example/v1', '--requests-per-minute', '500')
+    assert.match(
+      await said('upstreams', 'list'),
+      /openai {2}live {2}\S+ {2}native {2}without credential {2}500 requests a minute\n/,
+    )
+    const changed = await said(...route, '--upstream-model', 'one-2026', '--priority', '-5', '--weight', '3')
+    assert.equal(changed, `Route ${id} asks for maker/one as one-2026 at openai, in the protocol openai.\n`)
+    assert.equal(
+      await said('models', 'list'),
+      'maker/one  window 200000  output 4096 to 64000  image 256  o200k  ' +
+        '0.50 / 2 / 0.05 / 0.50 USD per million (in / out / cache read / cache write)  version 1\n' +
+        `  ${id}  openai  openai  one-2026  priority -5  weight 3\n`,
+    )
+  })
+
+  it('set changes what is named and keeps the rest, and turns a model off and on', async () => {
+    await said('models', 'set', 'maker/two', ...LIMITS, '--image-tokens', '9')
+    const off = await said('models', 'set', 'maker/two', '--off', '--output-cap', '10', '--image-tokens', 'none')
+    assert.match(off, /^maker\/two {2}window 200000 {2}output 10 to 64000 {2}bytes_3 {2}off\.\n/)
+    assert.match(await said('models', 'list'), /^maker\/two .* off {2}without price$/m)
+    assert.match(await said('models', 'set', 'maker/two', '--on'), /bytes_3\.\n/)
+    await said('models', 'set', 'maker/two', '--display-name', 'The Two', '--owned-by', 'Maker Ltd')
+    const { rows } = await pool.query("select display_name, owned_by from models where id = 'maker/two'")
+    assert.deepEqual(rows, [{ display_name: 'The Two', owned_by: 'Maker Ltd' }])
+  })
+
+  it('price keeps what the upstream charges us until it is told anew', async () => {
+    await said('models', 'set', 'maker/three', ...LIMITS)
+    const own = ['--input', '1', '--output', '1']
+    await said('models', 'price', 'maker/three', ...own, '--provider-input', '0.7', '--provider-cache-write', '0.9')
+    await said('models', 'price', 'maker/three', ...own, '--cache-write', '1.25', '--provider-output', '0.8')
+    const { rows } = await pool.query(
+      `select version, cache_read::text, cache_write::text, provider_input::text, provider_output::text,
+         provider_cache_read::text, provider_cache_write::text
+       from model_prices where model = 'maker/three' order by version`,
+    )
+    const none = { cache_read: null, provider_cache_read: null }
+    assert.deepEqual(rows, [
+      {
+        version: 1,
+        ...none,
+        cache_write: null,
+        provider_input: '0.7',
+        provider_output: null,
+        provider_cache_write: '0.9',
+      },
+      {
+        version: 2,
+        ...none,
+        cache_write: '1.25',
+        provider_input: '0.7',
+        provider_output: '0.8',
+        provider_cache_write: '0.9',
+      },
+    ])
+  })
+
+  it('remove takes a route, or the model with all of them', async () => {
+    await said('models', 'set', 'maker/four', ...LIMITS)
+    const route = () => said('models', 'route', 'maker/four', '--slot', 'openai', '--protocol', 'openai')
+    const id = (await route()).slice(6, 42)
+    assert.equal(await said('models', 'remove', 'maker/four', '--route', id), `Route ${id} is asked no more.\n`)
+    await route()
+    assert.equal(await said('models', 'remove', 'maker/four'), 'maker/four is sold no more.\n')
+    const { rows } = await pool.query("select from model_routes where model = 'maker/four'")
+    assert.equal(rows.length, 0)
+  })
+
+  const route = ['route', 'maker/one', '--slot', 'openai', '--protocol', 'openai']
+  for (const [what, args, says] of [
+    ['a new model without limits', ['set', 'maker/new'], /contextWindow: is needed for a new model/],
+    ['a name that is none', ['set', 'a b', ...LIMITS], /id: must be letters/],
+    ['what is no number', ['set', 'maker/one', '--output-cap', '4k'], /--output-cap must be a whole number/],
+    ['no tokens', ['set', 'maker/one', '--image-tokens', '0'], /--image-tokens must be a whole number above 0/],
+    ['a cap above the most', ['set', 'maker/one', '--output-cap', '64001'], /outputCap: must be within outputMost/],
+    [
+      'an unknown tokenizer',
+      ['set', 'maker/one', '--tokenizer', 'x'],
+      /there is no tokenizer "x": o200k, cl100k, bytes_3/,
+    ],
+    ['on and off at once', ['set', 'maker/one', '--on', '--off'], /give one of --on and --off/],
+    [
+      'a price that is none',
+      ['price', 'maker/one', '--input', 'x', '--output', '1'],
+      /input: not a plain decimal number: "x"/,
+    ],
+    ['a price of no model', ['price', 'none', '--input', '1', '--output', '1'], /There is no model "none"/],
+    ['a negative price', ['price', 'maker/one', '--input', '1', '--output', '-1'], /output: a price is not negative/],
+    [
+      'an unknown protocol',
+      [...route.slice(0, 4), '--protocol', 'soap'],
+      /there is no protocol "soap": openai, anthropic/,
+    ],
+    ['a weight of nothing', [...route, '--weight', '0'], /weight: must be above 0/],
+    ['a route of no model', ['route', 'none', ...route.slice(2)], /There is no model "none"/],
+    ['to remove no model', ['remove', 'none'], /There is no model "none"/],
+    ['to remove what is no route', ['remove', 'maker/one', '--route', 'x'], /"x" is no id/],
+  ] as const)
+    it(`say what is wrong with ${what}, and change nothing`, async () => {
+      const before = await said('models', 'list')
+      const { code, output } = await farebox('models', ...args)
+      assert.equal(code, 1, output)
+      assert.match(output, says)
+      assert.match(output, /^farebox: /)
+      assert.equal(await said('models', 'list'), before)
+    })
+
+  it('upstreams add refuses a quota that is none, and a slot that neither an operation nor a route names', async () => {
+    const add = (...args: readonly string[]) => farebox('upstreams', 'add', ...args)
+    for (const quota of ['0', '-1', '1.5', 'many']) {
+      const { code, output } = await add('openai', 'https://a.example', '--requests-per-minute', quota)
+      assert.deepEqual([code, /--requests-per-minute must be a whole number above 0/.test(output)], [1, true], output)
+    }
+    const { code, output } = await add('nothing', 'https://a.example')
+    assert.deepEqual([code, /nor does a model's route: see farebox models route/.test(output)], [1, true], output)
+  })
+})
