@@ -150,6 +150,13 @@ Make a metered call, and see in its headers what it cost:
     -H 'Authorization: Bearer ${api_key}' -H 'Content-Type: application/json' \\
     -d '{"query": "a quick animal", "documents": ["a snail", "a fox", "a stone"]}'
 
+Let a model answer, as it comes; its last frame has the cost:
+
+  curl -N ${base_url}/v1/chat/completions \\
+    -H 'Authorization: Bearer ${api_key}' -H 'Content-Type: application/json' \\
+    -d '{"model": "sandbox/text", "stream": true, "stream_options": {"include_usage": true},
+         "messages": [{"role": "user", "content": "Tell me a story"}]}'
+
 Then look at the bill:
 
   curl '${base_url}/v1/usage?start_time=1' -H 'Authorization: Bearer ${api_key}'
