@@ -60,7 +60,7 @@ async function runBatch(files: readonly string[], concurrency: number, quiet: bo
     files: [...files].sort(),
     concurrency,
     timeout: isFullProof() ? TEST_TIMEOUT_MS.proof : TEST_TIMEOUT_MS.otherwise,
-    forceExit: true,
+    execArgv: ['--import', path.join(import.meta.dirname, 'exit-after-tests.ts')],
   })
   const note = (outcome: Outcome) => (event: TestEvent) => {
     if (event.details.type === 'suite' && !failedItself(event)) return
