@@ -82,6 +82,10 @@ const segment = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, { error: 'must be lower-case letters, digits, _ and -, as in a path' })
 
+const segments = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,62}(\/[a-z0-9][a-z0-9_-]{0,62}){0,7}$/, { error: 'must be a path without its slash' })
+
 const network = z.string().refine(isNetwork, { error: 'must be an address or a network, such as 10.0.0.0/8' })
 
 const origin = z.string().refine((text) => text === '*' || isOrigin(text), {
@@ -125,6 +129,8 @@ const settings = z.strictObject({
       social_c: segment.prefault('social_c'),
       reseller: segment.prefault('reseller'),
       traffic_analytics: segment.prefault('traffic_analytics'),
+      deep_research: segments.prefault('deep-research/search'),
+      deep_research_upstream: segments.prefault('search'),
     })
     .prefault({}),
   log: z

@@ -2,11 +2,17 @@ import { type Catalogue, createCatalogue } from './operation.ts'
 import { chatCompletions } from './operations/chat-completions.ts'
 import { countTokens } from './operations/count-tokens.ts'
 import { creatorSearchInsights } from './operations/creator-search-insights.ts'
+import { deepResearch } from './operations/deep-research.ts'
+import { embeddings } from './operations/embeddings.ts'
 import { financialMetricsSnapshot } from './operations/financial-metrics-snapshot.ts'
+import { geminiCountTokens } from './operations/gemini-count-tokens.ts'
+import { generateContent } from './operations/generate-content.ts'
+import { imageGenerations } from './operations/image-generations.ts'
 import { messages } from './operations/messages.ts'
 import { postComments } from './operations/post-comments.ts'
 import { rerank } from './operations/rerank.ts'
 import { searchWordSuggestion } from './operations/search-word-suggestion.ts'
+import { streamGenerateContent } from './operations/stream-generate-content.ts'
 import { tagDetail } from './operations/tag-detail.ts'
 import { tweetQuotes } from './operations/tweet-quotes.ts'
 import { userStories } from './operations/user-stories.ts'
@@ -17,6 +23,12 @@ export const catalogue: Catalogue = createCatalogue([
   chatCompletions,
   messages,
   countTokens,
+  generateContent,
+  streamGenerateContent,
+  geminiCountTokens,
+  embeddings,
+  imageGenerations,
+  deepResearch,
   rerank,
   creatorSearchInsights,
   searchWordSuggestion,

@@ -42,7 +42,15 @@ export type ModelOperation = Common & {
   readonly upstream?: undefined
 }
 
-export type ModelProtocol = 'openai' | 'anthropic' | 'anthropic_count_tokens'
+export type ModelProtocol =
+  | 'openai'
+  | 'openai_embeddings'
+  | 'openai_images'
+  | 'anthropic'
+  | 'anthropic_count_tokens'
+  | 'gemini'
+  | 'gemini_stream'
+  | 'gemini_count_tokens'
 
 export function isSoldByUnit(operation: Operation): operation is DataOperation {
   return operation.protocol === undefined

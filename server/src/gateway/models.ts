@@ -27,7 +27,12 @@ export type Model = {
 
 export const TOKENIZERS = ['o200k', 'cl100k', 'bytes_3'] as const satisfies readonly Tokenizer[]
 
-export type ModelPrice = { readonly version: string; readonly rates: ModelRates }
+export type ModelPrice = {
+  readonly version: string
+  readonly rates: ModelRates
+  /** What one picture costs by its `<size>/<quality>`, of a model that sells them by the piece. */
+  readonly images: ReadonlyMap<string, Rate> | null
+}
 
 /** What one token costs, by its class. */
 export type ModelRates = Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite', Rate>>
@@ -162,6 +167,7 @@ const priceJson = z
   .transform(
     (row): ModelPrice => ({
       version: String(row.version),
+      images: null,
       rates: {
         input: { published: row.input, providerCost: row.provider_input },
         output: { published: row.output, providerCost: row.provider_output },

@@ -36,6 +36,8 @@ export type CallRequest = {
   /** A quote that the call is to be charged by. */
   readonly quoteId: string | undefined
   readonly idempotencyKey: string | undefined
+  /** The model that the path names, in protocols that have it there. */
+  readonly model?: string
   /** Those of some other headers that the request has, by their names in lower case. */
   readonly headers: (names: readonly string[]) => Readonly<Record<string, string>>
   /** The body that a fault has in the caller's protocol, for one that comes when the answer has begun. */

@@ -39,7 +39,7 @@ export function failed({ slot, kind }: Tried, failure: unknown, isAsked: boolean
 
 export function credentialFor(
   { credential }: Pick<Binding, 'credential'>,
-  header: 'authorization' | 'x-api-key' | 'api-key',
+  header: 'authorization' | 'x-api-key' | 'api-key' | 'x-goog-api-key',
 ): Record<string, string> {
   if (credential === null) return {}
   const secret = credential.reveal()

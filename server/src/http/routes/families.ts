@@ -10,7 +10,7 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Family } from '../families.ts'
 import type { JsonLimits } from '../json.ts'
 import { addBalance } from './balance.ts'
-import { addModels } from './models.ts'
+import { addGeminiModels, addModels } from './models.ts'
 import { addOperations } from './operations.ts'
 import { addRequests } from './requests.ts'
 import { addUsage } from './usage.ts'
@@ -43,9 +43,8 @@ export function createFamilies(parts: Parts): readonly Family[] {
     dialect,
     register(scope: FastifyInstance) {
       addOperations(scope, prefix, under(prefix, parts.catalogue.operations), parts)
-      if (prefix === '/v1') {
-        addFree(scope, parts)
-      }
+      if (prefix === '/v1') addFree(scope, parts)
+      if (prefix === '/v1beta') addGeminiModels(scope, parts)
     },
   }))
 }

@@ -18,14 +18,29 @@ export function addModels(scope: FastifyInstance, { begin, models }: Parts): voi
   // Names have slashes, which some clients encode and some do not.
   scope.get<{ Params: { '*': string } }>('/models/*', async (request, reply) => {
     const { mode } = await admit(begin, 'models', request, reply)
-    const name = request.params['*']
-    const model = (await models.list(mode)).find(({ id }) => id === name)
-    if (model === undefined) {
-      const detail = `There is no model ${JSON.stringify(name.slice(0, 200))}. GET /v1/models lists those that there are.`
-      throw new Fault('resource_not_found', { detail })
-    }
+    const model = named(await models.list(mode), request.params['*'])
     return isAnthropic(request) ? anthropicModel(model) : openaiModel(model)
   })
+}
+
+/** GET /v1beta/models and /v1beta/models/{id}: the same in the third shape. */
+export function addGeminiModels(scope: FastifyInstance, { begin, models }: Parts): void {
+  scope.get('/models', async (request, reply) => {
+    const { mode } = await admit(begin, 'models', request, reply)
+    return geminiPage(await models.list(mode), request.query)
+  })
+
+  scope.get<{ Params: { '*': string } }>('/models/*', async (request, reply) => {
+    const { mode } = await admit(begin, 'models', request, reply)
+    return geminiModel(named(await models.list(mode), request.params['*']))
+  })
+}
+
+function named(models: readonly Model[], name: string): Model {
+  const model = models.find(({ id }) => id === name)
+  if (model !== undefined) return model
+  const detail = `There is no model ${JSON.stringify(name.slice(0, 200))}. GET /v1/models lists those that there are.`
+  throw new Fault('resource_not_found', { detail })
 }
 
 /** Two protocols share the path; one of them always names its version. */
@@ -67,4 +82,33 @@ function anthropicPage(models: readonly Model[], query: unknown) {
     first_id: page[0]?.id ?? null,
     last_id: page.at(-1)?.id ?? null,
   }
+}
+
+const ACTIONS = ['generateContent', 'streamGenerateContent', 'countTokens']
+
+function geminiModel({ id, displayName, limits, routes }: Model) {
+  const isSpoken = routes.some(({ protocol }) => protocol === 'gemini')
+  return {
+    name: `models/${id}`,
+    version: '1',
+    displayName,
+    inputTokenLimit: limits.contextWindow,
+    outputTokenLimit: limits.outputMost,
+    supportedGenerationMethods: isSpoken ? ACTIONS : [],
+  }
+}
+
+const geminiPaging = z.object({
+  pageSize: z.coerce.number().int().min(1).max(1_000).default(50),
+  // The place of the first one on the page.
+  pageToken: z.coerce.number().int().min(0).default(0),
+})
+
+function geminiPage(models: readonly Model[], query: unknown) {
+  const { success, data } = geminiPaging.safeParse(query)
+  if (!success)
+    throw new Fault('invalid_request', { detail: 'pageSize is a whole number from 1 to 1,000; pageToken one of ours.' })
+  const end = data.pageToken + data.pageSize
+  const page = models.slice(data.pageToken, end).map(geminiModel)
+  return { models: page, ...(end < models.length && { nextPageToken: String(end) }) }
 }

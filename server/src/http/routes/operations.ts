@@ -22,35 +22,62 @@ export function addOperations(
   scope: FastifyInstance,
   prefix: string,
   operations: readonly Operation[],
-  { run, names, headerNames, jsonLimits }: Parts,
+  parts: Parts,
 ): void {
   keepBytes(scope)
-  for (const operation of operations) {
+  const handle = createHandler(parts)
+  const [named, plain] = [operations.filter(hasModelInPath), operations.filter((one) => !hasModelInPath(one))]
+  for (const operation of plain) {
     scope.route({
       method: operation.method,
-      url: spell(operation.path, names).slice(prefix.length),
+      url: spell(operation.path, parts.names).slice(prefix.length),
       config: HIDDEN.has(operation.id) ? { access: 'optional' } : {},
-      async handler(request: FastifyRequest, reply: FastifyReply) {
-        const { id, rawBody } = request
-        if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
-        const { status, headers, body } = await run({
-          id,
-          caller: request.caller,
-          operation,
-          query: queryOf(request),
-          rawBody,
-          readBody: () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits)),
-          maxCost: single(request.headers[headerNames.maxCost]),
-          costMode: single(request.headers[headerNames.costMode]),
-          quoteId: single(request.headers[headerNames.quoteId]),
-          idempotencyKey: single(request.headers['idempotency-key']),
-          headers: (names) => pick(request.headers, names),
-          renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
-        })
-        return reply.code(status).headers(headers).send(body)
-      },
+      handler: (request, reply) => handle(operation, request, reply),
     })
   }
+  if (named.length > 0) addActions(scope, named, handle)
+}
+
+type Handle = (operation: Operation, request: FastifyRequest, reply: FastifyReply, model?: string) => Promise<unknown>
+
+function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
+  return async (operation, request, reply, model) => {
+    const { id, rawBody } = request
+    if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
+    const { status, headers, body } = await run({
+      id,
+      caller: request.caller,
+      operation,
+      ...(model !== undefined && { model }),
+      query: queryOf(request),
+      rawBody,
+      readBody: () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits)),
+      maxCost: single(request.headers[headerNames.maxCost]),
+      costMode: single(request.headers[headerNames.costMode]),
+      quoteId: single(request.headers[headerNames.quoteId]),
+      idempotencyKey: single(request.headers['idempotency-key']),
+      headers: (names) => pick(request.headers, names),
+      renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
+    })
+    return reply.code(status).headers(headers).send(body)
+  }
+}
+
+const MODEL = '{model}:'
+
+const hasModelInPath = ({ path }: Operation) => path.includes(MODEL)
+
+/** One protocol has the model and what is to be done with it in the path: `/models/{model}:generateContent`. */
+function addActions(scope: FastifyInstance, operations: readonly Operation[], handle: Handle): void {
+  const byAction = new Map(operations.map((one) => [one.path.slice(one.path.indexOf(MODEL) + MODEL.length), one]))
+  // Names have slashes, which some clients encode and some do not.
+  scope.post<{ Params: { '*': string } }>('/models/*', async (request, reply) => {
+    const place = request.params['*']
+    const end = place.lastIndexOf(':')
+    const operation = byAction.get(place.slice(end + 1))
+    if (end === -1 || operation === undefined) throw new Fault('route_not_found')
+    return handle(operation, request, reply, place.slice(0, end))
+  })
 }
 
 /** Whoever asks for a quote without a credential is told that it is missing; for the rest there is nothing here. */

@@ -6,12 +6,13 @@ export const anthropic: Protocol = {
   modelOf,
   ask,
   path: '/v1/messages',
+  target: () => '/v1/messages',
   credentialHeader: 'x-api-key',
   passesOn: ['anthropic-version', 'anthropic-beta'],
+  defaultHeaders: { 'anthropic-version': '2023-06-01' },
   usageOf,
   textOf,
-  createReader,
-  errorFrame: (body) => `event: error\ndata: ${body}\n\n`,
+  stream: { createReader, errorFrame: (body) => `event: error\ndata: ${body}\n\n` },
 }
 
 /** Counts the tokens of a message without answering it. It costs nothing. */
@@ -19,6 +20,7 @@ export const anthropicCount: Protocol = {
   ...anthropic,
   ask: askToCount,
   path: '/v1/messages/count_tokens',
+  target: () => '/v1/messages/count_tokens',
   usageOf: () => ({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }),
   textOf: () => '',
 }

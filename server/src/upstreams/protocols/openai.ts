@@ -6,11 +6,11 @@ export const openai: Protocol = {
   modelOf,
   ask,
   path: '/v1/chat/completions',
+  target: () => '/v1/chat/completions',
   credentialHeader: 'authorization',
   // Organisation and project are about an account that the caller has elsewhere.
   passesOn: ['openai-beta'],
   usageOf,
   textOf,
-  createReader,
-  errorFrame: (body) => `data: ${body}\n\n`,
+  stream: { createReader, errorFrame: (body) => `data: ${body}\n\n` },
 }

@@ -1,24 +1,35 @@
 /** What a protocol of model inference looks like, to whoever prices, meters and passes on its calls. */
 export type Protocol = {
-  /** The model that is asked for, or a fault that says that none is. */
-  readonly modelOf: (body: unknown) => string
+  /** The model that is asked for, in the body or in the path of the request, or a fault that says that none is. */
+  readonly modelOf: (body: unknown, inPath: string | undefined) => string
   /** Reads what is asked for, within what the model has; a fault names what is refused. */
   readonly ask: (request: ModelRequest, model: ModelLimits) => ModelAsk
-  /** Below the upstream's base URL. */
+  /** Where it is served here, as callers are told. */
   readonly path: string
-  readonly credentialHeader: 'authorization' | 'x-api-key'
+  /** Path and query below the upstream's base URL. */
+  readonly target: (upstreamModel: string) => string
+  readonly credentialHeader: 'authorization' | 'x-api-key' | 'x-goog-api-key'
   /** Headers of the caller that the upstream has to see, in lower case. */
   readonly passesOn: readonly string[]
+  /** What the upstream requires and a caller may leave out, such as one who writes a request by hand. */
+  readonly defaultHeaders?: Readonly<Record<string, string>>
   /** What an upstream reported in an answer that came whole. */
   readonly usageOf: (json: unknown) => Reported
   /** What such an answer gave to the caller, to be counted where nothing was reported. */
   readonly textOf: (json: unknown) => string
+  /** Undefined where answers always come whole. */
+  readonly stream?: StreamProtocol
+}
+
+export type StreamProtocol = {
   readonly createReader: (ask: Pick<ModelAsk, 'choices' | 'wantsUsage'>) => StreamReader
   /** The last words of a stream that can't end well, of the body that a fault has in this protocol. */
   readonly errorFrame: (body: string) => string
 }
 
-export type ProtocolName = 'openai' | 'anthropic'
+/** What an upstream of a model speaks. */
+export const PROTOCOL_NAMES = ['openai', 'anthropic', 'gemini', 'openai_embeddings', 'openai_images'] as const
+export type ProtocolName = (typeof PROTOCOL_NAMES)[number]
 
 export type ModelRequest = {
   readonly body: unknown
@@ -55,6 +66,8 @@ export type ModelAsk = {
   readonly bodyFor: (upstreamModel: string) => Buffer
   /** To be counted where the upstream reports nothing. */
   readonly inputText: () => string
+  /** Of pictures that are asked for, where a model sells them by the piece: `<size>/<quality>`, `auto` for what is not said. */
+  readonly imageKind?: string
 }
 
 /** Tokens in classes that do not overlap: what was read from a cache or written to one is not in `input`. */

@@ -1,0 +1,32 @@
+import { z } from 'zod'
+import { usd } from '../../kernel/money.ts'
+import { rational } from '../../kernel/rational.ts'
+import { defineOperation } from '../operation.ts'
+import { perCall } from '../price.ts'
+
+/** Its definition is not public: request and answer pass through as they are. */
+export const deepResearch = defineOperation({
+  id: 'deep_research',
+  summary: 'Search the web in depth and write up what was found',
+  category: 'models',
+  method: 'POST',
+  path: '/v1/{deep_research}',
+  dialect: 'openai',
+  limits: ['concurrency', 'deep_research'],
+  quotable: true,
+  definition: 'pending',
+  input: z.looseObject({}),
+  output: z.unknown(),
+  price: perCall({
+    unitPrice: rational(usd('0.10')),
+    isCharged: ({ status }) => status >= 200 && status < 300,
+  }),
+  upstream: {
+    slot: 'deep_research',
+    path: '/{deep_research_upstream}',
+    adapter: 'pass_through',
+    credentialHeader: 'authorization',
+    totalMs: 600_000,
+    maxBodyBytes: 16 * 1_048_576,
+  },
+})

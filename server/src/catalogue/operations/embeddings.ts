@@ -1,0 +1,14 @@
+import type { ModelOperation } from '../operation.ts'
+
+export const embeddings: ModelOperation = {
+  id: 'embeddings',
+  summary: 'Turn texts into vectors, in the OpenAI protocol',
+  category: 'models',
+  method: 'POST',
+  path: '/v1/embeddings',
+  dialect: 'openai',
+  limits: ['tokens'],
+  quotable: true,
+  definition: 'complete',
+  protocol: 'openai_embeddings',
+}

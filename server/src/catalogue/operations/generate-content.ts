@@ -1,0 +1,14 @@
+import type { ModelOperation } from '../operation.ts'
+
+export const generateContent: ModelOperation = {
+  id: 'generate_content',
+  summary: 'Let a model continue a conversation, in the Gemini protocol',
+  category: 'models',
+  method: 'POST',
+  path: '/v1beta/models/{model}:generateContent',
+  dialect: 'gemini',
+  limits: ['tokens', 'concurrency', 'generate_content'],
+  quotable: true,
+  definition: 'complete',
+  protocol: 'gemini',
+}

@@ -1,0 +1,14 @@
+import type { ModelOperation } from '../operation.ts'
+
+export const imageGenerations: ModelOperation = {
+  id: 'image_generations',
+  summary: 'Make pictures from a description, in the OpenAI protocol',
+  category: 'models',
+  method: 'POST',
+  path: '/v1/images/generations',
+  dialect: 'openai',
+  limits: ['concurrency', 'images'],
+  quotable: true,
+  definition: 'complete',
+  protocol: 'openai_images',
+}

@@ -1,0 +1,14 @@
+import type { ModelOperation } from '../operation.ts'
+
+export const streamGenerateContent: ModelOperation = {
+  id: 'stream_generate_content',
+  summary: 'Let a model continue a conversation as a stream, in the Gemini protocol',
+  category: 'models',
+  method: 'POST',
+  path: '/v1beta/models/{model}:streamGenerateContent',
+  dialect: 'gemini',
+  limits: ['tokens', 'concurrency', 'generate_content'],
+  quotable: true,
+  definition: 'complete',
+  protocol: 'gemini_stream',
+}

@@ -1,0 +1,137 @@
+import type { Caller } from '../identity/caller.ts'
+import { Fault } from '../kernel/fault.ts'
+import { multiply, rational } from '../kernel/rational.ts'
+import type { ModelAsk, Reported, TokenUsage } from '../upstreams/protocols/protocol.ts'
+import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
+import type { ModelPrice } from './models.ts'
+import type { Measured, Plan } from './plan.ts'
+import type { Counts, Terms } from './terms.ts'
+
+/** What a call of a model costs, before and after it. */
+export type Pricing = Pick<Plan, 'terms' | 'most' | 'expected' | 'tokens'> & {
+  /** Of an answer that came whole and can be read. */
+  readonly ofReply: (reply: Delivered & { readonly json: unknown }) => Promise<Measured | undefined> | Measured
+  /** By what was reported and delivered; undefined where neither was. */
+  readonly ofDelivered: (delivered: Delivered) => Promise<Measured | undefined>
+  /** What it has cost the upstream at the least, where the caller got nothing. */
+  readonly ofNothing: (reported: Reported) => Promise<Measured>
+  readonly nothing: Measured
+}
+
+type Delivered = { readonly reported: Reported; readonly text: string }
+
+type Priced = {
+  readonly price: ModelPrice
+  readonly ask: ModelAsk
+  readonly multiplier: Caller['priceMultiplier']
+}
+
+/** The classes in which tokens are priced, and the order of a model's rates and counts. */
+const CLASSES = ['input', 'output', 'cacheRead', 'cacheWrite'] as const
+const UNITS = {
+  input: 'input token',
+  output: 'output token',
+  cacheRead: 'cache-read token',
+  cacheWrite: 'cache-write token',
+} as const
+const READING = ['input', 'cacheRead', 'cacheWrite'] as const
+const NONE: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+const countsOf = (usage: TokenUsage): Counts => CLASSES.map((name) => BigInt(usage[name]))
+
+/** What answers have as a rule, where a limit would allow more. */
+const USUAL_OUTPUT = 500
+
+type Counting = { readonly counter: Pick<TokenCounter, 'count'>; readonly tokenizer: Tokenizer }
+
+export function pricingOf(priced: Priced, counting: Counting): Pricing {
+  const { images } = priced.price
+  const { imageKind } = priced.ask
+  return imageKind === undefined || images === null ? byToken(priced, counting) : byImage(priced, imageKind, images)
+}
+
+/** Tokens at the price of their class, as the upstream reports them; what it does not report is counted. */
+function byToken({ price: { version, rates }, ask, multiplier }: Priced, { counter, tokenizer }: Counting): Pricing {
+  const terms = {
+    version,
+    rates: CLASSES.map((name) => ({
+      unit: UNITS[name],
+      ...rates[name],
+      price: multiply(rates[name].published, multiplier),
+    })),
+  }
+  const usual = Math.min(ask.outputLimit, USUAL_OUTPUT) * ask.choices
+
+  async function counted(reported: Reported, text: string): Promise<Measured> {
+    const isReported = reported.input !== undefined && reported.output !== undefined
+    const [input, output] = await Promise.all([
+      reported.input ?? counter.count(ask.inputText(), tokenizer),
+      reported.output ?? counter.count(text, tokenizer),
+    ])
+    return measured({ ...NONE, ...reported, input, output }, isReported ? 'provider' : 'counted')
+  }
+
+  const ofDelivered = async ({ reported, text }: Delivered) =>
+    text === '' && reported.output === undefined ? undefined : counted(reported, text)
+
+  return {
+    terms,
+    most: mostOf(terms, ask),
+    expected: countsOf({ ...NONE, input: ask.inputEstimate, output: usual }),
+    tokens: ask.inputEstimate + usual,
+    ofReply: ofDelivered,
+    ofDelivered,
+    ofNothing: (reported) => counted({ output: 0, ...reported }, ''),
+    nothing: { counts: countsOf(NONE) },
+  }
+}
+
+/** All of the input at the dearest price that input can have, and all of the output that may come. */
+function mostOf({ rates }: Terms, { inputMost, outputLimit, choices }: ModelAsk): Counts {
+  const priceOf = (name: (typeof READING)[number]) => {
+    const { numerator, denominator } = rates[CLASSES.indexOf(name)]?.price ?? rational(0n)
+    return Number(numerator) / Number(denominator)
+  }
+  const dearest = READING.toSorted((a, b) => priceOf(b) - priceOf(a))[0] ?? 'input'
+  return countsOf({ ...NONE, [dearest]: inputMost, output: outputLimit * choices })
+}
+
+function measured(usage: TokenUsage, source: 'provider' | 'counted'): Measured {
+  return {
+    counts: countsOf(usage),
+    inputTokens: usage.input,
+    outputTokens: usage.output,
+    cacheReadTokens: usage.cacheRead,
+    cacheWriteTokens: usage.cacheWrite,
+    source,
+  }
+}
+
+/** Pictures by the piece, by their size and quality: as many as came. */
+function byImage(
+  { price: { version }, ask, multiplier }: Priced,
+  kind: string,
+  images: NonNullable<ModelPrice['images']>,
+): Pricing {
+  const rate = images.get(kind)
+  if (rate === undefined) {
+    const detail = `Pictures of this size and quality have no price: ${[...images.keys()].join(', ')} have.`
+    throw new Fault('invalid_request', { detail })
+  }
+  const terms = { version, rates: [{ unit: `image ${kind}`, ...rate, price: multiply(rate.published, multiplier) }] }
+  const asked = [BigInt(ask.choices)]
+  return {
+    terms,
+    most: asked,
+    expected: asked,
+    tokens: 0,
+    ofReply: ({ json }) => ({ counts: [BigInt(picturesIn(json))] }),
+    ofDelivered: async () => undefined,
+    ofNothing: async () => ({ counts: asked }),
+    nothing: { counts: [0n] },
+  }
+}
+
+function picturesIn(json: unknown): number {
+  const data = typeof json === 'object' && json !== null && 'data' in json ? json.data : undefined
+  return Array.isArray(data) ? data.length : 0
+}
