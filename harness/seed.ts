@@ -27,13 +27,15 @@ const SLOTS = {
   quotes: { prefix: '/quotes', kind: 'native' },
   financial: { prefix: '/financial', kind: 'native' },
   traffic: { prefix: '/traffic', kind: 'native' },
+  deep_research: { prefix: '/deep_research', kind: 'native' },
   openai: { prefix: '/openai', kind: 'native' },
   anthropic: { prefix: '/anthropic', kind: 'native' },
+  gemini: { prefix: '/gemini', kind: 'native' },
 } as const
 
 type Parts = { readonly pool: pg.Pool; readonly masterKey: Secret; readonly sandboxUrl: string }
 
-/** The sandbox's models, each of which answers in a way of its own. All are asked in both protocols, at the same price. */
+/** The sandbox's models, each of which answers in a way of its own. All are asked in all protocols, at the same price. */
 export const SANDBOX_MODELS = [
   'sandbox/echo',
   'sandbox/text',
@@ -69,8 +71,8 @@ export const SANDBOX_LIMITS = {
   tokenizer: 'bytes_3',
 } as const
 
-/** Both protocols, each at the slot of its name. */
-const PROTOCOLS = ['openai', 'anthropic'] as const
+/** Those of conversations, each at the slot of its name. */
+const PROTOCOLS = ['openai', 'anthropic', 'gemini'] as const
 
 type SeededModel = {
   readonly id: string
@@ -88,12 +90,45 @@ export async function seedModel(pool: pg.Pool, model: SeededModel): Promise<void
   if (price !== null) await setModelPrice({ pool }, { model: id, ...price })
 }
 
+/** Of the models that make no conversation. All are upstream at the slot of the chat's protocol. */
+export const EMBEDDING_MODEL = 'sandbox/embedding'
+export const EMBEDDING_PRICE = { input: '0.10', output: '0' } as const
+/** By the piece. */
+export const IMAGE_MODEL = 'sandbox/image'
+export const IMAGE_PRICES = {
+  'auto/auto': '0.042',
+  '1024x1024/low': '0.011',
+  '1024x1024/medium': '0.042',
+  '1024x1024/high': '0.167',
+  '1536x1024/low': '0.016',
+  '1536x1024/high': '0.25',
+} as const
+/** By the token. */
+export const IMAGE_TOKENS_MODEL = 'sandbox/image-tokens'
+export const IMAGE_TOKENS_PRICE = { input: '5', output: '40', cacheRead: '1.25' } as const
+const VECTORS = { contextWindow: 8_192, outputCap: 1, outputMost: 1, tokenizer: 'bytes_3' } as const
+const PICTURES = { contextWindow: 32_000, outputCap: 6_240, outputMost: 6_240, tokenizer: 'bytes_3' } as const
+
+/** Makes the models that give vectors and pictures. */
+async function seedOtherModels(pool: pg.Pool): Promise<void> {
+  for (const [id, limits, protocol, price] of [
+    [EMBEDDING_MODEL, VECTORS, 'openai_embeddings', EMBEDDING_PRICE],
+    [IMAGE_MODEL, PICTURES, 'openai_images', { images: IMAGE_PRICES }],
+    [IMAGE_TOKENS_MODEL, PICTURES, 'openai_images', IMAGE_TOKENS_PRICE],
+  ] as const) {
+    await saveModel({ pool }, { id, ...limits })
+    await saveRoute({ pool, ids }, { model: id, slot: 'openai', protocol })
+    await setModelPrice({ pool }, { model: id, ...price })
+  }
+}
+
 /** Makes all models of the sandbox. They are found where the slots of their protocols have upstreams. */
 export async function seedModels(pool: pg.Pool): Promise<void> {
   await Promise.all([
     ...SANDBOX_MODELS.map((id) => seedModel(pool, { id })),
     seedModel(pool, { id: UNPRICED_MODEL, upstreamModel: ORDINARY, price: null }),
     seedModel(pool, { id: OPENAI_ONLY_MODEL, upstreamModel: ORDINARY, protocols: ['openai'] }),
+    seedOtherModels(pool),
   ])
 }
 

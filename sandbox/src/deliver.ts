@@ -5,7 +5,7 @@ import { type Bytes, firstOf, wholeBytes } from './bytes.ts'
 import { closeEntry, type OpenEntry, type Outcome } from './journal.ts'
 import { jsonOf, type Plan } from './plan.ts'
 import { sendStream } from './send-stream.ts'
-import { isObject } from './upstream.ts'
+import { usageIn } from './upstream.ts'
 import { framesUpTo } from './upstreams/models/frames.ts'
 import type { Frame, Stream } from './upstreams/models/stream.ts'
 
@@ -48,7 +48,7 @@ async function perform(response: ServerResponse, plan: Plan, entry: OpenEntry, s
   if (stream) await sendStream(response, isBroken ? brokenOff(stream, plan) : stream.frames(), stream.everyMs, entry)
   if (bytes) {
     const length = isBroken ? Math.floor(bytes.length / 2) : bytes.length
-    if (!isBroken && plan.about && plan.bytes === undefined && isObject(plan.body.usage)) entry.usage = plan.body.usage
+    if (!isBroken && plan.about && plan.bytes === undefined) entry.usage = usageIn(plan.body) ?? null
     await sendBody(response, bytes, length, plan.delivery.dripMs, signal)
   }
   if (hang === 'body') return 'hung'

@@ -174,6 +174,16 @@ describe('what a model answers', () => {
       body: { ...ASK.anthropic.body, system: directives.map((one) => `sandbox:${one}`).join(' ') },
     })
 
+  proves('images', 'is so many pictures, however many were asked for', async () => {
+    const path = '/openai/v1/images/generations'
+    for (const count of [0, 4]) {
+      const body = { model: 'm', prompt: `sandbox:images=${count}`, n: 2 }
+      const { data, usage } = (await sandbox.ask({ ...ASK.openai, path, body })).json()
+      assert.deepEqual([data.length, usage.output_tokens], [count, count * 1_056])
+    }
+    assert.equal((await sandbox.ask(reranking('images=1'))).status, 400)
+  })
+
   proves('output-tokens', 'is so long, however little or much there is to echo', async () => {
     for (const tokens of [1, 7, 100, 5000]) {
       const { usage, choices } = await complete(`output-tokens=${tokens}`)

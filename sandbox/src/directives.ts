@@ -10,13 +10,14 @@ class WrongValue extends Error {}
 type Value = string | undefined
 type Directive = { readonly only?: readonly UpstreamName[]; readonly apply: (plan: Plan, value: Value) => void }
 
-const MODELS: readonly UpstreamName[] = ['openai', 'anthropic']
+const MODELS: readonly UpstreamName[] = ['openai', 'anthropic', 'gemini']
 const TIME_LIMIT_MS = 600_000
 const ANSWER_LIMIT_TOKENS = 1_000_000
+const PICTURES_LIMIT = 1_000
 const DELTA_LIMIT_BYTES = 1_000_000
 const SIZE_LIMIT = 4 * 1024 ** 3
 const USAGE_MARK = '"usage of the sandbox"'
-const MODEL_COUNTS = /"((?:prompt|completion|total|input|output)_tokens)":(\d+)/g
+const MODEL_COUNTS = /"((?:prompt|completion|total|input|output)_tokens|(?:prompt|candidates|total)TokenCount)":(\d+)/g
 const USAGE_WORDS: Readonly<Record<string, (tokens: number) => string>> = {
   string: (tokens) => `"${tokens}"`,
   huge: () => '1e300',
@@ -31,6 +32,7 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
   'input-tokens': knob(anyCount, (inputTokens) => ({ inputTokens })),
   'cache-read': knob(anyCount, (cacheRead) => ({ cacheRead })),
   'cache-write': knob(anyCount, (cacheWrite) => ({ cacheWrite })),
+  images: directive(wholeNumber(0, PICTURES_LIMIT), (plan, images) => turn(plan, { images }), ['openai']),
   'delta-bytes': knob(wholeNumber(1, DELTA_LIMIT_BYTES), (deltaBytes) => ({ deltaBytes })),
   'delta-ms': knob(milliseconds, (deltaMs) => ({ deltaMs })),
   usage: directive(text, misreport, ['rerank', ...MODELS]),

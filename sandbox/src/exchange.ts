@@ -8,7 +8,7 @@ import { closeEntry, type OpenEntry, type Outcome } from './journal.ts'
 import { headersOf, planFor } from './plan.ts'
 import { BODY_LIMIT, jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
-import { type Asked, type Header, isObject, type Reply, SANDBOX_KEY, type Upstream } from './upstream.ts'
+import { type Asked, type Header, type Reply, SANDBOX_KEY, type Upstream, usageIn } from './upstream.ts'
 import { Prefixes } from './upstreams/models/prefixes.ts'
 
 /** One request to an upstream, and where its answer goes. */
@@ -76,7 +76,7 @@ export function createExchanges({ control, hung, seed, nowMs }: Parts): (exchang
     const isPlain = directives.length === 0 && reply.stream === undefined && reply.delivery === undefined
     if (isPlain || entry.credential !== 'right') {
       note(entry, reply)
-      if (isObject(reply.body.usage) && reply.about) entry.usage = reply.body.usage
+      if (reply.about) entry.usage = usageIn(reply.body) ?? null
       finish(response, entry, reply.status, reply.body, 'answered', headersOf(upstream, asked, reply))
     } else {
       const plan = planFor(upstream, asked, reply)

@@ -24,6 +24,11 @@ export const ASK = {
     path: '/traffic/v5/website-analysis/websites/traffic-and-engagement?domain=example.com',
     headers: { 'api-key': 'sandbox-key' },
   },
+  deep_research: {
+    path: '/deep_research/search',
+    headers: { authorization: 'Bearer sandbox-key' },
+    body: { query: 'why is the sea salty' },
+  },
   openai: {
     path: '/openai/v1/chat/completions',
     headers: { authorization: 'Bearer sandbox-key' },
@@ -33,6 +38,11 @@ export const ASK = {
     path: '/anthropic/v1/messages',
     headers: { 'x-api-key': 'sandbox-key', 'anthropic-version': '2023-06-01' },
     body: { model: 'sandbox/echo', max_tokens: 1000, messages: [{ role: 'user', content: 'Hello' }] },
+  },
+  gemini: {
+    path: '/gemini/v1beta/models/sandbox/echo:generateContent',
+    headers: { 'x-goog-api-key': 'sandbox-key' },
+    body: { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] },
   },
 } as const
 

@@ -32,6 +32,8 @@ export type Knobs = {
   readonly cacheRead?: number
   readonly cacheWrite?: number
   readonly hidesUsage?: boolean
+  /** How many pictures come. */
+  readonly images?: number
 }
 
 export type Reply = {
@@ -59,8 +61,10 @@ export const UPSTREAM_NAMES = [
   'quotes',
   'financial',
   'traffic',
+  'deep_research',
   'openai',
   'anthropic',
+  'gemini',
 ] as const
 export type UpstreamName = (typeof UPSTREAM_NAMES)[number]
 
@@ -80,6 +84,11 @@ export type Upstream = {
 
 /** The credential that every simulated vendor takes. */
 export const SANDBOX_KEY = 'sandbox-key'
+
+/** The figures in a model's answer, by whichever of its names. */
+export function usageIn({ usage, usageMetadata }: JsonObject): JsonObject | undefined {
+  return [usage, usageMetadata].find(isObject)
+}
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -17,8 +17,10 @@ describe('every upstream', () => {
     quotes: ['error', 'message', 'status'],
     financial: ['error', 'message'],
     traffic: ['meta'],
+    deep_research: ['error'],
     openai: ['error'],
     anthropic: ['type', 'error', 'request_id'],
+    gemini: ['error'],
   }
   for (const name of UPSTREAM_NAMES) {
     it(`${name} answers the right key, and 401 in its own words without it or with another`, async () => {

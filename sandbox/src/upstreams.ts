@@ -1,7 +1,9 @@
 import type { Upstream, UpstreamName } from './upstream.ts'
 import { anthropic } from './upstreams/anthropic.ts'
 import { comments } from './upstreams/comments.ts'
+import { deepResearch } from './upstreams/deep-research.ts'
 import { financial } from './upstreams/financial.ts'
+import { gemini } from './upstreams/gemini.ts'
 import { openai } from './upstreams/openai.ts'
 import { quotes } from './upstreams/quotes.ts'
 import { rerank } from './upstreams/rerank.ts'
@@ -15,8 +17,10 @@ export const UPSTREAMS: Readonly<Record<UpstreamName, Upstream>> = {
   quotes,
   financial,
   traffic,
+  deep_research: deepResearch,
   openai,
   anthropic,
+  gemini,
 }
 const BY_PREFIX: ReadonlyMap<string, Upstream> = new Map(Object.entries(UPSTREAMS))
 

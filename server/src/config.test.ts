@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { inspect } from 'node:util'
-import { ConfigError, loadConfig } from './config.ts'
+import { catalogue } from './catalogue/catalogue.ts'
+import { ConfigError, loadConfig, RESERVED_MODEL_SEGMENTS } from './config.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'farebox-config-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -41,10 +42,28 @@ describe('configuration', () => {
       social_c: 'social_c',
       reseller: 'reseller',
       traffic_analytics: 'traffic_analytics',
+      deep_research: 'deep-research/search',
+      deep_research_upstream: 'search',
     })
     assert.deepEqual(config.listen.gateway, { host: '127.0.0.1', port: 8700 })
     assert.ok(!inspect(config, { depth: null }).includes('canary'))
     assert.ok(!JSON.stringify(config).includes('canary'))
+  })
+
+  it('has two paths of deep research, here and upstream, which may be the same and have slashes', () => {
+    const { names } = loadConfig({
+      FAREBOX_DATABASE_URL: URL,
+      FAREBOX_NAMES_DEEP_RESEARCH: 'social_a/deep/search',
+      FAREBOX_NAMES_DEEP_RESEARCH_UPSTREAM: 'social_a/deep/search',
+    })
+    assert.equal(names.deep_research, 'social_a/deep/search')
+    assert.equal(names.deep_research_upstream, 'social_a/deep/search')
+  })
+
+  it('knows every first word that the service itself uses below /v1', () => {
+    const own = catalogue.operations.flatMap(({ path }) => /^\/v1\/([a-z]+)/.exec(path)?.[1] ?? [])
+    const words = new Set([...own, 'models', 'usage', 'balance', 'requests'])
+    assert.deepEqual(RESERVED_MODEL_SEGMENTS.toSorted(), [...words].toSorted())
   })
 
   it('takes the file, and the environment before it', () => {
@@ -184,6 +203,18 @@ describe('configuration', () => {
     'a path segment of the service itself': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_RESELLER: 'financial' },
       /choose another/,
+    ],
+    'a path of deep research that begins as one of the service itself': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_DEEP_RESEARCH: 'models/search' },
+      /names\.deep_research .* begins with "models".* choose another/,
+    ],
+    'a path of deep research with a slash before it': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_DEEP_RESEARCH: '/search' },
+      /must be a path without its slash/,
+    ],
+    'a path of deep research that leads elsewhere': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_DEEP_RESEARCH_UPSTREAM: 'a/../b' },
+      /must be a path without its slash/,
     ],
     'every origin and one more': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_CORS_ORIGINS: '*,https://a.example' },

@@ -34,7 +34,15 @@ const DEFAULT_FILE = 'farebox.yaml'
  */
 const SERVICE_LINK =
   /^FAREBOX_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
+/** Words of our own below /apis/v1. */
 const RESERVED_SEGMENTS = ['services', 'financial']
+/** Names that are no words of a path there. */
+const OTHER_NAMES = ['provider', 'deep_research', 'deep_research_upstream']
+/** Words of our own below /v1. */
+export const RESERVED_MODEL_SEGMENTS = [
+  ...['chat', 'messages', 'models', 'embeddings', 'images', 'rerank'],
+  ...['usage', 'balance', 'requests'],
+]
 
 const ROLES = ['gateway', 'admin', 'worker'] as const
 
@@ -168,13 +176,18 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
   if (http.drain_pause_ms > http.drain_ms) {
     yield [['http', 'drain_pause_ms'], 'is longer than http.drain_ms, of which it is a part']
   }
-  const segments = Object.entries(names).filter(([name]) => name !== 'provider')
+  const segments = Object.entries(names).filter(([name]) => !OTHER_NAMES.includes(name))
   for (const [index, [name, value]] of segments.entries()) {
     const twin = segments.slice(0, index).find(([, other]) => other === value)
     if (twin) yield [['names', name], `is the same as names.${twin[0]}: their paths would collide`]
-    if (RESERVED_SEGMENTS.includes(value))
-      yield [['names', name], `is "${value}", a path that the service itself uses: choose another`]
+    if (RESERVED_SEGMENTS.includes(value)) yield [['names', name], reserved(value)]
   }
+  const [first = ''] = names.deep_research.split('/')
+  if (RESERVED_MODEL_SEGMENTS.includes(first)) yield [['names', 'deep_research'], reserved(first)]
+}
+
+function reserved(segment: string): string {
+  return `begins with "${segment}", a path that the service itself uses: choose another`
 }
 
 /** Every setting's path; what is named nowhere here is refused. */

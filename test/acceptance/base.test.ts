@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
-import { ask, CALLS, call, ids, makeCustomer, startInstallation, type Told } from './installation.ts'
+import { ask, CALLS, call, costOf, ids, makeCustomer, startInstallation, type Told } from './installation.ts'
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url)
@@ -21,7 +21,7 @@ describe('base_url', () => {
 
   it('BASE-1 has models under /v1, and data under /apis/v1; under each base path refusals have its shape', async () => {
     for (const { id, category, path } of catalogue.operations) {
-      assert.equal(path.startsWith(category === 'models' ? '/v1/' : '/apis/v1/'), true, path)
+      assert.match(path, category === 'models' ? /^\/v1(beta)?\// : /^\/apis\/v1\//)
       assert.equal((await call(url, secret, id)).status, 200, id)
       const elsewhere = CALLS[id]?.('').path.replace(/^\/(apis\/)?v1/, '/v2') ?? ''
       assert.equal((await ask(url, secret, elsewhere)).status, 404)
@@ -54,7 +54,10 @@ describe('base_url', () => {
   it('BASE-3 BASE-5 an executed call is in the ledger, the report and the list once, at the cost that its answer told', async () => {
     const customer = await makeCustomer(pool)
     const told: Told[] = []
-    for (const id of Object.keys(CALLS)) told.push(await call(url, customer.secret, id))
+    for (const id of Object.keys(CALLS)) {
+      const one = await call(url, customer.secret, id)
+      told.push({ ...one, costUsd: await costOf(url, customer.secret, one) })
+    }
     const { rows } = await pool.query<{ id: string; amount: bigint }>(
       'select id, amount from charges where account_id = $1 and executed order by ended_at',
       [customer.accountId],

@@ -1,5 +1,5 @@
 import type { Random } from '../../sandbox/src/random.ts'
-import { CALLS, type Call, FREE, type Told } from './installation.ts'
+import { CALLS, type Call, FREE, SCARCE, type Told } from './installation.ts'
 
 /** Random calls of all operations, and what the answer to one is worth by the published price list. */
 export type Made = Call & {
@@ -11,7 +11,7 @@ export type Made = Call & {
 
 type Words = readonly [string, ...string[]]
 
-const OPERATIONS = Object.keys(CALLS).filter((id) => id !== FREE) as unknown as Words
+const OPERATIONS = Object.keys(CALLS).filter((id) => !FREE.has(id) && !SCARCE.has(id)) as unknown as Words
 /** What can become of any answer; most are answered well. */
 const ANY: Words = [
   'status=200',
@@ -111,6 +111,8 @@ export function costOfAnswer({ operation, body }: Made, { status, json }: Told):
       return status === 200 ? costOfTokens(json.usage, 'prompt_tokens', 'completion_tokens') : 0n
     case 'messages':
       return status === 200 ? costOfTokens(json.usage, 'input_tokens', 'output_tokens') : 0n
+    case 'embeddings':
+      return status === 200 && json.usage !== undefined ? 100n * BigInt(Object(json.usage).prompt_tokens) : 0n
     case 'rerank':
       return status === 200 ? least(50n * BigInt(Object(json.usage).total_tokens), 50n * mostTokens(body)) : 0n
     case 'post_comments':

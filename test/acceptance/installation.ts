@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import type pg from 'pg'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { type SandboxProcess, startSandbox } from '../../harness/sandbox.ts'
-import { bindSandbox, makeMasterKey } from '../../harness/seed.ts'
+import { bindSandbox, EMBEDDING_MODEL, IMAGE_MODEL, makeMasterKey } from '../../harness/seed.ts'
+import { catalogue } from '../../server/src/catalogue/catalogue.ts'
+import { GROUPS } from '../../server/src/catalogue/limit-groups.ts'
 import { createKey, type NewKey } from '../../server/src/identity/keys.ts'
 import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
@@ -154,14 +156,31 @@ export function errorOf({ json }: Told): Record<string, unknown> {
 
 export type Call = { readonly path: string; readonly body?: unknown }
 
-/** It costs nothing, so that neither quotes nor budgets say anything about it. */
-export const FREE = 'messages_count_tokens'
+/** They cost nothing, so that neither quotes nor budgets say anything about them. */
+export const FREE: ReadonlySet<string> = new Set(['messages_count_tokens', 'generate_content_count_tokens'])
+
+/** Those with a number of requests a minute of their own, which a test of many calls would meet. */
+export const SCARCE: ReadonlySet<string> = new Set(
+  catalogue.operations.filter(({ limits }) => limits.some((name) => name in GROUPS)).map(({ id }) => id),
+)
 
 /** A call of every operation, with a word for the sandbox where it has a place for one. */
 export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
   chat_completions: (word) => ({ path: '/v1/chat/completions', body: conversation(word) }),
   messages: (word) => ({ path: '/v1/messages', body: conversation(word) }),
   messages_count_tokens: (word) => ({ path: '/v1/messages/count_tokens', body: conversation(word) }),
+  generate_content: (word) => ({ path: `${GEMINI}:generateContent`, body: contents(word) }),
+  stream_generate_content: (word) => ({ path: `${GEMINI}:streamGenerateContent?alt=sse`, body: contents(word) }),
+  generate_content_count_tokens: (word) => ({ path: `${GEMINI}:countTokens`, body: contents(word) }),
+  embeddings: (word) => ({
+    path: '/v1/embeddings',
+    body: { model: EMBEDDING_MODEL, input: `a short story ${word}` },
+  }),
+  image_generations: (word) => ({
+    path: '/v1/images/generations',
+    body: { model: IMAGE_MODEL, prompt: `a fox in the snow ${word}` },
+  }),
+  deep_research: (word) => ({ path: '/v1/deep-research/search', body: { query: `why is the sea salty ${word}` } }),
   rerank: (word) => ({
     path: '/v1/rerank',
     body: { query: `a quick animal ${word}`, documents: ['a snail', 'a fox'] },
@@ -179,6 +198,12 @@ export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
     get('/traffic_analytics/website/traffic-engagement', { domain: `example.com ${word}` }),
 }
 
+const GEMINI = '/v1beta/models/sandbox/text'
+
+function contents(word: string) {
+  return { contents: [{ role: 'user', parts: [{ text: `a short story ${word}` }] }] }
+}
+
 function conversation(word: string) {
   return { model: 'sandbox/text', messages: [{ role: 'user', content: `a short story ${word}` }] }
 }
@@ -193,6 +218,11 @@ export function call(url: string, secret: string, operation: string, word = '', 
   if (make === undefined) throw new Error(`nobody has written a call of ${operation}`)
   const { path, body } = make(word)
   return ask(url, secret, path, { ...also, ...(body !== undefined && { body }) })
+}
+
+/** What an answer cost. A stream has begun before anybody knows, so that only the record can tell. */
+export async function costOf(url: string, secret: string, { id, costUsd }: Told): Promise<string> {
+  return costUsd ?? Object((await ask(url, secret, `/v1/requests/${id}`)).json.cost).usd
 }
 
 /** That an answer is a refusal of ours, in the shape of the data endpoints and nothing else. */

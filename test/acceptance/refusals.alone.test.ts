@@ -20,6 +20,7 @@ import {
   ids,
   makeCustomer,
   makeKey,
+  SCARCE,
   startInstallation,
   type Told,
 } from './installation.ts'
@@ -36,7 +37,7 @@ const installation = await startInstallation(database.url, { processes: 2, env }
 const { url, pool, sandbox, gateways } = installation
 after(installation.stop)
 
-const OPERATIONS = catalogue.operations.map(({ id }) => id).filter((id) => id !== FREE)
+const OPERATIONS = catalogue.operations.map(({ id }) => id).filter((id) => !FREE.has(id) && !SCARCE.has(id))
 const random = new Random(seed)
 const anyOf = <T>(list: readonly T[]): T => list[random.between(0, list.length - 1)] as T
 const anyUrl = () => anyOf(gateways).url

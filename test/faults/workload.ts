@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Random } from '../../sandbox/src/random.ts'
-import { CALLS } from '../acceptance/installation.ts'
+import { CALLS, SCARCE } from '../acceptance/installation.ts'
 import type { Asked, Caller, Marks } from './caller.ts'
 import type { Operation } from './history.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
@@ -28,7 +28,7 @@ type Client = {
 const PAUSE_MS = { least: 20, most: 120 }
 /** Who does not know what became of a key or a quote asks again after so long: its process has been found dead by then. */
 const COMES_BACK_MS = 14_000
-const OPERATIONS = Object.keys(CALLS)
+const OPERATIONS = Object.keys(CALLS).filter((id) => !SCARCE.has(id))
 /** Of the steps of a client, the rest being plain calls. */
 const LIKELIHOOD = { idempotent: 0.16, quoted: 0.1, look: 0.1 }
 

@@ -117,6 +117,27 @@ describe('farebox models', () => {
     ])
   })
 
+  it('price takes prices of pictures instead, and list shows them', async () => {
+    await said('models', 'set', 'maker/painter', ...LIMITS)
+    const images = ['--image', '1024x1024/high=0.167', '--image', 'auto/auto=0.042']
+    assert.equal(
+      await said('models', 'price', 'maker/painter', ...images, '--provider-image', 'auto/auto=0.03'),
+      'maker/painter costs 1024x1024/high 0.167, auto/auto 0.042 USD a picture and nothing for tokens, as version 1.\n',
+    )
+    assert.match(
+      await said('models', 'list'),
+      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD per picture {2}version 1$/m,
+    )
+    await said('models', 'price', 'maker/painter', '--image', 'auto/auto=0.05')
+    const { rows } = await pool.query(
+      `select input::text, output::text, images, provider_images from model_prices
+       where model = 'maker/painter' and version = 2`,
+    )
+    assert.deepEqual(rows, [
+      { input: '0', output: '0', images: { 'auto/auto': '0.05' }, provider_images: { 'auto/auto': '0.03' } },
+    ])
+  })
+
   it('remove takes a route, or the model with all of them', async () => {
     await said('models', 'set', 'maker/four', ...LIMITS)
     const route = () => said('models', 'route', 'maker/four', '--slot', 'openai', '--protocol', 'openai')
@@ -146,6 +167,11 @@ describe('farebox models', () => {
       ['price', 'maker/one', '--input', 'x', '--output', '1'],
       /input: not a plain decimal number: "x"/,
     ],
+    ['half of a price', ['price', 'maker/one', '--input', '1'], /a price of its input and one of its output/],
+    ['both ways to sell', ['price', 'maker/one', '--input', '1', '--image', 'a/b=1'], /by the picture or by the token/],
+    ['a picture without a price', ['price', 'maker/one', '--image', '1024x1024/high'], /must be size\/quality=usd/],
+    ['a picture without a quality', ['price', 'maker/one', '--image', '1024x1024=1'], /must be size\/quality/],
+    ['a picture twice', ['price', 'maker/one', '--image', 'a/b=1', '--image', 'a/b=2'], /a\/b is given twice/],
     ['a price of no model', ['price', 'none', '--input', '1', '--output', '1'], /There is no model "none"/],
     ['a negative price', ['price', 'maker/one', '--input', '1', '--output', '-1'], /output: a price is not negative/],
     [

@@ -2,14 +2,20 @@ import { hashOf, Random } from '../random.ts'
 import type { Asked, JsonObject, Knobs, Reply, Upstream } from '../upstream.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
 import { openaiBody, openaiFrames } from './models/openai-answer.ts'
+import { embeddingsFor } from './models/openai-embeddings.ts'
+import { imagesFor } from './models/openai-images.ts'
 import { openaiQuestion } from './models/openai-question.ts'
 import { NO_CACHE } from './models/prefixes.ts'
 import type { Wrong } from './models/question.ts'
 import { type Counted, type Dialect, replyTo } from './models/reply.ts'
+import { type Made, wholeReply } from './models/whole-reply.ts'
 
 const CREATED = Date.UTC(2026, 0, 1) / 1000
 const COMPLETIONS = '/v1/chat/completions'
+const EMBEDDINGS = '/v1/embeddings'
+const IMAGES = '/v1/images/generations'
 const MODELS = '/v1/models'
+const PATHS = [COMPLETIONS, EMBEDDINGS, IMAGES, MODELS]
 
 const dialect: Dialect = {
   overloadedStatus: 503,
@@ -27,9 +33,11 @@ export const openai: Upstream = {
   name: 'openai',
   methodOf: (path) => (path === MODELS ? 'GET' : 'POST'),
   credentials: [{ header: 'authorization', scheme: 'bearer' }],
-  has: (path) => path === COMPLETIONS || path === MODELS,
+  has: (path) => PATHS.includes(path),
   answer(asked) {
     if (asked.path === MODELS) return { status: 200, body: MODEL_LIST, tokens: null, isBilled: false }
+    if (asked.path === EMBEDDINGS) return answerWhole(embeddingsFor(asked), asked)
+    if (asked.path === IMAGES) return answerWhole(imagesFor(asked), asked)
     const question = openaiQuestion(asked.body)
     if ('wrong' in question) return refused(question)
     const { cacheKey: key } = question
@@ -44,6 +52,10 @@ export const openai: Upstream = {
 const MODEL_LIST: JsonObject = {
   object: 'list',
   data: MODEL_NAMES.map((id) => ({ id, object: 'model', created: CREATED, owned_by: 'sandbox' })),
+}
+
+function answerWhole(made: Made | Wrong, asked: Asked): Reply {
+  return 'wrong' in made ? refused(made) : wholeReply(made, dialect, asked)
 }
 
 function requestRandom({ seed, path, bodySha256 }: Asked): Random {

@@ -37,7 +37,9 @@ ${summary}.
 }
 
 function priceOf(operation: Operation): string {
-  if (operation.protocol === 'anthropic_count_tokens') return 'Free'
+  if (operation.protocol?.endsWith('_count_tokens')) return 'Free'
+  if (operation.protocol === 'openai_images')
+    return "The price of a picture, or of a token, is its model's: see [models.md](models.md)"
   if (!isSoldByUnit(operation)) return "The price of a token is its model's: see [models.md](models.md) (`per_token`)"
   const { unitPrice, unit, contract } = operation.price
   return `${decimalText(unitPrice, 9)} USD per ${unit} (\`${contract}\`)`

@@ -3,6 +3,8 @@ import type { Config } from '../config.ts'
 import {
   listModels,
   type ModelListed,
+  type NewModelPrice,
+  type PicturePrices,
   removeModel,
   removeRoute,
   saveModel,
@@ -13,7 +15,7 @@ import { TOKENIZERS } from '../gateway/models.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { listUpstreams } from '../upstreams/configure.ts'
-import type { ProtocolName } from '../upstreams/protocols/protocol.ts'
+import { PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { idOf, print, running, withPools } from './command.ts'
 
@@ -42,21 +44,25 @@ export function addModelCommands(program: Command): void {
     .action((id: string, options: SetOptions) => running((config) => set(config, id, options)))
   models
     .command('price <model>')
-    .description('set what a million tokens cost from now on, in USD; calls that have begun keep their price')
-    .requiredOption('--input <usd>', 'what is sent to the model')
-    .requiredOption('--output <usd>', 'what it answers')
+    .description(
+      'set what a million tokens, or pictures, cost from now on, in USD; calls that have begun keep their price',
+    )
+    .option('--input <usd>', 'what is sent to the model; needed, with --output, where no --image is given')
+    .option('--output <usd>', 'what it answers')
     .option('--cache-read <usd>', 'input that it has read from a cache; as input where left out')
     .option('--cache-write <usd>', 'input that it has written to a cache; as input where left out')
     .option('--provider-input <usd>', 'what the upstream charges us; as before where left out')
     .option('--provider-output <usd>')
     .option('--provider-cache-read <usd>')
     .option('--provider-cache-write <usd>')
+    .option('--image <size/quality=usd>', 'a picture, of a model that sells them by the piece; repeat it', oneMore)
+    .option('--provider-image <size/quality=usd>', 'what the upstream charges us for one; repeat it', oneMore)
     .action((id: string, options: PriceOptions) => running((config) => price(config, id, options)))
   models
     .command('route <model>')
     .description('say where a model is asked; the same slot, protocol and name again changes that route')
     .requiredOption('--slot <slot>', 'whose upstreams are asked: see farebox upstreams add')
-    .requiredOption('--protocol <name>', 'what they speak (openai, anthropic)')
+    .requiredOption('--protocol <name>', `what they speak (${PROTOCOL_NAMES.join(', ')})`)
     .option('--upstream-model <name>', "the model's name there; its own where left out")
     .option('--priority <number>', 'the lowest is asked first', '0')
     .option('--weight <number>', 'how often, among routes of the same priority', '1')
@@ -110,22 +116,49 @@ function missingOf({ id, price, routes }: ModelListed): readonly string[] {
   ]
 }
 
-type PriceOptions = { readonly input: string; readonly output: string } & Partial<
-  Record<
-    'cacheRead' | 'cacheWrite' | 'providerInput' | 'providerOutput' | 'providerCacheRead' | 'providerCacheWrite',
-    string
-  >
->
+type PriceOptions = Omit<NewModelPrice, 'model' | 'images' | 'providerImages'> & {
+  readonly image?: readonly string[]
+  readonly providerImage?: readonly string[]
+}
 
 async function price(config: Config, model: string, options: PriceOptions): Promise<void> {
+  const { image, providerImage, ...prices } = options
+  const images = image && picturePrices(image)
+  const pictures = {
+    ...(images !== undefined && { images }),
+    ...(providerImage !== undefined && { providerImages: picturePrices(providerImage) }),
+  }
   await withPools(config, async ({ rest: pool }) => {
-    const version = await setModelPrice({ pool }, { model, ...options })
-    const { input, output, cacheRead = input, cacheWrite = input } = options
+    const version = await setModelPrice({ pool }, { model, ...prices, ...pictures })
+    const { input, output, cacheRead = input, cacheWrite = input } = prices
     print(
-      `${model} costs ${input} USD in, ${output} out, ${cacheRead} from a cache, ${cacheWrite} into one, ` +
-        `for a million tokens, as version ${version}.`,
+      images !== undefined
+        ? `${model} costs ${picturesText(images)} USD a picture and nothing for tokens, as version ${version}.`
+        : `${model} costs ${input} USD in, ${output} out, ${cacheRead} from a cache, ${cacheWrite} into one, ` +
+            `for a million tokens, as version ${version}.`,
     )
   })
+}
+
+function oneMore(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text]
+}
+
+function picturePrices(texts: readonly string[]): PicturePrices {
+  const prices: Record<string, string> = {}
+  for (const text of texts) {
+    const [, kind = '', usd = ''] = /^([^=]+)=(.+)$/.exec(text) ?? []
+    if (kind === '') throw new Error(`${JSON.stringify(text)} must be size/quality=usd, such as 1024x1024/high=0.167`)
+    if (Object.hasOwn(prices, kind)) throw new Error(`${kind} is given twice`)
+    prices[kind] = usd
+  }
+  return prices
+}
+
+function picturesText(images: PicturePrices): string {
+  return Object.entries(images)
+    .map(([kind, usd]) => `${kind} ${usd}`)
+    .join(', ')
 }
 
 type RouteOptions = {
@@ -188,7 +221,8 @@ function summaryOf({ id, contextWindow, outputCap, outputMost, partTokens, token
 
 function priceText({ price }: ModelListed): string {
   if (price === null) return 'without price'
-  const { version, input, output, cacheRead, cacheWrite } = price
+  const { version, input, output, cacheRead, cacheWrite, images } = price
+  if (images !== null) return `${picturesText(images)} USD per picture  version ${version}`
   const all = [input, output, cacheRead ?? input, cacheWrite ?? input]
   return `${all.join(' / ')} USD per million (in / out / cache read / cache write)  version ${version}`
 }
@@ -216,7 +250,7 @@ function tokenizerOf(text: string): Tokenizer {
 }
 
 function protocolOf(text: string): ProtocolName {
-  if (text !== 'openai' && text !== 'anthropic')
-    throw new Error(`there is no protocol ${JSON.stringify(text)}: openai, anthropic`)
-  return text
+  const found = PROTOCOL_NAMES.find((name) => name === text)
+  if (found === undefined) throw new Error(`there is no protocol ${JSON.stringify(text)}: ${PROTOCOL_NAMES.join(', ')}`)
+  return found
 }

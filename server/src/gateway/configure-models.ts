@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
-import type { PartKind, ProtocolName } from '../upstreams/protocols/protocol.ts'
+import { type PartKind, PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
-import { MODEL_NAME, priceIn, TOKENIZERS } from './models.ts'
+import { MODEL_NAME, picturePriceIn, priceIn, TOKENIZERS } from './models.ts'
 
 /** What operators do with models. Every process follows within a second; calls under way go on as they began. */
 type Parts = { readonly pool: pg.Pool }
@@ -99,11 +99,12 @@ export async function removeModel({ pool }: Parts, id: string): Promise<void> {
   if (rowCount === 0) throw noSuchModel(id)
 }
 
-/** Decimal USD for a million tokens. */
+/** Decimal USD for a million tokens, or for a picture: a model is sold in one way or the other. */
 export type NewModelPrice = {
   readonly model: string
-  readonly input: string
-  readonly output: string
+  /** Needed, with output, where pictures have no price. */
+  readonly input?: string
+  readonly output?: string
   /** As input where left out. */
   readonly cacheRead?: string
   readonly cacheWrite?: string
@@ -112,33 +113,71 @@ export type NewModelPrice = {
   readonly providerOutput?: string
   readonly providerCacheRead?: string
   readonly providerCacheWrite?: string
+  /** By `<size>/<quality>`, `auto` for what a request does not say. */
+  readonly images?: PicturePrices
+  readonly providerImages?: PicturePrices
 }
 
+export type PicturePrices = Readonly<Record<string, string>>
+
 /** Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. */
-export async function setModelPrice({ pool }: Parts, { model, ...prices }: NewModelPrice): Promise<number> {
-  for (const [name, text] of Object.entries(prices)) if (text !== undefined) requirePrice(name, text)
+export async function setModelPrice({ pool }: Parts, given: NewModelPrice): Promise<number> {
+  const { model, images, providerImages, ...prices } = given
+  for (const [name, text] of Object.entries(prices)) if (text !== undefined) requirePrice(name, text, priceIn)
+  for (const kinds of [images, providerImages]) if (kinds !== undefined) requirePictures(kinds)
+  const { input, output } = images === undefined ? tokenPrices(prices) : withoutTokens(prices)
   return inTransaction(pool, async (query) => {
     await requireModel(query, model)
     const { rows } = await query(
       `with newest as (select * from model_prices where model = $1 order by version desc limit 1)
        insert into model_prices (model, version, input, output, cache_read, cache_write,
-         provider_input, provider_output, provider_cache_read, provider_cache_write)
+         provider_input, provider_output, provider_cache_read, provider_cache_write, images, provider_images)
        select $1, coalesce((select version from newest), 0) + 1, $2, $3, $4, $5,
          coalesce($6, (select provider_input from newest)), coalesce($7, (select provider_output from newest)),
-         coalesce($8, (select provider_cache_read from newest)), coalesce($9, (select provider_cache_write from newest))
+         coalesce($8, (select provider_cache_read from newest)), coalesce($9, (select provider_cache_write from newest)),
+         $10, coalesce($11, (select provider_images from newest))
        returning version`,
       [
-        ...[model, prices.input, prices.output, prices.cacheRead, prices.cacheWrite],
+        ...[model, input, output, prices.cacheRead, prices.cacheWrite],
         ...[prices.providerInput, prices.providerOutput, prices.providerCacheRead, prices.providerCacheWrite],
+        ...[images, providerImages],
       ],
     )
     return z.object({ version: z.int() }).parse(rows[0]).version
   })
 }
 
-function requirePrice(name: string, text: string): void {
+type Sums = Omit<NewModelPrice, 'model' | 'images' | 'providerImages'>
+type TokenPrices = { readonly input: string; readonly output: string }
+
+function tokenPrices({ input, output }: Sums): TokenPrices {
+  if (input !== undefined && output !== undefined) return { input, output }
+  throw refusal('A model needs a price of its input and one of its output, or prices of pictures.')
+}
+
+/** Nothing may be charged twice, and nothing that has no price of its own may be asked for. */
+function withoutTokens({ input, output, cacheRead, cacheWrite }: Sums): TokenPrices {
+  if ((input ?? output ?? cacheRead ?? cacheWrite) === undefined) return { input: '0', output: '0' }
+  throw refusal('A model is sold by the picture or by the token: give prices of one of them.')
+}
+
+const PICTURE = /^[A-Za-z0-9._-]{1,32}\/[A-Za-z0-9._-]{1,32}$/
+const PICTURES_MOST = 100
+
+function requirePictures(kinds: PicturePrices): void {
+  const given = Object.entries(kinds)
+  if (given.length === 0 || given.length > PICTURES_MOST)
+    throw refusal(`images: 1 to ${PICTURES_MOST} sizes and qualities can have a price.`)
+  for (const [kind, text] of given) {
+    if (!PICTURE.test(kind))
+      throw refusal(`images: ${JSON.stringify(kind)} must be size/quality, such as 1024x1024/high.`)
+    requirePrice(kind, text, picturePriceIn)
+  }
+}
+
+function requirePrice(name: string, text: string, read: (text: string) => unknown): void {
   try {
-    priceIn(text)
+    read(text)
   } catch (error) {
     throw refusal(`${name}: ${error instanceof Error ? error.message : 'is no price'}.`)
   }
@@ -158,7 +197,7 @@ export type RouteSettings = {
 
 const route = z.object({
   slot: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,99}$/, 'must be lower-case letters, digits, _, . and -'),
-  protocol: z.enum(['openai', 'anthropic'], 'must be openai or anthropic'),
+  protocol: z.enum(PROTOCOL_NAMES, `must be one of ${PROTOCOL_NAMES.join(', ')}`),
   upstreamModel: words,
   priority: z.int('must be a whole number').min(-1_000).max(1_000),
   weight: z.int('must be a whole number').min(1, 'must be above 0').max(1_000_000),
@@ -209,6 +248,7 @@ const listedModel = fields.extend({
       output: z.string(),
       cacheRead: z.string().nullable(),
       cacheWrite: z.string().nullable(),
+      images: z.record(z.string(), z.string()).nullable(),
     })
     .nullable(),
   routes: z.array(route.extend({ id: z.string() })),
@@ -222,7 +262,7 @@ export async function listModels({ pool }: Parts, id?: string): Promise<readonly
   const { rows } = await pool.query(
     `select id, ${SETTINGS}, created_at as "createdAt", changed_at as "changedAt",
        (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
-            'cacheRead', cache_read::text, 'cacheWrite', cache_write::text)
+            'cacheRead', cache_read::text, 'cacheWrite', cache_write::text, 'images', images)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
             'priority', priority, 'weight', weight, 'enabled', enabled)

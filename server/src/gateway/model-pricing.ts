@@ -45,8 +45,12 @@ type Counting = { readonly counter: Pick<TokenCounter, 'count'>; readonly tokeni
 
 export function pricingOf(priced: Priced, counting: Counting): Pricing {
   const { images } = priced.price
+  if (images === null) return byToken(priced, counting)
   const { imageKind } = priced.ask
-  return imageKind === undefined || images === null ? byToken(priced, counting) : byImage(priced, imageKind, images)
+  if (imageKind !== undefined) return byImage(priced, imageKind, images)
+  // Its tokens have no price, and must not be free.
+  const cause = new Error('a model that sells pictures by the piece was asked for something else')
+  throw new Fault('invalid_billing_configuration', { cause })
 }
 
 /** Tokens at the price of their class, as the upstream reports them; what it does not report is counted. */
@@ -59,7 +63,8 @@ function byToken({ price: { version, rates }, ask, multiplier }: Priced, { count
       price: multiply(rates[name].published, multiplier),
     })),
   }
-  const usual = Math.min(ask.outputLimit, USUAL_OUTPUT) * ask.choices
+  // Every picture has about as many tokens as its model declares.
+  const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
 
   async function counted(reported: Reported, text: string): Promise<Measured> {
     const isReported = reported.input !== undefined && reported.output !== undefined
@@ -67,7 +72,9 @@ function byToken({ price: { version, rates }, ask, multiplier }: Priced, { count
       reported.input ?? counter.count(ask.inputText(), tokenizer),
       reported.output ?? counter.count(text, tokenizer),
     ])
-    return measured({ ...NONE, ...reported, input, output }, isReported ? 'provider' : 'counted')
+    // What was counted is all of the input, from wherever it was read.
+    const caches = reported.input === undefined ? {} : reported
+    return measured({ ...NONE, ...caches, input, output }, isReported ? 'provider' : 'counted')
   }
 
   const ofDelivered = async ({ reported, text }: Delivered) =>
@@ -114,10 +121,11 @@ function byImage(
 ): Pricing {
   const rate = images.get(kind)
   if (rate === undefined) {
-    const detail = `Pictures of this size and quality have no price: ${[...images.keys()].join(', ')} have.`
+    const priced = [...images.keys()].join(', ')
+    const detail = `A picture of ${JSON.stringify(kind)} (size and quality) has no price. These have: ${priced}.`
     throw new Fault('invalid_request', { detail })
   }
-  const terms = { version, rates: [{ unit: `image ${kind}`, ...rate, price: multiply(rate.published, multiplier) }] }
+  const terms = { version, rates: [{ unit: `${kind} image`, ...rate, price: multiply(rate.published, multiplier) }] }
   const asked = [BigInt(ask.choices)]
   return {
     terms,

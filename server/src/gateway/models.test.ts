@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { startPostgres } from '../../../harness/postgres.ts'
 import {
+  EMBEDDING_MODEL,
+  IMAGE_MODEL,
+  IMAGE_TOKENS_MODEL,
   OPENAI_ONLY_MODEL,
   SANDBOX_MODELS,
   SANDBOX_PRICE,
@@ -14,7 +17,8 @@ import { until } from '../../../harness/until.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { createIds } from '../kernel/ids.ts'
-import { perMillion } from '../kernel/money.ts'
+import { NANOS_PER_USD, perMillion } from '../kernel/money.ts'
+import { decimal, multiply, rational } from '../kernel/rational.ts'
 import { Secret } from '../kernel/secret.ts'
 import { createChangeFeed } from '../storage/change-feed.ts'
 import { migrate } from '../storage/migrate.ts'
@@ -54,6 +58,7 @@ async function startProcess(own = pool, databaseUrl = url) {
 
 const idsOf = (models: readonly { readonly id: string }[]) => models.map(({ id }) => id)
 let names = 0
+const perPicture = (usd: string) => multiply(decimal(usd), rational(NANOS_PER_USD))
 const nextName = () => `maker/model-${names++}`
 
 function refusesPrice(model: Model | undefined): void {
@@ -106,6 +111,7 @@ describe('a model', () => {
     const input = { published: perMillion('0.5'), providerCost: perMillion('0.4') }
     assert.deepEqual(price, {
       version: '2',
+      images: null,
       rates: {
         input,
         output: { published: perMillion('2'), providerCost: perMillion('1.6') },
@@ -115,6 +121,48 @@ describe('a model', () => {
     })
     assert.equal(priceOfModel(model), price)
   })
+
+  it('has a price for each size and quality of a picture, where it sells them by the piece', async () => {
+    const id = nextName()
+    await seedModel(pool, { id, price: null })
+    const images = { '1024x1024/high': '0.167', 'auto/auto': '0' }
+    await setModelPrice({ pool }, { model: id, images: { 'auto/auto': '9' }, providerImages: { 'auto/auto': '0.01' } })
+    await setModelPrice({ pool }, { model: id, images })
+    const { find, list } = await startProcess()
+    const model = await find(id)
+    assert.ok(model !== undefined)
+    const price = priceOfModel(model)
+    assert.equal(price.version, '2')
+    assert.deepEqual(
+      price.images,
+      new Map([
+        ['auto/auto', { published: perPicture('0'), providerCost: perPicture('0.01') }],
+        ['1024x1024/high', { published: perPicture('0.167'), providerCost: null }],
+      ]),
+    )
+    assert.ok(idsOf(await list()).includes(id))
+    await setModelPrice({ pool }, { model: id, ...SANDBOX_PRICE })
+    await until(async () => Object((await find(id))?.price).images === null, SOON_MS)
+  })
+
+  for (const [what, images] of [
+    ['that is negative', { 'auto/auto': '-1' }],
+    ['that is no decimal', { 'auto/auto': '1', '1024x1024/high': '1e3' }],
+    ['that is a number', { 'auto/auto': 1 }],
+    ['in a list', ['1']],
+  ] as const)
+    it(`is refused where a picture has a price ${what}: neither nothing nor the price before stands in for it`, async () => {
+      const id = nextName()
+      await seedModel(loosePool, { id })
+      await loosePool.query('alter table model_prices drop constraint if exists images_are_readable')
+      await loosePool.query(
+        'insert into model_prices (model, version, input, output, images) values ($1, 2, 0, 0, $2)',
+        [id, JSON.stringify(images)],
+      )
+      const { find, list } = await startProcess(loosePool, loose.url)
+      refusesPrice(await find(id))
+      assert.ok(!idsOf(await list()).includes(id))
+    })
 
   it('is not found where it is off, unknown, or has a name that none can have', async () => {
     const id = nextName()
@@ -252,16 +300,20 @@ describe('the list of models', () => {
 })
 
 describe('the models of the sandbox', () => {
-  it('are sold in both protocols at one price, but for one without a price and one of a single protocol', async () => {
+  it('are sold in all protocols of conversations at one price, but for one without a price and one of a single protocol', async () => {
     await seedModels(pool)
     const { find, list } = await startProcess()
     const sold = idsOf(await list()).filter((id) => id.startsWith('sandbox/'))
-    assert.deepEqual(sold, [...SANDBOX_MODELS, OPENAI_ONLY_MODEL].toSorted())
+    assert.deepEqual(
+      sold,
+      [...SANDBOX_MODELS, OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL].toSorted(),
+    )
     for (const id of SANDBOX_MODELS) {
       const model = await find(id)
       assert.ok(model !== undefined)
       assert.deepEqual(model.routes.map(({ protocol, slot }) => `${protocol} ${slot}`).toSorted(), [
         'anthropic anthropic',
+        'gemini gemini',
         'openai openai',
       ])
       assert.ok(model.routes.every(({ upstreamModel }) => upstreamModel === id))
@@ -327,7 +379,7 @@ describe('configuring a model', () => {
       outputMost: 64_000,
       partTokens: { audio: 5 },
     })
-    assert.equal(model?.routes.length, 2)
+    assert.equal(model?.routes.length, 3)
   })
 
   it('changes a route of the same slot, protocol and name instead of making another, and removes it', async () => {
@@ -397,6 +449,28 @@ describe('configuring a model', () => {
       () => setModelPrice({ pool }, { model: id, input: '1', output: '1', providerOutput: '-1' }),
       /providerOutput: a price is not negative/,
     ],
+    ['a price of nothing', () => setModelPrice({ pool }, { model: id, input: '1' }), /a price of its input and one of/],
+    [
+      'prices of pictures and of tokens',
+      () => setModelPrice({ pool }, { model: id, input: '1', output: '1', images: { 'auto/auto': '1' } }),
+      /by the picture or by the token/,
+    ],
+    ['no pictures', () => setModelPrice({ pool }, { model: id, images: {} }), /images: 1 to 100 sizes and qualities/],
+    [
+      'a picture without a quality',
+      () => setModelPrice({ pool }, { model: id, images: { '1024x1024': '1' } }),
+      /"1024x1024" must be size\/quality/,
+    ],
+    [
+      'a picture whose price is none',
+      () => setModelPrice({ pool }, { model: id, images: { 'auto/auto': '1e3' } }),
+      /auto\/auto: not a plain decimal/,
+    ],
+    [
+      'a picture that costs us less than nothing',
+      () => setModelPrice({ pool }, { model: id, images: { 'auto/auto': '1' }, providerImages: { 'auto/auto': '-1' } }),
+      /auto\/auto: a price is not negative/,
+    ],
     [
       'a route of nothing known',
       () => saveRoute({ pool, ids }, { model: id, slot: 'a', protocol: 'openai' }),
@@ -443,6 +517,43 @@ describe('configuring a model', () => {
       await assert.rejects(insert(parts), /part_tokens_are_readable/)
       await insert('{"image": 1, "audio": 2, "file": 3}')
     })
+
+  for (const images of [
+    '[]',
+    '{}',
+    'null',
+    '"1"',
+    '{"auto/auto": 1}',
+    '{"auto/auto": "-1"}',
+    '{"auto/auto": "1e3"}',
+    '{"auto/auto": "NaN"}',
+    '{"auto/auto": ""}',
+    '{"auto/auto": {}}',
+    '{"auto/auto": "1", "auto": "1"}',
+    '{"auto/auto/auto": "1"}',
+    '{"auto/ auto": "1"}',
+    `{"auto/auto": "${'1'.repeat(19)}"}`,
+  ])
+    it(`refuses ${images} as prices of pictures in the table itself`, async () => {
+      const insert = (column: string, json: string) =>
+        pool.query(`insert into model_prices (model, version, input, output, ${column}) values ($1, 1, 0, 0, $2)`, [
+          nextName(),
+          json,
+        ])
+      for (const column of ['images', 'provider_images']) {
+        await assert.rejects(insert(column, images), new RegExp(`${column}_are_readable`))
+        await insert(column, '{"auto/auto": "0", "1024x1024/high": "0.167"}')
+      }
+    })
+
+  it('refuses a price of tokens beside one of pictures in the table itself', async () => {
+    await assert.rejects(
+      pool.query(
+        `insert into model_prices (model, version, input, output, images) values ('x', 1, 1, 0, '{"auto/auto": "1"}')`,
+      ),
+      /one_way_to_pay/,
+    )
+  })
 
   for (const price of ['NaN', 'Infinity', '-1', '1e18', `0.${'0'.repeat(18)}1`])
     it(`refuses ${price} as a price in the table itself`, async () => {

@@ -3,12 +3,13 @@ import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { perMillion, type UnitPrice } from '../kernel/money.ts'
+import { NANOS_PER_USD, perMillion, type UnitPrice } from '../kernel/money.ts'
+import { decimal, multiply, rational } from '../kernel/rational.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Mode } from '../upstreams/bindings.ts'
-import type { ModelLimits, ProtocolName } from '../upstreams/protocols/protocol.ts'
+import { type ModelLimits, PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 
 /** A model that is sold. A call that has one keeps it, whatever is changed meanwhile. */
@@ -135,22 +136,35 @@ function listed(loaded: readonly Loaded[]) {
   return { all: priced.map(({ model }) => model), live: of('live'), test: of('test') }
 }
 
-/** USD for a million tokens, as PostgreSQL writes it. Its numbers can be more than we can read: NaN is one. */
-const rate = z.string().transform((text, context): UnitPrice => {
-  try {
-    return priceIn(text)
-  } catch {
-    context.addIssue({ code: 'custom', message: 'is no price' })
-    return z.NEVER
-  }
-})
+/** A price as PostgreSQL writes it. Its numbers can be more than we can read: NaN is one. */
+function readable(read: (text: string) => UnitPrice) {
+  return z.string().transform((text, context): UnitPrice => {
+    try {
+      return read(text)
+    } catch {
+      context.addIssue({ code: 'custom', message: 'is no price' })
+      return z.NEVER
+    }
+  })
+}
 
 /** Reads USD for a million tokens. */
 export function priceIn(text: string): UnitPrice {
-  const price = perMillion(text)
+  return notNegative(perMillion(text))
+}
+
+/** Reads USD for a picture. */
+export function picturePriceIn(text: string): UnitPrice {
+  return notNegative(multiply(decimal(text), rational(NANOS_PER_USD)))
+}
+
+function notNegative(price: UnitPrice): UnitPrice {
   if (price.numerator < 0n) throw new RangeError('a price is not negative')
   return price
 }
+
+const rate = readable(priceIn)
+const pictures = z.record(z.string(), readable(picturePriceIn))
 
 const priceJson = z
   .object({
@@ -163,11 +177,13 @@ const priceJson = z
     provider_output: rate.nullable(),
     provider_cache_read: rate.nullable(),
     provider_cache_write: rate.nullable(),
+    images: pictures.nullable(),
+    provider_images: pictures.nullable(),
   })
   .transform(
     (row): ModelPrice => ({
       version: String(row.version),
-      images: null,
+      images: row.images && imageRates(row.images, row.provider_images ?? {}),
       rates: {
         input: { published: row.input, providerCost: row.provider_input },
         output: { published: row.output, providerCost: row.provider_output },
@@ -182,6 +198,15 @@ const priceJson = z
       },
     }),
   )
+
+function imageRates(
+  published: Readonly<Record<string, UnitPrice>>,
+  costs: Readonly<Record<string, UnitPrice>>,
+): ReadonlyMap<string, Rate> {
+  return new Map(
+    Object.entries(published).map(([kind, price]) => [kind, { published: price, providerCost: costs[kind] ?? null }]),
+  )
+}
 
 const tokens = z.int().positive()
 
@@ -201,7 +226,7 @@ const modelRow = z
       z.object({
         id: z.string(),
         slot: z.string(),
-        protocol: z.enum(['openai', 'anthropic']),
+        protocol: z.enum(PROTOCOL_NAMES),
         upstreamModel: z.string(),
         priority: z.int(),
         weight: z.int().positive(),
@@ -233,7 +258,8 @@ async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Lo
        (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
             'cache_read', cache_read::text, 'cache_write', cache_write::text,
             'provider_input', provider_input::text, 'provider_output', provider_output::text,
-            'provider_cache_read', provider_cache_read::text, 'provider_cache_write', provider_cache_write::text)
+            'provider_cache_read', provider_cache_read::text, 'provider_cache_write', provider_cache_write::text,
+            'images', images, 'provider_images', provider_images)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
             'priority', priority, 'weight', weight)

@@ -1,5 +1,6 @@
 import type { ModelOperation } from '../catalogue/operation.ts'
-import { Fault } from '../kernel/fault.ts'
+import { memberOf } from '../catalogue/price.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { rational } from '../kernel/rational.ts'
 import { passThrough } from '../upstreams/adapters/pass-through.ts'
@@ -27,13 +28,24 @@ type Parts = {
   readonly random?: () => number
 }
 
-const ATTEMPTS = 3
+/** So many get the request; those that can't be reached cost little and are not counted among them. */
+const ASKED_MOST = 3
+const TRIED_MOST = 20
 const MINUTE_MS = 60_000
 /** A model may think for long before its first word, and between words. */
 const DEADLINES = { connectMs: 5_000, headersMs: 10 * MINUTE_MS, idleMs: 5 * MINUTE_MS, totalMs: 60 * MINUTE_MS }
 const BODY_BYTES = 64 * 1_048_576
 
-/** Where such an answer comes from one upstream, another may do better, and none of them was billed. */
+/** The model's name there is ours to get right, so that a 404 is no more the caller's than a wrong key. */
+const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
+const ABOUT_US_BY_TYPE: ReadonlySet<unknown> = new Set([
+  'authentication_error',
+  'billing_error',
+  'insufficient_quota',
+  'permission_error',
+])
+
+/** Where such an answer comes from one upstream, another may do better, and vendors bill none of them. */
 const ASK_ANOTHER: ReadonlySet<number> = new Set([401, 402, 403, 404, 429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
@@ -43,6 +55,7 @@ export function createModelPlan(parts: Parts) {
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
     const { by, protocol } = SPOKEN[operation.protocol]
+    requireEvents(request, operation)
     const body = request.readBody()
     const model = await modelOf(models, protocol.modelOf(body, request.model))
     const routes = routesFor(model, by, operation)
@@ -72,8 +85,8 @@ export function createModelPlan(parts: Parts) {
     /** Asks one of them, once. */
     async function attempt(id: Id, target: Target): Promise<Sent> {
       const { binding } = target
-      const taken = await quota.take(binding).catch((fault: unknown) => fault)
-      if (taken !== 'taken') return notAsked(binding, taken)
+      const refusal = await quotaRefusal(quota, binding)
+      if (refusal !== undefined) return notAsked(binding, refusal)
       const { stream } = protocol
       if (!ask.isStream || stream === undefined) return sendOnce(transport, binding, () => requestTo(id, target))
       return openOnce(
@@ -107,9 +120,19 @@ export function createModelPlan(parts: Parts) {
         return pricing.ofReply({ json, reported: protocol.usageOf(json), text: protocol.textOf(json) })
       },
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
-      passesOnForbidden: false,
+      isAboutUs: ({ status, json }) => ABOUT_US.has(status) || ABOUT_US_BY_TYPE.has(errorTypeOf(json)),
     }
   }
+}
+
+/** One protocol streams in two forms, of which every library of its callers asks for this one. */
+function requireEvents({ query }: CallRequest, { protocol }: ModelOperation): void {
+  if (protocol !== 'gemini_stream' || new URLSearchParams(query).get('alt') === 'sse') return
+  throw new Fault('invalid_request', { detail: 'Streams are given as server-sent events: add ?alt=sse.' })
+}
+
+function errorTypeOf(json: unknown): unknown {
+  return memberOf(json, 'error', 'type')
 }
 
 async function modelOf(models: Parts['models'], name: string): Promise<Model> {
@@ -142,27 +165,29 @@ async function targetsOf(bindings: Bindings, routes: readonly Route[], mode: Bin
 /** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */
 async function firstToTake(targets: readonly Target[], attempt: (target: Target) => Promise<Sent>): Promise<Sent> {
   const attempts: Sent['attempts'][number][] = []
-  const tried = targets.slice(0, ATTEMPTS)
+  const tried = targets.slice(0, TRIED_MOST)
   for (const [place, target] of tried.entries()) {
     const sent = await attempt(target)
     attempts.push(...sent.attempts)
-    const isLast = place === tried.length - 1
+    const asked = attempts.filter(({ outcome }) => outcome !== 'not_sent').length
+    const isLast = place === tried.length - 1 || asked >= ASKED_MOST
     const mayGoOn = sent.outcome === 'not_sent' || (sent.outcome === 'answered' && ASK_ANOTHER.has(sent.reply.status))
     if (isLast || !mayGoOn) return { ...sent, attempts }
   }
   throw notConfigured()
 }
 
-/** Our quota with the upstream is used up, or could not be asked for. */
-function notAsked({ slot, kind }: Binding, why: unknown): Sent {
-  const seconds =
-    typeof why === 'object' && why !== null && 'retryAfterSeconds' in why ? why.retryAfterSeconds : undefined
-  const isSpent = !(why instanceof Error) && typeof seconds === 'number'
-  const failure = isSpent ? new Fault('upstream_rate_limit', { retryAfterSeconds: seconds }) : why
-  return {
-    attempts: [{ slot, outcome: 'not_sent', status: null, reason: 'quota' }],
-    kind,
-    outcome: 'not_sent',
-    failure,
+/** Why our quota with the upstream does not let us ask it; undefined where it does. */
+async function quotaRefusal(quota: Quota, binding: Binding): Promise<Fault | undefined> {
+  try {
+    const taken = await quota.take(binding)
+    return taken === 'taken' ? undefined : new Fault('upstream_rate_limit', taken)
+  } catch (error) {
+    return asFault(error)
   }
+}
+
+function notAsked({ slot, kind }: Binding, failure: Fault): Sent {
+  const attempts = [{ slot, outcome: 'not_sent' as const, status: null, reason: 'quota' }]
+  return { attempts, kind, outcome: 'not_sent', failure }
 }

@@ -56,9 +56,9 @@ export function replyTo(question: Question, cacheOf: () => CacheUse, dialect: Di
   return { ...remade({}), remade }
 }
 
-function failure(
+export function failure(
   magicStatus: number | 'overloaded',
-  { model, isStreamed }: Question,
+  { model, isStreamed }: Pick<Question, 'model' | 'isStreamed'>,
   { retryAfter }: MagicModel,
   dialect: Dialect,
   asked: Asked,
@@ -120,7 +120,7 @@ function visibleBytes(choices: readonly Choice[], { showsReasoning }: Dialect): 
   return bytes
 }
 
-function usageTold(usage: JsonObject, how: 'none' | 'zero' | undefined): JsonObject | undefined {
+export function usageTold(usage: JsonObject, how: 'none' | 'zero' | undefined): JsonObject | undefined {
   if (how === 'none') return undefined
   return how === 'zero' ? zeroed(usage) : usage
 }

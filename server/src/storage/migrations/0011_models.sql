@@ -25,6 +25,18 @@ create table models (
   )
 );
 
+-- Whether these are prices of pictures by their size and quality, as decimal texts: {"1024x1024/high": "0.167"}.
+create function are_picture_prices(prices jsonb) returns boolean
+language sql immutable
+return jsonb_typeof(prices) = 'object'
+  and prices <> '{}'
+  and not jsonb_path_exists(
+    prices, 'strict $.* ? (@.type() != "string" || !(@ like_regex "^[0-9]{1,18}([.][0-9]{1,18})?$"))'
+  )
+  and not jsonb_path_exists(
+    prices, 'strict $.keyvalue() ? (!(@.key like_regex "^[A-Za-z0-9._-]{1,32}/[A-Za-z0-9._-]{1,32}$"))'
+  );
+
 -- What a million tokens cost, in USD. A row is never changed: the newest version of a model is its price. Versions outlive
 -- the model, so that one that comes back does not give an old number to a new price.
 create table model_prices (
@@ -40,6 +52,9 @@ create table model_prices (
   provider_output numeric,
   provider_cache_read numeric,
   provider_cache_write numeric,
+  -- What one picture costs, of a model that sells them by the piece: then tokens cost nothing beside it.
+  images jsonb,
+  provider_images jsonb,
   created_at timestamptz not null default clock_timestamp(),
   primary key (model, version),
   constraint input_is_readable check (input >= 0 and input < 1e18 and scale(input) <= 18),
@@ -53,7 +68,10 @@ create table model_prices (
   constraint provider_cache_read_is_readable
     check (provider_cache_read >= 0 and provider_cache_read < 1e18 and scale(provider_cache_read) <= 18),
   constraint provider_cache_write_is_readable
-    check (provider_cache_write >= 0 and provider_cache_write < 1e18 and scale(provider_cache_write) <= 18)
+    check (provider_cache_write >= 0 and provider_cache_write < 1e18 and scale(provider_cache_write) <= 18),
+  constraint images_are_readable check (are_picture_prices(images)),
+  constraint provider_images_are_readable check (are_picture_prices(provider_images)),
+  constraint one_way_to_pay check (images is null or (input = 0 and output = 0))
 );
 
 -- Where a model can be asked: at the upstreams of a slot, of the caller's mode, in a protocol and under a name of theirs.
@@ -61,7 +79,8 @@ create table model_routes (
   id uuid primary key,
   model text not null references models on delete cascade,
   slot text not null check (slot ~ '^[a-z0-9][a-z0-9_.-]{0,99}$'),
-  protocol text not null check (protocol in ('openai', 'anthropic')),
+  protocol text not null
+    check (protocol in ('openai', 'anthropic', 'gemini', 'openai_embeddings', 'openai_images')),
   upstream_model text not null check (length(upstream_model) between 1 and 200),
   -- The lowest is asked first; among equals, each as often as its weight says.
   priority integer not null default 0,

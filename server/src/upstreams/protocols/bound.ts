@@ -77,7 +77,7 @@ function jsonOf(structure: unknown): string {
   return JSON.stringify(structure) ?? ''
 }
 
-function bytesOf(text: string): number {
+export function bytesOf(text: string): number {
   const bytes = Buffer.byteLength(text)
   // What is ASCII alone has no other form.
   if (bytes === text.length) return bytes
@@ -100,7 +100,7 @@ function endOfPiece(text: string, start: number): number {
 }
 
 /** As JSON in ASCII with an indented line for each value, which is the longest form that an upstream may give it. */
-function bytesOfStructure(structure: unknown): number {
+export function bytesOfStructure(structure: unknown): number {
   let bytes = 0
   const open: unknown[] = [structure]
   while (open.length > 0) {

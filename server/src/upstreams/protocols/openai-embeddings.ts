@@ -1,4 +1,21 @@
-import { openai } from './openai.ts'
+import { memberOf } from '../../catalogue/price.ts'
+import { ask } from './openai-embeddings-request.ts'
+import { usageOf } from './openai-reply.ts'
+import { modelOf } from './openai-request.ts'
 import type { Protocol } from './protocol.ts'
+import { itemsOf } from './usage.ts'
 
-export const openaiEmbeddings: Protocol = openai
+export const openaiEmbeddings: Protocol = {
+  modelOf,
+  ask,
+  path: '/v1/embeddings',
+  target: () => '/v1/embeddings',
+  credentialHeader: 'authorization',
+  passesOn: ['openai-beta'],
+  usageOf(json) {
+    const reported = usageOf(json)
+    // Vectors are no tokens. Without any, nothing was given that could be charged for.
+    return itemsOf(memberOf(json, 'data')).length === 0 ? {} : { ...reported, output: 0 }
+  },
+  textOf: () => '',
+}

@@ -1,0 +1,113 @@
+import type { JsonObject, Knobs, Reply, Upstream } from '../upstream.ts'
+import { isObject } from '../upstream.ts'
+import { geminiBody, geminiFrames, geminiUsage } from './models/gemini-answer.ts'
+import { type GeminiQuestion, geminiQuestion } from './models/gemini-question.ts'
+import { MODEL_NAMES } from './models/magic-models.ts'
+import { NO_CACHE } from './models/prefixes.ts'
+import { type Counted, type Dialect, replyTo } from './models/reply.ts'
+import { segmentTokens } from './models/tokens.ts'
+
+const MODELS = '/v1beta/models'
+const ACTION = /^\/v1beta\/models\/(.+):(generateContent|streamGenerateContent|countTokens)$/
+
+const GENERATES = ['generateContent', 'streamGenerateContent', 'countTokens']
+
+export const gemini: Upstream = {
+  name: 'gemini',
+  methodOf: (path) => (path === MODELS ? 'GET' : 'POST'),
+  credentials: [
+    { header: 'x-goog-api-key', scheme: 'plain' },
+    { header: 'authorization', scheme: 'bearer' },
+  ],
+  has: (path) => path === MODELS || ACTION.test(path),
+  answer(asked) {
+    const { path, body, parameters } = asked
+    if (path === MODELS) return { status: 200, body: MODEL_LIST, tokens: null, isBilled: false }
+    const [, name = '', action] = ACTION.exec(path) ?? []
+    const isStreamed = action === 'streamGenerateContent'
+    const counted = action === 'countTokens' && isObject(body) ? requestIn(body) : body
+    const question = geminiQuestion(counted, decoded(name), isStreamed)
+    if ('wrong' in question) return refused(question.wrong)
+    if (action === 'countTokens') return count(segmentTokens(question.segments))
+    if (isStreamed && parameters.get('alt') !== 'sse') return refused('The sandbox streams with alt=sse only.')
+    return replyTo(question, () => NO_CACHE, dialectFor(question), asked)
+  },
+  errorBody,
+}
+
+function dialectFor({ showsThoughts }: GeminiQuestion): Dialect {
+  return {
+    overloadedStatus: 503,
+    showsReasoning: showsThoughts,
+    errorBody,
+    report,
+    body: (answer) => geminiBody(answer, showsThoughts),
+    frames: (answer) => geminiFrames(answer, showsThoughts),
+    errorFrame: () => `data: ${JSON.stringify(errorBody(503, 'The model is overloaded.'))}\r\n\r\n`,
+    garbageFrame: 'data: {"candidates": oops\r\n\r\n',
+  }
+}
+
+const MODEL_LIST: JsonObject = {
+  models: MODEL_NAMES.map((name) => ({
+    name: `models/${name}`,
+    version: '1',
+    displayName: name,
+    inputTokenLimit: 1_000_000,
+    outputTokenLimit: 1_000_000,
+    supportedGenerationMethods: GENERATES,
+  })),
+}
+
+/** What is counted may be a request for content as it would be sent. */
+function requestIn(body: JsonObject): unknown {
+  return body.generateContentRequest ?? body.generate_content_request ?? body
+}
+
+/** Some clients encode slashes, and some do not. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
+
+function count(tokens: number): Reply {
+  const remade = ({ inputTokens = tokens }: Knobs): Reply => ({
+    status: 200,
+    body: { totalTokens: inputTokens, promptTokensDetails: [{ modality: 'TEXT', tokenCount: inputTokens }] },
+    tokens: null,
+    isBilled: false,
+  })
+  return { ...remade({}), remade }
+}
+
+function refused(message: string): Reply {
+  return { status: 400, body: errorBody(400, message), tokens: 0, isBilled: false }
+}
+
+const STATUSES: Readonly<Record<number, string>> = {
+  401: 'UNAUTHENTICATED',
+  402: 'RESOURCE_EXHAUSTED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  409: 'ABORTED',
+  429: 'RESOURCE_EXHAUSTED',
+  499: 'CANCELLED',
+  503: 'UNAVAILABLE',
+  504: 'DEADLINE_EXCEEDED',
+}
+
+function errorBody(status: number, message: string): JsonObject {
+  const name = STATUSES[status] ?? (status >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT')
+  return { error: { code: status, message, status: name } }
+}
+
+/** What came out of the cache is part of the prompt's tokens; of what went into it the vendor says nothing. */
+function report({ inputTokens: tokens, outputTokens, reasoningTokens }: Counted, knobs: Knobs) {
+  const inputTokens = knobs.inputTokens ?? tokens
+  const cached = knobs.cacheRead ?? 0
+  const input = { promptTokenCount: inputTokens, ...(cached > 0 && { cachedContentTokenCount: cached }) }
+  return { usage: geminiUsage(input, outputTokens - reasoningTokens, reasoningTokens), inputTokens }
+}

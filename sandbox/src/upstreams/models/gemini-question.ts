@@ -1,0 +1,142 @@
+import { isObject, type JsonObject } from '../../upstream.ts'
+import { jsonText } from './json-of-schema.ts'
+import {
+  given,
+  isModelName,
+  isWholeNumber,
+  objectsIn,
+  plainSegment,
+  type Question,
+  type Tool,
+  textOf,
+  type Wrong,
+} from './question.ts'
+import type { Segment } from './tokens.ts'
+
+/** What this protocol asks beyond any question to a model. */
+export type GeminiQuestion = Question & { readonly showsThoughts: boolean }
+
+const CHOICES_LIMIT = 8
+/** What is thought at the most, however much the budget allows. */
+const THOUGHT_TOKENS = 40
+const ANY_OBJECT: JsonObject = { properties: { answer: { type: 'string' } } }
+
+/** The model and whether the answer is to be a stream are in the path, not in the body. */
+export function geminiQuestion(body: unknown, model: string, isStreamed: boolean): GeminiQuestion | Wrong {
+  if (!isObject(body)) return { wrong: 'Invalid JSON payload received.', field: null }
+  const config = objectIn(body, 'generationConfig')
+  const wrong = isModelName(model) ? wrongField(body, config) : 'model'
+  if (wrong !== undefined) return { wrong: `Invalid value at '${wrong}'.`, field: wrong }
+  const contents = listIn(body, 'contents')
+  const last = contents.at(-1)
+  const results = partsOf(last).flatMap((part) =>
+    given(member(part, 'functionResponse')) ? [objectIn(part, 'functionResponse')] : [],
+  )
+  const lastUser = contents.findLast((content) => isUsers(content) && textOf(partsOf(content)) !== '')
+  const maxTokens = member(config, 'maxOutputTokens')
+  return {
+    model,
+    isStreamed,
+    messages: contents.length,
+    prompt: textOf(partsOf(lastUser)),
+    toolResult: results.length > 0 ? results.map(({ response }) => jsonText(response)).join(' ') : undefined,
+    tool: isUsers(last) && results.length === 0 ? toolToCall(body) : undefined,
+    schema: schemaIn(config),
+    maxTokens: given(maxTokens) ? Number(maxTokens) : undefined,
+    choices: Number(member(config, 'candidateCount') ?? 1),
+    reasoningTokens: thoughtTokens(objectIn(config, 'thinkingConfig')),
+    showsThoughts: member(objectIn(config, 'thinkingConfig'), 'includeThoughts') === true,
+    segments: segmentsIn(body, contents),
+  }
+}
+
+/** The vendor takes both spellings of every member. */
+function member(object: JsonObject, name: string): unknown {
+  return object[name] ?? object[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
+}
+
+function objectIn(object: JsonObject, name: string): JsonObject {
+  const value = member(object, name)
+  return isObject(value) ? value : {}
+}
+
+/** The vendor takes a single item where a list is meant. */
+function listIn(object: JsonObject, name: string): JsonObject[] {
+  const value = member(object, name)
+  return isObject(value) ? [value] : objectsIn(value)
+}
+
+function partsOf(content: JsonObject | undefined): JsonObject[] {
+  return content === undefined ? [] : listIn(content, 'parts')
+}
+
+/** Who says nothing of his role is the user. */
+function isUsers(content: JsonObject | undefined): boolean {
+  return content !== undefined && (content.role ?? 'user') === 'user'
+}
+
+function wrongField(body: JsonObject, config: JsonObject): string | undefined {
+  const contents = listIn(body, 'contents')
+  if (contents.length === 0) return 'contents'
+  const at = contents.findIndex(({ role }) => given(role) && !['user', 'model', 'function'].includes(String(role)))
+  if (at >= 0) return `contents[${at}].role`
+  const maxTokens = member(config, 'maxOutputTokens')
+  if (given(maxTokens) && !isWholeNumber(maxTokens, 1)) return 'generation_config.max_output_tokens'
+  const count = member(config, 'candidateCount')
+  if (given(count) && !(isWholeNumber(count, 1) && count <= CHOICES_LIMIT)) return 'generation_config.candidate_count'
+  return undefined
+}
+
+function segmentsIn(body: JsonObject, contents: readonly JsonObject[]): readonly Segment[] {
+  const system = partsOf(objectIn(body, 'systemInstruction'))
+  return [
+    ...listIn(body, 'tools').map((tool) => plainSegment(jsonText(tool))),
+    ...[...system, ...contents.flatMap(partsOf)].map(partSegment),
+  ]
+}
+
+function partSegment(part: JsonObject): Segment {
+  if (typeof part.text === 'string') return plainSegment(part.text)
+  const call = objectIn(part, 'functionCall')
+  if (typeof call.name === 'string') return plainSegment(`${call.name}${jsonText(call.args)}`)
+  const result = objectIn(part, 'functionResponse')
+  if (given(result.response)) return plainSegment(jsonText(result.response))
+  const data = { ...objectIn(part, 'fileData'), ...objectIn(part, 'inlineData') }
+  const isImage = String(member(data, 'mimeType')).startsWith('image/')
+  return { text: jsonText(part), isImage, cachedFor: undefined }
+}
+
+/** The one that is named, or else the first. */
+function toolToCall(body: JsonObject): Tool | undefined {
+  const config = objectIn(objectIn(body, 'toolConfig'), 'functionCallingConfig')
+  if (config.mode === 'NONE') return undefined
+  const functions = listIn(body, 'tools').flatMap((tool) => listIn(tool, 'functionDeclarations'))
+  const allowed = member(config, 'allowedFunctionNames')
+  const called = functions.find(({ name }) => Array.isArray(allowed) && allowed.includes(name)) ?? functions[0]
+  if (typeof called?.name !== 'string') return undefined
+  return { name: called.name, schema: typesInLowerCase(called.parameters ?? member(called, 'parametersJsonSchema')) }
+}
+
+function schemaIn(config: JsonObject): unknown {
+  if (member(config, 'responseMimeType') !== 'application/json') return undefined
+  const schema = member(config, 'responseSchema') ?? member(config, 'responseJsonSchema')
+  return schema === undefined ? ANY_OBJECT : typesInLowerCase(schema)
+}
+
+/** Schemas of this protocol have types in capitals, others may have them as JSON schema does. */
+function typesInLowerCase(schema: unknown): unknown {
+  try {
+    return JSON.parse(JSON.stringify(schema ?? {}), (name, value) =>
+      name === 'type' && typeof value === 'string' ? value.toLowerCase() : value,
+    )
+  } catch {
+    return {}
+  }
+}
+
+/** A budget below zero is the model's own choice. */
+function thoughtTokens(config: JsonObject): number {
+  const budget = member(config, 'thinkingBudget')
+  if (typeof budget === 'number') return budget < 0 ? THOUGHT_TOKENS : Math.min(budget, THOUGHT_TOKENS)
+  return given(member(config, 'thinkingLevel')) ? THOUGHT_TOKENS : 0
+}

@@ -1,0 +1,35 @@
+import type { Asked, JsonObject, Knobs, Reply } from '../../upstream.ts'
+import { magicModel } from './magic-models.ts'
+import { type Dialect, failure, usageTold } from './reply.ts'
+
+/** An answer that is no conversation: it always comes whole. */
+export type Made = {
+  readonly model: string
+  /** What a vendor has counted. */
+  readonly inputTokens: number
+  readonly outputTokens: (knobs: Knobs) => number
+  readonly usage: (inputTokens: number, outputTokens: number) => JsonObject
+  /** All but the usage. */
+  readonly body: (knobs: Knobs) => JsonObject
+}
+
+/** The model decides how it goes, as in a conversation; what it would say plays no part. */
+export function wholeReply(made: Made, dialect: Dialect, asked: Asked): Reply {
+  const magic = magicModel(made.model)
+  if (magic.status !== undefined)
+    return failure(magic.status, { model: made.model, isStreamed: false }, magic, dialect, asked)
+
+  function remade(knobs: Knobs): Reply {
+    const inputTokens = knobs.inputTokens ?? made.inputTokens
+    const outputTokens = made.outputTokens(knobs)
+    const usage = usageTold(made.usage(inputTokens, outputTokens), knobs.hidesUsage ? 'none' : magic.usage)
+    return {
+      status: 200,
+      body: { ...made.body(knobs), ...(usage && { usage }) },
+      tokens: outputTokens,
+      isBilled: true,
+      about: { model: made.model, isStreamed: false, inputTokens },
+    }
+  }
+  return { ...remade({}), remade, ...(magic.delivery && { delivery: magic.delivery }) }
+}

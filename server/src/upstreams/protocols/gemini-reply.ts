@@ -1,0 +1,161 @@
+import { countIn, memberOf } from '../../catalogue/price.ts'
+import { isGiven, isMembers } from './members.ts'
+import type { ModelAsk, Reported, StreamReader } from './protocol.ts'
+import { memberIn } from './splice-json.ts'
+import { createFrameSplitter, type Frame } from './sse.ts'
+import { itemsOf, reportedOf } from './usage.ts'
+import { createWithholdingReader, type Reading } from './withholding-reader.ts'
+
+const COUNTS = [
+  ['prompt', 'promptTokenCount'],
+  ['toolUse', 'toolUsePromptTokenCount'],
+  ['candidates', 'candidatesTokenCount'],
+  ['thoughts', 'thoughtsTokenCount'],
+  ['cached', 'cachedContentTokenCount'],
+  ['total', 'totalTokenCount'],
+] as const
+
+/** As the protocol counts: what was read from a cache is part of the prompt, and thoughts are beside the candidates. */
+type Counts = Readonly<Partial<Record<(typeof COUNTS)[number][0], number>>>
+
+const NONE: Counts = { prompt: 0, toolUse: 0, candidates: 0, thoughts: 0, cached: 0 }
+
+export function usageOf(json: unknown): Reported {
+  return classesOf(countsIn(memberOf(json, 'usageMetadata'), {}, true))
+}
+
+export function textOf(json: unknown): string {
+  return textIn(itemsOf(memberOf(json, 'candidates')))
+}
+
+/**
+ * The answer ends with the frame that has the last finish reason that is still missing, or with the news that the prompt
+ * was blocked; the stream ends with its body. Every frame may report what has been used so far.
+ */
+export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamReader {
+  const finished = new Set<unknown>()
+  let counts: Counts = {}
+  let isStopped = false
+
+  function read(_: Frame, json: unknown): Reading {
+    if (!isMembers(json)) return {}
+    const candidates = itemsOf(memberOf(json, 'candidates'))
+    for (const candidate of candidates) if (isFinished(candidate)) finished.add(memberOf(candidate, 'index') ?? 0)
+    const isError = Boolean(memberOf(json, 'error'))
+    const isStop = !isError && (finished.size >= choices || (candidates.length === 0 && isBlocked(json)))
+    isStopped ||= isStop
+    counts = countsIn(memberOf(json, 'usageMetadata'), counts, isStopped)
+    return { text: textIn(candidates), isError, isStop }
+  }
+
+  const reader = createWithholdingReader({ read, reported: () => classesOf(counts) })
+  return { ...reader, release: (cost) => withCost(reader.release(cost), cost) }
+}
+
+function isFinished(candidate: unknown): boolean {
+  const reason = memberOf(candidate, 'finishReason')
+  return Boolean(reason) && reason !== 'FINISH_REASON_UNSPECIFIED'
+}
+
+function isBlocked(json: unknown): boolean {
+  const reason = memberOf(json, 'promptFeedback', 'blockReason')
+  return Boolean(reason) && reason !== 'BLOCK_REASON_UNSPECIFIED'
+}
+
+/**
+ * Upstreams of this protocol leave out counts that are zero. So, in the last report of an answer, what is left out is zero
+ * where the others add up to the total; where they do not, or there is no total, it was not said. In the middle of a
+ * stream it is never zero: the count may be missing because it is not known yet. What a later report does not say stays as
+ * an earlier one has said it.
+ */
+function countsIn(usage: unknown, earlier: Counts, isLast: boolean): Counts {
+  if (!isMembers(usage)) return earlier
+  const said: { -readonly [Name in keyof Counts]: Counts[Name] } = {}
+  let isReadable = true
+  for (const [name, member] of COUNTS) {
+    const value = memberOf(usage, member)
+    const count = countIn(value)
+    if (count !== undefined) said[name] = count
+    else if (isGiven(value)) isReadable = false
+  }
+  const { prompt = 0, toolUse = 0, candidates = 0, thoughts = 0, total } = said
+  const isWhole = isLast && isReadable && total === prompt + toolUse + candidates + thoughts
+  return isWhole ? { ...NONE, ...said } : { ...earlier, ...said }
+}
+
+/** Parts say nothing without their whole, and are never more than it. */
+function classesOf({ prompt, toolUse = 0, candidates, thoughts = 0, cached }: Counts): Reported {
+  const input = prompt === undefined ? undefined : prompt + toolUse
+  const cacheRead = Math.min(cached ?? 0, input ?? 0)
+  return reportedOf({
+    input: input === undefined ? undefined : input - cacheRead,
+    output: candidates === undefined ? undefined : candidates + thoughts,
+    cacheRead: input === undefined || cached === undefined ? undefined : cacheRead,
+    // Nothing in this protocol says what was written to a cache.
+    cacheWrite: undefined,
+  })
+}
+
+/** What the model wrote, thoughts and calls of functions too. */
+function textIn(candidates: readonly unknown[]): string {
+  let text = ''
+  for (const candidate of candidates) {
+    for (const part of itemsOf(memberOf(candidate, 'content', 'parts'))) text += generatedIn(part)
+  }
+  return text
+}
+
+function generatedIn(part: unknown): string {
+  const text = memberOf(part, 'text')
+  const name = memberOf(part, 'functionCall', 'name')
+  const args =
+    jsonText(memberOf(part, 'functionCall', 'args')) + jsonText(memberOf(part, 'functionCall', 'partialArgs'))
+  return (typeof text === 'string' ? text : '') + (typeof name === 'string' ? name : '') + args
+}
+
+/** What is nested too deeply to be written is too strange to be counted. */
+function jsonText(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return ''
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return ''
+  }
+}
+
+/** What was held back, with what the call cost in the last usage that it has. */
+function withCost(held: readonly Buffer[], cost: string): readonly Buffer[] {
+  const bytes = Buffer.concat(held)
+  const at = endOfLastUsage(bytes)
+  if (at === -1) return held
+  return [bytes.subarray(0, at), Buffer.from(`,"cost_usd":${JSON.stringify(cost)}`), bytes.subarray(at)]
+}
+
+function endOfLastUsage(bytes: Buffer): number {
+  const frames = createFrameSplitter()
+  frames.feed(bytes)
+  let start = 0
+  let end = -1
+  for (let frame = frames.next(); frame !== undefined; frame = frames.next()) {
+    const place = endOfUsage(frame)
+    if (place !== -1) end = start + place
+    start += frame.bytes.length
+  }
+  return end
+}
+
+/** Where the usage takes one more member; -1 where it has none that a comma could follow, or is not in one line. */
+function endOfUsage({ bytes, data, dataStart, dataEnd }: Frame): number {
+  if (dataStart === -1 || data === undefined || !hasUsage(data)) return -1
+  const usage = memberIn(bytes.subarray(dataStart, dataEnd), 'usageMetadata')
+  return usage === undefined ? -1 : usage.byteOffset - bytes.byteOffset + usage.length - 1
+}
+
+function hasUsage(data: string): boolean {
+  try {
+    const usage = memberOf(JSON.parse(data), 'usageMetadata')
+    return isMembers(usage) && Object.keys(usage).length > 0
+  } catch {
+    return false
+  }
+}

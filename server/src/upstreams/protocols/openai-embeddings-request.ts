@@ -1,0 +1,97 @@
+import { bytesOf, bytesOfStructure } from './bound.ts'
+import { estimateTokens } from './estimate.ts'
+import { allowOnly, isGiven, type Members, membersOf, modelOf, refusal, refuseMembers } from './members.ts'
+import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
+import { spliceJson } from './splice-json.ts'
+
+/** A text, or the tokens of one. */
+type Input = string | readonly number[]
+
+const INPUTS_MOST = 2_048
+/** The first and last tokens around an input, and a short instruction before it. */
+const INPUT_OVERHEAD = 16
+/** One token of every tokenizer that we count with, so that as many of it count as so many tokens. */
+const ONE_TOKEN = ' in'
+const OTHER_MODEL = 'it has another model work for the answer, whose price this call does not have.'
+
+/** Members that cost money beyond the tokens of the input, or that bring input from elsewhere. */
+const REFUSED: Readonly<Record<string, string>> = {
+  messages: 'what is to be embedded stands in "input".',
+  models: OTHER_MODEL,
+  fallbacks: OTHER_MODEL,
+  route: OTHER_MODEL,
+  chat_template: 'a template can repeat the input without bound.',
+  mm_processor_kwargs: 'only texts are embedded.',
+}
+const KNOWN = new Set([
+  ...Object.keys(REFUSED),
+  ...['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', 'service_tier'],
+])
+/** Members that no input has around it. Any other may be an instruction that stands before each. */
+const OUTSIDE_INPUT = ['model', 'input', 'dimensions', 'encoding_format', 'user']
+
+/** What a request for embeddings asks for: vectors of its inputs, which are not metered; the inputs are. */
+export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits): ModelAsk {
+  const members = membersOf(body, KNOWN)
+  const model = modelOf(body)
+  refuseMembers(members, REFUSED)
+  if (isGiven(members.stream) && members.stream !== false)
+    throw refusal('"stream" is not taken: embeddings always come whole.')
+  allowOnly(members, 'service_tier', ['auto', 'default'], 'other tiers have prices of their own.')
+  const inputs = inputsOf(members)
+  return {
+    isStream: false,
+    wantsUsage: false,
+    choices: 1,
+    outputLimit: 0,
+    isDefaultLimit: false,
+    ...tokensOf(inputs, aroundEach(members), limits),
+    bodyFor: (upstreamModel) =>
+      upstreamModel === model ? rawBody : spliceJson(rawBody, { model: JSON.stringify(upstreamModel) }),
+    inputText: () => textOf(inputs),
+  }
+}
+
+/** Each input has the context window for itself. */
+function tokensOf(
+  inputs: readonly Input[],
+  around: number,
+  { contextWindow }: ModelLimits,
+): Pick<ModelAsk, 'inputMost' | 'inputEstimate'> {
+  let inputMost = 0
+  let inputEstimate = 0
+  for (const input of inputs) {
+    const isText = typeof input === 'string'
+    const most = Math.min(contextWindow, around + (isText ? bytesOf(input) : input.length))
+    inputMost += most
+    inputEstimate += Math.min(most, isText ? estimateTokens(input) : input.length)
+  }
+  return { inputMost, inputEstimate }
+}
+
+function aroundEach(members: Members): number {
+  const others = Object.entries(members).filter(([name]) => !OUTSIDE_INPUT.includes(name))
+  return INPUT_OVERHEAD + (others.length === 0 ? 0 : bytesOfStructure(Object.fromEntries(others)))
+}
+
+/** Inputs are all of one kind. */
+function textOf(inputs: readonly Input[]): string {
+  const texts = inputs.map((input) => (typeof input === 'string' ? input : ONE_TOKEN.repeat(input.length)))
+  return texts.join(typeof inputs[0] === 'string' ? '\n' : '')
+}
+
+/** One text, several, the tokens of one, or those of several. */
+function inputsOf({ input }: Members): readonly Input[] {
+  if (typeof input === 'string') return [input]
+  if (!Array.isArray(input) || input.length === 0)
+    throw refusal('"input" must be a text, an array of texts, or tokens: an array of ids, or an array of such arrays.')
+  const items: readonly unknown[] = input
+  if (isTokens(items)) return [items]
+  if (items.length > INPUTS_MOST) throw refusal(`"input" has ${items.length} inputs; ${INPUTS_MOST} are the most.`)
+  if (items.every((item) => typeof item === 'string') || items.every(isTokens)) return items
+  throw refusal('"input" must have texts only, or ids of tokens only: whole numbers from 0 on.')
+}
+
+function isTokens(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.length > 0 && value.every((id) => Number.isSafeInteger(id) && id >= 0)
+}
