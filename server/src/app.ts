@@ -6,7 +6,7 @@ import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, isSoldByUnit } from './catalogue/operation.ts'
 import type { Config } from './config.ts'
-import { type Begin, createBegin } from './gateway/begin.ts'
+import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames, type HeaderNames } from './gateway/header-names.ts'
 import { firstCall } from './gateway/idempotency.ts'
 import { createModels } from './gateway/models.ts'
@@ -65,7 +65,7 @@ const FLUSH_DEADLINE_MS = 15_000
 const CHORES_DEADLINE_MS = 3_000
 const RECORDS_DEADLINE_MS = 2_000
 /** What was just given up needs a moment to say so. */
-const ABORTED_ENDED_MS = 500
+const ABORTED_ENDED_MS = 5_000
 
 type Start = {
   readonly log: Log
@@ -102,6 +102,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const spent = createSpentWindows({ time })
   feed.subscribe('key', { changed: spent.forget, reset: spent.forgetAll })
   const begin = createBegin({ calls, spent, time })
+  const requireUnspent = createRequireUnspent({ spent, time })
   const cached = { pool: pools.rest, feed, clock, metrics }
   const transport = createTransport({ clock, metrics, breakers: createBreakers({ clock, metrics }) })
   const records = createRecords({ pool: pools.rest, clock, log })
@@ -109,6 +110,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const models = createModels(cached)
   const counter = createTokenCounter()
   const run = createPipeline({
+    requireUnspent,
     begin,
     end: calls.end,
     plan: createPlan(config, { ...cached, log, transport, models, headerNames, counter }),
@@ -148,11 +150,13 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     // time, and at our loss after it.
     await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
     await transport.close()
+    // Streams that were cut wait for their tokens to be counted, which from here on is by estimate.
+    await counter.close()
     await calls.untilNoneOpen(ABORTED_ENDED_MS)
     await flush(calls, log)
     await Promise.all([chored, records.flush(RECORDS_DEADLINE_MS)])
     await ownership.stop()
-    await Promise.all([feed.close(), counter.close(), pools.close(storageDeadlineMs)])
+    await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
     return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
   }
 

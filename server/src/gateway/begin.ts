@@ -55,14 +55,24 @@ type Parts = {
   readonly time: Pick<Clock, 'nowMs'>
 }
 
+/** Throws where this process knows that the caller has no request left, before anything is worked out for it. */
+export type RequireUnspent = (wish: Pick<Wish, 'caller' | 'operation'>) => void
+
+export function createRequireUnspent({ spent, time }: Pick<Parts, 'spent' | 'time'>): RequireUnspent {
+  return ({ caller, operation }) => {
+    const known = spent.find(caller.credentialId, askOf(caller.limits, operation.limits).windows)
+    if (known !== undefined) throw requestsSpent(known, time.nowMs())
+  }
+}
+
 /** Admits a call, claims its places and holds its money, or throws the fault that its caller is told. */
 export function createBegin({ calls, spent, time }: Parts): Begin {
+  const requireUnspent = createRequireUnspent({ spent, time })
   return async (wish) => {
     const { caller, operation, hold } = wish
     requireScope(caller, operation)
+    requireUnspent(wish)
     const { windows, slots } = askOf(caller.limits, operation.limits)
-    const known = spent.find(caller.credentialId, windows)
-    if (known !== undefined) throw requestsSpent(known, time.nowMs())
 
     const places = hold === null ? [] : slots.map((slot) => ({ ...slot, fingerprint: '', keepSeconds: 0 }))
     const call: Call = {

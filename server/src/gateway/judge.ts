@@ -17,7 +17,7 @@ export type Outcome = {
   readonly measured?: Measured | undefined
 } & ({ readonly answer: Answer; readonly fault?: undefined } | { readonly answer?: undefined; readonly fault: Fault })
 
-type Judged = Pick<Plan, 'measure' | 'answer' | 'passesOnForbidden'>
+type Judged = Pick<Plan, 'measure' | 'answer' | 'isAboutUs'>
 type Whole = Exclude<Sent, { outcome: 'streaming' }>
 
 /** What the caller is told and what the call costs, by what came of asking the upstream. */
@@ -46,7 +46,7 @@ function atOurLoss({ terms, most, mostCounts }: Held): Outcome['ending'] {
 
 async function ofAnswer(plan: Judged, held: Held, { reply, kind }: Extract<Whole, { reply: Incoming }>) {
   const measured = await plan.measure(reply)
-  const refusal = accountFault(plan.passesOnForbidden, reply)
+  const refusal = accountFault(plan, reply)
   const isOurs = refusal === undefined && reply.status <= LAST_STATUS
   const answer = isOurs ? plan.answer(reply) : undefined
   const ending = endingOf(held, measured, {
@@ -117,14 +117,14 @@ function usageOf(
 }
 
 /** What an upstream says about our own account with it is not about the caller. */
-function accountFault(passesOnForbidden: boolean, { status, headers }: Incoming): Fault | undefined {
+function accountFault({ isAboutUs }: Judged, reply: Incoming): Fault | undefined {
+  const { status, headers } = reply
   if (status === 429) {
     const seconds = Number(headers['retry-after'])
     const wait = Number.isInteger(seconds) && seconds > 0 ? { retryAfterSeconds: Math.min(seconds, 3_600) } : {}
     return new Fault('upstream_rate_limit', wait)
   }
-  const isAboutUs = status === 401 || status === 402 || (status === 403 && !passesOnForbidden)
-  return isAboutUs ? new Fault('upstream_account') : undefined
+  return isAboutUs(reply) ? new Fault('upstream_account') : undefined
 }
 
 /** A fault of our own on the way is told as it is. */

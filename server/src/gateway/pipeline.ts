@@ -7,7 +7,7 @@ import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
-import { type Begin, Taken } from './begin.ts'
+import { type Begin, type RequireUnspent, Taken } from './begin.ts'
 import type { HeaderNames } from './header-names.ts'
 import { IDEMPOTENCY, idempotencyClaim, isKey } from './idempotency.ts'
 import { type Held, judge, type Outcome } from './judge.ts'
@@ -47,6 +47,7 @@ export type Pipeline = (request: CallRequest) => Promise<RelayedAnswer>
 type Parts = {
   /** Reads what is asked for, and works out how it would run. */
   readonly plan: (request: CallRequest) => Promise<Plan>
+  readonly requireUnspent: RequireUnspent
   readonly begin: Begin
   readonly end: Calls['end']
   readonly quotes: Quotes
@@ -62,11 +63,24 @@ type Parts = {
 
 /** The path of every call. Each line can refuse; a refusal leaves nothing behind. */
 export function createPipeline(parts: Parts): Pipeline {
-  const { plan: planFor, begin, end, quotes, relay, records, firstCall, overran, clock, headerNames } = parts
+  const {
+    plan: planFor,
+    requireUnspent,
+    begin,
+    end,
+    quotes,
+    relay,
+    records,
+    firstCall,
+    overran,
+    clock,
+    headerNames,
+  } = parts
 
   return async function run(request) {
     const { id, caller, operation } = request
     const times = stopwatch(clock)
+    requireUnspent(request)
     const ready = await price(request).catch((fault: unknown) => refuseCounted(request, fault))
     if (request.costMode !== undefined) return quote(request, ready)
 

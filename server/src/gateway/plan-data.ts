@@ -66,7 +66,8 @@ export function createDataPlan({ prices, bindings, transport, names }: Parts) {
         return { counts: [units], ...tokens }
       },
       answer: (reply) => adapter.answer(reply, asked),
-      passesOnForbidden: upstream.passesOnForbidden === true,
+      isAboutUs: ({ status }) =>
+        status === 401 || status === 402 || (status === 403 && upstream.passesOnForbidden !== true),
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { ModelOperation, ModelProtocol } from '../catalogue/operation.ts'
+import { memberOf } from '../catalogue/price.ts'
 import type { Caller } from '../identity/caller.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -40,7 +41,9 @@ const READING = ['input', 'cacheRead', 'cacheWrite'] as const
 
 /** What answers have as a rule, where a limit would allow more. */
 const USUAL_OUTPUT = 500
-const ATTEMPTS = 3
+/** So many get the request; those that can't be reached cost little and are not counted among them. */
+const ASKED_MOST = 3
+const TRIED_MOST = 20
 const MINUTE_MS = 60_000
 /** A model may think for long before its first word, and between words. */
 const DEADLINES = { connectMs: 5_000, headersMs: 10 * MINUTE_MS, idleMs: 5 * MINUTE_MS, totalMs: 60 * MINUTE_MS }
@@ -53,7 +56,16 @@ const SPOKEN: Readonly<Record<ModelProtocol, { readonly name: ProtocolName; read
   anthropic_count_tokens: { name: 'anthropic', protocol: countTokensProtocol },
 }
 
-/** Where such an answer comes from one upstream, another may do better, and none of them was billed. */
+/** The model's name there is ours to get right, so that a 404 is no more the caller's than a wrong key. */
+const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
+const ABOUT_US_BY_TYPE: ReadonlySet<unknown> = new Set([
+  'authentication_error',
+  'billing_error',
+  'insufficient_quota',
+  'permission_error',
+])
+
+/** Where such an answer comes from one upstream, another may do better, and vendors bill none of them. */
 const ASK_ANOTHER: ReadonlySet<number> = new Set([401, 402, 403, 404, 429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
@@ -127,9 +139,13 @@ export function createModelPlan(parts: Parts) {
         return meter.of(protocol.usageOf(json), protocol.textOf(json))
       },
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
-      passesOnForbidden: false,
+      isAboutUs: ({ status, json }) => ABOUT_US.has(status) || ABOUT_US_BY_TYPE.has(errorTypeOf(json)),
     }
   }
+}
+
+function errorTypeOf(json: unknown): unknown {
+  return memberOf(json, 'error', 'type')
 }
 
 async function modelOf(models: Parts['models'], name: string): Promise<Model> {
@@ -191,11 +207,12 @@ async function targetsOf(bindings: Bindings, routes: readonly Route[], mode: Bin
 /** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */
 async function firstToTake(targets: readonly Target[], attempt: (target: Target) => Promise<Sent>): Promise<Sent> {
   const attempts: Sent['attempts'][number][] = []
-  const tried = targets.slice(0, ATTEMPTS)
+  const tried = targets.slice(0, TRIED_MOST)
   for (const [place, target] of tried.entries()) {
     const sent = await attempt(target)
     attempts.push(...sent.attempts)
-    const isLast = place === tried.length - 1
+    const asked = attempts.filter(({ outcome }) => outcome !== 'not_sent').length
+    const isLast = place === tried.length - 1 || asked >= ASKED_MOST
     const mayGoOn = sent.outcome === 'not_sent' || (sent.outcome === 'answered' && ASK_ANOTHER.has(sent.reply.status))
     if (isLast || !mayGoOn) return { ...sent, attempts }
   }
@@ -224,7 +241,9 @@ function createMeter({ tokenizer }: Model, ask: ModelAsk, counter: Parts['counte
       reported.input ?? counter.count(ask.inputText(), tokenizer),
       reported.output ?? counter.count(text, tokenizer),
     ])
-    return measured({ ...NONE, ...reported, input, output }, isReported ? 'provider' : 'counted')
+    // What was counted is all of the input, from wherever it was read.
+    const caches = reported.input === undefined ? {} : reported
+    return measured({ ...NONE, ...caches, input, output }, isReported ? 'provider' : 'counted')
   }
   return {
     /** Undefined where nothing was delivered, and no output reported. */

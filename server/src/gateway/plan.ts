@@ -25,8 +25,8 @@ export type Plan = {
   readonly measure: (reply: Incoming) => Promise<Measured | undefined> | Measured | undefined
   /** What the caller is given of it; undefined where it is not what was promised. */
   readonly answer: (reply: Incoming) => Answer | undefined
-  /** Whether an upstream's 403 is about what the caller asked for, and not about our account with it. */
-  readonly passesOnForbidden: boolean
+  /** Whether an answer is about our account with the upstream, and not about what the caller asked for. */
+  readonly isAboutUs: (reply: Incoming) => boolean
 }
 
 /** How much was used. */

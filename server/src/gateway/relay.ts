@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { Settlement } from '../calls/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { asFault, type Fault } from '../kernel/fault.ts'
-import { formatUsd } from '../kernel/money.ts'
+import { formatUsd, ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { passedOn } from '../upstreams/adapters/pass-through.ts'
@@ -41,8 +41,6 @@ const DRAIN_MS = 30_000
 const LAST_BYTES_MS = 1_000
 /** Waits for whoever reads too slowly; what is kept of a stream is this and one piece. */
 const BUFFER_BYTES = 16_384
-/** No token is longer on average: what comes beyond was not asked for. */
-const BYTES_A_TOKEN = 64
 
 export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): Relay {
   return (relayed) => {
@@ -57,8 +55,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
   }
 
   async function run(relayed: Relayed, sink: Sink): Promise<void> {
-    const { stream, held, settle, renderFault, kind } = relayed
-    const { failure, delivered } = await pass(stream, sink, mostBytes(held))
+    const { stream, settle, renderFault, kind } = relayed
+    const { failure, delivered } = await pass(stream, sink)
     const isComplete = failure === undefined && stream.reader.state() === 'complete'
     const outcome = await outcomeOf(relayed, delivered, !isComplete)
     try {
@@ -72,8 +70,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       ended(sink.hasLeft() ? 'caller_left' : 'upstream_failed')
       const fault = transportFault(kind, failure ?? new Error('the stream ended before the answer did'))
       // An upstream that told of its failure itself has said what there is to say.
-      const isTold = stream.reader.state() === 'failed'
-      await breakOff(sink, isTold ? undefined : stream.errorFrame(renderFault(fault)))
+      await breakOff(sink, stream.reader.hasToldError() ? undefined : stream.errorFrame(renderFault(fault)))
     } catch (error) {
       // What was not settled must not look like an answer that has ended well.
       ended('not_settled')
@@ -82,9 +79,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
   }
 
   /** Passes on what comes until the answer is complete, or nothing more is to be had. What the caller got of it. */
-  async function pass({ reply, reader }: OpenStream, sink: Sink, most: number): Promise<Passed> {
+  async function pass({ reply, reader }: OpenStream, sink: Sink): Promise<Passed> {
     const pieces = reply.body[Symbol.asyncIterator]()
-    let received = 0
     let delivered: string | undefined
     let isOver = false
     void sink.left.then(async () => {
@@ -96,7 +92,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     })
     const passed = (failure?: unknown): Passed => {
       isOver = true
-      delivered ??= reader.deliveredText()
+      // What is held back of a complete answer will be delivered, unless it can't be settled and costs nothing.
+      delivered ??= reader.state() === 'complete' ? reader.wholeText() : reader.deliveredText()
       void letGo(pieces)
       return { failure, delivered }
     }
@@ -107,13 +104,11 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
           for (const bytes of reader.finish()) await sink.write(bytes)
           return passed()
         }
-        received += value.length
-        if (sink.hasLeft() && received > most) return passed()
         for (const bytes of reader.push(value)) await sink.write(bytes)
       }
       return passed()
     } catch (failure) {
-      return passed(failure)
+      return passed(isWhole(reader) ? undefined : failure)
     }
   }
 
@@ -129,22 +124,28 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
 
 type Passed = { readonly delivered: string; readonly failure: unknown }
 
-/** What an answer within the hold can have at the most, all that a protocol puts around each token included. */
-function mostBytes({ mostCounts }: Held): number {
-  return BYTES_A_TOKEN * Number(mostCounts.reduce((sum, count) => sum + count, 0n))
+/** An upstream that breaks off after the end of its answer has said everything. */
+function isWhole(reader: OpenStream['reader']): boolean {
+  if (reader.state() === 'failed') return false
+  reader.finish()
+  return reader.state() === 'complete'
 }
 
 /** What was used of it is charged; where the caller got nothing, what it cost is our loss. */
 async function outcomeOf({ stream, held }: Relayed, delivered: string, failed: boolean): Promise<Settled> {
   try {
     const measured = await stream.measure(delivered)
-    const forgiven = measured === undefined
-    return { measured, ending: endingOf(held, measured ?? (await stream.lost()), { forgiven, failed }) }
+    if (measured !== undefined) return { measured, ending: endingOf(held, measured, { forgiven: false, failed }) }
+    const { amount, usage } = endingOf(held, await stream.lost(), { forgiven: true, failed })
+    // It is in nobody's report and uses up nobody's minute.
+    return { ending: { amount, forgiven: true, usage: { ...usage, ...UNUSED } } }
   } catch {
     // Whatever an upstream wrote that we can't add up, the call has to end.
     return { ending: endingOf(held, undefined, { forgiven: true, failed: true }) }
   }
 }
+
+const UNUSED = { value: ZERO, inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
 type Settled = Pick<Outcome, 'ending' | 'measured'>
 

@@ -1,9 +1,18 @@
 import type { Binding } from '../upstreams/bindings.ts'
-import type { OpenReply, Transport, UpstreamReply, UpstreamRequest } from '../upstreams/transport.ts'
+import { CollectedBody } from '../upstreams/collected-body.ts'
+import {
+  type OpenReply,
+  type Transport,
+  UpstreamFailure,
+  type UpstreamReply,
+  type UpstreamRequest,
+} from '../upstreams/transport.ts'
 import type { OpenStream, Sent } from './plan.ts'
 import { answered, failed } from './send.ts'
 
 const EVENTS = 'text/event-stream'
+/** Of what is no stream although one was asked for. */
+const MOST_BYTES = 1_048_576
 
 /** Asks an upstream once for a stream. What is no stream, an error as a rule, comes whole. */
 export async function openOnce(
@@ -18,7 +27,7 @@ export async function openOnce(
     isAsked = true
     const reply = await transport.open(asked)
     const { status } = reply
-    if (status !== 200 || !isEvents(reply)) return answered(binding, await collect(reply))
+    if (status !== 200 || !isEvents(reply)) return answered(binding, await collect(reply, binding.id))
     const attempts = [{ slot: binding.slot, outcome: 'answered' as const, status, reason: null }]
     return { attempts, kind: binding.kind, outcome: 'streaming', stream: read(reply) }
   } catch (error) {
@@ -26,12 +35,19 @@ export async function openOnce(
   }
 }
 
+/** In an encoding that we did not ask for, nothing of it could be read. */
 function isEvents({ headers }: OpenReply): boolean {
-  return headers['content-type']?.trimStart().toLowerCase().startsWith(EVENTS) === true
+  const isPlain = (headers['content-encoding'] ?? 'identity') === 'identity'
+  return isPlain && headers['content-type']?.trimStart().toLowerCase().startsWith(EVENTS) === true
 }
 
-async function collect({ status, headers, body, timing }: OpenReply): Promise<UpstreamReply> {
-  const pieces: Buffer[] = []
-  for await (const piece of body) pieces.push(piece)
-  return { status, headers, body: Buffer.concat(pieces), timing }
+async function collect({ status, headers, body, timing }: OpenReply, upstreamId: string): Promise<UpstreamReply> {
+  const whole = new CollectedBody(undefined)
+  let bytes = 0
+  for await (const piece of body) {
+    bytes += piece.length
+    if (bytes > MOST_BYTES) throw new UpstreamFailure(upstreamId, { reason: 'too_large', certainty: 'unknown' })
+    whole.add(piece)
+  }
+  return { status, headers, body: whole.whole(), timing }
 }

@@ -33,9 +33,14 @@ function sum({ rates }: Terms, counts: Counts, of: (rate: Rate) => UnitPrice | n
   }, NOTHING)
 }
 
+const listed = ({ published }: Rate) => published
+const provider = ({ providerCost }: Rate) => providerCost
+
 /** What is held: no charge for so many units exceeds it. */
 export function mostFor(terms: Terms, counts: Counts): Nanos {
   try {
+    // They are written beside the charge, and have to fit there too.
+    for (const column of [listed, provider]) bound(sum(terms, counts, column))
     return bound(sum(terms, counts, ({ price }) => price))
   } catch (cause) {
     // More than the ledger can hold is no price that anybody means.
@@ -49,11 +54,11 @@ export function costOf(terms: Terms, counts: Counts): Nanos {
 }
 
 export function listValueOf(terms: Terms, counts: Counts): Nanos {
-  return charge(sum(terms, counts, ({ published }) => published))
+  return charge(sum(terms, counts, listed))
 }
 
 export function upstreamCostOf(terms: Terms, counts: Counts): Nanos {
-  return charge(sum(terms, counts, ({ providerCost }) => providerCost))
+  return charge(sum(terms, counts, provider))
 }
 
 /** As text that is kept with the hold, for whoever has to settle it without us. */

@@ -9,7 +9,7 @@ import type { Traffic } from './traffic.ts'
 export function createFailureAnswer(traffic: Pick<Traffic, 'refused'>) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const exchange = exchangeOf(request.raw)
-    const hasLeft = request.raw.destroyed && !request.raw.complete
+    const hasLeft = (request.raw.destroyed && !request.raw.complete) || reply.raw.destroyed
     const fault = toFault(thrown)
     if (!hasLeft) traffic.refused(fault, exchange, request.routeOptions.url)
     if (hasLeft || reply.raw.headersSent) {

@@ -15,7 +15,7 @@ type Options = {
 /** Reads a base URL as it is configured; throws a RangeError that says what to change. */
 export function parseBaseUrl(text: string, { allowPlainHttp = false }: Options = {}): Address {
   const url = URL.parse(text)
-  if (url === null || !/^https?:\/\//i.test(text)) throw refusal('must be a URL such as https://api.example.com/v1')
+  if (url === null || !/^https?:\/\//i.test(text)) throw refusal('must be a URL such as https://api.example.com')
   if (url.username !== '' || url.password !== '')
     throw refusal('must not hold a user or a password: give them as the credential')
   if (/[?#]/.test(text)) throw refusal('must not have a query or a fragment')

@@ -55,10 +55,10 @@ function anthropicPage(models: readonly Model[], query: unknown) {
       detail: 'limit is a whole number from 1 to 1,000; after_id or before_id is the id of a model, one of the two.',
     })
   const { limit, after_id, before_id } = data
-  const ids = models.map(({ id }) => id)
-  const after = after_id === undefined ? 0 : ids.indexOf(after_id) + 1
-  const before = before_id === undefined ? models.length : Math.max(0, ids.indexOf(before_id))
-  const within = models.slice(after, before)
+  // By the order of their names, in which they are: one that has gone since the page before still has its place.
+  const within = models.filter(
+    ({ id }) => (after_id === undefined || id > after_id) && (before_id === undefined || id < before_id),
+  )
   // What stands before an id is read backwards from it.
   const page = before_id === undefined ? within.slice(0, limit) : within.slice(-limit)
   return {

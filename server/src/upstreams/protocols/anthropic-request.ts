@@ -26,6 +26,7 @@ const RUN_UPSTREAM = 'what an upstream runs is not metered.'
 const REFUSED: Readonly<Record<string, string>> = {
   container: RUN_UPSTREAM,
   mcp_servers: RUN_UPSTREAM,
+  anthropic_beta: 'send it as the header anthropic-beta.',
   fallbacks: OTHER_MODEL,
   fallback_credit_token: OTHER_MODEL,
   compaction: 'what it generates is charged beyond the output limit.',

@@ -1,7 +1,7 @@
 /**
  * A typical count of tokens without a tokenizer: one pass over the text, by kinds of characters. The figures are fitted to
- * current byte-pair vocabularies of about 200,000 tokens; older ones make up to three times as many of scripts other than
- * Latin.
+ * current byte-pair vocabularies of about 200,000 tokens; older ones make up to three times as many, or more, of scripts
+ * other than Latin.
  */
 export function estimateTokens(text: string): number {
   const sums = { plain: 0, plainWords: 0, markedWords: 0, marked: 0 }

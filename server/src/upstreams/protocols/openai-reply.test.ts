@@ -178,16 +178,36 @@ describe('a stream of chat completions', () => {
     assert.equal(push(reader, frame({ choices: [{ delta: {}, finish_reason: 'stop' }] })), '')
   })
 
-  it('is complete only with a stop and then [DONE] or the end of the body', () => {
+  it('is complete with a stop and then [DONE] or the end of the body, or with [DONE] alone', () => {
     const stopped = wanting()
     push(stopped, says('a'), stops(), usageChunk(USAGE))
     assert.equal(stopped.state(), 'open')
     stopped.finish()
     assert.equal(stopped.state(), 'complete')
-    const unstopped = wanting()
-    assert.equal(push(unstopped, says('a'), DONE), says('a'))
-    unstopped.finish()
-    assert.equal(unstopped.state(), 'open')
+    const unstopped = wanting(2)
+    assert.equal(push(unstopped, says('a'), stops(), usageChunk(USAGE), DONE), says('a') + stops())
+    assert.equal(unstopped.state(), 'complete')
+    assert.equal(unstopped.deliveredText(), 'a')
+    const silent = wanting()
+    push(silent, says('a'))
+    silent.finish()
+    assert.equal(silent.state(), 'open')
+  })
+
+  it('has the text of what it holds back beside what was delivered', () => {
+    const reader = wanting()
+    push(reader, says('a'), stops(0, { content: 'b' }))
+    assert.deepEqual([reader.deliveredText(), reader.wholeText()], ['a', 'ab'])
+  })
+
+  it('has told of an error only where the caller was given it', () => {
+    const error = 'data: {"error":{"message":"overloaded"}}\n\n'
+    const told = wanting()
+    push(told, says('a'), error)
+    assert.deepEqual([told.state(), told.hasToldError()], ['failed', true])
+    const held = wanting()
+    push(held, stops(), error)
+    assert.deepEqual([held.state(), held.hasToldError()], ['failed', false])
   })
 
   it('takes for [DONE] whatever the libraries of callers take for it', () => {

@@ -28,7 +28,7 @@ export function textOf(json: unknown): string {
 
 /**
  * The answer ends with the chunk that has the last stop reason that is still missing, so that every choice asked for has
- * one; then come the usage and [DONE].
+ * one; then come the usage and [DONE]. Upstreams that give fewer choices, or no reasons, are taken at these last two.
  */
 export function createReader({ choices, wantsUsage }: Pick<ModelAsk, 'choices' | 'wantsUsage'>): StreamReader {
   const stopped = new Set<unknown>()
@@ -36,7 +36,7 @@ export function createReader({ choices, wantsUsage }: Pick<ModelAsk, 'choices' |
 
   function read(frame: Frame, json: unknown): Reading {
     // The callers' libraries look no further than this either.
-    if (frame.data?.startsWith('[DONE]')) return { isEnd: true }
+    if (frame.data?.startsWith('[DONE]')) return { isStop: true, isEnd: true }
     if (!isMembers(json)) return {}
     const usage = memberOf(json, 'usage')
     counts = countsIn(usage, counts)
@@ -47,7 +47,7 @@ export function createReader({ choices, wantsUsage }: Pick<ModelAsk, 'choices' |
     return {
       text: textIn(parts),
       isError,
-      isStop: !isError && stopped.size >= choices,
+      isStop: !isError && (stopped.size >= choices || isLastReport(json, usage)),
       takesCost: wantsUsage && isMembers(usage),
       ...(!wantsUsage && usage !== undefined && { bytes: withoutUsage(frame, json, usage) }),
     }
@@ -56,11 +56,16 @@ export function createReader({ choices, wantsUsage }: Pick<ModelAsk, 'choices' |
   return createWithholdingReader({ read, reported: () => classesOf(counts) })
 }
 
+/** The report at the end of a stream comes by itself. */
+function isLastReport(chunk: unknown, usage: unknown): boolean {
+  const choices = memberOf(chunk, 'choices')
+  return isMembers(usage) && Array.isArray(choices) && choices.length === 0
+}
+
 /** The usage is always asked for upstream. A caller who has not asked gets a stream as if nobody had. */
 function withoutUsage(frame: Frame, chunk: unknown, usage: unknown): Buffer {
   if (usage === null) return withoutNullUsage(frame)
-  const choices = memberOf(chunk, 'choices')
-  return isMembers(usage) && Array.isArray(choices) && choices.length === 0 ? NO_BYTES : frame.bytes
+  return isLastReport(chunk, usage) ? NO_BYTES : frame.bytes
 }
 
 /** What a later report does not say stays as an earlier one has said it. */

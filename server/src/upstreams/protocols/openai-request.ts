@@ -58,6 +58,7 @@ const KNOWN = new Set([
   ],
   ...['service_tier', 'modalities', 'prompt_cache_retention', 'prompt_cache_options'],
 ])
+const STREAM_OPTIONS = new Set(['include_usage'])
 /** Members that no prompt has, and that may be large. */
 const OUTSIDE_PROMPT = ['model', 'messages', 'metadata', 'logit_bias']
 /** Members that an upstream writes into the prompt. */
@@ -113,7 +114,7 @@ function choicesOf({ n }: Members): number {
 function wantsUsageIn({ stream_options: options }: Members): boolean {
   if (!isGiven(options)) return false
   if (!isMembers(options)) throw refusal('"stream_options" must be an object.')
-  return options.include_usage === true
+  return membersOf(options, STREAM_OPTIONS).include_usage === true
 }
 
 /** The caller's stream options as they came, with the usage asked for, which is how a stream is metered. */

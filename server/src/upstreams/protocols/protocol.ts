@@ -80,8 +80,12 @@ export type StreamReader = {
   /** `failed` where the upstream told of an error in the stream, `open` where it has not come to an end. */
   readonly state: () => 'open' | 'complete' | 'failed'
   readonly reported: () => Reported
+  /** Whether the caller has been told of the upstream's error, in the upstream's own words. */
+  readonly hasToldError: () => boolean
   /** What was given to be passed on so far: what was generated, apart from the protocol around it. */
   readonly deliveredText: () => string
+  /** That, and what is held back. */
+  readonly wholeText: () => string
   /** What was held back, with what the call cost written where the protocol has room for it. */
   readonly release: (cost: string) => readonly Buffer[]
 }

@@ -50,6 +50,7 @@ export function createWithholdingReader({ read, reported }: Parts): StreamReader
   let isStopped = false
   let isEnded = false
   let isFailed = false
+  let hasToldError = false
   let isReleased = false
 
   function take(frame: Frame, passed: Outgoing): void {
@@ -63,8 +64,10 @@ export function createWithholdingReader({ read, reported }: Parts): StreamReader
     if (reading.isStop || reading.isEnd) passedText ??= text.bytes
     if (reading.text) text.add(reading.text)
     const bytes = terminated(frame, reading.bytes ?? frame.bytes)
-    if (passedText === undefined) passed.add(bytes)
-    else hold(bytes, reading.takesCost ? endOfUsage(frame) : -1)
+    if (passedText === undefined) {
+      passed.add(bytes)
+      if (reading.isError) hasToldError = true
+    } else hold(bytes, reading.takesCost ? endOfUsage(frame) : -1)
   }
 
   function hold(bytes: Buffer, place: number): void {
@@ -84,6 +87,7 @@ export function createWithholdingReader({ read, reported }: Parts): StreamReader
       work(passed)
     } catch (error) {
       isFailed = true
+      hasToldError = false
       throw error
     }
     deliveredText = passedText ?? text.bytes
@@ -115,7 +119,11 @@ export function createWithholdingReader({ read, reported }: Parts): StreamReader
 
     reported,
 
+    hasToldError: () => hasToldError,
+
     deliveredText: () => text.first(deliveredText),
+
+    wholeText: () => text.first(text.bytes),
 
     release(cost) {
       if (isReleased) return []

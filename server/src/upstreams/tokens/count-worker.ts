@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 
-/** Counts tokens beside the thread that serves calls: a megabyte of text takes a tenth of a second. */
+/** Counts tokens beside the thread that serves calls, because a long text can take seconds. */
 export type CountTask = { readonly text: string; readonly tokenizer: 'o200k' | 'cl100k' }
 
 type Counter = (text: string) => number
