@@ -54,7 +54,11 @@ function mostTokens(prompt: Prompt, { contextWindow, partTokens }: ModelLimits):
   let most = OVERHEAD.request + prompt.declaredTokens + bytesOfStructure(prompt.others)
   most += prompt.messages * OVERHEAD.message
   if (prompt.tools > 0) most += OVERHEAD.anyTools + prompt.tools * OVERHEAD.tool
-  for (const text of prompt.texts) most += OVERHEAD.text + bytesOf(text)
+  for (const text of prompt.texts) {
+    // Beyond the window nothing is read, so nothing has to be looked at.
+    if (most >= contextWindow) return contextWindow
+    most += OVERHEAD.text + bytesOf(text, contextWindow - most)
+  }
   for (const structure of prompt.structures) most += OVERHEAD.text + bytesOfStructure(structure)
   for (const kind of prompt.parts) most += OVERHEAD.part + (tokensOfPart(kind, partTokens) ?? contextWindow)
   return Math.min(contextWindow, most)
@@ -77,12 +81,13 @@ function jsonOf(structure: unknown): string {
   return JSON.stringify(structure) ?? ''
 }
 
-export function bytesOf(text: string): number {
+/** At least `enough` where it has that many; how many more does not matter then. */
+export function bytesOf(text: string, enough = Number.POSITIVE_INFINITY): number {
   const bytes = Buffer.byteLength(text)
   // What is ASCII alone has no other form.
-  if (bytes === text.length) return bytes
+  if (bytes === text.length || bytes >= enough) return bytes
   let most = 0
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length && most < enough; ) {
     const next = endOfPiece(text, at)
     const piece = text.slice(at, next)
     const forms = [piece, piece.normalize('NFC'), piece.normalize('NFKC')]

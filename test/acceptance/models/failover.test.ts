@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freePort } from '../../../harness/free-port.ts'
+import { SANDBOX_LIMITS, SANDBOX_PRICE } from '../../../harness/seed.ts'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { saveModel, saveRoute, setModelPrice } from '../../../server/src/gateway/configure-models.ts'
+import { createSeal } from '../../../server/src/kernel/seal.ts'
+import { Secret } from '../../../server/src/kernel/secret.ts'
+import { verifyLedger } from '../../../server/src/ledger/verify.ts'
+import { FAILURES_IN_A_ROW } from '../../../server/src/upstreams/breakers.ts'
+import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
+import { ask, errorOf, ids, makeCustomer, startInstallation } from '../installation.ts'
+import {
+  chargeOf,
+  costOf,
+  eachOf,
+  evidenceOf,
+  hear,
+  PROTOCOLS,
+  type Protocol,
+  question,
+  streamed,
+  tokensIn,
+} from './streams.ts'
+
+const database = await freshDatabase()
+const installation = await startInstallation(database.url)
+const { url, pool, sandbox, masterKey } = installation
+after(installation.stop)
+const seal = createSeal({ current: masterKey })
+const nobody = `http://127.0.0.1:${await freePort()}`
+const customer = await makeCustomer(pool)
+
+const FORMS = [
+  ['streamed', streamed],
+  ['in one piece', question],
+] as const
+
+type Upstream = { readonly kind?: 'native' | 'managed'; readonly isGone?: boolean }
+
+/** An upstream of a slot of its own: the sandbox, or an address where nobody listens. */
+async function makeSlot(protocol: Protocol, { kind = 'native', isGone = false }: Upstream = {}): Promise<string> {
+  const slot = `slot-${ids.next()}`
+  const baseUrl = isGone ? nobody : `${sandbox.url}/${protocol}`
+  const credential = new Secret('sandbox-key')
+  await saveUpstream({ pool, ids, seal }, { slot, mode: 'test', baseUrl, kind, credential })
+  return slot
+}
+
+type Way = {
+  readonly slot: string
+  readonly upstreamModel: string
+  readonly priority?: number
+  readonly weight?: number
+}
+
+/** A model that is served in these ways. */
+async function makeModel(protocol: Protocol, ways: readonly Way[]): Promise<string> {
+  const id = `maker/${ids.next()}`
+  await saveModel({ pool }, { id, ...SANDBOX_LIMITS })
+  await setModelPrice({ pool }, { model: id, ...SANDBOX_PRICE })
+  for (const way of ways) await saveRoute({ pool, ids }, { model: id, protocol, ...way })
+  return id
+}
+
+/** One that is asked for something else first. */
+async function makeModelBehind(protocol: Protocol, first: string, upstreamModel: string) {
+  const second = await makeSlot(protocol)
+  const model = await makeModel(protocol, [
+    { slot: second, upstreamModel: 'sandbox/text', priority: 2 },
+    { slot: first, upstreamModel, priority: 1 },
+  ])
+  return { model, second }
+}
+
+const FIRST_FAILS = [
+  ['answers 429', 'sandbox/429', { outcome: 'answered', status: 429, reason: null }],
+  ['is overloaded', 'sandbox/overloaded', { outcome: 'answered', reason: null }],
+  ['can not be reached', 'gone', { outcome: 'not_sent', status: null, reason: 'connect' }],
+  ['is not asked now, having failed too often', 'broken', { outcome: 'not_sent', status: null, reason: 'breaker' }],
+] as const
+
+describe('a model with two upstreams', () => {
+  for (const protocol of PROTOCOLS)
+    for (const [form, asks] of FORMS)
+      for (const [what, how, expected] of FIRST_FAILS)
+        it(`is answered by the second where the first ${what}, and charged once: ${protocol}, ${form}`, async () => {
+          const isGone = how === 'gone' || how === 'broken'
+          const first = await makeSlot(protocol, { isGone })
+          if (how === 'broken') await breakOff(protocol, first)
+          const { model, second } = await makeModelBehind(protocol, first, isGone ? 'sandbox/text' : how)
+          await sandbox.emptyJournal()
+          const { id, status, end } = await hear(url, customer.secret, asks(protocol, model))
+          assert.deepEqual([status, end], [200, 'clean'])
+          const journal = await sandbox.journal()
+          assert.deepEqual(
+            journal.map((entry) => [entry.request_id, entry.model]),
+            [...(isGone ? [] : [[id, how]]), [id, 'sandbox/text']],
+          )
+          const { amount, outcome } = await chargeOf(pool, id)
+          assert.deepEqual([outcome, amount], ['posted', costOf(tokensIn(journal.at(-1)?.usage))])
+          const { upstream } = await evidenceOf(url, customer.secret, id)
+          const [attempt, answered] = Array.isArray(upstream) ? upstream : []
+          const { slot, status: code, ...rest } = attempt
+          const overloaded = protocol === 'openai' ? 503 : 529
+          assert.deepEqual({ status: code, ...rest }, { status: overloaded, ...expected })
+          assert.equal(slot, first)
+          assert.deepEqual(answered, { slot: second, outcome: 'answered', status: 200, reason: null })
+        })
+
+  /** Opens the breaker of a slot's upstream. */
+  async function breakOff(protocol: Protocol, slot: string): Promise<void> {
+    const model = await makeModel(protocol, [{ slot, upstreamModel: 'sandbox/text' }])
+    for (let failures = 0; failures < FAILURES_IN_A_ROW; failures += 1)
+      assert.equal((await hear(url, customer.secret, question(protocol, model))).status, 502)
+  }
+
+  for (const protocol of PROTOCOLS) {
+    for (const [form, asks] of FORMS)
+      for (const [kind, status] of [
+        ['native', 502],
+        ['managed', 503],
+      ] as const)
+        it(`is not asked twice where the first may have begun: ${status}, not charged: ${protocol}, ${form}`, async () => {
+          const first = await makeSlot(protocol, { kind })
+          const { model } = await makeModelBehind(protocol, first, 'sandbox/echo')
+          for (const word of ['reset=before-headers', 'close-early']) {
+            await sandbox.emptyJournal()
+            await sandbox.fault(protocol, [word])
+            const { path, body } = asks(protocol, model)
+            const told = await ask(url, customer.secret, path, { body })
+            assert.equal(told.status, status, told.text)
+            assert.equal(told.headers.get('x-should-retry'), 'false')
+            assert.deepEqual(
+              (await sandbox.journal()).map((entry) => [entry.request_id, entry.model]),
+              [[told.id, 'sandbox/echo']],
+            )
+            const { outcome, amount, overrun, held, executed } = await chargeOf(pool, told.id)
+            assert.deepEqual([outcome, amount, overrun, executed], ['voided', 0n, held, true])
+            const { upstream } = await evidenceOf(url, customer.secret, told.id)
+            assert.deepEqual(upstream, [{ slot: first, outcome: 'unknown', status: null, reason: 'reset' }])
+          }
+        })
+
+    for (const failing of ['sandbox/cut-mid-stream', 'sandbox/error-mid-stream', 'sandbox/no-end'])
+      it(`is not asked again once a stream has begun: ${protocol}, ${failing}`, async () => {
+        const { model } = await makeModelBehind(protocol, await makeSlot(protocol), failing)
+        await sandbox.emptyJournal()
+        const { id, end, text } = await hear(url, customer.secret, streamed(protocol, model))
+        assert.equal(end, 'broken')
+        assert.ok(text.length > 50)
+        assert.deepEqual(
+          (await sandbox.journal()).map((entry) => [entry.request_id, entry.model]),
+          [[id, failing]],
+        )
+        assert.ok((await chargeOf(pool, id)).amount > 0n)
+      })
+
+    it(`tells what the last of them said, and charges nothing, where all refuse: ${protocol}`, async () => {
+      const limited = await makeModel(protocol, [
+        { slot: await makeSlot(protocol, { isGone: true }), upstreamModel: 'sandbox/text' },
+        { slot: await makeSlot(protocol), upstreamModel: 'sandbox/429', priority: 1 },
+      ])
+      const { path, body } = streamed(protocol, limited)
+      const told = await ask(url, customer.secret, path, { body })
+      assert.deepEqual([told.status, errorOf(told).code], [429, 'upstream_rate_limit'])
+      assert.equal(told.headers.get('retry-after'), '7')
+      const { amount, overrun } = await chargeOf(pool, told.id)
+      assert.deepEqual([amount, overrun], [0n, 0n])
+
+      const gone = await makeModel(protocol, [
+        { slot: await makeSlot(protocol, { isGone: true }), upstreamModel: 'sandbox/text' },
+        { slot: await makeSlot(protocol, { isGone: true }), upstreamModel: 'sandbox/text', priority: 1 },
+      ])
+      const lost = await ask(url, customer.secret, path, { body: { ...body, model: gone } })
+      assert.equal(lost.status, 502)
+      const charge = await chargeOf(pool, lost.id)
+      assert.deepEqual([charge.outcome, charge.overrun, charge.executed], ['voided', 0n, false])
+    })
+  }
+
+  it('is asked where its priority is lowest, and among equals as often as their weights say', async () => {
+    const CALLS = 200
+    const slot = await makeSlot('openai')
+    const model = await makeModel('openai', [
+      { slot, upstreamModel: 'heavy', weight: 3 },
+      { slot, upstreamModel: 'light', weight: 1 },
+      { slot, upstreamModel: 'last', weight: 1_000_000, priority: 1 },
+    ])
+    await sandbox.emptyJournal()
+    const calls = Array.from({ length: CALLS }, () => question('openai', model))
+    await eachOf(calls, 8, async (one) => assert.equal((await hear(url, customer.secret, one)).status, 200))
+    const asked = Object.groupBy(await sandbox.journal(), ({ model: name }) => name ?? '')
+    assert.deepEqual(Object.keys(asked).toSorted(), ['heavy', 'light'])
+    const share = (asked.heavy?.length ?? 0) / CALLS
+    // Beyond four and a half standard deviations.
+    assert.ok(Math.abs(share - 0.75) < 0.14, String(share))
+  })
+
+  it('leaves a ledger that adds up', async () => {
+    assert.deepEqual(await verifyLedger(pool), [])
+  })
+})

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { isId } from '../../../server/src/kernel/ids.ts'
+import { chargesOf, makeCustomer, startInstallation } from '../installation.ts'
+import type { Client, Failure, Question } from './sdk-client.ts'
+import { CLIENTS, WAYS } from './sdk-clients.ts'
+
+const database = await freshDatabase()
+const installation = await startInstallation(database.url)
+const { url, pool, sandbox } = installation
+after(installation.stop)
+
+const AT_ONCE = { concurrency: 4 }
+const customer = await makeCustomer(pool)
+const poor = await makeCustomer(pool, { money: 1_000n })
+
+const QUESTION: Question = { model: 'sandbox/echo', turns: [{ by: 'user', text: 'hello' }] }
+
+type Refusal = {
+  readonly name: string
+  readonly question?: Partial<Question>
+  readonly secret?: string
+  readonly status: number
+  /** Ours; undefined where the upstream's own words are passed on. */
+  readonly code: string | undefined
+  readonly type: Readonly<Record<Client['protocol'], string>>
+  readonly className: string
+  readonly retryAfter?: string
+  readonly reaches?: 'the upstream'
+}
+
+const both = (type: string): Refusal['type'] => ({ openai: type, anthropic: type })
+
+const REFUSALS: readonly Refusal[] = [
+  {
+    name: '404 a model that there is not',
+    question: { model: 'sandbox/nobody' },
+    status: 404,
+    code: 'resource_not_found',
+    type: { openai: 'invalid_request_error', anthropic: 'not_found_error' },
+    className: 'NotFoundError',
+  },
+  {
+    name: '401 a wrong key',
+    secret: 'fb_test_wrong',
+    status: 401,
+    code: 'invalid_credential',
+    type: both('authentication_error'),
+    className: 'AuthenticationError',
+  },
+  {
+    name: '402 a balance that does not cover the call',
+    secret: poor.secret,
+    status: 402,
+    code: 'insufficient_balance',
+    type: both('billing_error'),
+    className: 'APIError',
+  },
+  {
+    name: "429 the upstream's limit",
+    question: { model: 'sandbox/429' },
+    status: 429,
+    code: 'upstream_rate_limit',
+    type: both('rate_limit_error'),
+    className: 'RateLimitError',
+    retryAfter: '7',
+    reaches: 'the upstream',
+  },
+  {
+    name: '400 a limit that the model does not have',
+    question: { limit: 64_001 },
+    status: 400,
+    code: 'invalid_request',
+    type: both('invalid_request_error'),
+    className: 'BadRequestError',
+  },
+  {
+    name: '400 that the upstream told',
+    question: { turns: [{ by: 'user', text: 'sandbox:status=400' }] },
+    status: 400,
+    code: undefined,
+    type: both('invalid_request_error'),
+    className: 'BadRequestError',
+    reaches: 'the upstream',
+  },
+]
+
+async function failureOf(client: Client, asking: Promise<unknown>): Promise<Failure> {
+  const thrown = await asking.then(
+    () => assert.fail('the call did not fail'),
+    (error: unknown) => error,
+  )
+  return client.failureOf(thrown)
+}
+
+const isAi = ({ name }: Client) => name.startsWith('ai ')
+
+for (const { name, question, secret = customer.secret, reaches, ...expected } of REFUSALS) {
+  describe(`MODEL-1 MODEL-2 ${name}`, AT_ONCE, () => {
+    for (const { client, streamed, title } of WAYS) {
+      it(`${title}: is an error of the library's own, with status, code, type and request id`, async () => {
+        const asking = client.ask({ url, secret }, { ...QUESTION, ...question }, { streamed })
+        const failure = await failureOf(client, asking)
+        assert.equal(failure.className, isAi(client) ? 'AI_APICallError' : expected.className)
+        assert.equal(failure.status, expected.status)
+        if (expected.code !== undefined) assert.equal(failure.code, expected.code)
+        assert.equal(failure.type, expected.type[client.protocol])
+        assert.equal(failure.retryAfter, expected.retryAfter)
+        const { requestId = '' } = failure
+        assert.ok(isId(requestId))
+        const asked = (await sandbox.journal()).filter(({ request_id }) => request_id === requestId)
+        assert.equal(asked.length, reaches === undefined ? 0 : 1)
+        const charged = (await chargesOf(pool, customer.accountId)).get(requestId) ?? 0n
+        assert.equal(charged, 0n)
+      })
+    }
+  })
+}
+
+describe('MODEL-2 an error in the middle of a stream', AT_ONCE, () => {
+  const cases = [
+    {
+      name: 'ours, of an upstream that went without a word',
+      model: 'sandbox/cut-mid-stream',
+      code: 'upstream_transport',
+      type: { openai: 'server_error', anthropic: 'api_error' },
+    },
+    {
+      name: "the upstream's own",
+      model: 'sandbox/error-mid-stream',
+      code: undefined,
+      type: { openai: 'server_error', anthropic: 'overloaded_error' },
+    },
+  ]
+  for (const { name, model, code, type } of cases)
+    for (const client of CLIENTS) {
+      it(`${client.name}: ${name}, is an error of the library's own after the text that came`, async () => {
+        let text = ''
+        const onText = (piece: string) => {
+          text += piece
+        }
+        const to = { url, secret: customer.secret }
+        const failure = await failureOf(client, client.ask(to, { ...QUESTION, model }, { streamed: true, onText }))
+        assert.ok(text.length > 20)
+        assert.equal(failure.className, isAi(client) ? 'AI_StreamProviderError' : 'APIError')
+        assert.equal(failure.status, undefined)
+        assert.equal(failure.code ?? undefined, code)
+        assert.equal(failure.type, type[client.protocol])
+        // A library that keeps no headers has no request id to show.
+        assert.equal(isId(failure.requestId ?? ''), !isAi(client))
+      })
+    }
+})

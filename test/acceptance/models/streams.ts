@@ -1,0 +1,342 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import type pg from 'pg'
+import { SANDBOX_PRICE } from '../../../harness/seed.ts'
+import { until } from '../../../harness/until.ts'
+import type { JournalEntry } from '../../../sandbox/src/journal.ts'
+import { tokensOfBytes } from '../../../sandbox/src/upstreams/models/tokens.ts'
+import { usd } from '../../../server/src/kernel/money.ts'
+import { ask } from '../installation.ts'
+
+export const PROTOCOLS = ['openai', 'anthropic'] as const
+export type Protocol = (typeof PROTOCOLS)[number]
+
+export type Question = { readonly path: string; readonly body: Readonly<Record<string, unknown>> }
+
+const PATHS = { openai: '/v1/chat/completions', anthropic: '/v1/messages' } as const
+
+/** Asks a model something, with words for the sandbox in the text and other members beside it. */
+export function question(
+  protocol: Protocol,
+  model: string,
+  text = '',
+  more: Readonly<Record<string, unknown>> = {},
+): Question {
+  const messages = [{ role: 'user', content: `a short story ${text}`.trim() }]
+  return { path: PATHS[protocol], body: { model, messages, ...more } }
+}
+
+/** The same as a stream. */
+export const streamed: typeof question = (protocol, model, text, more) =>
+  question(protocol, model, text, { stream: true, ...more })
+
+export type Heard = {
+  readonly status: number
+  /** Of the request; empty where the caller left before it was told. */
+  readonly id: string
+  /** All that came, head and framing included. */
+  readonly bytes: number
+  /** The data of each event, those that are JSON parsed. */
+  readonly events: readonly unknown[]
+  /** What was generated, of the events that came whole. */
+  readonly text: string
+  /** `clean`: the body ended as HTTP says; `broken`: the connection did before; `cut`: the caller left. */
+  readonly end: 'clean' | 'broken' | 'cut'
+  /** When the connection was over for the caller, in Unix milliseconds. */
+  readonly overAtMs: number
+}
+
+const DEADLINE_MS = 60_000
+
+/** When a caller leaves: as soon as so many bytes have come, or when something has come and then nothing for so long. */
+export type Leaving = { readonly atByte?: number; readonly afterSilenceMs?: number }
+
+/** Asks as a caller does who hears every byte. Who leaves at byte 0 does so right after asking. */
+export async function hear(
+  url: string,
+  secret: string,
+  { path, body }: Question,
+  { atByte = Number.POSITIVE_INFINITY, afterSilenceMs }: Leaving = {},
+): Promise<Heard> {
+  const { hostname, port } = new URL(url)
+  const text = JSON.stringify(body)
+  const pieces: Buffer[] = []
+  let bytes = 0
+  let hasLeft = false
+  let overAtMs = 0
+  const socket = connect(Number(port), hostname)
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => resolve())
+  })
+  const leave = () => {
+    hasLeft = true
+    overAtMs ||= nowMs()
+    socket.destroy()
+  }
+  socket.on('error', () => {})
+  socket.setTimeout(DEADLINE_MS, () => socket.destroy())
+  socket.on('data', (piece: Buffer) => {
+    pieces.push(piece)
+    bytes += piece.length
+    if (bytes >= atByte) leave()
+    if (afterSilenceMs !== undefined) socket.setTimeout(afterSilenceMs, leave)
+  })
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\n` +
+      `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+    () => atByte === 0 && leave(),
+  )
+  await closed
+  const heard = read(Buffer.concat(pieces).subarray(0, atByte), hasLeft)
+  return { ...heard, bytes, overAtMs: overAtMs || nowMs() }
+}
+
+/** As the journal has it. */
+const nowMs = () => performance.timeOrigin + performance.now()
+
+function read(received: Buffer, hasLeft: boolean): Omit<Heard, 'bytes' | 'overAtMs'> {
+  const headEnd = received.indexOf('\r\n\r\n')
+  const head = received.toString('latin1', 0, headEnd === -1 ? received.length : headEnd)
+  const rest = headEnd === -1 ? Buffer.alloc(0) : received.subarray(headEnd + 4)
+  const isChunked = /^transfer-encoding: chunked/im.test(head)
+  const { body, isWhole } = isChunked ? unchunked(rest) : { body: rest, isWhole: rest.length === lengthIn(head) }
+  const events = eventsIn(body.toString('utf8'))
+  return {
+    status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0),
+    id: /^x-request-id: (\S+)/im.exec(head)?.[1] ?? '',
+    events,
+    text: events.map(generatedIn).join(''),
+    end: hasLeft ? 'cut' : isWhole ? 'clean' : 'broken',
+  }
+}
+
+function lengthIn(head: string): number {
+  return Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? -1)
+}
+
+/** A body without its framing, as far as it came. */
+function unchunked(bytes: Buffer): { body: Buffer; isWhole: boolean } {
+  const pieces: Buffer[] = []
+  for (let at = 0; ; ) {
+    const lineEnd = bytes.indexOf('\r\n', at)
+    if (lineEnd === -1) return { body: Buffer.concat(pieces), isWhole: false }
+    const size = Number.parseInt(bytes.toString('latin1', at, lineEnd), 16)
+    if (size === 0) return { body: Buffer.concat(pieces), isWhole: true }
+    pieces.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size))
+    at = lineEnd + 2 + size + 2
+  }
+}
+
+function eventsIn(body: string): unknown[] {
+  return body
+    .split('\n\n')
+    .slice(0, -1)
+    .flatMap((frame) => {
+      const data = /^data: (.*)$/m.exec(frame)?.[1]
+      return data === undefined ? [] : [parsed(data)]
+    })
+}
+
+function parsed(data: string): unknown {
+  try {
+    return JSON.parse(data)
+  } catch {
+    return data
+  }
+}
+
+/** What a model wrote in an event of either protocol. */
+function generatedIn(event: unknown): string {
+  const { choices = [], delta = {}, content_block = {} } = Object(event)
+  const texts: unknown[] = [delta.text, delta.thinking, delta.partial_json, content_block.name]
+  for (const choice of choices) {
+    const { content, tool_calls = [] } = Object(choice?.delta)
+    texts.push(content)
+    for (const call of tool_calls) texts.push(call.function?.name, call.function?.arguments)
+  }
+  return texts.filter((text) => typeof text === 'string').join('')
+}
+
+/** What the sandbox counts for a text. */
+export const tokensOf = (text: string): number => tokensOfBytes(Buffer.byteLength(text))
+
+/** Tokens in the classes that are priced. */
+export type Tokens = {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+}
+
+/** The figures that an upstream reported, in either protocol. */
+export function tokensIn(usage: unknown): Tokens {
+  const told = Object(usage)
+  if (told.prompt_tokens === undefined)
+    return {
+      input: told.input_tokens,
+      output: told.output_tokens,
+      cacheRead: told.cache_read_input_tokens ?? 0,
+      cacheWrite: told.cache_creation_input_tokens ?? 0,
+    }
+  const { cached_tokens = 0, cache_write_tokens = 0 } = Object(told.prompt_tokens_details)
+  return {
+    input: told.prompt_tokens - cached_tokens - cache_write_tokens,
+    output: told.completion_tokens,
+    cacheRead: cached_tokens,
+    cacheWrite: cache_write_tokens,
+  }
+}
+
+const ONE_TOKEN = {
+  input: usd(SANDBOX_PRICE.input) / 1_000_000n,
+  output: usd(SANDBOX_PRICE.output) / 1_000_000n,
+  cacheRead: usd(SANDBOX_PRICE.cacheRead) / 1_000_000n,
+  cacheWrite: usd(SANDBOX_PRICE.cacheWrite) / 1_000_000n,
+}
+
+/** What so many tokens cost, in nanos: each once, in its own class. */
+export function costOf({ input, output, cacheRead, cacheWrite }: Tokens): bigint {
+  return (
+    BigInt(input) * ONE_TOKEN.input +
+    BigInt(output) * ONE_TOKEN.output +
+    BigInt(cacheRead) * ONE_TOKEN.cacheRead +
+    BigInt(cacheWrite) * ONE_TOKEN.cacheWrite
+  )
+}
+
+/** What became of a call, as the ledger has it. */
+export type Charge = {
+  readonly id: string
+  readonly outcome: 'posted' | 'voided'
+  readonly amount: bigint
+  readonly held: bigint
+  readonly overrun: bigint
+  readonly executed: boolean
+  readonly failed: boolean
+  readonly tokens: Tokens
+  readonly begunAtMs: number
+}
+
+type Wanted = { readonly accountId?: string; readonly id?: string }
+
+/** The charges of an account, that of a call, or all, by the ids of their calls. */
+export async function chargesOf(pool: pg.Pool, { accountId, id }: Wanted = {}): Promise<ReadonlyMap<string, Charge>> {
+  const { rows } = await pool.query(
+    `select id, outcome, amount, held, overrun, executed, failed, extract(epoch from begun_at) * 1000 as begun_at_ms,
+       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
+     from charges where ($1::uuid is null or account_id = $1) and ($2::uuid is null or id = $2)`,
+    [accountId ?? null, id ?? null],
+  )
+  return new Map(
+    rows.map(({ input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, begun_at_ms, ...row }) => {
+      const tokens = {
+        input: Number(input_tokens),
+        output: Number(output_tokens),
+        cacheRead: Number(cache_read_tokens),
+        cacheWrite: Number(cache_write_tokens),
+      }
+      return [row.id, { ...row, tokens, begunAtMs: Number(begun_at_ms) }]
+    }),
+  )
+}
+
+/** The charge of a call, once it is settled: where the caller has left, that is when nobody waits for it any more. */
+export async function chargeOf(pool: pg.Pool, id: string, deadlineMs = 10_000): Promise<Charge> {
+  const startedMs = performance.now()
+  for (;;) {
+    const charge = (await chargesOf(pool, { id })).get(id)
+    if (charge !== undefined) return charge
+    if (performance.now() - startedMs > deadlineMs) throw new Error(`${id} was not settled in ${deadlineMs} ms`)
+    await delay(LOOK_EVERY_MS)
+  }
+}
+
+const LOOK_EVERY_MS = 10
+
+/** Waits until no call of an account is open, or of anybody. */
+export async function settled(pool: pg.Pool, accountId: string | null = null, deadlineMs = 40_000): Promise<void> {
+  const open = 'select from holds where $1::uuid is null or account_id = $1 limit 1'
+  await until(async () => (await pool.query(open, [accountId])).rowCount === 0, deadlineMs, 'every call is settled')
+}
+
+/** What the owner of a call is told of how it was measured; it is written behind the answer. */
+export async function evidenceOf(url: string, secret: string, id: string): Promise<Record<string, unknown>> {
+  let detail: unknown = null
+  await until(
+    async () => {
+      detail = (await ask(url, secret, `/v1/requests/${id}`)).json.detail ?? null
+      return detail !== null
+    },
+    5_000,
+    `the detail of ${id}`,
+  )
+  return Object(detail)
+}
+
+/** The journal's entries by the call that they were asked for. */
+export function byCall(journal: readonly JournalEntry[]): ReadonlyMap<string, JournalEntry> {
+  return new Map(journal.map((entry) => [entry.request_id ?? '', entry]))
+}
+
+/** Does the work for each, so many at once. */
+export async function eachOf<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values()
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (const item of queue) await work(item)
+    }),
+  )
+}
+
+/** Open sockets of a process to a port on this machine, or from one, as the kernel has them. */
+export function socketsOf(pid: number, port: number): number {
+  const inodes = new Set(readdirSync(`/proc/${pid}/fd`).map((fd) => linkOf(`/proc/${pid}/fd/${fd}`)))
+  const place = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const lines = readFileSync(`/proc/${pid}/net/tcp`, 'utf8').trim().split('\n').slice(1)
+  return lines.filter((line) => {
+    const [, local = '', remote = '', state, , , , , , inode] = line.trim().split(/\s+/)
+    return state !== LISTENING && (local.endsWith(place) || remote.endsWith(place)) && inodes.has(`socket:[${inode}]`)
+  }).length
+}
+
+const LISTENING = '0A'
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    // It was closed meanwhile.
+    return ''
+  }
+}
+
+/** What is left of calls that are over: money held and places taken. */
+export async function leftOver(pool: pg.Pool): Promise<{ readonly holds: number; readonly claims: number }> {
+  const { rows } = await pool.query(
+    'select (select count(*)::integer from holds) as holds, (select count(*)::integer from claims) as claims',
+  )
+  return rows[0]
+}
+
+/** Asks, and leaves without having heard anything as soon as something is so. */
+export async function leaveOnce(
+  url: string,
+  secret: string,
+  { path, body }: Question,
+  isSo: () => Promise<boolean>,
+): Promise<void> {
+  const leaving = new AbortController()
+  const asked = fetch(url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: leaving.signal,
+  }).then(
+    (answer) => answer.body?.cancel(),
+    () => {},
+  )
+  await until(isSo, 10_000, 'what the caller waits for')
+  leaving.abort()
+  await asked
+}
