@@ -8,8 +8,9 @@ import { until } from '../../../harness/until.ts'
 import { ask, chargesOf, makeCustomer, startInstallation } from '../installation.ts'
 import { aiModel } from './sdk-ai.ts'
 import { anthropicBody, connectAnthropic } from './sdk-anthropic.ts'
-import type { Addressee, Question } from './sdk-client.ts'
+import type { Addressee, Protocol, Question } from './sdk-client.ts'
 import { CLIENTS } from './sdk-clients.ts'
+import { connectGemini, geminiBody, geminiText } from './sdk-gemini.ts'
 import { connectOpenai, openaiBody } from './sdk-openai.ts'
 
 /**
@@ -27,10 +28,8 @@ const TO: Addressee = { url, secret }
 const AS_INSTALLED = { maxRetries: 2 }
 
 /** Long enough that all have begun before the first has ended. */
-const QUESTION: Question = {
-  model: 'sandbox/text',
-  turns: [{ by: 'user', text: 'sandbox:output-tokens=200 sandbox:delta-ms=60' }],
-}
+const PROMPT = 'sandbox:output-tokens=200 sandbox:delta-ms=60'
+const QUESTION: Question = { model: 'sandbox/text', turns: [{ by: 'user', text: PROMPT }] }
 
 /** What a caller saw of a call. */
 type Seen = {
@@ -86,10 +85,30 @@ const READINGS: Readonly<Record<string, (watch: Watch) => Promise<unknown>>> = {
   'anthropic 1.x, its final message': (watch) => finalMessageOf(connectAnthropic(Anthropic, TO, AS_INSTALLED), watch),
   'anthropic 0.x, its final message': (watch) =>
     finalMessageOf(connectAnthropic(AnthropicBefore1, TO, AS_INSTALLED), watch),
+  async 'gemini, chunk by chunk'(watch) {
+    for await (const chunk of await connectGemini(TO).models.generateContentStream(geminiBody(QUESTION))) {
+      note(watch, geminiText(chunk))
+      for (const { finishReason } of chunk.candidates ?? []) if (finishReason) watch.finished.push(finishReason)
+      if (Object(chunk.usageMetadata).cost_usd !== undefined) watch.finished.push(chunk.usageMetadata)
+    }
+    watch.finished.push('the end of the stream')
+  },
+  async 'gemini, its chat'(watch) {
+    const chat = connectGemini(TO).chats.create({ model: QUESTION.model })
+    try {
+      for await (const chunk of await chat.sendMessageStream({ message: PROMPT })) note(watch, geminiText(chunk))
+      watch.finished.push('the end of the stream')
+    } finally {
+      // A chat remembers the turns that are whole.
+      watch.finished.push(...chat.getHistory())
+    }
+  },
   'ai over openai, part by part': (watch) => partsOf('openai', watch),
   'ai over anthropic, part by part': (watch) => partsOf('anthropic', watch),
+  'ai over gemini, part by part': (watch) => partsOf('gemini', watch),
   'ai over openai, its text': (watch) => textOf('openai', watch),
   'ai over anthropic, its text': (watch) => textOf('anthropic', watch),
+  'ai over gemini, its text': (watch) => textOf('gemini', watch),
 }
 
 function note(watch: Watch, text: string): void {
@@ -113,13 +132,10 @@ async function finalMessageOf(client: Anthropic, watch: Watch): Promise<void> {
   watch.finished.push(await stream.finalMessage())
 }
 
-type Protocol = Parameters<typeof aiModel>[0]
-
 function streamedBy(protocol: Protocol, watch: Watch) {
-  const prompt = QUESTION.turns.map((turn) => (turn.by === 'user' ? turn.text : '')).join('')
   return streamText({
     model: aiModel(protocol, TO, QUESTION.model),
-    prompt,
+    prompt: PROMPT,
     maxOutputTokens: 1_000,
     ...AS_INSTALLED,
     onError: ({ error }) => void watch.failed.push(error),
