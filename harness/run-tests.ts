@@ -22,7 +22,10 @@ type Options = {
 }
 
 const TEST_FILE = /\.test\.ts$/
-/** Tests that load the machine or measure time run after the others, one at a time. */
+/** Tests that wait for time to pass more than they work: kills, outages, windows. They run after the others, in pairs. */
+const SLOW = /\.slow\.test\.ts$/
+const SLOW_TOGETHER = 2
+/** Tests that load the machine or measure time run last, one at a time. */
 const ALONE = /\.alone\.test\.ts$/
 /** More files than cores: most of them wait for something most of the time. */
 const TOGETHER = 3
@@ -44,9 +47,15 @@ export function findTests(within: readonly string[] = FOLDERS): string[] {
 export async function runTests({ files, quiet = false, oneByOne = false }: Options): Promise<Result[]> {
   const postgres = await startTestPostgres()
   try {
-    const together = oneByOne ? [] : files.filter((file) => !ALONE.test(file))
-    const alone = files.filter((file) => !together.includes(file))
-    return [...(await runBatch(together, TOGETHER, quiet)), ...(await runBatch(alone, 1, quiet))]
+    if (oneByOne) return await runBatch(files, 1, quiet)
+    const alone = files.filter((file) => ALONE.test(file))
+    const slow = files.filter((file) => SLOW.test(file))
+    const together = files.filter((file) => !alone.includes(file) && !slow.includes(file))
+    return [
+      ...(await runBatch(together, TOGETHER, quiet)),
+      ...(await runBatch(slow, SLOW_TOGETHER, quiet)),
+      ...(await runBatch(alone, 1, quiet)),
+    ]
   } finally {
     await postgres.remove()
   }
