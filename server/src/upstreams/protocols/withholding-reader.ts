@@ -204,7 +204,8 @@ class KeptText {
   }
 
   #grow(needed: number): void {
-    const larger = Buffer.allocUnsafe(
+    // Its own memory: a piece of the pool would keep all of its block from being freed for as long as the stream lasts.
+    const larger = Buffer.allocUnsafeSlow(
       Math.max(needed, Math.min(2 * this.#block.length, MOST_TEXT_BYTES), FIRST_TEXT_BYTES),
     )
     this.#block.copy(larger, 0, 0, this.bytes)

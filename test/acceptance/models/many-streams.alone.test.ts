@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { loadavg } from 'node:os'
+import { after, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { count, recordProof, seed } from '../../../harness/proof.ts'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { until } from '../../../harness/until.ts'
+import { hashOf, Random } from '../../../sandbox/src/random.ts'
+import { grantTier } from '../../../server/src/identity/workspaces.ts'
+import { ACTOR, ids, makeCustomer, startInstallation } from '../installation.ts'
+import { bytesInKernel, startPausingWay } from './many-streams-pause.ts'
+import { cpuSeconds, loopDelay, rssMb, watchMemory } from './many-streams-process.ts'
+import {
+  byCall,
+  chargesOf,
+  costOf,
+  eachOf,
+  type Heard,
+  hear,
+  leftOver,
+  type Protocol,
+  type Question,
+  settled,
+  streamed,
+  tokensIn,
+  tokensOf,
+} from './streams.ts'
+
+const STREAMS = count({ full: 1_000, reduced: 200 })
+/** How long all of them are open at once. */
+const STEADY_MS = count({ full: 60_000, reduced: 8_000 })
+/** So much longer is each, for all to begin and for what is looked at before the first ends. */
+const BEGINNING_MS = count({ full: 15_000, reduced: 8_000 })
+const GROWTH_LIMIT_MB = count({ full: 200, reduced: 60 })
+const LOOP_P99_LIMIT_MS = count({ full: 50, reduced: 150 })
+const EVERY_MS = { least: 100, most: 500 } as const
+const DELTA_TOKENS = 3
+const CHECKSUM_TOKENS = 24
+const WARM_UP = 40
+const MONEY = 1_000_000_000_000n
+
+const database = await freshDatabase()
+const installation = await startInstallation(database.url, {
+  // All callers come from one address here, as they do from a load balancer.
+  env: { FAREBOX_HTTP_TRUSTED_PROXIES: '127.0.0.1/32' },
+})
+after(installation.stop)
+const { url, pool, sandbox } = installation
+const gateway = installation.gateways[0] ?? assert.fail('a gateway')
+const { secret, accountId, workspaceId } = await makeCustomer(pool, { money: MONEY })
+const limits = { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000, concurrency: 2 * STREAMS }
+await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
+
+const random = new Random(hashOf(seed, 'many streams'))
+
+/** A stream that goes on for so long, with a delta every so often. */
+function lasting(protocol: Protocol, forMs: number, everyMs: number, number: number): Question {
+  const deltas = Math.ceil(forMs / everyMs)
+  const tokens = deltas * DELTA_TOKENS + CHECKSUM_TOKENS
+  const directives = { 'output-tokens': tokens, 'delta-bytes': 3 * DELTA_TOKENS, 'delta-ms': everyMs }
+  const words = Object.entries(directives).map(([name, value]) => `sandbox:${name}=${value}`)
+  return streamed(protocol, 'sandbox/checksum', `number ${number} ${words.join(' ')}`)
+}
+
+function someOf(streams: number, forMs: number, least: number, most: number): Question[] {
+  return Array.from({ length: streams }, (_, number) => {
+    const everyMs = least + Math.round(random.fraction() * (most - least))
+    return lasting(number % 2 === 0 ? 'openai' : 'anthropic', forMs, everyMs, number)
+  })
+}
+
+function assertIntact({ status, end, text, events }: Heard): void {
+  assert.deepEqual([status, end], [200, 'clean'], JSON.stringify(events.slice(-2)))
+  const [, said = '', checksum] = /^(.*) sha256:([0-9a-f]{64})$/s.exec(text) ?? []
+  assert.equal(checksum, hash('sha256', said))
+}
+
+/** That each call was charged what the upstream reported for it, which is what the caller has heard. */
+async function assertCharged(heard: readonly Heard[]): Promise<void> {
+  const charges = await chargesOf(pool, { accountId })
+  const journal = byCall(await sandbox.journal())
+  for (const { id, text } of heard) {
+    const charge = charges.get(id)
+    const tokens = tokensIn(journal.get(id)?.usage)
+    assert.equal(tokens.output, tokensOf(text))
+    assert.equal(charge?.amount, costOf(tokens))
+    assert.deepEqual(charge?.tokens, tokens)
+    assert.deepEqual([charge?.outcome, charge?.overrun, charge?.failed], ['posted', 0n, false])
+  }
+}
+
+async function openCalls(): Promise<number> {
+  return (await leftOver(pool)).holds
+}
+
+/** Waits until all streams are open, and a moment longer. */
+async function allOpen(): Promise<void> {
+  const isSo = async () => {
+    await delay(LOOK_EVERY_MS)
+    return (await openCalls()) === STREAMS
+  }
+  await until(isSo, BEGINNING_MS - 2_000, 'that all streams are open')
+  await delay(500)
+}
+
+const LOOK_EVERY_MS = 100
+const rounded = (figure: number) => Math.round(figure * 10) / 10
+
+// What a process needs once it has worked for a while is not what streams cost it.
+await eachOf(someOf(WARM_UP, 1_000, 20, 50), 20, async (one) => assertIntact(await hear(url, secret, one)))
+await settled(pool)
+
+describe(`${STREAMS} slow streams at once in one process`, () => {
+  it('all arrive intact and are charged as reported, within bounds of memory and of delay', async (test) => {
+    const startMb = rssMb(gateway)
+    const memory = watchMemory(gateway)
+    test.after(memory.stop)
+    await loopDelay(gateway)
+    const questions = someOf(STREAMS, BEGINNING_MS + STEADY_MS, EVERY_MS.least, EVERY_MS.most)
+    const streams = Promise.all(questions.map((one) => hear(url, secret, one)))
+
+    await allOpen()
+    const beginning = await loopDelay(gateway)
+    const loadBefore = loadavg()[0] ?? 0
+    const cpuBefore = cpuSeconds(gateway)
+    await delay(STEADY_MS)
+    const steady = await loopDelay(gateway)
+    const cpu = cpuSeconds(gateway) - cpuBefore
+    const steadyMb = memory.mostMb()
+    assert.equal(await openCalls(), STREAMS, 'all were open at once for all that time')
+
+    const heard = await streams
+    const ending = await loopDelay(gateway)
+    for (const one of heard) assertIntact(one)
+    await settled(pool)
+    await assertCharged(heard)
+    assert.deepEqual(await leftOver(pool), { holds: 0, claims: 0 })
+
+    const grownMb = rounded(memory.mostMb() - startMb)
+    const figures = {
+      streams: STREAMS,
+      all_open_for_seconds: STEADY_MS / 1_000,
+      deltas: heard.reduce((sum, { events }) => sum + events.length, 0),
+      intact: heard.length,
+      charged_otherwise_than_reported: 0,
+      rss_before_mb: rounded(startMb),
+      grown_at_the_most_mb: grownMb,
+      grown_while_all_were_open_mb: rounded(steadyMb - startMb),
+      // The 10 ms between two measurements are part of each of these.
+      loop_delay_ms: { beginning, steady, ending },
+      processor_of_the_process_percent: Math.round((100_000 * cpu) / STEADY_MS),
+      load_of_the_machine: { before: rounded(loadBefore), after: rounded(loadavg()[0] ?? 0) },
+    }
+    test.diagnostic(JSON.stringify(figures))
+    recordProof('many-streams', 'slow streams at once in one process', figures)
+    assert.ok(grownMb < GROWTH_LIMIT_MB, `grew by ${grownMb} MB`)
+    assert.ok(steady.p99Ms < LOOP_P99_LIMIT_MS, `p99 of ${steady.p99Ms} ms`)
+  })
+})
+
+const LONG_TOKENS = 60_000
+const PAUSE_AT_BYTE = 1_048_576
+const PAUSE_MS = count({ full: 20_000, reduced: 3_000 })
+/** A stream of some 45 or 23 MB, as fast as it is read: much more than all buffers on the way can take. */
+const LONG_DELTA_BYTES = count({ full: 1, reduced: 2 })
+const LONG_TEXT = `sandbox:output-tokens=${LONG_TOKENS} sandbox:delta-bytes=${LONG_DELTA_BYTES} sandbox:delta-ms=0`
+const PAUSED_GROWTH_LIMIT_MB = 8
+const KEPT_LIMIT_KIB = 512
+
+/** How much of the last answer the upstream has handed to its connection. */
+async function sentTokens(): Promise<number> {
+  return (await sandbox.journal()).at(-1)?.tokens ?? 0
+}
+
+/** That, once it does not go on. */
+async function standstill(): Promise<number> {
+  let last = -1
+  const isSo = async () => {
+    const before = last
+    last = await sentTokens()
+    if (last > 0 && last === before) return true
+    await delay(1_000)
+    return false
+  }
+  await until(isSo, 30_000, 'that the upstream stands still')
+  return last
+}
+
+describe('a caller that stops reading', () => {
+  it('holds the upstream back, costs no memory, and gets the rest once it reads on', async (test) => {
+    const question = streamed('openai', 'sandbox/checksum', LONG_TEXT, { max_tokens: LONG_TOKENS })
+    const whole = await hear(sandbox.url, 'sandbox-key', { ...question, path: `/openai${question.path}` })
+    for (let at = 0; at < 2; at += 1) assertIntact(await hear(url, secret, question))
+    const startMb = rssMb(gateway)
+    const memory = watchMemory(gateway, 20)
+    test.after(memory.stop)
+
+    const way = await startPausingWay(url, PAUSE_AT_BYTE)
+    test.after(way.close)
+    const hearing = hear(way.url, secret, question)
+    await until(way.isPaused, 10_000, 'that the caller stops reading')
+    const stoodAt = await standstill()
+    await delay(PAUSE_MS)
+    assert.equal(await sentTokens(), stoodAt, 'the upstream stands still')
+    const pausedMb = memory.mostMb() - startMb
+    const sentBytes = (whole.bytes * stoodAt) / LONG_TOKENS
+    const inKernel = bytesInKernel(url) + bytesInKernel(sandbox.url)
+    const kept = sentBytes - way.bytesRead() - inKernel
+    way.resume()
+    const heard = await hearing
+    assertIntact(heard)
+    await settled(pool)
+    await assertCharged([heard])
+    const figures = {
+      bytes_in_all: whole.bytes,
+      read_before_the_pause: PAUSE_AT_BYTE,
+      paused_for_seconds: PAUSE_MS / 1_000,
+      sent_by_the_upstream: Math.round(sentBytes),
+      of_it_in_kernel_buffers: inKernel,
+      of_it_in_processes_kib: Math.round(kept / 1_024),
+      grown_while_paused_mb: rounded(pausedMb),
+      grown_at_the_most_mb: rounded(memory.mostMb() - startMb),
+    }
+    test.diagnostic(JSON.stringify(figures))
+    recordProof('many-streams', 'a caller that stops reading', figures)
+    assert.ok(kept < KEPT_LIMIT_KIB * 1_024, `${kept} bytes are kept`)
+    assert.ok(sentBytes < whole.bytes * 0.75, `${sentBytes} bytes were taken`)
+    assert.ok(pausedMb < PAUSED_GROWTH_LIMIT_MB, `grew by ${pausedMb} MB`)
+  })
+})
