@@ -1,4 +1,5 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
+import { createGoogleGenerativeAI } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import {
   APICallError,
@@ -11,7 +12,6 @@ import {
   streamText,
   type ToolSet,
 } from 'ai'
-import type { ProtocolName } from '../../../server/src/upstreams/protocols/protocol.ts'
 import {
   type Addressee,
   type Client,
@@ -20,6 +20,7 @@ import {
   type Failure,
   finishOf,
   type Options,
+  type Protocol,
   type Question,
   type Said,
   type Tokens,
@@ -27,11 +28,13 @@ import {
   type Turn,
   textOf,
 } from './sdk-client.ts'
+import { wordsIn } from './sdk-gemini.ts'
 
 export const aiOverOpenai: Client = { ...clientOf('ai over openai', 'openai'), hidesCostInStreams: true }
 export const aiOverAnthropic = clientOf('ai over anthropic', 'anthropic')
+export const aiOverGemini = clientOf('ai over gemini', 'gemini')
 
-function clientOf(name: string, protocol: ProtocolName): Client {
+function clientOf(name: string, protocol: Protocol): Client {
   return {
     name,
     protocol,
@@ -39,12 +42,14 @@ function clientOf(name: string, protocol: ProtocolName): Client {
       const model = aiModel(protocol, to, question.model)
       return streamed ? askStreamed(model, question, options) : askWhole(model, question, options)
     },
-    failureOf,
+    failureOf: (thrown) => failureOf(protocol, thrown),
   }
 }
 
-export function aiModel(protocol: ProtocolName, { url, secret }: Addressee, name: string): LanguageModel {
-  const settings = { baseURL: `${url}/v1`, apiKey: secret }
+export function aiModel(protocol: Protocol, { url, secret: apiKey }: Addressee, name: string): LanguageModel {
+  // A name with a slash is a path to this provider, so that it has to be the whole one.
+  if (protocol === 'gemini') return createGoogleGenerativeAI({ baseURL: `${url}/v1beta`, apiKey })(`models/${name}`)
+  const settings = { baseURL: `${url}/v1`, apiKey }
   return protocol === 'openai' ? createOpenAI(settings).chat(name) : createAnthropic(settings)(name)
 }
 
@@ -138,25 +143,27 @@ function tokensOf({ inputTokenDetails, outputTokens }: LanguageModelUsage): Toke
   }
 }
 
-function failureOf(thrown: unknown): Failure {
-  if (thrown instanceof Error && thrown.name === IN_STREAM) return failureInStream(thrown)
+function failureOf(protocol: Protocol, thrown: unknown): Failure {
+  if (thrown instanceof Error && thrown.name === IN_STREAM) return failureInStream(protocol, thrown)
   if (!APICallError.isInstance(thrown)) throw thrown
   const { statusCode: status, responseBody, responseHeaders = {} } = thrown
   const { error } = Object(JSON.parse(responseBody ?? '{}'))
+  const { code, type } = protocol === 'gemini' ? wordsIn(error) : Object(error)
   return {
     className: thrown.name,
     status,
-    code: Object(error).code,
-    type: Object(error).type,
+    code,
+    type,
     requestId: responseHeaders['x-request-id'],
     retryAfter: responseHeaders['retry-after'],
   }
 }
 
-/** What the library calls an error that came when the stream had begun. It makes up a status, and knows no request id. */
+/** What the library calls an error that came when the stream had begun. It makes up a status, and has no headers. */
 const IN_STREAM = 'AI_StreamProviderError'
 
-function failureInStream(thrown: Error): Failure {
-  const { code, type } = Object(thrown)
-  return { className: thrown.name, status: undefined, code, type, requestId: undefined, retryAfter: undefined }
+function failureInStream(protocol: Protocol, thrown: Error): Failure {
+  const { code, type, data } = Object(thrown)
+  const words = { code, type, requestId: undefined, retryAfter: undefined }
+  return { className: thrown.name, status: undefined, ...(protocol === 'gemini' ? wordsIn(data) : words) }
 }

@@ -1,14 +1,19 @@
 import type { ProtocolName } from '../../../server/src/upstreams/protocols/protocol.ts'
 
+/** Those of conversations. */
+export type Protocol = Extract<ProtocolName, 'openai' | 'anthropic' | 'gemini'>
+
 /** A library that callers have, which is asked in our words: what it makes of them is its own. */
 export type Client = {
   readonly name: string
-  readonly protocol: ProtocolName
+  readonly protocol: Protocol
   readonly ask: (to: Addressee, question: Question, options: Options) => Promise<Said>
   /** What the library tells of something that it threw. */
   readonly failureOf: (thrown: unknown) => Failure
   /** Whether it keeps to itself what it does not know of the usage in a stream. */
   readonly hidesCostInStreams?: boolean
+  /** Whether it keeps nothing of an error but the body. */
+  readonly hidesHeadersOfErrors?: boolean
 }
 
 /** All that a library is told of us. */
@@ -78,9 +83,11 @@ export function finishOf(reason: unknown): Said['finish'] {
   switch (reason) {
     case 'stop':
     case 'end_turn':
+    case 'STOP':
       return 'stop'
     case 'length':
     case 'max_tokens':
+    case 'MAX_TOKENS':
       return 'length'
     case 'tool_calls':
     case 'tool-calls':

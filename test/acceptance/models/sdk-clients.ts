@@ -1,6 +1,7 @@
-import { aiOverAnthropic, aiOverOpenai } from './sdk-ai.ts'
+import { aiOverAnthropic, aiOverGemini, aiOverOpenai } from './sdk-ai.ts'
 import { anthropicClient, anthropicClientBefore1 } from './sdk-anthropic.ts'
 import type { Client } from './sdk-client.ts'
+import { geminiClient } from './sdk-gemini.ts'
 import { openaiClient } from './sdk-openai.ts'
 
 /** The libraries that callers have, each as its users install it. */
@@ -8,8 +9,10 @@ export const CLIENTS: readonly Client[] = [
   openaiClient,
   anthropicClient,
   anthropicClientBefore1,
+  geminiClient,
   aiOverOpenai,
   aiOverAnthropic,
+  aiOverGemini,
 ]
 
 /** Each way of asking, with words for a title. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
+import type { GenerateContentResponse } from '@google/genai'
 import { streamText } from 'ai'
 import AnthropicBefore1 from 'anthropic-sdk-0'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
@@ -8,8 +9,9 @@ import { until } from '../../../harness/until.ts'
 import { ask, chargesOf, makeCustomer, startInstallation } from '../installation.ts'
 import { aiModel } from './sdk-ai.ts'
 import { anthropicBody, connectAnthropic } from './sdk-anthropic.ts'
-import type { Addressee, Question } from './sdk-client.ts'
+import type { Addressee, Protocol, Question } from './sdk-client.ts'
 import { CLIENTS } from './sdk-clients.ts'
+import { connectGemini, geminiBody, geminiText } from './sdk-gemini.ts'
 import { connectOpenai, openaiBody } from './sdk-openai.ts'
 
 /**
@@ -27,10 +29,8 @@ const TO: Addressee = { url, secret }
 const AS_INSTALLED = { maxRetries: 2 }
 
 /** Long enough that all have begun before the first has ended. */
-const QUESTION: Question = {
-  model: 'sandbox/text',
-  turns: [{ by: 'user', text: 'sandbox:output-tokens=200 sandbox:delta-ms=60' }],
-}
+const PROMPT = 'sandbox:output-tokens=200 sandbox:delta-ms=60'
+const QUESTION: Question = { model: 'sandbox/text', turns: [{ by: 'user', text: PROMPT }] }
 
 /** What a caller saw of a call. */
 type Seen = {
@@ -86,10 +86,24 @@ const READINGS: Readonly<Record<string, (watch: Watch) => Promise<unknown>>> = {
   'anthropic 1.x, its final message': (watch) => finalMessageOf(connectAnthropic(Anthropic, TO, AS_INSTALLED), watch),
   'anthropic 0.x, its final message': (watch) =>
     finalMessageOf(connectAnthropic(AnthropicBefore1, TO, AS_INSTALLED), watch),
+  async 'gemini, chunk by chunk'(watch) {
+    await chunksOf(await connectGemini(TO).models.generateContentStream(geminiBody(QUESTION)), watch)
+  },
+  async 'gemini, its chat'(watch) {
+    const chat = connectGemini(TO).chats.create({ model: QUESTION.model })
+    try {
+      await chunksOf(await chat.sendMessageStream({ message: PROMPT }), watch)
+    } finally {
+      // A chat remembers the turns that are whole.
+      watch.finished.push(...chat.getHistory())
+    }
+  },
   'ai over openai, part by part': (watch) => partsOf('openai', watch),
   'ai over anthropic, part by part': (watch) => partsOf('anthropic', watch),
+  'ai over gemini, part by part': (watch) => partsOf('gemini', watch),
   'ai over openai, its text': (watch) => textOf('openai', watch),
   'ai over anthropic, its text': (watch) => textOf('anthropic', watch),
+  'ai over gemini, its text': (watch) => textOf('gemini', watch),
 }
 
 function note(watch: Watch, text: string): void {
@@ -113,13 +127,18 @@ async function finalMessageOf(client: Anthropic, watch: Watch): Promise<void> {
   watch.finished.push(await stream.finalMessage())
 }
 
-type Protocol = Parameters<typeof aiModel>[0]
+async function chunksOf(stream: AsyncIterable<GenerateContentResponse>, watch: Watch): Promise<void> {
+  for await (const chunk of stream) {
+    note(watch, geminiText(chunk))
+    for (const { finishReason } of chunk.candidates ?? []) if (finishReason) watch.finished.push(finishReason)
+  }
+  watch.finished.push('the end of the stream')
+}
 
 function streamedBy(protocol: Protocol, watch: Watch) {
-  const prompt = QUESTION.turns.map((turn) => (turn.by === 'user' ? turn.text : '')).join('')
   return streamText({
     model: aiModel(protocol, TO, QUESTION.model),
-    prompt,
+    prompt: PROMPT,
     maxOutputTokens: 1_000,
     ...AS_INSTALLED,
     onError: ({ error }) => void watch.failed.push(error),

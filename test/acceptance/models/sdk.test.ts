@@ -3,7 +3,14 @@ import { createHash } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import AnthropicBefore1 from 'anthropic-sdk-0'
-import { OPENAI_ONLY_MODEL, SANDBOX_MODELS } from '../../../harness/seed.ts'
+import {
+  EMBEDDING_MODEL,
+  IMAGE_MODEL,
+  IMAGE_TOKENS_MODEL,
+  OPENAI_ONLY_MODEL,
+  SANDBOX_LIMITS,
+  SANDBOX_MODELS,
+} from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { inputTokens, outputTokens } from '../../../sandbox/src/upstreams/models/tokens.ts'
@@ -12,6 +19,7 @@ import { ask, type Customer, chargesOf, makeCustomer, startInstallation } from '
 import { connectAnthropic } from './sdk-anthropic.ts'
 import type { Client, Question, Said, Schema, Tokens, Tool, Turn } from './sdk-client.ts'
 import { CLIENTS, WAYS, type Way } from './sdk-clients.ts'
+import { connectGemini } from './sdk-gemini.ts'
 import { connectOpenai } from './sdk-openai.ts'
 
 const database = await freshDatabase()
@@ -21,7 +29,8 @@ after(installation.stop)
 
 /** More at once would only wait for one another. */
 const AT_ONCE = { concurrency: 4 }
-const MODELS = [...SANDBOX_MODELS, OPENAI_ONLY_MODEL].toSorted()
+const OTHERS = [OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL]
+const MODELS = [...SANDBOX_MODELS, ...OTHERS].toSorted()
 
 const user = (text: string): Turn => ({ by: 'user', text })
 const askFor = (text: string, more: Partial<Question> = {}): Question => ({
@@ -44,7 +53,7 @@ const CHECKSUM = /^(.*) sha256:([0-9a-f]{64})$/s
 type Scenario = {
   readonly name: string
   /** All others where it is not said. */
-  readonly only?: Client['protocol']
+  readonly only?: readonly Client['protocol'][]
   readonly question: Question
   /** What to ask after the answer, where that is not the end. */
   readonly next?: (said: Said, question: Question) => Question
@@ -90,7 +99,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'an answer that is some JSON object',
-    only: 'openai',
+    only: ['openai', 'gemini'],
     question: askFor('How will the weather be? Say it in JSON.', { json: 'any object' }),
     check: ({ text }) => assert.deepEqual(Object.keys(JSON.parse(text)), ['answer']),
   },
@@ -109,8 +118,15 @@ const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'what caches had',
+    only: ['openai', 'anthropic'],
     question: askFor(`${'x'.repeat(300)} sandbox:cache-read=30 sandbox:cache-write=20`),
     check: ({ usage }) => assert.deepEqual([usage.cacheRead, usage.cacheWrite], [30, 20]),
+  },
+  {
+    name: 'what a cache had, in the protocol that does not say what went into it',
+    only: ['gemini'],
+    question: askFor(`${'x'.repeat(300)} sandbox:cache-read=30`),
+    check: ({ usage }) => assert.equal(usage.cacheRead, 30),
   },
   {
     name: 'a long answer, whole and intact',
@@ -166,7 +182,7 @@ async function assertCharged(
 for (const { name, only, question, next, check } of SCENARIOS) {
   describe(`MODEL-1 ${name}`, AT_ONCE, () => {
     for (const { client, streamed, title } of WAYS) {
-      if (only !== undefined && client.protocol !== only) continue
+      if (only?.includes(client.protocol) === false) continue
       it(`${title}: and the ledger has what the library shows`, async () => {
         const customer = await makeCustomer(pool)
         const to = { url, secret: customer.secret }
@@ -263,4 +279,34 @@ describe('MODEL-1 MODEL-4 what models there are', AT_ONCE, () => {
       for (const amount of (await chargesOf(pool, accountId)).values()) assert.equal(amount, 0n)
     })
   }
+
+  it('gemini lists them page by page, and finds one by its name with a slash', async () => {
+    const { secret, accountId } = await makeCustomer(pool)
+    const { models } = connectGemini({ url, secret })
+    const listed: string[] = []
+    const others: string[] = []
+    for await (const { name = '', supportedActions = [] } of await models.list({ config: { pageSize: 5 } })) {
+      listed.push(name.replace(/^models\//, ''))
+      if (!supportedActions.includes('generateContent')) others.push(...listed.slice(-1))
+    }
+    assert.deepEqual(listed, MODELS)
+    assert.deepEqual(others, OTHERS.toSorted())
+    for (const model of ['sandbox/echo', 'models/sandbox/echo']) {
+      const { name, displayName, outputTokenLimit } = await models.get({ model })
+      assert.deepEqual(
+        [name, displayName, outputTokenLimit],
+        ['models/sandbox/echo', 'sandbox/echo', SANDBOX_LIMITS.outputMost],
+      )
+    }
+    assert.equal((await chargesOf(pool, accountId)).size, 0)
+  })
+
+  it('gemini counts tokens, for nothing', async () => {
+    const { secret, accountId } = await makeCustomer(pool)
+    const contents = 'How many tokens has this?'
+    const counted = await connectGemini({ url, secret }).models.countTokens({ model: 'sandbox/echo', contents })
+    assert.equal(counted.totalTokens, inputTokens([contents]))
+    assert.equal(counted.sdkHttpResponse?.headers?.['x-farebox-cost-usd'], '0.000000000')
+    for (const amount of (await chargesOf(pool, accountId)).values()) assert.equal(amount, 0n)
+  })
 })
