@@ -9,6 +9,7 @@ import { formatUsd, nanos } from '../../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { ACTOR, ask, type Customer, ids, makeCustomer, makeKey, startInstallation } from '../installation.ts'
 import {
+  ALL_PROTOCOLS,
   byCall,
   type Charge,
   chargeOf,
@@ -16,10 +17,12 @@ import {
   costOf,
   eachOf,
   evidenceOf,
+  generatedIn,
   hear,
   type Leaving,
   leaveOnce,
   leftOver,
+  limited,
   PROTOCOLS,
   type Protocol,
   type Question,
@@ -84,7 +87,7 @@ function assertCharged(charge: Charge, tokens: Charge['tokens']): void {
 }
 
 describe('trap: caller disconnects mid-stream and pays nothing, no row', { concurrency: true }, () => {
-  for (const protocol of PROTOCOLS) {
+  for (const protocol of ALL_PROTOCOLS) {
     it(`trap: who leaves pays what the upstream reports, and finds the call: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)
       const { id, end } = await hear(url, customer.secret, streamed(protocol, 'sandbox/text', 'sandbox:delta-ms=15'), {
@@ -109,13 +112,16 @@ describe('trap: caller disconnects mid-stream and pays nothing, no row', { concu
       assertCharged(charge, { ...charge.tokens, input: entry.input_tokens ?? 0, cacheRead: 0, cacheWrite: 0 })
       assert.ok(charge.tokens.output > 500)
       const { evidence } = await evidenceOf(url, customer.secret, id)
-      assert.equal(Object(evidence).usage_source, 'counted')
+      assert.equal(Object(evidence).usage_source, sourceInTheMiddle(protocol))
     })
   }
 })
 
+/** Every event of one protocol reports what has been used so far. */
+const sourceInTheMiddle = (protocol: Protocol) => (protocol === 'gemini' ? 'provider' : 'counted')
+
 describe('trap: non-streamed disconnect records only the input cost', { concurrency: true }, () => {
-  for (const protocol of PROTOCOLS)
+  for (const protocol of ALL_PROTOCOLS)
     it(`trap: who leaves before the answer pays all of it: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)
       await leaveEarly(url, customer, question(protocol, 'sandbox/text', 'sandbox:delay=300'))
@@ -127,7 +133,7 @@ describe('trap: non-streamed disconnect records only the input cost', { concurre
 
 describe('trap: on disconnect, an explicit zero usage is read as missing and overbilled', { concurrency: true }, () => {
   const free = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
-  for (const protocol of PROTOCOLS)
+  for (const protocol of ALL_PROTOCOLS)
     for (const [form, asks] of FORMS)
       it(`trap: a zero is a zero, for who stays and who leaves: ${protocol}, ${form}`, async () => {
         const stays = await makeCustomer(pool)
@@ -149,7 +155,7 @@ describe('trap: on disconnect, an explicit zero usage is read as missing and ove
 describe('trap: an aborted stream that delivered nothing is charged in full; one that delivered much is refunded in full', {
   concurrency: true,
 }, () => {
-  for (const protocol of PROTOCOLS) {
+  for (const protocol of ALL_PROTOCOLS) {
     it(`trap: nothing was delivered, nothing is charged, and what it cost is our loss: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)
       await leaveEarly(impatient.url, customer, streamed(protocol, 'sandbox/text', 'sandbox:slow-first-byte=60000'))
@@ -178,7 +184,7 @@ describe('trap: an aborted stream that delivered nothing is charged in full; one
 describe("trap: cancelled stream, 806 deltas delivered, 1 token billed; or 9.1 Ã— the model's maximum", {
   concurrency: true,
 }, () => {
-  for (const protocol of PROTOCOLS) {
+  for (const protocol of ALL_PROTOCOLS) {
     it(`trap: a thousand deltas are billed, to the token: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)
       // It falls silent after half of its deltas, so that none is on its way when the caller leaves.
@@ -189,7 +195,7 @@ describe("trap: cancelled stream, 806 deltas delivered, 1 token billed; or 9.1 Ã
       )
       const silent = await hear(impatient.url, customer.secret, asked, { afterSilenceMs: 300 })
       const { charge, entry } = await onlyCall(customer)
-      const deltas = silent.events.filter((event) => JSON.stringify(event).includes('delta')).length
+      const deltas = silent.events.filter((event) => generatedIn(event) !== '').length
       assert.ok(deltas >= 806, `${deltas} deltas`)
       assert.deepEqual([entry.outcome, entry.tokens, tokensOf(silent.text)], ['hung', 2_000, 2_000])
       assertCharged(charge, { input: entry.input_tokens ?? 0, output: 2_000, cacheRead: 0, cacheWrite: 0 })
@@ -204,7 +210,7 @@ describe("trap: cancelled stream, 806 deltas delivered, 1 token billed; or 9.1 Ã
           ['sandbox/no-usage', 'sandbox:output-tokens=5000'],
         ] as const) {
           const customer = await makeCustomer(pool)
-          const told = await hear(url, customer.secret, asks(protocol, model, word, { max_tokens: 50 }))
+          const told = await hear(url, customer.secret, asks(protocol, model, word, limited(protocol, 50)))
           const { charge } = await onlyCall(customer)
           assert.deepEqual([told.status, told.end], [200, 'clean'], form)
           // A hundred bytes of a question and what surrounds them, and fifty tokens of an answer.
@@ -219,19 +225,26 @@ const MOST = { input: 600, cacheRead: 0, cacheWrite: 600 }
 
 describe('trap: cache-write or cache-read tokens counted twice', { concurrency: true }, () => {
   const prompt = 'word '.repeat(400)
-  for (const protocol of PROTOCOLS) {
+  /** What is told as the input, with all or nothing of what caches had, and what is told of writing. */
+  const CACHED = {
+    openai: { input: 1_000, written: 300 },
+    anthropic: { input: 100, written: 300 },
+    gemini: { input: 700, written: 0 },
+  }
+  for (const protocol of ALL_PROTOCOLS)
     for (const [form, asks] of FORMS)
       it(`trap: each token is priced once, in its own class: ${protocol}, ${form}`, async () => {
         const customer = await makeCustomer(pool)
-        const input = protocol === 'openai' ? 1_000 : 100
+        const { input, written } = CACHED[protocol]
         const words = `sandbox:input-tokens=${input} sandbox:cache-read=600 sandbox:cache-write=300 sandbox:output-tokens=70`
         const { id } = await hear(url, customer.secret, asks(protocol, 'sandbox/text', `${prompt} ${words}`))
         const { charge } = await onlyCall(customer)
-        assertCharged(charge, { input: 100, output: 70, cacheRead: 600, cacheWrite: 300 })
-        assert.equal(charge.amount, 100n * 500n + 70n * 2_000n + 600n * 50n + 300n * 625n)
+        assertCharged(charge, { input: 100, output: 70, cacheRead: 600, cacheWrite: written })
+        assert.equal(charge.amount, 100n * 500n + 70n * 2_000n + 600n * 50n + BigInt(written) * 625n)
         assert.equal(Object((await evidenceOf(url, customer.secret, id)).evidence).usage_source, 'provider')
       })
 
+  for (const protocol of PROTOCOLS)
     it(`trap: a real cache is written once and read then, and the report has the sums of all: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)
       const marks = protocol === 'openai' ? { prompt_cache_key: 'a-key' } : { cache_control: { type: 'ephemeral' } }
@@ -251,7 +264,6 @@ describe('trap: cache-write or cache-read tokens counted twice', { concurrency: 
       assert.ok(later.every(({ cacheRead, cacheWrite }) => cacheRead === first.cacheWrite && cacheWrite === 0))
       await isReported(customer, charges)
     })
-  }
 })
 
 /** That the usage report has just these calls. */
@@ -273,7 +285,7 @@ async function isReported({ secret }: Customer, charges: readonly Charge[]): Pro
 }
 
 describe('MODEL-3 tokens', { concurrency: true }, () => {
-  for (const protocol of PROTOCOLS)
+  for (const protocol of ALL_PROTOCOLS)
     it(`MODEL-3 are counted where the upstream reports none, and said to be: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)
       const charges: Charge[] = []
@@ -326,6 +338,16 @@ describe('MODEL-3 tokens', { concurrency: true }, () => {
     assert.deepEqual([cost_usd, stop], [formatUsd(nanos(amount)), { type: 'message_stop' }])
     assert.deepEqual(tokensIn(usage), tokens)
   })
+
+  it('MODEL-3 of a stream and its cost are in its last frame, as the ledger has them: gemini', async () => {
+    const { secret } = await makeCustomer(pool)
+    const { id, events } = await hear(url, secret, streamed('gemini', 'sandbox/text', 'sandbox:cache-read=2'))
+    const { tokens, amount } = await chargeOf(pool, id)
+    const costs = events.map((event) => Object(event).usageMetadata.cost_usd)
+    assert.deepEqual([costs.pop(), new Set(costs)], [formatUsd(nanos(amount)), new Set([undefined])])
+    assert.deepEqual(tokensIn(Object(events.at(-1)).usageMetadata), tokens)
+    assert.equal(tokens.cacheRead, 2)
+  })
 })
 
 function assertNear(counted: number, real: number): void {
@@ -333,7 +355,7 @@ function assertNear(counted: number, real: number): void {
 }
 
 describe('a stream that fails in its middle', { concurrency: true }, () => {
-  for (const protocol of PROTOCOLS) {
+  for (const protocol of ALL_PROTOCOLS) {
     for (const [model, word] of [
       ['sandbox/cut-mid-stream', ''],
       ['sandbox/error-mid-stream', ''],
@@ -348,14 +370,15 @@ describe('a stream that fails in its middle', { concurrency: true }, () => {
         const { type, error } = Object(events.at(-1))
         assert.ok(typeof Object(error).message === 'string', JSON.stringify(events.at(-1)))
         if (protocol === 'anthropic') assert.equal(type, 'error')
-        assert.ok(!JSON.stringify(events).includes('stop_reason":"'))
+        assert.doesNotMatch(JSON.stringify(events), /stop_reason":"|finishReason/)
         assert.ok(!events.includes('[DONE]'))
 
         const { charge, entry } = await onlyCall(customer)
         assert.ok(text.length > 50)
         assertCharged(charge, { input: entry.input_tokens ?? 0, output: tokensOf(text), cacheRead: 0, cacheWrite: 0 })
         assert.equal(charge.failed, true)
-        assert.equal(Object((await evidenceOf(url, customer.secret, id)).evidence).usage_source, 'counted')
+        const { evidence } = await evidenceOf(url, customer.secret, id)
+        assert.equal(Object(evidence).usage_source, sourceInTheMiddle(protocol))
       })
 
     it(`MODEL-3 falls silent, and costs what was delivered when the caller leaves: ${protocol}`, async () => {
@@ -380,14 +403,17 @@ describe('a stream that fails in its middle', { concurrency: true }, () => {
 })
 
 describe('trap: a second protocol or a pass-through route bypasses budgets or drops the spend row', () => {
+  const COUNT_OF_GEMINI = '/v1beta/models/sandbox/text:countTokens'
   const WAYS: readonly (readonly [string, (word: string) => Question])[] = [
-    ...PROTOCOLS.flatMap((protocol) =>
+    ...ALL_PROTOCOLS.flatMap((protocol) =>
       FORMS.map(
         ([form, asks]) => [`${protocol}, ${form}`, (word: string) => asks(protocol, 'sandbox/text', word)] as const,
       ),
     ),
     ['count_tokens', (word) => ({ ...question('anthropic', 'sandbox/text', word), path: '/v1/messages/count_tokens' })],
+    ['countTokens', (word) => ({ ...question('gemini', 'sandbox/text', word), path: COUNT_OF_GEMINI })],
   ]
+  const isFree = (name: string) => name === 'count_tokens' || name === 'countTokens'
   for (const [name, asks] of WAYS)
     it(`trap: money is held while the upstream works, and a row stays: ${name}`, async () => {
       const customer = await makeCustomer(pool)
@@ -400,11 +426,11 @@ describe('trap: a second protocol or a pass-through route bypasses budgets or dr
       }, 5_000)
       assert.equal((await running).end, 'clean')
       const { charge } = await onlyCall(customer)
-      assert.equal(charge.amount > 0n, name !== 'count_tokens')
+      assert.equal(charge.amount > 0n, !isFree(name))
     })
 
   // What costs nothing is within any budget.
-  for (const [name, asks] of WAYS.filter(([one]) => one !== 'count_tokens'))
+  for (const [name, asks] of WAYS.filter(([one]) => !isFree(one)))
     it(`trap: a budget of nothing stops it before the upstream is asked: ${name}`, async () => {
       const { workspaceId } = await makeCustomer(pool)
       const { secret } = await makeKey(pool, workspaceId, { budget: { period: 'total', amount: nanos(1n) } })
@@ -437,7 +463,7 @@ describe('trap: a concurrency slot leaks on every tool call or upstream timeout 
     const { secret, workspaceId } = await makeCustomer(pool)
     const limits = { requestsPerMinute: 1_000, tokensPerMinute: 1_000_000_000, concurrency: AT_ONCE }
     await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
-    const failing = FAILING.flatMap((make) => PROTOCOLS.flatMap((protocol) => [make(protocol), make(protocol)]))
+    const failing = FAILING.flatMap((make) => ALL_PROTOCOLS.flatMap((protocol) => [make(protocol), make(protocol)]))
     assert.ok(failing.length >= 50)
     await eachOf(failing, AT_ONCE, async ({ asked, leaving }) => {
       const { status } = await hear(impatient.url, secret, asked, leaving)

@@ -14,6 +14,7 @@ const { secret } = await makeCustomer(pool)
 const CHAT = '/v1/chat/completions'
 const MESSAGES = '/v1/messages'
 const COUNT = '/v1/messages/count_tokens'
+const GEMINI = '/v1beta/models/sandbox/echo'
 const ANTHROPIC = { 'anthropic-version': '2023-06-01' }
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
@@ -32,6 +33,11 @@ const odd = (limit: string, more = '') =>
   `\n{ "messages" : [ {"role":"user","content":"\\u0047r\\u00fc\\u00dfe, 世界 👋 \\/"} ],\t"unknown":{"a":[1.0,2e3,-0]},\n` +
   `"model":"sandbox\\u002fecho",${more} "${limit}":  1e2 , "another" : null }\n`
 
+/** The same in the protocol that has the model and the stream in its path. */
+const oddContents = (limit = '"max_output_tokens":  1e2 ') =>
+  `\n{ "contents" : [ {"role":"user","parts":[{"text":"\\u0047r\\u00fc\\u00dfe, 世界 👋 \\/"}]} ],\t"unknown":{"a":[1.0,-0]},\n` +
+  `"generation_config" : { "unknown":2e3 , ${limit}}, "another" : null }\n`
+
 describe('what the upstream gets of a body', () => {
   it('is every byte as it came, where nothing must change', async () => {
     const streamed = '"stream":true,'
@@ -42,6 +48,9 @@ describe('what the upstream gets of a body', () => {
       [MESSAGES, odd('max_tokens')],
       [MESSAGES, odd('max_tokens', streamed)],
       [COUNT, odd('max_tokens')],
+      [`${GEMINI}:generateContent`, oddContents()],
+      [`${GEMINI}:streamGenerateContent?alt=sse`, oddContents()],
+      [`${GEMINI}:countTokens`, oddContents()],
     ] as const) {
       const told = await post(path, body)
       assert.equal(told.status, 200, told.text)
@@ -90,6 +99,18 @@ describe('what the upstream gets of a body', () => {
       CHAT,
       `{${echo},"stream_options":{"include_usage": false},${turns},"max_tokens":9,"stream":true}`,
       `{${echo},"stream_options":{"include_usage": true},${turns},"max_tokens":9,"stream":true}`,
+    ],
+    [
+      'a limit is added to what there is',
+      `${GEMINI}:generateContent`,
+      oddContents('"x":null'),
+      oddContents('"x":null,"maxOutputTokens":4096'),
+    ],
+    [
+      'a limit that is null gets its value where it stands',
+      `${GEMINI}:streamGenerateContent?alt=sse`,
+      oddContents('"max_output_tokens" : null'),
+      oddContents('"max_output_tokens" : 4096'),
     ],
     [
       'all of that at once',
@@ -146,15 +167,17 @@ describe('what the upstream gets of the headers', () => {
 describe('what the caller gets of an answer', () => {
   const COST = /,"cost_usd":"(0\.\d{9})"/
 
-  for (const [path, prefix, more] of [
-    [CHAT, '/openai', ''],
-    [CHAT, '/openai', '"stream":true,"stream_options":{"include_usage":true},'],
-    [MESSAGES, '/anthropic', ''],
-    [MESSAGES, '/anthropic', '"stream":true,'],
-    [COUNT, '/anthropic', ''],
+  for (const [path, prefix, form, body] of [
+    [CHAT, '/openai', 'whole', odd('max_tokens')],
+    [CHAT, '/openai', 'streamed', odd('max_tokens', '"stream":true,"stream_options":{"include_usage":true},')],
+    [MESSAGES, '/anthropic', 'whole', odd('max_tokens')],
+    [MESSAGES, '/anthropic', 'streamed', odd('max_tokens', '"stream":true,')],
+    [COUNT, '/anthropic', 'whole', odd('max_tokens')],
+    [`${GEMINI}:generateContent`, '/gemini', 'whole', oddContents()],
+    [`${GEMINI}:streamGenerateContent?alt=sse`, '/gemini', 'streamed', oddContents()],
+    [`${GEMINI}:countTokens`, '/gemini', 'whole', oddContents()],
   ] as const)
-    it(`${path}${more === '' ? '' : ', streamed'}: every byte of the upstream's, and in a stream what it cost`, async () => {
-      const body = odd('max_tokens', more)
+    it(`${path}, ${form}: every byte of the upstream's, and in a stream what it cost`, async () => {
       const direct = await ask(sandbox.url + prefix, 'sandbox-key', path, { body, headers: ANTHROPIC })
       assert.equal(direct.status, 200)
       const told = await post(path, body, ANTHROPIC)
@@ -162,7 +185,7 @@ describe('what the caller gets of an answer', () => {
       const [written, cost] = COST.exec(told.text) ?? ['', undefined]
       assert.equal(told.text.replace(written, ''), direct.text)
       const { json } = await ask(url, secret, `/v1/requests/${told.id}`)
-      assert.equal(more === '' ? told.costUsd : cost, Object(json.cost).usd)
+      assert.equal(form === 'whole' ? told.costUsd : cost, Object(json.cost).usd)
     })
 
   it(`${CHAT}, streamed: nothing of the usage, where the caller has not asked for it`, async () => {

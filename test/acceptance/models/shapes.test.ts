@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { OPENAI_ONLY_MODEL, SANDBOX_LIMITS, SANDBOX_MODELS, seedModel, UNPRICED_MODEL } from '../../../harness/seed.ts'
+import {
+  EMBEDDING_MODEL,
+  IMAGE_MODEL,
+  IMAGE_TOKENS_MODEL,
+  OPENAI_ONLY_MODEL,
+  SANDBOX_LIMITS,
+  SANDBOX_MODELS,
+  seedModel,
+  UNPRICED_MODEL,
+} from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { saveRoute } from '../../../server/src/gateway/configure-models.ts'
@@ -46,7 +55,8 @@ async function assertRefused(told: Told, path: string, status: number, code: str
 }
 
 describe('MODEL-4 GET /v1/models', () => {
-  const TEST_MODELS = [...SANDBOX_MODELS, OPENAI_ONLY_MODEL].toSorted()
+  const OTHERS = [OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL]
+  const TEST_MODELS = [...SANDBOX_MODELS, ...OTHERS].toSorted()
   const list = (headers = {}, query = '', secret = customer.secret) =>
     ask(url, secret, `/v1/models${query}`, { headers })
   const idsIn = ({ json }: Told): string[] => (Array.isArray(json.data) ? json.data.map(({ id }) => id) : [])

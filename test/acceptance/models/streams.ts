@@ -9,12 +9,16 @@ import { tokensOfBytes } from '../../../sandbox/src/upstreams/models/tokens.ts'
 import { usd } from '../../../server/src/kernel/money.ts'
 import { ask } from '../installation.ts'
 
+/** Those that no limit stops but that of a customer's tier. */
 export const PROTOCOLS = ['openai', 'anthropic'] as const
-export type Protocol = (typeof PROTOCOLS)[number]
+/** And one that a key may ask 30 times a minute, whatever the tier allows. */
+export const ALL_PROTOCOLS = [...PROTOCOLS, 'gemini'] as const
+export type Protocol = (typeof ALL_PROTOCOLS)[number]
 
 export type Question = { readonly path: string; readonly body: Readonly<Record<string, unknown>> }
 
 const PATHS = { openai: '/v1/chat/completions', anthropic: '/v1/messages' } as const
+const GEMINI = '/v1beta/models'
 
 /** Asks a model something, with words for the sandbox in the text and other members beside it. */
 export function question(
@@ -23,13 +27,25 @@ export function question(
   text = '',
   more: Readonly<Record<string, unknown>> = {},
 ): Question {
-  const messages = [{ role: 'user', content: `a short story ${text}`.trim() }]
-  return { path: PATHS[protocol], body: { model, messages, ...more } }
+  return protocol === 'gemini'
+    ? { path: `${GEMINI}/${model}:generateContent`, body: { ...contents(text), ...more } }
+    : { path: PATHS[protocol], body: { model, ...messages(text), ...more } }
 }
 
 /** The same as a stream. */
-export const streamed: typeof question = (protocol, model, text, more) =>
-  question(protocol, model, text, { stream: true, ...more })
+export const streamed: typeof question = (protocol, model, text = '', more = {}) =>
+  protocol === 'gemini'
+    ? { path: `${GEMINI}/${model}:streamGenerateContent?alt=sse`, body: { ...contents(text), ...more } }
+    : question(protocol, model, text, { stream: true, ...more })
+
+/** The members that limit an answer. */
+export function limited(protocol: Protocol, tokens: number): Readonly<Record<string, unknown>> {
+  return protocol === 'gemini' ? { generationConfig: { maxOutputTokens: tokens } } : { max_tokens: tokens }
+}
+
+const words = (text: string) => `a short story ${text}`.trim()
+const messages = (text: string) => ({ messages: [{ role: 'user', content: words(text) }] })
+const contents = (text: string) => ({ contents: [{ role: 'user', parts: [{ text: words(text) }] }] })
 
 export type Heard = {
   readonly status: number
@@ -130,7 +146,7 @@ function unchunked(bytes: Buffer): { body: Buffer; isWhole: boolean } {
 
 function eventsIn(body: string): unknown[] {
   return body
-    .split('\n\n')
+    .split(/\r\n\r\n|\n\n/)
     .slice(0, -1)
     .flatMap((frame) => {
       const data = /^data: (.*)$/m.exec(frame)?.[1]
@@ -146,15 +162,18 @@ function parsed(data: string): unknown {
   }
 }
 
-/** What a model wrote in an event of either protocol. */
-function generatedIn(event: unknown): string {
-  const { choices = [], delta = {}, content_block = {} } = Object(event)
+/** What a model wrote in an event of any protocol. */
+export function generatedIn(event: unknown): string {
+  const { choices = [], delta = {}, content_block = {}, candidates = [] } = Object(event)
   const texts: unknown[] = [delta.text, delta.thinking, delta.partial_json, content_block.name]
   for (const choice of choices) {
     const { content, tool_calls = [] } = Object(choice?.delta)
     texts.push(content)
     for (const call of tool_calls) texts.push(call.function?.name, call.function?.arguments)
   }
+  for (const candidate of candidates)
+    for (const { text, functionCall: call } of candidate?.content?.parts ?? [])
+      texts.push(text, call?.name, JSON.stringify(call?.args))
   return texts.filter((text) => typeof text === 'string').join('')
 }
 
@@ -169,9 +188,20 @@ export type Tokens = {
   readonly cacheWrite: number
 }
 
-/** The figures that an upstream reported, in either protocol. */
+/** The figures that an upstream reported, in any protocol. */
 export function tokensIn(usage: unknown): Tokens {
   const told = Object(usage)
+  if (told.promptTokenCount !== undefined) {
+    // What is zero is left out.
+    const { promptTokenCount, cachedContentTokenCount: cacheRead = 0, candidatesTokenCount = 0 } = told
+    const { thoughtsTokenCount = 0 } = told
+    return {
+      input: promptTokenCount - cacheRead,
+      output: candidatesTokenCount + thoughtsTokenCount,
+      cacheRead,
+      cacheWrite: 0,
+    }
+  }
   if (told.prompt_tokens === undefined)
     return {
       input: told.input_tokens,

@@ -163,12 +163,25 @@ describe('a stream of content', () => {
     assert.deepEqual(reader.reported(), { input: 7 })
     push(reader, says('b', 0, { usageMetadata: { ...USAGE, cachedContentTokenCount: 2 } }))
     assert.deepEqual(reader.reported(), { input: 5, output: 3, cacheRead: 2 })
-    push(reader, stops('c'))
+    push(reader, stops())
     assert.deepEqual(reader.reported(), { input: 5, output: 3, cacheRead: 2 })
     push(reader, frame({ usageMetadata: { candidatesTokenCount: 9 } }))
     assert.deepEqual(reader.reported(), { input: 5, output: 9, cacheRead: 2 })
     push(reader, frame({ usageMetadata: { promptTokenCount: 8, totalTokenCount: 8 } }))
     assert.deepEqual(reader.reported(), { input: 8, output: 0, cacheRead: 0 })
+  })
+
+  it('does not take an early report of the output for one of what was written since', () => {
+    const reader = reading()
+    const usageMetadata = { promptTokenCount: 7, candidatesTokenCount: 1, totalTokenCount: 8 }
+    push(reader, says('He', 0, { usageMetadata }))
+    assert.deepEqual(reader.reported(), { input: 7, output: 1 })
+    push(reader, says('llo'), says(' you', 0, { usageMetadata: { promptTokenCount: 7, totalTokenCount: 8 } }))
+    assert.deepEqual(reader.reported(), { input: 7 })
+    push(reader, says('', 0, { usageMetadata: USAGE }))
+    assert.deepEqual(reader.reported(), { input: 7, output: 3 })
+    push(reader, stops('!'))
+    assert.deepEqual(reader.reported(), { input: 7 })
   })
 
   it('waits for the finish reason of every candidate', () => {

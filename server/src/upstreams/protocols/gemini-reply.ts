@@ -44,8 +44,9 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
     const isError = Boolean(memberOf(json, 'error'))
     const isStop = !isError && (finished.size >= choices || (candidates.length === 0 && isBlocked(json)))
     isStopped ||= isStop
-    counts = countsIn(memberOf(json, 'usageMetadata'), counts, isStopped)
-    return { text: textIn(candidates), isError, isStop }
+    const text = textIn(candidates)
+    counts = countsIn(memberOf(json, 'usageMetadata'), text === '' ? counts : withoutCandidates(counts), isStopped)
+    return { text, isError, isStop }
   }
 
   const reader = createWithholdingReader({ read, reported: () => classesOf(counts) })
@@ -81,6 +82,11 @@ function countsIn(usage: unknown, earlier: Counts, isLast: boolean): Counts {
   const { prompt = 0, toolUse = 0, candidates = 0, thoughts = 0, total } = said
   const isWhole = isLast && isReadable && total === prompt + toolUse + candidates + thoughts
   return isWhole ? { ...NONE, ...said } : { ...earlier, ...said }
+}
+
+/** An earlier report has not counted what was written since: where nothing newer is said, all of it is to be counted. */
+function withoutCandidates({ candidates: _, ...rest }: Counts): Counts {
+  return rest
 }
 
 /** Parts say nothing without their whole, and are never more than it. */
