@@ -87,26 +87,12 @@ const READINGS: Readonly<Record<string, (watch: Watch) => Promise<unknown>>> = {
   'anthropic 0.x, its final message': (watch) =>
     finalMessageOf(connectAnthropic(AnthropicBefore1, TO, AS_INSTALLED), watch),
   async 'gemini, chunk by chunk'(watch) {
-<<<<<<< HEAD:test/acceptance/models/sdk-end.slow.test.ts
-    for await (const chunk of await connectGemini(TO).models.generateContentStream(geminiBody(QUESTION))) {
-      note(watch, geminiText(chunk))
-      for (const { finishReason } of chunk.candidates ?? []) if (finishReason) watch.finished.push(finishReason)
-      if (Object(chunk.usageMetadata).cost_usd !== undefined) watch.finished.push(chunk.usageMetadata)
-    }
-    watch.finished.push('the end of the stream')
-=======
     await chunksOf(await connectGemini(TO).models.generateContentStream(geminiBody(QUESTION)), watch)
->>>>>>> 98e7c2221dc208dee5fc3973efe2417b0db66f9d:test/acceptance/models/sdk-end.alone.test.ts
   },
   async 'gemini, its chat'(watch) {
     const chat = connectGemini(TO).chats.create({ model: QUESTION.model })
     try {
-<<<<<<< HEAD:test/acceptance/models/sdk-end.slow.test.ts
-      for await (const chunk of await chat.sendMessageStream({ message: PROMPT })) note(watch, geminiText(chunk))
-      watch.finished.push('the end of the stream')
-=======
       await chunksOf(await chat.sendMessageStream({ message: PROMPT }), watch)
->>>>>>> 98e7c2221dc208dee5fc3973efe2417b0db66f9d:test/acceptance/models/sdk-end.alone.test.ts
     } finally {
       // A chat remembers the turns that are whole.
       watch.finished.push(...chat.getHistory())
@@ -141,8 +127,6 @@ async function finalMessageOf(client: Anthropic, watch: Watch): Promise<void> {
   watch.finished.push(await stream.finalMessage())
 }
 
-<<<<<<< HEAD:test/acceptance/models/sdk-end.slow.test.ts
-=======
 async function chunksOf(stream: AsyncIterable<GenerateContentResponse>, watch: Watch): Promise<void> {
   for await (const chunk of stream) {
     note(watch, geminiText(chunk))
@@ -151,7 +135,6 @@ async function chunksOf(stream: AsyncIterable<GenerateContentResponse>, watch: W
   watch.finished.push('the end of the stream')
 }
 
->>>>>>> 98e7c2221dc208dee5fc3973efe2417b0db66f9d:test/acceptance/models/sdk-end.alone.test.ts
 function streamedBy(protocol: Protocol, watch: Watch) {
   return streamText({
     model: aiModel(protocol, TO, QUESTION.model),
