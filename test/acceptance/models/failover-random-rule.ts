@@ -5,12 +5,12 @@ import {
   type Charge,
   costOf,
   type Heard,
-  type Protocol,
   type Question,
   question,
   streamed,
   tokensIn,
   tokensOf,
+  type Unlimited,
 } from './streams.ts'
 
 /** What can be asked: a row for each endpoint and form. The sandbox's upstream has the name of the protocol. */
@@ -23,7 +23,7 @@ export const ENDPOINTS: readonly [Endpoint, ...Endpoint[]] = [
 
 export type Endpoint = {
   readonly name: string
-  readonly protocol: Protocol
+  readonly protocol: Unlimited
   readonly isStream: boolean
   readonly ask: (model: string) => Question
 }

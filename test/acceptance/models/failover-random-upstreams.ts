@@ -11,7 +11,7 @@ import { createSeal } from '../../../server/src/kernel/seal.ts'
 import { Secret } from '../../../server/src/kernel/secret.ts'
 import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
 import { type Installation, ids } from '../installation.ts'
-import { PROTOCOLS, type Protocol, socketsOf } from './streams.ts'
+import { PROTOCOLS, socketsOf, type Unlimited } from './streams.ts'
 
 /** An upstream that dies and comes back at the same address, with all that it was asked in all of its lives. */
 export async function startFailing() {
@@ -49,7 +49,7 @@ export async function startFailing() {
 
 export type Failing = Awaited<ReturnType<typeof startFailing>>
 
-export type Slots = Readonly<Record<Protocol, { readonly failing: Slot; readonly well: Slot }>>
+export type Slots = Readonly<Record<Unlimited, { readonly failing: Slot; readonly well: Slot }>>
 type Slot = { readonly slot: string; readonly upstreamId: Id }
 
 /** A slot of each protocol at each of the two. */
@@ -63,7 +63,7 @@ export async function makeSlots({ pool, masterKey, sandbox }: Installation, fail
       upstreamId: await saveUpstream(parts, { slot, mode: 'test', baseUrl, kind: 'native', credential }),
     }
   }
-  const both = async (protocol: Protocol) => ({
+  const both = async (protocol: Unlimited) => ({
     failing: await makeSlot('failing', `${failing.url}/${protocol}`),
     well: await makeSlot('well', `${sandbox.url}/${protocol}`),
   })

@@ -14,6 +14,8 @@ export const PROTOCOLS = ['openai', 'anthropic'] as const
 /** And one that a key may ask 30 times a minute, whatever the tier allows. */
 export const ALL_PROTOCOLS = [...PROTOCOLS, 'gemini'] as const
 export type Protocol = (typeof ALL_PROTOCOLS)[number]
+/** Those without a limit of requests of their own. */
+export type Unlimited = (typeof PROTOCOLS)[number]
 
 export type Question = { readonly path: string; readonly body: Readonly<Record<string, unknown>> }
 
