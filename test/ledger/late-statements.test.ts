@@ -23,7 +23,7 @@ const PROOF = 'ledger-late-statements'
 const DEADLINE_MS = 600
 const SHORT = { beginDeadlineMs: DEADLINE_MS, endDeadlineMs: DEADLINE_MS, moneyQueryTimeoutMs: 150 }
 const MOMENT_MS = 100
-const WAIT_MS = 3_000
+const WAIT_MS = 10_000
 
 const database = await freshDatabase()
 const { pools: observers } = connect(database.url)
