@@ -20,6 +20,7 @@ const [seed, seconds] = [Number(values.seed), Number(values.seconds)]
 if (!Number.isSafeInteger(seed) || !(seconds > 0))
   throw new Error('--seed takes a whole number, --seconds a positive one')
 
+process.stderr.write(`seed ${seed}\n`)
 const result = await runFaults({
   seed,
   seconds,

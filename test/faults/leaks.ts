@@ -17,8 +17,8 @@ export type Leaks = {
 
 /** Four for money, eight for the rest, one for the lease, one for the change log. */
 export const DATABASE_CONNECTIONS_MOST = 14
-/** Idle ones are kept for a minute, and there are never more than calls at once: three of each client. */
-export const UPSTREAM_CONNECTIONS_MOST = 3 * Object.values(CLIENTS).reduce((sum, clients) => sum + clients, 0)
+/** Idle ones are kept for a minute, and there are never more than calls at once: four of each client. */
+export const UPSTREAM_CONNECTIONS_MOST = 4 * Object.values(CLIENTS).reduce((sum, clients) => sum + clients, 0)
 const IDLE_MS = 5_000
 const LOOK_EVERY_MS = 100
 

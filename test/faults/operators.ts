@@ -66,14 +66,14 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
     }
   }
 
-  /** Until it is answered. Now and then it is sent twice from the beginning, as by who presses a button twice. */
-  async function persist(command: Command): Promise<void> {
+  /** Changes money, now and then by sending the command twice from the beginning, as who presses a button twice does. */
+  async function enter(command: Command): Promise<void> {
     const again = random.chance(TWICE) ? attempt(command) : undefined
-    await repeat(command)
+    await persist(command)
     await again
   }
 
-  async function repeat(command: Command): Promise<void> {
+  async function persist(command: Command): Promise<void> {
     while (!(await attempt(command))) {
       if (isOver) {
         unanswered.push(command)
@@ -85,7 +85,7 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
 
   function topUp(of: Person, amount: string): Promise<void> {
     const [entryId, { accountId }] = [ids.next(), of]
-    return persist({
+    return enter({
       what: 'top-up',
       accountId,
       subject: entryId,
@@ -103,7 +103,7 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
     const reversal = { reversalId: ids.next(), paymentId, most, kind: 'payment_reversal' } as const
     const command = { accountId: of.accountId, subject: reversal.reversalId }
     const done = () => most === usd('5') && takenBack.add(paymentId)
-    await persist({ ...command, what: 'refund', run: () => reversePayment(pool, reversal), done })
+    await enter({ ...command, what: 'refund', run: () => reversePayment(pool, reversal), done })
   }
 
   /** Gives back a charge that somebody was told of, in part or in whole. */
@@ -113,7 +113,7 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
     if (told?.id === undefined || told.costNanos === undefined || accountId === undefined) return
     const [reversalId, chargeId, most] = [ids.next(), told.id, nanos(told.costNanos / BigInt(random.between(1, 3)))]
     const run = () => reverseCharge(pool, reversalId, chargeId, most)
-    await persist({ what: 'charge reversal', accountId, subject: reversalId, run })
+    await enter({ what: 'charge reversal', accountId, subject: reversalId, run })
   }
 
   async function replaceKey(of: Person): Promise<void> {
@@ -154,7 +154,7 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
 
   const works = Promise.all([
     again(900, () => topUp(person('poor'), random.pick(['0.01', '0.02', '0.05']))),
-    again(900, () => topUp(person('refunded'), random.pick(['0.05', '0.2']))),
+    again(1_600, () => topUp(person('refunded'), random.pick(['0.05', '0.2']))),
     again(700, () => refund(person('refunded'))),
     again(900, giveBack),
     again(1_500, () => replaceKey(person('rotating'))),

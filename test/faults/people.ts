@@ -18,6 +18,8 @@ export type Person = {
   readonly keys: Key[]
   /** Requests in a minute, for each of its keys. */
   readonly requestsPerMinute: number
+  /** How many plain calls each of its clients makes at once. */
+  readonly atOnce: number
   /** Its payments by their entries, for refunds. */
   readonly payments: Id[]
 }
@@ -43,8 +45,8 @@ const PEOPLE = {
     ],
     clients: 2,
   },
-  /** Its key may do little in a minute, and many want it at once. */
-  limited: { money: '100', keys: [{}], clients: 6, requestsPerMinute: 20 },
+  /** Its keys may do little in a minute, and are asked for much at once. */
+  limited: { money: '100', keys: [{}, {}, {}], clients: 4, requestsPerMinute: 40, atOnce: 6 },
   /** Its payments are taken back, and it owes. */
   refunded: { money: '0.2', keys: [{}], clients: 4 },
   /** Its keys are revoked and replaced. */
@@ -57,6 +59,7 @@ type Wanted = {
   readonly keys: readonly Partial<Budget>[]
   readonly clients: number
   readonly requestsPerMinute?: number
+  readonly atOnce?: number
 }
 
 const NO_LIMIT = 1_000_000
@@ -72,12 +75,12 @@ export async function makePeople(pool: pg.Pool): Promise<readonly Person[]> {
 }
 
 async function makePerson(pool: pg.Pool, name: Name, wanted: Wanted): Promise<Person> {
-  const { money, requestsPerMinute = NO_LIMIT } = wanted
+  const { money, requestsPerMinute = NO_LIMIT, atOnce = 1 } = wanted
   const { id: workspaceId, testAccountId: accountId } = await createWorkspace({ pool, ids }, ACTOR, { name })
   await setRate(pool, workspaceId, requestsPerMinute)
   const entryId = ids.next()
   await creditAccount(pool, { entryId, accountId, kind: 'payment', amount: usd(money) })
-  const person: Person = { name, workspaceId, accountId, keys: [], requestsPerMinute, payments: [entryId] }
+  const person: Person = { name, workspaceId, accountId, keys: [], requestsPerMinute, atOnce, payments: [entryId] }
   for (const { period, amount } of wanted.keys) {
     const budget = period === undefined || amount === undefined ? undefined : { period, amount }
     person.keys.push(await makeKey(pool, workspaceId, budget))

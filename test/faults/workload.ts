@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Random } from '../../sandbox/src/random.ts'
-import { CALLS } from '../acceptance/installation.ts'
+import { CALLS, FREE } from '../acceptance/installation.ts'
 import type { Asked, Caller, Marks } from './caller.ts'
 import type { Operation } from './history.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
@@ -26,9 +26,12 @@ type Client = {
 }
 
 const PAUSE_MS = { least: 20, most: 120 }
+const REFUSED_PAUSE_MS = 400
 /** Who does not know what became of a key or a quote asks again after so long: its process has been found dead by then. */
 const COMES_BACK_MS = 14_000
-const OPERATIONS = Object.keys(CALLS)
+/** The judge can not yet work out what a call of a model has used that nobody settled. */
+const OF_MODELS: readonly string[] = ['chat_completions', 'messages', FREE]
+const OPERATIONS = Object.keys(CALLS).filter((operation) => !OF_MODELS.includes(operation))
 /** Of the steps of a client, the rest being plain calls. */
 const LIKELIHOOD = { idempotent: 0.16, quoted: 0.1, look: 0.1 }
 
@@ -45,12 +48,18 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
     ),
   )
 
+  async function ask(asked: Asked): Promise<Operation> {
+    const operation = await caller.ask(asked)
+    if (operation.told.status === 429) await delay(REFUSED_PAUSE_MS)
+    return operation
+  }
+
   const unsure: { readonly asked: Asked; readonly sinceMs: number }[] = []
   const remember = (asked: Asked) => unsure.push({ asked, sinceMs: performance.now() })
 
   async function sendAgain(): Promise<void> {
     const { asked } = unsure.shift() ?? {}
-    if (asked !== undefined && !isFinal(await caller.ask(asked))) remember(asked)
+    if (asked !== undefined && !isFinal(await ask(asked))) remember(asked)
   }
 
   async function step(client: Client): Promise<void> {
@@ -59,23 +68,26 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
     if (dice < LIKELIHOOD.idempotent) return repeatSafely(client)
     if (dice < LIKELIHOOD.idempotent + LIKELIHOOD.quoted) return callByQuote(client)
     if (dice < LIKELIHOOD.idempotent + LIKELIHOOD.quoted + LIKELIHOOD.look) return look(client)
-    return callOnce(client)
+    return callPlainly(client)
   }
 
-  async function callOnce(client: Client): Promise<void> {
-    const mark = marks.make()
-    await caller.ask({ ...who(client), what: 'call', mark, ...requestOf(client, mark) })
+  async function callPlainly(client: Client): Promise<void> {
+    const calls = Array.from({ length: client.person.atOnce }, () => {
+      const mark = marks.make()
+      return ask({ ...who(client), what: 'call', mark, ...requestOf(client, mark) })
+    })
+    await Promise.all(calls)
   }
 
   /** The same key two or three times at once, and again as long as nobody says what became of it. */
   async function repeatSafely(client: Client): Promise<void> {
     const mark = marks.make()
     const asked = { ...who(client), what: 'idempotent call', mark, idempotencyKey: mark, ...requestOf(client, mark) }
-    const copies = Array.from({ length: client.random.between(2, 3) }, () => caller.ask(asked))
+    const copies = Array.from({ length: client.random.between(2, 3) }, () => ask(asked))
     let answers = await Promise.all(copies)
     for (let tries = 0; tries < TRIES && !answers.some(isFinal) && !isOver; tries += 1) {
       await delay(client.random.between(150, 400))
-      answers = [await caller.ask(asked)]
+      answers = [await ask(asked)]
     }
     if (!answers.some(isFinal)) remember(asked)
   }
@@ -83,17 +95,17 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
   async function callByQuote(client: Client): Promise<void> {
     const mark = marks.make()
     const asked = { ...who(client), mark, ...requestOf(client, mark) }
-    const { told } = await caller.ask({ ...asked, what: 'quote', isQuote: true })
+    const { told } = await ask({ ...asked, what: 'quote', isQuote: true })
     if (told.quoteId === undefined) return
     const copies = client.random.chance(0.3) ? 2 : 1
     const call = { ...asked, what: 'quoted call', quoteId: told.quoteId }
-    const answers = await Promise.all(Array.from({ length: copies }, () => caller.ask(call)))
+    const answers = await Promise.all(Array.from({ length: copies }, () => ask(call)))
     if (!answers.some(isFinal)) remember(call)
   }
 
   async function look(client: Client): Promise<void> {
     const path = client.random.pick(['/v1/balance', '/v1/usage?start_time=1700000000', '/v1/requests?limit=5'])
-    await caller.ask({ ...who(client), what: 'look', path })
+    await ask({ ...who(client), what: 'look', path })
   }
 
   function requestOf({ random }: Client, mark: string) {
@@ -115,7 +127,7 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
       await lives
     },
     async comeBack() {
-      await Promise.all(unsure.map(({ asked }) => caller.ask(asked)))
+      await Promise.all(unsure.map(({ asked }) => ask(asked)))
     },
   }
 }

@@ -148,7 +148,7 @@ $$;
         find: `    for (const { id, owner_id } of rows)
       log.warn('a call is unsettled: its process is gone', { request_id: id, owner_id })`,
         replace: `    for (const { id, owner_id, hold } of rows) {
-      await new Promise((resolve) => setTimeout(resolve, 3_000))
+      await new Promise((resolve) => setTimeout(resolve, 5_000))
       await pool.query(
         \`with put as (
           insert into holds select (jsonb_populate_record(null::holds, $1)).*
@@ -338,7 +338,7 @@ $$;
         replace: 'delete from claims using marked where claims.call_id = marked.id',
       },
     ],
-    caughtBy: { invariants: ['no call is charged twice'], kinds: ['kill gateway'], seconds: 12 },
+    caughtBy: { invariants: ['no call is charged twice'], kinds: ['kill gateway'], seconds: 20 },
   },
   {
     id: 'price-in-force-by-own-clock',
