@@ -5,7 +5,9 @@ import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { CALLS } from '../acceptance/installation.ts'
 import type { History, Operation, Told } from './history.ts'
+import { listen } from './listen.ts'
 import type { Key, Person } from './people.ts'
+import { type Question, type Speech, speechOf } from './speeches.ts'
 
 /** What a client asks, whom for, and by which headers. */
 export type Asked = {
@@ -20,6 +22,9 @@ export type Asked = {
   readonly idempotencyKey?: string
   readonly quoteId?: string
   readonly isQuote?: boolean
+  readonly question?: Question
+  /** When the caller hangs up on a stream, whatever has come by then. */
+  readonly cutAfterMs?: number
 }
 
 /** Asks over HTTP as a caller does, never twice, and writes down what it was told. */
@@ -43,7 +48,7 @@ export function createCaller(url: string, history: History): Caller {
   let inFlight = 0
 
   async function ask(asked: Asked): Promise<Operation> {
-    const { client, what, person, key, mark, operation: sold, idempotencyKey, quoteId } = asked
+    const { client, what, person, key, mark, operation: sold, idempotencyKey, quoteId, question } = asked
     const operation = history.invoke({
       client,
       what,
@@ -53,16 +58,23 @@ export function createCaller(url: string, history: History): Caller {
       ...(sold !== undefined && { operation: sold }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
       ...(quoteId !== undefined && { quoteId: quoteId.slice(-QUOTE_SHOWN) }),
+      ...(question !== undefined && { question }),
     })
+    const hangUp = new AbortController()
+    const { cutAfterMs } = asked
+    const timer = cutAfterMs === undefined ? undefined : setTimeout(() => hangUp.abort(), cutAfterMs)
+    const cut = () => (hangUp.signal.aborted ? { isCut: true } : {})
     inFlight += 1
     try {
-      const told = await send(pool, asked)
-      // Only what one of our processes answered says anything; HAProxy's own errors do not.
-      const outcome = told.id === undefined ? 'unknown' : (told.status ?? 0) < 400 ? 'ok' : 'fail'
-      return history.end(operation, outcome, told)
+      const { told, outcome } = await send(pool, asked, hangUp.signal)
+      return history.end(operation, outcome, { ...told, ...cut() })
     } catch (error) {
-      return history.end(operation, 'unknown', { error: error instanceof Error ? error.message : 'no error' })
+      return history.end(operation, 'unknown', {
+        error: error instanceof Error ? error.message : 'no error',
+        ...cut(),
+      })
     } finally {
+      clearTimeout(timer)
       inFlight -= 1
     }
   }
@@ -73,9 +85,13 @@ export function createCaller(url: string, history: History): Caller {
 /** Enough of a quote to tell it from others. */
 const QUOTE_SHOWN = 43
 
-async function send(pool: Pool, { path, body, key, idempotencyKey, quoteId, isQuote }: Asked): Promise<Told> {
+type Answered = { readonly told: Told; readonly outcome: 'ok' | 'fail' | 'unknown' }
+
+async function send(pool: Pool, asked: Asked, signal: AbortSignal): Promise<Answered> {
+  const { path, body, key, idempotencyKey, quoteId, isQuote } = asked
   const answer = await pool.request({
     path,
+    signal,
     method: body === undefined ? 'GET' : 'POST',
     headers: {
       authorization: `Bearer ${key.secret}`,
@@ -87,26 +103,36 @@ async function send(pool: Pool, { path, body, key, idempotencyKey, quoteId, isQu
     },
     ...(body !== undefined && { body }),
   })
-  const text = await answer.body.text()
   const header = (name: string) => {
     const value = answer.headers[name]
     return typeof value === 'string' ? value : undefined
   }
   const number = (name: string) => (header(name) === undefined ? undefined : Number(header(name)))
-  const { error, quote_id: quoted } = bodyForm.catch({}).parse(jsonOf(text))
-  return withoutUndefined({
-    status: answer.statusCode,
-    id: header('x-request-id'),
+  const [status, id] = [answer.statusCode, header('x-request-id')]
+  const head = withoutUndefined({
+    status,
+    id,
     costNanos: amountOf(header('x-farebox-cost-usd')),
     balanceNanos: amountOf(header('x-farebox-balance-usd')),
     limit: number('x-ratelimit-limit-requests'),
     left: number('x-ratelimit-remaining-requests'),
     resetSeconds: number('x-ratelimit-reset-requests'),
-    code: error?.code ?? undefined,
     priceVersion: number('x-farebox-price-version'),
-    firstId: error?.first_request_id ?? undefined,
+  })
+  const speech = speechOf(asked.operation)
+  if (speech !== undefined && id !== undefined && header('content-type')?.startsWith('text/event-stream')) {
+    const { told, outcome } = await listen(answer.body, speech, id)
+    return { told: { ...head, ...told }, outcome }
+  }
+  const { error, quote_id: quoted } = bodyForm.catch({}).parse(jsonOf(await answer.body.text()))
+  const told = withoutUndefined({
+    ...head,
+    code: error?.code ?? undefined,
+    firstId: error?.first_request_id ?? error?.details?.first_request_id ?? undefined,
     quoteId: quoted ?? undefined,
   })
+  // Only what one of our processes answered says anything; HAProxy's own errors do not.
+  return { told, outcome: id === undefined ? 'unknown' : status < 400 ? 'ok' : 'fail' }
 }
 
 /** Each key is used from an address of its own, as HAProxy would tell: who fails to authenticate is limited by it. */
@@ -115,8 +141,13 @@ export function addressOf({ id }: Key): string {
   return `10.${[0, 2, 4].map((at) => Number.parseInt(digits.slice(at, at + 2), 16)).join('.')}`
 }
 
+const firstForm = z.object({ first_request_id: z.string().nullish() })
+
+/** Where a protocol has a place for what is ours to add, it is there. */
 const bodyForm = z.object({
-  error: z.object({ code: z.string().nullish().catch(null), first_request_id: z.string().nullish() }).optional(),
+  error: firstForm
+    .extend({ code: z.string().nullish().catch(null), details: firstForm.nullish().catch(null) })
+    .optional(),
   quote_id: z.string().nullish(),
 })
 
@@ -138,7 +169,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-type Request = { readonly operation: string; readonly path: string; readonly body?: string }
+type Request = Pick<Asked, 'operation' | 'path' | 'body' | 'question'>
 
 /** Words by which a request is found in the journal of its upstream, whoever sent it and whatever became of it. */
 export class Marks {
@@ -154,9 +185,20 @@ export class Marks {
   request(operation: string, mark: string, words: string): Request {
     const { path, body } = CALLS[operation]?.(`${mark} ${words}`) ?? { path: '' }
     if (body === undefined) return { operation, path }
-    const upstreamBody = JSON.stringify({ model: 'rerank', ...Object(body) })
-    this.#byHash.set(createHash('sha256').update(upstreamBody).digest('hex'), mark)
+    this.#remember(JSON.stringify({ model: 'rerank', ...Object(body) }), mark)
     return { operation, path, body: JSON.stringify(body) }
+  }
+
+  /** A question to a model, with its mark in it. */
+  question(speech: Speech, mark: string, asked: Question): Request {
+    const question = { ...asked, words: `a short story ${mark} ${asked.words}` }
+    const body = JSON.stringify(speech.body(question))
+    this.#remember(speech.upstreamBody(body, question), mark)
+    return { operation: speech.operation, path: speech.path(question), body, question }
+  }
+
+  #remember(upstreamBody: string | Buffer, mark: string): void {
+    this.#byHash.set(createHash('sha256').update(upstreamBody).digest('hex'), mark)
   }
 
   of({ query, body_sha256 }: JournalEntry): string | undefined {

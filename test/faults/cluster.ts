@@ -120,6 +120,8 @@ async function start(
         // HAProxy's, as far as a gateway can see.
         FAREBOX_HTTP_TRUSTED_PROXIES: '127.0.0.1',
         FAREBOX_HTTP_DRAIN_PAUSE_MS: '500',
+        // Shorter than the longest streams, so that some are heard out and some are not.
+        FAREBOX_HTTP_ABANDONED_STREAM_MS: '3000',
         ...env,
         ...more,
       },

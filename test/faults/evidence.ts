@@ -22,6 +22,10 @@ export type ChargeRow = {
   readonly held: bigint
   readonly amount: bigint
   readonly overrun: bigint
+  readonly input_tokens: bigint
+  readonly output_tokens: bigint
+  readonly cache_read_tokens: bigint
+  readonly cache_write_tokens: bigint
   readonly allowances: readonly Id[]
   /** PostgreSQL's own text, to the microsecond. */
   readonly begun_at: string | null
@@ -94,8 +98,8 @@ export async function gatherEvidence({ history, marks, ...given }: Given): Promi
 
 async function chargesIn(pool: pg.Pool): Promise<ChargeRow[]> {
   const { rows } = await pool.query<ChargeRow>(
-    `select id, account_id, credential_id, operation, outcome, held, amount, overrun, allowances,
-       begun_at::text, ended_at::text from charges order by ended_at, id`,
+    `select id, account_id, credential_id, operation, outcome, held, amount, overrun,
+       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at::text, ended_at::text from charges order by ended_at, id`,
   )
   return rows
 }

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { request } from 'undici'
 import { type Child, startChild } from '../../harness/child.ts'
 import { freePort } from '../../harness/free-port.ts'
 import { until } from '../../harness/until.ts'
@@ -21,9 +22,10 @@ export async function startHaproxy(folder: string, gatewayPorts: readonly number
   const child = startChild(program, ['-db', '-f', file])
   const isUp = async () => {
     if (child.hasExited()) throw new Error(`HAProxy did not start:\n${child.output()}`)
-    const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined)
-    await answer?.body?.cancel()
-    return answer?.status === 200
+    // Leaves no connection behind, which would look like a caller's.
+    const answer = await request(`http://127.0.0.1:${port}/readyz`, { reset: true }).catch(() => undefined)
+    await answer?.body.dump()
+    return answer?.statusCode === 200
   }
   await until(isUp, START_DEADLINE_MS, 'that HAProxy serves')
   return { ...child, port }

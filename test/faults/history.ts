@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT } from '../../harness/root.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
+import type { Question } from './speeches.ts'
 
 /** What a client did and what it was told. `unknown` means that nobody told it what became of it. */
 export type Operation = {
@@ -17,6 +18,7 @@ export type Operation = {
   readonly operation?: string
   readonly idempotencyKey?: string
   readonly quoteId?: string
+  readonly question?: Question
   /** What an operator changes: an entry, a charge, a key. */
   readonly subject?: string
   outcome: 'open' | 'ok' | 'fail' | 'unknown'
@@ -38,6 +40,15 @@ export type Told = {
   readonly priceVersion?: number
   readonly error?: string
   readonly amount?: bigint
+  /** Of a stream: how many frames came, how much of the text that was generated, and whether its caller hung up. */
+  readonly frames?: number
+  readonly heardBytes?: number
+  readonly isCut?: boolean
+}
+
+/** Whether it began to stream, however it went on. */
+export function isStreamed({ told }: Operation): boolean {
+  return told.frames !== undefined
 }
 
 type Invoked = Omit<Operation, 'n' | 'invokedAtMs' | 'outcome' | 'endedAtMs' | 'told'>

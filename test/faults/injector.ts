@@ -54,7 +54,10 @@ async function aim(fault: PlannedFault, { ways }: Cluster): Promise<PlannedFault
   const planned = ofGateways[Number(at)]
   await until(() => (planned?.busy() ?? 0) > 0, AIM_MS).catch(() => {})
   if ((planned?.busy() ?? 0) > 0) return fault
-  const sibling = ofGateways.findIndex((way) => way.busy() > 0)
+  // Statements are short: at one instant there may be none anywhere.
+  const busyOne = () => ofGateways.findIndex((way) => way.busy() > 0)
+  await until(() => busyOne() !== -1, WAIT_FOR_PREY_MS).catch(() => {})
+  const sibling = busyOne()
   return sibling === -1 ? fault : { ...fault, target: `${what}-${sibling}` }
 }
 

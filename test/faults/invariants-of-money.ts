@@ -1,7 +1,11 @@
+import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { wholeMicros } from '../../server/src/kernel/money.ts'
-import type { Evidence } from './evidence.ts'
-import type { Operation } from './history.ts'
+import type { ChargeRow, Evidence } from './evidence.ts'
+import { isStreamed, type Operation } from './history.ts'
+import { isBrokenOffUpstream } from './listen.ts'
+import { REPORTS_NOTHING, REPORTS_ZERO } from './questions.ts'
+import { speechOf, type Tokens } from './speeches.ts'
 
 const PAID = new Set(['call', 'idempotent call', 'quoted call'])
 
@@ -35,7 +39,7 @@ export function nothingOverspent({ samples, operations }: Evidence): string[] {
 }
 
 /** What a call has cost its caller in the end, but for what an operator gave back. */
-function chargedFor({ charges, entries }: Evidence): (id: Id) => bigint {
+export function chargedFor({ charges, entries }: Evidence): (id: Id) => bigint {
   const forgiven = new Map(
     entries.filter(({ kind }) => kind === 'forgiveness').map((row) => [row.corrects, -row.charged]),
   )
@@ -64,20 +68,29 @@ export function nothingLost(evidence: Evidence): string[] {
   const chargeOf = chargedFor(evidence)
   return operations.flatMap((operation) => problemOf(operation) ?? [])
 
-  function problemOf({ n, what, outcome, told }: Operation): string | undefined {
+  function problemOf(operation: Operation): string | undefined {
+    const { n, what, outcome, told } = operation
     const { id = '', costNanos, code, firstId = '' } = told
     const row = charges.get(id)
     if (costNanos !== undefined)
       return row !== undefined && chargeOf(id) === costNanos
         ? undefined
         : `operation ${n} was told that ${id} cost ${costNanos}, and the ledger has ${row === undefined ? 'nothing' : chargeOf(id)}`
-    if (outcome === 'ok' && PAID.has(what)) return `operation ${n} (${id}) completed without being told its cost`
-    if (outcome === 'fail' && chargeOf(id) !== 0n)
+    if (outcome === 'ok' && PAID.has(what) && tellsCost(operation))
+      return `operation ${n} (${id}) completed without being told its cost`
+    if (outcome === 'fail' && !isBrokenOffUpstream(operation) && chargeOf(id) !== 0n)
       return `operation ${n} was told ${code} and nothing of a charge, and ${id} cost ${chargeOf(id)}`
     if (code === 'idempotency_completed' && !((charges.get(firstId)?.amount ?? 0n) > 0n))
       return `operation ${n} was told that ${firstId} has completed, and it is not charged`
     return undefined
   }
+}
+
+/** All calls but streams that have no place for it. */
+function tellsCost(operation: Operation): boolean {
+  const { question, operation: sold } = operation
+  if (question === undefined || !isStreamed(operation)) return true
+  return question.model !== REPORTS_NOTHING && speechOf(sold)?.tellsCost(question) === true
 }
 
 export function toldAgrees({ reports, charges, givenBack, violations }: Evidence): string[] {
@@ -88,9 +101,18 @@ export function toldAgrees({ reports, charges, givenBack, violations }: Evidence
     const cost = row === undefined || row.credential_id === null ? null : row.amount - (givenBack.get(id) ?? 0n)
     if (told !== cost) problems.push(`the record of ${id} says ${told}, and the ledger ${cost}`)
   }
+  for (const [id, told] of reports.tokens) {
+    const row = charges.get(id)
+    const counted = row === undefined ? '' : inWords(tokensIn([row]))
+    if (inWords(told) !== counted) problems.push(`the record of ${id} has ${inWords(told)}, and the ledger ${counted}`)
+  }
   const byKey = Map.groupBy(charges.values(), ({ credential_id }) => credential_id ?? '')
-  for (const [keyId, micros] of reports.usage) {
-    const nanos = (byKey.get(keyId) ?? []).reduce((sum, row) => sum + row.amount - (givenBack.get(row.id) ?? 0n), 0n)
+  for (const [keyId, { micros, tokens }] of reports.usage) {
+    const rows = byKey.get(keyId) ?? []
+    const counted = tokensIn(rows)
+    if (inWords(tokens) !== inWords(counted))
+      problems.push(`the usage of key ${keyId} has ${inWords(tokens)}, and the ledger ${inWords(counted)}`)
+    const nanos = rows.reduce((sum, row) => sum + row.amount - (givenBack.get(row.id) ?? 0n), 0n)
     if (wholeMicros(nanos) !== micros)
       problems.push(`the usage of key ${keyId} says ${micros} µUSD, and the ledger ${nanos} nUSD`)
   }
@@ -98,11 +120,27 @@ export function toldAgrees({ reports, charges, givenBack, violations }: Evidence
   return problems
 }
 
+export function tokensIn(rows: readonly ChargeRow[]): Tokens {
+  const sum = (of: (row: ChargeRow) => bigint) => Number(rows.reduce((total, row) => total + of(row), 0n))
+  return {
+    input: sum(({ input_tokens }) => input_tokens),
+    output: sum(({ output_tokens }) => output_tokens),
+    cacheRead: sum(({ cache_read_tokens }) => cache_read_tokens),
+    cacheWrite: sum(({ cache_write_tokens }) => cache_write_tokens),
+  }
+}
+
+export function inWords({ input, output, cacheRead, cacheWrite }: Tokens): string {
+  return `${input} + ${output} tokens, ${cacheRead} read and ${cacheWrite} written`
+}
+
 /** Every charge has one upstream call that is billed, and what is billed and not charged is written down as our loss. */
 export function upstreamAskedOnce({ charges, entries, askedById, journal, operations }: Evidence): string[] {
   const problems: string[] = []
+  // An upstream that reports zero has said that there is nothing to pay.
+  const isFree = (entry: JournalEntry) => entry.model === REPORTS_ZERO
   for (const { n, outcome, told } of operations) {
-    const isBilled = (askedById.get(told.id ?? '') ?? []).some(({ billed }) => billed)
+    const isBilled = (askedById.get(told.id ?? '') ?? []).some((entry) => entry.billed && !isFree(entry))
     if (outcome === 'ok' && told.costNanos === 0n && isBilled)
       problems.push(`operation ${n} (${told.id}) completed, is billed and cost nothing`)
   }
@@ -114,12 +152,13 @@ export function upstreamAskedOnce({ charges, entries, askedById, journal, operat
     if (amount > 0n && billed.length !== 1)
       problems.push(`${id} is charged ${amount} and billed ${billed.length} times`)
   }
-  for (const { request_id, billed, outcome } of journal) {
+  for (const entry of journal) {
+    const { request_id, billed, outcome } = entry
     const row = charges.get(request_id ?? '')
     if (!billed || (row?.amount ?? 0n) > 0n) continue
     const loss = (row?.overrun ?? 0n) + (lossById.get(request_id ?? '') ?? 0n)
     if (row === undefined) problems.push(`${request_id} is billed (${outcome}) and the ledger does not know it`)
-    else if (loss <= 0n)
+    else if (loss <= 0n && !isFree(entry))
       problems.push(`${request_id} is billed (${outcome}), ${row.outcome} without a charge and without a loss`)
   }
   return problems

@@ -1,6 +1,7 @@
 import { microseconds } from '../ledger/instants.ts'
 import type { Evidence } from './evidence.ts'
 import type { Operation } from './history.ts'
+import type { Trouble } from './injector.ts'
 import { DATABASE_CONNECTIONS_MOST, UPSTREAM_CONNECTIONS_MOST } from './leaks.ts'
 import type { Kind } from './plan.ts'
 import type { Unsettled } from './sampler.ts'
@@ -52,6 +53,8 @@ export function nothingLeaks({ claimsLeft, leaks, resolutions }: Evidence): stri
     ...tooMany.map(([name, connections]) => `${connections} connections on ${name}`),
     ...(leaks.upstream > UPSTREAM_CONNECTIONS_MOST ? [`${leaks.upstream} connections to the upstream`] : []),
     ...(leaks.upstreamBusy > 0 ? [`${leaks.upstreamBusy} connections wait for an answer of the upstream`] : []),
+    ...leaks.unanswered.map((id) => `the upstream still answers ${id}`),
+    ...(leaks.callers > 0 ? [`${leaks.callers} connections of callers who have gone`] : []),
     ...leaks.strangers.map((pid) => `process ${pid} belongs to nobody`),
     ...leaks.missing.map((name) => `${name} is not there`),
   ]
@@ -62,6 +65,11 @@ const OF_PROCESS: ReadonlySet<Kind> = new Set(['kill gateway', 'pause gateway'])
 const OF_DATABASE: ReadonlySet<Kind> = new Set(['cut database', 'stall database', 'half-close database'])
 const OF_EVERYBODY: ReadonlySet<Kind> = new Set(['kill postgres', 'pause postgres', 'fill disk'])
 const AROUND_MS = 1_000
+
+/** Whether something can have kept a call from being settled, whoever ran it. */
+export function isOfSettlement({ kind }: Trouble): boolean {
+  return OF_PROCESS.has(kind) || OF_DATABASE.has(kind) || OF_EVERYBODY.has(kind)
+}
 
 export function unsettledForReason({ samples, troubles, cluster }: Evidence): string[] {
   return [...samples.unsettled.values()].flatMap((call) => (hasReason(call) ? [] : [sentenceOf(call)]))

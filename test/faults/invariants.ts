@@ -1,4 +1,5 @@
 import type { Evidence } from './evidence.ts'
+import { usedIsPaid } from './invariants-of-models.ts'
 import {
   chargedOnce,
   moneyConserved,
@@ -30,6 +31,7 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
   'nobody overspends': nothingOverspent,
   'no call is charged twice': chargedOnce,
   'no acknowledged charge is lost': nothingLost,
+  'models cost what was used': usedIsPaid,
   'header, record, usage and ledger agree': toldAgrees,
   'no window is exceeded': windowsKept,
   'nothing leaks': nothingLeaks,

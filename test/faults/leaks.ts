@@ -11,6 +11,10 @@ export type Leaks = {
   /** Open sockets to the upstream, of all gateways, and those that wait for an answer that nobody wants any more. */
   readonly upstream: number
   readonly upstreamBusy: number
+  /** What the upstream is still answering, by the ids of the calls. */
+  readonly unanswered: readonly string[]
+  /** Open sockets to the load balancer on behalf of callers, who have all gone. */
+  readonly callers: number
   readonly strangers: readonly number[]
   readonly missing: readonly string[]
 }
@@ -25,16 +29,26 @@ const LOOK_EVERY_MS = 100
 /** Waits for idle connections to be let go, for so long at the most. */
 export async function findLeaks(cluster: Cluster): Promise<Leaks> {
   const { ways } = cluster
-  const isIdle = () => ways.upstream.busy() === 0 && ways.upstream.connections().length <= UPSTREAM_CONNECTIONS_MOST
+  // Streams that never end are known by the upstream itself.
+  const upstreamBusy = () => ways.upstream.busy() - ways.upstream.streaming()
+  const callers = () => socketsTo(process.pid, cluster.haproxy.port)
+  const isIdle = () =>
+    upstreamBusy() === 0 && ways.upstream.connections().length <= UPSTREAM_CONNECTIONS_MOST && callers() === 0
   for (let waitedMs = 0; waitedMs < IDLE_MS && !isIdle(); waitedMs += LOOK_EVERY_MS) await delay(LOOK_EVERY_MS)
+  const journal = await cluster.upstream.process().journal()
+  const unanswered = journal.filter(({ outcome }) => outcome === 'open').map(({ request_id }) => request_id ?? 'nobody')
+  // PostgreSQL makes processes of its own all the time, so that those are looked for last.
+  const all = descendants(process.pid)
   const ours = processesOf(cluster)
   const members = [...cluster.gateways, cluster.worker]
   const ofPostgres = new Set(descendants(cluster.postgres.pid()))
   return {
     database: Object.fromEntries(members.map((one) => [one.name, socketsTo(one.process().pid, one.database.port)])),
     upstream: members.reduce((sum, one) => sum + socketsTo(one.process().pid, ways.upstream.port), 0),
-    upstreamBusy: ways.upstream.busy(),
-    strangers: descendants(process.pid).filter((pid) => isAlive(pid) && !ours.has(pid) && !ofPostgres.has(pid)),
+    upstreamBusy: upstreamBusy(),
+    unanswered,
+    callers: callers(),
+    strangers: all.filter((pid) => isAlive(pid) && !ours.has(pid) && !ofPostgres.has(pid)),
     missing: [...ours].filter(([pid]) => !isAlive(pid)).map(([, name]) => name),
   }
 }

@@ -5,13 +5,16 @@ import { usd } from '../../server/src/kernel/money.ts'
 import { addressOf } from './caller.ts'
 import type { History } from './history.ts'
 import type { Key, Person } from './people.ts'
+import type { Tokens } from './speeches.ts'
 
 /** What callers are told when they look up afterwards, through the same door. */
 export type Reports = {
   /** By request: what it cost, less what was given back; 'unsettled' or 'running' where it has not ended; null where it is not known. */
   readonly requests: ReadonlyMap<Id, bigint | string | null>
-  /** By key: micro-USD in the usage report. */
-  readonly usage: ReadonlyMap<Id, bigint>
+  /** By request that has ended: the tokens in its record, and where they are from as far as that is kept. */
+  readonly tokens: ReadonlyMap<Id, Tokens & { readonly source: string | undefined }>
+  /** By key: micro-USD in the usage report, and tokens. */
+  readonly usage: ReadonlyMap<Id, { readonly micros: bigint; readonly tokens: Tokens }>
   readonly problems: readonly string[]
 }
 
@@ -20,14 +23,28 @@ const AT_ONCE = 16
 const LOOKED_UP_MOST = 1_500
 const TRIES = 5
 
-const requestForm = z.object({ outcome: z.string(), cost: z.object({ usd: z.string() }).optional() })
-const usageForm = z.object({ totals: z.object({ charged_micros_usd: z.int() }) })
+const requestForm = z.object({
+  outcome: z.string(),
+  cost: z.object({ usd: z.string() }).optional(),
+  tokens: z.object({ input: z.int(), output: z.int(), cache_read: z.int(), cache_write: z.int() }).optional(),
+  detail: z.object({ evidence: z.object({ usage_source: z.string().optional() }) }).nullish(),
+})
+const usageForm = z.object({
+  totals: z.object({
+    charged_micros_usd: z.int(),
+    input_tokens: z.int(),
+    output_tokens: z.int(),
+    cache_read_tokens: z.int(),
+    cache_write_tokens: z.int(),
+  }),
+})
 
 export async function readReports(url: string, people: readonly Person[], history: History): Promise<Reports> {
   const pool = new Pool(url, { connections: AT_ONCE, pipelining: 1 })
   const keys = new Map(people.flatMap(({ keys }) => keys.map((key) => [key.id, key])))
   const requests = new Map<Id, bigint | string | null>()
-  const usage = new Map<Id, bigint>()
+  const tokens = new Map<Id, Tokens & { readonly source: string | undefined }>()
+  const usage = new Map<Id, { readonly micros: bigint; readonly tokens: Tokens }>()
   const problems: string[] = []
 
   async function get(path: string, key: Key): Promise<{ status: number; json: unknown }> {
@@ -48,14 +65,32 @@ export async function readReports(url: string, people: readonly Person[], histor
     const found = requestForm.safeParse(json)
     if (status === 404) requests.set(id, null)
     else if (status !== 200 || !found.success) problems.push(`GET /v1/requests/${id} answers ${status}`)
-    else requests.set(id, found.data.cost === undefined ? found.data.outcome : usd(found.data.cost.usd))
+    else {
+      const { outcome, cost, tokens: counted, detail } = found.data
+      requests.set(id, cost === undefined ? outcome : usd(cost.usd))
+      if (counted === undefined) return
+      const { input, output, cache_read: cacheRead, cache_write: cacheWrite } = counted
+      tokens.set(id, { input, output, cacheRead, cacheWrite, source: detail?.evidence.usage_source })
+    }
   }
 
   async function readUsage(key: Key): Promise<void> {
     const { status, json } = await get('/v1/usage?start_time=1700000000', key)
     const found = usageForm.safeParse(json)
-    if (found.success) usage.set(key.id, BigInt(found.data.totals.charged_micros_usd))
-    else problems.push(`GET /v1/usage of key ${key.id} answers ${status}`)
+    if (!found.success) {
+      problems.push(`GET /v1/usage of key ${key.id} answers ${status}`)
+      return
+    }
+    const { totals } = found.data
+    usage.set(key.id, {
+      micros: BigInt(totals.charged_micros_usd),
+      tokens: {
+        input: totals.input_tokens,
+        output: totals.output_tokens,
+        cacheRead: totals.cache_read_tokens,
+        cacheWrite: totals.cache_write_tokens,
+      },
+    })
   }
 
   const asked = new Map<Id, Key>()
@@ -70,7 +105,7 @@ export async function readReports(url: string, people: readonly Person[], histor
     readUsage,
   )
   await pool.destroy()
-  return { requests, usage, problems }
+  return { requests, tokens, usage, problems }
 }
 
 function isRevoked({ revokedAtMs }: Key): boolean {

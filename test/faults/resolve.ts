@@ -8,8 +8,9 @@ import { resolveCall } from '../../server/src/calls/orphans.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { charge, type Nanos } from '../../server/src/kernel/money.ts'
-import { multiply, rational } from '../../server/src/kernel/rational.ts'
+import { add, multiply, type Rational, rational } from '../../server/src/kernel/rational.ts'
 import type { Cluster } from './cluster.ts'
+import { sentOf, speechOf, type Tokens } from './speeches.ts'
 
 export type Resolutions = {
   /** What was charged for calls that nobody had settled; null where the upstream was not asked, or does not bill. */
@@ -43,6 +44,8 @@ export async function resolveAll({ pool, upstream }: Cluster, whenFound: () => P
   await until(nobodyRuns, DEADLINE_MS).catch(() => {})
   await whenFound()
   await delay(GRACE_MS)
+  // Streams that their callers have left are heard out.
+  await until(nobodyRuns, DEADLINE_MS).catch(() => {})
   const journal = await upstream.journal()
   const { rows } = await pool.query('select id, operation, terms from holds where unsettled_at is not null')
   for (const hold of z.array(holdRow).parse(rows)) {
@@ -66,10 +69,36 @@ async function amountOf(
 ): Promise<Nanos | null> {
   const billed = journal.find((entry) => entry.request_id === id && entry.billed)
   if (billed === undefined) return null
-  const [{ unit, price } = { unit: '', price: '' }] = rates
-  const [numerator = '0', denominator = '1'] = price.split('/')
-  const units = unit === 'token' ? BigInt(billed.tokens ?? 0) : await unitsOf(operation, billed, upstreamUrl)
-  return charge(multiply(rational(BigInt(numerator), BigInt(denominator)), rational(units)))
+  const tokens = tokensOf(operation, billed)
+  if (tokens === 'none') return null
+  const unitsOfRate = async (unit: string) => {
+    if (tokens !== undefined) return BigInt(tokens[CLASSES[unit] ?? fail(unit)])
+    return unit === 'token' ? BigInt(billed.tokens ?? 0) : unitsOf(operation, billed, upstreamUrl)
+  }
+  let sum: Rational = rational(0n)
+  for (const { unit, price } of rates) {
+    const [numerator = '0', denominator = '1'] = price.split('/')
+    sum = add(sum, multiply(rational(BigInt(numerator), BigInt(denominator)), rational(await unitsOfRate(unit))))
+  }
+  return charge(sum)
+}
+
+const CLASSES: Readonly<Record<string, keyof Tokens>> = {
+  'input token': 'input',
+  'output token': 'output',
+  'cache-read token': 'cacheRead',
+  'cache-write token': 'cacheWrite',
+}
+
+function fail(unit: string): never {
+  throw new Error(`nobody knows what a ${unit} is`)
+}
+
+/** What a model was asked and has answered: as it reported, or else as much as it sent; nothing where nothing was sent. */
+function tokensOf(operation: string, entry: JournalEntry): Tokens | 'none' | undefined {
+  const speech = speechOf(operation)
+  if (speech === undefined) return undefined
+  return speech.reported(entry) ?? ((entry.tokens ?? 0) > 0 ? sentOf(speech, entry) : 'none')
 }
 
 /** What an upstream's answer was worth that nobody has seen: the sandbox gives the same one again, without the trouble. */

@@ -14,18 +14,19 @@ const RESTARTS = count({ full: 30, reduced: 3 })
 const PAUSE_MS = 300
 
 /** Restarts one gateway after the other, round after round; how long the slowest took to stop and start. */
-async function roll({ gateways }: Cluster): Promise<{ restarts: number; slowestMs: number; inFlight: number }> {
-  let [restarts, slowestMs, inFlight] = [0, 0, 0]
+async function roll({ gateways }: Cluster) {
+  let [restarts, slowestMs, inFlight, streams] = [0, 0, 0, 0]
   for (let round = 0; round < RESTARTS; round += 1) {
     const member = gateways[round % gateways.length]
     assert.ok(member !== undefined)
     const startedAtMs = performance.now()
+    streams += member.edge?.streaming() ?? 0
     inFlight += await restartMember(member)
     restarts += 1
     slowestMs = Math.max(slowestMs, performance.now() - startedAtMs)
     await delay(PAUSE_MS)
   }
-  return { restarts, slowestMs: Math.round(slowestMs), inFlight }
+  return { restarts, slowestMs: Math.round(slowestMs), inFlight, streams }
 }
 
 describe('rolling restarts under load, through a load balancer that repeats nothing', () => {
@@ -47,6 +48,7 @@ describe('rolling restarts under load, through a load balancer that repeats noth
       await caller.close()
       await requireUnharmed(history, cluster)
       assert.ok(figures.inFlight > 0, 'requests were under way at a restart')
+      assert.ok(figures.streams > 0, 'and streams among them')
 
       const shown = { requests: history.operations.length, failed: 0, lost_charges: 0, ...figures }
       test.diagnostic(JSON.stringify(shown))

@@ -12,6 +12,7 @@ import { type Kind, type PlannedFault, planOf } from './plan.ts'
 import { readReports } from './reports.ts'
 import { resolveAll } from './resolve.ts'
 import { startSampling } from './sampler.ts'
+import { streamsThat } from './sometimes.ts'
 import { startWorkload } from './workload.ts'
 
 export type RunOptions = {
@@ -28,7 +29,7 @@ export type RunResult = {
   readonly ok: boolean
   readonly seed: number
   readonly seconds: number
-  /** How often each kind that was planned hit something. */
+  /** How often each kind that was planned hit something, and how often streams went in each way that they can. */
   readonly faults: Readonly<Record<string, number>>
   readonly invariants: Verdicts
   readonly figures: Readonly<Record<string, unknown>>
@@ -60,7 +61,8 @@ export async function runFaults({
       log: (line) => log(`${since()}: ${line}`),
     })
     const invariants = await judge(evidence)
-    const faults = hitsByKind(plan, evidence.troubles)
+    const isWhole = seconds >= STREAMS_HIT_AFTER_SECONDS && kinds === undefined
+    const faults = { ...hitsByKind(plan, evidence.troubles), ...(isWhole && streamsThat(evidence)) }
     log(`${since()}: judged`)
     const ok =
       Object.values(invariants).every((verdict) => verdict === 'ok') && Object.values(faults).every((hits) => hits > 0)
@@ -73,6 +75,9 @@ export async function runFaults({
     await cluster.stop()
   }
 }
+
+/** In less, or with some faults alone, there may be no fault that meets a stream. */
+const STREAMS_HIT_AFTER_SECONDS = 60
 
 /** By then every process has heard of a change. */
 const CHANGE_KNOWN_MS = 1_000
@@ -125,7 +130,8 @@ function hitsByKind(plan: readonly PlannedFault[], troubles: readonly Trouble[])
   return Object.fromEntries([...hits].sort())
 }
 
-function figuresOf({ operations, charges, journal, samples, resolutions, entries }: Evidence) {
+function figuresOf(evidence: Evidence) {
+  const { operations, charges, journal, samples, resolutions, entries } = evidence
   const count = (outcome: string) => operations.filter((one) => one.outcome === outcome).length
   const codes = Object.groupBy(operations, ({ outcome, told }) =>
     outcome === 'fail' ? (told.code ?? String(told.status)) : outcome,
@@ -140,6 +146,7 @@ function figuresOf({ operations, charges, journal, samples, resolutions, entries
     voids: [...charges.values()].filter(({ outcome }) => outcome === 'voided').length,
     forgiven: entries.filter(({ kind }) => kind === 'forgiveness').length,
     upstream_calls: journal.length,
+    ...streamsThat(evidence),
     samples: samples.looks(),
     unsettled: samples.unsettled.size,
     resolved: resolutions.byId.size,

@@ -5,13 +5,16 @@ import { Random } from '../../sandbox/src/random.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { type Caller, Marks } from './caller.ts'
 import type { Cluster } from './cluster.ts'
-import type { History } from './history.ts'
+import { type History, isStreamed } from './history.ts'
 import type { Person } from './people.ts'
+import { SPEECHES } from './speeches.ts'
 
 /** For what nobody may notice: clients that never repeat anything, and of whose requests none may fail. */
 
 const CLIENTS = 12
 const OPERATIONS = ['rerank', 'tag_detail', 'tweet_quotes', 'post_comments'] as const
+/** Of the calls. Each stream is over before a gateway that is asked to end has to. */
+const STREAMS = 0.25
 const LOOKS = ['/v1/balance', '/v1/usage?start_time=1700000000', '/v1/requests?limit=5'] as const
 const WRITTEN_WITHIN_MS = 5_000
 
@@ -39,6 +42,12 @@ export function startSteadyLoad({ caller, person, seed, quotes = 0, looks = 0 }:
       return
     }
     const mark = marks.make()
+    if (random.chance(STREAMS)) {
+      const words = `sandbox:delta-ms=${random.between(4, 40)}`
+      const question = { model: 'sandbox/text', words, isStream: true, wantsUsage: true }
+      await caller.ask({ ...who, what: 'call', mark, ...marks.question(random.pick(SPEECHES), mark, question) })
+      return
+    }
     const request = marks.request(random.pick(OPERATIONS), mark, `sandbox:delay=${random.between(0, 400)}`)
     const isQuote = dice < looks + quotes
     await caller.ask({ ...who, what: isQuote ? 'quote' : 'call', mark, isQuote, ...request })
@@ -69,6 +78,7 @@ export async function requireUnharmed({ operations }: History, { pool, upstream 
   const calls = operations.filter(({ what }) => what === 'call')
   const { rows } = await pool.query<{ id: string; amount: bigint }>('select id, amount from charges')
   const charges = new Map(rows.map(({ id, amount }) => [id, amount]))
+  assert.ok(calls.some(isStreamed), 'some of them streamed')
   const lost = calls.filter(({ told }) => charges.get(told.id ?? '') !== told.costNanos)
   assert.deepEqual(lost, [], 'charges that callers were told of')
   assert.equal(charges.size, calls.length, 'one charge for each call, and none beside')

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Random } from '../../sandbox/src/random.ts'
-import { catalogue } from '../../server/src/catalogue/catalogue.ts'
-import { isSoldByUnit } from '../../server/src/catalogue/operation.ts'
-import { SCARCE } from '../acceptance/installation.ts'
+import { CALLS, FREE, SCARCE } from '../acceptance/installation.ts'
 import type { Asked, Caller, Marks } from './caller.ts'
-import type { Operation } from './history.ts'
+import { isStreamed, type Operation } from './history.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
+import { streamedQuestion, wholeQuestion } from './questions.ts'
+import { SPEECHES, speechOf } from './speeches.ts'
 
 /** Clients that call, quote, repeat and look up, each by a seed of its own, until they are told to stop. */
 export type Workload = {
@@ -31,11 +31,15 @@ const PAUSE_MS = { least: 20, most: 120 }
 const REFUSED_PAUSE_MS = 400
 /** Who does not know what became of a key or a quote asks again after so long: its process has been found dead by then. */
 const COMES_BACK_MS = 14_000
-/** The judge can not yet work out what a call of a model has used that nobody settled. */
-const SOLD_BY_UNIT = catalogue.operations.filter(isSoldByUnit).map(({ id }) => id)
-const OPERATIONS = SOLD_BY_UNIT.filter((id) => !SCARCE.has(id))
+/** What costs nothing has nothing to lose; what has a limit of its own would be refused most of the time. */
+const LEFT_OUT: ReadonlySet<string> = new Set([...FREE, ...SCARCE, 'embeddings'])
+const OPERATIONS = Object.keys(CALLS).filter((operation) => !LEFT_OUT.has(operation))
 /** Of the steps of a client, the rest being plain calls. */
-const LIKELIHOOD = { idempotent: 0.16, quoted: 0.1, look: 0.1 }
+const LIKELIHOOD = { stream: 0.2, idempotent: 0.14, quoted: 0.09, look: 0.08 }
+/** Of the streams: those that their callers hang up on, after so long, and those that are asked for by a key. */
+const HANGS_UP = 0.35
+const HANGS_UP_MS = { least: 10, most: 1_200 }
+const BY_KEY = 0.25
 
 export function startWorkload({ seed, people, caller, marks }: Parts): Workload {
   let isOver = false
@@ -66,11 +70,28 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
 
   async function step(client: Client): Promise<void> {
     if (performance.now() - (unsure[0]?.sinceMs ?? Number.POSITIVE_INFINITY) > COMES_BACK_MS) await sendAgain()
+    const { stream, idempotent, quoted, look: looks } = LIKELIHOOD
     const dice = client.random.fraction()
-    if (dice < LIKELIHOOD.idempotent) return repeatSafely(client)
-    if (dice < LIKELIHOOD.idempotent + LIKELIHOOD.quoted) return callByQuote(client)
-    if (dice < LIKELIHOOD.idempotent + LIKELIHOOD.quoted + LIKELIHOOD.look) return look(client)
+    if (dice < stream) return callForStream(client)
+    if (dice < stream + idempotent) return callByKey(client)
+    if (dice < stream + idempotent + quoted) return callByQuote(client)
+    if (dice < stream + idempotent + quoted + looks) return look(client)
     return callPlainly(client)
+  }
+
+  async function callForStream(client: Client): Promise<void> {
+    const { random } = client
+    const mark = marks.make()
+    const request = marks.question(random.pick(SPEECHES), mark, streamedQuestion(random))
+    const cutAfterMs = random.between(HANGS_UP_MS.least, HANGS_UP_MS.most)
+    const asked = { ...who(client), mark, ...request, ...(random.chance(HANGS_UP) && { cutAfterMs }) }
+    if (random.chance(BY_KEY)) await repeatSafely(client, { ...asked, idempotencyKey: mark })
+    else await ask({ ...asked, what: 'call' })
+  }
+
+  function callByKey(client: Client): Promise<void> {
+    const mark = marks.make()
+    return repeatSafely(client, { ...who(client), mark, idempotencyKey: mark, ...requestOf(client, mark) })
   }
 
   async function callPlainly(client: Client): Promise<void> {
@@ -82,9 +103,8 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
   }
 
   /** The same key two or three times at once, and again as long as nobody says what became of it. */
-  async function repeatSafely(client: Client): Promise<void> {
-    const mark = marks.make()
-    const asked = { ...who(client), what: 'idempotent call', mark, idempotencyKey: mark, ...requestOf(client, mark) }
+  async function repeatSafely(client: Client, keyed: Omit<Asked, 'what'>): Promise<void> {
+    const asked = { ...keyed, what: 'idempotent call' }
     const copies = Array.from({ length: client.random.between(2, 3) }, () => ask(asked))
     let answers = await Promise.all(copies)
     for (let tries = 0; tries < TRIES && !answers.some(isFinal) && !isOver; tries += 1) {
@@ -112,6 +132,8 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
 
   function requestOf({ random }: Client, mark: string) {
     const operation = OPERATIONS[random.between(0, OPERATIONS.length - 1)] ?? 'rerank'
+    const speech = speechOf(operation)
+    if (speech !== undefined) return marks.question(speech, mark, wholeQuestion(random, wordsFor(random)))
     return marks.request(operation, mark, wordsFor(random))
   }
 
@@ -162,6 +184,9 @@ const RUNNING = new Set([
 ])
 
 /** Whether somebody said what became of the key, so that there is no reason to send it again. */
-function isFinal({ outcome, told }: Operation): boolean {
-  return outcome === 'ok' || (outcome === 'fail' && !RUNNING.has(told.code ?? '') && (told.status ?? 500) < 500)
+function isFinal(operation: Operation): boolean {
+  const { outcome, told } = operation
+  if (outcome !== 'fail') return outcome === 'ok'
+  // A stream that breaks off is answered with 200 like any other.
+  return !isStreamed(operation) && !RUNNING.has(told.code ?? '') && (told.status ?? 500) < 500
 }
