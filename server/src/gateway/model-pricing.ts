@@ -1,3 +1,4 @@
+import { memberOf } from '../catalogue/price.ts'
 import type { Caller } from '../identity/caller.ts'
 import { Fault } from '../kernel/fault.ts'
 import { multiply, rational } from '../kernel/rational.ts'
@@ -10,7 +11,9 @@ import type { Counts, Terms } from './terms.ts'
 /** What a call of a model costs, before and after it. */
 export type Pricing = Pick<Plan, 'terms' | 'most' | 'expected' | 'tokens'> & {
   /** Of an answer that came whole and can be read. */
-  readonly ofReply: (reply: Delivered & { readonly json: unknown }) => Promise<Measured | undefined> | Measured
+  readonly ofReply: (
+    reply: Delivered & { readonly json: unknown },
+  ) => Promise<Measured | undefined> | Measured | undefined
   /** By what was reported and delivered; undefined where neither was. */
   readonly ofDelivered: (delivered: Delivered) => Promise<Measured | undefined>
   /** What it has cost the upstream at the least, where the caller got nothing. */
@@ -132,14 +135,19 @@ function byImage(
     most: asked,
     expected: asked,
     tokens: 0,
-    ofReply: ({ json }) => ({ counts: [BigInt(picturesIn(json))] }),
+    ofReply({ json }) {
+      const pictures = picturesIn(json)
+      return pictures === undefined ? undefined : { counts: [BigInt(pictures)] }
+    },
     ofDelivered: async () => undefined,
     ofNothing: async () => ({ counts: asked }),
     nothing: { counts: [0n] },
   }
 }
 
-function picturesIn(json: unknown): number {
-  const data = typeof json === 'object' && json !== null && 'data' in json ? json.data : undefined
-  return Array.isArray(data) ? data.length : 0
+/** Undefined where nobody can tell; one that was filtered out is none. */
+function picturesIn(json: unknown): number | undefined {
+  const data = memberOf(json, 'data')
+  if (!Array.isArray(data)) return undefined
+  return data.filter((one) => Boolean(memberOf(one, 'url')) || Boolean(memberOf(one, 'b64_json'))).length
 }

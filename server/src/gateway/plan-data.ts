@@ -46,7 +46,7 @@ export function createDataPlan({ prices, bindings, transport, names }: Parts) {
           },
           body,
           maxBodyBytes: upstream.maxBodyBytes,
-          deadlines: { ...DEADLINES, totalMs: upstream.totalMs },
+          deadlines: deadlinesOf(upstream),
         }
       })
 
@@ -70,6 +70,11 @@ export function createDataPlan({ prices, bindings, transport, names }: Parts) {
         status === 401 || status === 402 || (status === 403 && upstream.passesOnForbidden !== true),
     }
   }
+}
+
+/** An answer that comes whole has its headers at its end. */
+function deadlinesOf({ totalMs }: DataOperation['upstream']) {
+  return { ...DEADLINES, headersMs: Math.max(DEADLINES.headersMs, totalMs), totalMs }
 }
 
 export function findBindings(bindings: Bindings, slot: string, mode: Binding['mode']): Promise<readonly Binding[]> {

@@ -38,11 +38,11 @@ const BODY_BYTES = 64 * 1_048_576
 
 /** The model's name there is ours to get right, so that a 404 is no more the caller's than a wrong key. */
 const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
-const ABOUT_US_BY_TYPE: ReadonlySet<unknown> = new Set([
-  'authentication_error',
-  'billing_error',
-  'insufficient_quota',
-  'permission_error',
+/** What protocols call it in the type, code or status of an error, whatever the status of the answer. */
+const ABOUT_US_BY_NAME: ReadonlySet<unknown> = new Set([
+  ...['authentication_error', 'billing_error', 'permission_error'],
+  ...['insufficient_quota', 'billing_hard_limit_reached', 'invalid_api_key'],
+  ...['UNAUTHENTICATED', 'PERMISSION_DENIED', 'API_KEY_INVALID'],
 ])
 
 /** Where such an answer comes from one upstream, another may do better, and vendors bill none of them. */
@@ -85,7 +85,8 @@ export function createModelPlan(parts: Parts) {
     /** Asks one of them, once. */
     async function attempt(id: Id, target: Target): Promise<Sent> {
       const { binding } = target
-      const refusal = await quotaRefusal(quota, binding)
+      // What costs nothing does not use up what paying callers need.
+      const refusal = FREE.has(operation.protocol) ? undefined : await quotaRefusal(quota, binding)
       if (refusal !== undefined) return notAsked(binding, refusal)
       const { stream } = protocol
       if (!ask.isStream || stream === undefined) return sendOnce(transport, binding, () => requestTo(id, target))
@@ -120,7 +121,7 @@ export function createModelPlan(parts: Parts) {
         return pricing.ofReply({ json, reported: protocol.usageOf(json), text: protocol.textOf(json) })
       },
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
-      isAboutUs: ({ status, json }) => ABOUT_US.has(status) || ABOUT_US_BY_TYPE.has(errorTypeOf(json)),
+      isAboutUs: ({ status, json }) => isAboutUs(status, json),
     }
   }
 }
@@ -131,8 +132,13 @@ function requireEvents({ query }: CallRequest, { protocol }: ModelOperation): vo
   throw new Fault('invalid_request', { detail: 'Streams are given as server-sent events: add ?alt=sse.' })
 }
 
-function errorTypeOf(json: unknown): unknown {
-  return memberOf(json, 'error', 'type')
+function isAboutUs(status: number, json: unknown): boolean {
+  if (status < 400) return false
+  const error = memberOf(json, 'error')
+  const names = ['type', 'code', 'status'].map((name) => memberOf(error, name))
+  const details = memberOf(error, 'details')
+  const reasons = Array.isArray(details) ? details.slice(0, 10).map((detail) => memberOf(detail, 'reason')) : []
+  return ABOUT_US.has(status) || [...names, ...reasons].some((name) => ABOUT_US_BY_NAME.has(name))
 }
 
 async function modelOf(models: Parts['models'], name: string): Promise<Model> {
@@ -171,10 +177,15 @@ async function firstToTake(targets: readonly Target[], attempt: (target: Target)
     attempts.push(...sent.attempts)
     const asked = attempts.filter(({ outcome }) => outcome !== 'not_sent').length
     const isLast = place === tried.length - 1 || asked >= ASKED_MOST
-    const mayGoOn = sent.outcome === 'not_sent' || (sent.outcome === 'answered' && ASK_ANOTHER.has(sent.reply.status))
-    if (isLast || !mayGoOn) return { ...sent, attempts }
+    if (isLast || !mayAskAnother(sent)) return { ...sent, attempts }
   }
   throw notConfigured()
+}
+
+function mayAskAnother(sent: Sent): boolean {
+  if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
+  const { status, json } = sent.reply
+  return ASK_ANOTHER.has(status) || isAboutUs(status, json)
 }
 
 /** Why our quota with the upstream does not let us ask it; undefined where it does. */

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import type { Settlement } from '../calls/call.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, within } from '../kernel/clock.ts'
 import { asFault, type Fault } from '../kernel/fault.ts'
 import { formatUsd, ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -39,6 +39,8 @@ type Parts = {
 const DRAIN_MS = 30_000
 /** An upstream that has said everything gets so long to end its answer, so that its connection can be used again. */
 const LAST_BYTES_MS = 1_000
+/** And so long to say what comes after the answer: its usage, and the end. */
+const LAST_FRAMES_MS = 10_000
 /** Waits for whoever reads too slowly; what is kept of a stream is this and one piece. */
 const BUFFER_BYTES = 16_384
 
@@ -98,8 +100,20 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       return { failure, delivered }
     }
     try {
+      let heldSinceMs: number | undefined
       while (reader.state() === 'open') {
-        const { value, done } = await pieces.next()
+        const next = pieces.next()
+        if (reader.isHolding()) {
+          // The answer is there. Who does not end the stream as well is not waited for much longer.
+          heldSinceMs ??= clock.monotonicMs()
+          const leftMs = heldSinceMs + LAST_FRAMES_MS - clock.monotonicMs()
+          if (leftMs <= 0 || !(await within(clock, next, leftMs))) {
+            next.catch(() => {})
+            for (const bytes of reader.finish()) await sink.write(bytes)
+            return passed()
+          }
+        }
+        const { value, done } = await next
         if (done === true) {
           for (const bytes of reader.finish()) await sink.write(bytes)
           return passed()
@@ -126,7 +140,7 @@ type Passed = { readonly delivered: string; readonly failure: unknown }
 
 /** An upstream that breaks off after the end of its answer has said everything. */
 function isWhole(reader: OpenStream['reader']): boolean {
-  if (reader.state() === 'failed') return false
+  if (reader.state() === 'failed' || !reader.hasStopOfItsOwn) return false
   reader.finish()
   return reader.state() === 'complete'
 }

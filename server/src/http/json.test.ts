@@ -67,6 +67,16 @@ describe('a JSON body', () => {
     assert.throws(() => parse('['.repeat(500_000)), refusedAs('body_too_deep'))
   })
 
+  it('is refused with a number of more digits than a number has, and taken with many in a text', () => {
+    const digits = '9'.repeat(4_300)
+    for (const number of [digits, `-${digits}`, `0.${digits}`, `1e${digits}`])
+      assert.throws(() => parseJson(Buffer.from(`{"a":[${number}]}`), LIMITS), /A number has more than 32 characters/)
+    assert.deepEqual(parseJson(Buffer.from(`{"${digits}":"${digits}","b":-1.5e+300}`), LIMITS), {
+      [digits]: digits,
+      b: -1.5e300,
+    })
+  })
+
   it('does not count what stands in strings as depth', () => {
     const text = JSON.stringify({ content: '[{"\\'.repeat(1_000) })
     assert.deepEqual(parse(text), JSON.parse(text))

@@ -46,12 +46,25 @@ function scan(text: string, { jsonDepth, jsonNodes }: JsonLimits): number {
       if (depth > jsonDepth) throw new Fault('body_too_deep', { detail: `At most ${jsonDepth} levels are taken.` })
     } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
       depth -= 1
+    } else if (isInNumber(code)) {
+      at = endOfNumber(text, at)
     }
   }
   if (names + containers > jsonNodes) {
     throw new Fault('invalid_request', { detail: `The body has more than ${jsonNodes} names, objects and arrays.` })
   }
   return names
+}
+
+const NUMBER_LENGTH = 32
+const isInNumber = (code: number) => (code >= 48 && code <= 57) || code === 45
+
+/** Some readers keep every digit where we would read infinity, so that a number could be as long as a text. */
+function endOfNumber(text: string, start: number): number {
+  let end = start
+  while (isInNumber(text.charCodeAt(end + 1)) || '.eE+'.includes(text[end + 1] ?? ' ')) end += 1
+  if (end - start < NUMBER_LENGTH) return end
+  throw new Fault('invalid_request', { detail: `A number has more than ${NUMBER_LENGTH} characters.` })
 }
 
 /** The place of the quote that ends the string that begins at `start`, or of the text's end where there is none. */

@@ -189,13 +189,12 @@ describe('streamGenerateContent', () => {
     )
   })
 
-  it('gives several candidates to their ends', async () => {
-    const { chunks, isBroken } = await stream(says('Hello', { generationConfig: { candidateCount: 3 } }), {
-      model: 'sandbox/text',
-    })
-    assert.equal(isBroken, false)
-    assert.equal(chunks.filter(({ candidates }) => candidates?.[0]?.finishReason === 'STOP').length, 3)
-    assert.notEqual(chunks.at(-1)?.usageMetadata?.cost_usd, undefined)
+  it('is refused for several candidates, of which an upstream may give fewer', async () => {
+    const key = await secretOf()
+    const body = says('Hello', { generationConfig: { candidateCount: 3 } })
+    const path = '/v1beta/models/sandbox/text:streamGenerateContent?alt=sse'
+    assert.equal((await ask(url, key, path, { body })).status, 400)
+    assert.equal((await ask(url, key, '/v1beta/models/sandbox/text:generateContent', { body })).status, 200)
   })
 
   it('MODEL-2 ends with an error of this protocol where the upstream breaks off, and what was given is charged', async () => {

@@ -193,7 +193,7 @@ describe("trap: cancelled stream, 806 deltas delivered, 1 token billed; or 9.1 Ã
         'sandbox/text',
         'sandbox:output-tokens=4000 sandbox:delta-bytes=6 sandbox:hang=body',
       )
-      const silent = await hear(impatient.url, customer.secret, asked, { afterSilenceMs: 300 })
+      const silent = await hear(impatient.url, customer.secret, asked, { afterSilenceMs: 1_500 })
       const { charge, entry } = await onlyCall(customer)
       const deltas = silent.events.filter((event) => generatedIn(event) !== '').length
       assert.ok(deltas >= 806, `${deltas} deltas`)

@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { usd } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
 import { defineOperation } from '../operation.ts'
-import { perCall } from '../price.ts'
+import { perCall, type Reply } from '../price.ts'
+
+const isGiven = ({ status }: Reply) => status >= 200 && status < 300
 
 /** Its definition is not public: request and answer pass through as they are. */
 export const deepResearch = defineOperation({
@@ -17,10 +19,11 @@ export const deepResearch = defineOperation({
   definition: 'pending',
   input: z.looseObject({}),
   output: z.unknown(),
-  price: perCall({
-    unitPrice: rational(usd('0.10')),
-    isCharged: ({ status }) => status >= 200 && status < 300,
-  }),
+  price: {
+    ...perCall({ unitPrice: rational(usd('0.10')), isCharged: isGiven }),
+    // Whatever form the caller has asked for: nothing of the body has to be read.
+    measure: (reply) => ({ units: isGiven(reply) ? 1n : 0n }),
+  },
   upstream: {
     slot: 'deep_research',
     path: '/{deep_research_upstream}',

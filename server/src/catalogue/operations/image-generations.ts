@@ -7,7 +7,7 @@ export const imageGenerations: ModelOperation = {
   method: 'POST',
   path: '/v1/images/generations',
   dialect: 'openai',
-  limits: ['concurrency', 'images'],
+  limits: ['tokens', 'concurrency', 'images'],
   quotable: true,
   definition: 'complete',
   protocol: 'openai_images',

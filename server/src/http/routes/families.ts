@@ -43,23 +43,29 @@ export function createFamilies(parts: Parts): readonly Family[] {
     dialect,
     register(scope: FastifyInstance) {
       addOperations(scope, prefix, under(prefix, parts.catalogue.operations), parts)
-      if (prefix === '/v1') addFree(scope, parts)
-      if (prefix === '/v1beta') addGeminiModels(scope, parts)
+      if (prefix === '/v1') addFree(scope, parts, addAccount)
+      if (prefix === '/v1beta') addFree(scope, parts, addGeminiModels)
     },
   }))
 }
 
-function addFree(scope: FastifyInstance, parts: Parts): void {
-  scope.register(async (account) => {
+type Add = (scope: FastifyInstance, parts: Parts) => void
+
+function addFree(scope: FastifyInstance, parts: Parts, add: Add): void {
+  scope.register(async (free) => {
     // They are free; whoever asks for a quote here all the same is told, as everywhere, that there is none.
-    account.addHook('preHandler', async ({ headers }) => {
+    free.addHook('preHandler', async ({ headers }) => {
       if (headers[parts.headerNames.costMode] !== undefined) throw new Fault('quote_not_supported')
     })
-    addModels(account, parts)
-    addUsage(account, parts)
-    addBalance(account, parts)
-    addRequests(account, parts)
+    add(free, parts)
   })
+}
+
+function addAccount(scope: FastifyInstance, parts: Parts): void {
+  addModels(scope, parts)
+  addUsage(scope, parts)
+  addBalance(scope, parts)
+  addRequests(scope, parts)
 }
 
 function under(prefix: string, operations: readonly Operation[]): readonly Operation[] {

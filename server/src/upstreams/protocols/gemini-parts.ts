@@ -40,7 +40,9 @@ function gatherPart(part: unknown, gathered: Gathered): void {
     const { text, inlineData, fileData, functionResponse, ...rest } = members
     if (typeof text === 'string') gathered.texts.push(text)
     else if (isGiven(text)) gathered.structures.push(text)
-    for (const data of [inlineData, fileData]) if (isGiven(data)) gatherData(data, isRescaled(members), gathered)
+    if (isGiven(inlineData)) gatherData(inlineData, isRescaled(members), gathered)
+    // What is behind an address need not be what its caller calls it.
+    if (isGiven(fileData)) gatherData(fileData, true, gathered)
     if (isGiven(functionResponse)) gatherResponse(functionResponse, gathered)
     if (Object.keys(rest).some((name) => !PART.has(name.toLowerCase()))) gathered.parts.push(undefined)
     gatherRest(rest, gathered)

@@ -50,7 +50,8 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
   }
 
   const reader = createWithholdingReader({ read, reported: () => classesOf(counts) })
-  return { ...reader, release: (cost) => withCost(reader.release(cost), cost) }
+  // Some upstreams write a finish reason into every frame: then only the end of the body is the end.
+  return { ...reader, hasStopOfItsOwn: false, release: (cost) => withCost(reader.release(cost), cost) }
 }
 
 function isFinished(candidate: unknown): boolean {
@@ -129,6 +130,8 @@ function jsonText(value: unknown): string {
   }
 }
 
+const MOST_READ_AGAIN = 1_048_000
+
 /** What was held back, with what the call cost in the last usage that it has. */
 function withCost(held: readonly Buffer[], cost: string): readonly Buffer[] {
   const bytes = Buffer.concat(held)
@@ -138,6 +141,8 @@ function withCost(held: readonly Buffer[], cost: string): readonly Buffer[] {
 }
 
 function endOfLastUsage(bytes: Buffer): number {
+  // What was read once within the bound is within it still, but for the blank line that was added to its last frame.
+  if (bytes.length > MOST_READ_AGAIN) return -1
   const frames = createFrameSplitter()
   frames.feed(bytes)
   let start = 0

@@ -63,7 +63,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits, isStre
   return {
     ...input,
     isStream,
-    choices: choicesOf(config),
+    choices: isStream ? onlyChoiceOf(config) : choicesOf(config),
     outputLimit,
     isDefaultLimit: given === undefined,
     bodyFor: () => (given === undefined ? withLimit(body, rawBody, outputLimit) : rawBody),
@@ -111,6 +111,12 @@ function choicesOf({ candidateCount: count }: Members): number {
   throw refusal(`"candidateCount" must be a whole number from 1 to ${CHOICES_MOST}.`)
 }
 
+/** Such a stream has no end of its own but the last of its candidates, and upstreams may give fewer than were asked for. */
+function onlyChoiceOf(config: Members): number {
+  if (choicesOf(config) === 1) return 1
+  throw refusal('"candidateCount" is taken as 1 only in a stream. Ask for several without streaming.')
+}
+
 function refusePriced(members: Members, config: Members): void {
   refuseMembers(members, REFUSED)
   refuseMembers(config, REFUSED_IN_CONFIG)
@@ -130,7 +136,9 @@ function refusePriced(members: Members, config: Members): void {
 function refuseRunUpstream(tool: unknown): void {
   const other = otherThan('functionDeclarations', spelled(membersIn(tool, 'A tool in "tools"'), TOOL))
   if (other === undefined) return
-  throw refusal(`"tools" may have "functionDeclarations" only, not ${JSON.stringify(other)}: ${RUN_UPSTREAM}`)
+  throw refusal(
+    `"tools" may have "functionDeclarations" only, not ${JSON.stringify(other.slice(0, 100))}: ${RUN_UPSTREAM}`,
+  )
 }
 
 function otherThan(allowed: string, members: Members): string | undefined {

@@ -22,6 +22,10 @@ const REFUSED: Readonly<Record<string, string>> = {
   route: OTHER_MODEL,
   chat_template: 'a template can repeat the input without bound.',
   mm_processor_kwargs: 'only texts are embedded.',
+  image: 'only texts are embedded.',
+  images: 'only texts are embedded.',
+  inputs: 'what is to be embedded stands in "input".',
+  documents: 'what is to be embedded stands in "input".',
 }
 const KNOWN = new Set([
   ...Object.keys(REFUSED),
@@ -38,6 +42,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits): Model
   if (isGiven(members.stream) && members.stream !== false)
     throw refusal('"stream" is not taken: embeddings always come whole.')
   allowOnly(members, 'service_tier', ['auto', 'default'], 'other tiers have prices of their own.')
+  allowOnly(members, 'encoding_format', ['float', 'base64'], 'other forms do not say what they cost.')
   const inputs = inputsOf(members)
   return {
     isStream: false,

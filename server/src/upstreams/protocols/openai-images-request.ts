@@ -1,5 +1,5 @@
 import { inputOf } from './bound.ts'
-import { isGiven, type Members, membersOf, modelOf, refusal, refuseMembers } from './members.ts'
+import { allowOnly, isGiven, type Members, membersOf, modelOf, refusal, refuseMembers } from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { spliceJson } from './splice-json.ts'
 
@@ -22,6 +22,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits): Model
   const members = membersOf(body, KNOWN)
   const model = modelOf(body)
   refuseUnpriced(members)
+  allowOnly(members, 'response_format', ['url', 'b64_json'], 'other forms do not say how many they are.')
   const { prompt } = members
   if (typeof prompt !== 'string' || prompt === '') throw refusal('Describe the picture in "prompt".')
   const others = Object.fromEntries(Object.entries(members).filter(([name]) => !OUTSIDE_PROMPT.includes(name)))

@@ -92,6 +92,10 @@ export type StreamReader = {
   readonly finish: () => readonly Buffer[]
   /** `failed` where the upstream told of an error in the stream, `open` where it has not come to an end. */
   readonly state: () => 'open' | 'complete' | 'failed'
+  /** Whether frames are being held back: the answer has ended, and the stream perhaps not yet. */
+  readonly isHolding: () => boolean
+  /** Whether a connection that breaks while frames are held back has broken after the end of the answer. */
+  readonly hasStopOfItsOwn: boolean
   readonly reported: () => Reported
   /** Whether the caller has been told of the upstream's error, in the upstream's own words. */
   readonly hasToldError: () => boolean

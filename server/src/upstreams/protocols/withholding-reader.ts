@@ -117,6 +117,11 @@ export function createWithholdingReader({ read, reported }: Parts): StreamReader
       return isStopped && isEnded ? 'complete' : 'open'
     },
 
+    isHolding: () => passedText !== undefined,
+
+    // A stop reason stands in one frame alone, and what comes after it is only about the answer.
+    hasStopOfItsOwn: true,
+
     reported,
 
     hasToldError: () => hasToldError,
