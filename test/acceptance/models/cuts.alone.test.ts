@@ -154,7 +154,7 @@ const DRAINED: Readonly<Record<Protocol, readonly [Question, ...Question[]]>> = 
     streamed('gemini', 'sandbox/long'),
     streamed('gemini', 'sandbox/slow'),
     streamed('gemini', 'sandbox/checksum', 'sandbox:output-tokens=100', limited('gemini', 100)),
-    streamed('gemini', 'sandbox/text', 'sandbox:delta-bytes=1', { generationConfig: { candidateCount: 3 } }),
+    streamed('gemini', 'sandbox/text', 'sandbox:delta-bytes=1'),
     streamed('gemini', 'sandbox/text', 'sandbox:slow-first-byte=300 sandbox:input-tokens=90 sandbox:cache-read=40'),
     streamed('gemini', 'sandbox/tools'),
     streamed('gemini', 'sandbox/text', 'sandbox:delay=200', {
