@@ -154,8 +154,7 @@ Let a model answer, as it comes; its last frame has the cost:
 
   curl -N ${base_url}/v1/chat/completions \\
     -H 'Authorization: Bearer ${api_key}' -H 'Content-Type: application/json' \\
-    -d '{"model": "sandbox/text", "stream": true, "stream_options": {"include_usage": true},
-         "messages": [{"role": "user", "content": "Tell me a story"}]}'
+    -d '{"model": "sandbox/text", "stream": true, "stream_options": {"include_usage": true}, "messages": [{"role": "user", "content": "Hello"}]}'
 
 Then look at the bill:
 

@@ -154,6 +154,12 @@ export function errorOf({ json }: Told): Record<string, unknown> {
   return Object(json.error)
 }
 
+/** Our code for a refusal, wherever the protocol has a place for it. */
+export function codeOf(told: Told): unknown {
+  const { code, details } = errorOf(told)
+  return Array.isArray(details) ? Object(details[0]).reason : (code ?? Object(details).error_code)
+}
+
 export type Call = { readonly path: string; readonly body?: unknown }
 
 /** They cost nothing, so that neither quotes nor budgets say anything about them. */

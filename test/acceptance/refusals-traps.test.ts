@@ -14,8 +14,8 @@ import {
   CALLS,
   call,
   chargesOf,
+  codeOf,
   costOf,
-  errorOf,
   FREE,
   makeCustomer,
   makeKey,
@@ -33,10 +33,7 @@ const customer = await makeCustomer(pool)
 const MODE = { headers: { 'x-farebox-cost-mode': 'quote' } }
 
 function assertRefused(told: Told, status: number, code: string): void {
-  const { code: named, details } = errorOf(told)
-  // One protocol has its own codes, and ours among the details.
-  const found = Array.isArray(details) ? Object(details[0]).reason : named
-  assert.deepEqual([told.status, found], [status, code], told.text)
+  assert.deepEqual([told.status, codeOf(told)], [status, code], told.text)
 }
 
 /** None of them is a price, although PostgreSQL has a number for each. */

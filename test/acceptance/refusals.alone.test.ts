@@ -15,6 +15,7 @@ import {
   ask,
   CALLS,
   call,
+  codeOf,
   errorOf,
   FREE,
   ids,
@@ -187,7 +188,7 @@ describe('a refusal', () => {
           const { expected, code, send } = REFUSED[name]?.() ?? { expected: 0, send: () => as('') }
           const told = await send()
           assert.equal(told.status, expected, `${name}: ${told.text}`)
-          if (code !== undefined) assert.equal(errorOf(told).code, code, `${name}: ${told.text}`)
+          if (code !== undefined) assert.equal(codeOf(told), code, `${name}: ${told.text}`)
           assert.equal(told.costUsd, null, name)
           met[name] = (met[name] ?? 0) + 1
         }),

@@ -68,7 +68,7 @@ describe('npm run dev', () => {
     const startedMs = performance.now()
     const { dev, lines, printed, running } = startDev()
     await printed(/^Ctrl-C/)
-    const [first = '', bill = ''] = commandsIn(lines)
+    const [first = '', streamed = '', bill = ''] = commandsIn(lines)
     const called = await shell(first)
     const firstCallMs = performance.now() - startedMs
     assert.match(called, /^HTTP\/1\.1 200 /, `${first}\n${called}`)
@@ -76,9 +76,12 @@ describe('npm run dev', () => {
     assert.match(called, /^x-request-id: [0-9a-f-]{36}\r$/im)
     assert.match(called, /"results":\[\{"index":/)
     assert.ok(firstCallMs < 15_000, `${firstCallMs} ms`)
+    const stream = await shell(streamed)
+    assert.match(stream, /"cost_usd":"0\.000[0-9]{6}"/)
+    assert.match(stream, /^data: \[DONE\]$/m)
     const { totals } = JSON.parse(await shell(bill))
-    assert.equal(totals.requests, 1)
-    assert.ok(totals.input_tokens > 0)
+    assert.equal(totals.requests, 2)
+    assert.ok(totals.input_tokens > 0 && totals.output_tokens > 0)
     process.kill(-dev.pid, 'SIGINT')
     await dev.exited
     await untilNothingRuns(running)
