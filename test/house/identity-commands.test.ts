@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile, fork } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Gateway, startGateway } from '../../harness/gateways.ts'
@@ -9,6 +9,7 @@ import { until } from '../../harness/until.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
 import { ACTOR, ask, ids, makeCustomer, PROBE_SERVER } from '../identity/customers.ts'
 import { connect } from '../ledger/world.ts'
+import { type Ended, startShell } from './command-shell.ts'
 
 const database = await freshDatabase()
 const { pools } = connect(database.url)
@@ -23,25 +24,8 @@ after(async () => {
   await pools.close()
 })
 
-type Ended = { readonly code: number; readonly output: string }
-
 const env = { ...process.env, FAREBOX_DATABASE_URL: database.url }
-const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, stdio: 'ignore' })
-const waiting = new Map<number, (ended: Ended) => void>()
-shell.on('message', ({ line, ...ended }: Ended & { line: number }) => waiting.get(line)?.(ended))
-shell.on('exit', () => {
-  for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended' })
-})
-after(() => shell.kill())
-
-/** Runs a line of the command line. */
-function farebox(...args: readonly string[]): Promise<Ended> {
-  const line = waiting.size
-  return new Promise((resolve) => {
-    waiting.set(line, resolve)
-    shell.send({ line, args })
-  })
-}
+const { farebox, said } = startShell(env)
 
 /** Runs a line in a process of its own, as an operator does. */
 function program(...args: readonly string[]): Promise<Ended> {
@@ -51,13 +35,6 @@ function program(...args: readonly string[]): Promise<Ended> {
       resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr })
     })
   })
-}
-
-/** What a command says that succeeds. */
-async function said(...args: readonly string[]): Promise<string> {
-  const { code, output } = await farebox(...args)
-  assert.equal(code, 0, output)
-  return output
 }
 
 const ID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'

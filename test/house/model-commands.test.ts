@@ -1,42 +1,17 @@
 import assert from 'node:assert/strict'
-import { fork } from 'node:child_process'
-import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import { ROOT } from '../../harness/root.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { connect } from '../ledger/world.ts'
+import { startShell } from './command-shell.ts'
 
 const database = await freshDatabase()
 const { pools } = connect(database.url)
 const pool = pools.rest
 after(() => pools.close())
 
-type Ended = { readonly code: number; readonly output: string }
-
 const env = { ...process.env, FAREBOX_DATABASE_URL: database.url, FAREBOX_SECRETS_MASTER_KEY: makeMasterKey().reveal() }
-const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, stdio: 'ignore' })
-after(() => shell.kill())
-const waiting = new Map<number, (ended: Ended) => void>()
-shell.on('message', ({ line, ...ended }: Ended & { line: number }) => waiting.get(line)?.(ended))
-shell.on('exit', () => {
-  for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended' })
-})
-
-/** Runs a line of the command line. */
-function farebox(...args: readonly string[]): Promise<Ended> {
-  const line = waiting.size
-  return new Promise((resolve) => {
-    waiting.set(line, resolve)
-    shell.send({ line, args })
-  })
-}
-
-async function said(...args: readonly string[]): Promise<string> {
-  const { code, output } = await farebox(...args)
-  assert.equal(code, 0, output)
-  return output
-}
+const { farebox, said } = startShell(env)
 
 const LIMITS = ['--context-window', '200000', '--output-cap', '4096', '--output-most', '64000']
 

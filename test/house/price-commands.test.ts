@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile, fork } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -13,6 +13,7 @@ import { createWorkspace } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
 import { connect } from '../ledger/world.ts'
+import { type Ended, startShell } from './command-shell.ts'
 
 const database = await freshDatabase()
 const { pools } = connect(database.url)
@@ -22,31 +23,8 @@ const ids = createIds({ clock: systemClock })
 const folder = mkdtempSync(path.join(tmpdir(), 'price-commands-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-type Ended = { readonly code: number; readonly output: string }
-
 const env = { ...process.env, FAREBOX_DATABASE_URL: database.url, FAREBOX_SECRETS_MASTER_KEY: makeMasterKey().reveal() }
-const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, stdio: 'ignore' })
-after(() => shell.kill())
-const waiting = new Map<number, (ended: Ended) => void>()
-shell.on('message', ({ line, ...ended }: Ended & { line: number }) => waiting.get(line)?.(ended))
-shell.on('exit', () => {
-  for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended' })
-})
-
-/** Runs a line of the command line. */
-function farebox(...args: readonly string[]): Promise<Ended> {
-  const line = waiting.size
-  return new Promise((resolve) => {
-    waiting.set(line, resolve)
-    shell.send({ line, args })
-  })
-}
-
-async function said(...args: readonly string[]): Promise<string> {
-  const { code, output } = await farebox(...args)
-  assert.equal(code, 0, output)
-  return output
-}
+const { farebox, said } = startShell(env)
 
 /** Runs a line in a process of its own, as an operator does. */
 function program(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<Ended> {

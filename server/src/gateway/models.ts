@@ -32,12 +32,12 @@ export type ModelPrice = {
   readonly version: string
   readonly rates: ModelRates
   /** What one picture costs by its `<size>/<quality>`, of a model that sells them by the piece. */
-  readonly images: ReadonlyMap<string, Rate> | null
+  readonly images: ReadonlyMap<string, ModelRate> | null
 }
 
 /** What one token costs, by its class. */
-export type ModelRates = Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite', Rate>>
-export type Rate = { readonly published: UnitPrice; readonly providerCost: UnitPrice | null }
+export type ModelRates = Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite', ModelRate>>
+export type ModelRate = { readonly published: UnitPrice; readonly providerCost: UnitPrice | null }
 
 export type Route = {
   readonly id: Id
@@ -202,7 +202,7 @@ const priceJson = z
 function imageRates(
   published: Readonly<Record<string, UnitPrice>>,
   costs: Readonly<Record<string, UnitPrice>>,
-): ReadonlyMap<string, Rate> {
+): ReadonlyMap<string, ModelRate> {
   return new Map(
     Object.entries(published).map(([kind, price]) => [kind, { published: price, providerCost: costs[kind] ?? null }]),
   )

@@ -45,8 +45,8 @@ const ABOUT_US_BY_NAME: ReadonlySet<unknown> = new Set([
   ...['UNAUTHENTICATED', 'PERMISSION_DENIED', 'API_KEY_INVALID'],
 ])
 
-/** Where such an answer comes from one upstream, another may do better, and vendors bill none of them. */
-const ASK_ANOTHER: ReadonlySet<number> = new Set([401, 402, 403, 404, 429, 503, 529])
+/** Too busy for us. Here, as where it is about us, another upstream may do better, and vendors bill none of it. */
+const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
 export function createModelPlan(parts: Parts) {
@@ -185,7 +185,7 @@ async function firstToTake(targets: readonly Target[], attempt: (target: Target)
 function mayAskAnother(sent: Sent): boolean {
   if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
   const { status, json } = sent.reply
-  return ASK_ANOTHER.has(status) || isAboutUs(status, json)
+  return BUSY.has(status) || isAboutUs(status, json)
 }
 
 /** Why our quota with the upstream does not let us ask it; undefined where it does. */

@@ -100,30 +100,30 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       return { failure, delivered }
     }
     try {
-      let heldSinceMs: number | undefined
+      let deadlineMs = Number.POSITIVE_INFINITY
       while (reader.state() === 'open') {
-        const next = pieces.next()
-        if (reader.isHolding()) {
-          // The answer is there. Who does not end the stream as well is not waited for much longer.
-          heldSinceMs ??= clock.monotonicMs()
-          const leftMs = heldSinceMs + LAST_FRAMES_MS - clock.monotonicMs()
-          if (leftMs <= 0 || !(await within(clock, next, leftMs))) {
-            next.catch(() => {})
-            for (const bytes of reader.finish()) await sink.write(bytes)
-            return passed()
-          }
-        }
-        const { value, done } = await next
-        if (done === true) {
-          for (const bytes of reader.finish()) await sink.write(bytes)
-          return passed()
-        }
-        for (const bytes of reader.push(value)) await sink.write(bytes)
+        // The answer is there. Who does not end the stream as well is not waited for much longer.
+        if (reader.isHolding()) deadlineMs = Math.min(deadlineMs, clock.monotonicMs() + LAST_FRAMES_MS)
+        const piece = await nextBefore(deadlineMs, pieces)
+        for (const bytes of piece === undefined ? reader.finish() : reader.push(piece)) await sink.write(bytes)
+        if (piece === undefined) break
       }
       return passed()
     } catch (failure) {
       return passed(isWhole(reader) ? undefined : failure)
     }
+  }
+
+  /** Undefined at the end of the body, or where nothing comes before the deadline. */
+  async function nextBefore(deadlineMs: number, pieces: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
+    const next = pieces.next()
+    if (deadlineMs < Number.POSITIVE_INFINITY && !(await within(clock, next, deadlineMs - clock.monotonicMs()))) {
+      // Nobody waits for it any more.
+      next.catch(() => {})
+      return undefined
+    }
+    const { value, done } = await next
+    return done === true ? undefined : value
   }
 
   async function letGo(pieces: AsyncIterator<Buffer>): Promise<void> {

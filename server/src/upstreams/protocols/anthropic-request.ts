@@ -10,16 +10,16 @@ import {
   membersOf,
   messagesOf,
   modelOf,
+  OTHER_MODEL,
   outputLimitOf,
   refusal,
   refuseMembers,
 } from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
-import { spliceJson } from './splice-json.ts'
+import { spliceJson, withModel } from './splice-json.ts'
 
 export { modelOf }
 
-const OTHER_MODEL = 'it has another model work for the answer, whose price this call does not have.'
 const RUN_UPSTREAM = 'what an upstream runs is not metered.'
 
 /** Members that cost money beyond the tokens that are metered. */
@@ -94,8 +94,7 @@ export function askToCount(request: ModelRequest, limits: ModelLimits): ModelAsk
     isStream: false,
     outputLimit: 0,
     isDefaultLimit: false,
-    bodyFor: (upstreamModel) =>
-      upstreamModel === model ? request.rawBody : spliceJson(request.rawBody, { model: JSON.stringify(upstreamModel) }),
+    bodyFor: (upstreamModel) => withModel(request.rawBody, model, upstreamModel),
   }
 }
 

@@ -1,10 +1,11 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
 import { isGiven, isMembers } from './members.ts'
 import type { ModelAsk, Reported, StreamReader } from './protocol.ts'
-import { memberIn } from './splice-json.ts'
-import { createFrameSplitter, type Frame } from './sse.ts'
+import type { Frame } from './sse.ts'
 import { itemsOf, reportedOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
+
+const USAGE = 'usageMetadata'
 
 const COUNTS = [
   ['prompt', 'promptTokenCount'],
@@ -21,7 +22,7 @@ type Counts = Readonly<Partial<Record<(typeof COUNTS)[number][0], number>>>
 const NONE: Counts = { prompt: 0, toolUse: 0, candidates: 0, thoughts: 0, cached: 0 }
 
 export function usageOf(json: unknown): Reported {
-  return classesOf(countsIn(memberOf(json, 'usageMetadata'), {}, true))
+  return classesOf(countsIn(memberOf(json, USAGE), {}, true))
 }
 
 export function textOf(json: unknown): string {
@@ -45,13 +46,14 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
     const isStop = !isError && (finished.size >= choices || (candidates.length === 0 && isBlocked(json)))
     isStopped ||= isStop
     const text = textIn(candidates)
-    counts = countsIn(memberOf(json, 'usageMetadata'), text === '' ? counts : withoutCandidates(counts), isStopped)
-    return { text, isError, isStop }
+    const usage = memberOf(json, USAGE)
+    counts = countsIn(usage, text === '' ? counts : withoutCandidates(counts), isStopped)
+    return { text, isError, isStop, takesCost: isMembers(usage) }
   }
 
-  const reader = createWithholdingReader({ read, reported: () => classesOf(counts) })
+  const reader = createWithholdingReader({ read, reported: () => classesOf(counts), usageName: USAGE })
   // Some upstreams write a finish reason into every frame: then only the end of the body is the end.
-  return { ...reader, hasStopOfItsOwn: false, release: (cost) => withCost(reader.release(cost), cost) }
+  return { ...reader, hasStopOfItsOwn: false }
 }
 
 function isFinished(candidate: unknown): boolean {
@@ -127,46 +129,5 @@ function jsonText(value: unknown): string {
     return JSON.stringify(value)
   } catch {
     return ''
-  }
-}
-
-const MOST_READ_AGAIN = 1_048_000
-
-/** What was held back, with what the call cost in the last usage that it has. */
-function withCost(held: readonly Buffer[], cost: string): readonly Buffer[] {
-  const bytes = Buffer.concat(held)
-  const at = endOfLastUsage(bytes)
-  if (at === -1) return held
-  return [bytes.subarray(0, at), Buffer.from(`,"cost_usd":${JSON.stringify(cost)}`), bytes.subarray(at)]
-}
-
-function endOfLastUsage(bytes: Buffer): number {
-  // What was read once within the bound is within it still, but for the blank line that was added to its last frame.
-  if (bytes.length > MOST_READ_AGAIN) return -1
-  const frames = createFrameSplitter()
-  frames.feed(bytes)
-  let start = 0
-  let end = -1
-  for (let frame = frames.next(); frame !== undefined; frame = frames.next()) {
-    const place = endOfUsage(frame)
-    if (place !== -1) end = start + place
-    start += frame.bytes.length
-  }
-  return end
-}
-
-/** Where the usage takes one more member; -1 where it has none that a comma could follow, or is not in one line. */
-function endOfUsage({ bytes, data, dataStart, dataEnd }: Frame): number {
-  if (dataStart === -1 || data === undefined || !hasUsage(data)) return -1
-  const usage = memberIn(bytes.subarray(dataStart, dataEnd), 'usageMetadata')
-  return usage === undefined ? -1 : usage.byteOffset - bytes.byteOffset + usage.length - 1
-}
-
-function hasUsage(data: string): boolean {
-  try {
-    const usage = memberOf(JSON.parse(data), 'usageMetadata')
-    return isMembers(usage) && Object.keys(usage).length > 0
-  } catch {
-    return false
   }
 }

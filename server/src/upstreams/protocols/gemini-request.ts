@@ -2,14 +2,22 @@ import { inputOf, type Prompt } from './bound.ts'
 import type { Gathered } from './gather.ts'
 import { namesOf, spelled, spellingIn } from './gemini-names.ts'
 import { gatherContent, itemsIn } from './gemini-parts.ts'
-import { allowOnly, isGiven, isMembers, type Members, outputLimitOf, refusal, refuseMembers } from './members.ts'
+import {
+  allowOnly,
+  isGiven,
+  isMembers,
+  type Members,
+  MODEL_NAME_LENGTH,
+  OTHER_MODEL,
+  outputLimitOf,
+  refusal,
+  refuseMembers,
+} from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { memberIn, spliceJson } from './splice-json.ts'
 
-const MODEL_NAME_LENGTH = 200
 const CHOICES_MOST = 8
 const RUN_UPSTREAM = 'what an upstream runs is not metered.'
-const OTHER_MODEL = 'it has another model work for the answer, whose price this call does not have.'
 const STORED = 'what an upstream has stored is not in the bound of the input, and has a price of its own.'
 const NOT_TEXT = 'answers that are no text have prices of their own.'
 

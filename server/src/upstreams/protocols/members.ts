@@ -4,7 +4,9 @@ import type { ModelLimits } from './protocol.ts'
 /** Reads the members that the protocols have in common, and refuses by name what has no price. */
 export type Members = Readonly<Record<string, unknown>>
 
-const MODEL_NAME_LENGTH = 200
+export const MODEL_NAME_LENGTH = 200
+/** Why a member is refused that hands the call to somebody else. */
+export const OTHER_MODEL = 'it has another model work for the answer, whose price this call does not have.'
 
 export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -1,8 +1,8 @@
 import { bytesOf, bytesOfStructure } from './bound.ts'
 import { estimateTokens } from './estimate.ts'
-import { allowOnly, isGiven, type Members, membersOf, modelOf, refusal, refuseMembers } from './members.ts'
+import { allowOnly, isGiven, type Members, membersOf, modelOf, OTHER_MODEL, refusal, refuseMembers } from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
-import { spliceJson } from './splice-json.ts'
+import { withModel } from './splice-json.ts'
 
 /** A text, or the tokens of one. */
 type Input = string | readonly number[]
@@ -12,7 +12,6 @@ const INPUTS_MOST = 2_048
 const INPUT_OVERHEAD = 16
 /** One token of every tokenizer that we count with, so that as many of it count as so many tokens. */
 const ONE_TOKEN = ' in'
-const OTHER_MODEL = 'it has another model work for the answer, whose price this call does not have.'
 
 /** Members that cost money beyond the tokens of the input, or that bring input from elsewhere. */
 const REFUSED: Readonly<Record<string, string>> = {
@@ -51,8 +50,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits): Model
     outputLimit: 0,
     isDefaultLimit: false,
     ...tokensOf(inputs, aroundEach(members), limits),
-    bodyFor: (upstreamModel) =>
-      upstreamModel === model ? rawBody : spliceJson(rawBody, { model: JSON.stringify(upstreamModel) }),
+    bodyFor: (upstreamModel) => withModel(rawBody, model, upstreamModel),
     inputText: () => textOf(inputs),
   }
 }

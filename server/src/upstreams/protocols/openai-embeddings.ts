@@ -1,7 +1,7 @@
 import { memberOf } from '../../catalogue/price.ts'
+import { modelOf } from './members.ts'
 import { ask } from './openai-embeddings-request.ts'
 import { usageOf } from './openai-reply.ts'
-import { modelOf } from './openai-request.ts'
 import type { Protocol } from './protocol.ts'
 import { itemsOf } from './usage.ts'
 

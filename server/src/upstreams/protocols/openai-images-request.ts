@@ -1,7 +1,7 @@
 import { inputOf } from './bound.ts'
 import { allowOnly, isGiven, type Members, membersOf, modelOf, refusal, refuseMembers } from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
-import { spliceJson } from './splice-json.ts'
+import { withModel } from './splice-json.ts'
 
 const PICTURES_MOST = 10
 const WORD_LENGTH = 32
@@ -35,8 +35,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits): Model
     outputLimit: limits.outputMost,
     isDefaultLimit: false,
     imageKind: `${wordIn(members, 'size')}/${wordIn(members, 'quality')}`,
-    bodyFor: (upstreamModel) =>
-      upstreamModel === model ? rawBody : spliceJson(rawBody, { model: JSON.stringify(upstreamModel) }),
+    bodyFor: (upstreamModel) => withModel(rawBody, model, upstreamModel),
   }
 }
 

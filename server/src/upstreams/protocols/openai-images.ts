@@ -1,6 +1,6 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
+import { modelOf } from './members.ts'
 import { ask } from './openai-images-request.ts'
-import { modelOf } from './openai-request.ts'
 import type { Protocol, Reported } from './protocol.ts'
 import { reportedOf } from './usage.ts'
 

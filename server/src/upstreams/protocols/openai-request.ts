@@ -10,6 +10,7 @@ import {
   membersOf,
   messagesOf,
   modelOf,
+  OTHER_MODEL,
   outputLimitOf,
   refusal,
   refuseMembers,
@@ -21,7 +22,6 @@ export { modelOf }
 
 const CHOICES_MOST = 128
 const SEARCH = 'what a search costs is not in the tokens of an answer.'
-const OTHER_MODEL = 'it has another model work for the answer, whose price this call does not have.'
 
 /** Members that cost money beyond the tokens that are metered, here or with an upstream that speaks the same protocol. */
 const REFUSED: Readonly<Record<string, string>> = {

@@ -121,3 +121,8 @@ function isSpace(code: number | undefined): boolean {
 function isEndOfScalar(code: number | undefined): boolean {
   return isSpace(code) || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET
 }
+
+/** The body of a request that names its model, with the upstream's name for it. */
+export function withModel(rawBody: Buffer, model: string, upstreamModel: string): Buffer {
+  return upstreamModel === model ? rawBody : spliceJson(rawBody, { model: JSON.stringify(upstreamModel) })
+}

@@ -23,9 +23,9 @@ export function itemsOf(value: unknown): readonly unknown[] {
  * Where the usage of a frame takes one more member: before its closing brace, so that ours is the last of its name. -1
  * where that is not safe: the data is in several lines, or the usage has no member that a comma could follow.
  */
-export function endOfUsage({ bytes, dataStart, dataEnd }: Frame): number {
+export function endOfUsage({ bytes, dataStart, dataEnd }: Frame, name = 'usage'): number {
   if (dataStart === -1) return -1
-  const value = memberIn(bytes.subarray(dataStart, dataEnd), 'usage')
+  const value = memberIn(bytes.subarray(dataStart, dataEnd), name)
   if (value === undefined || value.at(-1) !== CLOSE_BRACE || !value.includes(QUOTE)) return -1
   return value.byteOffset - bytes.byteOffset + value.length - 1
 }

@@ -23,6 +23,8 @@ type Parts = {
   /** The frame's data as JSON; undefined where it is none. */
   readonly read: (frame: Frame, json: unknown) => Reading
   readonly reported: () => Reported
+  /** What the protocol calls the member of a frame that has its usage. */
+  readonly usageName?: string
 }
 
 export const MOST_HELD_BYTES = 4_194_304
@@ -37,7 +39,7 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
  * protocol's end is neither read nor kept, because no caller reads it. An error that comes before is final, and is passed
  * on like any frame: while frames are held back, it is held back too.
  */
-export function createWithholdingReader({ read, reported }: Parts): StreamReader {
+export function createWithholdingReader({ read, reported, usageName }: Parts): StreamReader {
   const frames = createFrameSplitter()
   const text = new KeptText()
   const held = new CollectedBody(undefined)
@@ -67,7 +69,7 @@ export function createWithholdingReader({ read, reported }: Parts): StreamReader
     if (passedText === undefined) {
       passed.add(bytes)
       if (reading.isError) hasToldError = true
-    } else hold(bytes, reading.takesCost ? endOfUsage(frame) : -1)
+    } else hold(bytes, reading.takesCost ? endOfUsage(frame, usageName) : -1)
   }
 
   function hold(bytes: Buffer, place: number): void {

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import path from 'node:path'
+import { after } from 'node:test'
+import { ROOT } from '../../harness/root.ts'
+
+export type Ended = { readonly code: number; readonly output: string }
+
+/** A process that runs lines of the command line one after the other, for the test file that starts it. */
+export function startShell(env: NodeJS.ProcessEnv) {
+  const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, stdio: 'ignore' })
+  after(() => shell.kill())
+  const waiting = new Map<number, (ended: Ended) => void>()
+  shell.on('message', ({ line, ...ended }: Ended & { line: number }) => waiting.get(line)?.(ended))
+  shell.on('exit', () => {
+    for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended' })
+  })
+
+  /** Runs a line of the command line. */
+  function farebox(...args: readonly string[]): Promise<Ended> {
+    const line = waiting.size
+    return new Promise((resolve) => {
+      waiting.set(line, resolve)
+      shell.send({ line, args })
+    })
+  }
+
+  /** What a line prints that ends well. */
+  async function said(...args: readonly string[]): Promise<string> {
+    const { code, output } = await farebox(...args)
+    assert.equal(code, 0, output)
+    return output
+  }
+
+  return { farebox, said }
+}
