@@ -162,9 +162,11 @@ describe(`${STREAMS} slow streams at once in one process`, () => {
 const LONG_TOKENS = 60_000
 const PAUSE_AT_BYTE = 1_048_576
 const PAUSE_MS = count({ full: 20_000, reduced: 3_000 })
-/** A stream of some 45 or 23 MB, as fast as it is read: much more than all buffers on the way can take. */
-const LONG_DELTA_BYTES = count({ full: 1, reduced: 2 })
-const LONG_TEXT = `sandbox:output-tokens=${LONG_TOKENS} sandbox:delta-bytes=${LONG_DELTA_BYTES} sandbox:delta-ms=0`
+/**
+ * A stream of some 45 MB, as fast as it is read. Kernels differ in how much they take on the way: with Linux's usual
+ * ceilings (32 MB to receive, of which half is payload, and 4 MB to send) two connections hold at most 40 MB.
+ */
+const LONG_TEXT = `sandbox:output-tokens=${LONG_TOKENS} sandbox:delta-bytes=1 sandbox:delta-ms=0`
 const PAUSED_GROWTH_LIMIT_MB = 8
 const KEPT_LIMIT_KIB = 512
 
@@ -225,7 +227,7 @@ describe('a caller that stops reading', () => {
     test.diagnostic(JSON.stringify(figures))
     recordProof('many-streams', 'a caller that stops reading', figures)
     assert.ok(kept < KEPT_LIMIT_KIB * 1_024, `${kept} bytes are kept`)
-    assert.ok(sentBytes < whole.bytes * 0.75, `${sentBytes} bytes were taken`)
+    assert.ok(stoodAt < LONG_TOKENS, 'the upstream has more to send')
     assert.ok(pausedMb < PAUSED_GROWTH_LIMIT_MB, `grew by ${pausedMb} MB`)
   })
 })
