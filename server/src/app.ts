@@ -40,9 +40,10 @@ import { pruneChanges } from './storage/change-log.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools, type Pools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
+import { pollLags } from './tasks/operate.ts'
 import { createPoller, type Poller } from './tasks/poller.ts'
 import { createTasks, TASK_KEPT_SECONDS } from './tasks/tasks.ts'
-import { expireTasks, forgetTasks, pollLags } from './tasks/upkeep.ts'
+import { expireTasks, forgetTasks } from './tasks/upkeep.ts'
 import { type Chore, createChore } from './telemetry/chore.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
@@ -134,7 +135,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     headerNames,
   })
   const tasks = createTasks({ ...asking, pool: pools.rest })
-  const poller = seal && createPoller({ ...asking, seal, pool: pools.rest, calls, clock, log, overran })
+  const poller = seal && createPoller({ ...asking, seal, pool: pools.rest, calls, records, clock, log, overran })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const families =
     start_.families?.({ begin, end: calls.end, run }) ??

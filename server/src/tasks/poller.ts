@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Calls } from '../calls/calls.ts'
+import type { Records } from '../gateway/records.ts'
 import { credentialFor } from '../gateway/send.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -10,7 +11,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import { reportIn, type TaskReport, VIDEO } from '../upstreams/protocols/video.ts'
 import type { Transport } from '../upstreams/transport.ts'
-import { type FinalReport, taskEnding } from './settle.ts'
+import { type FinalReport, settlingOf } from './settle.ts'
 
 /** Asks upstreams for tasks until they have ended. Any number of processes may; a task is settled once whoever asks. */
 export type Poller = {
@@ -26,6 +27,7 @@ type Parts = {
   readonly bindings: Bindings
   readonly transport: Pick<Transport, 'send'>
   readonly seal: Seal
+  readonly records: Pick<Records, 'add'>
   readonly clock: Clock
   readonly log: Log
   /** Somebody has to hear of it: the upstream used more than was held. */
@@ -61,7 +63,7 @@ type Claimed = z.output<typeof claimed>
 type Going = { readonly id: Id; readonly state: 'PENDING' | 'RUNNING'; readonly seconds: number }
 
 export function createPoller(parts: Parts): Poller {
-  const { pool, calls, bindings, transport, seal, clock, log, overran, random = Math.random } = parts
+  const { pool, calls, bindings, transport, seal, records, clock, log, overran, random = Math.random } = parts
   const asked = new Set<Promise<void>>()
   let going: Going[] = []
   let writing: Promise<void> | undefined
@@ -112,14 +114,15 @@ export function createPoller(parts: Parts): Poller {
     }
   }
 
-  async function settle({ id, account_id: accountId }: Claimed, report: FinalReport): Promise<void> {
+  async function settle({ id, account_id: accountId, slot }: Claimed, report: FinalReport): Promise<void> {
     const { rows } = await pool.query('select terms from holds where id = $1', [id])
     const [hold] = z.array(z.object({ terms: z.string() })).parse(rows)
     // Another has settled it.
     if (hold === undefined) return
-    const { overrun, endedNow } = await calls.endTask(taskEnding({ id, accountId, ...hold }, report, seal))
+    const { ending, detail } = settlingOf({ id, accountId, slot, ...hold }, report, seal)
+    const { overrun, endedNow } = await calls.endTask(ending)
     if (!endedNow) return
-    log.info('a task has ended', { request_id: id, reason: report.state })
+    records.add(id, detail)
     if (overrun > ZERO) overran({ id, operation: 'video_synthesis', amount: overrun })
   }
 

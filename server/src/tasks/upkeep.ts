@@ -35,11 +35,3 @@ async function inPortions(portion: () => Promise<number>): Promise<number> {
     if (done < AT_ONCE) return all
   }
 }
-
-const lag = z.object({ slot: z.string(), seconds: z.number() })
-
-/** How many seconds the questions about tasks are behind, by slot. */
-export async function pollLags(pool: pg.Pool): Promise<readonly z.output<typeof lag>[]> {
-  const { rows } = await pool.query('select slot, max(seconds) as seconds from poll_lags() group by slot')
-  return z.array(lag).parse(rows)
-}
