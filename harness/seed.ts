@@ -32,6 +32,7 @@ const SLOTS = {
   anthropic: { prefix: '/anthropic', kind: 'native' },
   gemini: { prefix: '/gemini', kind: 'native' },
   video: { prefix: '/video', kind: 'native' },
+  social_a_account: { prefix: '/platform/2', kind: 'native' },
 } as const
 
 type Parts = { readonly pool: pg.Pool; readonly masterKey: Secret; readonly sandboxUrl: string }
@@ -141,13 +142,23 @@ export async function seedModels(pool: pg.Pool): Promise<void> {
   ])
 }
 
+/** How the sandbox's platform knows us, and where it asks its users. */
+function clientOf(sandboxUrl: string) {
+  return { id: 'sandbox-client', authorizeUrl: `${sandboxUrl}/platform/i/oauth2/authorize` }
+}
+
 /** Points every slot of test mode at a sandbox, and makes the models that it has. */
 export async function bindSandbox({ pool, masterKey, sandboxUrl }: Parts): Promise<void> {
   const seal = createSeal({ current: masterKey })
   for (const [slot, { prefix, kind }] of Object.entries(SLOTS))
     await saveUpstream(
       { pool, ids, seal },
-      { slot, mode: 'test', baseUrl: sandboxUrl + prefix, kind, credential: new Secret('sandbox-key') },
+      {
+        ...{ slot, mode: 'test', baseUrl: sandboxUrl + prefix, kind },
+        ...(slot === 'social_a_account'
+          ? { credential: new Secret('sandbox-client-secret'), client: clientOf(sandboxUrl) }
+          : { credential: new Secret('sandbox-key') }),
+      },
     )
   await seedModels(pool)
 }

@@ -3,6 +3,7 @@ import type { Written } from './find-directives.ts'
 import { planFor } from './plan.ts'
 import { isObject, UPSTREAM_NAMES, type Upstream, type UpstreamName } from './upstream.ts'
 import { Prefixes } from './upstreams/models/prefixes.ts'
+import { Platform } from './upstreams/platform-state.ts'
 import { VideoTasks } from './upstreams/video-tasks.ts'
 import { UPSTREAMS } from './upstreams.ts'
 
@@ -78,11 +79,13 @@ function wrongWith(directives: readonly Written[], upstream: Upstream): string |
     parameters: new URLSearchParams(),
     headers: {},
     body: undefined,
+    form: new URLSearchParams(),
     bodySha256: '',
     seed: 0,
     nowMs: 0,
     prefixes: new Prefixes(),
     videos: new VideoTasks(),
+    platform: new Platform(),
   }
   const plan = planFor(upstream, asked, { status: 200, body: {}, tokens: null, isBilled: false })
   return applyDirectives(plan, directives)

@@ -59,7 +59,7 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
     (plan) => {
       plan.isDoneAnyway = true
     },
-    ['video'],
+    ['video', 'platform'],
   ),
   garbage: directive(nothing, (plan) => sendInstead(plan, '{"results": [oops, \u0000\u0001 }]')),
   html: directive(nothing, (plan) =>
@@ -228,6 +228,7 @@ function setStatus(plan: Plan, status: number): void {
   plan.status = status
   if (status < 400 || plan.keepsBody) return
   dropContent(plan)
+  plan.contentType = plan.upstream.errorType?.(plan.asked) ?? plan.contentType
   plan.body = plan.upstream.errorBody(status, STATUS_CODES[status] ?? 'Failed', plan.asked)
   plan.rewrites.length = 0
   plan.isBilled = false

@@ -8,6 +8,9 @@ import type { JsonObject, UpstreamName } from './upstream.ts'
  */
 export type Outcome = 'open' | 'answered' | 'hung' | 'reset' | 'cut' | 'left' | 'refused'
 
+/** Whether the credential that came was the one that was asked for. */
+export type Credential = 'right' | 'wrong' | 'missing'
+
 /** One request that the sandbox was asked, in the order of arrival. */
 export type JournalEntry = {
   readonly n: number
@@ -18,7 +21,7 @@ export type JournalEntry = {
   readonly query: string
   readonly request_id: string | null
   /** Never the credential itself. */
-  readonly credential: 'right' | 'wrong' | 'missing' | null
+  readonly credential: Credential | null
   /** Some headers with their values, and the names of all of them. */
   readonly headers: Readonly<Record<string, string>>
   readonly header_names: readonly string[]

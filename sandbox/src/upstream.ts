@@ -1,7 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Credential } from './journal.ts'
 import type { Delivery } from './plan.ts'
 import type { Prefixes } from './upstreams/models/prefixes.ts'
 import type { Stream } from './upstreams/models/stream.ts'
+import type { Platform } from './upstreams/platform-state.ts'
 import type { Course } from './upstreams/video-course.ts'
 import type { VideoTasks } from './upstreams/video-tasks.ts'
 
@@ -14,6 +16,8 @@ export type Asked = {
   readonly headers: IncomingHttpHeaders
   /** The body as JSON; undefined where there was none or it was not JSON. */
   readonly body: unknown
+  /** The body as a form; empty where it was none. */
+  readonly form: URLSearchParams
   /** Of the body as it came; empty where it was not read. */
   readonly bodySha256: string
   readonly seed: number
@@ -22,6 +26,8 @@ export type Asked = {
   readonly prefixes: Prefixes
   /** The tasks that the vendor of videos knows. */
   readonly videos: VideoTasks
+  /** Whom users of the social platform have let in. */
+  readonly platform: Platform
 }
 
 export type JsonObject = Record<string, unknown>
@@ -62,7 +68,7 @@ export type Reply = {
   readonly remade?: (knobs: Knobs) => Reply
   /** The video task that was asked about. */
   readonly taskId?: string
-  /** Does what was asked, before a byte of the answer is sent, unless directives have made it an error; the task that it made, if any. */
+  /** Does what was asked, before a byte of the answer is sent, unless directives have made another answer of it; the task that it made, if any. */
   readonly carryOut?: (knobs: Knobs) => string | undefined
 }
 
@@ -78,21 +84,26 @@ export const UPSTREAM_NAMES = [
   'anthropic',
   'gemini',
   'video',
+  'platform',
 ] as const
 export type UpstreamName = (typeof UPSTREAM_NAMES)[number]
 
 /** One vendor's wire format. Its name is also its prefix: `rerank` answers under `/rerank/`. */
 export type Upstream = {
   readonly name: UpstreamName
-  readonly methodOf: (path: string) => 'GET' | 'POST'
+  readonly methodOf: (path: string) => 'GET' | 'POST' | 'either'
   /** Of several that are sent the first one here counts. */
   readonly credentials: readonly { readonly header: string; readonly scheme: 'bearer' | 'plain' }[]
+  /** For a vendor that gives credentials out itself, instead of those. */
+  readonly credentialOf?: (asked: Asked) => Credential
   readonly has: (path: string) => boolean
   /** What needs no credential. */
   readonly isOpen?: (path: string) => boolean
   readonly answer: (asked: Asked) => Reply
   /** The body of the vendor's errors. */
   readonly errorBody: (status: number, message: string, asked: Asked) => JsonObject
+  /** Their content type, where it is not that of JSON. */
+  readonly errorType?: (asked: Asked) => string
   /** What every answer of the vendor has, errors too. */
   readonly headersOf?: (asked: Asked) => readonly Header[]
 }

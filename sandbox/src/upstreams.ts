@@ -5,6 +5,7 @@ import { deepResearch } from './upstreams/deep-research.ts'
 import { financial } from './upstreams/financial.ts'
 import { gemini } from './upstreams/gemini.ts'
 import { openai } from './upstreams/openai.ts'
+import { platform } from './upstreams/platform.ts'
 import { quotes } from './upstreams/quotes.ts'
 import { rerank } from './upstreams/rerank.ts'
 import { reseller } from './upstreams/reseller.ts'
@@ -23,6 +24,7 @@ export const UPSTREAMS: Readonly<Record<UpstreamName, Upstream>> = {
   anthropic,
   gemini,
   video,
+  platform,
 }
 const BY_PREFIX: ReadonlyMap<string, Upstream> = new Map(Object.entries(UPSTREAMS))
 

@@ -4,7 +4,7 @@ import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
-import { type Catalogue, isSoldByUnit, isTask } from './catalogue/operation.ts'
+import { type Catalogue, isSoldByUnit, isTask, spell } from './catalogue/operation.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames, type HeaderNames } from './gateway/header-names.ts'
@@ -15,6 +15,7 @@ import type { Plan } from './gateway/plan.ts'
 import { createDataPlan } from './gateway/plan-data.ts'
 import { createModelPlan } from './gateway/plan-model.ts'
 import { createVideoPlan } from './gateway/plan-video.ts'
+import { createPlatforms } from './gateway/platforms.ts'
 import { createPrices } from './gateway/prices.ts'
 import { createQuotes } from './gateway/quotes.ts'
 import { createRecords, pruneRecords } from './gateway/records.ts'
@@ -35,6 +36,8 @@ import { createPartitions } from './ledger/partitions.ts'
 import { dropOldCharges } from './ledger/retention.ts'
 import { RATE_HEADERS } from './limits/headers.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
+import { forgetAttempts } from './links/attempts.ts'
+import { createLinks, type Links } from './links/links.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
 import { pruneChanges } from './storage/change-log.ts'
 import { requireMigrated } from './storage/migrate.ts'
@@ -117,6 +120,13 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const seal = sealOf(secrets)
   const bindings = createBindings({ ...cached, log, seal })
   const asking = { bindings, transport, seal }
+  // Ids carry PostgreSQL's time, whatever the clock of this machine says.
+  const ids = createIds({ clock: time })
+  const links = createLinks({
+    ...{ pool: pools.rest, seal, ids, clock, log, platforms: createPlatforms(asking) },
+    offlineAccess: config.links.offline_access,
+    howToLink: spell('Link one: POST /apis/v1/{social_a}/auth_{social_a}.', names),
+  })
   const overran: Parameters<typeof createPipeline>[0]['overran'] = ({ id, operation, amount }) => {
     metrics.overrunUsd.inc({ operation }, Number(amount) / Number(NANOS_PER_USD))
     log.warn('an upstream cost us more than was charged', { request_id: id, operation, amount: formatUsd(amount) })
@@ -125,7 +135,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     requireUnspent,
     begin,
     end: calls.end,
-    plan: createPlan(config, { ...cached, ...asking, calls, models, headerNames, counter }),
+    plan: createPlan(config, { ...cached, ...asking, links, calls, models, headerNames, counter }),
     quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
     firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
@@ -140,14 +150,26 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const families =
     start_.families?.({ begin, end: calls.end, run }) ??
     createFamilies({
-      ...{ catalogue, run, begin, models, tasks, pool: pools.rest, time, names, headerNames, jsonLimits },
+      ...{
+        catalogue,
+        run,
+        begin,
+        models,
+        tasks,
+        links,
+        publicUrl: http.public_url,
+        pool: pools.rest,
+        time,
+        names,
+        headerNames,
+        jsonLimits,
+      },
     })
   const chores = config.roles.includes('worker') ? createChores({ pools, ownerId, poller, metrics, clock, log }) : []
   const failures = createFailuresByAddress({ clock })
   const listeners = createListeners(config, families, Object.values(headerNames), {
     clock,
-    // Ids carry PostgreSQL's time, whatever the clock of this machine says.
-    ids: createIds({ clock: time }),
+    ids,
     log,
     metrics,
     identify: createIdentify({ ...cached, time, failures }),
@@ -205,6 +227,7 @@ type PlanParts = Pick<Parameters<typeof createModelPlan>[0], 'models' | 'counter
   Parameters<typeof createPrices>[0] & {
     readonly calls: Calls
     readonly bindings: Bindings
+    readonly links: Links
     readonly transport: Transport
     readonly seal: Seal | null
     readonly headerNames: HeaderNames
@@ -212,9 +235,9 @@ type PlanParts = Pick<Parameters<typeof createModelPlan>[0], 'models' | 'counter
 
 /** How each kind of what is sold runs. */
 function createPlan({ names }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
-  const { bindings, transport, models, counter, headerNames } = parts
+  const { bindings, links, transport, models, counter, headerNames } = parts
   const quota = createQuota(parts)
-  const ofData = createDataPlan({ prices: createPrices(parts), bindings, transport, names })
+  const ofData = createDataPlan({ prices: createPrices(parts), bindings, links, transport, names })
   const ofModels = createModelPlan({
     models,
     bindings,
@@ -269,6 +292,7 @@ function createChores({ pools, ownerId, poller, metrics, clock, log }: ChorePart
     chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
     chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log }, UNSETTLED_SECONDS)),
     chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
+    chore('links', HOUR_MS, () => forgetAttempts(pool)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),

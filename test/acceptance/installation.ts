@@ -6,7 +6,7 @@ import { bindSandbox, EMBEDDING_MODEL, IMAGE_MODEL, makeMasterKey, VIDEO_MODEL }
 import { until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { GROUPS } from '../../server/src/catalogue/limit-groups.ts'
-import { isTask } from '../../server/src/catalogue/operation.ts'
+import { isSoldByUnit, isTask } from '../../server/src/catalogue/operation.ts'
 import { createKey, type NewKey } from '../../server/src/identity/keys.ts'
 import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
@@ -174,6 +174,11 @@ export const FREE: ReadonlySet<string> = new Set(['messages_count_tokens', 'gene
 /** They go on when they have been answered, and their upstreams are asked again and again. */
 export const TASKS: ReadonlySet<string> = new Set(catalogue.operations.filter(isTask).map(({ id }) => id))
 
+/** They act for a user who has linked an account, which nobody has by default. */
+export const LINKED: ReadonlySet<string> = new Set(
+  catalogue.operations.filter((one) => isSoldByUnit(one) && one.actsFor !== undefined).map(({ id }) => id),
+)
+
 /** Those with a number of requests a minute of their own, which a test of many calls would meet. */
 export const SCARCE: ReadonlySet<string> = new Set(
   catalogue.operations.filter(({ limits }) => limits.some((name) => name in GROUPS)).map(({ id }) => id),
@@ -213,6 +218,7 @@ export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
   user_stories: (word) => get('/reseller/social_b/v2/fetch_user_stories', { username: `cats ${word}` }),
   post_comments: (word) => get('/social_b/post/comments', { url: `https://social-b.invalid/p/1 ${word}` }),
   tweet_quotes: (word) => get('/social_a/tweet/quotes', { tweetId: `123 ${word}` }),
+  follow_user: () => ({ path: '/apis/v1/social_a/follow_social_a', body: { target_user_id: '123' } }),
   financial_metrics_snapshot: (word) => get('/financial/financial-metrics/snapshot', { ticker: `ACME ${word}` }),
   website_traffic_engagement: (word) =>
     get('/traffic_analytics/website/traffic-engagement', { domain: `example.com ${word}` }),

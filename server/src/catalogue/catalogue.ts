@@ -5,6 +5,7 @@ import { creatorSearchInsights } from './operations/creator-search-insights.ts'
 import { deepResearch } from './operations/deep-research.ts'
 import { embeddings } from './operations/embeddings.ts'
 import { financialMetricsSnapshot } from './operations/financial-metrics-snapshot.ts'
+import { followUser } from './operations/follow-user.ts'
 import { geminiCountTokens } from './operations/gemini-count-tokens.ts'
 import { generateContent } from './operations/generate-content.ts'
 import { imageGenerations } from './operations/image-generations.ts'
@@ -38,6 +39,7 @@ export const catalogue: Catalogue = createCatalogue([
   userStories,
   postComments,
   tweetQuotes,
+  followUser,
   financialMetricsSnapshot,
   websiteTraffic,
 ])

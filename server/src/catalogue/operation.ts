@@ -32,6 +32,8 @@ export type DataOperation<Input = unknown> = Common & {
   readonly output: z.ZodType
   readonly price: PriceContract<Input>
   readonly upstream: Upstream
+  /** Done for a user who has linked an account to the key: what the user must have allowed. {linked_user} is who it is. */
+  readonly actsFor?: { readonly scopes: readonly string[] }
   readonly protocol?: undefined
 }
 

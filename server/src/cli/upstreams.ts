@@ -27,6 +27,8 @@ export function addUpstreamCommands(program: Command): void {
     .option('--segment <name=word...>', "the upstream's own word for a name in our paths, such as social_c=clips")
     .option('--requests-per-minute <number>', 'what our account there may send, counted over all processes')
     .option('--polls-per-second <number>', 'how often it may be asked for tasks, counted over all processes')
+    .option('--client-id <id>', 'how a platform that asks its users knows us; --credential-file has our secret there')
+    .option('--authorize-url <url>', 'where it asks them')
     .action((slot: string, url: string, options: AddOptions) => running((config) => add(config, slot, url, options)))
   upstreams
     .command('list')
@@ -63,6 +65,8 @@ type AddOptions = {
   readonly segment?: readonly string[]
   readonly requestsPerMinute?: string
   readonly pollsPerSecond?: string
+  readonly clientId?: string
+  readonly authorizeUrl?: string
 }
 
 async function add(config: Config, slot: string, baseUrl: string, options: AddOptions): Promise<void> {
@@ -83,10 +87,18 @@ async function add(config: Config, slot: string, baseUrl: string, options: AddOp
         segments: Object.fromEntries(segment.map(wordOf)),
         requestsPerMinute,
         pollsPerSecond,
+        client: clientOf(options),
       },
     )
     print(`Upstream ${id} is asked for ${slot}.`)
   })
+}
+
+function clientOf({ clientId: id, authorizeUrl }: AddOptions) {
+  if (id === undefined && authorizeUrl === undefined) return null
+  if (id === undefined || authorizeUrl === undefined)
+    throw new Error('--client-id and --authorize-url belong together: give both')
+  return { id, authorizeUrl }
 }
 
 async function list(config: Config): Promise<void> {

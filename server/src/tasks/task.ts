@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { boundToTask } from '../gateway/plan-video.ts'
 import type { Seal } from '../kernel/seal.ts'
+import type { Sealed } from '../storage/reseal.ts'
 
 /** A row of the tasks, as far as its caller may see it. */
 export const taskRow = z.object({
@@ -24,6 +25,15 @@ export const taskRow = z.object({
 })
 
 export type TaskRow = z.output<typeof taskRow>
+
+/** What is kept sealed of it. */
+export const SEALED_IN_TASKS: readonly Sealed[] = (['prompt', 'video_url'] as const).map((column) => ({
+  what: column === 'prompt' ? 'prompts of tasks' : 'addresses of videos',
+  table: 'tasks',
+  key: 'id',
+  column,
+  boundTo: (id) => boundToTask(id, column),
+}))
 
 /** The columns of it. */
 export const TASK_COLUMNS = Object.keys(taskRow.shape)

@@ -85,6 +85,7 @@ describe('upstreams', () => {
         weight: 3,
         requestsPerMinute: 600,
         enabled: true,
+        client: null,
       },
     )
     assert.deepEqual(

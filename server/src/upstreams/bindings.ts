@@ -31,6 +31,8 @@ export type Binding = {
   readonly requestsPerMinute: number | null
   /** Whether calls are given to it. What it was given before is asked for all the same. */
   readonly enabled: boolean
+  /** How we are known to a platform that asks its users, and where it asks them; the credential is our secret there. */
+  readonly client: { readonly id: string; readonly authorizeUrl: string } | null
 }
 
 export type Bindings = {
@@ -86,6 +88,8 @@ const bindingRow = z.object({
   weight: z.int(),
   requests_per_minute: z.int().nullable(),
   enabled: z.boolean(),
+  client_id: z.string().nullable(),
+  authorize_url: z.string().nullable(),
 })
 
 type Row = z.output<typeof bindingRow>
@@ -94,7 +98,8 @@ type Reading = Pick<Parts, 'seal' | 'log' | 'allowPlainHttp'>
 async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promise<readonly Binding[]> {
   const [slot, mode] = key.split(' ')
   const { rows } = await pool.query(
-    `select id, slot, mode, base_url, kind, credential, segments, weight, requests_per_minute, enabled from upstreams
+    `select id, slot, mode, base_url, kind, credential, segments, weight, requests_per_minute, enabled, client_id, authorize_url
+     from upstreams
      where slot = $1 and mode = $2 order by enabled desc, priority, id limit $3`,
     [slot, mode, PER_SLOT_LIMIT],
   )
@@ -107,11 +112,12 @@ async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promi
 /** Undefined where it can't be used. It is left out, so that it does not take those with it that stand in for it. */
 function bindingOf(row: Row, { seal, log, allowPlainHttp = false }: Reading): Binding | undefined {
   const { id, slot, mode, base_url: baseUrl, kind, segments, weight, requests_per_minute: requestsPerMinute } = row
-  const { enabled } = row
+  const { enabled, client_id: clientId, authorize_url: authorizeUrl } = row
+  const client = clientId === null || authorizeUrl === null ? null : { id: clientId, authorizeUrl }
   try {
     const { origin } = parseBaseUrl(baseUrl, { allowPlainHttp })
     const credential = row.credential === null ? null : openCredential(seal, row.credential, { id, origin })
-    return { id, slot, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute, enabled }
+    return { id, slot, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute, enabled, client }
   } catch (error) {
     log?.error('an upstream can not be used as it is configured', { upstream: id, error })
     return undefined

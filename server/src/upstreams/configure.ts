@@ -33,6 +33,8 @@ export type UpstreamSettings = {
   readonly requestsPerMinute?: number | null
   /** How often it may be asked for tasks; null or left out where nobody counts. */
   readonly pollsPerSecond?: number | null
+  /** Of a platform that asks its users: our client's id there, and where it asks. */
+  readonly client?: { readonly id: string; readonly authorizeUrl: string } | null
   readonly enabled?: boolean
 }
 
@@ -68,14 +70,20 @@ const settings = z.object({
   weight: z.int().min(1).max(1_000_000),
   requestsPerMinute: z.int().min(1).max(1_000_000_000).nullable(),
   pollsPerSecond: z.int().min(1).max(1_000_000).nullable(),
+  client: z
+    .object({
+      id: z.string().regex(/^[!-~]{1,200}$/, 'must be 1 to 200 visible characters'),
+      authorizeUrl: z.url({ protocol: /^https?$/, error: 'must be an address' }).max(2_000),
+    })
+    .nullable(),
   enabled: z.boolean(),
 })
 
 /** Makes or changes an upstream, whole. Every process asks it as it is now within a second; calls under way go on. */
 export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promise<Id> {
   const { segments = {}, priority = 0, weight = 1, requestsPerMinute = null, enabled = true } = given
-  const { pollsPerSecond = null } = given
-  const parsed = parse({ ...given, segments, priority, weight, requestsPerMinute, pollsPerSecond, enabled })
+  const { pollsPerSecond = null, client = null } = given
+  const parsed = parse({ ...given, segments, priority, weight, requestsPerMinute, pollsPerSecond, client, enabled })
   const origin = originOf(parsed.baseUrl, parts)
   const id = given.id ?? parts.ids.next()
   await inTransaction(parts.pool, async (query) => {
@@ -85,16 +93,17 @@ export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promi
     await query(
       `insert into upstreams
          (id, slot, mode, base_url, kind, credential, segments, priority, weight, requests_per_minute, enabled,
-          polls_per_second)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+          polls_per_second, client_id, authorize_url)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
        on conflict (id) do update set slot = excluded.slot, mode = excluded.mode, base_url = excluded.base_url,
          kind = excluded.kind, credential = excluded.credential, segments = excluded.segments,
          priority = excluded.priority, weight = excluded.weight,
          requests_per_minute = excluded.requests_per_minute, enabled = excluded.enabled,
-         polls_per_second = excluded.polls_per_second, changed_at = clock_timestamp()`,
+         polls_per_second = excluded.polls_per_second, client_id = excluded.client_id,
+         authorize_url = excluded.authorize_url, changed_at = clock_timestamp()`,
       [
         ...[id, parsed.slot, parsed.mode, parsed.baseUrl, parsed.kind, credential, segments, priority, weight],
-        ...[requestsPerMinute, enabled, pollsPerSecond],
+        ...[requestsPerMinute, enabled, pollsPerSecond, client?.id, client?.authorizeUrl],
       ],
     )
   })
@@ -120,7 +129,7 @@ export async function listUpstreams({ pool }: Pick<Parts, 'pool'>, slot?: string
   return z.array(listed).parse(rows)
 }
 
-const listed = settings.extend({
+const listed = settings.omit({ client: true }).extend({
   id: z.string(),
   hasCredential: z.boolean(),
   segments: z.record(z.string(), z.string()),

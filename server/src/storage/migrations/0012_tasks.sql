@@ -121,16 +121,27 @@ declare
   rest integer := most;
   got integer;
 begin
+  -- In one order, as whoever adds the same ones waits for us: in the loop's, two could wait for each other.
+  insert into upstream_polls (upstream_id, used_until)
+  select id, '-infinity' from upstreams
+  where polls_per_second is not null and not exists (select from upstream_polls where upstream_id = upstreams.id)
+  order by id
+  on conflict do nothing;
+
+  -- The first of each age is found by the index, whether it is due or not: a search for one that is due would read
+  -- everything that is open while none is.
   for upstream in
     select id, polls_per_second as quota from upstreams
-    where exists (select from tasks where upstream_id = upstreams.id and is_young and next_poll_at <= clock_timestamp())
-      or exists (select from tasks where upstream_id = upstreams.id and not is_young and next_poll_at <= clock_timestamp())
+    where clock_timestamp() >= least(
+      (select min(next_poll_at) from tasks where upstream_id = upstreams.id and is_young),
+      (select min(next_poll_at) from tasks where upstream_id = upstreams.id and not is_young)
+    )
     order by random()
   loop
     exit when rest <= 0;
     granted := rest;
+    at := clock_timestamp();
     if upstream.quota is not null then
-      insert into upstream_polls (upstream_id, used_until) values (upstream.id, '-infinity') on conflict do nothing;
       -- Who finds it locked leaves this upstream to the other.
       select used_until into used from upstream_polls where upstream_id = upstream.id for update skip locked;
       continue when not found;
@@ -143,7 +154,6 @@ begin
       granted := least(granted, floor(extract(epoch from at - used) / extract(epoch from step))::integer);
       continue when granted <= 0;
     end if;
-    at := clock_timestamp();
 
     return query select * from claim_due(upstream.id, false, at, floor(granted / 4.0 + random())::integer, lease_seconds);
     get diagnostics taken = row_count;
@@ -163,8 +173,8 @@ begin
 end
 $$;
 
--- Says when tasks that go on are asked for again. What has ended meanwhile stays as it is. Rows are locked in the order of
--- their ids, as by whoever ends some.
+-- Says when tasks that go on are asked for again. What has ended meanwhile stays as it is, and what has been seen running
+-- does not wait again, since answers overtake each other. Rows are locked in the order of their ids, as by whoever ends some.
 create function reschedule_tasks(task_ids uuid[], states text[], waits double precision[], young_seconds double precision) returns void
 language plpgsql volatile as $$
 declare
@@ -172,7 +182,7 @@ declare
 begin
   perform 1 from tasks where id = any (task_ids) order by id for no key update;
   update tasks set
-    state = item.state,
+    state = case when tasks.state = 'RUNNING' then tasks.state else item.state end,
     scheduled_at = coalesce(scheduled_at, case when item.state = 'RUNNING' then at end),
     next_poll_at = at + make_interval(secs => item.wait),
     is_young = created_at > at - make_interval(secs => young_seconds)
@@ -247,8 +257,10 @@ language sql volatile as $$
   select id, account_id, outcome, charged, overrun from ended
 $$;
 
--- Ends tasks of which nothing final was heard for so long, at most so many: voided, their bound the operator's loss.
-create function expire_tasks(seconds double precision, most integer) returns table (id uuid, overrun bigint)
+-- Ends tasks of which nothing final was heard for so long, at most so many: voided, their bound the operator's loss. And
+-- those whose call has ended without them: it began too late for its caller, and was voided by who could not know whether
+-- it had begun. No upstream was asked for those.
+create function expire_tasks(after_seconds double precision, most integer) returns table (id uuid, overrun bigint)
 language plpgsql volatile as $$
 #variable_conflict use_column
 declare
@@ -257,7 +269,15 @@ declare
   accounts_of uuid[];
   amounts bigint[];
 begin
-  due := array(select id from tasks where ended_at is null and created_at < clock_timestamp() - make_interval(secs => seconds)
+  update tasks set
+    state = 'FAILED', code = 'NotExecuted', message = 'The task was never carried out.',
+    prompt = null, next_poll_at = null, ended_at = clock_timestamp()
+  where ctid = any (array(
+    select ctid from tasks
+    where ended_at is null and not exists (select from holds where holds.id = tasks.id)
+    limit most for update skip locked
+  ));
+  due := array(select id from tasks where ended_at is null and created_at < clock_timestamp() - make_interval(secs => after_seconds)
     order by created_at limit most);
   perform 1 from accounts
   where accounts.id in (select account_id from holds where id = any (due))
