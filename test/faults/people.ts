@@ -62,7 +62,8 @@ type Wanted = {
   readonly atOnce?: number
 }
 
-const NO_LIMIT = 1_000_000
+/** Requests in a minute that nobody makes. */
+export const NO_LIMIT = 1_000_000
 
 export const CLIENTS: Readonly<Record<Name, number>> = Object.fromEntries(
   Object.entries(PEOPLE).map(([name, { clients }]) => [name, clients]),
