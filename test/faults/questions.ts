@@ -51,12 +51,12 @@ const CHEAP = KINDS.filter(({ price }) => price < usd('0.1'))
 function pictureQuestion(random: Random, words: string): Question {
   const isByPiece = random.chance(0.6)
   const { kind: _, price: __, ...kind } = CHEAP[random.between(0, CHEAP.length - 1)] ?? fail()
-  const others = random.chance(0.2) ? ` sandbox:images=${random.between(1, 3)}` : ''
+  const others = random.chance(0.4) ? ` sandbox:images=${random.between(1, 3)}` : ''
   return {
     ...WHOLLY,
     model: isByPiece ? IMAGE_MODEL : IMAGE_TOKENS_MODEL,
     words: isByPiece ? words + others : hiding(random, words + others),
-    pictures: { n: random.between(1, 2), ...kind },
+    pictures: { n: random.between(1, 3), ...kind },
   }
 }
 

@@ -7,7 +7,7 @@ import { BREAKING } from './questions.ts'
 import { streamedSpeechOf } from './speeches.ts'
 
 /** How streams and other calls of models went. A run that has none of one of these has not tried what it is for. */
-export function streamsThat({ operations }: Pick<Evidence, 'operations'>): Readonly<Record<string, number>> {
+export function callsOfModels({ operations }: Pick<Evidence, 'operations'>): Readonly<Record<string, number>> {
   const streams = operations.filter(isStreamed)
   const count = (went: (one: Operation) => boolean) => streams.filter(went).length
   const paid = (is: (one: Operation) => boolean) =>

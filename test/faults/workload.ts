@@ -130,8 +130,8 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
     await ask({ ...who(client), what: 'look', path })
   }
 
-  function requestOf({ random }: Client, mark: string) {
-    const operation = OPERATIONS[random.between(0, OPERATIONS.length - 1)] ?? 'rerank'
+  function requestOf({ random, person: { asksFor = OPERATIONS } }: Client, mark: string) {
+    const operation = asksFor[random.between(0, asksFor.length - 1)] ?? 'rerank'
     const speech = speechOf(operation)
     if (speech !== undefined) return marks.question(speech, mark, wholeQuestion(operation, random, wordsFor(random)))
     return marks.request(operation, mark, wordsFor(random))
