@@ -54,7 +54,7 @@ const PEOPLE = {
   /** Its keys are revoked and replaced. */
   rotating: { money: '100', keys: [{}, {}], clients: 3 },
   /** It asks for much at once of what has a limit of its own, whatever the tier allows. */
-  hasty: { money: '100', keys: [{}, {}], clients: 1, atOnce: 8, asksFor: ['generate_content', 'image_generations'] },
+  hasty: { money: '100', keys: [{}], clients: 1, atOnce: 8, asksFor: ['generate_content', 'image_generations'] },
 } as const satisfies Record<string, Wanted>
 
 export type Name = keyof typeof PEOPLE
