@@ -5,7 +5,9 @@ import { createExchanges, finish } from './exchange.ts'
 import { Journal } from './journal.ts'
 import { jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
+import { VideoTasks } from './upstreams/video-tasks.ts'
 import { upstreamAt } from './upstreams.ts'
+import { answerVideoControl, VIDEO_CONTROL } from './video-control.ts'
 
 export type Sandbox = {
   readonly server: Server
@@ -25,14 +27,16 @@ const IDLE_LOOK_MS = 20
 export function createSandbox({ seed = 1, nowMs = Date.now }: Options = {}): Sandbox {
   const journal = new Journal()
   const control = new Control()
+  const videos = new VideoTasks()
   const hung: Hung = new Set()
-  const exchange = createExchanges({ control, hung, seed, nowMs })
+  const exchange = createExchanges({ control, videos, hung, seed, nowMs })
 
   const server = createServer((request, response) => {
     const [path, query] = targetOf(request)
     if (path === '/livez') sendJson(response, 200, { ok: true })
     else if (path === '/journal') answerJournal(journal, request, response, query)
     else if (path === '/control') answerControl(control, request, response)
+    else if (path.startsWith(VIDEO_CONTROL)) answerVideoControl({ videos, request, response, path, query, nowMs })
     else {
       const entry = journal.open(request, path, query)
       const place = upstreamAt(path)

@@ -44,6 +44,11 @@ export const ASK = {
     headers: { 'x-goog-api-key': 'sandbox-key' },
     body: { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] },
   },
+  video: {
+    path: '/video/services/aigc/video-generation/video-synthesis',
+    headers: { authorization: 'Bearer sandbox-key', 'x-sandbox-async': 'enable' },
+    body: { model: 'sandbox/video', input: { prompt: 'A cat on the beach' }, parameters: { resolution: '720P' } },
+  },
 } as const
 
 export type Question = {

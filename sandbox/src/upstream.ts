@@ -2,6 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Delivery } from './plan.ts'
 import type { Prefixes } from './upstreams/models/prefixes.ts'
 import type { Stream } from './upstreams/models/stream.ts'
+import type { Course } from './upstreams/video-course.ts'
+import type { VideoTasks } from './upstreams/video-tasks.ts'
 
 /** What an upstream is asked, after the sandbox has read it. */
 export type Asked = {
@@ -18,12 +20,14 @@ export type Asked = {
   readonly nowMs: number
   /** The prompts that vendors have in their cache. */
   readonly prefixes: Prefixes
+  /** The tasks that the vendor of videos knows. */
+  readonly videos: VideoTasks
 }
 
 export type JsonObject = Record<string, unknown>
 export type Header = readonly [name: string, value: string]
 
-/** What directives may set about a model's answer before it is made. */
+/** What directives may set about an answer before it is made. */
 export type Knobs = {
   readonly outputTokens?: number
   readonly deltaMs?: number
@@ -34,6 +38,8 @@ export type Knobs = {
   readonly hidesUsage?: boolean
   /** How many pictures come. */
   readonly images?: number
+  /** What becomes of a video task, as far as it is not the usual. */
+  readonly course?: Partial<Course>
 }
 
 export type Reply = {
@@ -44,6 +50,8 @@ export type Reply = {
   /** Whether the vendor would charge for this answer. */
   readonly isBilled: boolean
   readonly headers?: readonly Header[]
+  /** What is sent instead of the body, for what is not JSON. */
+  readonly content?: { readonly type: string; readonly bytes: string | Buffer }
   /** What is sent instead of the body. Its tokens count as they are sent. */
   readonly stream?: Stream
   /** What goes wrong on the way by itself. */
@@ -52,6 +60,10 @@ export type Reply = {
   readonly about?: { readonly model: string; readonly isStreamed: boolean; readonly inputTokens: number }
   /** The same answer with knobs. */
   readonly remade?: (knobs: Knobs) => Reply
+  /** The video task that was asked about. */
+  readonly taskId?: string
+  /** Does what was asked, before a byte of the answer is sent, unless directives have made it an error; the task that it made, if any. */
+  readonly carryOut?: (knobs: Knobs) => string | undefined
 }
 
 export const UPSTREAM_NAMES = [
@@ -65,6 +77,7 @@ export const UPSTREAM_NAMES = [
   'openai',
   'anthropic',
   'gemini',
+  'video',
 ] as const
 export type UpstreamName = (typeof UPSTREAM_NAMES)[number]
 
@@ -75,6 +88,8 @@ export type Upstream = {
   /** Of several that are sent the first one here counts. */
   readonly credentials: readonly { readonly header: string; readonly scheme: 'bearer' | 'plain' }[]
   readonly has: (path: string) => boolean
+  /** What needs no credential. */
+  readonly isOpen?: (path: string) => boolean
   readonly answer: (asked: Asked) => Reply
   /** The body of the vendor's errors. */
   readonly errorBody: (status: number, message: string, asked: Asked) => JsonObject

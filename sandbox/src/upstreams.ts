@@ -9,6 +9,7 @@ import { quotes } from './upstreams/quotes.ts'
 import { rerank } from './upstreams/rerank.ts'
 import { reseller } from './upstreams/reseller.ts'
 import { traffic } from './upstreams/traffic.ts'
+import { video } from './upstreams/video.ts'
 
 export const UPSTREAMS: Readonly<Record<UpstreamName, Upstream>> = {
   rerank,
@@ -21,6 +22,7 @@ export const UPSTREAMS: Readonly<Record<UpstreamName, Upstream>> = {
   openai,
   anthropic,
   gemini,
+  video,
 }
 const BY_PREFIX: ReadonlyMap<string, Upstream> = new Map(Object.entries(UPSTREAMS))
 

@@ -2,8 +2,8 @@ import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Rate, Window } from '../limits/window.ts'
 import type { Begun, Call, Claim, Judgement, Refused } from './call.ts'
-import { daysOf, literal, Positions, textLiteral } from './columns.ts'
-import { type Column, callOf, type Query, Row } from './query.ts'
+import { bytesLiteral, daysOf, literal, Positions, textLiteral } from './columns.ts'
+import { type Column, callOf, type Query, Row, type Statement } from './query.ts'
 
 const SELECT = `outcome, free, subject, allowance_left, holder,
   request_limit::float8, requests_left::float8, extract(epoch from requests_reset_at)::float8,
@@ -11,8 +11,32 @@ const SELECT = `outcome, free, subject, allowance_left, holder,
 
 /** One statement for many calls. No id may stand in a batch twice. */
 export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {
-  const rows = await query(callOf('begin_calls', SELECT, encode(ownerId, calls)))
+  const columns = encode(ownerId, calls)
+  const hasTasks = calls.some(({ task }) => task !== undefined)
+  const rows = await query(hasTasks ? withTasks(columns, calls) : callOf('begin_calls', SELECT, columns))
   return calls.map((call, at) => decode(call, new Row(rows[at])))
+}
+
+/** The rows of those that are tasks are made by the same statement: there is no call without its task, nor the other way. */
+function withTasks(columns: readonly Column[], calls: readonly Call[]): Statement {
+  const tasks = calls.flatMap((call, at) => (call.task === undefined ? [] : [{ ...call, ...call.task, place: at + 1 }]))
+  return callOf('begin_calls', SELECT, columns, {
+    name: 'begin_calls_with_tasks',
+    columns: [
+      ['integer[]', literal(tasks.map(({ place }) => place))],
+      ['uuid[]', literal(tasks.map(({ id }) => id))],
+      ['uuid[]', literal(tasks.map(({ accountId }) => accountId))],
+      ['uuid[]', literal(tasks.map(({ credentialId }) => credentialId))],
+      ['text[]', textLiteral(tasks.map(({ model }) => model))],
+      ['bytea[]', bytesLiteral(tasks.map(({ prompt }) => prompt))],
+    ],
+    also: (parameters) => `insert into tasks (id, account_id, credential_id, model, prompt, state, created_at)
+      select item.id, item.account_id, item.credential_id, item.model, item.prompt, 'CREATING', result.judged_at
+      from unnest(${parameters}) item (place, id, account_id, credential_id, model, prompt)
+      join result on result.ordinality = item.place
+      where result.outcome = 'begun'
+      on conflict (id) do nothing`,
+  })
 }
 
 /** Names each thing that the batch touches once; calls refer to it by position. */

@@ -14,13 +14,18 @@ export function literal(values: readonly (string | number | bigint | boolean | n
   return `${text}}`
 }
 
-export function textLiteral(values: readonly string[]): string {
+export function textLiteral(values: readonly (string | null)[]): string {
   let text = '{'
   for (let at = 0; at < values.length; at += 1) {
     if (at > 0) text += ','
-    text += quoted(values[at] ?? '')
+    const value = values[at]
+    text += value === null || value === undefined ? 'NULL' : quoted(value)
   }
   return `${text}}`
+}
+
+export function bytesLiteral(values: readonly (Buffer | null)[]): string {
+  return `{${values.map((value) => (value === null ? 'NULL' : `"\\\\x${value.toString('hex')}"`)).join(',')}}`
 }
 
 const PLAIN = /^[A-Za-z0-9_.:/+-]+$/

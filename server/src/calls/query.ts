@@ -5,13 +5,31 @@ export type Statement = { readonly name: string; readonly text: string; readonly
 /** A parameter of a batch: its PostgreSQL type and all its values, as one literal. */
 export type Column = readonly [type: string, literal: string]
 
-export function callOf(name: string, select: string, columns: readonly Column[]): Statement {
-  const parameters = columns.map(([type], at) => `$${at + 1}::${type}`)
+/** What one statement does beside calling the function: all of it happens, or none. */
+type Beside = {
+  /** Of the whole, by which it is prepared once. */
+  readonly name: string
+  readonly columns: readonly Column[]
+  /** What it does, by its parameters and by `result`, the function's rows with their `ordinality`. */
+  readonly also: (parameters: string) => string
+}
+
+export function callOf(name: string, select: string, columns: readonly Column[], beside?: Beside): Statement {
+  const call = `${name}(${parametersOf(columns)})`
+  if (beside === undefined) return { name, text: `select ${select} from ${call}`, values: columns.map(literalOf) }
+  const also = beside.also(parametersOf(beside.columns, columns.length))
   return {
-    name,
-    text: `select ${select} from ${name}(${parameters.join(', ')})`,
-    values: columns.map(([, literal]) => literal),
+    name: beside.name,
+    text: `with result as materialized (select * from ${call} with ordinality), also as (${also})
+      select ${select} from result order by ordinality`,
+    values: [...columns, ...beside.columns].map(literalOf),
   }
+}
+
+const literalOf = ([, literal]: Column) => literal
+
+function parametersOf(columns: readonly Column[], after = 0): string {
+  return columns.map(([type], at) => `$${after + at + 1}::${type}`).join(', ')
 }
 
 /** A row of PostgreSQL is input from outside: what is not of the type that the function promises is a defect. */

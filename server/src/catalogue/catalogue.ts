@@ -16,6 +16,7 @@ import { streamGenerateContent } from './operations/stream-generate-content.ts'
 import { tagDetail } from './operations/tag-detail.ts'
 import { tweetQuotes } from './operations/tweet-quotes.ts'
 import { userStories } from './operations/user-stories.ts'
+import { videoSynthesis } from './operations/video-synthesis.ts'
 import { websiteTraffic } from './operations/website-traffic.ts'
 
 /** Everything that is sold. */
@@ -29,6 +30,7 @@ export const catalogue: Catalogue = createCatalogue([
   embeddings,
   imageGenerations,
   deepResearch,
+  videoSynthesis,
   rerank,
   creatorSearchInsights,
   searchWordSuggestion,

@@ -6,12 +6,12 @@ import type { PriceContract } from './price.ts'
 export type Dialect = 'openai' | 'anthropic' | 'gemini' | 'data'
 
 /** What we sell: everything that differs between endpoints. Routes, quotes, contracts and documents derive from it. */
-export type Operation = DataOperation | ModelOperation
+export type Operation = DataOperation | ModelOperation | TaskOperation
 
 type Common = {
   readonly id: string
   readonly summary: string
-  readonly category: 'models' | 'social' | 'finance' | 'traffic'
+  readonly category: 'models' | 'video' | 'social' | 'finance' | 'traffic'
   readonly method: 'GET' | 'POST'
   /** With {names} that the configuration spells. */
   readonly path: string
@@ -42,6 +42,13 @@ export type ModelOperation = Common & {
   readonly upstream?: undefined
 }
 
+/** A protocol in which a call takes minutes: it is answered when it has begun, and asked for until it has ended. */
+export type TaskOperation = Common & {
+  readonly protocol: 'video'
+  readonly price?: undefined
+  readonly upstream?: undefined
+}
+
 export type ModelProtocol =
   | 'openai'
   | 'openai_embeddings'
@@ -51,6 +58,10 @@ export type ModelProtocol =
   | 'gemini'
   | 'gemini_stream'
   | 'gemini_count_tokens'
+
+export function isTask(operation: Operation): operation is TaskOperation {
+  return operation.protocol === 'video'
+}
 
 export function isSoldByUnit(operation: Operation): operation is DataOperation {
   return operation.protocol === undefined

@@ -7,6 +7,7 @@ import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
 import { addModelCommands } from './models.ts'
 import { addPriceCommands } from './prices.ts'
+import { addTaskCommands } from './tasks.ts'
 import { addUpstreamCommands } from './upstreams.ts'
 import { VERSION } from './version.ts'
 
@@ -41,6 +42,7 @@ export function createProgram({ serve }: Parts): Command {
   addPriceCommands(program)
   addModelCommands(program)
   addUpstreamCommands(program)
+  addTaskCommands(program)
   addLedgerCommands(program)
   return program
 }

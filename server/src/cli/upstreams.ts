@@ -26,6 +26,7 @@ export function addUpstreamCommands(program: Command): void {
     .option('--credential-file <path>', 'a file with our credential there; never an argument, which others can read')
     .option('--segment <name=word...>', "the upstream's own word for a name in our paths, such as social_c=clips")
     .option('--requests-per-minute <number>', 'what our account there may send, counted over all processes')
+    .option('--polls-per-second <number>', 'how often it may be asked for tasks, counted over all processes')
     .action((slot: string, url: string, options: AddOptions) => running((config) => add(config, slot, url, options)))
   upstreams
     .command('list')
@@ -49,9 +50,9 @@ async function requireAsked(pool: Pools['rest'], slot: string): Promise<void> {
   )
 }
 
-function quotaOf(text: string | undefined): number | null {
+function quotaOf(option: string, text: string | undefined): number | null {
   if (text === undefined) return null
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error('--requests-per-minute must be a whole number above 0')
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${option} must be a whole number above 0`)
   return Number(text)
 }
 
@@ -61,11 +62,13 @@ type AddOptions = {
   readonly credentialFile?: string
   readonly segment?: readonly string[]
   readonly requestsPerMinute?: string
+  readonly pollsPerSecond?: string
 }
 
 async function add(config: Config, slot: string, baseUrl: string, options: AddOptions): Promise<void> {
   const { credentialFile, segment = [] } = options
-  const requestsPerMinute = quotaOf(options.requestsPerMinute)
+  const requestsPerMinute = quotaOf('--requests-per-minute', options.requestsPerMinute)
+  const pollsPerSecond = quotaOf('--polls-per-second', options.pollsPerSecond)
   const credential = credentialFile === undefined ? null : new Secret(readFileSync(credentialFile, 'utf8').trim())
   await withPools(config, async ({ rest: pool }) => {
     await requireAsked(pool, slot)
@@ -79,6 +82,7 @@ async function add(config: Config, slot: string, baseUrl: string, options: AddOp
         credential,
         segments: Object.fromEntries(segment.map(wordOf)),
         requestsPerMinute,
+        pollsPerSecond,
       },
     )
     print(`Upstream ${id} is asked for ${slot}.`)
@@ -89,10 +93,11 @@ async function list(config: Config): Promise<void> {
   await withPools(config, async ({ rest }) => {
     const all = await listUpstreams({ pool: rest })
     if (all.length === 0) return print('There are no upstreams: see farebox upstreams add.')
-    for (const { id, slot, mode, baseUrl, kind, hasCredential, requestsPerMinute, enabled } of all) {
+    for (const { id, slot, mode, baseUrl, kind, hasCredential, requestsPerMinute, pollsPerSecond, enabled } of all) {
       const rest = [
         ...(hasCredential ? [] : ['without credential']),
         ...(requestsPerMinute === null ? [] : [`${requestsPerMinute} requests a minute`]),
+        ...(pollsPerSecond === null ? [] : [`${pollsPerSecond} polls a second`]),
         ...(enabled ? [] : ['off']),
       ]
       print([id, slot, mode, baseUrl, kind, ...rest].join('  '))

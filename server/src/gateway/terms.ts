@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import { bound, charge, type Nanos, type UnitPrice } from '../kernel/money.ts'
 import { add, multiply, type Rational, rational } from '../kernel/rational.ts'
@@ -65,13 +66,44 @@ export function upstreamCostOf(terms: Terms, counts: Counts): Nanos {
 export function termsAsText({ version, rates }: Terms, most: Counts): string {
   return JSON.stringify({
     version,
-    rates: rates.map(({ unit, price, published }, at) => ({
+    rates: rates.map(({ unit, price, published, providerCost }, at) => ({
       unit,
       price: fraction(price),
       published: fraction(published),
+      ...(providerCost !== null && { cost: fraction(providerCost) }),
       most: String(most[at] ?? 0n),
     })),
   })
+}
+
+const fractionText = z
+  .string()
+  .regex(/^\d{1,60}\/[1-9]\d{0,60}$/)
+  .transform((text) => {
+    const [numerator = '0', denominator = '1'] = text.split('/')
+    return rational(BigInt(numerator), BigInt(denominator))
+  })
+
+const termsJson = z.object({
+  version: z.string(),
+  rates: z.array(
+    z.object({
+      unit: z.string(),
+      price: fractionText,
+      published: fractionText,
+      cost: fractionText.nullable().default(null),
+      most: z.string().transform(BigInt),
+    }),
+  ),
+})
+
+/** What was kept with a hold, for whoever settles it. */
+export function termsInText(text: string): { readonly terms: Terms; readonly most: Counts } {
+  const { version, rates } = termsJson.parse(JSON.parse(text))
+  return {
+    terms: { version, rates: rates.map(({ cost, most: _, ...rate }) => ({ ...rate, providerCost: cost })) },
+    most: rates.map(({ most }) => most),
+  }
 }
 
 export const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`

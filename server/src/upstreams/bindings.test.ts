@@ -84,6 +84,7 @@ describe('upstreams', () => {
         segments: { social_a: 'vendor-word' },
         weight: 3,
         requestsPerMinute: 600,
+        enabled: true,
       },
     )
     assert.deepEqual(

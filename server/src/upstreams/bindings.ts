@@ -29,11 +29,15 @@ export type Binding = {
   readonly weight: number
   /** What our account there may send. Null where nobody counts. */
   readonly requestsPerMinute: number | null
+  /** Whether calls are given to it. What it was given before is asked for all the same. */
+  readonly enabled: boolean
 }
 
 export type Bindings = {
   /** The enabled ones, those to be asked first at the front; none where nothing is configured. */
   readonly find: (slot: string, mode: Mode) => Promise<readonly Binding[]>
+  /** One of them, also where it is given no calls any more; undefined where it was removed. */
+  readonly findOne: (slot: string, mode: Mode, id: Id) => Promise<Binding | undefined>
   readonly close: () => void
 }
 
@@ -65,7 +69,8 @@ export function createBindings(parts: Parts): Bindings {
     maxEntries: MAX_SLOTS,
   })
   return {
-    find: async (slot, mode) => (await cache.get(`${slot} ${mode}`)) ?? NONE,
+    find: async (slot, mode) => ((await cache.get(`${slot} ${mode}`)) ?? NONE).filter(({ enabled }) => enabled),
+    findOne: async (slot, mode, id) => (await cache.get(`${slot} ${mode}`))?.find((one) => one.id === id),
     close: cache.close,
   }
 }
@@ -80,6 +85,7 @@ const bindingRow = z.object({
   segments: z.record(z.string(), z.string()),
   weight: z.int(),
   requests_per_minute: z.int().nullable(),
+  enabled: z.boolean(),
 })
 
 type Row = z.output<typeof bindingRow>
@@ -88,8 +94,8 @@ type Reading = Pick<Parts, 'seal' | 'log' | 'allowPlainHttp'>
 async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promise<readonly Binding[]> {
   const [slot, mode] = key.split(' ')
   const { rows } = await pool.query(
-    `select id, slot, mode, base_url, kind, credential, segments, weight, requests_per_minute from upstreams
-     where slot = $1 and mode = $2 and enabled order by priority, id limit $3`,
+    `select id, slot, mode, base_url, kind, credential, segments, weight, requests_per_minute, enabled from upstreams
+     where slot = $1 and mode = $2 order by enabled desc, priority, id limit $3`,
     [slot, mode, PER_SLOT_LIMIT],
   )
   return z
@@ -101,10 +107,11 @@ async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promi
 /** Undefined where it can't be used. It is left out, so that it does not take those with it that stand in for it. */
 function bindingOf(row: Row, { seal, log, allowPlainHttp = false }: Reading): Binding | undefined {
   const { id, slot, mode, base_url: baseUrl, kind, segments, weight, requests_per_minute: requestsPerMinute } = row
+  const { enabled } = row
   try {
     const { origin } = parseBaseUrl(baseUrl, { allowPlainHttp })
     const credential = row.credential === null ? null : openCredential(seal, row.credential, { id, origin })
-    return { id, slot, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute }
+    return { id, slot, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute, enabled }
   } catch (error) {
     log?.error('an upstream can not be used as it is configured', { upstream: id, error })
     return undefined

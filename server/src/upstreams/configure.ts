@@ -31,6 +31,8 @@ export type UpstreamSettings = {
   readonly weight?: number
   /** What our account there may send; null or left out where nobody counts. */
   readonly requestsPerMinute?: number | null
+  /** How often it may be asked for tasks; null or left out where nobody counts. */
+  readonly pollsPerSecond?: number | null
   readonly enabled?: boolean
 }
 
@@ -46,6 +48,7 @@ export type UpstreamListed = {
   readonly priority: number
   readonly weight: number
   readonly requestsPerMinute: number | null
+  readonly pollsPerSecond: number | null
   readonly enabled: boolean
   readonly changedAt: Date
 }
@@ -64,13 +67,15 @@ const settings = z.object({
   priority: z.int().min(-1_000).max(1_000),
   weight: z.int().min(1).max(1_000_000),
   requestsPerMinute: z.int().min(1).max(1_000_000_000).nullable(),
+  pollsPerSecond: z.int().min(1).max(1_000_000).nullable(),
   enabled: z.boolean(),
 })
 
 /** Makes or changes an upstream, whole. Every process asks it as it is now within a second; calls under way go on. */
 export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promise<Id> {
   const { segments = {}, priority = 0, weight = 1, requestsPerMinute = null, enabled = true } = given
-  const parsed = parse({ ...given, segments, priority, weight, requestsPerMinute, enabled })
+  const { pollsPerSecond = null } = given
+  const parsed = parse({ ...given, segments, priority, weight, requestsPerMinute, pollsPerSecond, enabled })
   const origin = originOf(parsed.baseUrl, parts)
   const id = given.id ?? parts.ids.next()
   await inTransaction(parts.pool, async (query) => {
@@ -79,15 +84,17 @@ export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promi
     const credential = credentialToKeep(parts, given, { id, origin }, before)
     await query(
       `insert into upstreams
-         (id, slot, mode, base_url, kind, credential, segments, priority, weight, requests_per_minute, enabled)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         (id, slot, mode, base_url, kind, credential, segments, priority, weight, requests_per_minute, enabled,
+          polls_per_second)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
        on conflict (id) do update set slot = excluded.slot, mode = excluded.mode, base_url = excluded.base_url,
          kind = excluded.kind, credential = excluded.credential, segments = excluded.segments,
          priority = excluded.priority, weight = excluded.weight,
-         requests_per_minute = excluded.requests_per_minute, enabled = excluded.enabled, changed_at = clock_timestamp()`,
+         requests_per_minute = excluded.requests_per_minute, enabled = excluded.enabled,
+         polls_per_second = excluded.polls_per_second, changed_at = clock_timestamp()`,
       [
         ...[id, parsed.slot, parsed.mode, parsed.baseUrl, parsed.kind, credential, segments, priority, weight],
-        ...[requestsPerMinute, enabled],
+        ...[requestsPerMinute, enabled, pollsPerSecond],
       ],
     )
   })
@@ -105,7 +112,8 @@ const LIST_LIMIT = 1_000
 export async function listUpstreams({ pool }: Pick<Parts, 'pool'>, slot?: string): Promise<readonly UpstreamListed[]> {
   const { rows } = await pool.query(
     `select id, slot, mode, base_url as "baseUrl", kind, credential is not null as "hasCredential", segments, priority,
-       weight, requests_per_minute as "requestsPerMinute", enabled, changed_at as "changedAt"
+       weight, requests_per_minute as "requestsPerMinute",
+       polls_per_second as "pollsPerSecond", enabled, changed_at as "changedAt"
      from upstreams where $1::text is null or slot = $1 order by slot, mode, priority, id limit $2`,
     [slot ?? null, LIST_LIMIT],
   )
