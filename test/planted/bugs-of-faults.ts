@@ -15,7 +15,8 @@ export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
 const ORPHANS = 'server/src/storage/migrations/0005_owners.sql'
 const BEGIN_AND_END = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
-const SETTLES = 'const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending })'
+const SETTLES =
+  'const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending, ...(task && { task }) })'
 /** What a caller would be told if everything went well. */
 const ANSWERS_FIRST = `const { amount, forgiven } = outcome.ending
     const settlement = { charged: amount === null || forgiven ? ZERO : amount, free: ZERO }`
