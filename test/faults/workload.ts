@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Random } from '../../sandbox/src/random.ts'
-import { CALLS, FREE, TASKS } from '../acceptance/installation.ts'
+import { CALLS, FREE, LINKED, TASKS } from '../acceptance/installation.ts'
 import type { Asked, Caller, Marks } from './caller.ts'
 import { isStreamed, type Operation } from './history.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
@@ -32,10 +32,16 @@ const REFUSED_PAUSE_MS = 400
 /** Who does not know what became of a key or a quote asks again after so long: its process has been found dead by then. */
 const COMES_BACK_MS = 14_000
 /**
- * What costs nothing has nothing to lose, tasks go on when they have been answered, streams have a likelihood of their own, and
- * the last would be refused most of the time.
+ * What costs nothing has nothing to lose, tasks go on when they have been answered, nobody has linked an account, streams have
+ * a likelihood of their own, and the last would be refused most of the time.
  */
-const LEFT_OUT: ReadonlySet<string> = new Set([...FREE, ...TASKS, 'stream_generate_content', 'deep_research'])
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  ...FREE,
+  ...TASKS,
+  ...LINKED,
+  'stream_generate_content',
+  'deep_research',
+])
 const OPERATIONS = Object.keys(CALLS).filter((operation) => !LEFT_OUT.has(operation))
 /** Of the steps of a client, the rest being plain calls. */
 const LIKELIHOOD = { stream: 0.2, idempotent: 0.14, quoted: 0.09, look: 0.08 }

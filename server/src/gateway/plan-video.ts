@@ -39,6 +39,8 @@ type Parts = {
 const BODY_BYTES = 1_048_576
 const CREATE_MS = 60_000
 
+/** Said by who stands between us and the upstream and waits no longer: the upstream may have made it all the same. */
+const DOUBTFUL: ReadonlySet<number> = new Set([502, 504])
 const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
 const ABOUT_US_BY_CODE = /^(InvalidApiKey|Arrearage|AccessDenied|Throttling|Model\.AccessDenied|ModelNotFound)/
 
@@ -117,7 +119,7 @@ function taskPlan({ calls, seal }: Parts, { model, prompt, asked }: Created): Ta
   return {
     begun: (id) => ({ model, prompt: seal.seal(new Secret(prompt), boundToTask(id, 'prompt')) }),
     async handOver(id, sent) {
-      if (sent.outcome === 'not_sent' || (sent.outcome === 'answered' && sent.reply.status >= 300)) return undefined
+      if (sent.outcome === 'not_sent' || (sent.outcome === 'answered' && isRefusal(sent.reply.status))) return undefined
       const created = sent.outcome === 'answered' ? createdIn(sent.reply.json) : undefined
       const upstream = asked()
       if (created === undefined || upstream === undefined) {
@@ -129,6 +131,11 @@ function taskPlan({ calls, seal }: Parts, { model, prompt, asked }: Created): Ta
       return createdAnswer(id, created.state)
     },
   }
+}
+
+/** Whether nothing was made. */
+function isRefusal(status: number): boolean {
+  return status >= 300 && !DOUBTFUL.has(status)
 }
 
 function createdAnswer(id: Id, state: 'PENDING' | 'RUNNING'): Answer {
