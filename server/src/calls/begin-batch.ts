@@ -2,21 +2,23 @@ import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Rate, Window } from '../limits/window.ts'
 import type { Begun, Call, Claim, Judgement, Refused } from './call.ts'
-import { daysOf, literal, Positions, textLiteral } from './columns.ts'
-import { type Column, callOf, type Query, Row } from './query.ts'
+import { arrayText, daysOf, Positions } from './columns.ts'
+import { type Column, createCall, type Query, Row } from './query.ts'
 
 const SELECT = `outcome, free, subject, allowance_left, holder,
   request_limit::float8, requests_left::float8, extract(epoch from requests_reset_at)::float8,
   token_limit::float8, tokens_left::float8, extract(epoch from tokens_reset_at)::float8, judged_at::text`
 
+const callOf = createCall('begin_calls', SELECT)
+
 /** One statement for many calls. No id may stand in a batch twice. */
 export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {
-  const rows = await query(callOf('begin_calls', SELECT, encode(ownerId, calls)))
+  const rows = await query(callOf(encode(calls), ownerId))
   return calls.map((call, at) => decode(call, new Row(rows[at])))
 }
 
 /** Names each thing that the batch touches once; calls refer to it by position. */
-function encode(ownerId: Id, calls: readonly Call[]): Column[] {
+function encode(calls: readonly Call[]): Column[] {
   const accounts = new Positions<Id>()
   const credentials = new Positions<Id>()
   const callAccounts = calls.map((call) => accounts.of(call.accountId, call.accountId))
@@ -34,39 +36,38 @@ function encode(ownerId: Id, calls: readonly Call[]): Column[] {
     ({ credentialId }, { scope, key }) => keyOf(credentialId, scope, key),
   )
   return [
-    ['uuid', ownerId],
-    ['uuid[]', literal(accounts.values)],
-    ['uuid[]', literal(credentials.values)],
-    ['uuid[]', literal(windows.distinct.map(({ call }) => call.credentialId))],
-    ['text[]', textLiteral(windows.distinct.map(({ item }) => item.group))],
-    ['integer[]', literal(windows.distinct.map(({ item }) => item.seconds))],
-    ['uuid[]', literal(allowances.distinct.map(({ item }) => item))],
-    ['uuid[]', literal(claims.distinct.map(({ call }) => call.credentialId))],
-    ['text[]', textLiteral(claims.distinct.map(({ item }) => item.scope))],
-    ['text[]', textLiteral(claims.distinct.map(({ item }) => item.key))],
+    ['uuid[]', accounts.values],
+    ['uuid[]', credentials.values],
+    ['uuid[]', windows.distinct.map(({ call }) => call.credentialId)],
+    ['text[]', windows.distinct.map(({ item }) => item.group)],
+    ['integer[]', windows.distinct.map(({ item }) => item.seconds)],
+    ['uuid[]', allowances.distinct.map(({ item }) => item)],
+    ['uuid[]', claims.distinct.map(({ call }) => call.credentialId)],
+    ['text[]', claims.distinct.map(({ item }) => item.scope)],
+    ['text[]', claims.distinct.map(({ item }) => item.key)],
     ['date[]', daysOf(calls)],
-    ['uuid[]', literal(calls.map(({ id }) => id))],
-    ['integer[]', literal(callAccounts)],
-    ['integer[]', literal(callCredentials)],
-    ['boolean[]', literal(calls.map(({ hold }) => hold !== null))],
-    ['bigint[]', literal(calls.map(({ hold }) => hold?.amount ?? 0n))],
-    ['bigint[]', literal(calls.map(({ tokens }) => tokens))],
-    ['text[]', textLiteral(calls.map(({ operation }) => operation))],
-    ['text[]', textLiteral(calls.map(({ hold }) => hold?.terms ?? ''))],
-    ['text[]', textLiteral(calls.map((call) => literal(allowancesOf(call))))],
-    ['text[]', textLiteral(calls.map((call) => textLiteral(tokenGroups(call))))],
-    ['integer[]', literal(windows.to)],
-    ['integer[]', literal(windows.places)],
-    ['integer[]', literal(windows.items.map(({ requestLimit }) => requestLimit))],
-    ['bigint[]', literal(windows.items.map(({ tokenLimit }) => tokenLimit))],
-    ['integer[]', literal(allowances.to)],
-    ['integer[]', literal(allowances.places)],
-    ['integer[]', literal(claims.to)],
-    ['integer[]', literal(claims.places)],
-    ['integer[]', literal(claims.items.map(({ limit }) => limit))],
-    ['text[]', textLiteral(claims.items.map(({ fingerprint }) => fingerprint))],
-    ['integer[]', literal(claims.items.map(({ keepSeconds }) => keepSeconds))],
-    ['boolean[]', literal(claims.items.map(({ endsWithOwner }) => endsWithOwner))],
+    ['uuid[]', calls.map(({ id }) => id)],
+    ['integer[]', callAccounts],
+    ['integer[]', callCredentials],
+    ['boolean[]', calls.map(({ hold }) => hold !== null)],
+    ['bigint[]', calls.map(({ hold }) => hold?.amount ?? 0n)],
+    ['bigint[]', calls.map(({ tokens }) => tokens)],
+    ['text[]', calls.map(({ operation }) => operation)],
+    ['text[]', calls.map(({ hold }) => hold?.terms ?? '')],
+    ['text[]', calls.map((call) => arrayText(allowancesOf(call)))],
+    ['text[]', calls.map((call) => arrayText(tokenGroups(call)))],
+    ['integer[]', windows.to],
+    ['integer[]', windows.places],
+    ['integer[]', windows.items.map(({ requestLimit }) => requestLimit)],
+    ['bigint[]', windows.items.map(({ tokenLimit }) => tokenLimit)],
+    ['integer[]', allowances.to],
+    ['integer[]', allowances.places],
+    ['integer[]', claims.to],
+    ['integer[]', claims.places],
+    ['integer[]', claims.items.map(({ limit }) => limit)],
+    ['text[]', claims.items.map(({ fingerprint }) => fingerprint)],
+    ['integer[]', claims.items.map(({ keepSeconds }) => keepSeconds)],
+    ['boolean[]', claims.items.map(({ endsWithOwner }) => endsWithOwner)],
   ]
 }
 

@@ -1,13 +1,15 @@
 import { nanos } from '../kernel/money.ts'
 import type { Ending, Settlement } from './call.ts'
-import { daysOf, literal, Positions } from './columns.ts'
-import { type Column, callOf, type Query, Row } from './query.ts'
+import { daysOf, Positions } from './columns.ts'
+import { type Column, createCall, type Query, Row } from './query.ts'
 
 const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
 
+const callOf = createCall('end_calls', SELECT)
+
 /** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
 export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
-  const rows = await query(callOf('end_calls', SELECT, encode(endings)))
+  const rows = await query(callOf(encode(endings)))
   return endings.map((_, at) => decode(new Row(rows[at])))
 }
 
@@ -15,20 +17,20 @@ function encode(endings: readonly Ending[]): Column[] {
   const accounts = new Positions<string>()
   for (const { accountId } of endings) accounts.of(accountId, accountId)
   return [
-    ['uuid[]', literal(accounts.values)],
+    ['uuid[]', accounts.values],
     ['date[]', daysOf(endings)],
-    ['uuid[]', literal(endings.map(({ id }) => id))],
-    ['uuid[]', literal(endings.map(({ accountId }) => accountId))],
-    ['bigint[]', literal(endings.map(({ amount }) => amount))],
-    ['boolean[]', literal(endings.map(({ forgiven }) => forgiven))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.value))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.upstreamCost))],
-    ['boolean[]', literal(endings.map(({ usage }) => usage.executed))],
-    ['boolean[]', literal(endings.map(({ usage }) => usage.failed))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.inputTokens))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.outputTokens))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.cacheReadTokens))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.cacheWriteTokens))],
+    ['uuid[]', endings.map(({ id }) => id)],
+    ['uuid[]', endings.map(({ accountId }) => accountId)],
+    ['bigint[]', endings.map(({ amount }) => amount)],
+    ['boolean[]', endings.map(({ forgiven }) => forgiven)],
+    ['bigint[]', endings.map(({ usage }) => usage.value)],
+    ['bigint[]', endings.map(({ usage }) => usage.upstreamCost)],
+    ['boolean[]', endings.map(({ usage }) => usage.executed)],
+    ['boolean[]', endings.map(({ usage }) => usage.failed)],
+    ['bigint[]', endings.map(({ usage }) => usage.inputTokens)],
+    ['bigint[]', endings.map(({ usage }) => usage.outputTokens)],
+    ['bigint[]', endings.map(({ usage }) => usage.cacheReadTokens)],
+    ['bigint[]', endings.map(({ usage }) => usage.cacheWriteTokens)],
   ]
 }
 

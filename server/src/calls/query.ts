@@ -1,17 +1,25 @@
+import type { Id } from '../kernel/ids.ts'
+import { type ArrayType, encodeArray, type Value } from './columns.ts'
+
 /** Runs one prepared statement and gives its rows, each an array of columns. */
 export type Query = (statement: Statement) => Promise<readonly (readonly unknown[])[]>
 export type Statement = { readonly name: string; readonly text: string; readonly values: readonly unknown[] }
 
-/** A parameter of a batch: its PostgreSQL type and all its values, as one literal. */
-export type Column = readonly [type: string, literal: string]
+/** A parameter of a batch: its PostgreSQL type and all its values. */
+export type Column = readonly [type: ArrayType, values: readonly Value[]]
 
-export function callOf(name: string, select: string, columns: readonly Column[]): Statement {
-  const parameters = columns.map(([type], at) => `$${at + 1}::${type}`)
-  return {
-    name,
-    text: `select ${select} from ${name}(${parameters.join(', ')})`,
-    values: columns.map(([, literal]) => literal),
+/** Calls a function of batches with what it takes of each of them, of which the first is no array: whose batch it is. */
+export function createCall(name: string, select: string): (columns: readonly Column[], owner?: Id) => Statement {
+  let text: string | undefined
+  return (columns, owner) => {
+    const first = owner === undefined ? [] : [owner]
+    text ??= callText(name, select, [...first.map(() => 'uuid'), ...columns.map(([type]) => type)])
+    return { name, text, values: [...first, ...columns.map(([type, values]) => encodeArray(type, values))] }
   }
+}
+
+function callText(name: string, select: string, types: readonly string[]): string {
+  return `select ${select} from ${name}(${types.map((type, at) => `$${at + 1}::${type}`).join(', ')})`
 }
 
 /** A row of PostgreSQL is input from outside: what is not of the type that the function promises is a defect. */
