@@ -160,12 +160,11 @@ function routesFor({ id, routes }: Model, by: ProtocolName, { path }: ModelOpera
 type Target = { readonly route: Route; readonly binding: Binding }
 
 async function targetsOf(bindings: Bindings, routes: readonly Route[], mode: Binding['mode']): Promise<Target[]> {
-  const found = await Promise.all(
-    routes.map(async (route) =>
-      (await findBindings(bindings, route.slot, mode)).map((binding) => ({ route, binding })),
-    ),
-  )
-  return found.flat()
+  const targets: Target[] = []
+  for (const route of routes) {
+    for (const binding of await findBindings(bindings, route.slot, mode)) targets.push({ route, binding })
+  }
+  return targets
 }
 
 /** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */

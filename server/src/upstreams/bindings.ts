@@ -33,7 +33,7 @@ export type Binding = {
 
 export type Bindings = {
   /** The enabled ones, those to be asked first at the front; none where nothing is configured. */
-  readonly find: (slot: string, mode: Mode) => Promise<readonly Binding[]>
+  readonly find: (slot: string, mode: Mode) => readonly Binding[] | Promise<readonly Binding[]>
   readonly close: () => void
 }
 
@@ -65,7 +65,10 @@ export function createBindings(parts: Parts): Bindings {
     maxEntries: MAX_SLOTS,
   })
   return {
-    find: async (slot, mode) => (await cache.get(`${slot} ${mode}`)) ?? NONE,
+    find(slot, mode) {
+      const key = `${slot} ${mode}`
+      return cache.peek(key) ?? cache.get(key).then((found) => found ?? NONE)
+    },
     close: cache.close,
   }
 }
