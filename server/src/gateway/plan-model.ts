@@ -168,12 +168,11 @@ export async function targetsOf(
   routes: readonly Route[],
   mode: Binding['mode'],
 ): Promise<Target[]> {
-  const found = await Promise.all(
-    routes.map(async (route) =>
-      (await findBindings(bindings, route.slot, mode)).map((binding) => ({ route, binding })),
-    ),
-  )
-  return found.flat()
+  const targets: Target[] = []
+  for (const route of routes) {
+    for (const binding of await findBindings(bindings, route.slot, mode)) targets.push({ route, binding })
+  }
+  return targets
 }
 
 /** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */
