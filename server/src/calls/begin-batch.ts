@@ -17,10 +17,10 @@ const callWithTasksOf = createCall('begin_calls', SELECT, {
   types: ['integer[]', 'uuid[]', 'uuid[]', 'uuid[]', 'text[]', 'bytea[]'],
   also: (parameters) => `insert into tasks (id, account_id, credential_id, model, prompt, state, created_at)
     select item.id, item.account_id, item.credential_id, item.model, item.prompt, 'CREATING', result.judged_at
-    from unnest(${parameters}) item (place, id, account_id, credential_id, model, prompt)
+    from unnest(${parameters.join(', ')}) item (place, id, account_id, credential_id, model, prompt)
     join result on result.ordinality = item.place
     where result.outcome = 'begun'
-    on conflict (id) do nothing`,
+    on conflict (id) do nothing returning id`,
 })
 
 /** One statement for many calls. No id may stand in a batch twice. */

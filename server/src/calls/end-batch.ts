@@ -14,20 +14,10 @@ const callOf = createCall('end_calls', SELECT)
 const callWithTasksOf = createCall('end_calls', SELECT, {
   name: 'end_calls_with_tasks',
   types: ['integer[]', 'uuid[]', 'text[]', 'bytea[]', 'float8[]', 'integer[]', 'integer[]', 'text[]', 'text[]'],
-  also: (parameters) => `update tasks set
-        state = item.state, video_url = item.video_url, seconds = item.seconds, videos = item.videos,
-        resolution = item.resolution, code = item.code, message = item.message,
-        prompt = case when item.state = 'SUCCEEDED' then tasks.prompt end,
-        next_poll_at = null, ended_at = item.ended_at
-      from (
-        select result.settled_at as ended_at, item.*
-        from unnest(${parameters})
-          item (place, id, state, video_url, seconds, videos, resolution, code, message)
-        join result on result.ordinality = item.place and result.ended_now
-        join tasks on tasks.id = item.id and tasks.ended_at is null
-        order by item.id for no key update of tasks
-      ) item
-      where tasks.id = item.id`,
+  also: ([places, ...columns]) => `select end_tasks(${columns.join(', ')},
+      (select array_agg(result.ended_now order by item.place)
+       from unnest(${places}) with ordinality item (call, place) join result on result.ordinality = item.call),
+      (select max(settled_at) from result))`,
 })
 
 /** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */

@@ -13,8 +13,8 @@ type Beside = {
   /** Of the whole, by which it is prepared once. */
   readonly name: string
   readonly types: readonly ArrayType[]
-  /** What it does, by its parameters and by `result`, the function's rows with their `ordinality`. */
-  readonly also: (parameters: string) => string
+  /** What it does and selects, by its parameters and by `result`, the function's rows with their `ordinality`. */
+  readonly also: (parameters: readonly string[]) => string
 }
 
 /**
@@ -37,8 +37,8 @@ function textOf(name: string, select: string, types: readonly string[], beside: 
   const call = `${name}(${parameters.slice(0, own).join(', ')})`
   if (beside === undefined) return `select ${select} from ${call}`
   return `with result as materialized (select * from ${call} with ordinality),
-      also as (${beside.also(parameters.slice(own).join(', '))})
-    select ${select} from result order by ordinality`
+      also as materialized (${beside.also(parameters.slice(own))})
+    select ${select} from result cross join (select count(*) from also) done order by ordinality`
 }
 
 /** A row of PostgreSQL is input from outside: what is not of the type that the function promises is a defect. */

@@ -112,7 +112,7 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target), isAboutUs),
+      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing
@@ -179,7 +179,7 @@ export async function targetsOf(
 export async function firstToTake(
   targets: readonly Target[],
   attempt: (target: Target) => Promise<Sent>,
-  isAboutUs: IsAboutUs,
+  mayAskAnother: (sent: Sent) => boolean,
 ): Promise<Sent> {
   const attempts: Sent['attempts'][number][] = []
   const tried = targets.slice(0, TRIED_MOST)
@@ -188,15 +188,12 @@ export async function firstToTake(
     attempts.push(...sent.attempts)
     const asked = attempts.filter(({ outcome }) => outcome !== 'not_sent').length
     const isLast = place === tried.length - 1 || asked >= ASKED_MOST
-    if (isLast || !mayAskAnother(sent, isAboutUs)) return { ...sent, attempts }
+    if (isLast || !mayAskAnother(sent)) return { ...sent, attempts }
   }
   throw notConfigured()
 }
 
-/** Whether an error of an upstream is about our account with it. */
-type IsAboutUs = (status: number, json: unknown) => boolean
-
-function mayAskAnother(sent: Sent, isAboutUs: IsAboutUs): boolean {
+function mayAskAnother(sent: Sent): boolean {
   if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
   const { status, json } = sent.reply
   return BUSY.has(status) || isAboutUs(status, json)

@@ -102,7 +102,8 @@ describe('what an upstream says of a task', () => {
   })
 
   it('is a success only with the address of a video', () => {
-    for (const video_url of [undefined, '', 5, 'x'.repeat(8_001)]) assert.equal(succeeded({}, { video_url }), undefined)
+    for (const video_url of [undefined, '', 5]) assert.equal(succeeded({}, { video_url })?.state, 'FAILED')
+    assert.equal(succeeded({}, { video_url: `https://x/${'x'.repeat(50_000)}` })?.state, 'SUCCEEDED')
   })
 
   it('gives a reason that PostgreSQL can keep', () => {
