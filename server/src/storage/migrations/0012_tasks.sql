@@ -88,6 +88,9 @@ begin
     scheduled_at = case when state_in = 'RUNNING' then at end,
     next_poll_at = at + make_interval(secs => first_poll_seconds)
   where id = task and upstream_task is null;
+  -- Somebody else has said its name before: what its caller is about to be told must not be taken back.
+  update tasks set state = 'RUNNING', scheduled_at = at
+  where id = task and state = 'PENDING' and state_in = 'RUNNING';
   return true;
 end
 $$;
