@@ -10,7 +10,13 @@ export type Metric = {
   readonly ok: boolean
 }
 
-export type Benchmark = (progress: (line: string) => void) => Promise<readonly Metric[]>
+export type Options = {
+  /** A run of seconds, to see that it works; its figures mean little. */
+  readonly reduced: boolean
+  readonly rounds?: number
+}
+
+export type Benchmark = (progress: (line: string) => void, options: Options) => Promise<readonly Metric[]>
 
 export function metric(
   name: string,

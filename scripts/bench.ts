@@ -5,23 +5,33 @@ import type { Benchmark, Metric } from '../bench/bench.ts'
 import { ROOT } from '../harness/root.ts'
 
 /**
- * `npm run bench -- <name> [--json] [--record]`: a benchmark beside its baseline. Fails when a goal is missed. A recorded
- * run is kept under docs/proof/.
+ * `npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]`: a benchmark beside its baseline. Fails when a
+ * goal is missed. A recorded run is kept under docs/proof/; a reduced one takes seconds and only shows that it works.
  */
 const { values: flags, positionals } = parseArgs({
-  options: { json: { type: 'boolean', default: false }, record: { type: 'boolean', default: false } },
+  options: {
+    json: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
+    reduced: { type: 'boolean', default: false },
+    rounds: { type: 'string' },
+  },
   allowPositionals: true,
 })
 const [name = ''] = positionals
 const file = path.join(ROOT, 'bench', name, 'index.ts')
 if (name === '' || !existsSync(file)) {
-  const known = readdirSync(path.join(ROOT, 'bench'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  console.error(`Which benchmark? npm run bench -- ${known.map((entry) => entry.name).join(' | ')}`)
+  const known = readdirSync(path.join(ROOT, 'bench')).filter((one) =>
+    existsSync(path.join(ROOT, 'bench', one, 'index.ts')),
+  )
+  console.error(`Which benchmark? npm run bench -- ${known.join(' | ')}`)
   process.exit(1)
 }
 
 const { run } = (await import(file)) as { run: Benchmark }
-const metrics = await run((line) => console.error(line))
+const metrics = await run((line) => console.error(line), {
+  reduced: flags.reduced,
+  ...(flags.rounds !== undefined && { rounds: Number(flags.rounds) }),
+})
 for (const line of table(metrics)) console.log(line)
 const ok = metrics.every((metric) => metric.ok)
 if (flags.record) {
@@ -39,6 +49,6 @@ process.exit(ok ? 0 : 1)
 function table(all: readonly Metric[]): string[] {
   return all.map(({ name: what, value, unit, baseline, goal, ok: met }) => {
     const beside = baseline === null ? '' : `beside ${baseline}`
-    return `${met ? ' ' : '✗'} ${what.padEnd(26)} ${String(value).padStart(10)} ${unit.padEnd(9)} ${beside.padEnd(18)} ${goal ?? ''}`
+    return `${met ? ' ' : '✗'} ${what.padEnd(34)} ${String(value).padStart(10)} ${unit.padEnd(9)} ${beside.padEnd(18)} ${goal ?? ''}`
   })
 }

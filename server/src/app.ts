@@ -145,7 +145,12 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     headerNames,
   })
   const tasks = createTasks({ ...asking, pool: pools.rest })
-  const poller = seal && createPoller({ ...asking, seal, pool: pools.rest, calls, records, clock, log, overran })
+  const poller =
+    seal &&
+    createPoller({
+      ...{ ...asking, seal, pool: pools.rest, calls, records, clock, log, overran },
+      polled: (what) => metrics.taskPolls.inc(what),
+    })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const families =
     start_.families?.({ begin, end: calls.end, run }) ??
@@ -189,7 +194,8 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     await counter.close()
     await calls.untilNoneOpen(ABORTED_ENDED_MS)
     await flush(calls, log)
-    await Promise.all([chored, records.flush(RECORDS_DEADLINE_MS)])
+    await chored
+    await records.flush(RECORDS_DEADLINE_MS)
     await ownership.stop()
     await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
     return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
@@ -308,8 +314,9 @@ const TICK_MS = 100
 const LATE_SECONDS = 60
 
 async function sayLag(pool: Pools['rest'], { metrics, log }: Pick<ChoreParts, 'metrics' | 'log'>): Promise<void> {
+  const lags = await pollLags(pool)
   metrics.taskPollLagSeconds.reset()
-  for (const { slot, seconds } of await pollLags(pool)) {
+  for (const { slot, seconds } of lags) {
     metrics.taskPollLagSeconds.set({ slot }, seconds)
     if (seconds > LATE_SECONDS)
       log.warn('tasks are asked for late: raise the quota of polls', { upstream: slot, count: Math.round(seconds) })

@@ -80,8 +80,6 @@ export function nothingLost(evidence: Evidence): string[] {
         : `operation ${n} was told that ${id} cost ${costNanos}, and the ledger has ${row === undefined ? 'nothing' : chargeOf(id)}`
     if (outcome === 'ok' && PAID.has(what) && tellsCost(operation))
       return `operation ${n} (${id}) completed without being told its cost`
-    // A task that could not be recorded in time may go on, and its caller was told so.
-    if (code === 'task_not_recorded') return undefined
     if (outcome === 'fail' && !isBrokenOffUpstream(operation) && chargeOf(id) !== 0n)
       return `operation ${n} was told ${code} and nothing of a charge, and ${id} cost ${chargeOf(id)}`
     if (code === 'idempotency_completed' && !((charges.get(firstId)?.amount ?? 0n) > 0n))

@@ -50,12 +50,12 @@ export function videoFor(random: Random, isToBeCanceled: boolean): Video {
   }
 }
 
-const LOST = ['reset=before-headers', 'close-early', 'garbage', 'empty', 'truncate', 'status=502'] as const
+const LOST = ['reset=before-headers', 'close-early', 'garbage', 'empty', 'truncate', 'status=502 sandbox:html'] as const
 
 function creation(random: Random): { readonly words: string; readonly isLost: boolean } {
   const dice = random.fraction()
   if (dice < 0.05) return { words: random.pick(LOST), isLost: true }
-  if (dice < 0.06) return { words: 'status=504 sandbox:done-anyway', isLost: true }
+  if (dice < 0.06) return { words: 'status=504 sandbox:done-anyway sandbox:html', isLost: true }
   if (dice < 0.09) return { words: random.pick(['status=500', 'status=400', 'status=429'] as const), isLost: false }
   return { words: dice < 0.5 ? `delay=${random.between(5, 900)}` : '', isLost: false }
 }

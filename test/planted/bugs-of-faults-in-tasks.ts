@@ -13,9 +13,9 @@ export const bugsOfFaultsInTasks: readonly BugOfFaults[] = [
     edits: [
       {
         file: 'server/src/gateway/plan-video.ts',
-        find: 'send: (id) => firstToTake(targets, (target) => attempt(id, target), isAboutUs),',
+        find: 'send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother),',
         replace: `send: async (id) => {
-        const ask = () => firstToTake(targets, (target) => attempt(id, target), isAboutUs)
+        const ask = () => firstToTake(targets, (target) => attempt(id, target), mayAskAnother)
         const sent = await ask()
         return sent.outcome === 'unknown' ? ask() : sent
       },`,

@@ -2,45 +2,51 @@ import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Rate, Window } from '../limits/window.ts'
 import type { Begun, Call, Claim, Judgement, Refused } from './call.ts'
-import { bytesLiteral, daysOf, literal, Positions, textLiteral } from './columns.ts'
-import { type Column, callOf, type Query, Row, type Statement } from './query.ts'
+import { arrayText, daysOf, Positions } from './columns.ts'
+import { type Column, createCall, type Query, Row } from './query.ts'
 
 const SELECT = `outcome, free, subject, allowance_left, holder,
   request_limit::float8, requests_left::float8, extract(epoch from requests_reset_at)::float8,
   token_limit::float8, tokens_left::float8, extract(epoch from tokens_reset_at)::float8, judged_at::text`
 
+const callOf = createCall('begin_calls', SELECT)
+
+/** The rows of those that are tasks are made by the same statement: there is no call without its task, nor the other way. */
+const callWithTasksOf = createCall('begin_calls', SELECT, {
+  name: 'begin_calls_with_tasks',
+  types: ['integer[]', 'uuid[]', 'uuid[]', 'uuid[]', 'text[]', 'bytea[]'],
+  also: (parameters) => `insert into tasks (id, account_id, credential_id, model, prompt, state, created_at)
+    select item.id, item.account_id, item.credential_id, item.model, item.prompt, 'CREATING', result.judged_at
+    from unnest(${parameters.join(', ')}) item (place, id, account_id, credential_id, model, prompt)
+    join result on result.ordinality = item.place
+    where result.outcome = 'begun'
+    on conflict (id) do nothing returning id`,
+})
+
 /** One statement for many calls. No id may stand in a batch twice. */
 export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {
-  const columns = encode(ownerId, calls)
+  const columns = encode(calls)
   const hasTasks = calls.some(({ task }) => task !== undefined)
-  const rows = await query(hasTasks ? withTasks(columns, calls) : callOf('begin_calls', SELECT, columns))
+  const rows = await query(
+    hasTasks ? callWithTasksOf([...columns, ...taskColumns(calls)], ownerId) : callOf(columns, ownerId),
+  )
   return calls.map((call, at) => decode(call, new Row(rows[at])))
 }
 
-/** The rows of those that are tasks are made by the same statement: there is no call without its task, nor the other way. */
-function withTasks(columns: readonly Column[], calls: readonly Call[]): Statement {
+function taskColumns(calls: readonly Call[]): Column[] {
   const tasks = calls.flatMap((call, at) => (call.task === undefined ? [] : [{ ...call, ...call.task, place: at + 1 }]))
-  return callOf('begin_calls', SELECT, columns, {
-    name: 'begin_calls_with_tasks',
-    columns: [
-      ['integer[]', literal(tasks.map(({ place }) => place))],
-      ['uuid[]', literal(tasks.map(({ id }) => id))],
-      ['uuid[]', literal(tasks.map(({ accountId }) => accountId))],
-      ['uuid[]', literal(tasks.map(({ credentialId }) => credentialId))],
-      ['text[]', textLiteral(tasks.map(({ model }) => model))],
-      ['bytea[]', bytesLiteral(tasks.map(({ prompt }) => prompt))],
-    ],
-    also: (parameters) => `insert into tasks (id, account_id, credential_id, model, prompt, state, created_at)
-      select item.id, item.account_id, item.credential_id, item.model, item.prompt, 'CREATING', result.judged_at
-      from unnest(${parameters}) item (place, id, account_id, credential_id, model, prompt)
-      join result on result.ordinality = item.place
-      where result.outcome = 'begun'
-      on conflict (id) do nothing`,
-  })
+  return [
+    ['integer[]', tasks.map(({ place }) => place)],
+    ['uuid[]', tasks.map(({ id }) => id)],
+    ['uuid[]', tasks.map(({ accountId }) => accountId)],
+    ['uuid[]', tasks.map(({ credentialId }) => credentialId)],
+    ['text[]', tasks.map(({ model }) => model)],
+    ['bytea[]', tasks.map(({ prompt }) => prompt)],
+  ]
 }
 
 /** Names each thing that the batch touches once; calls refer to it by position. */
-function encode(ownerId: Id, calls: readonly Call[]): Column[] {
+function encode(calls: readonly Call[]): Column[] {
   const accounts = new Positions<Id>()
   const credentials = new Positions<Id>()
   const callAccounts = calls.map((call) => accounts.of(call.accountId, call.accountId))
@@ -58,39 +64,38 @@ function encode(ownerId: Id, calls: readonly Call[]): Column[] {
     ({ credentialId }, { scope, key }) => keyOf(credentialId, scope, key),
   )
   return [
-    ['uuid', ownerId],
-    ['uuid[]', literal(accounts.values)],
-    ['uuid[]', literal(credentials.values)],
-    ['uuid[]', literal(windows.distinct.map(({ call }) => call.credentialId))],
-    ['text[]', textLiteral(windows.distinct.map(({ item }) => item.group))],
-    ['integer[]', literal(windows.distinct.map(({ item }) => item.seconds))],
-    ['uuid[]', literal(allowances.distinct.map(({ item }) => item))],
-    ['uuid[]', literal(claims.distinct.map(({ call }) => call.credentialId))],
-    ['text[]', textLiteral(claims.distinct.map(({ item }) => item.scope))],
-    ['text[]', textLiteral(claims.distinct.map(({ item }) => item.key))],
+    ['uuid[]', accounts.values],
+    ['uuid[]', credentials.values],
+    ['uuid[]', windows.distinct.map(({ call }) => call.credentialId)],
+    ['text[]', windows.distinct.map(({ item }) => item.group)],
+    ['integer[]', windows.distinct.map(({ item }) => item.seconds)],
+    ['uuid[]', allowances.distinct.map(({ item }) => item)],
+    ['uuid[]', claims.distinct.map(({ call }) => call.credentialId)],
+    ['text[]', claims.distinct.map(({ item }) => item.scope)],
+    ['text[]', claims.distinct.map(({ item }) => item.key)],
     ['date[]', daysOf(calls)],
-    ['uuid[]', literal(calls.map(({ id }) => id))],
-    ['integer[]', literal(callAccounts)],
-    ['integer[]', literal(callCredentials)],
-    ['boolean[]', literal(calls.map(({ hold }) => hold !== null))],
-    ['bigint[]', literal(calls.map(({ hold }) => hold?.amount ?? 0n))],
-    ['bigint[]', literal(calls.map(({ tokens }) => tokens))],
-    ['text[]', textLiteral(calls.map(({ operation }) => operation))],
-    ['text[]', textLiteral(calls.map(({ hold }) => hold?.terms ?? ''))],
-    ['text[]', textLiteral(calls.map((call) => literal(allowancesOf(call))))],
-    ['text[]', textLiteral(calls.map((call) => textLiteral(tokenGroups(call))))],
-    ['integer[]', literal(windows.to)],
-    ['integer[]', literal(windows.places)],
-    ['integer[]', literal(windows.items.map(({ requestLimit }) => requestLimit))],
-    ['bigint[]', literal(windows.items.map(({ tokenLimit }) => tokenLimit))],
-    ['integer[]', literal(allowances.to)],
-    ['integer[]', literal(allowances.places)],
-    ['integer[]', literal(claims.to)],
-    ['integer[]', literal(claims.places)],
-    ['integer[]', literal(claims.items.map(({ limit }) => limit))],
-    ['text[]', textLiteral(claims.items.map(({ fingerprint }) => fingerprint))],
-    ['integer[]', literal(claims.items.map(({ keepSeconds }) => keepSeconds))],
-    ['boolean[]', literal(claims.items.map(({ endsWithOwner }) => endsWithOwner))],
+    ['uuid[]', calls.map(({ id }) => id)],
+    ['integer[]', callAccounts],
+    ['integer[]', callCredentials],
+    ['boolean[]', calls.map(({ hold }) => hold !== null)],
+    ['bigint[]', calls.map(({ hold }) => hold?.amount ?? 0n)],
+    ['bigint[]', calls.map(({ tokens }) => tokens)],
+    ['text[]', calls.map(({ operation }) => operation)],
+    ['text[]', calls.map(({ hold }) => hold?.terms ?? '')],
+    ['text[]', calls.map((call) => arrayText(allowancesOf(call)))],
+    ['text[]', calls.map((call) => arrayText(tokenGroups(call)))],
+    ['integer[]', windows.to],
+    ['integer[]', windows.places],
+    ['integer[]', windows.items.map(({ requestLimit }) => requestLimit)],
+    ['bigint[]', windows.items.map(({ tokenLimit }) => tokenLimit)],
+    ['integer[]', allowances.to],
+    ['integer[]', allowances.places],
+    ['integer[]', claims.to],
+    ['integer[]', claims.places],
+    ['integer[]', claims.items.map(({ limit }) => limit)],
+    ['text[]', claims.items.map(({ fingerprint }) => fingerprint)],
+    ['integer[]', claims.items.map(({ keepSeconds }) => keepSeconds)],
+    ['boolean[]', claims.items.map(({ endsWithOwner }) => endsWithOwner)],
   ]
 }
 

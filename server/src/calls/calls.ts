@@ -26,9 +26,10 @@ export type Calls = {
   readonly endTask: (ending: Ending & Required<Pick<Ending, 'task'>>) => Promise<Settlement>
   /**
    * Gives a call that this process began to its task, so that it goes on whatever becomes of us. What could not be written
-   * in time is a fault, and is written as soon as PostgreSQL answers again, unless this process dies first.
+   * in time is written as soon as PostgreSQL answers again; should this process die first, the task is unsettled. True
+   * where it is known now who has the task.
    */
-  readonly handOver: (task: HandOver) => Promise<void>
+  readonly handOver: (task: HandOver) => Promise<boolean>
   /** Nobody can say whether the upstream has it: the money stays held until somebody can. */
   readonly leaveUnsettled: (id: Id) => Promise<void>
   /** Whether this process is at a call: it is being begun, runs, or is being ended. */
@@ -144,43 +145,49 @@ export function createCalls(parts: Parts): Calls {
     }
   }
 
-  async function handOver({ id, upstream, name, state }: HandOver): Promise<void> {
+  async function handOver({ id, upstream, name, state }: HandOver): Promise<boolean> {
     const statement = {
       name: 'hand_over_task',
       text: 'select hand_over_task($1, $2, $3, $4, $5, $6, $7)',
       values: [id, upstream.id, upstream.slot, upstream.mode, name, state, FIRST_POLL_SECONDS],
     }
-    await letGo(id, async () => {
+    // By these an operator can say later who has it.
+    const found = { request_id: id, upstream: upstream.id, upstream_task: name }
+    let isDone = false
+    const inTime = await letGo(id, async () => {
       const [row] = await untilAnswered(statement)
-      if (!new Row(row).boolean(0))
-        log.error('a task runs at its upstream and its call has ended', { request_id: id, upstream_task: name })
+      const outcome = new Row(row).text(0)
+      isDone = outcome === 'done'
+      if (isDone) return
+      log.error('a task runs at its upstream and can not be looked after', { ...found, reason: outcome })
+      if (outcome !== 'ended') await untilAnswered(unsettling(id))
     })
+    if (!inTime) log.error('a task runs at its upstream, which could not be written down yet', found)
+    return isDone
   }
 
   async function leaveUnsettled(id: Id): Promise<void> {
-    const statement = { name: 'mark_unsettled', text: 'select id from mark_unsettled($1, $2)', values: [[id], ownerId] }
-    await letGo(id, () => untilAnswered(statement))
     log.error('a task may run at its upstream, and nobody knows: it is unsettled', { request_id: id })
+    await letGo(id, () => untilAnswered(unsettling(id)))
+  }
+
+  function unsettling(id: Id): Statement {
+    return { name: 'mark_unsettled', text: 'select id from mark_unsettled($1, $2)', values: [[id], ownerId] }
   }
 
   /** Waits until a call is no longer ours, but no longer than an end may take; the rest is done without its caller. */
-  async function letGo(id: Id, write: () => Promise<unknown>): Promise<void> {
-    const work = write().finally(() => {
-      // Where it failed for good, the call is disowned when it is next compared with what we know of.
-      open.delete(id)
-      background.delete(id)
-    })
+  async function letGo(id: Id, write: () => Promise<unknown>): Promise<boolean> {
+    const work = write()
+      .then(() => {})
+      .catch((error: unknown) => log.error('a task could not be recorded', { request_id: id, error }))
+      .finally(() => {
+        // Where it failed for good, the call is disowned when it is next compared with what we know of.
+        open.delete(id)
+        background.delete(id)
+      })
     // Whoever waits for everything that is to be written waits for this too.
-    background.set(
-      id,
-      work.then(
-        () => {},
-        () => {},
-      ),
-    )
-    if (await within(clock, work, endDeadlineMs)) return
-    work.catch((error: unknown) => log.error('a task could not be recorded', { request_id: id, error }))
-    throw new Fault('task_not_recorded', { members: { task_id: id } })
+    background.set(id, work)
+    return within(clock, work, endDeadlineMs)
   }
 
   async function untilAnswered(statement: Statement): Promise<readonly (readonly unknown[])[]> {
@@ -250,9 +257,12 @@ function hasRepetition(names: readonly string[]): boolean {
 }
 
 /** The end of a call that was certainly never executed. */
-export function voidOf({ id, accountId }: Pick<Call, 'id' | 'accountId'>): Ending {
-  return { id, accountId, amount: null, forgiven: false, usage: NO_USAGE }
+export function voidOf({ id, accountId, task }: Pick<Call, 'id' | 'accountId' | 'task'>): Ending {
+  const ending = { id, accountId, amount: null, forgiven: false, usage: NO_USAGE }
+  return task === undefined ? ending : { ...ending, task: NEVER_EXECUTED }
 }
+
+const NEVER_EXECUTED = { state: 'FAILED', code: 'NotExecuted', message: 'The task was never carried out.' } as const
 
 export const NO_USAGE = {
   value: ZERO,

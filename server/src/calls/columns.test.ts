@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
 import pg from 'pg'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { daysOf, literal, Positions, textLiteral } from './columns.ts'
+import { arrayText, daysOf, encodeArray, Positions } from './columns.ts'
 
 const { url } = await freshDatabase()
 const client = new pg.Pool({ connectionString: url })
@@ -11,13 +11,17 @@ const client = new pg.Pool({ connectionString: url })
 client.on('error', () => {})
 after(() => client.end())
 
+const text = fc.string({ unit: 'binary' }).filter((one) => !one.includes('\0') && one.isWellFormed())
+
 describe('columns of a batch', () => {
-  it('bring any text to PostgreSQL as it is', async () => {
-    const text = fc.string({ unit: 'binary' }).filter((one) => !one.includes('\0') && one.isWellFormed())
+  it('bring any text to PostgreSQL as it is, in a column and in an array within one', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(text), async (values) => {
-        const { rows } = await client.query('select $1::text[] as values', [textLiteral(values)])
-        assert.deepEqual(rows[0]?.values, values)
+        const { rows } = await client.query('select $1::text[] as values, ($2::text[])[1]::text[] as inner', [
+          encodeArray('text[]', values),
+          encodeArray('text[]', [arrayText(values)]),
+        ])
+        assert.deepEqual(rows[0], { values, inner: values })
       }),
       { numRuns: 300 },
     )
@@ -25,30 +29,68 @@ describe('columns of a batch', () => {
 
   for (const word of ['NULL', 'null', '', '{}', '"', '\\', ' a ', 'a,b', "it's", '\n']) {
     it(`bring ${JSON.stringify(word)} as text`, async () => {
-      const { rows } = await client.query('select $1::text[] as values', [textLiteral([word, word])])
-      assert.deepEqual(rows[0]?.values, [word, word])
+      const { rows } = await client.query('select $1::text[] as values, $2::text[] as inner', [
+        encodeArray('text[]', [word, word]),
+        arrayText([word, word]),
+      ])
+      assert.deepEqual(rows[0], { values: [word, word], inner: [word, word] })
     })
   }
 
-  it('bring numbers, amounts, flags and nothing', async () => {
-    const { rows } = await client.query('select $1::bigint[]::text[] as amounts, $2::boolean[] as flags', [
-      literal([0n, 9_223_372_036_854_775_807n, null]),
-      literal([true, false]),
-    ])
-    assert.deepEqual(rows[0], { amounts: ['0', '9223372036854775807', null], flags: [true, false] })
+  it('bring any id, number and flag, and nothing', async () => {
+    const amount = fc.option(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))
+    const columns = fc.tuple(
+      fc.array(fc.uuid()),
+      fc.array(fc.option(fc.integer())),
+      fc.array(amount),
+      fc.array(fc.maxSafeInteger()),
+      fc.array(fc.boolean()),
+    )
+    await fc.assert(
+      fc.asyncProperty(columns, async ([ids, integers, amounts, numbers, flags]) => {
+        const { rows } = await client.query(
+          `select $1::uuid[]::text[] as ids, $2::integer[] as integers, $3::bigint[]::text[] as amounts,
+             $4::bigint[]::text[] as numbers, $5::boolean[] as flags`,
+          [
+            encodeArray('uuid[]', ids),
+            encodeArray('integer[]', integers),
+            encodeArray('bigint[]', amounts),
+            encodeArray('bigint[]', numbers),
+            encodeArray('boolean[]', flags),
+          ],
+        )
+        const texts = (values: readonly (bigint | number | null)[]) =>
+          values.map((value) => (value === null ? null : String(value)))
+        assert.deepEqual(rows[0], { ids, integers, amounts: texts(amounts), numbers: texts(numbers), flags })
+      }),
+      { numRuns: 200 },
+    )
   })
 
-  it('name the days of ids once each, by UTC', () => {
+  for (const [type, value] of [
+    ['uuid[]', '01890000-0000-7000-8000-00000000000'],
+    ['uuid[]', '01890000-0000-7000-8000-0000000000zz'],
+    ['uuid[]', '01890000-0000-7000-8000-0000000-0000'],
+    ['integer[]', 2 ** 31],
+    ['integer[]', 1.5],
+    ['bigint[]', 2n ** 63n],
+    ['bigint[]', 2 ** 60],
+  ] as const) {
+    it(`refuse ${value} as ${type}`, () => {
+      assert.throws(() => encodeArray(type, [value]), RangeError)
+    })
+  }
+
+  it('name the days of ids once each, by UTC', async () => {
     const at = (time: string) => ({
       id: `${Date.parse(time)
         .toString(16)
         .padStart(12, '0')
         .replace(/^(.{8})/, '$1-')}-7000-8000-000000000000`,
     })
-    assert.equal(
-      daysOf([at('2026-11-14T23:59:59.999Z'), at('2026-11-15T00:00:00.000Z'), at('2026-11-15T12:00:00Z')]),
-      '{2026-11-14,2026-11-15}',
-    )
+    const days = daysOf([at('2026-11-14T23:59:59.999Z'), at('2026-11-15T00:00:00.000Z'), at('2026-11-15T12:00:00Z')])
+    const { rows } = await client.query('select $1::date[]::text[] as days', [encodeArray('date[]', days)])
+    assert.deepEqual(rows[0]?.days, ['2026-11-14', '2026-11-15'])
   })
 
   it('give each distinct thing one position, counted from 1', () => {

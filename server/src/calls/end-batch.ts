@@ -1,54 +1,48 @@
 import { nanos } from '../kernel/money.ts'
 import type { Ending, Settlement, TaskEnd } from './call.ts'
-import { bytesLiteral, daysOf, literal, Positions, textLiteral } from './columns.ts'
-import { type Column, callOf, type Query, Row, type Statement } from './query.ts'
+import { daysOf, Positions } from './columns.ts'
+import { type Column, createCall, type Query, Row } from './query.ts'
 
 const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
 
-/** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
-export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
-  const columns = encode(endings)
-  const hasTasks = endings.some(({ task }) => task !== undefined)
-  const rows = await query(hasTasks ? withTasks(columns, endings) : callOf('end_calls', SELECT, columns))
-  return endings.map((_, at) => decode(new Row(rows[at])))
-}
+const callOf = createCall('end_calls', SELECT)
 
 /**
  * The state of a task, its money and its place among those at once change together. Whoever ends a call first ends its task;
  * for the others it has ended. Rows are locked in the order of their ids, as by whoever reschedules some.
  */
-function withTasks(columns: readonly Column[], endings: readonly Ending[]): Statement {
+const callWithTasksOf = createCall('end_calls', SELECT, {
+  name: 'end_calls_with_tasks',
+  types: ['integer[]', 'uuid[]', 'text[]', 'bytea[]', 'float8[]', 'integer[]', 'integer[]', 'text[]', 'text[]'],
+  also: ([places, ...columns]) => `select end_tasks(${columns.join(', ')},
+      (select array_agg(result.ended_now order by item.place)
+       from unnest(${places}) with ordinality item (call, place) join result on result.ordinality = item.call),
+      (select max(settled_at) from result))`,
+})
+
+/** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
+export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
+  const columns = encode(endings)
+  const hasTasks = endings.some(({ task }) => task !== undefined)
+  const rows = await query(hasTasks ? callWithTasksOf([...columns, ...taskColumns(endings)]) : callOf(columns))
+  return endings.map((_, at) => decode(new Row(rows[at])))
+}
+
+function taskColumns(endings: readonly Ending[]): Column[] {
   const tasks = endings.flatMap(({ id, task }, at) =>
     task === undefined ? [] : [{ id, place: at + 1, ...whole(task) }],
   )
-  return callOf('end_calls', SELECT, columns, {
-    name: 'end_calls_with_tasks',
-    columns: [
-      ['integer[]', literal(tasks.map(({ place }) => place))],
-      ['uuid[]', literal(tasks.map(({ id }) => id))],
-      ['text[]', textLiteral(tasks.map(({ state }) => state))],
-      ['bytea[]', bytesLiteral(tasks.map(({ videoUrl }) => videoUrl))],
-      ['float8[]', literal(tasks.map(({ seconds }) => seconds))],
-      ['integer[]', literal(tasks.map(({ videos }) => videos))],
-      ['integer[]', literal(tasks.map(({ resolution }) => resolution))],
-      ['text[]', textLiteral(tasks.map(({ code }) => code))],
-      ['text[]', textLiteral(tasks.map(({ message }) => message))],
-    ],
-    also: (parameters) => `update tasks set
-        state = item.state, video_url = item.video_url, seconds = item.seconds, videos = item.videos,
-        resolution = item.resolution, code = item.code, message = item.message,
-        prompt = case when item.state = 'SUCCEEDED' then tasks.prompt end,
-        next_poll_at = null, ended_at = item.ended_at
-      from (
-        select result.settled_at as ended_at, item.*
-        from unnest(${parameters})
-          item (place, id, state, video_url, seconds, videos, resolution, code, message)
-        join result on result.ordinality = item.place and result.ended_now
-        join tasks on tasks.id = item.id and tasks.ended_at is null
-        order by item.id for no key update of tasks
-      ) item
-      where tasks.id = item.id`,
-  })
+  return [
+    ['integer[]', tasks.map(({ place }) => place)],
+    ['uuid[]', tasks.map(({ id }) => id)],
+    ['text[]', tasks.map(({ state }) => state)],
+    ['bytea[]', tasks.map(({ videoUrl }) => videoUrl)],
+    ['float8[]', tasks.map(({ seconds }) => seconds)],
+    ['integer[]', tasks.map(({ videos }) => videos)],
+    ['integer[]', tasks.map(({ resolution }) => resolution)],
+    ['text[]', tasks.map(({ code }) => code)],
+    ['text[]', tasks.map(({ message }) => message)],
+  ]
 }
 
 function whole(task: TaskEnd) {
@@ -60,20 +54,20 @@ function encode(endings: readonly Ending[]): Column[] {
   const accounts = new Positions<string>()
   for (const { accountId } of endings) accounts.of(accountId, accountId)
   return [
-    ['uuid[]', literal(accounts.values)],
+    ['uuid[]', accounts.values],
     ['date[]', daysOf(endings)],
-    ['uuid[]', literal(endings.map(({ id }) => id))],
-    ['uuid[]', literal(endings.map(({ accountId }) => accountId))],
-    ['bigint[]', literal(endings.map(({ amount }) => amount))],
-    ['boolean[]', literal(endings.map(({ forgiven }) => forgiven))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.value))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.upstreamCost))],
-    ['boolean[]', literal(endings.map(({ usage }) => usage.executed))],
-    ['boolean[]', literal(endings.map(({ usage }) => usage.failed))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.inputTokens))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.outputTokens))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.cacheReadTokens))],
-    ['bigint[]', literal(endings.map(({ usage }) => usage.cacheWriteTokens))],
+    ['uuid[]', endings.map(({ id }) => id)],
+    ['uuid[]', endings.map(({ accountId }) => accountId)],
+    ['bigint[]', endings.map(({ amount }) => amount)],
+    ['boolean[]', endings.map(({ forgiven }) => forgiven)],
+    ['bigint[]', endings.map(({ usage }) => usage.value)],
+    ['bigint[]', endings.map(({ usage }) => usage.upstreamCost)],
+    ['boolean[]', endings.map(({ usage }) => usage.executed)],
+    ['boolean[]', endings.map(({ usage }) => usage.failed)],
+    ['bigint[]', endings.map(({ usage }) => usage.inputTokens)],
+    ['bigint[]', endings.map(({ usage }) => usage.outputTokens)],
+    ['bigint[]', endings.map(({ usage }) => usage.cacheReadTokens)],
+    ['bigint[]', endings.map(({ usage }) => usage.cacheWriteTokens)],
   ]
 }
 

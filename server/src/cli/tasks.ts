@@ -12,7 +12,7 @@ export function addTaskCommands(program: Command): void {
   tasks
     .command('attach <id>')
     .description(
-      'say under which name an upstream has a task whose creation we lost: then it goes on, and is never made again',
+      'say who has an open task and under which name, where we lost it or have it wrong: it goes on, and is never made again',
     )
     .requiredOption('--upstream <id>', 'who has it: see farebox upstreams list')
     .requiredOption('--name <task_id>', 'its name there')

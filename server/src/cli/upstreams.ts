@@ -9,7 +9,7 @@ import { createIds } from '../kernel/ids.ts'
 import { sealOf } from '../kernel/seal.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { Pools } from '../storage/pools.ts'
-import { listUpstreams, removeUpstream, saveUpstream } from '../upstreams/configure.ts'
+import { listUpstreams, removeUpstream, saveUpstream, turnUpstream } from '../upstreams/configure.ts'
 import { idOf, print, running, withPools } from './command.ts'
 
 const ids = createIds({ clock: systemClock })
@@ -34,6 +34,14 @@ export function addUpstreamCommands(program: Command): void {
     .command('list')
     .description('list all upstreams')
     .action(() => running(list))
+  upstreams
+    .command('off <id>')
+    .description('give an upstream no more calls; tasks that it has are asked for until they have ended')
+    .action((id: string) => running((config) => turn(config, id, false)))
+  upstreams
+    .command('on <id>')
+    .description('give an upstream calls again')
+    .action((id: string) => running((config) => turn(config, id, true)))
   upstreams
     .command('remove <id>')
     .description('ask an upstream no more')
@@ -114,6 +122,13 @@ async function list(config: Config): Promise<void> {
       ]
       print([id, slot, mode, baseUrl, kind, ...rest].join('  '))
     }
+  })
+}
+
+async function turn(config: Config, id: string, enabled: boolean): Promise<void> {
+  await withPools(config, async ({ rest }) => {
+    await turnUpstream({ pool: rest }, idOf(id), enabled)
+    print(`Upstream ${id} is ${enabled ? 'given calls' : 'given no more calls'}.`)
   })
 }
 

@@ -1,12 +1,12 @@
 import { memberOf } from '../catalogue/price.ts'
 import type { Caller } from '../identity/caller.ts'
 import { Fault } from '../kernel/fault.ts'
-import { multiply, rational } from '../kernel/rational.ts'
+import { multiply, type Rational } from '../kernel/rational.ts'
 import type { ModelAsk, Reported, TokenUsage } from '../upstreams/protocols/protocol.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import type { ModelPrice } from './models.ts'
 import type { Measured, Plan } from './plan.ts'
-import type { Counts, Terms } from './terms.ts'
+import { type Counts, fraction, type Terms } from './terms.ts'
 
 /** What a call of a model costs, before and after it. */
 export type Pricing = Pick<Plan, 'terms' | 'most' | 'expected' | 'tokens'> & {
@@ -39,7 +39,12 @@ const UNITS = {
 } as const
 const READING = ['input', 'cacheRead', 'cacheWrite'] as const
 const NONE: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
-const countsOf = (usage: TokenUsage): Counts => CLASSES.map((name) => BigInt(usage[name]))
+const countsOf = ({ input, output, cacheRead, cacheWrite }: TokenUsage): Counts => [
+  BigInt(input),
+  BigInt(output),
+  BigInt(cacheRead),
+  BigInt(cacheWrite),
+]
 
 /** What answers have as a rule, where a limit would allow more. */
 const USUAL_OUTPUT = 500
@@ -57,15 +62,8 @@ export function pricingOf(priced: Priced, counting: Counting): Pricing {
 }
 
 /** Tokens at the price of their class, as the upstream reports them; what it does not report is counted. */
-function byToken({ price: { version, rates }, ask, multiplier }: Priced, { counter, tokenizer }: Counting): Pricing {
-  const terms = {
-    version,
-    rates: CLASSES.map((name) => ({
-      unit: UNITS[name],
-      ...rates[name],
-      price: multiply(rates[name].published, multiplier),
-    })),
-  }
+function byToken({ price, ask, multiplier }: Priced, { counter, tokenizer }: Counting): Pricing {
+  const { terms, dearest } = sheetOf(price, multiplier)
   // Every picture has about as many tokens as its model declares.
   const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
 
@@ -85,7 +83,7 @@ function byToken({ price: { version, rates }, ask, multiplier }: Priced, { count
 
   return {
     terms,
-    most: mostOf(terms, ask),
+    most: countsOf({ ...NONE, [dearest]: ask.inputMost, output: ask.outputLimit * ask.choices }),
     expected: countsOf({ ...NONE, input: ask.inputEstimate, output: usual }),
     tokens: ask.inputEstimate + usual,
     ofReply: ofDelivered,
@@ -95,14 +93,34 @@ function byToken({ price: { version, rates }, ask, multiplier }: Priced, { count
   }
 }
 
-/** All of the input at the dearest price that input can have, and all of the output that may come. */
-function mostOf({ rates }: Terms, { inputMost, outputLimit, choices }: ModelAsk): Counts {
-  const priceOf = (name: (typeof READING)[number]) => {
-    const { numerator, denominator } = rates[CLASSES.indexOf(name)]?.price ?? rational(0n)
-    return Number(numerator) / Number(denominator)
+/** A model's price for those who pay a multiple of it. */
+type Sheet = { readonly terms: Terms; readonly dearest: (typeof READING)[number] }
+
+/** The newest price of a model is one object until it changes, and plans that differ in their multiple are few. */
+const sheets = new WeakMap<ModelPrice, Map<string, Sheet>>()
+const SHEETS_LIMIT = 1_000
+
+function sheetOf(price: ModelPrice, multiplier: Priced['multiplier']): Sheet {
+  const ofPrice = sheets.get(price) ?? new Map<string, Sheet>()
+  const key = fraction(multiplier)
+  const known = ofPrice.get(key)
+  if (known !== undefined) return known
+  const made = makeSheet(price, multiplier)
+  if (ofPrice.size >= SHEETS_LIMIT) ofPrice.clear()
+  sheets.set(price, ofPrice.set(key, made))
+  return made
+}
+
+function makeSheet({ version, rates }: ModelPrice, multiplier: Priced['multiplier']): Sheet {
+  const priceOf = (name: (typeof CLASSES)[number]) => multiply(rates[name].published, multiplier)
+  const terms = {
+    version,
+    rates: CLASSES.map((name) => ({ unit: UNITS[name], ...rates[name], price: priceOf(name) })),
   }
-  const dearest = READING.toSorted((a, b) => priceOf(b) - priceOf(a))[0] ?? 'input'
-  return countsOf({ ...NONE, [dearest]: inputMost, output: outputLimit * choices })
+  const asNumber = ({ numerator, denominator }: Rational) => Number(numerator) / Number(denominator)
+  // All of the input is held for at the dearest price that input can have.
+  const dearest = READING.toSorted((a, b) => asNumber(priceOf(b)) - asNumber(priceOf(a)))[0] ?? 'input'
+  return { terms, dearest }
 }
 
 function measured(usage: TokenUsage, source: 'provider' | 'counted'): Measured {

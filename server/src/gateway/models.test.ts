@@ -256,10 +256,11 @@ describe('a model', () => {
     const { find, list } = await startProcess(own, postgres.url())
     await postgres.kill()
     const isFault = (error: unknown) => error instanceof Fault && error.code === 'billing_dependency_timeout'
-    await assert.rejects(find('a'), isFault)
+    await assert.rejects(async () => find('a'), isFault)
     await assert.rejects(list(), isFault)
     await postgres.start()
-    await until(async () => (await find('a').catch(() => undefined))?.id === 'a', 10_000)
+    const found = async () => find('a')
+    await until(async () => (await found().catch(() => undefined))?.id === 'a', 10_000)
   })
 })
 

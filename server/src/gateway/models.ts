@@ -53,7 +53,7 @@ export type Route = {
 
 export type Models = {
   /** The model of that name; undefined where there is none, or it is off. */
-  readonly find: (id: string) => Promise<Model | undefined>
+  readonly find: (id: string) => Model | undefined | Promise<Model | undefined>
   /** Those with a price, in the order of their names; where a mode is named, those that have an upstream in it. */
   readonly list: (mode?: Mode) => Promise<readonly Model[]>
   readonly close: () => void
@@ -91,8 +91,9 @@ export function createModels({ pool, feed, clock, metrics }: Parts): Models {
     maxEntries: 1,
   })
   return {
-    async find(id) {
-      return MODEL_NAME.test(id) ? models.get(id).catch(asUnavailable) : undefined
+    find(id) {
+      if (!MODEL_NAME.test(id)) return undefined
+      return models.peek(id) ?? models.get(id).catch(asUnavailable)
     },
     async list(mode) {
       return (await lists.get('all').catch(asUnavailable))?.[mode ?? 'all'] ?? []
@@ -124,6 +125,7 @@ function noPrice(reason: string): Fault {
  * first as often as its share of their weight.
  */
 export function orderRoutes(routes: readonly Route[], random: () => number): readonly Route[] {
+  if (routes.length < 2) return routes
   return routes
     .map((route) => ({ route, place: -Math.log(1 - random()) / route.weight }))
     .toSorted((a, b) => a.route.priority - b.route.priority || a.place - b.place)

@@ -111,10 +111,16 @@ function deadlinesOf({ totalMs }: DataOperation['upstream']) {
   return { ...DEADLINES, headersMs: Math.max(DEADLINES.headersMs, totalMs), totalMs }
 }
 
-export function findBindings(bindings: Bindings, slot: string, mode: Binding['mode']): Promise<readonly Binding[]> {
-  return bindings.find(slot, mode).catch((cause: unknown) => {
+export async function findBindings(
+  bindings: Bindings,
+  slot: string,
+  mode: Binding['mode'],
+): Promise<readonly Binding[]> {
+  try {
+    return await bindings.find(slot, mode)
+  } catch (cause) {
     throw unavailable(cause)
-  })
+  }
 }
 
 export function notConfigured(): Fault {

@@ -112,7 +112,7 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target), isAboutUs),
+      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing
@@ -168,19 +168,18 @@ export async function targetsOf(
   routes: readonly Route[],
   mode: Binding['mode'],
 ): Promise<Target[]> {
-  const found = await Promise.all(
-    routes.map(async (route) =>
-      (await findBindings(bindings, route.slot, mode)).map((binding) => ({ route, binding })),
-    ),
-  )
-  return found.flat()
+  const targets: Target[] = []
+  for (const route of routes) {
+    for (const binding of await findBindings(bindings, route.slot, mode)) targets.push({ route, binding })
+  }
+  return targets
 }
 
 /** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */
 export async function firstToTake(
   targets: readonly Target[],
   attempt: (target: Target) => Promise<Sent>,
-  isAboutUs: IsAboutUs,
+  mayAskAnother: (sent: Sent) => boolean,
 ): Promise<Sent> {
   const attempts: Sent['attempts'][number][] = []
   const tried = targets.slice(0, TRIED_MOST)
@@ -189,15 +188,12 @@ export async function firstToTake(
     attempts.push(...sent.attempts)
     const asked = attempts.filter(({ outcome }) => outcome !== 'not_sent').length
     const isLast = place === tried.length - 1 || asked >= ASKED_MOST
-    if (isLast || !mayAskAnother(sent, isAboutUs)) return { ...sent, attempts }
+    if (isLast || !mayAskAnother(sent)) return { ...sent, attempts }
   }
   throw notConfigured()
 }
 
-/** Whether an error of an upstream is about our account with it. */
-type IsAboutUs = (status: number, json: unknown) => boolean
-
-function mayAskAnother(sent: Sent, isAboutUs: IsAboutUs): boolean {
+function mayAskAnother(sent: Sent): boolean {
   if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
   const { status, json } = sent.reply
   return BUSY.has(status) || isAboutUs(status, json)

@@ -39,15 +39,33 @@ type Parts = {
 const BODY_BYTES = 1_048_576
 const CREATE_MS = 60_000
 
-/** Said by who stands between us and the upstream and waits no longer: the upstream may have made it all the same. */
-const DOUBTFUL: ReadonlySet<number> = new Set([502, 504])
 const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
-const ABOUT_US_BY_CODE = /^(InvalidApiKey|Arrearage|AccessDenied|Throttling|Model\.AccessDenied|ModelNotFound)/
+const ABOUT_US_BY_CODE = /^(InvalidApiKey|Arrearage|AccessDenied|Model\.AccessDenied|ModelNotFound)/
+/** The upstream, or who stands before it, has waited long enough: it may have made it all the same. */
+const WAITED_ENOUGH = 408
 
-/** An error has its code beside its message; some about our account come as if they were about the request. */
+/** An error of the vendor's own has its code beside its message. */
+function codeOf(json: unknown): string | undefined {
+  const [code, message] = [memberOf(json, 'code'), memberOf(json, 'message')]
+  return typeof code === 'string' && typeof message === 'string' ? code : undefined
+}
+
+/** Whether nothing was made: refused as a request, or failed in the vendor's own words. Whoever else fails may not know. */
+function isRefusal(status: number, json: unknown): boolean {
+  if (status >= 300 && status < 500) return status !== WAITED_ENOUGH
+  return status >= 500 && codeOf(json) !== undefined
+}
+
+/** Some errors about our account come as if they were about the request. */
 function isAboutUs(status: number, json: unknown): boolean {
-  const code = memberOf(json, 'code')
-  return status >= 400 && (ABOUT_US.has(status) || (typeof code === 'string' && ABOUT_US_BY_CODE.test(code)))
+  return status >= 400 && (ABOUT_US.has(status) || ABOUT_US_BY_CODE.test(codeOf(json) ?? ''))
+}
+
+/** Another one is asked only where this one has certainly made nothing, and not because of what it was asked for. */
+function mayAskAnother(sent: Sent): boolean {
+  if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
+  const { status, json } = sent.reply
+  return status < 500 && isRefusal(status, json) && (status === 429 || isAboutUs(status, json))
 }
 
 /** What a prompt or the address of a video is sealed for. */
@@ -97,7 +115,7 @@ export function createVideoPlan(parts: Parts) {
       isExact: false,
       tokens: 0,
       headers: {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target), isAboutUs),
+      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother),
       // Whatever ends a call here has made nothing.
       measure: () => ({ counts: pricing.terms.rates.map(() => 0n) }),
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
@@ -119,7 +137,8 @@ function taskPlan({ calls, seal }: Parts, { model, prompt, asked }: Created): Ta
   return {
     begun: (id) => ({ model, prompt: seal.seal(new Secret(prompt), boundToTask(id, 'prompt')) }),
     async handOver(id, sent) {
-      if (sent.outcome === 'not_sent' || (sent.outcome === 'answered' && isRefusal(sent.reply.status))) return undefined
+      if (sent.outcome === 'not_sent') return undefined
+      if (sent.outcome === 'answered' && isRefusal(sent.reply.status, sent.reply.json)) return undefined
       const created = sent.outcome === 'answered' ? createdIn(sent.reply.json) : undefined
       const upstream = asked()
       if (created === undefined || upstream === undefined) {
@@ -127,15 +146,11 @@ function taskPlan({ calls, seal }: Parts, { model, prompt, asked }: Created): Ta
         await calls.leaveUnsettled(id)
         return createdAnswer(id, 'PENDING')
       }
-      await calls.handOver({ id, upstream, ...created })
-      return createdAnswer(id, created.state)
+      const isKnown = await calls.handOver({ id, upstream, ...created })
+      // Until that is written down it waits, as far as anybody here can say: nothing that is told is taken back.
+      return createdAnswer(id, isKnown ? created.state : 'PENDING')
     },
   }
-}
-
-/** Whether nothing was made. */
-function isRefusal(status: number): boolean {
-  return status >= 300 && !DOUBTFUL.has(status)
 }
 
 function createdAnswer(id: Id, state: 'PENDING' | 'RUNNING'): Answer {

@@ -1,3 +1,4 @@
+import type { UnitPrice } from '../kernel/money.ts'
 import { decimalText } from '../kernel/rational.ts'
 import type { Outcome } from './judge.ts'
 import type { Measured, Sent } from './plan.ts'
@@ -30,9 +31,18 @@ function formulaOf({ rates }: Terms, measured: Measured | undefined): string | n
     const count = measured.counts[at] ?? 0n
     // Of several kinds, those that were used; of one, that one.
     if (count === 0n && rates.length > 1) return []
-    return [`${count} ${unit}${count === 1n ? '' : 's'} × ${decimalText(price, 9)} USD`]
+    return [`${count} ${unit}${count === 1n ? '' : 's'} × ${inUsd(price)} USD`]
   })
   return terms.length === 0 ? '0 tokens' : terms.join(' + ')
+}
+
+/** Prices stay the same for long, and to write one takes longer than the rest of the record. */
+const written = new WeakMap<UnitPrice, string>()
+
+function inUsd(price: UnitPrice): string {
+  const known = written.get(price) ?? decimalText(price, 9)
+  written.set(price, known)
+  return known
 }
 
 function evidenceOf(measured: Measured | undefined): Record<string, string | number> {

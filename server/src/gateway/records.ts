@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { encodeArray } from '../calls/columns.ts'
 import { type Clock, within } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -44,10 +45,12 @@ export function createRecords({ pool, clock, log, waitMs = 100 }: Parts): Record
       const batch = waiting.slice(0, BATCH)
       waiting = waiting.slice(BATCH)
       await pool
-        .query(
-          'insert into request_records (id, detail) select * from unnest($1::uuid[], $2::jsonb[]) on conflict (id) do nothing',
-          [batch.map(({ id }) => id), batch.map(({ detail }) => detail)],
-        )
+        .query({
+          name: 'insert_request_records',
+          text: `insert into request_records (id, detail)
+            select id, detail::jsonb from unnest($1::uuid[], $2::text[]) item (id, detail) on conflict (id) do nothing`,
+          values: [ids(batch), details(batch)],
+        })
         .catch((error: unknown) => log.warn('details of calls were not kept', { count: batch.length, error }))
     }
   }
@@ -73,6 +76,19 @@ export function createRecords({ pool, clock, log, waitMs = 100 }: Parts): Record
     },
   }
 }
+
+type Waiting = readonly { readonly id: Id; readonly detail: string }[]
+
+const ids = (batch: Waiting) =>
+  encodeArray(
+    'uuid[]',
+    batch.map(({ id }) => id),
+  )
+const details = (batch: Waiting) =>
+  encodeArray(
+    'text[]',
+    batch.map(({ detail }) => detail),
+  )
 
 /** Deletes records older than they are kept; an id carries its time. How many that were. */
 export async function pruneRecords(pool: pg.Pool, keepDays: number): Promise<number> {

@@ -46,13 +46,14 @@ export function credentialFor(
   return { [header]: header === 'authorization' ? `Bearer ${secret}` : secret }
 }
 
-const BYTE_ORDER_MARK = /^\uFEFF/
+const BYTE_ORDER_MARK = 0xfeff
 
 /** Undefined where the body is no JSON; an encoding that we did not ask for is not read. */
 function jsonOf({ headers, body }: Pick<Incoming, 'headers' | 'body'>): unknown {
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') return undefined
   try {
-    return JSON.parse(body.toString('utf8').replace(BYTE_ORDER_MARK, ''))
+    const text = body.toString('utf8')
+    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
   } catch {
     return undefined
   }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import { bound, charge, type Nanos, type UnitPrice } from '../kernel/money.ts'
-import { add, multiply, type Rational, rational } from '../kernel/rational.ts'
+import { type Rational, rational } from '../kernel/rational.ts'
 
 /**
  * The prices of a call as they were when it began. Settlement reads nothing else, so that a price that changes meanwhile
@@ -25,24 +25,61 @@ export type Rate = {
 /** How many of each unit, in the order of the rates. */
 export type Counts = readonly bigint[]
 
-const NOTHING = rational(0n)
+/** The prices of one kind over a denominator that they share, so that to add up is to add whole numbers. */
+type Column = { readonly numerators: readonly bigint[]; readonly denominator: bigint }
 
-function sum({ rates }: Terms, counts: Counts, of: (rate: Rate) => UnitPrice | null): Rational {
-  return rates.reduce((total, rate, at) => {
-    const price = of(rate)
-    return price === null ? total : add(total, multiply(price, rational(counts[at] ?? 0n)))
-  }, NOTHING)
+/** What follows from the terms alone. Calls of a model have the same ones until its price changes. */
+type Derived = {
+  readonly price: Column
+  readonly listed: Column
+  readonly provider: Column
+  /** The text of each rate up to the count that is held for. */
+  readonly texts: readonly string[]
 }
 
-const listed = ({ published }: Rate) => published
-const provider = ({ providerCost }: Rate) => providerCost
+const derived = new WeakMap<Terms, Derived>()
+
+function derivedOf(terms: Terms): Derived {
+  const known = derived.get(terms)
+  if (known !== undefined) return known
+  const { rates } = terms
+  const made = {
+    price: columnOf(rates.map(({ price }) => price)),
+    listed: columnOf(rates.map(({ published }) => published)),
+    provider: columnOf(rates.map(({ providerCost }) => providerCost ?? NOTHING)),
+    texts: rates.map(rateAsText),
+  }
+  derived.set(terms, made)
+  return made
+}
+
+const NOTHING = rational(0n)
+
+function columnOf(prices: readonly UnitPrice[]): Column {
+  const denominator = prices.reduce((shared, price) => leastCommonMultiple(shared, price.denominator), 1n)
+  const numerators = prices.map((price) => price.numerator * (denominator / price.denominator))
+  return { numerators, denominator }
+}
+
+function leastCommonMultiple(a: bigint, b: bigint): bigint {
+  let [divisor, rest] = [a, b]
+  while (rest !== 0n) [divisor, rest] = [rest, divisor % rest]
+  return (a / divisor) * b
+}
+
+function sum({ numerators, denominator }: Column, counts: Counts): Rational {
+  let total = 0n
+  for (let at = 0; at < numerators.length; at += 1) total += (numerators[at] ?? 0n) * (counts[at] ?? 0n)
+  return { numerator: total, denominator }
+}
 
 /** What is held: no charge for so many units exceeds it. */
 export function mostFor(terms: Terms, counts: Counts): Nanos {
   try {
     // They are written beside the charge, and have to fit there too.
-    for (const column of [listed, provider]) bound(sum(terms, counts, column))
-    return bound(sum(terms, counts, ({ price }) => price))
+    const { listed, provider, price } = derivedOf(terms)
+    for (const column of [listed, provider]) bound(sum(column, counts))
+    return bound(sum(price, counts))
   } catch (cause) {
     // More than the ledger can hold is no price that anybody means.
     throw new Fault('invalid_billing_configuration', { cause })
@@ -51,29 +88,28 @@ export function mostFor(terms: Terms, counts: Counts): Nanos {
 
 /** What is charged: rounded once, whatever it is the sum of. */
 export function costOf(terms: Terms, counts: Counts): Nanos {
-  return charge(sum(terms, counts, ({ price }) => price))
+  return charge(sum(derivedOf(terms).price, counts))
 }
 
 export function listValueOf(terms: Terms, counts: Counts): Nanos {
-  return charge(sum(terms, counts, listed))
+  return charge(sum(derivedOf(terms).listed, counts))
 }
 
 export function upstreamCostOf(terms: Terms, counts: Counts): Nanos {
-  return charge(sum(terms, counts, provider))
+  return charge(sum(derivedOf(terms).provider, counts))
 }
 
-/** As text that is kept with the hold, for whoever has to settle it without us. */
-export function termsAsText({ version, rates }: Terms, most: Counts): string {
-  return JSON.stringify({
-    version,
-    rates: rates.map(({ unit, price, published, providerCost }, at) => ({
-      unit,
-      price: fraction(price),
-      published: fraction(published),
-      ...(providerCost !== null && { cost: fraction(providerCost) }),
-      most: String(most[at] ?? 0n),
-    })),
-  })
+/** As JSON that is kept with the hold, for whoever has to settle it without us. */
+export function termsAsText(terms: Terms, most: Counts): string {
+  const rates = derivedOf(terms).texts.map((text, at) => `${text}"${most[at] ?? 0n}"}`)
+  return `{"version":${JSON.stringify(terms.version)},"rates":[${rates.join(',')}]}`
+}
+
+/** Without its end, which is how many are held for. */
+function rateAsText({ unit, price, published, providerCost }: Rate): string {
+  const cost = providerCost === null ? {} : { cost: fraction(providerCost) }
+  const known = JSON.stringify({ unit, price: fraction(price), published: fraction(published), ...cost })
+  return `${known.slice(0, -1)},"most":`
 }
 
 const fractionText = z

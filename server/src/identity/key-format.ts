@@ -38,7 +38,10 @@ export function hashOf(credential: Secret): Buffer {
 }
 
 function checksumOf(text: string): string {
-  return inDigits(BigInt(crc32(text)), CHECKSUM_DIGITS)
+  let digits = ''
+  for (let rest = crc32(text); digits.length < CHECKSUM_DIGITS; rest = Math.floor(rest / DIGITS.length))
+    digits = DIGITS.charAt(rest % DIGITS.length) + digits
+  return digits
 }
 
 function inDigits(value: bigint, length: number): string {

@@ -53,7 +53,6 @@ export const FAULTS = {
     503,
     'The call ran but could not be settled. It is not charged. Do not send it again blindly.',
   ),
-  task_not_recorded: row(503, 'The task may have been created. List your tasks before you create it again.'),
   invalid_billing_configuration: row(503, 'This operation has no valid price. The operator has to act.'),
   overloaded: row(503, 'The service is at its limit. Try again shortly.', RETRYABLE),
   shutting_down: row(503, 'This process is stopping. Try again; another one will answer.', RETRYABLE),

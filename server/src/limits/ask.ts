@@ -18,8 +18,19 @@ const SECONDS = 60
 export const ALL = 'all'
 export const CALLS_AT_ONCE = 'concurrency'
 
+/** Asked for three times a call: the same limits and the same operation ask the same. */
+const asks = new WeakMap<TierLimits, WeakMap<readonly LimitName[], Ask>>()
+
 /** What a call asks of its caller's limits. */
 export function askOf(tier: TierLimits, names: readonly LimitName[]): Ask {
+  const ofTier = asks.get(tier) ?? new WeakMap<readonly LimitName[], Ask>()
+  asks.set(tier, ofTier)
+  const ask = ofTier.get(names) ?? makeAsk(tier, names)
+  ofTier.set(names, ask)
+  return ask
+}
+
+function makeAsk(tier: TierLimits, names: readonly LimitName[]): Ask {
   const windows: Window[] = [
     // Calls without tokens are told how many are left, and are never refused for them.
     { group: ALL, seconds: SECONDS, requestLimit: tier.requestsPerMinute, tokenLimit: tier.tokensPerMinute },

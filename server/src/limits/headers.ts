@@ -1,4 +1,4 @@
-import type { Rates } from './window.ts'
+import type { Rate, Rates } from './window.ts'
 
 export const RATE_HEADERS = [
   'X-RateLimit-Limit-Requests',
@@ -11,15 +11,21 @@ export const RATE_HEADERS = [
 
 /** What the tightest of a call's limits leaves, in the headers of its answer. A reset is in Unix seconds, never too early. */
 export function rateHeaders({ requests, tokens }: Rates): Record<string, string> {
-  const headers: Record<string, string> = {}
-  for (const [what, rate] of [
-    ['Requests', requests],
-    ['Tokens', tokens],
-  ] as const) {
-    if (rate === null) continue
-    headers[`X-RateLimit-Limit-${what}`] = String(rate.limit)
-    headers[`X-RateLimit-Remaining-${what}`] = String(rate.left)
-    headers[`X-RateLimit-Reset-${what}`] = String(Math.ceil(rate.resetAtMs / 1_000))
+  return { ...(requests && requestHeaders(requests)), ...(tokens && tokenHeaders(tokens)) }
+}
+
+function requestHeaders({ limit, left, resetAtMs }: Rate): Record<string, string> {
+  return {
+    'X-RateLimit-Limit-Requests': String(limit),
+    'X-RateLimit-Remaining-Requests': String(left),
+    'X-RateLimit-Reset-Requests': String(Math.ceil(resetAtMs / 1_000)),
   }
-  return headers
+}
+
+function tokenHeaders({ limit, left, resetAtMs }: Rate): Record<string, string> {
+  return {
+    'X-RateLimit-Limit-Tokens': String(limit),
+    'X-RateLimit-Remaining-Tokens': String(left),
+    'X-RateLimit-Reset-Tokens': String(Math.ceil(resetAtMs / 1_000)),
+  }
 }

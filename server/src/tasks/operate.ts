@@ -42,12 +42,17 @@ export async function attachTask(pool: pg.Pool, { id, upstreamId, name }: Attach
   if (!/^[A-Za-z0-9._:-]{1,200}$/.test(name))
     throw new Fault('invalid_request', { detail: 'That is no name of a task.' })
   const { rows } = await pool.query(
-    `select hand_over_task($1, upstreams.id, upstreams.slot, upstreams.mode, $3, 'PENDING', 0) as is_attached
+    `select hand_over_task($1, upstreams.id, upstreams.slot, upstreams.mode, $3, 'PENDING', 0, true) as outcome
      from upstreams join tasks on tasks.id = $1 join accounts on accounts.id = tasks.account_id
      where upstreams.id = $2 and upstreams.mode = accounts.mode`,
     [id, upstreamId, name],
   )
-  if (rows[0]?.is_attached === true) return
-  const detail = `The task ${id} has ended or has another name already, or there is no upstream ${upstreamId} in its mode.`
+  const [found] = z.array(z.object({ outcome: z.string() })).parse(rows)
+  if (found?.outcome === 'done') return
+  const reasons: Readonly<Record<string, string>> = {
+    ended: `The task ${id} has ended.`,
+    taken: `Another task has the name ${name} at ${upstreamId}.`,
+  }
+  const detail = reasons[found?.outcome ?? ''] ?? `There is no task ${id}, or no upstream ${upstreamId} in its mode.`
   throw new Fault('resource_not_found', { detail })
 }

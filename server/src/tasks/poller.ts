@@ -32,6 +32,8 @@ type Parts = {
   readonly log: Log
   /** Somebody has to hear of it: the upstream used more than was held. */
   readonly overran: (loss: { readonly id: Id; readonly operation: string; readonly amount: Nanos }) => void
+  /** Counts what questions were answered with. */
+  readonly polled: (what: { readonly slot: string; readonly told: string }) => void
   readonly random?: () => number
 }
 
@@ -63,7 +65,7 @@ type Claimed = z.output<typeof claimed>
 type Going = { readonly id: Id; readonly state: 'PENDING' | 'RUNNING'; readonly seconds: number }
 
 export function createPoller(parts: Parts): Poller {
-  const { pool, calls, bindings, transport, seal, records, clock, log, overran, random = Math.random } = parts
+  const { pool, calls, bindings, transport, seal, records, clock, log, overran, polled, random = Math.random } = parts
   const asked = new Set<Promise<void>>()
   let going: Going[] = []
   let writing: Promise<void> | undefined
@@ -88,6 +90,7 @@ export function createPoller(parts: Parts): Poller {
   async function look(task: Claimed): Promise<void> {
     const upstream = await bindings.findOne(task.slot, task.mode, task.upstream_id)
     const report = upstream === undefined ? undefined : await question(upstream, task)
+    polled({ slot: task.slot, told: report?.state ?? 'nothing' })
     if (report === undefined || report.state === 'UNKNOWN') return goOn(task, task.state, AFTER_FAILURE_SECONDS)
     if (report.state === 'PENDING' || report.state === 'RUNNING') {
       // What has been running does not wait again, whatever is said late.

@@ -67,6 +67,12 @@ export function createMetrics() {
       labelNames: ['upstream'] as const,
       registers,
     }),
+    taskPolls: new Counter({
+      name: 'farebox_task_polls_total',
+      help: 'Questions to upstreams about tasks, by slot and by the state that was told; nothing where none was.',
+      labelNames: ['slot', 'told'] as const,
+      registers,
+    }),
     taskPollLagSeconds: new Gauge({
       name: 'farebox_task_poll_lag_seconds',
       help: 'How overdue the question about a task is that has waited longest, by slot.',

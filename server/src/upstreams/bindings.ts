@@ -37,7 +37,7 @@ export type Binding = {
 
 export type Bindings = {
   /** The enabled ones, those to be asked first at the front; none where nothing is configured. */
-  readonly find: (slot: string, mode: Mode) => Promise<readonly Binding[]>
+  readonly find: (slot: string, mode: Mode) => readonly Binding[] | Promise<readonly Binding[]>
   /** One of them, also where it is given no calls any more; undefined where it was removed. */
   readonly findOne: (slot: string, mode: Mode, id: Id) => Promise<Binding | undefined>
   readonly close: () => void
@@ -61,21 +61,29 @@ const NONE: readonly Binding[] = []
 
 export function createBindings(parts: Parts): Bindings {
   const { pool, feed, clock, metrics } = parts
-  const cache = createCache<readonly Binding[]>({
+  const cache = createCache<OfSlot>({
     name: 'upstreams',
     topic: 'upstream',
-    load: (key) => loadBindings(pool, key, parts),
+    load: async (key) => {
+      const all = await loadBindings(pool, key, parts)
+      return { all, enabled: all.filter(({ enabled }) => enabled) }
+    },
     feed,
     clock,
     metrics,
     maxEntries: MAX_SLOTS,
   })
   return {
-    find: async (slot, mode) => ((await cache.get(`${slot} ${mode}`)) ?? NONE).filter(({ enabled }) => enabled),
-    findOne: async (slot, mode, id) => (await cache.get(`${slot} ${mode}`))?.find((one) => one.id === id),
+    find(slot, mode) {
+      const key = `${slot} ${mode}`
+      return cache.peek(key)?.enabled ?? cache.get(key).then((found) => found?.enabled ?? NONE)
+    },
+    findOne: async (slot, mode, id) => (await cache.get(`${slot} ${mode}`))?.all.find((one) => one.id === id),
     close: cache.close,
   }
 }
+
+type OfSlot = { readonly all: readonly Binding[]; readonly enabled: readonly Binding[] }
 
 const bindingRow = z.object({
   id: z.string(),

@@ -110,8 +110,25 @@ export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promi
   return id
 }
 
+/** One that has tasks of ours is kept, because nobody could ask it for them any more. */
 export async function removeUpstream({ pool }: Pick<Parts, 'pool'>, id: Id): Promise<void> {
-  const { rowCount } = await pool.query('delete from upstreams where id = $1', [id])
+  const { rowCount } = await pool.query(
+    'delete from upstreams where id = $1 and not exists (select from tasks where upstream_id = $1 and ended_at is null)',
+    [id],
+  )
+  if (rowCount === 1) return
+  const { rows } = await pool.query('select from upstreams where id = $1', [id])
+  if (rows.length === 0) throw noSuchUpstream(id)
+  const detail = `The upstream ${id} has tasks that have not ended. Turn it off, and remove it when they have.`
+  throw new Fault('invalid_request', { detail })
+}
+
+/** Whether calls are given to it. What it was given before goes on. */
+export async function turnUpstream({ pool }: Pick<Parts, 'pool'>, id: Id, enabled: boolean): Promise<void> {
+  const { rowCount } = await pool.query(
+    'update upstreams set enabled = $2, changed_at = clock_timestamp() where id = $1',
+    [id, enabled],
+  )
   if (rowCount === 0) throw noSuchUpstream(id)
 }
 

@@ -223,7 +223,7 @@ describe('without PostgreSQL', () => {
     // 1, 1 + 1, 1 + 3: two of the last lease are left.
     assert.equal(await one.take(leased), 'taken')
     assert.equal(await one.take(leased), 'taken')
-    await assert.rejects(one.take(leased), Fault)
+    await assert.rejects(async () => one.take(leased), Fault)
     assert.equal(await one.take(upstreamOf(null)), 'taken')
     await postgres.start()
     assert.equal(await one.take(fresh), 'taken')

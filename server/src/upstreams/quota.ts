@@ -10,7 +10,7 @@ import type { Binding } from './bindings.ts'
  * Keeps all processes together within what our accounts at upstreams may send in a minute. A process leases a few
  * requests of the current window at a time and counts them down in memory, so that few calls wait for PostgreSQL.
  */
-export type Quota = { readonly take: (upstream: Limited) => Promise<Taken> }
+export type Quota = { readonly take: (upstream: Limited) => Taken | Promise<Taken> }
 
 export type Limited = Pick<Binding, 'id' | 'requestsPerMinute'>
 export type Taken = 'taken' | { readonly retryAfterSeconds: number }
@@ -34,8 +34,7 @@ export function createQuota({ pool, clock, windowSeconds = 60 }: Parts): Quota {
   }
 
   return {
-    take: async ({ id, requestsPerMinute }) =>
-      requestsPerMinute === null ? 'taken' : shareOf(id).take(requestsPerMinute),
+    take: ({ id, requestsPerMinute }) => (requestsPerMinute === null ? 'taken' : shareOf(id).take(requestsPerMinute)),
   }
 }
 

@@ -60,6 +60,22 @@ describe('farebox tasks', () => {
     assert.match(late.output, /has ended/)
   })
 
+  it('keeps an upstream that has tasks, and corrects a name that was written wrong', async () => {
+    const { secret } = await makeCustomer(pool)
+    const id = await created(url, secret, { words: 'sandbox:close-early' })
+    const upstream = await upstreamId('video')
+    const name = await nameThere(id)
+    await said('tasks', 'attach', id, '--upstream', upstream, '--name', `${name}-not`)
+    const kept = await farebox('upstreams', 'remove', upstream)
+    assert.equal(kept.code, 1)
+    assert.match(kept.output, /tasks that have not ended/)
+    assert.match(await said('upstreams', 'off', upstream), /no more calls/)
+    await said('tasks', 'attach', id, '--upstream', upstream, '--name', name)
+    // One that is off is asked for what it has.
+    await untilStored(pool, id, 'SUCCEEDED')
+    await said('upstreams', 'on', upstream)
+  })
+
   it('leaves it to farebox ledger resolve to end one that was never made', async () => {
     const { secret } = await makeCustomer(pool)
     const id = await created(url, secret, { words: 'sandbox:close-early' })

@@ -2,10 +2,13 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { until } from '../../../harness/until.ts'
+import { saveModel, saveRoute, setModelPrice } from '../../../server/src/gateway/configure-models.ts'
 import {
   ask,
   codeOf,
   errorOf,
+  ids,
   isDataFault,
   makeCustomer,
   makeKey,
@@ -39,6 +42,10 @@ const TOGETHER = { concurrency: 8 }
 const TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/
 const WAITS = 'sandbox:pending-ms=600000'
 const RUNS = 'sandbox:pending-ms=0 sandbox:running-ms=600000'
+const quoting = ({ headers, body }: { headers: Record<string, string>; body: unknown }) => ({
+  headers: { ...headers, 'x-farebox-cost-mode': 'quote' },
+  body,
+})
 const namesOf = (value: unknown) => Object.keys(Object(value)).toSorted()
 
 describe('creating a video task', () => {
@@ -286,6 +293,21 @@ describe('what a task costs', TOGETHER, () => {
     const again = await createTask(url, secret, { parameters, headers: { 'x-farebox-quote-id': quoteId } })
     assert.equal(codeOf(again), 'quote_used')
     await untilStored(pool, told.id, 'SUCCEEDED')
+  })
+
+  it('is not what was quoted where the units are others by now', async () => {
+    const secret = await newSecret()
+    const model = 'sandbox/video-repriced'
+    await saveModel({ pool }, { id: model, contextWindow: 1_000, outputCap: 5, outputMost: 15, tokenizer: 'bytes_3' })
+    await saveRoute({ pool, ids }, { model, slot: 'video', protocol: 'video' })
+    const request = { headers: ASYNC, body: { ...bodyOf({ parameters: { duration: 5, resolution: '720P' } }), model } }
+    await setModelPrice({ pool }, { model, videos: { '480P': '0.05', '720P': '0.10' } })
+    await until(async () => (await ask(url, secret, CREATE, quoting(request))).status === 200, 5_000, 'the model')
+    const { quote_id } = (await ask(url, secret, CREATE, quoting(request))).json
+    await setModelPrice({ pool }, { model, videos: { '720P': '0.10', '1080P': '0.15' } })
+    const redeem = () =>
+      ask(url, secret, CREATE, { ...request, headers: { ...ASYNC, 'x-farebox-quote-id': String(quote_id) } })
+    await until(async () => codeOf(await redeem()) === 'quote_invalid', 5_000, 'the new price')
   })
 
   it('refuses a create beyond the cap or the balance, before any upstream hears of it', async () => {

@@ -69,8 +69,8 @@ create table holds (
   id uuid primary key,
   account_id uuid not null,
   credential_id uuid not null,
-  -- The process that runs the call; null where a task goes on without one.
-  owner_id uuid,
+  -- The process that runs the call.
+  owner_id uuid not null,
   operation text not null,
   amount bigint not null check (amount >= 0),
   -- The prices that settlement will use, as they were resolved when the call began.

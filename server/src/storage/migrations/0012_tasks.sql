@@ -2,6 +2,18 @@
 -- it, and when its upstream is asked next. The row is made by the statement that begins the call, and reaches its end in
 -- the statement that settles it.
 
+-- A task goes on without a process: then nobody owns its hold.
+alter table holds alter column owner_id drop not null;
+
+create or replace function forget_owners(ended_before timestamptz) returns void
+language sql volatile as $$
+  delete from owners where lease_until < ended_before and not exists (select from holds where holds.owner_id = owners.id);
+  insert into owners (id, lease_until, renew_by, held_since)
+  select distinct owner_id, clock_timestamp(), clock_timestamp(), clock_timestamp() from holds
+  where unsettled_at is null and owner_id is not null and not exists (select from owners where owners.id = holds.owner_id)
+  on conflict (id) do nothing
+$$;
+
 create table tasks (
   -- The call's, by which its caller knows it.
   id uuid primary key,
@@ -44,6 +56,9 @@ create table tasks (
 
 create index tasks_due on tasks (upstream_id, is_young, next_poll_at) where next_poll_at is not null;
 create index tasks_of_credential on tasks (credential_id, id);
+create index tasks_creating on tasks (id) where state = 'CREATING';
+-- One job there is one task here, so that nobody is charged for another's.
+create unique index tasks_by_name on tasks (upstream_id, upstream_task) where upstream_task is not null;
 create index tasks_open on tasks (created_at) where ended_at is null;
 create index tasks_ended on tasks (ended_at) where ended_at is not null;
 
@@ -66,32 +81,42 @@ begin
 end
 $$;
 
--- Gives a task's call from the process that began it to the task itself, once it is known who has it. What was taken for
--- an orphan meanwhile is none any more. False where the call has ended, or another name is known.
+-- Gives a task's call from the process that began it to the task itself, once it is known who has it: `done`. What was taken
+-- for an orphan meanwhile is none any more. `ended` where the call has ended, `named` where the task has another name, which an
+-- operator may correct, and `taken` where another task has this one.
 create function hand_over_task(
-  task uuid, upstream uuid, slot_in text, mode_in text, name text, state_in text, first_poll_seconds double precision
-) returns boolean
+  task uuid, upstream uuid, slot_in text, mode_in text, name text, state_in text, first_poll_seconds double precision,
+  corrects boolean default false
+) returns text
 language plpgsql volatile as $$
 declare
   account uuid;
   at timestamptz;
+  name_before text;
 begin
   select account_id into account from tasks where id = task;
   perform 1 from accounts where id = account for no key update;
   at := clock_timestamp();
-  perform 1 from tasks where id = task and ended_at is null and coalesce(upstream_task, name) = name;
-  if not found then return false; end if;
-  update holds set owner_id = null, unsettled_at = null where id = task;
-  if not found then return false; end if;
+  perform 1 from holds where id = task;
+  if not found then return 'ended'; end if;
+  select upstream_task into name_before from tasks where id = task and ended_at is null;
+  if not found then return 'ended'; end if;
+  -- Whatever is said late, what has been running does not wait again.
+  if name_before is not null and not corrects then
+    if name_before <> name then return 'named'; end if;
+    update tasks set state = 'RUNNING', scheduled_at = at where id = task and state = 'PENDING' and state_in = 'RUNNING';
+    return 'done';
+  end if;
   update tasks set
-    upstream_id = upstream, slot = slot_in, mode = mode_in, upstream_task = name, state = state_in,
-    scheduled_at = case when state_in = 'RUNNING' then at end,
+    upstream_id = upstream, slot = slot_in, mode = mode_in, upstream_task = name,
+    state = case when state = 'RUNNING' then state else state_in end,
+    scheduled_at = coalesce(scheduled_at, case when state_in = 'RUNNING' then at end),
     next_poll_at = at + make_interval(secs => first_poll_seconds)
-  where id = task and upstream_task is null;
-  -- Somebody else has said its name before: what its caller is about to be told must not be taken back.
-  update tasks set state = 'RUNNING', scheduled_at = at
-  where id = task and state = 'PENDING' and state_in = 'RUNNING';
-  return true;
+  where id = task;
+  update holds set owner_id = null, unsettled_at = null where id = task;
+  return 'done';
+exception when unique_violation then
+  return 'taken';
 end
 $$;
 
@@ -100,6 +125,8 @@ $$;
 create function claim_due(upstream uuid, young boolean, at timestamptz, most integer, lease_seconds double precision)
 returns setof tasks
 language sql volatile
+set enable_seqscan = off
+set enable_bitmapscan = off
 begin atomic
   update tasks set next_poll_at = at + make_interval(secs => lease_seconds)
   where ctid = any (array(
@@ -179,7 +206,13 @@ $$;
 -- Says when tasks that go on are asked for again. What has ended meanwhile stays as it is, and what has been seen running
 -- does not wait again, since answers overtake each other. Rows are locked in the order of their ids, as by whoever ends some.
 create function reschedule_tasks(task_ids uuid[], states text[], waits double precision[], young_seconds double precision) returns void
-language plpgsql volatile as $$
+language plpgsql volatile
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
 declare
   at constant timestamptz := clock_timestamp();
 begin
@@ -232,11 +265,40 @@ begin
 end
 $$;
 
+-- Writes how tasks ended into their rows, those that are `ended_now` and not over yet. Rows are locked in the order of their ids, as
+-- by whoever reschedules some. How many.
+create function end_tasks(
+  task_ids uuid[], states text[], urls bytea[], lengths double precision[], counts integer[], resolutions integer[], codes text[],
+  messages text[], ended_now boolean[], at timestamptz
+) returns integer
+language plpgsql volatile
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  done integer;
+begin
+  perform 1 from tasks where id = any (task_ids) order by id for no key update;
+  update tasks set
+    state = item.state, video_url = item.url, seconds = item.length, videos = item.count, resolution = item.resolution,
+    code = item.code, message = item.message, prompt = case when item.state = 'SUCCEEDED' then tasks.prompt end,
+    next_poll_at = null, ended_at = at
+  from unnest(task_ids, states, urls, lengths, counts, resolutions, codes, messages, ended_now)
+    item (id, state, url, length, count, resolution, code, message, ended)
+  where tasks.id = item.id and item.ended and tasks.ended_at is null;
+  get diagnostics done = row_count;
+  return done;
+end
+$$;
+
 -- As before, and what is known of a task is known of its row: that it was never carried out, or nothing.
 create or replace function end_unsettled(ids uuid[], accounts_of uuid[], amounts bigint[], forgiven boolean)
 returns table (id uuid, account_id uuid, outcome text, charged bigint, overrun bigint)
 language sql volatile as $$
-  with ended as (
+  with ended as materialized (
     select item.id, item.account_id, item.amount, ended.outcome, ended.charged, ended.overrun, ended.ended_now, ended.settled_at
     from end_calls(
       array(select distinct one from unnest(accounts_of) one), '{}', ids, accounts_of, amounts,
@@ -249,15 +311,18 @@ language sql volatile as $$
       array(select 0::bigint from unnest(ids)), array(select 0::bigint from unnest(ids))
     ) with ordinality ended (outcome, charged, overrun, free, ended_now, settled_at, place)
     join unnest(ids, accounts_of, amounts) with ordinality item (id, account_id, amount, place) using (place)
-  ), tasks_ended as (
-    update tasks set
-      state = case when ended.amount is null then 'FAILED' else 'UNKNOWN' end,
-      code = case when ended.amount is null then 'NotExecuted' end,
-      message = case when ended.amount is null then 'The task was never carried out.' end,
-      prompt = null, next_poll_at = null, ended_at = ended.settled_at
-    from ended where tasks.id = ended.id and tasks.ended_at is null
+  ), tasks_ended as materialized (
+    select end_tasks(
+      array_agg(id),
+      array_agg(case when amount is null then 'FAILED' else 'UNKNOWN' end),
+      array_agg(null::bytea), array_agg(null::double precision), array_agg(null::integer), array_agg(null::integer),
+      array_agg(case when amount is null then 'NotExecuted' end),
+      array_agg(case when amount is null then 'The task was never carried out.' end),
+      array_agg(true), max(settled_at)
+    ) as done from ended
   )
-  select id, account_id, outcome, charged, overrun from ended
+  -- Reads what the tasks' part answers, because what nobody reads is not done.
+  select id, account_id, outcome, charged, overrun from ended cross join tasks_ended
 $$;
 
 -- Ends tasks of which nothing final was heard for so long, at most so many: voided, their bound the operator's loss. And
@@ -277,7 +342,7 @@ begin
     prompt = null, next_poll_at = null, ended_at = clock_timestamp()
   where ctid = any (array(
     select ctid from tasks
-    where ended_at is null and not exists (select from holds where holds.id = tasks.id)
+    where state = 'CREATING' and not exists (select from holds where holds.id = tasks.id)
     limit most for update skip locked
   ));
   due := array(select id from tasks where ended_at is null and created_at < clock_timestamp() - make_interval(secs => after_seconds)

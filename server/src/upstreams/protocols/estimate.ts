@@ -4,12 +4,13 @@
  * other than Latin.
  */
 export function estimateTokens(text: string): number {
+  const isPlain = ASCII_ALONE.test(text)
   const sums = { plain: 0, plainWords: 0, markedWords: 0, marked: 0 }
   for (let at = 0; at < text.length; ) {
     const code = text.charCodeAt(at)
     if (isLatin(code)) {
       const end = endOfWord(text, at)
-      if (hasMarks(text, at, end)) {
+      if (!isPlain && hasMarks(text, at, end)) {
         sums.markedWords += 1
         sums.marked += Math.max(1, (end - at - LETTERS_WITHOUT_A_TOKEN) * TOKENS_PER_MARKED_LETTER)
       } else {
@@ -31,6 +32,8 @@ export function estimateTokens(text: string): number {
   return Math.ceil(sums.marked + sums.plain * (1 + share * TOKENS_PER_PLAIN_WORD_AMONG_MARKED))
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are ASCII too.
+const ASCII_ALONE = /^[\x00-\x7f]*$/
 const ASCII_END = 0x80
 const LATIN_END = 0x250
 const VIETNAMESE_START = 0x1e00
@@ -113,17 +116,27 @@ function endOfRun(text: string, start: number): number {
 
 function tokensOfRun(text: string, start: number, end: number): number {
   const kind = kindOf(text.charCodeAt(start))
-  if (kind === 'digit') return Math.ceil((end - start) / DIGITS_OF_A_TOKEN)
-  if (kind === 'sign') return Math.ceil((end - start) / SIGNS_OF_A_TOKEN)
+  if (kind === DIGIT) return Math.ceil((end - start) / DIGITS_OF_A_TOKEN)
+  if (kind === SIGN) return Math.ceil((end - start) / SIGNS_OF_A_TOKEN)
   // A single space belongs to what follows it, unless that is a number.
   const isSingle = end - start === 1 && text.charCodeAt(start) === 32
-  return isSingle && kindOf(text.charCodeAt(end)) !== 'digit' ? 0 : 1
+  return isSingle && kindOf(text.charCodeAt(end)) !== DIGIT ? 0 : 1
 }
 
-function kindOf(code: number): 'digit' | 'space' | 'sign' | 'letter' {
-  if (code >= 48 && code <= 57) return 'digit'
-  if (code <= 32) return 'space'
-  return code >= ASCII_END || isLatin(code) ? 'letter' : 'sign'
+const LETTER = 0
+const DIGIT = 1
+const SPACE = 2
+const SIGN = 3
+
+/** Of each character of ASCII, which most texts are made of. */
+const KINDS = Uint8Array.from({ length: ASCII_END }, (_, code) => {
+  if (code >= 48 && code <= 57) return DIGIT
+  if (code <= 32) return SPACE
+  return isCapital(code) || (code >= 97 && code <= 122) ? LETTER : SIGN
+})
+
+function kindOf(code: number): number {
+  return KINDS[code] ?? LETTER
 }
 
 function isCapital(code: number): boolean {
@@ -131,7 +144,7 @@ function isCapital(code: number): boolean {
 }
 
 function isLatin(code: number): boolean {
-  if (code < ASCII_END) return isCapital(code) || (code >= 97 && code <= 122)
+  if (code < ASCII_END) return KINDS[code] === LETTER
   if (code >= VIETNAMESE_START && code < VIETNAMESE_END) return true
   return code >= 0xc0 && code < LATIN_END && code !== 0xd7 && code !== 0xf7
 }

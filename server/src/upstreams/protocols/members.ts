@@ -16,10 +16,13 @@ export function refusal(detail: string): Fault {
   return new Fault('invalid_request', { detail })
 }
 
+const LOWER_CASE = /^[a-z0-9_]*$/
+
 /** The members of a body, or a fault. A name in another case is none of them, but some upstreams would take it for one. */
 export function membersOf(body: unknown, known: ReadonlySet<string>): Members {
   if (!isMembers(body)) throw refusal('The body must be a JSON object.')
   for (const name of Object.keys(body)) {
+    if (LOWER_CASE.test(name)) continue
     const folded = name.toUpperCase().toLowerCase()
     if (folded !== name && known.has(folded)) throw refusal(`Write the member "${folded}" in lower case.`)
   }
@@ -69,8 +72,9 @@ export function outputLimitOf(members: Members, name: string, { outputMost }: Mo
 
 /** Refuses each member that is given, with the reason why it can't be priced. */
 export function refuseMembers(members: Members, reasons: Readonly<Record<string, string>>): void {
-  for (const [name, reason] of Object.entries(reasons)) {
-    if (isGiven(members[name])) throw refusal(`"${name}" is not taken: ${reason}`)
+  for (const name of Object.keys(members)) {
+    if (!Object.hasOwn(reasons, name) || !isGiven(members[name])) continue
+    throw refusal(`"${name}" is not taken: ${reasons[name]}`)
   }
 }
 

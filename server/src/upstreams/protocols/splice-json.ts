@@ -56,16 +56,21 @@ function readObject(raw: Buffer): { readonly members: ReadonlyMap<string, Range>
   at = afterSpace(raw, end)
   while (raw[at] === QUOTE) {
     const afterName = endOfString(raw, at)
-    const name: unknown = JSON.parse(raw.toString('utf8', at, afterName))
+    const name = nameIn(raw.toString('utf8', at, afterName))
     // A colon stands between the name and its value.
     const start = afterSpace(raw, afterSpace(raw, afterName) + 1)
     end = endOfValue(raw, start)
-    members.set(String(name), { start, end })
+    members.set(name, { start, end })
     at = afterSpace(raw, end)
     if (raw[at] === COMMA) at = afterSpace(raw, at + 1)
   }
   if (raw[at] !== CLOSE_BRACE) throw new RangeError('The bytes are no JSON object.')
   return { members, end }
+}
+
+/** What stands between the quotes, where nothing in it is escaped. */
+function nameIn(quoted: string): string {
+  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1)
 }
 
 function endOfValue(raw: Buffer, start: number): number {

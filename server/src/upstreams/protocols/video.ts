@@ -94,7 +94,7 @@ export type VideoUsage = {
 }
 
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/
-const URL_LENGTH = 8_000
+const NO_VIDEO = { code: 'InternalError', message: 'The upstream says that it made a video, and not where it is.' }
 const TEXT_LENGTH = 2_000
 const CODE_LENGTH = 200
 
@@ -120,7 +120,8 @@ export function reportIn(json: unknown, name: string): TaskReport | undefined {
       return { state: 'PENDING' }
     case 'SUCCEEDED': {
       const videoUrl = memberOf(output, 'video_url')
-      if (typeof videoUrl !== 'string' || videoUrl === '' || videoUrl.length > URL_LENGTH) return undefined
+      // Its last word: a video that nobody can have was not made, and costs nothing.
+      if (typeof videoUrl !== 'string' || videoUrl === '') return { state: 'FAILED', ...NO_VIDEO }
       return { state, videoUrl, usage: usageIn(json) }
     }
     case 'FAILED':

@@ -1,0 +1,104 @@
+import { createServer, type Socket } from 'node:net'
+
+/**
+ * An upstream that costs next to nothing: it knows two answers by heart. A request with "stream":true gets events of 64
+ * bytes, each written by itself, one every few milliseconds; every other gets a completion of a kilobyte.
+ */
+const EVENTS = Number(process.argv[2] ?? 100)
+const EVERY_MS = Number(process.argv[3] ?? 5)
+const CRLF2 = Buffer.from('\r\n\r\n')
+const STREAMED = Buffer.from('"stream":true')
+
+const completion = JSON.stringify({
+  id: 'chatcmpl-0123456789abcdef',
+  object: 'chat.completion',
+  created: 1_790_000_000,
+  model: 'upstream-model',
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: 'The quick brown fox jumps over the lazy dog. '.repeat(15),
+        refusal: null,
+      },
+      logprobs: null,
+      finish_reason: 'stop',
+    },
+  ],
+  usage: { prompt_tokens: 180, completion_tokens: 150, total_tokens: 330 },
+})
+const whole = Buffer.from(
+  `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(completion)}\r\nConnection: keep-alive\r\n\r\n${completion}`,
+)
+const head = Buffer.from(
+  'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n',
+)
+
+function chunk(text: string): Buffer {
+  return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
+}
+
+/** 64 bytes with the blank line that ends it. */
+const event = chunk('data: {"choices":[{"index":0,"delta":{"content":"a word, "}}]}\n\n')
+const ending = [
+  chunk('data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'),
+  chunk(`data: {"choices":[],"usage":{"prompt_tokens":180,"completion_tokens":${EVENTS}}}\n\n`),
+  chunk('data: [DONE]\n\n'),
+  Buffer.from('0\r\n\r\n'),
+]
+
+/** Streams by the millisecond at which they get their next event, so that they do not all get it at once. */
+const phases: Map<Socket, number>[] = Array.from({ length: EVERY_MS }, () => new Map())
+let now = 0
+let opened = 0
+
+function startStream(socket: Socket): void {
+  socket.write(head)
+  phases[opened % EVERY_MS]?.set(socket, EVENTS)
+  opened += 1
+}
+
+function tick(): void {
+  const phase = phases[now % EVERY_MS]
+  now += 1
+  for (const [socket, left] of phase ?? []) {
+    if (left > 0) {
+      socket.write(event)
+      phase?.set(socket, left - 1)
+    } else {
+      phase?.delete(socket)
+      for (const piece of ending) socket.write(piece)
+    }
+  }
+}
+
+const server = createServer({ noDelay: true }, (socket) => {
+  let kept: Buffer = Buffer.alloc(0)
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    for (const phase of phases) phase.delete(socket)
+  })
+  socket.on('data', (piece) => {
+    kept = kept.length === 0 ? piece : Buffer.concat([kept, piece])
+    const end = kept.indexOf(CRLF2)
+    if (end === -1) return
+    const length = Number(/content-length: (\d+)/i.exec(kept.toString('latin1', 0, end))?.[1] ?? 0)
+    if (kept.length < end + CRLF2.length + length) return
+    if (kept.includes(STREAMED)) startStream(socket)
+    else socket.write(whole)
+    kept = Buffer.alloc(0)
+  })
+})
+
+const startedMs = performance.now()
+setInterval(() => {
+  // A late timer catches up: the pace of a stream does not depend on how busy the machine is.
+  while (now < performance.now() - startedMs) tick()
+}, 1)
+
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : undefined
+  process.stdout.write(`${JSON.stringify({ ready: true, port })}\n`)
+})

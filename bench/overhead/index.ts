@@ -1,0 +1,153 @@
+import pg from 'pg'
+import { type Benchmark, type Metric, median, metric } from '../bench.ts'
+import type { LoadReport } from '../load/load.ts'
+import { type Stage, startStage } from '../load/stage.ts'
+import { type Statements, statementsOf } from '../load/statements.ts'
+import { estimated } from '../paired.ts'
+
+const CALLERS = 1_000
+const LEVELS = [50, 200] as const
+const LOW_RATE = 500
+const COMMITS = 200
+const FULL = { rounds: 9, measureMs: 4_000, warmUpMs: 20_000 }
+const REDUCED = { rounds: 2, measureMs: 700, warmUpMs: 1_000 }
+const SETTLE_MS = 300
+
+/** CPU-µs for a request of each server, and what came with it. */
+type Level = Readonly<Record<'ours' | 'bare' | 'bareFlatOut' | 'postgres' | 'perSecond' | 'p50Ms', number>>
+type Round = {
+  readonly levels: ReadonlyMap<number, Level>
+  readonly peer: number
+  readonly low: Readonly<Record<'ours' | 'bare' | 'commit', number>>
+}
+
+/**
+ * What a fully metered call costs: a chat completion of a kilobyte with window, slot, budget, durable hold and settlement,
+ * through a real gateway on one core, beside a proxy that does nothing else and a gateway that meters nothing.
+ */
+export const run: Benchmark = async (progress, { reduced, rounds: wanted }) => {
+  const { rounds, measureMs, warmUpMs } = { ...(reduced ? REDUCED : FULL), ...(wanted && { rounds: wanted }) }
+  const stage = await startStage({ callers: CALLERS, withPeer: true })
+  const client = new pg.Client(stage.postgres.url())
+  try {
+    await client.connect()
+    await client.query('create table bare_commits (id bigserial primary key)')
+    // Code that has not run often is slow, and says nothing about a server that has run for an hour.
+    for (const target of ['ours', 'bare', 'peer'] as const)
+      await stage.send(target, { connections: 200, warmUpMs: 100, measureMs: warmUpMs })
+    const statements = await statementsOf(stage.pool)
+    const measured: Round[] = []
+    for (let at = 1; at <= rounds; at += 1) {
+      measured.push(await measure(stage, client, measureMs))
+      progress(`round ${at} of ${rounds}: ${summary(measured.at(-1))}`)
+    }
+    return metricsOf(measured, await statements.taken())
+  } finally {
+    await client.end()
+    await stage.stop()
+  }
+}
+
+/** Ours as fast as so many connections go; then the bare proxy at the same rate over as many, and as fast as it can. */
+async function measure(stage: Stage, client: pg.Client, measureMs: number): Promise<Round> {
+  const window = { warmUpMs: SETTLE_MS, measureMs }
+  const levels = new Map<number, Level>()
+  for (const connections of LEVELS) {
+    const ours = sound(await stage.send('ours', { connections, ...window }))
+    const bare = sound(await stage.send('bare', { connections, rate: ours.perSecond, ...window }))
+    const flatOut = sound(await stage.send('bare', { connections, ...window }))
+    levels.set(connections, {
+      ours: perRequest(ours, 'server'),
+      bare: perRequest(bare, 'server'),
+      bareFlatOut: perRequest(flatOut, 'server'),
+      postgres: perRequest(ours, 'postgres'),
+      perSecond: ours.perSecond,
+      p50Ms: ours.p50Ms,
+    })
+  }
+  const peer = sound(await stage.send('peer', { connections: 50, ...window }))
+  const low = { connections: 50, rate: LOW_RATE, ...window }
+  const bare = sound(await stage.send('bare', low))
+  const ours = sound(await stage.send('ours', low))
+  const commit = await commitMs(client)
+  return { levels, peer: perRequest(peer, 'server'), low: { ours: ours.p50Ms, bare: bare.p50Ms, commit } }
+}
+
+function perRequest({ cpuUs, answered }: LoadReport, name: string): number {
+  return (cpuUs[name] ?? Number.NaN) / answered
+}
+
+/** A figure of a run in which something was refused would be one of something else. */
+export function sound(report: LoadReport): LoadReport {
+  if (report.answered > 0 && report.refused === 0 && report.broken === 0 && report.generatorShare < 0.9) return report
+  const { answered, statuses, broken, generatorShare } = report
+  throw new Error(`the load was not answered: ${JSON.stringify({ answered, statuses, broken, generatorShare })}`)
+}
+
+/** The median of bare commits: one row, one client, one after the other. */
+async function commitMs(client: pg.Client): Promise<number> {
+  const times: number[] = []
+  for (let at = 0; at < COMMITS; at += 1) {
+    const startedMs = performance.now()
+    await client.query({ name: 'commit', text: 'insert into bare_commits default values' })
+    times.push(performance.now() - startedMs)
+  }
+  return median(times)
+}
+
+function metricsOf(rounds: readonly Round[], statements: Statements): Metric[] {
+  const of = (connections: number, name: keyof Level) =>
+    rounds.map(({ levels }) => levels.get(connections)?.[name] ?? Number.NaN)
+  const ratios = (of_: readonly number[], to: readonly number[]) =>
+    of_.map((value, at) => value / (to[at] ?? Number.NaN))
+  const peers = rounds.map(({ peer }) => peer)
+  const added = rounds.map(({ low }) => (low.ours - low.bare) * 1_000)
+  const allowed = rounds.map(({ low }) => low.commit * 2_000 + 1_000)
+  const c50 = { baseline: median(of(50, 'bare')), goal: '<= 1.8' }
+  const c200 = { baseline: median(of(200, 'bare')), goal: '<= 1.5' }
+  return [
+    ...estimated('cpu_ratio_bare', ratios(of(50, 'ours'), of(50, 'bare')), 'x', c50),
+    ...estimated('cpu_ratio_bare_c200', ratios(of(200, 'ours'), of(200, 'bare')), 'x', c200),
+    ...estimated('cpu_ratio_bare_flat_out', ratios(of(50, 'ours'), of(50, 'bareFlatOut')), 'x'),
+    ...estimated('cpu_ratio_bare_flat_out_c200', ratios(of(200, 'ours'), of(200, 'bareFlatOut')), 'x'),
+    ...estimated('capacity_ratio_portkey', ratios(peers, of(50, 'ours')), 'x', {
+      baseline: median(peers),
+      goal: '>= 6',
+    }),
+    ...estimated('added_p50_us', added, 'us', { baseline: median(allowed), goal: `<= ${Math.round(median(allowed))}` }),
+    ...LEVELS.flatMap((connections) => levelMetrics(connections, (name) => median(of(connections, name)))),
+    ...postgresMetrics(median(of(50, 'postgres')), statements),
+  ]
+}
+
+function levelMetrics(connections: number, middle: (name: keyof Level) => number): Metric[] {
+  return [
+    metric(`gateway_us_c${connections}`, middle('ours'), 'us'),
+    metric(`bare_us_c${connections}`, middle('bare'), 'us'),
+    metric(`bare_flat_out_us_c${connections}`, middle('bareFlatOut'), 'us'),
+    metric(`postgres_us_c${connections}`, middle('postgres'), 'us'),
+    metric(`requests_c${connections}`, middle('perSecond'), 'req/s'),
+    metric(`p50_ms_c${connections}`, middle('p50Ms'), 'ms'),
+  ]
+}
+
+/** PostgreSQL's CPU time, split as the time was that its statements took. */
+function postgresMetrics(perCallUs: number, { begin, end, all }: Statements): Metric[] {
+  if (all === 0) return []
+  return [
+    metric('postgres_begin_us', (perCallUs * begin) / all, 'us'),
+    metric('postgres_end_us', (perCallUs * end) / all, 'us'),
+    metric('postgres_other_us', (perCallUs * (all - begin - end)) / all, 'us'),
+  ]
+}
+
+function summary(round: Round | undefined): string {
+  if (round === undefined) return ''
+  const levels = [...round.levels].map(
+    ([connections, { ours, bare, bareFlatOut, postgres, perSecond }]) =>
+      `c${connections} ours ${ours.toFixed(0)}, bare ${bare.toFixed(0)} (flat out ${bareFlatOut.toFixed(0)}), PostgreSQL ${postgres.toFixed(0)} µs at ${perSecond.toFixed(0)}/s`,
+  )
+  const { ours, bare, commit } = round.low
+  const low = `at ${LOW_RATE}/s p50 ${ours.toFixed(2)}, bare ${bare.toFixed(2)}, commit ${commit.toFixed(2)} ms`
+  return [...levels, `peer ${round.peer.toFixed(0)} µs`, low].join('; ')
+}
