@@ -149,7 +149,9 @@ export function createLinks(parts: Parts): Links {
   /** It is over here first, so that nothing is written with it whatever the platform says. */
   async function end(session: Session): Promise<void> {
     await endSession(pool, session, 'revoked').catch(asUnavailable)
-    const tokens = await readTokens(pool, seal(), session).catch(asUnavailable)
+    // Refreshed since it was seen, it has other tokens.
+    const now = await findSession(pool, session.credentialId).catch(asUnavailable)
+    const tokens = now?.id === session.id ? await readTokens(pool, seal(), now).catch(asUnavailable) : undefined
     try {
       await tellPlatform(session, tokens?.refresh ?? tokens?.access)
     } catch (cause) {

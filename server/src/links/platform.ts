@@ -37,7 +37,7 @@ export class Refused extends Error {
   }
 }
 
-/** The platform could not be asked, or answered that it had no time: nothing has come of it. */
+/** The platform could not be asked, or sent us away before it looked at what we asked: nothing has come of it. */
 export class Unasked extends Error {
   constructor(cause: unknown) {
     super('the platform could not be asked', { cause })
@@ -48,7 +48,8 @@ export class Unasked extends Error {
 export const NEEDED_FOR_USER: readonly string[] = ['tweet.read', 'users.read']
 /** What the platform gives an access token at the least where it does not say. */
 const SHORT_SECONDS = 60
-const SENT_BACK: ReadonlySet<number> = new Set([429, 503])
+/** It had no time, or does not know our client, which says nothing about a user: nothing was done. */
+const SENT_BACK: ReadonlySet<number> = new Set([401, 429, 503])
 
 function configurationOf(platform: Platform): oauth.Configuration {
   const { baseUrl, authorizeUrl, clientId, clientSecret } = platform

@@ -48,7 +48,7 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
         if (tokens !== undefined) return tokens.access
       } else if (!session.canRefresh) await give(session, 'expired')
       else if (session.refreshing === 'lost') await give(session, 'lost')
-      else if (session.refreshing === 'yes' || !(await beginRefresh(pool, session))) await clock.sleep(LOOK_MS)
+      else if (session.refreshing === 'yes') await clock.sleep(LOOK_MS)
       else await refresh(session)
     }
     throw new Fault('upstream_transport', {
@@ -58,12 +58,12 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
   }
 
   async function refresh(session: Session): Promise<void> {
+    // What can fail without the platform comes before we say that we are at it: nobody would know whether the token was spent.
     const before = await readTokens(pool, seal(), session)
     const platform = await platforms.byId(session.upstreamId)
-    if (before?.refresh === null || before === undefined || platform === undefined) {
-      await leaveRefresh(pool, session)
-      throw needsLink('The link can not be refreshed.')
-    }
+    if (before === undefined) return
+    if (before.refresh === null || platform === undefined) throw needsLink('The link can not be refreshed.')
+    if (!(await beginRefresh(pool, session))) return clock.sleep(LOOK_MS)
     try {
       const tokens = await refreshTokens(platform, before.refresh, session.scopes)
       await written(() => storeRefreshed(pool, seal(), session, before, tokens))

@@ -153,16 +153,17 @@ export async function storeRefreshed(
   )
 }
 
-/** Nothing is written with it from now on. */
+/** Nothing is written with it from now on. Its user can still undo it, so that the platform hears of it too. */
 export async function endSession(
   pool: pg.Pool,
   { credentialId, id }: Session,
   why: NonNullable<Session['ended']>,
 ): Promise<void> {
-  await pool.query(
-    'update link_sessions set ended = coalesce(ended, $3), undo_hash = null where credential_id = $1 and id = $2',
-    [credentialId, id, why],
-  )
+  await pool.query('update link_sessions set ended = coalesce(ended, $3) where credential_id = $1 and id = $2', [
+    credentialId,
+    id,
+    why,
+  ])
 }
 
 export async function deleteSession(pool: pg.Pool, { credentialId, id }: Session): Promise<void> {

@@ -10,7 +10,7 @@ import type { Links } from '../../links/links.ts'
 import type { Session } from '../../links/sessions.ts'
 import { callerOf } from '../caller.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
-import { linkedPage, type Page, toldPage } from '../pages/link-page.ts'
+import { linkedPage, notToldPage, type Page, toldPage } from '../pages/link-page.ts'
 import { admit } from './admit.ts'
 
 type Parts = {
@@ -35,6 +35,7 @@ type ById = { Params: { id: string } }
 export function addLinks(app: FastifyInstance, parts: Parts): void {
   const { links, names } = parts
   const at = (path: string) => spell(path, names)
+  const undoPath = `${PREFIX}${at(CALLBACK)}/undo`
 
   app.post(at('/{social_a}/auth_{social_a}'), async (request, reply) => {
     const { credentialId, mode } = await admitLink(parts, request, reply)
@@ -67,7 +68,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     if (state === undefined || (code === undefined && error === undefined)) return send(reply, toldPage('unknown'))
     const finished = await links.finish({ state, code: error === undefined ? code : undefined })
     if (finished.outcome !== 'linked') return send(reply, toldPage(finished.outcome))
-    return send(reply, linkedPage(finished, `${PREFIX}${at(CALLBACK)}/undo`))
+    return send(reply, linkedPage(finished, undoPath))
   })
 
   app.register(async (form) => {
@@ -82,6 +83,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
         if (error instanceof Fault && error.code === 'upstream_transport') return 'not_told' as const
         throw error
       })
+      if (undone === 'not_told') return send(reply, notToldPage(undoPath, token))
       return send(reply, toldPage(undone === 'unknown' ? 'too_late' : undone))
     })
   })
