@@ -15,14 +15,20 @@ export type SandboxProcess = Child & {
   readonly fault: (upstream: Fault['upstream'], directives: readonly string[], times?: number) => Promise<void>
 }
 
-type Options = { readonly seed?: number; readonly port?: number }
+type Options = {
+  readonly seed?: number
+  readonly port?: number
+  /** A file with the video tasks of an earlier life, with which it goes on. */
+  readonly videoTasks?: string | undefined
+}
 
 const READY_DEADLINE_MS = 20_000
 
-export async function startSandbox({ seed = 1, port = 0 }: Options = {}): Promise<SandboxProcess> {
+export async function startSandbox({ seed = 1, port = 0, videoTasks }: Options = {}): Promise<SandboxProcess> {
   const program = path.join(ROOT, 'sandbox/src/main.ts')
   const ready = Promise.withResolvers<string>()
-  const child = startChild(process.execPath, [program, '--port', String(port), '--seed', String(seed)], {
+  const known = videoTasks === undefined ? [] : ['--video-tasks', videoTasks]
+  const child = startChild(process.execPath, [program, '--port', String(port), '--seed', String(seed), ...known], {
     onLine: (line) => line.startsWith('{"url"') && ready.resolve(JSON.parse(line).url),
   })
   const failure = child.exited.then(() => undefined)

@@ -1,15 +1,25 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { createSandbox } from './sandbox.ts'
 
-/** `node sandbox/src/main.ts [--port N] [--seed N]`: prints its address as one JSON line when it listens. */
+/**
+ * `node sandbox/src/main.ts [--port N] [--seed N] [--video-tasks FILE]`: prints its address as one JSON line when it
+ * listens. The file has what `GET /control/video/kept` gave before an earlier life ended.
+ */
 const { values } = parseArgs({
-  options: { port: { type: 'string', default: '0' }, seed: { type: 'string', default: '1' } },
+  options: {
+    port: { type: 'string', default: '0' },
+    seed: { type: 'string', default: '1' },
+    'video-tasks': { type: 'string' },
+  },
 })
 const seed = Number(values.seed)
 if (!Number.isSafeInteger(seed)) throw new Error('--seed takes a whole number')
 
-const { server, close } = createSandbox({ seed })
+const file = values['video-tasks']
+const videoTasks = file === undefined ? [] : JSON.parse(readFileSync(file, 'utf8'))
+const { server, close } = createSandbox({ seed, videoTasks })
 server.listen(Number(values.port), '127.0.0.1')
 await once(server, 'listening')
 const address = server.address()

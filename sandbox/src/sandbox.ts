@@ -7,7 +7,7 @@ import { answerPlatformControl, PLATFORM_CONTROL } from './platform-control.ts'
 import { jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
 import { Platform } from './upstreams/platform-state.ts'
-import { VideoTasks } from './upstreams/video-tasks.ts'
+import { type VideoTask, VideoTasks } from './upstreams/video-tasks.ts'
 import { upstreamAt } from './upstreams.ts'
 import { answerVideoControl, VIDEO_CONTROL } from './video-control.ts'
 
@@ -17,7 +17,12 @@ export type Sandbox = {
   readonly close: () => Promise<void>
 }
 
-type Options = { readonly seed?: number; readonly nowMs?: () => number }
+type Options = {
+  readonly seed?: number
+  readonly nowMs?: () => number
+  /** The video tasks of an earlier life, as control gives them. */
+  readonly videoTasks?: readonly VideoTask[]
+}
 
 const CONNECTIONS_LIMIT = 20_000
 /** Longer than any pool keeps an idle connection, so that it is never the sandbox that closes one under a request. */
@@ -26,10 +31,11 @@ const GRACE_MS = 2000
 const IDLE_LOOK_MS = 20
 
 /** The simulated upstreams: each vendor's wire format under a prefix of its own, with a journal of what was asked. */
-export function createSandbox({ seed = 1, nowMs = Date.now }: Options = {}): Sandbox {
+export function createSandbox({ seed = 1, nowMs = Date.now, videoTasks = [] }: Options = {}): Sandbox {
   const journal = new Journal()
   const control = new Control()
   const videos = new VideoTasks()
+  videos.goOnWith(videoTasks)
   const platform = new Platform()
   const hung: Hung = new Set()
   const exchange = createExchanges({ control, videos, platform, hung, seed, nowMs })

@@ -5,6 +5,7 @@ import { isObject } from './upstream.ts'
 import type { VideoTasks } from './upstreams/video-tasks.ts'
 
 export const VIDEO_CONTROL = '/control/video'
+const LISTS: ReadonlySet<string> = new Set(['/tasks', '/polls', '/kept'])
 const QUOTA_LIMIT = 1_000_000
 
 type Visit = {
@@ -22,8 +23,9 @@ export function answerVideoControl(visit: Visit): void {
   const since = Number(new URLSearchParams(query).get('since') ?? 0)
   const part = path.slice(VIDEO_CONTROL.length)
   if (part === '') answerSummary(visit)
-  else if (request.method !== 'GET' || (part !== '/tasks' && part !== '/polls'))
-    sendJson(response, 404, { error: `GET ${VIDEO_CONTROL}/tasks and ${VIDEO_CONTROL}/polls is what there is.` })
+  else if (request.method !== 'GET' || !LISTS.has(part))
+    sendJson(response, 404, { error: `GET ${VIDEO_CONTROL}/tasks, /polls and /kept is what there is.` })
+  else if (part === '/kept') sendJson(response, 200, videos.kept())
   else if (!Number.isSafeInteger(since) || since < 0) sendJson(response, 400, { error: 'since is a whole number.' })
   else if (part === '/tasks') {
     const { items, next, lost } = videos.list(since, nowMs())

@@ -9,6 +9,7 @@ import { listen } from './listen.ts'
 import type { Key, Person } from './people.ts'
 import type { Question, Speech } from './speech.ts'
 import { streamedSpeechOf } from './speeches.ts'
+import { ASYNC, bodyOf, upstreamBodyOf, VIDEO_OPERATION, VIDEO_PATH, type Video } from './videos.ts'
 
 /** What a client asks, whom for, and by which headers. */
 export type Asked = {
@@ -18,12 +19,18 @@ export type Asked = {
   readonly key: Key
   readonly path: string
   readonly body?: string
+  /** POST with a body and GET without, where it is left out. */
+  readonly method?: 'POST'
+  readonly headers?: Readonly<Record<string, string>>
   readonly mark?: string
   readonly operation?: string
   readonly idempotencyKey?: string
   readonly quoteId?: string
   readonly isQuote?: boolean
   readonly question?: Question
+  readonly video?: Video
+  /** The task that is asked about. */
+  readonly subject?: string
   /** When the caller hangs up on a stream, whatever has come by then. */
   readonly cutAfterMs?: number
 }
@@ -49,7 +56,19 @@ export function createCaller(url: string, history: History): Caller {
   let inFlight = 0
 
   async function ask(asked: Asked): Promise<Operation> {
-    const { client, what, person, key, mark, operation: sold, idempotencyKey, quoteId, question } = asked
+    const {
+      client,
+      what,
+      person,
+      key,
+      mark,
+      operation: sold,
+      idempotencyKey,
+      quoteId,
+      question,
+      video,
+      subject,
+    } = asked
     const operation = history.invoke({
       client,
       what,
@@ -60,6 +79,8 @@ export function createCaller(url: string, history: History): Caller {
       ...(idempotencyKey !== undefined && { idempotencyKey }),
       ...(quoteId !== undefined && { quoteId: quoteId.slice(-QUOTE_SHOWN) }),
       ...(question !== undefined && { question }),
+      ...(video !== undefined && { video }),
+      ...(subject !== undefined && { subject }),
     })
     const hangUp = new AbortController()
     const { cutAfterMs } = asked
@@ -89,11 +110,11 @@ const QUOTE_SHOWN = 43
 type Answered = { readonly told: Told; readonly outcome: 'ok' | 'fail' | 'unknown' }
 
 async function send(pool: Pool, asked: Asked, signal: AbortSignal): Promise<Answered> {
-  const { path, body, key, idempotencyKey, quoteId, isQuote } = asked
+  const { path, body, key, idempotencyKey, quoteId, isQuote, headers } = asked
   const answer = await pool.request({
     path,
     signal,
-    method: body === undefined ? 'GET' : 'POST',
+    method: asked.method ?? (body === undefined ? 'GET' : 'POST'),
     headers: {
       authorization: `Bearer ${key.secret}`,
       'x-forwarded-for': addressOf(key),
@@ -101,6 +122,7 @@ async function send(pool: Pool, asked: Asked, signal: AbortSignal): Promise<Answ
       ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
       ...(quoteId !== undefined && { 'x-farebox-quote-id': quoteId }),
       ...(isQuote === true && { 'x-farebox-cost-mode': 'quote' }),
+      ...headers,
     },
     ...(body !== undefined && { body }),
   })
@@ -125,12 +147,17 @@ async function send(pool: Pool, asked: Asked, signal: AbortSignal): Promise<Answ
     const { told, outcome } = await listen(answer.body, speech, id)
     return { told: { ...head, ...told }, outcome }
   }
-  const { error, quote_id: quoted } = bodyForm.catch({}).parse(jsonOf(await answer.body.text()))
+  const { error, quote_id: quoted, output } = bodyForm.catch({}).parse(jsonOf(await answer.body.text()))
   const told = withoutUndefined({
     ...head,
     code: error?.code ?? error?.details?.reason ?? undefined,
     firstId: error?.first_request_id ?? error?.details?.first_request_id ?? undefined,
     quoteId: quoted ?? undefined,
+    ...(output !== undefined && {
+      taskId: output.task_id,
+      taskState: output.task_status,
+      servedBy: header('x-served-by'),
+    }),
   })
   // Only what one of our processes answered says anything; HAProxy's own errors do not.
   return { told, outcome: id === undefined ? 'unknown' : status < 400 ? 'ok' : 'fail' }
@@ -161,6 +188,7 @@ const bodyForm = z.object({
     })
     .optional(),
   quote_id: z.string().nullish(),
+  output: z.object({ task_id: z.string(), task_status: z.string() }).optional().catch(undefined),
 })
 
 type MaybeUndefined<T> = { [Name in keyof T]: T[Name] | undefined }
@@ -181,7 +209,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-type Request = Pick<Asked, 'operation' | 'path' | 'body' | 'question'>
+type Request = Pick<Asked, 'operation' | 'path' | 'body' | 'question' | 'video' | 'headers'>
 
 /** Words by which a request is found in the journal of its upstream, whoever sent it and whatever became of it. */
 export class Marks {
@@ -208,6 +236,13 @@ export class Marks {
     this.#remember(speech.upstreamBody(body, question), mark)
     const { operation: whole, streamOperation = whole } = speech
     return { operation: question.isStream ? streamOperation : whole, path: speech.path(question), body, question }
+  }
+
+  /** A video that is to be made, with its mark in it. */
+  video(mark: string, video: Video): Request {
+    const body = bodyOf(mark, video)
+    this.#remember(upstreamBodyOf(body), mark)
+    return { operation: VIDEO_OPERATION, path: VIDEO_PATH, body, video, headers: ASYNC }
   }
 
   #remember(upstreamBody: string | Buffer, mark: string): void {

@@ -97,7 +97,7 @@ async function start(
   const databases = await Promise.all(gatewayPorts.map((_, at) => way(`database-${at}`, postgres.port)))
   const workersDatabase = await way('database-worker', postgres.port)
   const operatorsDatabase = await way('operator', postgres.port)
-  const upstream = await createUpstream(seed, way)
+  const upstream = await createUpstream({ seed, folder, makeWay: way })
   ends.push(upstream.stop)
 
   const masterKey = makeMasterKey()
@@ -129,13 +129,14 @@ async function start(
     ends.push(() => made.kill())
     return made
   }
+  // The first does a worker's work as well, so that two ask for the same tasks and sweep the same calls.
   const gateways = gatewayPorts.map((port, at) => {
     const [database, edge] = [databases[at], edges[at]]
     if (database === undefined || edge === undefined) throw new Error('a way is missing')
     return member(
       `gateway-${at}`,
       database,
-      { FAREBOX_ROLES: 'gateway', FAREBOX_LISTEN_GATEWAY: `127.0.0.1:${port}` },
+      { FAREBOX_ROLES: at === 0 ? 'gateway,worker' : 'gateway', FAREBOX_LISTEN_GATEWAY: `127.0.0.1:${port}` },
       edge,
     )
   })

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
+import type { ShownTask } from '../../sandbox/src/upstreams/video-tasks.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import type { Marks } from './caller.ts'
@@ -12,6 +13,7 @@ import type { Reports } from './reports.ts'
 import type { Resolutions } from './resolve.ts'
 import type { Samples } from './sampler.ts'
 import type { Question } from './speech.ts'
+import type { Video } from './videos.ts'
 
 export type ChargeRow = {
   readonly id: Id
@@ -45,6 +47,16 @@ export type EntryRow = {
   readonly entered_at: string
 }
 
+export type TaskRow = {
+  readonly id: Id
+  readonly credential_id: Id
+  readonly state: string
+  readonly upstream_task: string | null
+  readonly code: string | null
+  readonly created_at: Date
+  readonly ended_at: Date | null
+}
+
 /** Everything that the judge judges by, read once when all is quiet. */
 export type Evidence = {
   readonly operations: readonly Operation[]
@@ -52,7 +64,12 @@ export type Evidence = {
   readonly entries: readonly EntryRow[]
   /** What was given back of each charge. */
   readonly givenBack: ReadonlyMap<Id, bigint>
+  /** What was asked of upstreams on behalf of callers; of a task how it was created. */
   readonly journal: readonly JournalEntry[]
+  /** By the calls that created them: the rows of tasks, what callers asked for, and all that the upstream has made. */
+  readonly tasks: ReadonlyMap<Id, TaskRow>
+  readonly videos: ReadonlyMap<Id, Video>
+  readonly upstreamTasks: readonly ShownTask[]
   readonly askedById: ReadonlyMap<Id, readonly JournalEntry[]>
   /** The ids under which a mark reached its upstream. */
   readonly idsByMark: ReadonlyMap<string, readonly Id[]>
@@ -78,12 +95,16 @@ type Given = Pick<Evidence, 'people' | 'samples' | 'troubles' | 'resolutions' | 
 export async function gatherEvidence({ history, marks, ...given }: Given): Promise<Evidence> {
   const { pool, upstream } = given.cluster
   // What has no id of ours an operator asked, to see what a call had used.
-  const journal = (await upstream.journal()).filter(({ request_id }) => request_id !== null)
+  const journal = (await upstream.journal()).filter(
+    (entry) => entry.request_id !== null && !ASKS_ABOUT.test(entry.path),
+  )
+  const upstreamTasks = await upstream.videoTasks()
   const charges = await chargesIn(pool)
   const entries = await entriesIn(pool)
   const asked = Map.groupBy(journal, ({ request_id }) => request_id ?? '')
   const marked = Map.groupBy(journal, (entry) => marks.of(entry) ?? '')
   const asking = new Map(history.operations.map(({ mark, question }) => [mark, question]))
+  const filming = new Map(history.operations.map(({ mark, video }) => [mark, video]))
   const corrections = Map.groupBy(entries, ({ corrects }) => corrects ?? '')
   return {
     ...given,
@@ -92,6 +113,12 @@ export async function gatherEvidence({ history, marks, ...given }: Given): Promi
     entries,
     givenBack: new Map([...corrections].map(([id, rows]) => [id, -rows.reduce((sum, row) => sum + row.charged, 0n)])),
     journal,
+    tasks: new Map((await tasksIn(pool)).map((row) => [row.id, row])),
+    videos: new Map([
+      ...history.operations.flatMap(({ told, video }) => pairOf(told.id, video)),
+      ...journal.flatMap((entry) => pairOf(entry.request_id ?? undefined, filming.get(marks.of(entry)))),
+    ]),
+    upstreamTasks,
     askedById: asked,
     idsByMark: new Map([...marked].map(([mark, rows]) => [mark, rows.map(({ request_id }) => request_id ?? '')])),
     questions: new Map(
@@ -104,6 +131,20 @@ export async function gatherEvidence({ history, marks, ...given }: Given): Promi
     claimsLeft: await claimsWithoutCall(pool),
     violations: (await verifyLedger(pool)).map(({ promise, rows }) => `${promise}: ${rows.join(', ')}`),
   }
+}
+
+/** A question about a task, or the wish to end it: by the name of the call that created it. */
+const ASKS_ABOUT = /^\/video\/tasks\//
+
+function pairOf(id: Id | undefined, video: Video | undefined): [Id, Video][] {
+  return id === undefined || video === undefined ? [] : [[id, video]]
+}
+
+async function tasksIn(pool: pg.Pool): Promise<TaskRow[]> {
+  const { rows } = await pool.query<TaskRow>(
+    'select id, credential_id, state, upstream_task, code, created_at, ended_at from tasks order by id',
+  )
+  return rows
 }
 
 async function chargesIn(pool: pg.Pool): Promise<ChargeRow[]> {

@@ -51,6 +51,7 @@ frontend callers
 
 backend gateways
   balance roundrobin
+  http-response set-header x-served-by %s
   option httpchk GET /readyz
   default-server check inter 100ms fall 1 rise 1
 ${gatewayPorts.map((one, at) => `  server gateway-${at} 127.0.0.1:${one}`).join('\n')}

@@ -3,6 +3,7 @@ import path from 'node:path'
 import { ROOT } from '../../harness/root.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import type { Question } from './speech.ts'
+import type { Video } from './videos.ts'
 
 /** What a client did and what it was told. `unknown` means that nobody told it what became of it. */
 export type Operation = {
@@ -19,7 +20,8 @@ export type Operation = {
   readonly idempotencyKey?: string
   readonly quoteId?: string
   readonly question?: Question
-  /** What an operator changes: an entry, a charge, a key. */
+  readonly video?: Video
+  /** What an operator changes: an entry, a charge, a key. Or the task that a caller asks about. */
   readonly subject?: string
   outcome: 'open' | 'ok' | 'fail' | 'unknown'
   endedAtMs: number
@@ -44,6 +46,10 @@ export type Told = {
   readonly frames?: number
   readonly heardBytes?: number
   readonly isCut?: boolean
+  /** Of a task: which, how it stands, and which gateway said so. */
+  readonly taskId?: Id
+  readonly taskState?: string
+  readonly servedBy?: string
 }
 
 /** Whether it began to stream, however it went on. */

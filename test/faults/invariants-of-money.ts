@@ -7,6 +7,7 @@ import { isBrokenOffUpstream } from './listen.ts'
 import { REPORTS_NOTHING, REPORTS_ZERO } from './questions.ts'
 import type { Tokens } from './speech.ts'
 import { speechOf, streamedSpeechOf } from './speeches.ts'
+import { VIDEO_OPERATION } from './videos.ts'
 
 const PAID = new Set(['call', 'idempotent call', 'quoted call'])
 
@@ -87,9 +88,10 @@ export function nothingLost(evidence: Evidence): string[] {
   }
 }
 
-/** All calls but streams that have no place for it. */
+/** All calls but streams that have no place for it, and tasks, of which nobody knows yet. */
 function tellsCost(operation: Operation): boolean {
   const { question, operation: sold } = operation
+  if (sold === VIDEO_OPERATION) return false
   if (question === undefined || !isStreamed(operation)) return true
   return question.model !== REPORTS_NOTHING && streamedSpeechOf(sold)?.tellsCost(question) === true
 }
@@ -165,7 +167,8 @@ export function upstreamAskedOnce(evidence: Evidence): string[] {
     const loss = (row?.overrun ?? 0n) + (lossById.get(request_id ?? '') ?? 0n)
     if (row === undefined) problems.push(`${request_id} is billed (${outcome}) and the ledger does not know it`)
     // An operator who voids a call knows that its upstream bills it, and that nothing of it was sent.
-    else if (loss <= 0n && !isFree(entry) && resolutions.byId.get(row.id) !== null)
+    // What becomes of a task is judged by how it ended.
+    else if (loss <= 0n && !isFree(entry) && row.operation !== VIDEO_OPERATION && resolutions.byId.get(row.id) !== null)
       problems.push(`${request_id} is billed (${outcome}), ${row.outcome} without a charge and without a loss`)
   }
   return problems

@@ -7,6 +7,7 @@ import { DATABASE_CONNECTIONS_MOST, UPSTREAM_CONNECTIONS_MOST } from './leaks.ts
 import { NO_LIMIT } from './people.ts'
 import type { Kind } from './plan.ts'
 import type { Unsettled } from './sampler.ts'
+import { VIDEO_OPERATION } from './videos.ts'
 
 const WINDOW_SECONDS = 60
 /** A reset is told in whole seconds, rounded up. */
@@ -92,14 +93,20 @@ export function isOfSettlement({ kind }: Trouble): boolean {
   return OF_PROCESS.has(kind) || OF_DATABASE.has(kind) || OF_EVERYBODY.has(kind)
 }
 
-export function unsettledForReason({ samples, troubles, cluster }: Evidence): string[] {
+/** What may keep the answer of an upstream from us. */
+const OF_UPSTREAM: ReadonlySet<Kind> = new Set(['kill sandbox', 'cut upstream', 'half-close upstream'])
+
+export function unsettledForReason({ samples, troubles, cluster, videos }: Evidence): string[] {
   return [...samples.unsettled.values()].flatMap((call) => (hasReason(call) ? [] : [sentenceOf(call)]))
 
-  function hasReason({ ownerId, begunAtMs, unsettledAtMs }: Unsettled): boolean {
+  function hasReason({ id, operation, ownerId, begunAtMs, unsettledAtMs }: Unsettled): boolean {
+    const isTask = operation === VIDEO_OPERATION
+    // Its upstream was told to lose the answer to its creation.
+    if (isTask && videos.get(id)?.isLost === true) return true
     const at = cluster.gateways.findIndex(({ owners }) => owners.has(ownerId))
     return troubles.some(({ kind, target, fromMs, toMs }) => {
       if (fromMs > unsettledAtMs || toMs < begunAtMs - AROUND_MS) return false
-      if (OF_EVERYBODY.has(kind)) return true
+      if (OF_EVERYBODY.has(kind) || (isTask && OF_UPSTREAM.has(kind))) return true
       return (
         (OF_PROCESS.has(kind) && target === `gateway-${at}`) || (OF_DATABASE.has(kind) && target === `database-${at}`)
       )

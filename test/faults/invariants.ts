@@ -18,6 +18,7 @@ import {
   unsettledForReason,
   windowsKept,
 } from './invariants-of-processes.ts'
+import { createdOnce, endedAsTold, madeIsPaid, neverGoesBack, placesKept } from './invariants-of-tasks.ts'
 import { replayProblems } from './replay.ts'
 
 /** By name: `ok`, or `broken: …` with the ids of what broke it. */
@@ -32,6 +33,11 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
   'no call is charged twice': chargedOnce,
   'no acknowledged charge is lost': nothingLost,
   'models cost what was used': usedIsPaid,
+  'tasks are created once': createdOnce,
+  'tasks end as their upstream says': endedAsTold,
+  'tasks cost what was made': madeIsPaid,
+  'what is told of a task only goes on': neverGoesBack,
+  'three tasks at once': placesKept,
   'header, record, usage and ledger agree': toldAgrees,
   'no window is exceeded': windowsKept,
   'nothing leaks': nothingLeaks,

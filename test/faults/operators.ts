@@ -3,12 +3,16 @@ import type pg from 'pg'
 import { Random } from '../../sandbox/src/random.ts'
 import { setPrice } from '../../server/src/gateway/prices.ts'
 import { revokeKey } from '../../server/src/identity/keys.ts'
+import { Fault } from '../../server/src/kernel/fault.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos, usd } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { reverseCharge, reversePayment } from '../../server/src/ledger/reverse.ts'
+import { listLost } from '../../server/src/tasks/operate.ts'
+import type { Cluster } from './cluster.ts'
 import type { History } from './history.ts'
 import { ACTOR, ids, type Key, makeKey, type Name, type Person } from './people.ts'
+import { attach, byCreation } from './resolve-tasks.ts'
 
 /** Those who change money, keys and prices beside the calls, each command repeated by its id until it is answered. */
 export type Operators = {
@@ -21,6 +25,7 @@ type Parts = {
   readonly seed: number
   readonly people: readonly Person[]
   readonly pool: pg.Pool
+  readonly upstream: Pick<Cluster['upstream'], 'videoTasks'>
   readonly history: History
 }
 
@@ -38,7 +43,7 @@ const REPEAT_MS = 300
 const TWICE = 0.2
 const FINISH_TRIES = 20
 
-export function startOperators({ seed, people, pool, history }: Parts): Operators {
+export function startOperators({ seed, people, pool, upstream, history }: Parts): Operators {
   const random = new Random(seed * 7 + 3)
   const unanswered: Command[] = []
   const takenBack = new Set<Id>()
@@ -145,6 +150,24 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
     await attempt({ what: 'price', accountId: person('rich').accountId, subject: operation, operation, run })
   }
 
+  /** Finds one task whose creation was lost in the upstream's own list, and says its name. */
+  async function findLost(): Promise<void> {
+    const found = await Promise.all([listLost(pool), upstream.videoTasks()]).catch(() => undefined)
+    if (found === undefined) return
+    const [lost, made] = [found[0], byCreation(found[1])]
+    const [id] = lost.map((task) => task.id).filter((one) => made.has(one))
+    const name = made.get(id ?? '')?.task_id
+    if (id === undefined || name === undefined) return
+    const run = async () => {
+      await attach(pool, id, name).catch((error: unknown) => {
+        // It was said before, and the task has ended since.
+        if (!(error instanceof Fault)) throw error
+      })
+      return undefined
+    }
+    await enter({ what: 'attachment', accountId: person('filming').accountId, subject: id, run })
+  }
+
   async function again(everyMs: number, work: () => Promise<void>): Promise<void> {
     while (!isOver) {
       await delay(everyMs * (0.5 + random.fraction()))
@@ -159,6 +182,7 @@ export function startOperators({ seed, people, pool, history }: Parts): Operator
     again(900, giveBack),
     again(1_500, () => replaceKey(person('rotating'))),
     again(1_300, changePrice),
+    again(5_000, findLost),
   ])
   return {
     async stop() {

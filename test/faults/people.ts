@@ -22,6 +22,8 @@ export type Person = {
   readonly atOnce: number
   /** What it asks for when it asks for no stream; everything that is sold where it is left out. */
   readonly asksFor?: readonly string[]
+  /** How likely a step of its clients makes a video. */
+  readonly films: number
   /** Its payments by their entries, for refunds. */
   readonly payments: Id[]
 }
@@ -34,8 +36,8 @@ export type Key = {
 }
 
 const PEOPLE = {
-  rich: { money: '1000', keys: [{}, {}], clients: 4 },
-  'rich too': { money: '1000', keys: [{}, {}], clients: 4 },
+  rich: { money: '1000', keys: [{}, {}], clients: 4, films: 0.04 },
+  'rich too': { money: '1000', keys: [{}, {}], clients: 4, films: 0.04 },
   /** Nearly out of money: most of its calls are refused, and a top-up is spent at once. */
   poor: { money: '0.05', keys: [{}], clients: 3 },
   /** Its keys have budgets that run out. */
@@ -46,15 +48,18 @@ const PEOPLE = {
       { period: 'day', amount: usd('0.4') },
     ],
     clients: 2,
+    films: 0.03,
   },
   /** Its keys may do little in a minute, and are asked for much at once. */
-  limited: { money: '100', keys: [{}, {}, {}], clients: 4, requestsPerMinute: 40, atOnce: 6 },
+  limited: { money: '100', keys: [{}, {}, {}], clients: 4, requestsPerMinute: 40, atOnce: 6, films: 0.1 },
   /** Its payments are taken back, and it owes. */
   refunded: { money: '0.2', keys: [{}], clients: 4 },
   /** Its keys are revoked and replaced. */
-  rotating: { money: '100', keys: [{}, {}], clients: 3 },
+  rotating: { money: '100', keys: [{}, {}], clients: 3, films: 0.08 },
   /** It asks for much at once of what has a limit of its own, whatever the tier allows. */
   hasty: { money: '100', keys: [{}], clients: 1, atOnce: 8, asksFor: ['generate_content', 'image_generations'] },
+  /** It makes videos above all, as many at once as its keys may. */
+  filming: { money: '1000', keys: [{}, {}, {}, {}, {}, {}], clients: 4, films: 0.6 },
 } as const satisfies Record<string, Wanted>
 
 export type Name = keyof typeof PEOPLE
@@ -65,6 +70,7 @@ type Wanted = {
   readonly requestsPerMinute?: number
   readonly atOnce?: number
   readonly asksFor?: readonly string[]
+  readonly films?: number
 }
 
 /** Requests in a minute that nobody makes. */
@@ -81,13 +87,13 @@ export async function makePeople(pool: pg.Pool): Promise<readonly Person[]> {
 }
 
 async function makePerson(pool: pg.Pool, name: Name, wanted: Wanted): Promise<Person> {
-  const { money, requestsPerMinute = NO_LIMIT, atOnce = 1, asksFor } = wanted
+  const { money, requestsPerMinute = NO_LIMIT, atOnce = 1, asksFor, films = 0 } = wanted
   const { id: workspaceId, testAccountId: accountId } = await createWorkspace({ pool, ids }, ACTOR, { name })
   await setRate(pool, workspaceId, requestsPerMinute)
   const entryId = ids.next()
   await creditAccount(pool, { entryId, accountId, kind: 'payment', amount: usd(money) })
   const person: Person = {
-    ...{ name, workspaceId, accountId, requestsPerMinute, atOnce },
+    ...{ name, workspaceId, accountId, requestsPerMinute, atOnce, films },
     ...(asksFor && { asksFor }),
     keys: [],
     payments: [entryId],

@@ -10,13 +10,16 @@ import type { Id } from '../../server/src/kernel/ids.ts'
 import { charge, type Nanos } from '../../server/src/kernel/money.ts'
 import { add, multiply, type Rational, rational } from '../../server/src/kernel/rational.ts'
 import type { Cluster } from './cluster.ts'
+import { resolveTasks, type TaskResolutions } from './resolve-tasks.ts'
 import type { Tokens } from './speech.ts'
 import { sentOf, speechOf } from './speeches.ts'
+import { VIDEO_OPERATION } from './videos.ts'
 import { picturesIn } from './whole-speeches.ts'
 
 export type Resolutions = {
   /** What was charged for calls that nobody had settled; null where the upstream was not asked, or does not bill. */
   readonly byId: ReadonlyMap<Id, Nanos | null>
+  readonly tasks: TaskResolutions
   readonly tookMs: number
   /** Calls that were still open at the end of the time, or that PostgreSQL would not end. */
   readonly left: readonly Id[]
@@ -39,25 +42,32 @@ const terms = z.object({
  * As an operator does: waits until calls that nobody runs are found, and ends each by what its upstream's journal says.
  * Between the two, `whenFound`: callers may come back while their calls are unsettled.
  */
-export async function resolveAll({ pool, upstream }: Cluster, whenFound: () => Promise<void>): Promise<Resolutions> {
+export async function resolveAll(cluster: Cluster, whenFound: () => Promise<void>): Promise<Resolutions> {
+  const { pool, upstream } = cluster
   const startedAtMs = performance.now()
   const byId = new Map<Id, Nanos | null>()
-  const nobodyRuns = async () => (await pool.query('select from holds where unsettled_at is null')).rowCount === 0
+  // A task's call is nobody's, and goes on until its upstream ends it.
+  const running = 'select from holds where unsettled_at is null and owner_id is not null'
+  const nobodyRuns = async () => (await pool.query(running)).rowCount === 0
   await until(nobodyRuns, DEADLINE_MS).catch(() => {})
   await whenFound()
   await delay(GRACE_MS)
   // Streams that their callers have left are heard out.
   await until(nobodyRuns, DEADLINE_MS).catch(() => {})
   const journal = await upstream.journal()
-  const { rows } = await pool.query('select id, operation, terms from holds where unsettled_at is not null')
+  const { rows } = await pool.query(
+    'select id, operation, terms from holds where unsettled_at is not null and operation <> $1',
+    [VIDEO_OPERATION],
+  )
   for (const hold of z.array(holdRow).parse(rows)) {
     const amount = await amountOf(hold, journal, upstream.url)
     // One that PostgreSQL refuses to end stays open, and is judged as that.
     const resolved = await resolveCall(pool, hold.id, amount).catch(() => undefined)
     if (resolved !== undefined) byId.set(hold.id, amount)
   }
+  const tasks = await resolveTasks(cluster)
   const left = await openCalls(pool)
-  return { byId, tookMs: Math.round(performance.now() - startedAtMs), left }
+  return { byId, tasks, tookMs: Math.round(performance.now() - startedAtMs), left }
 }
 
 async function openCalls(pool: pg.Pool): Promise<readonly Id[]> {

@@ -12,7 +12,7 @@ import { type Kind, type PlannedFault, planOf } from './plan.ts'
 import { readReports } from './reports.ts'
 import { resolveAll } from './resolve.ts'
 import { startSampling } from './sampler.ts'
-import { callsOfModels } from './sometimes.ts'
+import { callsOfModels, callsOfTasks, tasksOutliving } from './sometimes.ts'
 import { startWorkload } from './workload.ts'
 
 export type RunOptions = {
@@ -29,7 +29,7 @@ export type RunResult = {
   readonly ok: boolean
   readonly seed: number
   readonly seconds: number
-  /** How often each kind that was planned hit something, and how often calls of models went in each way that they can. */
+  /** How often each kind that was planned hit something, and how often calls of models and tasks went in each way that they can. */
   readonly faults: Readonly<Record<string, number>>
   readonly invariants: Verdicts
   readonly figures: Readonly<Record<string, unknown>>
@@ -62,7 +62,10 @@ export async function runFaults({
     })
     const invariants = await judge(evidence)
     const isWhole = seconds >= WHOLE_AFTER_SECONDS && kinds === undefined
-    const faults = { ...hitsByKind(plan, evidence.troubles), ...(isWhole && callsOfModels(evidence)) }
+    const faults = {
+      ...hitsByKind(plan, evidence.troubles),
+      ...(isWhole && { ...callsOfModels(evidence), ...callsOfTasks(evidence) }),
+    }
     log(`${since()}: judged`)
     const ok =
       Object.values(invariants).every((verdict) => verdict === 'ok') && Object.values(faults).every((hits) => hits > 0)
@@ -97,7 +100,7 @@ async function putThrough(cluster: Cluster, plan: readonly PlannedFault[], throu
   const samples = startSampling(pool, people)
   const caller = createCaller(cluster.url, history)
   const workload = startWorkload({ seed, people, caller, marks })
-  const operators = startOperators({ seed, people, pool: cluster.operator.rest, history })
+  const operators = startOperators({ seed, people, pool: cluster.operator.rest, upstream: cluster.upstream, history })
   const [troubles] = await Promise.all([carryOut(plan, cluster, history), delay(seconds * 1_000)])
   log('the last fault is over')
 
@@ -147,6 +150,11 @@ function figuresOf(evidence: Evidence) {
     forgiven: entries.filter(({ kind }) => kind === 'forgiveness').length,
     upstream_calls: journal.length,
     ...callsOfModels(evidence),
+    tasks: evidence.tasks.size,
+    ...callsOfTasks(evidence),
+    tasks_settled_after_the_death_of_who_created_them: tasksOutliving(evidence),
+    tasks_never_ended: resolutions.tasks.neverEnded.size,
+    tasks_attached: operations.filter(({ what, outcome }) => what === 'attachment' && outcome === 'ok').length,
     samples: samples.looks(),
     unsettled: samples.unsettled.size,
     resolved: resolutions.byId.size,

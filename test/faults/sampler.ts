@@ -7,6 +7,7 @@ import type { Person } from './people.ts'
 
 export type Unsettled = {
   readonly id: Id
+  readonly operation: string
   readonly ownerId: Id
   readonly begunAtMs: number
   readonly unsettledAtMs: number
@@ -20,6 +21,8 @@ export type Samples = {
   readonly beyondWindow: ReadonlySet<string>
   /** Promises of the ledger that did not hold for a while, though they might at the end. */
   readonly violations: ReadonlySet<string>
+  /** What was wrong with the places that tasks have, or with the money that they hold. */
+  readonly places: ReadonlySet<string>
   /** Calls that were unsettled at some time. */
   readonly unsettled: ReadonlyMap<Id, Unsettled>
   readonly stop: () => Promise<void>
@@ -47,6 +50,23 @@ const HELD_WITHOUT_HOLDS = `
   left join (select one.id, sum(amount) as amount from holds cross join unnest(allowances) one (id) group by 1) h on h.id = p.id
   where p.held <> coalesce(h.amount, 0)`
 
+/** A task that is open has a place and holds money, one that has ended has neither, and a key has three at the most. */
+const MISPLACED = `
+  with open as (
+    select tasks.id, tasks.credential_id, tasks.state, holds.unsettled_at from tasks join holds using (id) where ended_at is null
+  )
+  select 'task ' || id || ' is open and has no place' as what from open
+  where not exists (select from claims where call_id = open.id and scope = 'tasks')
+  union all
+  select 'task ' || id || ' is unsettled and ' || state from open where unsettled_at is not null and state <> 'CREATING'
+  union all
+  select 'key ' || credential_id || ' has ' || count(*) || ' open tasks' from open group by credential_id having count(*) > 3
+  union all
+  select 'call ' || call_id || ' has ended and has a place' from claims
+  where scope = 'tasks' and not exists (select from holds where holds.id = call_id)
+  union all
+  select 'task ' || id || ' has ended and holds money' from tasks join holds using (id) where ended_at is not null`
+
 /** Looks at the rows of money, windows and unsettled calls all the time, past every fault but those of PostgreSQL itself. */
 export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples {
   const limitOf = new Map(
@@ -55,6 +75,7 @@ export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples
   const overspent = new Set<string>()
   const beyondWindow = new Set<string>()
   const violations = new Set<string>()
+  const places = new Set<string>()
   const unsettled = new Map<Id, Unsettled>()
   let looks = 0
   let isOver = false
@@ -73,6 +94,7 @@ export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples
     for (const { credential_id: id, limit_group: group, requests } of windows.rows)
       if (requests > (limitOfGroup(group) ?? limitOf.get(id) ?? requests))
         beyondWindow.add(`key ${id} has ${requests} requests in a window of ${group}`)
+    for (const { what } of (await pool.query<{ what: string }>(MISPLACED)).rows) places.add(what)
     for (const one of await readUnsettled(pool)) unsettled.set(one.id, one)
     looks += 1
   }
@@ -92,6 +114,7 @@ export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples
     overspent,
     beyondWindow,
     violations,
+    places,
     unsettled,
     async stop() {
       isOver = true
@@ -101,11 +124,12 @@ export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples
 }
 
 export async function readUnsettled(pool: pg.Pool): Promise<readonly Unsettled[]> {
-  const { rows } = await pool.query<{ id: Id; owner_id: Id; begun_at: Date; unsettled_at: Date }>(
-    'select id, owner_id, begun_at, unsettled_at from holds where unsettled_at is not null',
+  const { rows } = await pool.query<{ id: Id; owner_id: Id; operation: string; begun_at: Date; unsettled_at: Date }>(
+    'select id, owner_id, operation, begun_at, unsettled_at from holds where unsettled_at is not null',
   )
   return rows.map((row) => ({
     id: row.id,
+    operation: row.operation,
     ownerId: row.owner_id,
     begunAtMs: row.begun_at.getTime(),
     unsettledAtMs: row.unsettled_at.getTime(),

@@ -1,10 +1,15 @@
 import { IMAGE_MODEL, IMAGE_TOKENS_MODEL } from '../../harness/seed.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
 import { groupOf, limitOfGroup } from './endpoint-limits.ts'
-import type { Evidence } from './evidence.ts'
+import type { Evidence, TaskRow } from './evidence.ts'
 import { isStreamed, type Operation } from './history.ts'
+import type { Trouble } from './injector.ts'
 import { isBrokenOffUpstream } from './listen.ts'
+import type { Kind } from './plan.ts'
 import { BREAKING } from './questions.ts'
+import { hasEnded } from './resolve-tasks.ts'
 import { streamedSpeechOf } from './speeches.ts'
+import { VIDEO_OPERATION } from './videos.ts'
 
 /** How streams and other calls of models went. A run that has none of one of these has not tried what it is for. */
 export function callsOfModels({ operations }: Pick<Evidence, 'operations'>): Readonly<Record<string, number>> {
@@ -43,4 +48,55 @@ function reportsAsItGoes({ operation }: Operation): boolean {
 
 function isBeyondItsEndpoint({ operation, told }: Operation): boolean {
   return told.status === 429 && told.limit === limitOfGroup(groupOf(operation))
+}
+
+/** How tasks went. A run that has none of one of these has not tried what it is for. */
+export function callsOfTasks(evidence: Evidence): Readonly<Record<string, number>> {
+  const { operations, tasks, upstreamTasks, troubles, samples } = evidence
+  const ended = upstreamTasks.filter(hasEnded)
+  const rows = ended.flatMap(({ request_id_of_create: id }) => tasks.get(id ?? '') ?? [])
+  const inState = (state: string) => rows.filter((row) => row.state === state).length
+  const polls = operations.filter(({ what, outcome }) => what === 'poll' && outcome === 'ok')
+  const polled = new Set(operations.filter(({ what }) => what === 'poll').map(({ subject }) => subject))
+  const creations = new Map(operations.filter(isCreation).map((one) => [one.told.taskId, one.told.servedBy]))
+  const servedBy = (id: Id) => creations.get(id) ?? ''
+  const unsettled = [...samples.unsettled.values()].filter(({ operation }) => operation === VIDEO_OPERATION)
+  return {
+    'tasks succeeded': inState('SUCCEEDED'),
+    'tasks failed': inState('FAILED'),
+    'tasks canceled': inState('CANCELED'),
+    'tasks whose creation was lost': unsettled.length,
+    'tasks polled during a fault': polls.filter((one) => troubles.some((trouble) => isDuring(one, trouble))).length,
+    'tasks settled by others than who created them': rows.filter(({ id }) => ONLY_CREATE.has(servedBy(id))).length,
+    'tasks settled that nobody polled': rows.filter(({ id }) => !polled.has(id)).length,
+    'tasks refused for want of a place': operations.filter(
+      ({ operation, told, client }) =>
+        operation === VIDEO_OPERATION && told.status === 429 && client.startsWith('filming'),
+    ).length,
+  }
+}
+
+function isDuring({ invokedAtMs, endedAtMs }: Operation, { fromMs, toMs }: Trouble): boolean {
+  return fromMs < endedAtMs && toMs > invokedAtMs
+}
+
+/** Gateways that ask for no tasks. */
+const ONLY_CREATE: ReadonlySet<string> = new Set(['gateway-1', 'gateway-2'])
+const DEATHS: ReadonlySet<Kind> = new Set(['kill gateway', 'restart gateway'])
+
+/** How many tasks were settled when the process that had created them was gone. */
+export function tasksOutliving({ operations, tasks, troubles }: Evidence): number {
+  const creations = new Map(operations.filter(isCreation).map((one) => [one.told.taskId, one]))
+  const outlived = (row: TaskRow) => troubles.some((trouble) => hasOutlived(row, creations.get(row.id), trouble))
+  return [...tasks.values()].filter(outlived).length
+}
+
+function isCreation({ video, told }: Operation): boolean {
+  return video !== undefined && told.taskId !== undefined
+}
+
+/** Whether the gateway that answered its creation ended while it went on. */
+function hasOutlived({ ended_at }: TaskRow, creation: Operation | undefined, { kind, target, fromMs, toMs }: Trouble) {
+  if (creation === undefined || ended_at === null || !DEATHS.has(kind)) return false
+  return target === creation.told.servedBy && fromMs > creation.endedAtMs && toMs < ended_at.getTime()
 }

@@ -1,7 +1,11 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { request } from 'undici'
 import { freePort } from '../../harness/free-port.ts'
 import { type SandboxProcess, startSandbox } from '../../harness/sandbox.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
+import type { ShownTask } from '../../sandbox/src/upstreams/video-tasks.ts'
 import { createTurn, type Turn } from './turn.ts'
 import type { Way } from './way.ts'
 
@@ -16,15 +20,22 @@ export type Upstream = {
   readonly start: () => Promise<void>
   /** Of all its lives, in order. */
   readonly journal: () => Promise<readonly JournalEntry[]>
+  /** The video tasks that it has made, in all its lives. */
+  readonly videoTasks: () => Promise<readonly ShownTask[]>
   readonly stop: () => Promise<unknown>
 }
 
 const ARRIVES_WITHIN_MS = 30
 
-export async function createUpstream(
-  seed: number,
-  makeWay: (name: string, port: number) => Promise<Way>,
-): Promise<Upstream> {
+type Options = {
+  readonly seed: number
+  /** Where it writes down what it goes on with after a death. */
+  readonly folder: string
+  readonly makeWay: (name: string, port: number) => Promise<Way>
+}
+
+export async function createUpstream({ seed, folder, makeWay }: Options): Promise<Upstream> {
+  const videoTasks = path.join(folder, 'video-tasks.json')
   const port = await freePort()
   const way = await makeWay('upstream', port)
   const past: JournalEntry[] = []
@@ -40,6 +51,7 @@ export async function createUpstream(
       way.stall()
       await delay(ARRIVES_WITHIN_MS)
       past.push(...(await sandbox.journal()))
+      writeFileSync(videoTasks, await textAt(`${sandbox.url}/control/video/kept`))
       const unanswered = way.busy()
       await sandbox.kill()
       way.cut('reset')
@@ -47,9 +59,23 @@ export async function createUpstream(
       return unanswered
     },
     async start() {
-      sandbox = await startSandbox({ seed, port })
+      sandbox = await startSandbox({ seed, port, videoTasks })
     },
     journal: async () => [...past, ...(await sandbox.journal())],
+    async videoTasks() {
+      const all: ShownTask[] = []
+      for (let next = 0; ; ) {
+        const page = JSON.parse(await textAt(`${sandbox.url}/control/video/tasks?since=${next}`))
+        all.push(...page.tasks)
+        if (page.tasks.length === 0) return all
+        next = page.next
+      }
+    },
     stop: () => sandbox.kill(),
   }
+}
+
+async function textAt(address: string): Promise<string> {
+  // Leaves no connection behind.
+  return (await request(address, { reset: true })).body.text()
 }

@@ -6,6 +6,7 @@ import { isStreamed, type Operation } from './history.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
 import { streamedQuestion, wholeQuestion } from './questions.ts'
 import { SPEECHES, speechOf } from './speeches.ts'
+import { cancelPath, taskPath, videoFor } from './videos.ts'
 
 /** Clients that call, quote, repeat and look up, each by a seed of its own, until they are told to stop. */
 export type Workload = {
@@ -32,8 +33,8 @@ const REFUSED_PAUSE_MS = 400
 /** Who does not know what became of a key or a quote asks again after so long: its process has been found dead by then. */
 const COMES_BACK_MS = 14_000
 /**
- * What costs nothing has nothing to lose, tasks go on when they have been answered, nobody has linked an account, streams have
- * a likelihood of their own, and the last would be refused most of the time.
+ * What costs nothing has nothing to lose, nobody has linked an account, tasks and streams have likelihoods of their own, and
+ * the last would be refused most of the time.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...FREE,
@@ -49,6 +50,12 @@ const LIKELIHOOD = { stream: 0.2, idempotent: 0.14, quoted: 0.09, look: 0.08 }
 const HANGS_UP = 0.35
 const HANGS_UP_MS = { least: 10, most: 1_200 }
 const BY_KEY = 0.25
+/** Of the videos: those that are canceled soon, or that somebody asks for until they have ended; nobody does for the rest. */
+const CANCELED = 0.12
+const WATCHED = 0.4
+const CANCELED_AFTER_MS = { least: 50, most: 1_500 }
+const WATCHED_EVERY_MS = { least: 500, most: 1_500 }
+const LOOKS_MOST = 15
 
 export function startWorkload({ seed, people, caller, marks }: Parts): Workload {
   let isOver = false
@@ -80,6 +87,7 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
   async function step(client: Client): Promise<void> {
     if (performance.now() - (unsure[0]?.sinceMs ?? Number.POSITIVE_INFINITY) > COMES_BACK_MS) await sendAgain()
     const { stream, idempotent, quoted, look: looks } = LIKELIHOOD
+    if (client.random.chance(client.person.films)) return makeVideo(client)
     const dice = client.random.fraction()
     if (dice < stream) return callForStream(client)
     if (dice < stream + idempotent) return callByKey(client)
@@ -98,9 +106,9 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
     else await ask({ ...asked, what: 'call' })
   }
 
-  function callByKey(client: Client): Promise<void> {
+  async function callByKey(client: Client): Promise<void> {
     const mark = marks.make()
-    return repeatSafely(client, { ...who(client), mark, idempotencyKey: mark, ...requestOf(client, mark) })
+    await repeatSafely(client, { ...who(client), mark, idempotencyKey: mark, ...requestOf(client, mark) })
   }
 
   async function callPlainly(client: Client): Promise<void> {
@@ -112,26 +120,77 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
   }
 
   /** The same key two or three times at once, and again as long as nobody says what became of it. */
-  async function repeatSafely(client: Client, keyed: Omit<Asked, 'what'>): Promise<void> {
+  async function repeatSafely(client: Client, keyed: Omit<Asked, 'what'>): Promise<readonly Operation[]> {
     const asked = { ...keyed, what: 'idempotent call' }
     const copies = Array.from({ length: client.random.between(2, 3) }, () => ask(asked))
-    let answers = await Promise.all(copies)
+    const answers = await Promise.all(copies)
     for (let tries = 0; tries < TRIES && !answers.some(isFinal) && !isOver; tries += 1) {
       await delay(client.random.between(150, 400))
-      answers = [await ask(asked)]
+      answers.push(await ask(asked))
     }
     if (!answers.some(isFinal)) remember(asked)
+    return answers
   }
 
   async function callByQuote(client: Client): Promise<void> {
     const mark = marks.make()
-    const asked = { ...who(client), mark, ...requestOf(client, mark) }
+    await askByQuote(client, { ...who(client), mark, ...requestOf(client, mark) })
+  }
+
+  async function askByQuote(client: Client, asked: Omit<Asked, 'what'>): Promise<readonly Operation[]> {
     const { told } = await ask({ ...asked, what: 'quote', isQuote: true })
-    if (told.quoteId === undefined) return
+    if (told.quoteId === undefined) return []
     const copies = client.random.chance(0.3) ? 2 : 1
     const call = { ...asked, what: 'quoted call', quoteId: told.quoteId }
     const answers = await Promise.all(Array.from({ length: copies }, () => ask(call)))
     if (!answers.some(isFinal)) remember(call)
+    return answers
+  }
+
+  /** Makes a video plainly, by a key or by a quote, and goes on while it is being made. */
+  async function makeVideo(client: Client): Promise<void> {
+    const { random } = client
+    const [mark, isToBeCanceled, isWatched] = [marks.make(), random.chance(CANCELED), random.chance(WATCHED)]
+    const asked = { ...who(client), mark, ...marks.video(mark, videoFor(random, isToBeCanceled)) }
+    const dice = random.fraction()
+    let answers: readonly Operation[]
+    if (dice < 0.15) answers = await repeatSafely(client, { ...asked, idempotencyKey: mark })
+    else if (dice < 0.3) answers = await askByQuote(client, asked)
+    else answers = [await ask({ ...asked, what: 'call' })]
+    const taskId = answers.find(({ outcome }) => outcome === 'ok')?.told.taskId
+    if (taskId === undefined) return
+    const { client: name, person, key } = asked
+    const about = { client: name, person, key, subject: taskId }
+    if (isToBeCanceled) inBackground(cancel(client, about))
+    if (isWatched) inBackground(watch(client, about))
+  }
+
+  type About = Pick<Asked, 'client' | 'person' | 'key'> & { readonly subject: string }
+
+  async function cancel({ random }: Client, about: About): Promise<void> {
+    await delay(random.between(CANCELED_AFTER_MS.least, CANCELED_AFTER_MS.most))
+    for (let tries = 0; tries < 2 && !isOver; tries += 1) {
+      const { outcome } = await ask({ ...about, what: 'cancel', path: cancelPath(about.subject), method: 'POST' })
+      if (outcome === 'ok') return
+    }
+  }
+
+  /** Asks for it until it has ended, and once more, or until nobody would wait any longer. */
+  async function watch({ random }: Client, about: About): Promise<void> {
+    let hasEnded = false
+    for (let looks = 0; looks < LOOKS_MOST && !isOver; looks += 1) {
+      await delay(random.between(WATCHED_EVERY_MS.least, WATCHED_EVERY_MS.most))
+      const { told } = await ask({ ...about, what: 'poll', path: taskPath(about.subject) })
+      if (hasEnded || told.status === 401) return
+      hasEnded = ENDED.has(told.taskState ?? '')
+    }
+  }
+
+  const watching = new Set<Promise<void>>()
+
+  function inBackground(work: Promise<void>): void {
+    const mine = work.finally(() => watching.delete(mine))
+    watching.add(mine)
   }
 
   async function look(client: Client): Promise<void> {
@@ -158,6 +217,7 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
     async stop() {
       isOver = true
       await lives
+      await Promise.all(watching)
     },
     async comeBack() {
       await Promise.all(unsure.map(({ asked }) => ask(asked)))
@@ -166,6 +226,7 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
 }
 
 const TRIES = 4
+const ENDED: ReadonlySet<string> = new Set(['SUCCEEDED', 'FAILED', 'CANCELED', 'UNKNOWN'])
 
 function who({ name, person, random }: Client): { client: string; person: Person; key: Key } {
   // A key that was revoked is tried as well, now and then: it must not begin anything.

@@ -387,8 +387,8 @@ $$;
       },
       {
         file: APP,
-        find: 'records.flush(RECORDS_DEADLINE_MS)])\n    await ownership.stop()\n',
-        replace: 'records.flush(RECORDS_DEADLINE_MS)])\n',
+        find: 'await records.flush(RECORDS_DEADLINE_MS)\n    await ownership.stop()\n',
+        replace: 'await records.flush(RECORDS_DEADLINE_MS)\n',
       },
     ],
     caughtBy: {

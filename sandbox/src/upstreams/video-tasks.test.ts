@@ -41,6 +41,27 @@ describe('the tasks that are kept', () => {
     assert.ok(videos.get(second))
   })
 
+  it('go on in another life, with what was asked about them', () => {
+    const videos = new VideoTasks()
+    const [first, second] = [add(videos, 1000), add(videos, 2000)]
+    videos.poll(second, 2500)
+    const next = new VideoTasks()
+    next.goOnWith(JSON.parse(JSON.stringify(videos.kept())))
+    assert.deepEqual(next.list(0, 2100), videos.list(0, 2100))
+    assert.deepEqual(
+      next.list(0, 2100).items.map(({ task_id, state, polls }) => [task_id, state, polls]),
+      [
+        [first, 'SUCCEEDED', 0],
+        [second, 'PENDING', 1],
+      ],
+    )
+    add(next, 3000)
+    assert.deepEqual(
+      next.list(0, 3000).items.map(({ n }) => n),
+      [0, 1, 2],
+    )
+  })
+
   it('have ids that a sandbox started again does not give once more', () => {
     assert.notEqual(new VideoTasks().nextId(1, 1000), new VideoTasks().nextId(1, 1001))
   })

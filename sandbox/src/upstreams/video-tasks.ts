@@ -88,6 +88,19 @@ export class VideoTasks {
     }
   }
 
+  /** All that it would have to know to go on after its death. */
+  kept(): readonly VideoTask[] {
+    return [...this.#tasks.values()]
+  }
+
+  /** Goes on with the tasks of an earlier life: a vendor whose front dies has not forgotten what it makes. */
+  goOnWith(tasks: readonly VideoTask[]): void {
+    for (const task of tasks) {
+      this.#tasks.set(task.id, { ...task })
+      this.#made = Math.max(this.#made, task.n + 1)
+    }
+  }
+
   get(id: string): VideoTask | undefined {
     return this.#tasks.get(id)
   }

@@ -26,9 +26,10 @@ export type Calls = {
   readonly endTask: (ending: Ending & Required<Pick<Ending, 'task'>>) => Promise<Settlement>
   /**
    * Gives a call that this process began to its task, so that it goes on whatever becomes of us. What could not be written
-   * in time is written as soon as PostgreSQL answers again; should this process die first, the task is unsettled.
+   * in time is written as soon as PostgreSQL answers again; should this process die first, the task is unsettled. True
+   * where it is known now who has the task.
    */
-  readonly handOver: (task: HandOver) => Promise<void>
+  readonly handOver: (task: HandOver) => Promise<boolean>
   /** Nobody can say whether the upstream has it: the money stays held until somebody can. */
   readonly leaveUnsettled: (id: Id) => Promise<void>
   /** Whether this process is at a call: it is being begun, runs, or is being ended. */
@@ -144,7 +145,7 @@ export function createCalls(parts: Parts): Calls {
     }
   }
 
-  async function handOver({ id, upstream, name, state }: HandOver): Promise<void> {
+  async function handOver({ id, upstream, name, state }: HandOver): Promise<boolean> {
     const statement = {
       name: 'hand_over_task',
       text: 'select hand_over_task($1, $2, $3, $4, $5, $6, $7)',
@@ -152,14 +153,17 @@ export function createCalls(parts: Parts): Calls {
     }
     // By these an operator can say later who has it.
     const found = { request_id: id, upstream: upstream.id, upstream_task: name }
+    let isDone = false
     const inTime = await letGo(id, async () => {
       const [row] = await untilAnswered(statement)
       const outcome = new Row(row).text(0)
-      if (outcome === 'done') return
+      isDone = outcome === 'done'
+      if (isDone) return
       log.error('a task runs at its upstream and can not be looked after', { ...found, reason: outcome })
       if (outcome !== 'ended') await untilAnswered(unsettling(id))
     })
     if (!inTime) log.error('a task runs at its upstream, which could not be written down yet', found)
+    return isDone
   }
 
   async function leaveUnsettled(id: Id): Promise<void> {

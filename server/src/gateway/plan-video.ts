@@ -146,8 +146,9 @@ function taskPlan({ calls, seal }: Parts, { model, prompt, asked }: Created): Ta
         await calls.leaveUnsettled(id)
         return createdAnswer(id, 'PENDING')
       }
-      await calls.handOver({ id, upstream, ...created })
-      return createdAnswer(id, created.state)
+      const isKnown = await calls.handOver({ id, upstream, ...created })
+      // Until that is written down it waits, as far as anybody here can say: nothing that is told is taken back.
+      return createdAnswer(id, isKnown ? created.state : 'PENDING')
     },
   }
 }

@@ -129,12 +129,16 @@ begin
   if not found then return 'ended'; end if;
   select upstream_task into name_before from tasks where id = task and ended_at is null;
   if not found then return 'ended'; end if;
+  -- Whatever is said late, what has been running does not wait again.
   if name_before is not null and not corrects then
-    return case when name_before = name then 'done' else 'named' end;
+    if name_before <> name then return 'named'; end if;
+    update tasks set state = 'RUNNING', scheduled_at = at where id = task and state = 'PENDING' and state_in = 'RUNNING';
+    return 'done';
   end if;
   update tasks set
-    upstream_id = upstream, slot = slot_in, mode = mode_in, upstream_task = name, state = state_in,
-    scheduled_at = case when state_in = 'RUNNING' then at end,
+    upstream_id = upstream, slot = slot_in, mode = mode_in, upstream_task = name,
+    state = case when state = 'RUNNING' then state else state_in end,
+    scheduled_at = coalesce(scheduled_at, case when state_in = 'RUNNING' then at end),
     next_poll_at = at + make_interval(secs => first_poll_seconds)
   where id = task;
   update holds set owner_id = null, unsettled_at = null where id = task;
