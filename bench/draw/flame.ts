@@ -61,6 +61,22 @@ export function flameGraph(title: string, profile: CpuProfile, fromUs: number, t
   return document(WIDTH, TOP + rows * ROW + 8, title, [heading, ...key, ...parts])
 }
 
+/** Whose code was running itself, in percent of the time that anything was. */
+export function sharesOf(profile: CpuProfile, fromUs: number, toUs: number): string[] {
+  const own = new Map<Owner, number>()
+  const add = (frame: Frame): void => {
+    const below = [...frame.below.values()]
+    const rest = frame.us - below.reduce((sum, { us }) => sum + us, 0)
+    own.set(frame.owner, (own.get(frame.owner) ?? 0) + rest)
+    for (const one of below) add(one)
+  }
+  const root = gather(profile, fromUs, toUs)
+  add(root)
+  return [...own]
+    .sort(([, a], [, b]) => b - a)
+    .map(([owner, us]) => `${OWNERS[owner].label} ${((100 * us) / root.us).toFixed(0)} %`)
+}
+
 function gather({ nodes, samples, timeDeltas, startTime }: CpuProfile, fromUs: number, toUs: number): Frame {
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)))
   const byId = new Map(nodes.map((node) => [node.id, node]))

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { ROOT } from '../../harness/root.ts'
 import { CHAT, STREAMED_CHAT, startStage } from '../load/stage.ts'
-import { type CpuProfile, flameGraph } from './flame.ts'
+import { type CpuProfile, flameGraph, sharesOf } from './flame.ts'
 
 /**
  * `node bench/draw/profile.ts [--streams] [--connections 50] [--seconds 8]`: draws where the gateway's time goes under load, into
@@ -41,7 +41,7 @@ const what = flags.streams ? 'streams' : `metered chat completions, ${flags.conn
 const target = path.join(ROOT, `docs/performance/flame-${kind}.svg`)
 writeFileSync(target, flameGraph(`Where the gateway’s time goes: ${what}`, profile, fromUs, toUs))
 rmSync(folder, { recursive: true, force: true })
-console.log(target)
+console.log(`${target}: ${sharesOf(profile, fromUs, toUs).join(', ')}`)
 
 /** The clock that the profile has, too. */
 function nowUs(): number {
