@@ -14,7 +14,8 @@ const FULL = { rounds: 3, measureMs: 10_000, warmUpMs: 15_000 }
 const REDUCED = { rounds: 1, measureMs: 2_000, warmUpMs: 1_000 }
 const RSS_LIMIT_MB = 768
 
-type Round = Readonly<Record<'peak' | 'goodput' | 'refused' | 'refusedP99Ms' | 'rssMb' | 'recoverySeconds', number>>
+type Figures = Readonly<Record<'peak' | 'goodput' | 'refused' | 'refusedP99Ms' | 'rssMb' | 'recoverySeconds', number>>
+type Round = { readonly figures: Figures; readonly statuses: LoadReport['statuses'] }
 
 /** What becomes of a gateway that is asked for five times what it can do, and how soon it is itself again. */
 export const run: Benchmark = async (progress, { reduced, rounds: wanted }) => {
@@ -22,10 +23,11 @@ export const run: Benchmark = async (progress, { reduced, rounds: wanted }) => {
   const stage = await startStage({ callers: 1_000 })
   try {
     await stage.send('ours', { connections: PEAK_CONNECTIONS, warmUpMs: 100, measureMs: warmUpMs })
-    const measured: Round[] = []
+    const measured: Figures[] = []
     for (let at = 1; at <= rounds; at += 1) {
-      measured.push(await measure(stage, measureMs))
-      progress(`round ${at} of ${rounds}: ${summary(measured.at(-1))}`)
+      const round = await measure(stage, measureMs)
+      measured.push(round.figures)
+      progress(`round ${at} of ${rounds}: ${summary(round)}`)
     }
     return metricsOf(measured)
   } finally {
@@ -47,7 +49,7 @@ async function measure(stage: Stage, measureMs: number): Promise<Round> {
   })
   const rssMb = rss.most()
   const after = await stage.send('ours', { ...quiet, warmUpMs: 0, measureMs: Math.max(measureMs, 8_000) })
-  return {
+  const figures = {
     peak: peak.perSecond,
     goodput: overload.perSecond,
     refused: overload.refused,
@@ -55,6 +57,7 @@ async function measure(stage: Stage, measureMs: number): Promise<Round> {
     rssMb,
     recoverySeconds: recoveryOf(after, before.p50Ms),
   }
+  return { figures, statuses: overload.statuses }
 }
 
 /** The first second in which the median is what it was, or nearly. */
@@ -76,8 +79,8 @@ function watchMemory(pid: number): { readonly most: () => number } {
   }
 }
 
-function metricsOf(rounds: readonly Round[]): Metric[] {
-  const all = (name: keyof Round) => rounds.map((round) => round[name])
+function metricsOf(rounds: readonly Figures[]): Metric[] {
+  const all = (name: keyof Figures) => rounds.map((round) => round[name])
   const ratios = rounds.map(({ goodput, peak }) => goodput / peak)
   return [
     ...estimated('goodput_ratio_peak', ratios, 'x', { baseline: median(all('peak')), goal: '>= 0.8' }),
@@ -89,8 +92,7 @@ function metricsOf(rounds: readonly Round[]): Metric[] {
   ]
 }
 
-function summary(round: Round | undefined): string {
-  return Object.entries(round ?? {})
-    .map(([name, value]) => `${name} ${value.toFixed(1)}`)
-    .join(', ')
+function summary({ figures, statuses }: Round): string {
+  const told = Object.entries(figures).map(([name, value]) => `${name} ${value.toFixed(1)}`)
+  return `${told.join(', ')}, ${JSON.stringify(statuses)}`
 }
