@@ -31,6 +31,8 @@ const SLOTS = {
   openai: { prefix: '/openai', kind: 'native' },
   anthropic: { prefix: '/anthropic', kind: 'native' },
   gemini: { prefix: '/gemini', kind: 'native' },
+  video: { prefix: '/video', kind: 'native' },
+  social_a_account: { prefix: '/platform/2', kind: 'native' },
 } as const
 
 type Parts = { readonly pool: pg.Pool; readonly masterKey: Secret; readonly sandboxUrl: string }
@@ -109,15 +111,23 @@ export const IMAGE_TOKENS_PRICE = { input: '5', output: '40', cacheRead: '1.25' 
 const VECTORS = { contextWindow: 8_192, outputCap: 1, outputMost: 1, tokenizer: 'bytes_3' } as const
 const PICTURES = { contextWindow: 32_000, outputCap: 6_240, outputMost: 6_240, tokenizer: 'bytes_3' } as const
 
-/** Makes the models that give vectors and pictures. */
+/** By the second. */
+export const VIDEO_MODEL = 'sandbox/video'
+export const VIDEO_PRICES = { '480P': '0.05', '720P': '0.10', '1080P': '0.15' } as const
+/** Of a video, in seconds: what is made of no more than that. */
+export const VIDEO_SECONDS_MOST = 15
+const VIDEOS = { contextWindow: 1_000, outputCap: 5, outputMost: VIDEO_SECONDS_MOST, tokenizer: 'bytes_3' } as const
+
+/** Makes the models that give vectors, pictures and videos. */
 async function seedOtherModels(pool: pg.Pool): Promise<void> {
-  for (const [id, limits, protocol, price] of [
-    [EMBEDDING_MODEL, VECTORS, 'openai_embeddings', EMBEDDING_PRICE],
-    [IMAGE_MODEL, PICTURES, 'openai_images', { images: IMAGE_PRICES }],
-    [IMAGE_TOKENS_MODEL, PICTURES, 'openai_images', IMAGE_TOKENS_PRICE],
+  for (const [id, limits, slot, protocol, price] of [
+    [EMBEDDING_MODEL, VECTORS, 'openai', 'openai_embeddings', EMBEDDING_PRICE],
+    [IMAGE_MODEL, PICTURES, 'openai', 'openai_images', { images: IMAGE_PRICES }],
+    [IMAGE_TOKENS_MODEL, PICTURES, 'openai', 'openai_images', IMAGE_TOKENS_PRICE],
+    [VIDEO_MODEL, VIDEOS, 'video', 'video', { videos: VIDEO_PRICES, providerVideos: { '720P': '0.04' } }],
   ] as const) {
     await saveModel({ pool }, { id, ...limits })
-    await saveRoute({ pool, ids }, { model: id, slot: 'openai', protocol })
+    await saveRoute({ pool, ids }, { model: id, slot, protocol })
     await setModelPrice({ pool }, { model: id, ...price })
   }
 }
@@ -132,13 +142,23 @@ export async function seedModels(pool: pg.Pool): Promise<void> {
   ])
 }
 
+/** How the sandbox's platform knows us, and where it asks its users. */
+function clientOf(sandboxUrl: string) {
+  return { id: 'sandbox-client', authorizeUrl: `${sandboxUrl}/platform/i/oauth2/authorize` }
+}
+
 /** Points every slot of test mode at a sandbox, and makes the models that it has. */
 export async function bindSandbox({ pool, masterKey, sandboxUrl }: Parts): Promise<void> {
   const seal = createSeal({ current: masterKey })
   for (const [slot, { prefix, kind }] of Object.entries(SLOTS))
     await saveUpstream(
       { pool, ids, seal },
-      { slot, mode: 'test', baseUrl: sandboxUrl + prefix, kind, credential: new Secret('sandbox-key') },
+      {
+        ...{ slot, mode: 'test', baseUrl: sandboxUrl + prefix, kind },
+        ...(slot === 'social_a_account'
+          ? { credential: new Secret('sandbox-client-secret'), client: clientOf(sandboxUrl) }
+          : { credential: new Secret('sandbox-key') }),
+      },
     )
   await seedModels(pool)
 }

@@ -3,11 +3,15 @@ import type { Written } from './find-directives.ts'
 import { planFor } from './plan.ts'
 import { isObject, UPSTREAM_NAMES, type Upstream, type UpstreamName } from './upstream.ts'
 import { Prefixes } from './upstreams/models/prefixes.ts'
+import { Platform } from './upstreams/platform-state.ts'
+import { VideoTasks } from './upstreams/video-tasks.ts'
 import { UPSTREAMS } from './upstreams.ts'
 
 export type Fault = {
   readonly upstream: UpstreamName
   readonly directives: readonly Written[]
+  /** Only for requests whose path has this in it. */
+  readonly path?: string
   /** For how many of the next requests. */
   readonly times: number
 }
@@ -15,6 +19,7 @@ export type Fault = {
 const TIMES_LIMIT = 1_000_000
 const FAULTS_LIMIT = 1000
 const DIRECTIVES_LIMIT = 16
+const PATH_LIMIT = 256
 const NONE: readonly Written[] = []
 
 /** Directives for the next requests of an upstream, for faults that no caller's text could ask for. */
@@ -22,8 +27,8 @@ export class Control {
   #faults: Fault[] = []
 
   /** The directives for a request that has just come in; each fault counts down as it is taken, the oldest first. */
-  take(upstream: UpstreamName): readonly Written[] {
-    const at = this.#faults.findIndex((fault) => fault.upstream === upstream)
+  take(upstream: UpstreamName, path: string): readonly Written[] {
+    const at = this.#faults.findIndex((fault) => fault.upstream === upstream && path.includes(fault.path ?? ''))
     const fault = this.#faults[at]
     if (fault === undefined) return NONE
     if (fault.times > 1) this.#faults[at] = { ...fault, times: fault.times - 1 }
@@ -51,8 +56,8 @@ export class Control {
 }
 
 function faultIn(value: unknown): Fault | string {
-  if (!isObject(value)) return 'send { upstream, directives, times }'
-  const { directives, times = 1 } = value
+  if (!isObject(value)) return 'send { upstream, directives, times, path }'
+  const { directives, times = 1, path } = value
   const upstream = UPSTREAM_NAMES.find((name) => name === value.upstream)
   if (upstream === undefined) return `upstream is one of ${UPSTREAM_NAMES.join(', ')}`
   if (!Array.isArray(directives) || directives.length === 0 || directives.length > DIRECTIVES_LIMIT)
@@ -62,7 +67,8 @@ function faultIn(value: unknown): Fault | string {
   if (written.length < directives.length) return 'directives is a list of texts'
   if (!(Number.isSafeInteger(times) && Number(times) >= 1 && Number(times) <= TIMES_LIMIT))
     return `times is a whole number from 1 to ${TIMES_LIMIT}`
-  return { upstream, directives: written, times: Number(times) }
+  if (path !== undefined && (typeof path !== 'string' || path.length > PATH_LIMIT)) return 'path is a part of a path'
+  return { upstream, directives: written, ...(path !== undefined && { path }), times: Number(times) }
 }
 
 /** Tries the directives on an answer that is never sent, so that a misspelt one is told now and not in the test after. */
@@ -73,10 +79,13 @@ function wrongWith(directives: readonly Written[], upstream: Upstream): string |
     parameters: new URLSearchParams(),
     headers: {},
     body: undefined,
+    form: new URLSearchParams(),
     bodySha256: '',
     seed: 0,
     nowMs: 0,
     prefixes: new Prefixes(),
+    videos: new VideoTasks(),
+    platform: new Platform(),
   }
   const plan = planFor(upstream, asked, { status: 200, body: {}, tokens: null, isBilled: false })
   return applyDirectives(plan, directives)

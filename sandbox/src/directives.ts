@@ -1,17 +1,25 @@
 import { STATUS_CODES } from 'node:http'
 import { gzipBomb, paddedTo, wholeBytes } from './bytes.ts'
+import {
+  anyCount,
+  milliseconds,
+  nothing,
+  oneOf,
+  optional,
+  text,
+  type Value,
+  WrongValue,
+  wholeNumber,
+} from './directive-values.ts'
 import type { Written } from './find-directives.ts'
-import { dropStream, jsonOf, type Plan, turn } from './plan.ts'
+import { dropContent, jsonOf, type Plan, turn } from './plan.ts'
 import type { Knobs, UpstreamName } from './upstream.ts'
 import { withUsageRewritten } from './upstreams/models/frames.ts'
+import { COURSE_DIRECTIVES } from './upstreams/video-directives.ts'
 
-class WrongValue extends Error {}
-
-type Value = string | undefined
 type Directive = { readonly only?: readonly UpstreamName[]; readonly apply: (plan: Plan, value: Value) => void }
 
 const MODELS: readonly UpstreamName[] = ['openai', 'anthropic', 'gemini']
-const TIME_LIMIT_MS = 600_000
 const ANSWER_LIMIT_TOKENS = 1_000_000
 const PICTURES_LIMIT = 1_000
 const DELTA_LIMIT_BYTES = 1_000_000
@@ -40,11 +48,19 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
   code: directive(wholeNumber(0, 999_999), setCode, ['reseller']),
   'code-as-string': directive(nothing, (plan) => say(plan, { code: String(plan.body.code) }), ['reseller']),
   success: directive(oneOf('true', 'false'), (plan, word) => word === 'false' && deny(plan), ['comments', 'quotes']),
+  ...courseDirectives(),
 
   // The message that says it.
   status: directive(wholeNumber(200, 599), setStatus),
   'retry-after': directive(text, (plan, value) => plan.headers.push(['retry-after', value])),
   redirect: directive(text, redirect),
+  'done-anyway': directive(
+    nothing,
+    (plan) => {
+      plan.isDoneAnyway = true
+    },
+    ['video', 'platform'],
+  ),
   garbage: directive(nothing, (plan) => sendInstead(plan, '{"results": [oops, \u0000\u0001 }]')),
   html: directive(nothing, (plan) =>
     sendInstead(plan, '<!doctype html><title>502</title><h1>Bad Gateway</h1>', 'text/html'),
@@ -100,6 +116,7 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
 }
 
 export const DIRECTIVE_NAMES: readonly string[] = Object.keys(DIRECTIVES)
+export const VIDEO_DIRECTIVE_NAMES = DIRECTIVE_NAMES.filter((name) => DIRECTIVES[name]?.only?.includes('video'))
 
 /** Changes a plan as the directives say, of two with the same name as the later one says. Tells what is wrong with them, if anything is. */
 export function applyDirectives(plan: Plan, written: readonly Written[]): string | undefined {
@@ -131,47 +148,19 @@ function directive<T>(
   return { ...(only && { only }), apply: (plan, value) => void change(plan, read(value)) }
 }
 
+/** What becomes of a video task, which later requests tell. */
+function courseDirectives(): Record<string, Directive> {
+  return Object.fromEntries(
+    Object.entries(COURSE_DIRECTIVES).map(([name, courseOf]) => [
+      name,
+      directive(courseOf, (plan, course) => turn(plan, { course: { ...plan.knobs.course, ...course } }), ['video']),
+    ]),
+  )
+}
+
 /** A directive that has a model's answer made differently. */
 function knob<T>(read: (value: Value) => T, knobs: (value: T) => Knobs): Directive {
   return directive(read, (plan, value) => turn(plan, knobs(value)), MODELS)
-}
-
-function nothing(value: Value): void {
-  if (value !== undefined) throw new WrongValue('takes no value')
-}
-
-function text(value: Value): string {
-  if (!value || !/^[\x21-\x7e]+$/.test(value)) throw new WrongValue('takes a text in ASCII')
-  return value
-}
-
-function wholeNumber(least: number, most: number): (value: Value) => number {
-  return (value) => {
-    const number = Number(value)
-    if (!value || !/^-?\d+$/.test(value) || number < least || number > most)
-      throw new WrongValue(`takes a whole number from ${least} to ${most}`)
-    return number
-  }
-}
-
-function anyCount(value: Value): number {
-  return wholeNumber(0, Number.MAX_SAFE_INTEGER)(value)
-}
-
-function milliseconds(value: Value): number {
-  return wholeNumber(0, TIME_LIMIT_MS)(value)
-}
-
-function oneOf<const Word extends string>(...words: readonly Word[]): (value: Value) => Word {
-  return (value) => {
-    const word = words.find((one) => one === value)
-    if (word === undefined) throw new WrongValue(`takes ${words.join(' or ')}`)
-    return word
-  }
-}
-
-function optional<T>(otherwise: T, read: (value: Value) => T): (value: Value) => T {
-  return (value) => (value === undefined ? otherwise : read(value))
 }
 
 function say(plan: Plan, members: Record<string, unknown>): void {
@@ -238,7 +227,8 @@ function deny(plan: Plan): void {
 function setStatus(plan: Plan, status: number): void {
   plan.status = status
   if (status < 400 || plan.keepsBody) return
-  dropStream(plan)
+  dropContent(plan)
+  plan.contentType = plan.upstream.errorType?.(plan.asked) ?? plan.contentType
   plan.body = plan.upstream.errorBody(status, STATUS_CODES[status] ?? 'Failed', plan.asked)
   plan.rewrites.length = 0
   plan.isBilled = false
@@ -249,7 +239,7 @@ function setStatus(plan: Plan, status: number): void {
 function redirect(plan: Plan, location: string): void {
   if (plan.status < 300 || plan.status > 399) plan.status = 302
   plan.headers.push(['location', location])
-  dropStream(plan)
+  dropContent(plan)
   plan.isBilled = false
 }
 

@@ -4,12 +4,14 @@ import type { Control } from './control.ts'
 import { deliver, type Hung } from './deliver.ts'
 import { applyDirectives } from './directives.ts'
 import { directivesInBody, directivesInQuery, type Written } from './find-directives.ts'
-import { closeEntry, type OpenEntry, type Outcome } from './journal.ts'
+import { type Credential, closeEntry, type OpenEntry, type Outcome } from './journal.ts'
 import { headersOf, planFor } from './plan.ts'
 import { BODY_LIMIT, jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
-import { type Asked, type Header, type Reply, SANDBOX_KEY, type Upstream, usageIn } from './upstream.ts'
+import { type Asked, type Header, type Knobs, type Reply, SANDBOX_KEY, type Upstream, usageIn } from './upstream.ts'
 import { Prefixes } from './upstreams/models/prefixes.ts'
+import type { Platform } from './upstreams/platform-state.ts'
+import type { VideoTasks } from './upstreams/video-tasks.ts'
 
 /** One request to an upstream, and where its answer goes. */
 export type Exchange = {
@@ -24,25 +26,30 @@ export type Exchange = {
 
 type Parts = {
   readonly control: Control
+  readonly videos: VideoTasks
+  readonly platform: Platform
   readonly hung: Hung
   readonly seed: number
   readonly nowMs: () => number
 }
 
 const NOTHING_SHA256 = hash('sha256', '')
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+const NO_FORM = new URLSearchParams()
+const NO_DIRECTIVES: readonly Written[] = []
 
 /** The path of every request to an upstream: read it, check the credential, make the answer up, spoil it as asked, send it. */
-export function createExchanges({ control, hung, seed, nowMs }: Parts): (exchange: Exchange) => void {
+export function createExchanges({ control, videos, platform, hung, seed, nowMs }: Parts): (exchange: Exchange) => void {
   const prefixes = new Prefixes()
 
   return function run(exchange) {
     const { request, response, entry, upstream, path, query } = exchange
     const parameters = new URLSearchParams(query)
     // Of two the later one counts, which is what control has said.
-    const known = [...directivesInQuery(query, parameters), ...control.take(upstream.name)]
+    const known = [...directivesInQuery(query, parameters), ...control.take(upstream.name, path)]
     const { method = '', headers } = request
-    const about = { method, path, parameters, headers, seed, nowMs: nowMs(), prefixes }
-    const asked = { ...about, body: undefined, bodySha256: '' }
+    const about = { method, path, parameters, headers, seed, nowMs: nowMs(), prefixes, videos, platform }
+    const asked = { ...about, body: undefined, form: NO_FORM, bodySha256: '' }
     // Such a request is answered by nothing, so not a byte of its body is read.
     if (known.includes('hang=accept')) answer(exchange, asked, known)
     else
@@ -62,38 +69,63 @@ export function createExchanges({ control, hung, seed, nowMs }: Parts): (exchang
       entry.body_bytes = bytes.length
       entry.body_sha256 = hash('sha256', bytes)
       const body = jsonIn(bytes)
-      answer(exchange, { ...asked, body, bodySha256: entry.body_sha256 }, [...directivesInBody(bytes, body), ...known])
+      const form = asked.headers['content-type']?.startsWith(FORM_TYPE)
+        ? new URLSearchParams(bytes.toString())
+        : NO_FORM
+      const whole = { ...asked, body, form, bodySha256: entry.body_sha256 }
+      answer(exchange, whole, [...directivesInBody(bytes, body), ...known])
     }
   }
 
-  function answer(
-    { request, response, entry, upstream }: Exchange,
-    asked: Asked,
-    directives: readonly Written[],
-  ): void {
-    entry.credential = credentialOf(request, upstream)
-    const reply = replyTo(asked, upstream, entry.credential)
-    const isPlain = directives.length === 0 && reply.stream === undefined && reply.delivery === undefined
-    if (isPlain || entry.credential !== 'right') {
+  function answer({ request, response, entry, upstream }: Exchange, asked: Asked, written: readonly Written[]): void {
+    entry.credential = upstream.credentialOf?.(asked) ?? credentialOf(request, upstream)
+    const isTrusted = entry.credential === 'right' || upstream.isOpen?.(asked.path) === true
+    const reply = replyTo(asked, upstream, isTrusted)
+    const directives = isTrusted ? written : NO_DIRECTIVES
+    if (directives.length === 0 && isPlain(reply)) {
       note(entry, reply)
       if (reply.about) entry.usage = usageIn(reply.body) ?? null
+      carryOut(entry, reply, {})
       finish(response, entry, reply.status, reply.body, 'answered', headersOf(upstream, asked, reply))
     } else {
       const plan = planFor(upstream, asked, reply)
       const wrong = applyDirectives(plan, directives)
       note(entry, plan)
       entry.directives = directives
-      entry.billed = plan.isBilled && wrong === undefined
+      entry.task_id = reply.taskId ?? null
+      const isStill = plan.status < 300 || plan.status === reply.status
+      const isDone = wrong === undefined && (isStill || plan.isDoneAnyway)
+      entry.billed = reply.carryOut ? isDone && reply.isBilled : wrong === undefined && plan.isBilled
+      if (isDone) carryOut(entry, reply, plan.knobs)
       if (wrong === undefined) void deliver(response, plan, entry, hung)
       else finish(response, entry, 400, { sandbox_error: wrong }, 'refused')
     }
   }
 }
 
-function replyTo(asked: Asked, upstream: Upstream, credential: OpenEntry['credential']): Reply {
-  const status = asked.method !== upstream.methodOf(asked.path) ? 405 : credential !== 'right' ? 401 : 200
+/** Before a byte of the answer is sent, so that it is done though the answer is lost. */
+function carryOut(entry: OpenEntry, reply: Reply, knobs: Knobs): void {
+  const made = reply.carryOut?.(knobs)
+  entry.task_id = reply.taskId ?? made ?? null
+}
+
+/** Whether an answer is but JSON that is sent whole. */
+function isPlain({ stream, content, delivery }: Reply): boolean {
+  return stream === undefined && content === undefined && delivery === undefined
+}
+
+function replyTo(asked: Asked, upstream: Upstream, isTrusted: boolean): Reply {
+  const status = !takes(upstream, asked) ? 405 : isTrusted ? 200 : 401
   if (status === 200) return upstream.answer(asked)
-  return { status, body: upstream.errorBody(status, STATUS_CODES[status] ?? '', asked), tokens: null, isBilled: false }
+  const body = upstream.errorBody(status, STATUS_CODES[status] ?? '', asked)
+  const type = upstream.errorType?.(asked)
+  const content = type === undefined ? undefined : { type, bytes: JSON.stringify(body) }
+  return { status, body, tokens: null, isBilled: false, ...(content && { content }) }
+}
+
+function takes({ methodOf }: Upstream, { method, path }: Asked): boolean {
+  const taken = methodOf(path)
+  return method === taken || (taken === 'either' && (method === 'GET' || method === 'POST'))
 }
 
 type Noted = {
@@ -112,7 +144,7 @@ function note(entry: OpenEntry, { tokens, isBilled, about }: Noted): void {
   entry.input_tokens = about.inputTokens
 }
 
-function credentialOf({ headers }: IncomingMessage, { credentials }: Upstream): 'right' | 'wrong' | 'missing' {
+function credentialOf({ headers }: IncomingMessage, { credentials }: Upstream): Credential {
   const sent = credentials.find(({ header }) => headers[header] !== undefined)
   if (sent === undefined) return 'missing'
   const right = sent.scheme === 'bearer' ? `Bearer ${SANDBOX_KEY}` : SANDBOX_KEY

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { Ring } from './ring.ts'
 import type { JsonObject, UpstreamName } from './upstream.ts'
 
 /**
@@ -6,6 +7,9 @@ import type { JsonObject, UpstreamName } from './upstream.ts'
  * answer was whole; `refused`: the sandbox itself could not do what was asked, as with a directive that it does not know.
  */
 export type Outcome = 'open' | 'answered' | 'hung' | 'reset' | 'cut' | 'left' | 'refused'
+
+/** Whether the credential that came was the one that was asked for. */
+export type Credential = 'right' | 'wrong' | 'missing'
 
 /** One request that the sandbox was asked, in the order of arrival. */
 export type JournalEntry = {
@@ -17,7 +21,7 @@ export type JournalEntry = {
   readonly query: string
   readonly request_id: string | null
   /** Never the credential itself. */
-  readonly credential: 'right' | 'wrong' | 'missing' | null
+  readonly credential: Credential | null
   /** Some headers with their values, and the names of all of them. */
   readonly headers: Readonly<Record<string, string>>
   readonly header_names: readonly string[]
@@ -34,6 +38,8 @@ export type JournalEntry = {
   readonly input_tokens: number | null
   /** The figures of a model that were sent; of a stream, as far as it came. */
   readonly usage: JsonObject | null
+  /** The video task that was made, asked about or to be canceled; null where there is none. */
+  readonly task_id: string | null
   /** Whether the vendor would charge for it. */
   readonly billed: boolean
   readonly outcome: Outcome
@@ -52,7 +58,6 @@ export type JournalPage = {
 }
 
 const ENTRIES_LIMIT = 200_000
-const PAGE_LIMIT = 5000
 const TEXT_LIMIT = 4096
 const NAME_LISTS_LIMIT = 1000
 const SHOWN_HEADERS = [
@@ -70,19 +75,16 @@ const SHOWN_HEADERS = [
 
 /** What the sandbox was asked: a ring that forgets the oldest. Numbers go on when it is emptied. */
 export class Journal {
-  readonly #limit: number
-  #ring: OpenEntry[] = []
-  #first = 0
-  #next = 0
+  readonly #ring: Ring<OpenEntry>
   readonly #nameLists = new Map<string, readonly string[]>()
 
   constructor(limit: number = ENTRIES_LIMIT) {
-    this.#limit = limit
+    this.#ring = new Ring(limit)
   }
 
   open(request: IncomingMessage, path: string, query: string): OpenEntry {
     const entry: OpenEntry = {
-      n: this.#next,
+      n: this.#ring.next,
       at_ms: performance.timeOrigin + performance.now(),
       upstream: null,
       method: request.method ?? '',
@@ -101,30 +103,22 @@ export class Journal {
       stream: null,
       input_tokens: null,
       usage: null,
+      task_id: null,
       billed: false,
       outcome: 'open',
       took_ms: null,
     }
-    this.#ring[this.#next % this.#limit] = entry
-    this.#next += 1
-    if (this.#next - this.#first > this.#limit) this.#first += 1
+    this.#ring.add(entry)
     return entry
   }
 
   read(since = 0): JournalPage {
-    const from = Math.min(Math.max(since, this.#first), this.#next)
-    const next = Math.min(from + PAGE_LIMIT, this.#next)
-    const entries: JournalEntry[] = []
-    for (let at = from; at < next; at += 1) {
-      const entry = this.#ring[at % this.#limit]
-      if (entry) entries.push(entry)
-    }
-    return { entries, next, lost: Math.max(0, this.#first - since) }
+    const { items, next, lost } = this.#ring.read(since)
+    return { entries: items, next, lost }
   }
 
   empty(): void {
-    this.#ring = []
-    this.#first = this.#next
+    this.#ring.empty()
   }
 
   /** Clients send the same names over and over, so entries share one list of them. */

@@ -1,4 +1,4 @@
-import type { Bytes } from './bytes.ts'
+import { type Bytes, wholeBytes } from './bytes.ts'
 import type { Asked, Header, JsonObject, Knobs, Reply, Upstream } from './upstream.ts'
 import type { Stream } from './upstreams/models/stream.ts'
 
@@ -39,6 +39,8 @@ export type Plan = {
   tokens: number | null
   isBilled: boolean
   about: Reply['about']
+  /** What was asked is carried out though the answer is an error. */
+  isDoneAnyway: boolean
   readonly delivery: Delivery
 }
 
@@ -50,18 +52,19 @@ export function planFor(upstream: Upstream, asked: Asked, reply: Reply): Plan {
     upstream,
     asked,
     status: reply.status,
-    contentType: reply.stream ? EVENT_STREAM : JSON_TYPE,
+    contentType: reply.content?.type ?? (reply.stream ? EVENT_STREAM : JSON_TYPE),
     headers: [...headersOf(upstream, asked, reply)],
     body: { ...reply.body },
     keepsBody: false,
     rewrites: [],
-    bytes: undefined,
+    bytes: reply.content && wholeBytes(reply.content.bytes),
     stream: reply.stream,
     knobs: {},
     remade: reply.remade,
     tokens: reply.tokens,
     isBilled: reply.isBilled,
     about: reply.about,
+    isDoneAnyway: false,
     delivery: {
       interims: 0,
       delayMs: 0,
@@ -93,10 +96,11 @@ export function turn(plan: Plan, knobs: Knobs): void {
   plan.about = reply.about
 }
 
-/** An answer in one piece after all. */
-export function dropStream(plan: Plan): void {
-  if (plan.stream === undefined) return
+/** An answer of JSON in one piece after all. */
+export function dropContent(plan: Plan): void {
+  if (plan.stream === undefined && plan.bytes === undefined) return
   plan.stream = undefined
+  plan.bytes = undefined
   plan.contentType = JSON_TYPE
 }
 

@@ -50,6 +50,7 @@ describe('the journal', () => {
       stream: null,
       input_tokens: null,
       usage: null,
+      task_id: null,
       billed: true,
       outcome: 'answered',
     })
@@ -160,6 +161,14 @@ describe('control', () => {
     assert.equal((await sandbox.ask(ASK.traffic)).status, 200)
   })
 
+  it('waits for a path that has a part in it, and lets others by', async () => {
+    await set({ upstream: 'openai', directives: ['status=503'], path: '/embeddings' })
+    assert.equal((await sandbox.ask(ASK.openai)).status, 200)
+    const embedding = { ...ASK.openai, path: '/openai/v1/embeddings', body: { model: 'm', input: 'a' } }
+    assert.equal((await sandbox.ask(embedding)).status, 503)
+    assert.equal((await sandbox.ask(embedding)).status, 200)
+  })
+
   for (const [what, fault] of Object.entries({
     'no JSON': 'x',
     'an upstream that is not there': { upstream: 'x', directives: ['empty'] },
@@ -168,6 +177,7 @@ describe('control', () => {
     'a value out of range': { upstream: 'quotes', directives: ['status=99'] },
     'a directive of another upstream': { upstream: 'quotes', directives: ['tokens=9'] },
     'no times': { upstream: 'quotes', directives: ['empty'], times: 0 },
+    'a path that is none': { upstream: 'quotes', directives: ['empty'], path: 7 },
   })) {
     it(`refuses ${what}`, async () => {
       assert.equal((await set(fault)).status, 400)

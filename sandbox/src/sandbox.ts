@@ -3,9 +3,13 @@ import { Control } from './control.ts'
 import type { Hung } from './deliver.ts'
 import { createExchanges, finish } from './exchange.ts'
 import { Journal } from './journal.ts'
+import { answerPlatformControl, PLATFORM_CONTROL } from './platform-control.ts'
 import { jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
+import { Platform } from './upstreams/platform-state.ts'
+import { VideoTasks } from './upstreams/video-tasks.ts'
 import { upstreamAt } from './upstreams.ts'
+import { answerVideoControl, VIDEO_CONTROL } from './video-control.ts'
 
 export type Sandbox = {
   readonly server: Server
@@ -25,14 +29,19 @@ const IDLE_LOOK_MS = 20
 export function createSandbox({ seed = 1, nowMs = Date.now }: Options = {}): Sandbox {
   const journal = new Journal()
   const control = new Control()
+  const videos = new VideoTasks()
+  const platform = new Platform()
   const hung: Hung = new Set()
-  const exchange = createExchanges({ control, hung, seed, nowMs })
+  const exchange = createExchanges({ control, videos, platform, hung, seed, nowMs })
 
   const server = createServer((request, response) => {
     const [path, query] = targetOf(request)
     if (path === '/livez') sendJson(response, 200, { ok: true })
     else if (path === '/journal') answerJournal(journal, request, response, query)
     else if (path === '/control') answerControl(control, request, response)
+    else if (path.startsWith(VIDEO_CONTROL)) answerVideoControl({ videos, request, response, path, query, nowMs })
+    else if (path.startsWith(PLATFORM_CONTROL))
+      answerPlatformControl({ platform, request, response, path, query, nowMs })
     else {
       const entry = journal.open(request, path, query)
       const place = upstreamAt(path)

@@ -44,6 +44,19 @@ export const ASK = {
     headers: { 'x-goog-api-key': 'sandbox-key' },
     body: { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] },
   },
+  video: {
+    path: '/video/services/aigc/video-generation/video-synthesis',
+    headers: { authorization: 'Bearer sandbox-key', 'x-sandbox-async': 'enable' },
+    body: { model: 'sandbox/video', input: { prompt: 'A cat on the beach' }, parameters: { resolution: '720P' } },
+  },
+  platform: {
+    path: '/platform/2/oauth2/revoke',
+    headers: {
+      authorization: `Basic ${Buffer.from('sandbox-client:sandbox-client-secret').toString('base64')}`,
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    body: 'token=nobody-s',
+  },
 } as const
 
 export type Question = {

@@ -1,7 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Credential } from './journal.ts'
 import type { Delivery } from './plan.ts'
 import type { Prefixes } from './upstreams/models/prefixes.ts'
 import type { Stream } from './upstreams/models/stream.ts'
+import type { Platform } from './upstreams/platform-state.ts'
+import type { Course } from './upstreams/video-course.ts'
+import type { VideoTasks } from './upstreams/video-tasks.ts'
 
 /** What an upstream is asked, after the sandbox has read it. */
 export type Asked = {
@@ -12,18 +16,24 @@ export type Asked = {
   readonly headers: IncomingHttpHeaders
   /** The body as JSON; undefined where there was none or it was not JSON. */
   readonly body: unknown
+  /** The body as a form; empty where it was none. */
+  readonly form: URLSearchParams
   /** Of the body as it came; empty where it was not read. */
   readonly bodySha256: string
   readonly seed: number
   readonly nowMs: number
   /** The prompts that vendors have in their cache. */
   readonly prefixes: Prefixes
+  /** The tasks that the vendor of videos knows. */
+  readonly videos: VideoTasks
+  /** Whom users of the social platform have let in. */
+  readonly platform: Platform
 }
 
 export type JsonObject = Record<string, unknown>
 export type Header = readonly [name: string, value: string]
 
-/** What directives may set about a model's answer before it is made. */
+/** What directives may set about an answer before it is made. */
 export type Knobs = {
   readonly outputTokens?: number
   readonly deltaMs?: number
@@ -34,6 +44,8 @@ export type Knobs = {
   readonly hidesUsage?: boolean
   /** How many pictures come. */
   readonly images?: number
+  /** What becomes of a video task, as far as it is not the usual. */
+  readonly course?: Partial<Course>
 }
 
 export type Reply = {
@@ -44,6 +56,8 @@ export type Reply = {
   /** Whether the vendor would charge for this answer. */
   readonly isBilled: boolean
   readonly headers?: readonly Header[]
+  /** What is sent instead of the body, for what is not JSON. */
+  readonly content?: { readonly type: string; readonly bytes: string | Buffer }
   /** What is sent instead of the body. Its tokens count as they are sent. */
   readonly stream?: Stream
   /** What goes wrong on the way by itself. */
@@ -52,6 +66,10 @@ export type Reply = {
   readonly about?: { readonly model: string; readonly isStreamed: boolean; readonly inputTokens: number }
   /** The same answer with knobs. */
   readonly remade?: (knobs: Knobs) => Reply
+  /** The video task that was asked about. */
+  readonly taskId?: string
+  /** Does what was asked, before a byte of the answer is sent, unless directives have made another answer of it; the task that it made, if any. */
+  readonly carryOut?: (knobs: Knobs) => string | undefined
 }
 
 export const UPSTREAM_NAMES = [
@@ -65,19 +83,27 @@ export const UPSTREAM_NAMES = [
   'openai',
   'anthropic',
   'gemini',
+  'video',
+  'platform',
 ] as const
 export type UpstreamName = (typeof UPSTREAM_NAMES)[number]
 
 /** One vendor's wire format. Its name is also its prefix: `rerank` answers under `/rerank/`. */
 export type Upstream = {
   readonly name: UpstreamName
-  readonly methodOf: (path: string) => 'GET' | 'POST'
+  readonly methodOf: (path: string) => 'GET' | 'POST' | 'either'
   /** Of several that are sent the first one here counts. */
   readonly credentials: readonly { readonly header: string; readonly scheme: 'bearer' | 'plain' }[]
+  /** For a vendor that gives credentials out itself, instead of those. */
+  readonly credentialOf?: (asked: Asked) => Credential
   readonly has: (path: string) => boolean
+  /** What needs no credential. */
+  readonly isOpen?: (path: string) => boolean
   readonly answer: (asked: Asked) => Reply
   /** The body of the vendor's errors. */
   readonly errorBody: (status: number, message: string, asked: Asked) => JsonObject
+  /** Their content type, where it is not that of JSON. */
+  readonly errorType?: (asked: Asked) => string
   /** What every answer of the vendor has, errors too. */
   readonly headersOf?: (asked: Asked) => readonly Header[]
 }

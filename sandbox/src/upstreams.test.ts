@@ -21,6 +21,8 @@ describe('every upstream', () => {
     openai: ['error'],
     anthropic: ['type', 'error', 'request_id'],
     gemini: ['error'],
+    video: ['code', 'message', 'request_id'],
+    platform: ['error', 'error_description'],
   }
   for (const name of UPSTREAM_NAMES) {
     it(`${name} answers the right key, and 401 in its own words without it or with another`, async () => {
@@ -52,10 +54,14 @@ describe('every upstream', () => {
         startTestSandbox({ seed: 5, ...frozen }),
         startTestSandbox({ seed: 6, ...frozen }),
       ])
-      const answers = await Promise.all([one, one, same, other].map(async ({ ask }) => (await ask(ASK[name])).text))
+      const answers = await Promise.all([one, same, other].map(async ({ ask }) => (await ask(ASK[name])).text))
+      // What is asked for once more is another video.
+      const again = (await one.ask(ASK[name])).text
+      if (name === 'video') assert.notEqual(answers[0], again)
+      else assert.equal(answers[0], again)
       assert.equal(answers[0], answers[1])
-      assert.equal(answers[0], answers[2])
-      assert.notEqual(answers[0], answers[3])
+      // The platform makes nothing up but secrets, which nobody may guess.
+      if (name !== 'platform') assert.notEqual(answers[0], answers[2])
       await Promise.all([one.stop(), same.stop(), other.stop()])
     })
   }

@@ -5,10 +5,12 @@ import { deepResearch } from './upstreams/deep-research.ts'
 import { financial } from './upstreams/financial.ts'
 import { gemini } from './upstreams/gemini.ts'
 import { openai } from './upstreams/openai.ts'
+import { platform } from './upstreams/platform.ts'
 import { quotes } from './upstreams/quotes.ts'
 import { rerank } from './upstreams/rerank.ts'
 import { reseller } from './upstreams/reseller.ts'
 import { traffic } from './upstreams/traffic.ts'
+import { video } from './upstreams/video.ts'
 
 export const UPSTREAMS: Readonly<Record<UpstreamName, Upstream>> = {
   rerank,
@@ -21,6 +23,8 @@ export const UPSTREAMS: Readonly<Record<UpstreamName, Upstream>> = {
   openai,
   anthropic,
   gemini,
+  video,
+  platform,
 }
 const BY_PREFIX: ReadonlyMap<string, Upstream> = new Map(Object.entries(UPSTREAMS))
 

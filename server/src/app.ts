@@ -4,7 +4,7 @@ import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
-import { type Catalogue, isSoldByUnit } from './catalogue/operation.ts'
+import { type Catalogue, isSoldByUnit, isTask, spell } from './catalogue/operation.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames, type HeaderNames } from './gateway/header-names.ts'
@@ -14,6 +14,8 @@ import { type CallRequest, createPipeline, type Pipeline } from './gateway/pipel
 import type { Plan } from './gateway/plan.ts'
 import { createDataPlan } from './gateway/plan-data.ts'
 import { createModelPlan } from './gateway/plan-model.ts'
+import { createVideoPlan } from './gateway/plan-video.ts'
+import { createPlatforms } from './gateway/platforms.ts'
 import { createPrices } from './gateway/prices.ts'
 import { createQuotes } from './gateway/quotes.ts'
 import { createRecords, pruneRecords } from './gateway/records.ts'
@@ -28,21 +30,27 @@ import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds, type Id } from './kernel/ids.ts'
 import { formatUsd, NANOS_PER_USD } from './kernel/money.ts'
-import { sealOf } from './kernel/seal.ts'
+import { type Seal, sealOf } from './kernel/seal.ts'
 import { expirePromotions } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { dropOldCharges } from './ledger/retention.ts'
 import { RATE_HEADERS } from './limits/headers.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
+import { forgetAttempts } from './links/attempts.ts'
+import { createLinks, type Links } from './links/links.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
 import { pruneChanges } from './storage/change-log.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools, type Pools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
+import { pollLags } from './tasks/operate.ts'
+import { createPoller, type Poller } from './tasks/poller.ts'
+import { createTasks, TASK_KEPT_SECONDS } from './tasks/tasks.ts'
+import { expireTasks, forgetTasks } from './tasks/upkeep.ts'
 import { type Chore, createChore } from './telemetry/chore.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
-import { createBindings } from './upstreams/bindings.ts'
+import { type Bindings, createBindings } from './upstreams/bindings.ts'
 import { createBreakers } from './upstreams/breakers.ts'
 import { createQuota } from './upstreams/quota.ts'
 import { createTokenCounter } from './upstreams/tokens/count-tokens.ts'
@@ -109,32 +117,64 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const headerNames = createHeaderNames(names.provider)
   const models = createModels(cached)
   const counter = createTokenCounter()
+  const seal = sealOf(secrets)
+  const bindings = createBindings({ ...cached, log, seal })
+  const asking = { bindings, transport, seal }
+  // Ids carry PostgreSQL's time, whatever the clock of this machine says.
+  const ids = createIds({ clock: time })
+  const links = createLinks({
+    ...{ pool: pools.rest, seal, ids, clock, log, platforms: createPlatforms(asking) },
+    offlineAccess: config.links.offline_access,
+    howToLink: spell('Link one: POST /apis/v1/{social_a}/auth_{social_a}.', names),
+  })
+  const overran: Parameters<typeof createPipeline>[0]['overran'] = ({ id, operation, amount }) => {
+    metrics.overrunUsd.inc({ operation }, Number(amount) / Number(NANOS_PER_USD))
+    log.warn('an upstream cost us more than was charged', { request_id: id, operation, amount: formatUsd(amount) })
+  }
   const run = createPipeline({
     requireUnspent,
     begin,
     end: calls.end,
-    plan: createPlan(config, { ...cached, log, transport, models, headerNames, counter }),
+    plan: createPlan(config, { ...cached, ...asking, links, calls, models, headerNames, counter }),
     quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
     firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
     records,
-    overran({ id, operation, amount }) {
-      metrics.overrunUsd.inc({ operation }, Number(amount) / Number(NANOS_PER_USD))
-      log.warn('an upstream cost us more than was charged', { request_id: id, operation, amount: formatUsd(amount) })
-    },
+    overran,
     clock,
     headerNames,
   })
+  const tasks = createTasks({ ...asking, pool: pools.rest })
+  const poller =
+    seal &&
+    createPoller({
+      ...{ ...asking, seal, pool: pools.rest, calls, records, clock, log, overran },
+      polled: (what) => metrics.taskPolls.inc(what),
+    })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const families =
     start_.families?.({ begin, end: calls.end, run }) ??
-    createFamilies({ catalogue, run, begin, models, pool: pools.rest, time, names, headerNames, jsonLimits })
-  const chores = config.roles.includes('worker') ? createChores({ pools, ownerId, clock, log }) : []
+    createFamilies({
+      ...{
+        catalogue,
+        run,
+        begin,
+        models,
+        tasks,
+        links,
+        publicUrl: http.public_url,
+        pool: pools.rest,
+        time,
+        names,
+        headerNames,
+        jsonLimits,
+      },
+    })
+  const chores = config.roles.includes('worker') ? createChores({ pools, ownerId, poller, metrics, clock, log }) : []
   const failures = createFailuresByAddress({ clock })
   const listeners = createListeners(config, families, Object.values(headerNames), {
     clock,
-    // Ids carry PostgreSQL's time, whatever the clock of this machine says.
-    ids: createIds({ clock: time }),
+    ids,
     log,
     metrics,
     identify: createIdentify({ ...cached, time, failures }),
@@ -145,7 +185,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
     const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
     partitions.stop()
-    const chored = Promise.all(chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
+    const chored = Promise.all(chores.map((chore) => chore.stop(CHORES_DEADLINE_MS))).then(() => poller?.idle())
     // A caller who left, or was cut off, has a call that still runs: it is ended by what its upstream says, while there is
     // time, and at our loss after it.
     await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
@@ -154,7 +194,8 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     await counter.close()
     await calls.untilNoneOpen(ABORTED_ENDED_MS)
     await flush(calls, log)
-    await Promise.all([chored, records.flush(RECORDS_DEADLINE_MS)])
+    await chored
+    await records.flush(RECORDS_DEADLINE_MS)
     await ownership.stop()
     await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
     return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
@@ -190,26 +231,31 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
 
 type PlanParts = Pick<Parameters<typeof createModelPlan>[0], 'models' | 'counter'> &
   Parameters<typeof createPrices>[0] & {
-    readonly log: Log
+    readonly calls: Calls
+    readonly bindings: Bindings
+    readonly links: Links
     readonly transport: Transport
+    readonly seal: Seal | null
     readonly headerNames: HeaderNames
   }
 
 /** How each kind of what is sold runs. */
-function createPlan({ names, secrets }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
-  const { transport, models, counter, headerNames } = parts
-  const bindings = createBindings({ ...parts, seal: sealOf(secrets) })
-  const ofData = createDataPlan({ prices: createPrices(parts), bindings, transport, names })
+function createPlan({ names }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
+  const { bindings, links, transport, models, counter, headerNames } = parts
+  const quota = createQuota(parts)
+  const ofData = createDataPlan({ prices: createPrices(parts), bindings, links, transport, names })
   const ofModels = createModelPlan({
     models,
     bindings,
-    quota: createQuota(parts),
+    quota,
     transport,
     counter,
     outputCapHeader: headerNames.outputCap,
   })
+  const ofVideos = createVideoPlan({ ...parts, quota, asyncHeader: headerNames.async, provider: names.provider })
   return async (request) => {
     const { operation } = request
+    if (isTask(operation)) return ofVideos(request, operation)
     return isSoldByUnit(operation) ? ofData(request, operation) : ofModels(request, operation)
   }
 }
@@ -230,16 +276,29 @@ const UNSETTLED_SECONDS = 24 * 3_600
 const CHARGES_KEPT_DAYS = 1_100
 const RECORDS_KEPT_DAYS = 30
 
-type ChoreParts = { readonly pools: Pools; readonly ownerId: Id; readonly clock: Clock; readonly log: Log }
+type ChoreParts = {
+  readonly pools: Pools
+  readonly ownerId: Id
+  /** Null without a master key: then there are no tasks. */
+  readonly poller: Poller | null
+  readonly metrics: Pick<Metrics, 'taskPollLagSeconds'>
+  readonly clock: Clock
+  readonly log: Log
+}
 
 /** What somebody has to do in every installation; any number of processes may. */
-function createChores({ pools, ownerId, clock, log }: ChoreParts): readonly Chore[] {
+function createChores({ pools, ownerId, poller, metrics, clock, log }: ChoreParts): readonly Chore[] {
   const pool = pools.rest
   const chore = (name: string, everyMs: number, work: () => Promise<unknown>) =>
     createChore({ name, everyMs, work, clock, log })
   return [
     chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
     chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log }, UNSETTLED_SECONDS)),
+    ...(poller === null ? [] : [chore('tasks', TICK_MS, poller.tick)]),
+    chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
+    chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log }, UNSETTLED_SECONDS)),
+    chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
+    chore('links', HOUR_MS, () => forgetAttempts(pool)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
@@ -247,6 +306,21 @@ function createChores({ pools, ownerId, clock, log }: ChoreParts): readonly Chor
     chore('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
     chore('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),
   ]
+}
+
+/** Often enough to use all of an upstream's pace. */
+const TICK_MS = 100
+/** Beyond this, callers wait notably longer for what has been made. */
+const LATE_SECONDS = 60
+
+async function sayLag(pool: Pools['rest'], { metrics, log }: Pick<ChoreParts, 'metrics' | 'log'>): Promise<void> {
+  const lags = await pollLags(pool)
+  metrics.taskPollLagSeconds.reset()
+  for (const { slot, seconds } of lags) {
+    metrics.taskPollLagSeconds.set({ slot }, seconds)
+    if (seconds > LATE_SECONDS)
+      log.warn('tasks are asked for late: raise the quota of polls', { upstream: slot, count: Math.round(seconds) })
+  }
 }
 
 type Listener = { readonly role: ListeningRole; readonly edge: Edge }

@@ -67,6 +67,10 @@ const list = <T extends z.ZodType>(item: T) =>
     z.array(item).max(100),
   )
 
+const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')], {
+  error: 'must be true or false',
+})
+
 const secret = () => z.instanceof(Secret, { error: 'is missing' })
 
 const postgresUrl = secret().refine((url) => isPostgresUrl(url.reveal()), {
@@ -124,6 +128,11 @@ const settings = z.strictObject({
       drain_ms: integer(0, 600_000).prefault(60_000),
       drain_pause_ms: integer(0, 60_000).prefault(0),
       abandoned_stream_ms: integer(0, 600_000).prefault(30_000),
+      // Under which callers and their users reach the gateway; needed where users link accounts.
+      public_url: z
+        .string()
+        .refine(isOrigin, { error: 'must be an origin, such as https://api.example.com' })
+        .optional(),
     })
     .prefault({}),
   names: z
@@ -141,6 +150,7 @@ const settings = z.strictObject({
       deep_research_upstream: segments.prefault('search'),
     })
     .prefault({}),
+  links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),
   log: z
     .strictObject({
       level: z

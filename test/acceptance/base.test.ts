@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { ask, CALLS, call, costOf, ids, makeCustomer, startInstallation, type Told } from './installation.ts'
+import { linkAccount } from './links/linking.ts'
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url)
@@ -13,6 +14,7 @@ const { secret } = await makeCustomer(pool)
 const ACCOUNT = ['/v1/usage?start_time=1', '/v1/balance', '/v1/requests', `/v1/requests/${ids.next()}`]
 /** Without a credential there is nothing here. */
 const HIDDEN = 'website_traffic_engagement'
+await linkAccount(url, secret)
 
 describe('base_url', () => {
   it('has a call of every operation in these tests', () => {
@@ -53,6 +55,7 @@ describe('base_url', () => {
 
   it('BASE-3 BASE-5 an executed call is in the ledger, the report and the list once, at the cost that its answer told', async () => {
     const customer = await makeCustomer(pool)
+    await linkAccount(url, customer.secret)
     const told: Told[] = []
     for (const id of Object.keys(CALLS)) {
       const one = await call(url, customer.secret, id)

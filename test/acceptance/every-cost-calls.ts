@@ -1,5 +1,5 @@
 import type { Random } from '../../sandbox/src/random.ts'
-import { CALLS, type Call, FREE, SCARCE, type Told } from './installation.ts'
+import { CALLS, type Call, FREE, LINKED, SCARCE, type Told } from './installation.ts'
 
 /** Random calls of all operations, and what the answer to one is worth by the published price list. */
 export type Made = Call & {
@@ -11,7 +11,9 @@ export type Made = Call & {
 
 type Words = readonly [string, ...string[]]
 
-const OPERATIONS = Object.keys(CALLS).filter((id) => !FREE.has(id) && !SCARCE.has(id)) as unknown as Words
+const OPERATIONS = Object.keys(CALLS).filter(
+  (id) => !FREE.has(id) && !SCARCE.has(id) && !LINKED.has(id),
+) as unknown as Words
 /** What can become of any answer; most are answered well. */
 const ANY: Words = [
   'status=200',

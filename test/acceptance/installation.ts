@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import type pg from 'pg'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { type SandboxProcess, startSandbox } from '../../harness/sandbox.ts'
-import { bindSandbox, EMBEDDING_MODEL, IMAGE_MODEL, makeMasterKey } from '../../harness/seed.ts'
+import { bindSandbox, EMBEDDING_MODEL, IMAGE_MODEL, makeMasterKey, VIDEO_MODEL } from '../../harness/seed.ts'
+import { until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { GROUPS } from '../../server/src/catalogue/limit-groups.ts'
+import { isSoldByUnit, isTask } from '../../server/src/catalogue/operation.ts'
 import { createKey, type NewKey } from '../../server/src/identity/keys.ts'
 import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
@@ -160,10 +162,22 @@ export function codeOf(told: Told): unknown {
   return Array.isArray(details) ? Object(details[0]).reason : (code ?? Object(details).error_code)
 }
 
-export type Call = { readonly path: string; readonly body?: unknown }
+export type Call = {
+  readonly path: string
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
 
 /** They cost nothing, so that neither quotes nor budgets say anything about them. */
 export const FREE: ReadonlySet<string> = new Set(['messages_count_tokens', 'generate_content_count_tokens'])
+
+/** They go on when they have been answered, and their upstreams are asked again and again. */
+export const TASKS: ReadonlySet<string> = new Set(catalogue.operations.filter(isTask).map(({ id }) => id))
+
+/** They act for a user who has linked an account, which nobody has by default. */
+export const LINKED: ReadonlySet<string> = new Set(
+  catalogue.operations.filter((one) => isSoldByUnit(one) && one.actsFor !== undefined).map(({ id }) => id),
+)
 
 /** Those with a number of requests a minute of their own, which a test of many calls would meet. */
 export const SCARCE: ReadonlySet<string> = new Set(
@@ -186,6 +200,11 @@ export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
     path: '/v1/images/generations',
     body: { model: IMAGE_MODEL, prompt: `a fox in the snow ${word}` },
   }),
+  video_synthesis: (word) => ({
+    path: '/apis/v1/services/aigc/video-generation/video-synthesis',
+    body: { model: VIDEO_MODEL, input: { prompt: `a fox in the snow ${word}` } },
+    headers: { 'x-farebox-async': 'enable' },
+  }),
   deep_research: (word) => ({ path: '/v1/deep-research/search', body: { query: `why is the sea salty ${word}` } }),
   rerank: (word) => ({
     path: '/v1/rerank',
@@ -199,6 +218,7 @@ export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
   user_stories: (word) => get('/reseller/social_b/v2/fetch_user_stories', { username: `cats ${word}` }),
   post_comments: (word) => get('/social_b/post/comments', { url: `https://social-b.invalid/p/1 ${word}` }),
   tweet_quotes: (word) => get('/social_a/tweet/quotes', { tweetId: `123 ${word}` }),
+  follow_user: () => ({ path: '/apis/v1/social_a/follow_social_a', body: { target_user_id: '123' } }),
   financial_metrics_snapshot: (word) => get('/financial/financial-metrics/snapshot', { ticker: `ACME ${word}` }),
   website_traffic_engagement: (word) =>
     get('/traffic_analytics/website/traffic-engagement', { domain: `example.com ${word}` }),
@@ -222,13 +242,23 @@ function get(path: string, query: Readonly<Record<string, string>>): Call {
 export function call(url: string, secret: string, operation: string, word = '', also: Ask = {}): Promise<Told> {
   const make = CALLS[operation]
   if (make === undefined) throw new Error(`nobody has written a call of ${operation}`)
-  const { path, body } = make(word)
-  return ask(url, secret, path, { ...also, ...(body !== undefined && { body }) })
+  const { path, body, headers } = make(word)
+  return ask(url, secret, path, {
+    ...also,
+    headers: { ...headers, ...also.headers },
+    ...(body !== undefined && { body }),
+  })
 }
 
-/** What an answer cost. A stream has begun before anybody knows, so that only the record can tell. */
+const SETTLED_MS = 30_000
+
+/** What an answer cost. A stream or a task has begun before anybody knows, so that only the record can tell. */
 export async function costOf(url: string, secret: string, { id, costUsd }: Told): Promise<string> {
-  return costUsd ?? Object((await ask(url, secret, `/v1/requests/${id}`)).json.cost).usd
+  const recorded = async (): Promise<string | undefined> =>
+    Object((await ask(url, secret, `/v1/requests/${id}`)).json.cost).usd
+  if (costUsd !== null) return costUsd
+  await until(async () => (await recorded()) !== undefined, SETTLED_MS, 'that the call is settled')
+  return (await recorded()) ?? ''
 }
 
 /** That an answer is a refusal of ours, in the shape of the data endpoints and nothing else. */

@@ -27,6 +27,7 @@ import {
   startInstallation,
   type Told,
 } from './installation.ts'
+import { linkAccount } from './links/linking.ts'
 import { traceOf } from './refusals-trace.ts'
 
 const database = await freshDatabase()
@@ -34,6 +35,7 @@ const installation = await startInstallation(database.url, { processes: 3 })
 const { url, pool, sandbox, gateways, masterKey } = installation
 after(installation.stop)
 const customer = await makeCustomer(pool)
+await linkAccount(url, customer.secret)
 
 const MODE = { 'x-farebox-cost-mode': 'quote' }
 const using = (quoteId: unknown) => ({ 'x-farebox-quote-id': String(quoteId) })
@@ -141,7 +143,7 @@ describe('a request for a quote', () => {
       exact.push(id)
       assert.deepEqual([quote.expected.usd, quote.max.usd], [costUsd, costUsd], id)
     }
-    assert.equal(exact.length, 7)
+    assert.equal(exact.length, 8)
   })
 
   it('rounds whole micros so that what is expected is not above, and the most not below', async () => {

@@ -19,6 +19,7 @@ import {
   errorOf,
   FREE,
   ids,
+  LINKED,
   makeCustomer,
   makeKey,
   SCARCE,
@@ -38,7 +39,9 @@ const installation = await startInstallation(database.url, { processes: 2, env }
 const { url, pool, sandbox, gateways } = installation
 after(installation.stop)
 
-const OPERATIONS = catalogue.operations.map(({ id }) => id).filter((id) => !FREE.has(id) && !SCARCE.has(id))
+const OPERATIONS = catalogue.operations
+  .map(({ id }) => id)
+  .filter((id) => !FREE.has(id) && !SCARCE.has(id) && !LINKED.has(id))
 const random = new Random(seed)
 const anyOf = <T>(list: readonly T[]): T => list[random.between(0, list.length - 1)] as T
 const anyUrl = () => anyOf(gateways).url

@@ -187,7 +187,7 @@ describe('the reseller endpoints', () => {
       assert.equal(JSON.parse(String(body)).code, 200)
     }
     const pending = catalogue.operations.filter(({ definition }) => definition === 'pending').map(({ id }) => id)
-    assert.deepEqual(pending, ['deep_research', 'user_stories', 'website_traffic_engagement'])
+    assert.deepEqual(pending, ['deep_research', 'user_stories', 'follow_user', 'website_traffic_engagement'])
     const sections = catalogueDocument(catalogue.operations).split('\n## ')
     assert.deepEqual(
       sections.filter((text) => /definition is pending/.test(text)).map((text) => text.split('\n')[0]),

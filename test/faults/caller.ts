@@ -7,7 +7,8 @@ import { CALLS } from '../acceptance/installation.ts'
 import type { History, Operation, Told } from './history.ts'
 import { listen } from './listen.ts'
 import type { Key, Person } from './people.ts'
-import { type Question, type Speech, speechOf } from './speeches.ts'
+import type { Question, Speech } from './speech.ts'
+import { streamedSpeechOf } from './speeches.ts'
 
 /** What a client asks, whom for, and by which headers. */
 export type Asked = {
@@ -119,7 +120,7 @@ async function send(pool: Pool, asked: Asked, signal: AbortSignal): Promise<Answ
     resetSeconds: number('x-ratelimit-reset-requests'),
     priceVersion: number('x-farebox-price-version'),
   })
-  const speech = speechOf(asked.operation)
+  const speech = streamedSpeechOf(asked.operation)
   if (speech !== undefined && id !== undefined && header('content-type')?.startsWith('text/event-stream')) {
     const { told, outcome } = await listen(answer.body, speech, id)
     return { told: { ...head, ...told }, outcome }
@@ -127,7 +128,7 @@ async function send(pool: Pool, asked: Asked, signal: AbortSignal): Promise<Answ
   const { error, quote_id: quoted } = bodyForm.catch({}).parse(jsonOf(await answer.body.text()))
   const told = withoutUndefined({
     ...head,
-    code: error?.code ?? undefined,
+    code: error?.code ?? error?.details?.reason ?? undefined,
     firstId: error?.first_request_id ?? error?.details?.first_request_id ?? undefined,
     quoteId: quoted ?? undefined,
   })
@@ -143,10 +144,21 @@ export function addressOf({ id }: Key): string {
 
 const firstForm = z.object({ first_request_id: z.string().nullish() })
 
+/** One protocol has a status for a code, and ours in the first of its details. */
+const detailsForm = z
+  .tuple([z.object({ reason: z.string(), metadata: firstForm.optional() })], z.unknown())
+  .transform(([{ reason, metadata }]) => ({ reason, first_request_id: metadata?.first_request_id }))
+
 /** Where a protocol has a place for what is ours to add, it is there. */
 const bodyForm = z.object({
   error: firstForm
-    .extend({ code: z.string().nullish().catch(null), details: firstForm.nullish().catch(null) })
+    .extend({
+      code: z.string().nullish().catch(null),
+      details: z
+        .union([detailsForm, firstForm.extend({ reason: z.undefined().optional() })])
+        .nullish()
+        .catch(null),
+    })
     .optional(),
   quote_id: z.string().nullish(),
 })
@@ -194,7 +206,8 @@ export class Marks {
     const question = { ...asked, words: `a short story ${mark} ${asked.words}` }
     const body = JSON.stringify(speech.body(question))
     this.#remember(speech.upstreamBody(body, question), mark)
-    return { operation: speech.operation, path: speech.path(question), body, question }
+    const { operation: whole, streamOperation = whole } = speech
+    return { operation: question.isStream ? streamOperation : whole, path: speech.path(question), body, question }
   }
 
   #remember(upstreamBody: string | Buffer, mark: string): void {

@@ -11,6 +11,7 @@ import type { Person } from './people.ts'
 import type { Reports } from './reports.ts'
 import type { Resolutions } from './resolve.ts'
 import type { Samples } from './sampler.ts'
+import type { Question } from './speech.ts'
 
 export type ChargeRow = {
   readonly id: Id
@@ -55,6 +56,8 @@ export type Evidence = {
   readonly askedById: ReadonlyMap<Id, readonly JournalEntry[]>
   /** The ids under which a mark reached its upstream. */
   readonly idsByMark: ReadonlyMap<string, readonly Id[]>
+  /** What the model of a call was asked. */
+  readonly questions: ReadonlyMap<Id, Question>
   readonly revokedAt: ReadonlyMap<Id, string>
   readonly claimsLeft: readonly string[]
   readonly violations: readonly string[]
@@ -80,6 +83,7 @@ export async function gatherEvidence({ history, marks, ...given }: Given): Promi
   const entries = await entriesIn(pool)
   const asked = Map.groupBy(journal, ({ request_id }) => request_id ?? '')
   const marked = Map.groupBy(journal, (entry) => marks.of(entry) ?? '')
+  const asking = new Map(history.operations.map(({ mark, question }) => [mark, question]))
   const corrections = Map.groupBy(entries, ({ corrects }) => corrects ?? '')
   return {
     ...given,
@@ -90,6 +94,12 @@ export async function gatherEvidence({ history, marks, ...given }: Given): Promi
     journal,
     askedById: asked,
     idsByMark: new Map([...marked].map(([mark, rows]) => [mark, rows.map(({ request_id }) => request_id ?? '')])),
+    questions: new Map(
+      journal.flatMap((entry) => {
+        const question = asking.get(marks.of(entry))
+        return question === undefined ? [] : [[entry.request_id ?? '', question]]
+      }),
+    ),
     revokedAt: await revocationsIn(pool),
     claimsLeft: await claimsWithoutCall(pool),
     violations: (await verifyLedger(pool)).map(({ promise, rows }) => `${promise}: ${rows.join(', ')}`),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
-import { LINK_KINDS, planOf } from './plan.ts'
+import { type Kind, LINK_KINDS, OUTAGES, planOf } from './plan.ts'
 import { type RunResult, runFaults } from './run.ts'
 
 /**
@@ -11,6 +11,8 @@ import { type RunResult, runFaults } from './run.ts'
 const PROOF = 'faults'
 const SEEDS = count({ full: 20, reduced: 1 })
 const SECONDS = count({ full: 60, reduced: 90 })
+/** Of faults, with a disk to fill. */
+const KINDS = 41
 const seeds = Array.from({ length: SEEDS }, (_, at) => (isFullProof ? at + 1 : seed))
 
 describe('the plan of faults', () => {
@@ -27,6 +29,14 @@ describe('the plan of faults', () => {
     for (const kind of [...LINK_KINDS, 'kill gateway', 'kill postgres', 'pause gateway', 'move clock', 'fill disk'])
       assert.ok(kinds.has(kind as never), `${kind} is planned`)
     for (const { atMs } of plan) assert.ok(atMs >= 0 && atMs < 60_000)
+  })
+
+  it('repeats every kind in half an hour, and never has two outages of everything in a row', () => {
+    const plan = planOf(seed, 1_800, { hasDisk: true }).map(({ kind }) => kind)
+    const times = [...Map.groupBy(plan, (kind) => kind).values()].map((own) => own.length)
+    assert.deepEqual([times.length, Math.max(...times) - Math.min(...times) <= 1], [KINDS, true])
+    const isOutage = (kind: Kind | undefined) => kind !== undefined && OUTAGES.has(kind)
+    assert.ok(plan.every((kind, at) => !isOutage(kind) || !isOutage(plan[at + 1])))
   })
 
   it('fills no disk where there is none to fill', () => {

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT } from '../../harness/root.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
-import type { Question } from './speeches.ts'
+import type { Question } from './speech.ts'
 
 /** What a client did and what it was told. `unknown` means that nobody told it what became of it. */
 export type Operation = {

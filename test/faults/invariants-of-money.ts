@@ -5,7 +5,8 @@ import type { ChargeRow, Evidence } from './evidence.ts'
 import { isStreamed, type Operation } from './history.ts'
 import { isBrokenOffUpstream } from './listen.ts'
 import { REPORTS_NOTHING, REPORTS_ZERO } from './questions.ts'
-import { speechOf, type Tokens } from './speeches.ts'
+import type { Tokens } from './speech.ts'
+import { speechOf, streamedSpeechOf } from './speeches.ts'
 
 const PAID = new Set(['call', 'idempotent call', 'quoted call'])
 
@@ -90,7 +91,7 @@ export function nothingLost(evidence: Evidence): string[] {
 function tellsCost(operation: Operation): boolean {
   const { question, operation: sold } = operation
   if (question === undefined || !isStreamed(operation)) return true
-  return question.model !== REPORTS_NOTHING && speechOf(sold)?.tellsCost(question) === true
+  return question.model !== REPORTS_NOTHING && streamedSpeechOf(sold)?.tellsCost(question) === true
 }
 
 export function toldAgrees({ reports, charges, givenBack, violations }: Evidence): string[] {
@@ -135,12 +136,17 @@ export function inWords({ input, output, cacheRead, cacheWrite }: Tokens): strin
 }
 
 /** Every charge has one upstream call that is billed, and what is billed and not charged is written down as our loss. */
-export function upstreamAskedOnce({ charges, entries, askedById, journal, operations }: Evidence): string[] {
+export function upstreamAskedOnce(evidence: Evidence): string[] {
+  const { charges, entries, askedById, journal, operations, resolutions } = evidence
   const problems: string[] = []
   // An upstream that reports zero has said that there is nothing to pay.
   const isFree = (entry: JournalEntry) => entry.model === REPORTS_ZERO
-  for (const { n, outcome, told } of operations) {
-    const isBilled = (askedById.get(told.id ?? '') ?? []).some((entry) => entry.billed && !isFree(entry))
+  for (const { n, outcome, told, operation: sold } of operations) {
+    // What does not say what it used and can't be counted is given, and is our loss.
+    const isGiven = ({ usage }: JournalEntry) => usage === null && speechOf(sold)?.isUncountable === true
+    const isBilled = (askedById.get(told.id ?? '') ?? []).some(
+      (entry) => entry.billed && !isFree(entry) && !isGiven(entry),
+    )
     if (outcome === 'ok' && told.costNanos === 0n && isBilled)
       problems.push(`operation ${n} (${told.id}) completed, is billed and cost nothing`)
   }
@@ -158,7 +164,8 @@ export function upstreamAskedOnce({ charges, entries, askedById, journal, operat
     if (!billed || (row?.amount ?? 0n) > 0n) continue
     const loss = (row?.overrun ?? 0n) + (lossById.get(request_id ?? '') ?? 0n)
     if (row === undefined) problems.push(`${request_id} is billed (${outcome}) and the ledger does not know it`)
-    else if (loss <= 0n && !isFree(entry))
+    // An operator who voids a call knows that its upstream bills it, and that nothing of it was sent.
+    else if (loss <= 0n && !isFree(entry) && resolutions.byId.get(row.id) !== null)
       problems.push(`${request_id} is billed (${outcome}), ${row.outcome} without a charge and without a loss`)
   }
   return problems

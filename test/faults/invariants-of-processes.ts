@@ -1,8 +1,10 @@
 import { microseconds } from '../ledger/instants.ts'
+import { groupOf, limitOfGroup } from './endpoint-limits.ts'
 import type { Evidence } from './evidence.ts'
 import type { Operation } from './history.ts'
 import type { Trouble } from './injector.ts'
 import { DATABASE_CONNECTIONS_MOST, UPSTREAM_CONNECTIONS_MOST } from './leaks.ts'
+import { NO_LIMIT } from './people.ts'
 import type { Kind } from './plan.ts'
 import type { Unsettled } from './sampler.ts'
 
@@ -17,23 +19,42 @@ const ROUNDING_SECONDS = 1
 export function windowsKept({ people, operations, samples, troubles }: Evidence): string[] {
   const problems = [...samples.beyondWindow]
   const crashes = troubles.filter(({ kind }) => CRASHES.has(kind)).length
-  for (const { keys, requestsPerMinute: limit, name } of people.filter(
-    (person) => person.requestsPerMinute < 1_000_000,
-  )) {
+  const admitted = Map.groupBy(operations.filter(isAdmitted), ({ keyId = '' }) => keyId)
+  for (const { keys, requestsPerMinute, name } of people) {
     for (const { id } of keys) {
-      const admitted = operations.filter((one) => one.keyId === id && isAdmitted(one))
-      if (admitted.length === 0) problems.push(`key ${id} of ${name} was never admitted`)
-      const windows = Map.groupBy(admitted, ({ told }) => told.resetSeconds ?? 0)
-      for (const [reset, own] of windows)
-        if (own.length > limit) problems.push(`key ${id} had ${own.length} of ${limit} in the window until ${reset}`)
-      const resets = [...windows.keys()].sort((a, b) => a - b)
-      const overlaps = resets.filter((reset, at) => reset - (resets[at - 1] ?? 0) < WINDOW_SECONDS - ROUNDING_SECONDS)
-      if (overlaps.length > crashes)
-        problems.push(`key ${id} had windows until ${resets.join(', ')} with ${crashes} crashes`)
+      const own = admitted.get(id) ?? []
+      if (requestsPerMinute < NO_LIMIT) {
+        if (own.length === 0) problems.push(`key ${id} of ${name} was never admitted`)
+        problems.push(...beyond(`key ${id}`, tellingOf(own, requestsPerMinute), requestsPerMinute, crashes))
+      }
+      for (const [group, ofGroup] of Map.groupBy(own, ({ operation }) => groupOf(operation))) {
+        const limit = limitOfGroup(group)
+        if (limit === undefined) continue
+        problems.push(...beyond(`key ${id} of ${group}`, tellingOf(ofGroup, limit), limit, crashes))
+        // The limit of the group is the tightest there is where a tier has none.
+        if (requestsPerMinute >= NO_LIMIT && tellingOf(ofGroup, limit).length < ofGroup.length)
+          problems.push(`key ${id} was told of another limit than that of ${group}`)
+      }
     }
   }
   if (!operations.some(({ told }) => told.status === 429)) problems.push('nobody ever met a limit')
   return problems
+}
+
+/** Those that were told of a window with such a limit: an answer tells of the tightest. */
+function tellingOf(admitted: readonly Operation[], limit: number): readonly Operation[] {
+  return admitted.filter(({ told }) => told.limit === limit)
+}
+
+function beyond(about: string, admitted: readonly Operation[], limit: number, crashes: number): string[] {
+  const windows = Map.groupBy(admitted, ({ told }) => told.resetSeconds ?? 0)
+  const full = [...windows].filter(([, own]) => own.length > limit)
+  const resets = [...windows.keys()].sort((a, b) => a - b)
+  const overlaps = resets.filter((reset, at) => reset - (resets[at - 1] ?? 0) < WINDOW_SECONDS - ROUNDING_SECONDS)
+  return [
+    ...full.map(([reset, own]) => `${about} had ${own.length} of ${limit} in the window until ${reset}`),
+    ...(overlaps.length > crashes ? [`${about} had windows until ${resets.join(', ')} with ${crashes} crashes`] : []),
+  ]
 }
 
 const CRASHES: ReadonlySet<Kind> = new Set(['kill postgres', 'fill disk'])

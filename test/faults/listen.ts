@@ -1,5 +1,5 @@
 import { isStreamed, type Operation, type Told } from './history.ts'
-import type { Speech } from './speeches.ts'
+import type { StreamedSpeech } from './speech.ts'
 
 /** What the code of a stream's error is where the upstream told of it in its own words. */
 export const UPSTREAMS_OWN = 'told by the upstream'
@@ -19,7 +19,7 @@ type Listened = {
 }
 
 /** Reads a stream for as long as it comes. */
-export async function listen(body: AsyncIterable<Uint8Array>, speech: Speech, id: string): Promise<Listened> {
+export async function listen(body: AsyncIterable<Uint8Array>, speech: StreamedSpeech, id: string): Promise<Listened> {
   const decoder = new TextDecoder()
   let [rest, frames, heardBytes, isWhole] = ['', 0, 0, false]
   let costNanos: bigint | undefined
@@ -38,7 +38,7 @@ export async function listen(body: AsyncIterable<Uint8Array>, speech: Speech, id
 
   try {
     for await (const piece of body) {
-      const parts = (rest + decoder.decode(piece, { stream: true })).split('\n\n')
+      const parts = (rest + decoder.decode(piece, { stream: true })).split(/\r\n\r\n|\n\n/)
       rest = parts.pop() ?? ''
       for (const part of parts) take(part)
     }
@@ -56,6 +56,6 @@ export async function listen(body: AsyncIterable<Uint8Array>, speech: Speech, id
 }
 
 function fieldOf(frame: string, name: string): string {
-  const line = frame.split('\n').find((one) => one.startsWith(`${name}: `))
+  const line = frame.split(/\r?\n/).find((one) => one.startsWith(`${name}: `))
   return line?.slice(name.length + 2) ?? ''
 }

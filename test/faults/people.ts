@@ -20,6 +20,8 @@ export type Person = {
   readonly requestsPerMinute: number
   /** How many plain calls each of its clients makes at once. */
   readonly atOnce: number
+  /** What it asks for when it asks for no stream; everything that is sold where it is left out. */
+  readonly asksFor?: readonly string[]
   /** Its payments by their entries, for refunds. */
   readonly payments: Id[]
 }
@@ -51,6 +53,8 @@ const PEOPLE = {
   refunded: { money: '0.2', keys: [{}], clients: 4 },
   /** Its keys are revoked and replaced. */
   rotating: { money: '100', keys: [{}, {}], clients: 3 },
+  /** It asks for much at once of what has a limit of its own, whatever the tier allows. */
+  hasty: { money: '100', keys: [{}], clients: 1, atOnce: 8, asksFor: ['generate_content', 'image_generations'] },
 } as const satisfies Record<string, Wanted>
 
 export type Name = keyof typeof PEOPLE
@@ -60,9 +64,11 @@ type Wanted = {
   readonly clients: number
   readonly requestsPerMinute?: number
   readonly atOnce?: number
+  readonly asksFor?: readonly string[]
 }
 
-const NO_LIMIT = 1_000_000
+/** Requests in a minute that nobody makes. */
+export const NO_LIMIT = 1_000_000
 
 export const CLIENTS: Readonly<Record<Name, number>> = Object.fromEntries(
   Object.entries(PEOPLE).map(([name, { clients }]) => [name, clients]),
@@ -75,12 +81,17 @@ export async function makePeople(pool: pg.Pool): Promise<readonly Person[]> {
 }
 
 async function makePerson(pool: pg.Pool, name: Name, wanted: Wanted): Promise<Person> {
-  const { money, requestsPerMinute = NO_LIMIT, atOnce = 1 } = wanted
+  const { money, requestsPerMinute = NO_LIMIT, atOnce = 1, asksFor } = wanted
   const { id: workspaceId, testAccountId: accountId } = await createWorkspace({ pool, ids }, ACTOR, { name })
   await setRate(pool, workspaceId, requestsPerMinute)
   const entryId = ids.next()
   await creditAccount(pool, { entryId, accountId, kind: 'payment', amount: usd(money) })
-  const person: Person = { name, workspaceId, accountId, keys: [], requestsPerMinute, atOnce, payments: [entryId] }
+  const person: Person = {
+    ...{ name, workspaceId, accountId, requestsPerMinute, atOnce },
+    ...(asksFor && { asksFor }),
+    keys: [],
+    payments: [entryId],
+  }
   for (const { period, amount } of wanted.keys) {
     const budget = period === undefined || amount === undefined ? undefined : { period, amount }
     person.keys.push(await makeKey(pool, workspaceId, budget))

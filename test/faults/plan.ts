@@ -47,7 +47,7 @@ const LONGER_THAN_A_SETTLEMENT_MS = 12_000
 const LONGER_THAN_A_BEGIN_MS = 6_000
 
 /** Those by which nothing of the cluster works; never two at once. */
-const OUTAGES: ReadonlySet<Kind> = new Set(['kill postgres', 'pause postgres', DISK])
+export const OUTAGES: ReadonlySet<Kind> = new Set(['kill postgres', 'pause postgres', DISK])
 /** What a short run must have. */
 const FIRST: readonly Kind[] = ['kill gateway', 'kill postgres', 'cut database']
 
@@ -92,12 +92,12 @@ export function planOf(seed: number, seconds: number, { hasDisk, kinds: only }: 
   return seconds * 1_000 >= LONG_RUN_MS ? withLongOnes(planned, lastMs) : planned
 }
 
-/** Each kind once as far as there is room, those first that a short run must have; then some of them again. */
+/** Each kind once as far as there is room, those first that a short run must have; then all of them again, round by round. */
 function kindsOf(random: Random, places: number, hasDisk: boolean): readonly Kind[] {
   const all: readonly Kind[] = [...PROCESS_KINDS, ...LINK_KINDS, ...(hasDisk ? ([DISK] as const) : [])]
   const rest = all.filter((kind) => !FIRST.includes(kind))
   const kinds = [...FIRST, ...shuffled(random, rest)]
-  while (kinds.length < places) kinds.push(...shuffled(random, rest).slice(0, places - kinds.length))
+  while (kinds.length < places) kinds.push(...shuffled(random, all).slice(0, places - kinds.length))
   return kinds.slice(0, places)
 }
 

@@ -1,5 +1,8 @@
+import { EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL } from '../../harness/seed.ts'
 import type { Random } from '../../sandbox/src/random.ts'
-import type { Question } from './speeches.ts'
+import { usd } from '../../server/src/kernel/money.ts'
+import type { Question } from './speech.ts'
+import { embeddings, KINDS, pictures } from './whole-speeches.ts'
 
 /** The models that are asked, as often as they stand here: most answer well, some report nothing, some break off. */
 const STREAMED = [
@@ -35,8 +38,35 @@ export function streamedQuestion(random: Random): Question {
 }
 
 /** One whose answer comes in one piece. */
-export function wholeQuestion(random: Random, words: string): Question {
-  return { ...question(random, random.pick(WHOLE), words), isStream: false, wantsUsage: false }
+export function wholeQuestion(operation: string, random: Random, words: string): Question {
+  if (operation === embeddings.operation) return { ...WHOLLY, model: EMBEDDING_MODEL, words: hiding(random, words) }
+  if (operation === pictures.operation) return pictureQuestion(random, words)
+  return { ...question(random, random.pick(WHOLE), words), ...WHOLLY }
+}
+
+const WHOLLY = { isStream: false, wantsUsage: false } as const
+const CHEAP = KINDS.filter(({ price }) => price < usd('0.1'))
+
+/** By the piece or by the token; now and then the upstream makes another number than it was asked for. */
+function pictureQuestion(random: Random, words: string): Question {
+  const isByPiece = random.chance(0.6)
+  const { kind: _, price: __, ...kind } = CHEAP[random.between(0, CHEAP.length - 1)] ?? fail()
+  const others = random.chance(0.4) ? ` sandbox:images=${random.between(1, 3)}` : ''
+  return {
+    ...WHOLLY,
+    model: isByPiece ? IMAGE_MODEL : IMAGE_TOKENS_MODEL,
+    words: isByPiece ? words + others : hiding(random, words + others),
+    pictures: { n: random.between(1, 3), ...kind },
+  }
+}
+
+/** Now and then the upstream does not say what was used. */
+function hiding(random: Random, words: string): string {
+  return random.chance(0.15) ? `${words} sandbox:no-usage` : words
+}
+
+function fail(): never {
+  throw new Error('no kind of picture has a price')
 }
 
 function question(random: Random, model: string, words: string): Pick<Question, 'model' | 'words' | 'outputLimit'> {

@@ -5,7 +5,7 @@ import { usd } from '../../server/src/kernel/money.ts'
 import { addressOf } from './caller.ts'
 import type { History } from './history.ts'
 import type { Key, Person } from './people.ts'
-import type { Tokens } from './speeches.ts'
+import type { Tokens } from './speech.ts'
 
 /** What callers are told when they look up afterwards, through the same door. */
 export type Reports = {

@@ -10,7 +10,9 @@ import type { Id } from '../../server/src/kernel/ids.ts'
 import { charge, type Nanos } from '../../server/src/kernel/money.ts'
 import { add, multiply, type Rational, rational } from '../../server/src/kernel/rational.ts'
 import type { Cluster } from './cluster.ts'
-import { sentOf, speechOf, type Tokens } from './speeches.ts'
+import type { Tokens } from './speech.ts'
+import { sentOf, speechOf } from './speeches.ts'
+import { picturesIn } from './whole-speeches.ts'
 
 export type Resolutions = {
   /** What was charged for calls that nobody had settled; null where the upstream was not asked, or does not bill. */
@@ -72,6 +74,8 @@ async function amountOf(
   const tokens = tokensOf(operation, billed)
   if (tokens === 'none') return null
   const unitsOfRate = async (unit: string) => {
+    const [, size, quality] = PICTURE.exec(unit) ?? []
+    if (size !== undefined && quality !== undefined) return BigInt(picturesIn(billed, { size, quality }))
     if (tokens !== undefined) return BigInt(tokens[CLASSES[unit] ?? fail(unit)])
     return unit === 'token' ? BigInt(billed.tokens ?? 0) : unitsOf(operation, billed, upstreamUrl)
   }
@@ -82,6 +86,9 @@ async function amountOf(
   }
   return charge(sum)
 }
+
+/** Its size and quality. */
+const PICTURE = /^(\w+)\/(\w+) image$/
 
 const CLASSES: Readonly<Record<string, keyof Tokens>> = {
   'input token': 'input',
@@ -94,11 +101,12 @@ function fail(unit: string): never {
   throw new Error(`nobody knows what a ${unit} is`)
 }
 
-/** What a model was asked and has answered: as it reported, or else as much as it sent; nothing where nothing was sent. */
+/** What a model was asked and has answered: as it reported, or else as much as it sent; nothing of a stream that sent nothing. */
 function tokensOf(operation: string, entry: JournalEntry): Tokens | 'none' | undefined {
   const speech = speechOf(operation)
   if (speech === undefined) return undefined
-  return speech.reported(entry) ?? ((entry.tokens ?? 0) > 0 ? sentOf(speech, entry) : 'none')
+  const isNothing = entry.stream === true && (entry.tokens ?? 0) === 0
+  return speech.reported(entry) ?? (isNothing ? 'none' : sentOf(speech, entry))
 }
 
 /** What an upstream's answer was worth that nobody has seen: the sandbox gives the same one again, without the trouble. */

@@ -12,7 +12,7 @@ import { type Kind, type PlannedFault, planOf } from './plan.ts'
 import { readReports } from './reports.ts'
 import { resolveAll } from './resolve.ts'
 import { startSampling } from './sampler.ts'
-import { streamsThat } from './sometimes.ts'
+import { callsOfModels } from './sometimes.ts'
 import { startWorkload } from './workload.ts'
 
 export type RunOptions = {
@@ -29,7 +29,7 @@ export type RunResult = {
   readonly ok: boolean
   readonly seed: number
   readonly seconds: number
-  /** How often each kind that was planned hit something, and how often streams went in each way that they can. */
+  /** How often each kind that was planned hit something, and how often calls of models went in each way that they can. */
   readonly faults: Readonly<Record<string, number>>
   readonly invariants: Verdicts
   readonly figures: Readonly<Record<string, unknown>>
@@ -61,8 +61,8 @@ export async function runFaults({
       log: (line) => log(`${since()}: ${line}`),
     })
     const invariants = await judge(evidence)
-    const isWhole = seconds >= STREAMS_HIT_AFTER_SECONDS && kinds === undefined
-    const faults = { ...hitsByKind(plan, evidence.troubles), ...(isWhole && streamsThat(evidence)) }
+    const isWhole = seconds >= WHOLE_AFTER_SECONDS && kinds === undefined
+    const faults = { ...hitsByKind(plan, evidence.troubles), ...(isWhole && callsOfModels(evidence)) }
     log(`${since()}: judged`)
     const ok =
       Object.values(invariants).every((verdict) => verdict === 'ok') && Object.values(faults).every((hits) => hits > 0)
@@ -77,7 +77,7 @@ export async function runFaults({
 }
 
 /** In less, or with some faults alone, there may be no fault that meets a stream. */
-const STREAMS_HIT_AFTER_SECONDS = 60
+const WHOLE_AFTER_SECONDS = 60
 
 /** By then every process has heard of a change. */
 const CHANGE_KNOWN_MS = 1_000
@@ -146,7 +146,7 @@ function figuresOf(evidence: Evidence) {
     voids: [...charges.values()].filter(({ outcome }) => outcome === 'voided').length,
     forgiven: entries.filter(({ kind }) => kind === 'forgiveness').length,
     upstream_calls: journal.length,
-    ...streamsThat(evidence),
+    ...callsOfModels(evidence),
     samples: samples.looks(),
     unsettled: samples.unsettled.size,
     resolved: resolutions.byId.size,

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { limitOfGroup } from './endpoint-limits.ts'
 import type { Person } from './people.ts'
 
 export type Unsettled = {
@@ -66,11 +67,12 @@ export function startSampling(pool: pg.Pool, people: readonly Person[]): Samples
     for (const { what, held: sum, holds } of held.rows) violations.add(`${what} held ${sum}, and its calls ${holds}`)
     if (looks % VERIFIED_EVERY_LOOKS === 0)
       for (const { promise, rows } of await verifyLedger(pool)) violations.add(`${promise}: ${rows.join(', ')}`)
-    const windows = await pool.query<{ credential_id: Id; requests: number }>(
-      'select credential_id, requests from windows',
+    const windows = await pool.query<{ credential_id: Id; limit_group: string; requests: number }>(
+      'select credential_id, limit_group, requests from windows',
     )
-    for (const { credential_id: id, requests } of windows.rows)
-      if (requests > (limitOf.get(id) ?? requests)) beyondWindow.add(`key ${id} has ${requests} requests in a window`)
+    for (const { credential_id: id, limit_group: group, requests } of windows.rows)
+      if (requests > (limitOfGroup(group) ?? limitOf.get(id) ?? requests))
+        beyondWindow.add(`key ${id} has ${requests} requests in a window of ${group}`)
     for (const one of await readUnsettled(pool)) unsettled.set(one.id, one)
     looks += 1
   }

@@ -1,54 +1,9 @@
-import { SANDBOX_LIMITS } from '../../harness/seed.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { SPOKEN } from '../../server/src/upstreams/protocols/protocols.ts'
+import { countOf, type Heard, memberOf, passedOn, type Speech, type StreamedSpeech, type Tokens } from './speech.ts'
+import { embeddings, pictures } from './whole-speeches.ts'
 
-/** Tokens in classes that do not overlap, as they are priced. */
-export type Tokens = {
-  readonly input: number
-  readonly output: number
-  readonly cacheRead: number
-  readonly cacheWrite: number
-}
-
-/** A question to a model. */
-export type Question = {
-  readonly model: string
-  readonly words: string
-  readonly isStream: boolean
-  readonly outputLimit?: number
-  /** Whether the caller asks for the usage at the end of a stream, where the protocol leaves that to it. */
-  readonly wantsUsage: boolean
-}
-
-/** What a caller reads in a frame of a stream. */
-export type Heard = {
-  readonly text?: string
-  readonly isEnd?: boolean
-  readonly costNanos?: bigint
-  /** An error, and whose request it says to be about. */
-  readonly error?: { readonly code: string; readonly about: string }
-}
-
-/** How models are asked in one protocol, and what its callers hear and its upstream reports. One more is one more row. */
-export type Speech = {
-  readonly operation: string
-  readonly path: (question: Question) => string
-  readonly body: (question: Question) => Members
-  /** The body as it reaches the upstream, by which its journal knows it. */
-  readonly upstreamBody: (body: string, question: Question) => Buffer
-  readonly hear: (event: string, data: string) => Heard
-  /** Whether the last frame of such a stream tells what it cost, of an upstream that reports. */
-  readonly tellsCost: (question: Pick<Question, 'wantsUsage'>) => boolean
-  /** What the upstream has reported of a call, where it came to report all of it. */
-  readonly reported: (entry: JournalEntry) => Tokens | undefined
-  /** The tokens of the input by their classes, as far as they were reported. */
-  readonly reportedInput: (entry: JournalEntry) => Omit<Tokens, 'output'> | undefined
-}
-
-type Members = Readonly<Record<string, unknown>>
-
-const openai: Speech = {
+const openai: StreamedSpeech = {
   operation: 'chat_completions',
   path: () => '/v1/chat/completions',
   body: ({ model, words, isStream, outputLimit, wantsUsage }) => ({
@@ -63,7 +18,7 @@ const openai: Speech = {
     if (data === '[DONE]') return { isEnd: true }
     const json = jsonOf(data)
     return {
-      ...textOf(memberOf(memberOf(memberOf(json, 'choices'), '0'), 'delta'), 'content'),
+      ...textOf(memberOf(json, 'choices', '0', 'delta'), 'content'),
       ...costOf(memberOf(json, 'usage')),
       ...errorOf(json),
     }
@@ -79,7 +34,7 @@ const openai: Speech = {
   reportedInput: (entry) => openai.reported(entry),
 }
 
-const anthropic: Speech = {
+const anthropic: StreamedSpeech = {
   operation: 'messages',
   path: () => '/v1/messages',
   body: ({ model, words, isStream, outputLimit }) => ({
@@ -115,29 +70,62 @@ const anthropic: Speech = {
   },
 }
 
-export const SPEECHES: readonly [Speech, ...Speech[]] = [openai, anthropic]
+const gemini: StreamedSpeech = {
+  operation: 'generate_content',
+  streamOperation: 'stream_generate_content',
+  path: ({ model, isStream }) =>
+    `/v1beta/models/${model}:${isStream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
+  body: ({ words, outputLimit }) => ({
+    contents: [{ role: 'user', parts: [{ text: words }] }],
+    ...(outputLimit !== undefined && { generationConfig: { maxOutputTokens: outputLimit } }),
+  }),
+  upstreamBody: (body, { model }) => passedOn('gemini', body, model),
+  hear(_, data) {
+    const json = jsonOf(data)
+    const candidate = memberOf(json, 'candidates', '0')
+    const [ours, request] = [memberOf(json, 'error', 'details', '0'), memberOf(json, 'error', 'details', '1')]
+    const error = { code: String(memberOf(ours, 'reason')), about: String(memberOf(request, 'requestId')) }
+    return {
+      ...textOf(memberOf(candidate, 'content', 'parts', '0'), 'text'),
+      ...costOf(memberOf(json, 'usageMetadata')),
+      // It has no last frame of its own; this one is held back until the call is settled.
+      ...(memberOf(candidate, 'finishReason') !== undefined && { isEnd: true }),
+      ...(memberOf(json, 'error') !== undefined && { error }),
+    }
+  },
+  tellsCost: () => true,
+  reportsAsItGoes: true,
+  /** Of a stream that broke off: what its last frame said. */
+  reported(entry) {
+    const input = gemini.reportedInput(entry)
+    const { usage } = entry
+    return input && { ...input, output: countOf(usage, 'candidatesTokenCount') + countOf(usage, 'thoughtsTokenCount') }
+  },
+  reportedInput({ usage }) {
+    if (usage === null) return undefined
+    const cacheRead = countOf(usage, 'cachedContentTokenCount')
+    return { input: countOf(usage, 'promptTokenCount') - cacheRead, cacheRead, cacheWrite: 0 }
+  },
+}
+
+/** Those that no limit stops but that of a customer's tier. */
+export const UNLIMITED: readonly [StreamedSpeech, ...StreamedSpeech[]] = [openai, anthropic]
+/** Those that stream. */
+export const SPEECHES: readonly [StreamedSpeech, ...StreamedSpeech[]] = [...UNLIMITED, gemini]
+
+export function streamedSpeechOf(operation: string | null | undefined): StreamedSpeech | undefined {
+  return SPEECHES.find(({ operation: whole, streamOperation = whole }) => streamOperation === operation)
+}
 
 export function speechOf(operation: string | null | undefined): Speech | undefined {
-  return SPEECHES.find((speech) => speech.operation === operation)
+  const whole = [...SPEECHES, embeddings, pictures].find((speech) => speech.operation === operation)
+  return whole ?? streamedSpeechOf(operation)
 }
 
 /** What was sent of an answer, where not all of it was reported: the input, and the output that went over the wire. */
 export function sentOf(speech: Speech, entry: JournalEntry): Tokens {
   const input = speech.reportedInput(entry) ?? { input: entry.input_tokens ?? 0, cacheRead: 0, cacheWrite: 0 }
   return { ...input, output: entry.tokens ?? 0 }
-}
-
-function passedOn(name: keyof typeof SPOKEN, body: string, model: string): Buffer {
-  const request = { body: JSON.parse(body), rawBody: Buffer.from(body), headers: {} }
-  return SPOKEN[name].protocol.ask(request, SANDBOX_LIMITS).bodyFor(model)
-}
-
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined
-}
-
-function countOf(value: unknown, name: string): number {
-  return Number(memberOf(value, name) ?? 0)
 }
 
 function textOf(delta: unknown, name: string): Heard {

@@ -7,7 +7,7 @@ import { type Caller, Marks } from './caller.ts'
 import type { Cluster } from './cluster.ts'
 import { type History, isStreamed } from './history.ts'
 import type { Person } from './people.ts'
-import { SPEECHES } from './speeches.ts'
+import { UNLIMITED } from './speeches.ts'
 
 /** For what nobody may notice: clients that never repeat anything, and of whose requests none may fail. */
 
@@ -45,7 +45,7 @@ export function startSteadyLoad({ caller, person, seed, quotes = 0, looks = 0 }:
     if (random.chance(STREAMS)) {
       const words = `sandbox:delta-ms=${random.between(4, 40)}`
       const question = { model: 'sandbox/text', words, isStream: true, wantsUsage: true }
-      await caller.ask({ ...who, what: 'call', mark, ...marks.question(random.pick(SPEECHES), mark, question) })
+      await caller.ask({ ...who, what: 'call', mark, ...marks.question(random.pick(UNLIMITED), mark, question) })
       return
     }
     const request = marks.request(random.pick(OPERATIONS), mark, `sandbox:delay=${random.between(0, 400)}`)

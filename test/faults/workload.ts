@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Random } from '../../sandbox/src/random.ts'
-import { CALLS, FREE, SCARCE } from '../acceptance/installation.ts'
+import { CALLS, FREE, LINKED, TASKS } from '../acceptance/installation.ts'
 import type { Asked, Caller, Marks } from './caller.ts'
 import { isStreamed, type Operation } from './history.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
@@ -31,8 +31,17 @@ const PAUSE_MS = { least: 20, most: 120 }
 const REFUSED_PAUSE_MS = 400
 /** Who does not know what became of a key or a quote asks again after so long: its process has been found dead by then. */
 const COMES_BACK_MS = 14_000
-/** What costs nothing has nothing to lose; what has a limit of its own would be refused most of the time. */
-const LEFT_OUT: ReadonlySet<string> = new Set([...FREE, ...SCARCE, 'embeddings'])
+/**
+ * What costs nothing has nothing to lose, tasks go on when they have been answered, nobody has linked an account, streams have
+ * a likelihood of their own, and the last would be refused most of the time.
+ */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  ...FREE,
+  ...TASKS,
+  ...LINKED,
+  'stream_generate_content',
+  'deep_research',
+])
 const OPERATIONS = Object.keys(CALLS).filter((operation) => !LEFT_OUT.has(operation))
 /** Of the steps of a client, the rest being plain calls. */
 const LIKELIHOOD = { stream: 0.2, idempotent: 0.14, quoted: 0.09, look: 0.08 }
@@ -130,10 +139,10 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
     await ask({ ...who(client), what: 'look', path })
   }
 
-  function requestOf({ random }: Client, mark: string) {
-    const operation = OPERATIONS[random.between(0, OPERATIONS.length - 1)] ?? 'rerank'
+  function requestOf({ random, person: { asksFor = OPERATIONS } }: Client, mark: string) {
+    const operation = asksFor[random.between(0, asksFor.length - 1)] ?? 'rerank'
     const speech = speechOf(operation)
-    if (speech !== undefined) return marks.question(speech, mark, wholeQuestion(random, wordsFor(random)))
+    if (speech !== undefined) return marks.question(speech, mark, wholeQuestion(operation, random, wordsFor(random)))
     return marks.request(operation, mark, wordsFor(random))
   }
 

@@ -101,7 +101,7 @@ describe('farebox models', () => {
     )
     assert.match(
       await said('models', 'list'),
-      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD per picture {2}version 1$/m,
+      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD a picture {2}version 1$/m,
     )
     await said('models', 'price', 'maker/painter', '--image', 'auto/auto=0.05')
     const { rows } = await pool.query(
@@ -143,7 +143,11 @@ describe('farebox models', () => {
       /input: not a plain decimal number: "x"/,
     ],
     ['half of a price', ['price', 'maker/one', '--input', '1'], /a price of its input and one of its output/],
-    ['both ways to sell', ['price', 'maker/one', '--input', '1', '--image', 'a/b=1'], /by the picture or by the token/],
+    [
+      'both ways to sell',
+      ['price', 'maker/one', '--input', '1', '--image', 'a/b=1'],
+      /by the token, the picture or the second/,
+    ],
     ['a picture without a price', ['price', 'maker/one', '--image', '1024x1024/high'], /must be size\/quality=usd/],
     ['a picture without a quality', ['price', 'maker/one', '--image', '1024x1024=1'], /must be size\/quality/],
     ['a picture twice', ['price', 'maker/one', '--image', 'a/b=1', '--image', 'a/b=2'], /a\/b is given twice/],

@@ -15,7 +15,8 @@ export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
 const ORPHANS = 'server/src/storage/migrations/0005_owners.sql'
 const BEGIN_AND_END = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
-const SETTLES = 'const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending })'
+const SETTLES =
+  'const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending, ...(task && { task }) })'
 /** What a caller would be told if everything went well. */
 const ANSWERS_FIRST = `const { amount, forgiven } = outcome.ending
     const settlement = { charged: amount === null || forgiven ? ZERO : amount, free: ZERO }`
@@ -165,5 +166,47 @@ async function sendJustOnce(`,
       },
     ],
     caughtBy: { invariants: ['no acknowledged charge is lost'], ...LONG_STALL },
+  },
+  {
+    id: 'broken-off-stream-free',
+    title: 'what a stream reports as it goes is forgotten where it breaks off before its end',
+    promise: 'What was delivered of a stream that breaks off is charged.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/upstreams/protocols/gemini-reply.ts',
+        find: 'reported: () => classesOf(counts), usageName',
+        replace: 'reported: () => classesOf(isStopped ? counts : NONE), usageName',
+      },
+    ],
+    caughtBy: { invariants: ['models cost what was used'], kinds: ['cut upstream'], seconds: 12 },
+  },
+  {
+    id: 'embeddings-charged-twice',
+    title: 'the input of an embedding is charged once as such and once more as the total',
+    promise: 'Each token is charged once, in its own class.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/upstreams/protocols/openai-embeddings.ts',
+        find: '{ ...reported, output: 0 }',
+        replace: '{ ...reported, ...(reported.input && { input: 2 * reported.input }), output: 0 }',
+      },
+    ],
+    caughtBy: { invariants: ['models cost what was used'], kinds: ['slow upstream'], seconds: 12 },
+  },
+  {
+    id: 'picture-of-another-size',
+    title: 'a picture is charged at the price of the size and quality that an upstream would choose',
+    promise: 'A picture costs what its own size and quality cost.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/model-pricing.ts',
+        find: 'const rate = images.get(kind)',
+        replace: "const rate = images.get(kind) && images.get('auto/auto')",
+      },
+    ],
+    caughtBy: { invariants: ['models cost what was used'], kinds: ['slow upstream'], seconds: 12 },
   },
 ]

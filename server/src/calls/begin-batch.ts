@@ -11,10 +11,38 @@ const SELECT = `outcome, free, subject, allowance_left, holder,
 
 const callOf = createCall('begin_calls', SELECT)
 
+/** The rows of those that are tasks are made by the same statement: there is no call without its task, nor the other way. */
+const callWithTasksOf = createCall('begin_calls', SELECT, {
+  name: 'begin_calls_with_tasks',
+  types: ['integer[]', 'uuid[]', 'uuid[]', 'uuid[]', 'text[]', 'bytea[]'],
+  also: (parameters) => `insert into tasks (id, account_id, credential_id, model, prompt, state, created_at)
+    select item.id, item.account_id, item.credential_id, item.model, item.prompt, 'CREATING', result.judged_at
+    from unnest(${parameters.join(', ')}) item (place, id, account_id, credential_id, model, prompt)
+    join result on result.ordinality = item.place
+    where result.outcome = 'begun'
+    on conflict (id) do nothing returning id`,
+})
+
 /** One statement for many calls. No id may stand in a batch twice. */
 export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {
-  const rows = await query(callOf(encode(calls), ownerId))
+  const columns = encode(calls)
+  const hasTasks = calls.some(({ task }) => task !== undefined)
+  const rows = await query(
+    hasTasks ? callWithTasksOf([...columns, ...taskColumns(calls)], ownerId) : callOf(columns, ownerId),
+  )
   return calls.map((call, at) => decode(call, new Row(rows[at])))
+}
+
+function taskColumns(calls: readonly Call[]): Column[] {
+  const tasks = calls.flatMap((call, at) => (call.task === undefined ? [] : [{ ...call, ...call.task, place: at + 1 }]))
+  return [
+    ['integer[]', tasks.map(({ place }) => place)],
+    ['uuid[]', tasks.map(({ id }) => id)],
+    ['uuid[]', tasks.map(({ accountId }) => accountId)],
+    ['uuid[]', tasks.map(({ credentialId }) => credentialId)],
+    ['text[]', tasks.map(({ model }) => model)],
+    ['bytea[]', tasks.map(({ prompt }) => prompt)],
+  ]
 }
 
 /** Names each thing that the batch touches once; calls refer to it by position. */

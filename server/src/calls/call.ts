@@ -15,6 +15,14 @@ export type Call = {
   readonly windows: readonly Window[]
   /** Without a hold, with which they would end, it is only asked whether they are free. */
   readonly claims: readonly Claim[]
+  /** Of a call that takes minutes: what its row says from the moment on in which the call is begun. */
+  readonly task?: NewTask
+}
+
+export type NewTask = {
+  readonly model: string
+  /** Sealed as the task's. */
+  readonly prompt: Buffer
 }
 
 export type Hold = {
@@ -56,6 +64,28 @@ export type Ending = {
   /** The caller got nothing although the upstream was asked: the call is voided, and the amount becomes overrun. */
   readonly forgiven: boolean
   readonly usage: Usage
+  /** Of a task: what its row says from then on. */
+  readonly task?: TaskEnd
+}
+
+export type TaskEnd =
+  | {
+      readonly state: 'SUCCEEDED'
+      /** Sealed as the task's. */
+      readonly videoUrl: Buffer
+      readonly seconds: number | null
+      readonly videos: number
+      readonly resolution: number | null
+    }
+  | { readonly state: 'FAILED'; readonly code: string; readonly message: string }
+  | { readonly state: 'CANCELED' }
+
+/** Who has a task, and under which name. */
+export type HandOver = {
+  readonly id: Id
+  readonly upstream: { readonly id: Id; readonly slot: string; readonly mode: 'live' | 'test' }
+  readonly name: string
+  readonly state: 'PENDING' | 'RUNNING'
 }
 
 export type Usage = {

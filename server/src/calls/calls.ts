@@ -4,11 +4,11 @@ import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import { beginBatch } from './begin-batch.ts'
-import type { Call, Ending, Judgement, Settlement } from './call.ts'
+import type { Call, Ending, HandOver, Judgement, Settlement } from './call.ts'
 import { endBatch } from './end-batch.ts'
 import { createLane } from './lane.ts'
 import { Contended, Unanswered } from './money-query.ts'
-import type { Query } from './query.ts'
+import { type Query, Row, type Statement } from './query.ts'
 
 /** BEGIN and END of a call, batched with those of its neighbours. */
 export type Calls = {
@@ -19,6 +19,18 @@ export type Calls = {
    * as PostgreSQL answers again and unless this process dies first.
    */
   readonly end: (ending: Ending) => Promise<Settlement>
+  /**
+   * Posts or voids the call of a task, which belongs to no process: whoever hears of its end does it, once or more. A fault
+   * leaves it as it is, or ended.
+   */
+  readonly endTask: (ending: Ending & Required<Pick<Ending, 'task'>>) => Promise<Settlement>
+  /**
+   * Gives a call that this process began to its task, so that it goes on whatever becomes of us. What could not be written
+   * in time is written as soon as PostgreSQL answers again; should this process die first, the task is unsettled.
+   */
+  readonly handOver: (task: HandOver) => Promise<void>
+  /** Nobody can say whether the upstream has it: the money stays held until somebody can. */
+  readonly leaveUnsettled: (id: Id) => Promise<void>
   /** Whether this process is at a call: it is being begun, runs, or is being ended. */
   readonly isOurs: (id: Id) => boolean
   readonly open: () => readonly Id[]
@@ -54,7 +66,9 @@ class Late extends Error {
  */
 const PATIENCE_MS = 2_500
 const NEVER_MS = Number.POSITIVE_INFINITY
-const REVERSAL_RETRY_MS = 500
+const RETRY_MS = 500
+/** Nothing is made sooner. */
+const FIRST_POLL_SECONDS = 2
 const LOOK_MS = 10
 const CLAIMS_LIMIT = 16
 /** Every ending belongs to a call that was begun, and those are bounded: none is ever refused for want of room. */
@@ -133,6 +147,67 @@ export function createCalls(parts: Parts): Calls {
     }
   }
 
+  async function endTask(ending: Ending): Promise<Settlement> {
+    try {
+      return await endings.submit(ending, endDeadlineMs)
+    } catch (error) {
+      throw error instanceof Late ? unavailable(error) : error
+    }
+  }
+
+  async function handOver({ id, upstream, name, state }: HandOver): Promise<void> {
+    const statement = {
+      name: 'hand_over_task',
+      text: 'select hand_over_task($1, $2, $3, $4, $5, $6, $7)',
+      values: [id, upstream.id, upstream.slot, upstream.mode, name, state, FIRST_POLL_SECONDS],
+    }
+    // By these an operator can say later who has it.
+    const found = { request_id: id, upstream: upstream.id, upstream_task: name }
+    const inTime = await letGo(id, async () => {
+      const [row] = await untilAnswered(statement)
+      const outcome = new Row(row).text(0)
+      if (outcome === 'done') return
+      log.error('a task runs at its upstream and can not be looked after', { ...found, reason: outcome })
+      if (outcome !== 'ended') await untilAnswered(unsettling(id))
+    })
+    if (!inTime) log.error('a task runs at its upstream, which could not be written down yet', found)
+  }
+
+  async function leaveUnsettled(id: Id): Promise<void> {
+    log.error('a task may run at its upstream, and nobody knows: it is unsettled', { request_id: id })
+    await letGo(id, () => untilAnswered(unsettling(id)))
+  }
+
+  function unsettling(id: Id): Statement {
+    return { name: 'mark_unsettled', text: 'select id from mark_unsettled($1, $2)', values: [[id], ownerId] }
+  }
+
+  /** Waits until a call is no longer ours, but no longer than an end may take; the rest is done without its caller. */
+  async function letGo(id: Id, write: () => Promise<unknown>): Promise<boolean> {
+    const work = write()
+      .then(() => {})
+      .catch((error: unknown) => log.error('a task could not be recorded', { request_id: id, error }))
+      .finally(() => {
+        // Where it failed for good, the call is disowned when it is next compared with what we know of.
+        open.delete(id)
+        background.delete(id)
+      })
+    // Whoever waits for everything that is to be written waits for this too.
+    background.set(id, work)
+    return within(clock, work, endDeadlineMs)
+  }
+
+  async function untilAnswered(statement: Statement): Promise<readonly (readonly unknown[])[]> {
+    for (;;) {
+      try {
+        return await query(statement)
+      } catch (error) {
+        if (!(error instanceof Unanswered)) throw error
+        await clock.sleep(RETRY_MS)
+      }
+    }
+  }
+
   function settleInBackground(ending: Ending): void {
     const work = settleWithoutCaller(ending)
       .catch((error: unknown) => log.error('a call could not be ended', { request_id: ending.id, error }))
@@ -146,15 +221,7 @@ export function createCalls(parts: Parts): Calls {
     open.delete(ending.id)
     if (endedNow || charged === ZERO || !ending.forgiven) return
     const values = [ending.id, charged.toString()]
-    for (;;) {
-      try {
-        await query({ name: 'forgive_charge', text: 'select forgive_charge($1, $2)', values })
-        return
-      } catch (error) {
-        if (!(error instanceof Unanswered)) throw error
-        await clock.sleep(REVERSAL_RETRY_MS)
-      }
-    }
+    await untilAnswered({ name: 'forgive_charge', text: 'select forgive_charge($1, $2)', values })
   }
 
   /** A begin that fails meanwhile leaves a void to be written, and an ending that fails leaves a reversal. */
@@ -175,6 +242,9 @@ export function createCalls(parts: Parts): Calls {
   return {
     begin,
     end,
+    endTask,
+    handOver,
+    leaveUnsettled,
     isOurs: (id) => open.has(id) || background.has(id),
     open: () => [...open],
     untilNoneOpen,
@@ -194,9 +264,12 @@ function hasRepetition(names: readonly string[]): boolean {
 }
 
 /** The end of a call that was certainly never executed. */
-export function voidOf({ id, accountId }: Pick<Call, 'id' | 'accountId'>): Ending {
-  return { id, accountId, amount: null, forgiven: false, usage: NO_USAGE }
+export function voidOf({ id, accountId, task }: Pick<Call, 'id' | 'accountId' | 'task'>): Ending {
+  const ending = { id, accountId, amount: null, forgiven: false, usage: NO_USAGE }
+  return task === undefined ? ending : { ...ending, task: NEVER_EXECUTED }
 }
+
+const NEVER_EXECUTED = { state: 'FAILED', code: 'NotExecuted', message: 'The task was never carried out.' } as const
 
 export const NO_USAGE = {
   value: ZERO,

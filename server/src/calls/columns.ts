@@ -4,8 +4,8 @@ import { type Id, idTimeMs } from '../kernel/ids.ts'
  * PostgreSQL arrays in the form in which it sends them itself. Texts would have to be written and quoted here and read and
  * unquoted there, for each value of each call: that was most of what a batch cost the gateway.
  */
-export type ArrayType = 'uuid[]' | 'text[]' | 'integer[]' | 'bigint[]' | 'boolean[]' | 'date[]'
-export type Value = string | number | bigint | boolean | null
+export type ArrayType = 'uuid[]' | 'text[]' | 'integer[]' | 'bigint[]' | 'boolean[]' | 'date[]' | 'float8[]' | 'bytea[]'
+export type Value = string | number | bigint | boolean | Buffer | null
 
 /** The object id of a type, which is fixed, and how many bytes a value of it has; -1 where that differs. */
 const ELEMENTS: Readonly<Record<ArrayType, { readonly oid: number; readonly bytes: number }>> = {
@@ -15,6 +15,8 @@ const ELEMENTS: Readonly<Record<ArrayType, { readonly oid: number; readonly byte
   'bigint[]': { oid: 20, bytes: 8 },
   'boolean[]': { oid: 16, bytes: 1 },
   'date[]': { oid: 1082, bytes: 4 },
+  'float8[]': { oid: 701, bytes: 8 },
+  'bytea[]': { oid: 17, bytes: -1 },
 }
 
 const EMPTY_HEADER_BYTES = 12
@@ -43,7 +45,9 @@ export function encodeArray(type: ArrayType, values: readonly Value[]): Buffer {
 
 function sizeOf(values: readonly Value[], bytes: number): number {
   let size = HEADER_BYTES + values.length * (LENGTH_BYTES + Math.max(0, bytes))
-  if (bytes === -1) for (const value of values) if (value !== null) size += Buffer.byteLength(String(value))
+  if (bytes === -1)
+    for (const value of values)
+      if (value !== null) size += Buffer.isBuffer(value) ? value.length : Buffer.byteLength(String(value))
   return size
 }
 
@@ -54,6 +58,10 @@ function writeValue(type: ArrayType, buffer: Buffer, at: number, value: Exclude<
       return writeId(buffer, at, String(value))
     case 'text[]':
       return buffer.write(String(value), at)
+    case 'bytea[]':
+      return bytesOf(value).copy(buffer, at)
+    case 'float8[]':
+      return buffer.writeDoubleBE(Number(value), at) - at
     case 'boolean[]':
       return buffer.writeUInt8(value === true ? 1 : 0, at) - at
     case 'bigint[]':
@@ -61,6 +69,11 @@ function writeValue(type: ArrayType, buffer: Buffer, at: number, value: Exclude<
     default:
       return buffer.writeInt32BE(whole(value), at) - at
   }
+}
+
+function bytesOf(value: Value): Buffer {
+  if (Buffer.isBuffer(value)) return value
+  throw new RangeError('a column of bytes has something else in it')
 }
 
 function whole(value: Value): number {

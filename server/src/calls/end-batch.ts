@@ -1,5 +1,5 @@
 import { nanos } from '../kernel/money.ts'
-import type { Ending, Settlement } from './call.ts'
+import type { Ending, Settlement, TaskEnd } from './call.ts'
 import { daysOf, Positions } from './columns.ts'
 import { type Column, createCall, type Query, Row } from './query.ts'
 
@@ -7,10 +7,47 @@ const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
 
 const callOf = createCall('end_calls', SELECT)
 
+/**
+ * The state of a task, its money and its place among those at once change together. Whoever ends a call first ends its task;
+ * for the others it has ended. Rows are locked in the order of their ids, as by whoever reschedules some.
+ */
+const callWithTasksOf = createCall('end_calls', SELECT, {
+  name: 'end_calls_with_tasks',
+  types: ['integer[]', 'uuid[]', 'text[]', 'bytea[]', 'float8[]', 'integer[]', 'integer[]', 'text[]', 'text[]'],
+  also: ([places, ...columns]) => `select end_tasks(${columns.join(', ')},
+      (select array_agg(result.ended_now order by item.place)
+       from unnest(${places}) with ordinality item (call, place) join result on result.ordinality = item.call),
+      (select max(settled_at) from result))`,
+})
+
 /** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
 export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
-  const rows = await query(callOf(encode(endings)))
+  const columns = encode(endings)
+  const hasTasks = endings.some(({ task }) => task !== undefined)
+  const rows = await query(hasTasks ? callWithTasksOf([...columns, ...taskColumns(endings)]) : callOf(columns))
   return endings.map((_, at) => decode(new Row(rows[at])))
+}
+
+function taskColumns(endings: readonly Ending[]): Column[] {
+  const tasks = endings.flatMap(({ id, task }, at) =>
+    task === undefined ? [] : [{ id, place: at + 1, ...whole(task) }],
+  )
+  return [
+    ['integer[]', tasks.map(({ place }) => place)],
+    ['uuid[]', tasks.map(({ id }) => id)],
+    ['text[]', tasks.map(({ state }) => state)],
+    ['bytea[]', tasks.map(({ videoUrl }) => videoUrl)],
+    ['float8[]', tasks.map(({ seconds }) => seconds)],
+    ['integer[]', tasks.map(({ videos }) => videos)],
+    ['integer[]', tasks.map(({ resolution }) => resolution)],
+    ['text[]', tasks.map(({ code }) => code)],
+    ['text[]', tasks.map(({ message }) => message)],
+  ]
+}
+
+function whole(task: TaskEnd) {
+  const nothing = { videoUrl: null, seconds: null, videos: null, resolution: null, code: null, message: null }
+  return { ...nothing, ...task }
 }
 
 function encode(endings: readonly Ending[]): Column[] {

@@ -8,18 +8,37 @@ export type Statement = { readonly name: string; readonly text: string; readonly
 /** A parameter of a batch: its PostgreSQL type and all its values. */
 export type Column = readonly [type: ArrayType, values: readonly Value[]]
 
-/** Calls a function of batches with what it takes of each of them, of which the first is no array: whose batch it is. */
-export function createCall(name: string, select: string): (columns: readonly Column[], owner?: Id) => Statement {
+/** What a statement does beside calling its function: all of it happens, or none. */
+type Beside = {
+  /** Of the whole, by which it is prepared once. */
+  readonly name: string
+  readonly types: readonly ArrayType[]
+  /** What it does and selects, by its parameters and by `result`, the function's rows with their `ordinality`. */
+  readonly also: (parameters: readonly string[]) => string
+}
+
+/**
+ * Calls a function of batches with what it takes of each of them, of which the first is no array: whose batch it is. What is done
+ * beside it takes columns of its own, after those.
+ */
+export function createCall(name: string, select: string, beside?: Beside) {
   let text: string | undefined
-  return (columns, owner) => {
+  return (columns: readonly Column[], owner?: Id): Statement => {
     const first = owner === undefined ? [] : [owner]
-    text ??= callText(name, select, [...first.map(() => 'uuid'), ...columns.map(([type]) => type)])
-    return { name, text, values: [...first, ...columns.map(([type, values]) => encodeArray(type, values))] }
+    text ??= textOf(name, select, [...first.map(() => 'uuid'), ...columns.map(([type]) => type)], beside)
+    const values = columns.map(([type, values]) => encodeArray(type, values))
+    return { name: beside?.name ?? name, text, values: [...first, ...values] }
   }
 }
 
-function callText(name: string, select: string, types: readonly string[]): string {
-  return `select ${select} from ${name}(${types.map((type, at) => `$${at + 1}::${type}`).join(', ')})`
+function textOf(name: string, select: string, types: readonly string[], beside: Beside | undefined): string {
+  const own = types.length - (beside?.types.length ?? 0)
+  const parameters = types.map((type, at) => `$${at + 1}::${type}`)
+  const call = `${name}(${parameters.slice(0, own).join(', ')})`
+  if (beside === undefined) return `select ${select} from ${call}`
+  return `with result as materialized (select * from ${call} with ordinality),
+      also as materialized (${beside.also(parameters.slice(own))})
+    select ${select} from result cross join (select count(*) from also) done order by ordinality`
 }
 
 /** A row of PostgreSQL is input from outside: what is not of the type that the function promises is a defect. */

@@ -5,6 +5,7 @@ import { creatorSearchInsights } from './operations/creator-search-insights.ts'
 import { deepResearch } from './operations/deep-research.ts'
 import { embeddings } from './operations/embeddings.ts'
 import { financialMetricsSnapshot } from './operations/financial-metrics-snapshot.ts'
+import { followUser } from './operations/follow-user.ts'
 import { geminiCountTokens } from './operations/gemini-count-tokens.ts'
 import { generateContent } from './operations/generate-content.ts'
 import { imageGenerations } from './operations/image-generations.ts'
@@ -16,6 +17,7 @@ import { streamGenerateContent } from './operations/stream-generate-content.ts'
 import { tagDetail } from './operations/tag-detail.ts'
 import { tweetQuotes } from './operations/tweet-quotes.ts'
 import { userStories } from './operations/user-stories.ts'
+import { videoSynthesis } from './operations/video-synthesis.ts'
 import { websiteTraffic } from './operations/website-traffic.ts'
 
 /** Everything that is sold. */
@@ -29,6 +31,7 @@ export const catalogue: Catalogue = createCatalogue([
   embeddings,
   imageGenerations,
   deepResearch,
+  videoSynthesis,
   rerank,
   creatorSearchInsights,
   searchWordSuggestion,
@@ -36,6 +39,7 @@ export const catalogue: Catalogue = createCatalogue([
   userStories,
   postComments,
   tweetQuotes,
+  followUser,
   financialMetricsSnapshot,
   websiteTraffic,
 ])

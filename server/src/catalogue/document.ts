@@ -1,6 +1,6 @@
 import { decimalText } from '../kernel/rational.ts'
 import type { LimitName } from './limit-groups.ts'
-import { isSoldByUnit, type Operation } from './operation.ts'
+import { isSoldByUnit, isTask, type Operation } from './operation.ts'
 
 const LIMITS: Readonly<Record<LimitName, string>> = {
   tokens: "the tier's tokens a minute",
@@ -40,6 +40,7 @@ function priceOf(operation: Operation): string {
   if (operation.protocol?.endsWith('_count_tokens')) return 'Free'
   if (operation.protocol === 'openai_images')
     return "The price of a picture, or of a token, is its model's: see [models.md](models.md)"
+  if (isTask(operation)) return "The price of a second is its model's: see [tasks.md](tasks.md) (`per_second`)"
   if (!isSoldByUnit(operation)) return "The price of a token is its model's: see [models.md](models.md) (`per_token`)"
   const { unitPrice, unit, contract } = operation.price
   return `${decimalText(unitPrice, 9)} USD per ${unit} (\`${contract}\`)`

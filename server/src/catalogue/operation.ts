@@ -6,12 +6,12 @@ import type { PriceContract } from './price.ts'
 export type Dialect = 'openai' | 'anthropic' | 'gemini' | 'data'
 
 /** What we sell: everything that differs between endpoints. Routes, quotes, contracts and documents derive from it. */
-export type Operation = DataOperation | ModelOperation
+export type Operation = DataOperation | ModelOperation | TaskOperation
 
 type Common = {
   readonly id: string
   readonly summary: string
-  readonly category: 'models' | 'social' | 'finance' | 'traffic'
+  readonly category: 'models' | 'video' | 'social' | 'finance' | 'traffic'
   readonly method: 'GET' | 'POST'
   /** With {names} that the configuration spells. */
   readonly path: string
@@ -32,12 +32,21 @@ export type DataOperation<Input = unknown> = Common & {
   readonly output: z.ZodType
   readonly price: PriceContract<Input>
   readonly upstream: Upstream
+  /** Done for a user who has linked an account to the key: what the user must have allowed. {linked_user} is who it is. */
+  readonly actsFor?: { readonly scopes: readonly string[] }
   readonly protocol?: undefined
 }
 
 /** A protocol of model inference. Which models there are, what they cost and who serves them, operators configure. */
 export type ModelOperation = Common & {
   readonly protocol: ModelProtocol
+  readonly price?: undefined
+  readonly upstream?: undefined
+}
+
+/** A protocol in which a call takes minutes: it is answered when it has begun, and asked for until it has ended. */
+export type TaskOperation = Common & {
+  readonly protocol: 'video'
   readonly price?: undefined
   readonly upstream?: undefined
 }
@@ -51,6 +60,10 @@ export type ModelProtocol =
   | 'gemini'
   | 'gemini_stream'
   | 'gemini_count_tokens'
+
+export function isTask(operation: Operation): operation is TaskOperation {
+  return operation.protocol === 'video'
+}
 
 export function isSoldByUnit(operation: Operation): operation is DataOperation {
   return operation.protocol === undefined

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import {
+  type KindPrices,
   listModels,
   type ModelListed,
   type NewModelPrice,
-  type PicturePrices,
   removeModel,
   removeRoute,
   saveModel,
@@ -57,6 +57,8 @@ export function addModelCommands(program: Command): void {
     .option('--provider-cache-write <usd>')
     .option('--image <size/quality=usd>', 'a picture, of a model that sells them by the piece; repeat it', oneMore)
     .option('--provider-image <size/quality=usd>', 'what the upstream charges us for one; repeat it', oneMore)
+    .option('--video <resolution=usd>', 'a second of video, of a model that makes some; repeat it', oneMore)
+    .option('--provider-video <resolution=usd>', 'what the upstream charges us for one; repeat it', oneMore)
     .action((id: string, options: PriceOptions) => running((config) => price(config, id, options)))
   models
     .command('route <model>')
@@ -116,24 +118,30 @@ function missingOf({ id, price, routes }: ModelListed): readonly string[] {
   ]
 }
 
-type PriceOptions = Omit<NewModelPrice, 'model' | 'images' | 'providerImages'> & {
+type PriceOptions = Omit<NewModelPrice, 'model' | 'images' | 'providerImages' | 'videos' | 'providerVideos'> & {
   readonly image?: readonly string[]
   readonly providerImage?: readonly string[]
+  readonly video?: readonly string[]
+  readonly providerVideo?: readonly string[]
 }
 
 async function price(config: Config, model: string, options: PriceOptions): Promise<void> {
-  const { image, providerImage, ...prices } = options
-  const images = image && picturePrices(image)
-  const pictures = {
+  const { image, providerImage, video, providerVideo, ...prices } = options
+  const images = image && kindPrices(image, A_PICTURE)
+  const videos = video && kindPrices(video, A_VIDEO)
+  const kinds = {
     ...(images !== undefined && { images }),
-    ...(providerImage !== undefined && { providerImages: picturePrices(providerImage) }),
+    ...(providerImage !== undefined && { providerImages: kindPrices(providerImage, A_PICTURE) }),
+    ...(videos !== undefined && { videos }),
+    ...(providerVideo !== undefined && { providerVideos: kindPrices(providerVideo, A_VIDEO) }),
   }
   await withPools(config, async ({ rest: pool }) => {
-    const version = await setModelPrice({ pool }, { model, ...prices, ...pictures })
+    const version = await setModelPrice({ pool }, { model, ...prices, ...kinds })
     const { input, output, cacheRead = input, cacheWrite = input } = prices
+    const byKind = kindsText({ images, videos })
     print(
-      images !== undefined
-        ? `${model} costs ${picturesText(images)} USD a picture and nothing for tokens, as version ${version}.`
+      byKind !== undefined
+        ? `${model} costs ${byKind} and nothing for tokens, as version ${version}.`
         : `${model} costs ${input} USD in, ${output} out, ${cacheRead} from a cache, ${cacheWrite} into one, ` +
             `for a million tokens, as version ${version}.`,
     )
@@ -144,21 +152,27 @@ function oneMore(text: string, before: readonly string[] = []): readonly string[
   return [...before, text]
 }
 
-function picturePrices(texts: readonly string[]): PicturePrices {
+const A_PICTURE = 'size/quality=usd, such as 1024x1024/high=0.167'
+const A_VIDEO = 'resolution=usd, such as 720P=0.10'
+
+function kindPrices(texts: readonly string[], such: string): KindPrices {
   const prices: Record<string, string> = {}
   for (const text of texts) {
     const [, kind = '', usd = ''] = /^([^=]+)=(.+)$/.exec(text) ?? []
-    if (kind === '') throw new Error(`${JSON.stringify(text)} must be size/quality=usd, such as 1024x1024/high=0.167`)
+    if (kind === '') throw new Error(`${JSON.stringify(text)} must be ${such}`)
     if (Object.hasOwn(prices, kind)) throw new Error(`${kind} is given twice`)
     prices[kind] = usd
   }
   return prices
 }
 
-function picturesText(images: PicturePrices): string {
-  return Object.entries(images)
-    .map(([kind, usd]) => `${kind} ${usd}`)
-    .join(', ')
+type ByKind = { readonly images?: KindPrices | null | undefined; readonly videos?: KindPrices | null | undefined }
+
+/** Undefined where a model is sold by the token. */
+function kindsText({ images, videos }: ByKind): string | undefined {
+  const list = (prices: KindPrices) => Object.entries(prices).map(([kind, usd]) => `${kind} ${usd}`)
+  if (images) return `${list(images).join(', ')} USD a picture`
+  return videos ? `${list(videos).join(', ')} USD a second of video` : undefined
 }
 
 type RouteOptions = {
@@ -221,8 +235,9 @@ function summaryOf({ id, contextWindow, outputCap, outputMost, partTokens, token
 
 function priceText({ price }: ModelListed): string {
   if (price === null) return 'without price'
-  const { version, input, output, cacheRead, cacheWrite, images } = price
-  if (images !== null) return `${picturesText(images)} USD per picture  version ${version}`
+  const { version, input, output, cacheRead, cacheWrite } = price
+  const byKind = kindsText(price)
+  if (byKind !== undefined) return `${byKind}  version ${version}`
   const all = [input, output, cacheRead ?? input, cacheWrite ?? input]
   return `${all.join(' / ')} USD per million (in / out / cache read / cache write)  version ${version}`
 }

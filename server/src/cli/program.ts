@@ -7,6 +7,8 @@ import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
 import { addModelCommands } from './models.ts'
 import { addPriceCommands } from './prices.ts'
+import { addSecretCommands } from './rotate.ts'
+import { addTaskCommands } from './tasks.ts'
 import { addUpstreamCommands } from './upstreams.ts'
 import { VERSION } from './version.ts'
 
@@ -41,7 +43,9 @@ export function createProgram({ serve }: Parts): Command {
   addPriceCommands(program)
   addModelCommands(program)
   addUpstreamCommands(program)
+  addTaskCommands(program)
   addLedgerCommands(program)
+  addSecretCommands(program)
   return program
 }
 

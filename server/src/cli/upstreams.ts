@@ -9,7 +9,7 @@ import { createIds } from '../kernel/ids.ts'
 import { sealOf } from '../kernel/seal.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { Pools } from '../storage/pools.ts'
-import { listUpstreams, removeUpstream, saveUpstream } from '../upstreams/configure.ts'
+import { listUpstreams, removeUpstream, saveUpstream, turnUpstream } from '../upstreams/configure.ts'
 import { idOf, print, running, withPools } from './command.ts'
 
 const ids = createIds({ clock: systemClock })
@@ -26,11 +26,22 @@ export function addUpstreamCommands(program: Command): void {
     .option('--credential-file <path>', 'a file with our credential there; never an argument, which others can read')
     .option('--segment <name=word...>', "the upstream's own word for a name in our paths, such as social_c=clips")
     .option('--requests-per-minute <number>', 'what our account there may send, counted over all processes')
+    .option('--polls-per-second <number>', 'how often it may be asked for tasks, counted over all processes')
+    .option('--client-id <id>', 'how a platform that asks its users knows us; --credential-file has our secret there')
+    .option('--authorize-url <url>', 'where it asks them')
     .action((slot: string, url: string, options: AddOptions) => running((config) => add(config, slot, url, options)))
   upstreams
     .command('list')
     .description('list all upstreams')
     .action(() => running(list))
+  upstreams
+    .command('off <id>')
+    .description('give an upstream no more calls; tasks that it has are asked for until they have ended')
+    .action((id: string) => running((config) => turn(config, id, false)))
+  upstreams
+    .command('on <id>')
+    .description('give an upstream calls again')
+    .action((id: string) => running((config) => turn(config, id, true)))
   upstreams
     .command('remove <id>')
     .description('ask an upstream no more')
@@ -49,9 +60,9 @@ async function requireAsked(pool: Pools['rest'], slot: string): Promise<void> {
   )
 }
 
-function quotaOf(text: string | undefined): number | null {
+function quotaOf(option: string, text: string | undefined): number | null {
   if (text === undefined) return null
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error('--requests-per-minute must be a whole number above 0')
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${option} must be a whole number above 0`)
   return Number(text)
 }
 
@@ -61,11 +72,15 @@ type AddOptions = {
   readonly credentialFile?: string
   readonly segment?: readonly string[]
   readonly requestsPerMinute?: string
+  readonly pollsPerSecond?: string
+  readonly clientId?: string
+  readonly authorizeUrl?: string
 }
 
 async function add(config: Config, slot: string, baseUrl: string, options: AddOptions): Promise<void> {
   const { credentialFile, segment = [] } = options
-  const requestsPerMinute = quotaOf(options.requestsPerMinute)
+  const requestsPerMinute = quotaOf('--requests-per-minute', options.requestsPerMinute)
+  const pollsPerSecond = quotaOf('--polls-per-second', options.pollsPerSecond)
   const credential = credentialFile === undefined ? null : new Secret(readFileSync(credentialFile, 'utf8').trim())
   await withPools(config, async ({ rest: pool }) => {
     await requireAsked(pool, slot)
@@ -79,24 +94,41 @@ async function add(config: Config, slot: string, baseUrl: string, options: AddOp
         credential,
         segments: Object.fromEntries(segment.map(wordOf)),
         requestsPerMinute,
+        pollsPerSecond,
+        client: clientOf(options),
       },
     )
     print(`Upstream ${id} is asked for ${slot}.`)
   })
 }
 
+function clientOf({ clientId: id, authorizeUrl }: AddOptions) {
+  if (id === undefined && authorizeUrl === undefined) return null
+  if (id === undefined || authorizeUrl === undefined)
+    throw new Error('--client-id and --authorize-url belong together: give both')
+  return { id, authorizeUrl }
+}
+
 async function list(config: Config): Promise<void> {
   await withPools(config, async ({ rest }) => {
     const all = await listUpstreams({ pool: rest })
     if (all.length === 0) return print('There are no upstreams: see farebox upstreams add.')
-    for (const { id, slot, mode, baseUrl, kind, hasCredential, requestsPerMinute, enabled } of all) {
+    for (const { id, slot, mode, baseUrl, kind, hasCredential, requestsPerMinute, pollsPerSecond, enabled } of all) {
       const rest = [
         ...(hasCredential ? [] : ['without credential']),
         ...(requestsPerMinute === null ? [] : [`${requestsPerMinute} requests a minute`]),
+        ...(pollsPerSecond === null ? [] : [`${pollsPerSecond} polls a second`]),
         ...(enabled ? [] : ['off']),
       ]
       print([id, slot, mode, baseUrl, kind, ...rest].join('  '))
     }
+  })
+}
+
+async function turn(config: Config, id: string, enabled: boolean): Promise<void> {
+  await withPools(config, async ({ rest }) => {
+    await turnUpstream({ pool: rest }, idOf(id), enabled)
+    print(`Upstream ${id} is ${enabled ? 'given calls' : 'given no more calls'}.`)
   })
 }
 

@@ -1,4 +1,4 @@
-import type { Call, Claim, Hold, Judgement, Refused } from '../calls/call.ts'
+import type { Call, Claim, Hold, Judgement, NewTask, Refused } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
 import { GROUPS, type LimitName } from '../catalogue/limit-groups.ts'
 import type { Caller } from '../identity/caller.ts'
@@ -26,6 +26,7 @@ export type Wish = {
   readonly tokens: number
   /** Beside the slots that the operation's limits ask for. */
   readonly claims: readonly Claim[]
+  readonly task?: NewTask | undefined
 }
 
 export type Admitted = { readonly rates: Rates; readonly free: Nanos }
@@ -84,6 +85,7 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
       tokens: wish.tokens,
       windows,
       claims: [...places, ...wish.claims],
+      ...(wish.task !== undefined && { task: wish.task }),
     }
     const judgement = await calls.begin(call)
     if (judgement.outcome === 'begun') return judgement
@@ -98,6 +100,10 @@ function requireScope({ scopes }: Caller, { id, limits, isForAll = false }: Wish
   if (scopes === null || isForAll || scopes.has(id) || isInGroup) return
   throw new Fault('forbidden', { detail: `The key's scopes do not include ${id}.` })
 }
+
+/** After which a place may be free again, of a call and of a task. */
+const CALL_SECONDS = 1
+const TASK_SECONDS = 5
 
 /** Each reason for which PostgreSQL refuses a call, in the words of the public table. */
 function refusalOf(judgement: Refused & Judgement, call: Call, nowMs: number): Fault {
@@ -114,7 +120,8 @@ function refusalOf(judgement: Refused & Judgement, call: Call, nowMs: number): F
     case 'claim_taken':
     case 'claim_differs': {
       const detail = `${judgement.claim.limit} are running, which is the most at once.`
-      return new Fault('rate_limit_exceeded', { detail, headers, retryAfterSeconds: 1 })
+      const retryAfterSeconds = judgement.claim.endsWithOwner ? CALL_SECONDS : TASK_SECONDS
+      return new Fault('rate_limit_exceeded', { detail, headers, retryAfterSeconds })
     }
     case 'allowance_spent':
       return new Fault('budget_exceeded', { headers, members: moneyMembers(needed, judgement.left) })

@@ -5,7 +5,7 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { type PartKind, PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
-import { MODEL_NAME, picturePriceIn, priceIn, TOKENIZERS } from './models.ts'
+import { MODEL_NAME, picturePriceIn, priceIn, TOKENIZERS, videoPriceIn } from './models.ts'
 
 /** What operators do with models. Every process follows within a second; calls under way go on as they began. */
 type Parts = { readonly pool: pg.Pool }
@@ -99,10 +99,10 @@ export async function removeModel({ pool }: Parts, id: string): Promise<void> {
   if (rowCount === 0) throw noSuchModel(id)
 }
 
-/** Decimal USD for a million tokens, or for a picture: a model is sold in one way or the other. */
+/** Decimal USD for a million tokens, for a picture or for a second of video: a model is sold in one of these ways. */
 export type NewModelPrice = {
   readonly model: string
-  /** Needed, with output, where pictures have no price. */
+  /** Needed, with output, where neither pictures nor videos have a price. */
   readonly input?: string
   readonly output?: string
   /** As input where left out. */
@@ -114,64 +114,93 @@ export type NewModelPrice = {
   readonly providerCacheRead?: string
   readonly providerCacheWrite?: string
   /** By `<size>/<quality>`, `auto` for what a request does not say. */
-  readonly images?: PicturePrices
-  readonly providerImages?: PicturePrices
+  readonly images?: KindPrices
+  readonly providerImages?: KindPrices
+  /** By resolution, such as `720P`. */
+  readonly videos?: KindPrices
+  readonly providerVideos?: KindPrices
 }
 
-export type PicturePrices = Readonly<Record<string, string>>
+/** What one piece costs, by its kind. */
+export type KindPrices = Readonly<Record<string, string>>
 
 /** Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. */
 export async function setModelPrice({ pool }: Parts, given: NewModelPrice): Promise<number> {
-  const { model, images, providerImages, ...prices } = given
+  const { model, images, providerImages, videos, providerVideos, ...prices } = given
   for (const [name, text] of Object.entries(prices)) if (text !== undefined) requirePrice(name, text, priceIn)
-  for (const kinds of [images, providerImages]) if (kinds !== undefined) requirePictures(kinds)
-  const { input, output } = images === undefined ? tokenPrices(prices) : withoutTokens(prices)
+  for (const kinds of [images, providerImages]) if (kinds !== undefined) requireKinds(kinds, PICTURES)
+  for (const kinds of [videos, providerVideos]) if (kinds !== undefined) requireKinds(kinds, VIDEOS)
+  if (images !== undefined && videos !== undefined) throw onlyOneWay()
+  const { input, output } = (images ?? videos) === undefined ? tokenPrices(prices) : withoutTokens(prices)
   return inTransaction(pool, async (query) => {
     await requireModel(query, model)
     const { rows } = await query(
       `with newest as (select * from model_prices where model = $1 order by version desc limit 1)
        insert into model_prices (model, version, input, output, cache_read, cache_write,
-         provider_input, provider_output, provider_cache_read, provider_cache_write, images, provider_images)
+         provider_input, provider_output, provider_cache_read, provider_cache_write, images, provider_images,
+         videos, provider_videos)
        select $1, coalesce((select version from newest), 0) + 1, $2, $3, $4, $5,
          coalesce($6, (select provider_input from newest)), coalesce($7, (select provider_output from newest)),
          coalesce($8, (select provider_cache_read from newest)), coalesce($9, (select provider_cache_write from newest)),
-         $10, coalesce($11, (select provider_images from newest))
+         $10, coalesce($11, (select provider_images from newest)),
+         $12, coalesce($13, (select provider_videos from newest))
        returning version`,
       [
         ...[model, input, output, prices.cacheRead, prices.cacheWrite],
         ...[prices.providerInput, prices.providerOutput, prices.providerCacheRead, prices.providerCacheWrite],
-        ...[images, providerImages],
+        ...[images, providerImages, videos, providerVideos],
       ],
     )
     return z.object({ version: z.int() }).parse(rows[0]).version
   })
 }
 
-type Sums = Omit<NewModelPrice, 'model' | 'images' | 'providerImages'>
+type Sums = Omit<NewModelPrice, 'model' | 'images' | 'providerImages' | 'videos' | 'providerVideos'>
 type TokenPrices = { readonly input: string; readonly output: string }
 
 function tokenPrices({ input, output }: Sums): TokenPrices {
   if (input !== undefined && output !== undefined) return { input, output }
-  throw refusal('A model needs a price of its input and one of its output, or prices of pictures.')
+  throw refusal('A model needs a price of its input and one of its output, or prices of pictures or videos.')
 }
 
 /** Nothing may be charged twice, and nothing that has no price of its own may be asked for. */
 function withoutTokens({ input, output, cacheRead, cacheWrite }: Sums): TokenPrices {
   if ((input ?? output ?? cacheRead ?? cacheWrite) === undefined) return { input: '0', output: '0' }
-  throw refusal('A model is sold by the picture or by the token: give prices of one of them.')
+  throw onlyOneWay()
 }
 
-const PICTURE = /^[A-Za-z0-9._-]{1,32}\/[A-Za-z0-9._-]{1,32}$/
-const PICTURES_MOST = 100
+function onlyOneWay(): Fault {
+  return refusal('A model is sold by the token, the picture or the second of video: give prices of one of them.')
+}
 
-function requirePictures(kinds: PicturePrices): void {
-  const given = Object.entries(kinds)
-  if (given.length === 0 || given.length > PICTURES_MOST)
-    throw refusal(`images: 1 to ${PICTURES_MOST} sizes and qualities can have a price.`)
-  for (const [kind, text] of given) {
-    if (!PICTURE.test(kind))
-      throw refusal(`images: ${JSON.stringify(kind)} must be size/quality, such as 1024x1024/high.`)
-    requirePrice(kind, text, picturePriceIn)
+type Kinds = {
+  readonly member: string
+  readonly kind: RegExp
+  /** What a kind looks like. */
+  readonly such: string
+  readonly read: (text: string) => unknown
+}
+
+const PICTURES: Kinds = {
+  member: 'images',
+  kind: /^[A-Za-z0-9._-]{1,32}\/[A-Za-z0-9._-]{1,32}$/,
+  such: 'size/quality, such as 1024x1024/high',
+  read: picturePriceIn,
+}
+const VIDEOS: Kinds = {
+  member: 'videos',
+  kind: /^[1-9]\d{2,3}P$/,
+  such: 'a resolution, such as 720P',
+  read: videoPriceIn,
+}
+const KINDS_MOST = 100
+
+function requireKinds(prices: KindPrices, { member, kind, such, read }: Kinds): void {
+  const given = Object.entries(prices)
+  if (given.length === 0 || given.length > KINDS_MOST) throw refusal(`${member}: 1 to ${KINDS_MOST} can have a price.`)
+  for (const [name, text] of given) {
+    if (!kind.test(name)) throw refusal(`${member}: ${JSON.stringify(name)} must be ${such}.`)
+    requirePrice(name, text, read)
   }
 }
 
@@ -249,6 +278,7 @@ const listedModel = fields.extend({
       cacheRead: z.string().nullable(),
       cacheWrite: z.string().nullable(),
       images: z.record(z.string(), z.string()).nullable(),
+      videos: z.record(z.string(), z.string()).nullable(),
     })
     .nullable(),
   routes: z.array(route.extend({ id: z.string() })),
@@ -262,7 +292,7 @@ export async function listModels({ pool }: Parts, id?: string): Promise<readonly
   const { rows } = await pool.query(
     `select id, ${SETTINGS}, created_at as "createdAt", changed_at as "changedAt",
        (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
-            'cacheRead', cache_read::text, 'cacheWrite', cache_write::text, 'images', images)
+            'cacheRead', cache_read::text, 'cacheWrite', cache_write::text, 'images', images, 'videos', videos)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
             'priority', priority, 'weight', weight, 'enabled', enabled)

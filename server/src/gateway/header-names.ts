@@ -11,6 +11,8 @@ export type HeaderNames = {
   readonly maxCost: string
   readonly costMode: string
   readonly quoteId: string
+  /** Says that a caller knows that it creates a task. */
+  readonly async: string
 }
 
 export function createHeaderNames(provider: string): HeaderNames {
@@ -22,5 +24,6 @@ export function createHeaderNames(provider: string): HeaderNames {
     maxCost: `x-${provider.toLowerCase()}-max-cost-usd`,
     costMode: `x-${provider.toLowerCase()}-cost-mode`,
     quoteId: `x-${provider.toLowerCase()}-quote-id`,
+    async: `x-${provider.toLowerCase()}-async`,
   }
 }

@@ -11,6 +11,7 @@ import {
   seedModel,
   seedModels,
   UNPRICED_MODEL,
+  VIDEO_MODEL,
 } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
@@ -112,6 +113,7 @@ describe('a model', () => {
     assert.deepEqual(price, {
       version: '2',
       images: null,
+      videos: null,
       rates: {
         input,
         output: { published: perMillion('2'), providerCost: perMillion('1.6') },
@@ -307,7 +309,7 @@ describe('the models of the sandbox', () => {
     const sold = idsOf(await list()).filter((id) => id.startsWith('sandbox/'))
     assert.deepEqual(
       sold,
-      [...SANDBOX_MODELS, OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL].toSorted(),
+      [...SANDBOX_MODELS, OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL, VIDEO_MODEL].toSorted(),
     )
     for (const id of SANDBOX_MODELS) {
       const model = await find(id)
@@ -454,9 +456,9 @@ describe('configuring a model', () => {
     [
       'prices of pictures and of tokens',
       () => setModelPrice({ pool }, { model: id, input: '1', output: '1', images: { 'auto/auto': '1' } }),
-      /by the picture or by the token/,
+      /by the token, the picture or the second/,
     ],
-    ['no pictures', () => setModelPrice({ pool }, { model: id, images: {} }), /images: 1 to 100 sizes and qualities/],
+    ['no pictures', () => setModelPrice({ pool }, { model: id, images: {} }), /images: 1 to 100 can have a price/],
     [
       'a picture without a quality',
       () => setModelPrice({ pool }, { model: id, images: { '1024x1024': '1' } }),

@@ -33,6 +33,8 @@ export type ModelPrice = {
   readonly rates: ModelRates
   /** What one picture costs by its `<size>/<quality>`, of a model that sells them by the piece. */
   readonly images: ReadonlyMap<string, ModelRate> | null
+  /** What a millisecond of video costs by its resolution (`720P`), of a model that makes some. */
+  readonly videos: ReadonlyMap<string, ModelRate> | null
 }
 
 /** What one token costs, by its class. */
@@ -160,6 +162,11 @@ export function picturePriceIn(text: string): UnitPrice {
   return notNegative(multiply(decimal(text), rational(NANOS_PER_USD)))
 }
 
+/** Reads USD for a second of video, as the price of a millisecond. */
+export function videoPriceIn(text: string): UnitPrice {
+  return multiply(picturePriceIn(text), rational(1n, 1_000n))
+}
+
 function notNegative(price: UnitPrice): UnitPrice {
   if (price.numerator < 0n) throw new RangeError('a price is not negative')
   return price
@@ -167,6 +174,7 @@ function notNegative(price: UnitPrice): UnitPrice {
 
 const rate = readable(priceIn)
 const pictures = z.record(z.string(), readable(picturePriceIn))
+const videos = z.record(z.string(), readable(videoPriceIn))
 
 const priceJson = z
   .object({
@@ -181,11 +189,14 @@ const priceJson = z
     provider_cache_write: rate.nullable(),
     images: pictures.nullable(),
     provider_images: pictures.nullable(),
+    videos: videos.nullable(),
+    provider_videos: videos.nullable(),
   })
   .transform(
     (row): ModelPrice => ({
       version: String(row.version),
-      images: row.images && imageRates(row.images, row.provider_images ?? {}),
+      images: row.images && ratesByKind(row.images, row.provider_images ?? {}),
+      videos: row.videos && ratesByKind(row.videos, row.provider_videos ?? {}),
       rates: {
         input: { published: row.input, providerCost: row.provider_input },
         output: { published: row.output, providerCost: row.provider_output },
@@ -201,7 +212,7 @@ const priceJson = z
     }),
   )
 
-function imageRates(
+function ratesByKind(
   published: Readonly<Record<string, UnitPrice>>,
   costs: Readonly<Record<string, UnitPrice>>,
 ): ReadonlyMap<string, ModelRate> {
@@ -261,7 +272,8 @@ async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Lo
             'cache_read', cache_read::text, 'cache_write', cache_write::text,
             'provider_input', provider_input::text, 'provider_output', provider_output::text,
             'provider_cache_read', provider_cache_read::text, 'provider_cache_write', provider_cache_write::text,
-            'images', images, 'provider_images', provider_images)
+            'images', images, 'provider_images', provider_images,
+            'videos', videos, 'provider_videos', provider_videos)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
             'priority', priority, 'weight', weight)

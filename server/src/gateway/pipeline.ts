@@ -1,4 +1,4 @@
-import type { Claim, Settlement } from '../calls/call.ts'
+import type { Claim, Settlement, TaskEnd } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
@@ -94,6 +94,7 @@ export function createPipeline(parts: Parts): Pipeline {
       hold: { amount: held.most, terms: termsAsText(held.terms, held.mostCounts) },
       tokens: plan.tokens,
       claims,
+      task: plan.task?.begun(id),
     }).catch((refusal: unknown) => explain(caller, refusal))
     times.note('begun')
 
@@ -105,7 +106,7 @@ export function createPipeline(parts: Parts): Pipeline {
       ...plan.headers,
       [headerNames.priceVersion]: held.terms.version,
     }
-    const running = { request, held, sent, times }
+    const running = { request, plan, held, sent, times }
     if (sent.outcome === 'streaming') {
       // The body takes the call with it: it ends when the body has, not when this function returns.
       const relayed = relay({
@@ -116,6 +117,9 @@ export function createPipeline(parts: Parts): Pipeline {
       })
       return { ...relayed, headers: { ...relayed.headers, ...headers, ...STREAMED } }
     }
+
+    const handedOver = await plan.task?.handOver(id, sent)
+    if (handedOver !== undefined) return { ...handedOver, headers: { ...handedOver.headers, ...headers } }
 
     const outcome = await judge(plan, held, sent)
     const { status } = outcome.answer ?? outcome.fault
@@ -154,11 +158,12 @@ export function createPipeline(parts: Parts): Pipeline {
 
   /** Ends the call, and keeps what is known of it. */
   async function settle(
-    { request: { id, caller, operation }, held, sent, times }: Running,
+    { request: { id, caller, operation }, plan, held, sent, times }: Running,
     outcome: Settled,
     status: number,
   ): Promise<Settlement> {
-    const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending })
+    const task = plan.task && notCreated(outcome)
+    const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending, ...(task && { task }) })
     times.note('settled')
     if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun })
     records.add(id, detailOf({ terms: held.terms, sent, outcome, status, timeline: times.noted }))
@@ -210,12 +215,19 @@ type Ready = {
 /** A call that was begun. */
 type Running = {
   readonly request: CallRequest
+  readonly plan: Plan
   readonly held: Held
   readonly sent: Sent
   readonly times: ReturnType<typeof stopwatch>
 }
 
-type Settled = Pick<Outcome, 'ending' | 'measured'>
+type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
+
+/** The end of a task that no upstream took. */
+function notCreated({ fault }: Settled): TaskEnd {
+  const { code, message } = fault ?? { code: 'upstream_refused', message: 'The upstream did not take it.' }
+  return { state: 'FAILED', code, message }
+}
 
 /** A free quote must never turn into a paid call. */
 function requireMode({ costMode, quoteId, operation }: CallRequest): void {

@@ -1,24 +1,27 @@
 import { type DataOperation, type Names, spell } from '../catalogue/operation.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Links } from '../links/links.ts'
+import type { Session } from '../links/sessions.ts'
 import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import { parseInput } from './parse-input.ts'
 import type { CallRequest } from './pipeline.ts'
-import type { Plan } from './plan.ts'
+import type { Plan, Sent } from './plan.ts'
 import type { Prices } from './prices.ts'
-import { credentialFor, DEADLINES, sendOnce } from './send.ts'
+import { credentialFor, DEADLINES, failed, sendOnce } from './send.ts'
 
 type Parts = {
   readonly prices: Prices
   readonly bindings: Bindings
   readonly transport: Pick<Transport, 'send'>
   readonly names: Names
+  readonly links: Pick<Links, 'require' | 'tokenOf' | 'refused'>
 }
 
 /** One thing at one price, of one upstream, which is asked once: what became of a request that failed is not always known. */
-export function createDataPlan({ prices, bindings, transport, names }: Parts) {
+export function createDataPlan({ prices, bindings, transport, names, links }: Parts) {
   return async (request: CallRequest, operation: DataOperation): Promise<Plan> => {
     const { caller, query, rawBody } = request
     const { price, limits, upstream } = operation
@@ -26,14 +29,15 @@ export function createDataPlan({ prices, bindings, transport, names }: Parts) {
     const asked = { input, query, rawBody }
     const terms = await prices.termsFor(operation, caller)
     const expected = price.expected(input)
-    const [binding] = await findBindings(bindings, upstream.slot, caller.mode)
-    if (binding === undefined) throw notConfigured()
+    const session = operation.actsFor && (await links.require(caller.credentialId, operation.actsFor.scopes))
+    const binding = await bindingFor(bindings, operation, { mode: caller.mode, session })
     const adapter = ADAPTERS[upstream.adapter]
 
-    const send = (id: Id, binding: Binding) =>
+    const send = (id: Id, credential: Pick<Binding, 'credential'>) =>
       sendOnce(transport, binding, () => {
         const { query, body } = adapter.ask(asked)
-        const target = spell(upstream.path, { ...names, ...binding.segments })
+        const words = { ...names, ...binding.segments, ...(session && { linked_user: session.userId ?? '' }) }
+        const target = spell(upstream.path, words)
         return {
           method: operation.method,
           target: query === '' ? target : `${target}?${query}`,
@@ -42,13 +46,27 @@ export function createDataPlan({ prices, bindings, transport, names }: Parts) {
             // The upstream's own record can be found by it.
             'x-request-id': id,
             ...(body !== null && { 'content-type': 'application/json' }),
-            ...credentialFor(binding, upstream.credentialHeader),
+            ...credentialFor(credential, upstream.credentialHeader),
           },
           body,
           maxBodyBytes: upstream.maxBodyBytes,
           deadlines: deadlinesOf(upstream),
         }
       })
+
+    /** As the user who has linked an account. A token that the platform does not take says that the link has ended. */
+    async function sendFor(id: Id, session: Session): Promise<Sent> {
+      try {
+        const sent = await send(id, { credential: await links.tokenOf(session) })
+        if (sent.outcome !== 'answered' || sent.reply.status !== 401) return sent
+        await links.refused(session)
+        // Says how to link again.
+        await links.require(caller.credentialId, [])
+        return sent
+      } catch (error) {
+        return failed(binding, error, false)
+      }
+    }
 
     return {
       terms,
@@ -58,7 +76,7 @@ export function createDataPlan({ prices, bindings, transport, names }: Parts) {
       // Counted by estimate where the operation counts them; the settlement corrects it.
       tokens: limits.includes('tokens') ? Number(expected) : 0,
       headers: {},
-      send: (id) => send(id, binding),
+      send: (id) => (session === undefined ? send(id, binding) : sendFor(id, session)),
       measure(reply) {
         const measured = price.measure(reply)
         if (measured === undefined) return undefined
@@ -70,6 +88,22 @@ export function createDataPlan({ prices, bindings, transport, names }: Parts) {
         status === 401 || status === 402 || (status === 403 && upstream.passesOnForbidden !== true),
     }
   }
+}
+
+type Whose = { readonly mode: Binding['mode']; readonly session: Session | undefined }
+
+/** The first of its slot; for a user who linked an account, the one where that was. */
+async function bindingFor(
+  bindings: Bindings,
+  { upstream: { slot } }: DataOperation,
+  { mode, session }: Whose,
+): Promise<Binding> {
+  const found =
+    session === undefined
+      ? (await findBindings(bindings, slot, mode))[0]
+      : await bindings.findOne(slot, mode, session.upstreamId)
+  if (found === undefined) throw notConfigured()
+  return found
 }
 
 /** An answer that comes whole has its headers at its end. */

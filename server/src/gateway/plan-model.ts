@@ -1,4 +1,4 @@
-import type { ModelOperation } from '../catalogue/operation.ts'
+import type { ModelOperation, Operation } from '../catalogue/operation.ts'
 import { memberOf } from '../catalogue/price.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -6,7 +6,7 @@ import { rational } from '../kernel/rational.ts'
 import { passThrough } from '../upstreams/adapters/pass-through.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import type { ProtocolName } from '../upstreams/protocols/protocol.ts'
-import { FREE, headersFor, SPOKEN } from '../upstreams/protocols/protocols.ts'
+import { FREE, headersFor, pathOf, SPOKEN } from '../upstreams/protocols/protocols.ts'
 import type { Quota } from '../upstreams/quota.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../upstreams/transport.ts'
@@ -57,7 +57,7 @@ export function createModelPlan(parts: Parts) {
     const { by, protocol } = SPOKEN[operation.protocol]
     requireEvents(request, operation)
     const body = request.readBody()
-    const model = await modelOf(models, protocol.modelOf(body, request.model))
+    const model = await findModel(models, protocol.modelOf(body, request.model))
     const routes = routesFor(model, by, operation)
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
@@ -112,7 +112,7 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target)),
+      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing
@@ -141,7 +141,7 @@ function isAboutUs(status: number, json: unknown): boolean {
   return ABOUT_US.has(status) || [...names, ...reasons].some((name) => ABOUT_US_BY_NAME.has(name))
 }
 
-async function modelOf(models: Parts['models'], name: string): Promise<Model> {
+export async function findModel(models: Parts['models'], name: string): Promise<Model> {
   const model = await models.find(name)
   if (model !== undefined) return model
   const detail = `There is no model ${JSON.stringify(name)}. GET /v1/models lists those that there are.`
@@ -149,17 +149,25 @@ async function modelOf(models: Parts['models'], name: string): Promise<Model> {
 }
 
 /** Those of its upstreams that speak the caller's protocol; nothing is translated. */
-function routesFor({ id, routes }: Model, by: ProtocolName, { path }: ModelOperation): readonly Route[] {
+export function routesFor(
+  { id, routes }: Model,
+  by: ProtocolName,
+  { path }: Pick<Operation, 'path'>,
+): readonly Route[] {
   const found = routes.filter(({ protocol }) => protocol === by)
   if (found.length > 0) return found
-  const others = [...new Set(routes.map(({ protocol }) => SPOKEN[protocol].protocol.path))]
+  const others = [...new Set(routes.map(({ protocol }) => pathOf(protocol)))]
   const instead = others.length === 0 ? 'Nobody serves it yet.' : `It is served at ${others.join(' and ')}.`
   throw new Fault('resource_not_found', { detail: `The model ${id} is not served at ${path}. ${instead}` })
 }
 
-type Target = { readonly route: Route; readonly binding: Binding }
+export type Target = { readonly route: Route; readonly binding: Binding }
 
-async function targetsOf(bindings: Bindings, routes: readonly Route[], mode: Binding['mode']): Promise<Target[]> {
+export async function targetsOf(
+  bindings: Bindings,
+  routes: readonly Route[],
+  mode: Binding['mode'],
+): Promise<Target[]> {
   const targets: Target[] = []
   for (const route of routes) {
     for (const binding of await findBindings(bindings, route.slot, mode)) targets.push({ route, binding })
@@ -168,7 +176,11 @@ async function targetsOf(bindings: Bindings, routes: readonly Route[], mode: Bin
 }
 
 /** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */
-async function firstToTake(targets: readonly Target[], attempt: (target: Target) => Promise<Sent>): Promise<Sent> {
+export async function firstToTake(
+  targets: readonly Target[],
+  attempt: (target: Target) => Promise<Sent>,
+  mayAskAnother: (sent: Sent) => boolean,
+): Promise<Sent> {
   const attempts: Sent['attempts'][number][] = []
   const tried = targets.slice(0, TRIED_MOST)
   for (const [place, target] of tried.entries()) {
@@ -188,7 +200,7 @@ function mayAskAnother(sent: Sent): boolean {
 }
 
 /** Why our quota with the upstream does not let us ask it; undefined where it does. */
-async function quotaRefusal(quota: Quota, binding: Binding): Promise<Fault | undefined> {
+export async function quotaRefusal(quota: Quota, binding: Binding): Promise<Fault | undefined> {
   try {
     const taken = await quota.take(binding)
     return taken === 'taken' ? undefined : new Fault('upstream_rate_limit', taken)
@@ -197,7 +209,7 @@ async function quotaRefusal(quota: Quota, binding: Binding): Promise<Fault | und
   }
 }
 
-function notAsked({ slot, kind }: Binding, failure: Fault): Sent {
+export function notAsked({ slot, kind }: Binding, failure: Fault): Sent {
   const attempts = [{ slot, outcome: 'not_sent' as const, status: null, reason: 'quota' }]
   return { attempts, kind, outcome: 'not_sent', failure }
 }

@@ -1,3 +1,4 @@
+import type { NewTask } from '../calls/call.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
@@ -27,6 +28,15 @@ export type Plan = {
   readonly answer: (reply: Incoming) => Answer | undefined
   /** Whether an answer is about our account with the upstream, and not about what the caller asked for. */
   readonly isAboutUs: (reply: Incoming) => boolean
+  /** Of a call that takes minutes, and goes on when it has been answered. */
+  readonly task?: TaskPlan
+}
+
+export type TaskPlan = {
+  /** What is written with the call. */
+  readonly begun: (id: Id) => NewTask
+  /** Gives the call to whoever asks for its end. What the caller is told of it; undefined where the call ends now. */
+  readonly handOver: (id: Id, sent: Exclude<Sent, { outcome: 'streaming' }>) => Promise<Answer | undefined>
 }
 
 /** How much was used. */

@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
+import { createHmac, hash, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import type { Claim } from '../calls/call.ts'
 import type { Operation } from '../catalogue/operation.ts'
@@ -66,6 +66,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
         o: operation.id,
         d: digest,
         v: terms.version,
+        w: unitsOf(terms),
         u: terms.rates.map(({ price }) => fraction(price)).join(' '),
         p: terms.rates.map(({ published }) => fraction(published)).join(' '),
         s: plan.most.join(' '),
@@ -108,8 +109,8 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
 }
 
 const wholeNumber = z.string().regex(/^\d{1,30}$/)
-const wholeNumbers = z.string().regex(/^\d{1,30}( \d{1,30}){0,9}$/)
-const fractions = z.string().regex(/^\d{1,60}\/\d{1,60}( \d{1,60}\/\d{1,60}){0,9}$/)
+const wholeNumbers = z.string().regex(/^\d{1,30}( \d{1,30}){0,99}$/)
+const fractions = z.string().regex(/^\d{1,60}\/\d{1,60}( \d{1,60}\/\d{1,60}){0,99}$/)
 const payloadForm = z.object({
   n: z.string(),
   a: z.string(),
@@ -118,6 +119,7 @@ const payloadForm = z.object({
   o: z.string(),
   d: z.string(),
   v: z.string(),
+  w: z.string(),
   u: fractions,
   p: fractions,
   s: wholeNumbers,
@@ -126,15 +128,20 @@ const payloadForm = z.object({
 })
 type Payload = z.output<typeof payloadForm>
 
-function heldBy({ v: version, u, p, s, x }: Payload, today: Terms): Held {
+function heldBy({ v: version, w: units, u, p, s, x }: Payload, today: Terms): Held {
   const [prices, published] = [u.split(' '), p.split(' ')]
-  if (prices.length !== today.rates.length) throw invalid('What it was made for is sold in other units now.')
+  if (units !== unitsOf(today)) throw invalid('What it was made for is sold in other units now.')
   const rates = today.rates.map((rate, at) => ({
     ...rate,
     price: fromFraction(prices[at] ?? ''),
     published: fromFraction(published[at] ?? ''),
   }))
   return { terms: { version, rates }, mostCounts: s.split(' ').map(BigInt), most: nanos(BigInt(x)) }
+}
+
+/** In short, what the prices are of, in their order. */
+function unitsOf({ rates }: Terms): string {
+  return hash('sha256', rates.map(({ unit }) => unit).join('\n'), 'base64url').slice(0, 16)
 }
 
 /** A key of its own, so that a signature here says nothing about what else the master key protects. */
@@ -147,7 +154,7 @@ function sign(key: Buffer, payload: Payload): string {
   return `${text}.${signatureOf(key, text).toString('base64url')}`
 }
 
-const TOKEN = /^([A-Za-z0-9_-]{1,2000})\.([A-Za-z0-9_-]{43})$/
+const TOKEN = /^([A-Za-z0-9_-]{1,8000})\.([A-Za-z0-9_-]{43})$/
 
 function open(key: Buffer, token: string): Payload | undefined {
   const [, text = '', signature = ''] = TOKEN.exec(token) ?? []

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import { bound, charge, type Nanos, type UnitPrice } from '../kernel/money.ts'
 import { type Rational, rational } from '../kernel/rational.ts'
@@ -105,9 +106,40 @@ export function termsAsText(terms: Terms, most: Counts): string {
 }
 
 /** Without its end, which is how many are held for. */
-function rateAsText({ unit, price, published }: Rate): string {
-  const known = JSON.stringify({ unit, price: fraction(price), published: fraction(published) })
+function rateAsText({ unit, price, published, providerCost }: Rate): string {
+  const cost = providerCost === null ? {} : { cost: fraction(providerCost) }
+  const known = JSON.stringify({ unit, price: fraction(price), published: fraction(published), ...cost })
   return `${known.slice(0, -1)},"most":`
+}
+
+const fractionText = z
+  .string()
+  .regex(/^\d{1,60}\/[1-9]\d{0,60}$/)
+  .transform((text) => {
+    const [numerator = '0', denominator = '1'] = text.split('/')
+    return rational(BigInt(numerator), BigInt(denominator))
+  })
+
+const termsJson = z.object({
+  version: z.string(),
+  rates: z.array(
+    z.object({
+      unit: z.string(),
+      price: fractionText,
+      published: fractionText,
+      cost: fractionText.nullable().default(null),
+      most: z.string().transform(BigInt),
+    }),
+  ),
+})
+
+/** What was kept with a hold, for whoever settles it. */
+export function termsInText(text: string): { readonly terms: Terms; readonly most: Counts } {
+  const { version, rates } = termsJson.parse(JSON.parse(text))
+  return {
+    terms: { version, rates: rates.map(({ cost, most: _, ...rate }) => ({ ...rate, providerCost: cost })) },
+    most: rates.map(({ most }) => most),
+  }
 }
 
 export const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`

@@ -7,6 +7,8 @@ export type Seal = {
   readonly seal: (plain: Secret, boundTo: string) => Buffer
   /** Throws a SealError where it is not sealed by us, with our keys, for that. */
   readonly open: (sealed: Buffer, boundTo: string) => Secret
+  /** Whether it was sealed with the current key, so that the one before it is not needed for it. */
+  readonly isCurrent: (sealed: Buffer) => boolean
 }
 
 export class SealError extends Error {
@@ -56,6 +58,7 @@ export function createSeal({ current, previous }: Keys): Seal {
         )
       return unseal(sealed, known.key, boundTo)
     },
+    isCurrent: (sealed) => sealed.subarray(1, NONCE_AT).equals(own.id),
   }
 }
 

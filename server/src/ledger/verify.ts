@@ -23,6 +23,15 @@ const ENTRIES_OF_ACCOUNTS = `(
  * evaluated in one snapshot, so they must hold at any instant, whatever is being written.
  */
 const PROMISES: Readonly<Record<string, string>> = {
+  'a task has its hold until it ends, and its charge from then on': `
+    select id from tasks where ($1::uuid[] is null or account_id = any ($1)) and case when ended_at is null
+      then not exists (select from holds where holds.id = tasks.id)
+      else not exists (select from charges where charges.id = tasks.id) end`,
+
+  'a hold that no process owns is unsettled, or that of a task which is asked for': `
+    select holds.id from holds left join tasks using (id)
+    where ($1::uuid[] is null or holds.account_id = any ($1)) and owner_id is null and unsettled_at is null and next_poll_at is null`,
+
   'nobody spends more than they have: charged + held ≤ credited + debt': `
     select id from accounts
     where ($1::uuid[] is null or id = any ($1)) and (charged + held > credited + debt or least(charged, held, credited, debt, promo) < 0)`,

@@ -13,6 +13,7 @@ const TEXT_FIELDS = [
   'key_id',
   'operation',
   'upstream',
+  'upstream_task',
   'role',
   'host',
   'signal',

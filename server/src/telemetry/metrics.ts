@@ -67,6 +67,18 @@ export function createMetrics() {
       labelNames: ['upstream'] as const,
       registers,
     }),
+    taskPolls: new Counter({
+      name: 'farebox_task_polls_total',
+      help: 'Questions to upstreams about tasks, by slot and by the state that was told; nothing where none was.',
+      labelNames: ['slot', 'told'] as const,
+      registers,
+    }),
+    taskPollLagSeconds: new Gauge({
+      name: 'farebox_task_poll_lag_seconds',
+      help: 'How overdue the question about a task is that has waited longest, by slot.',
+      labelNames: ['slot'] as const,
+      registers,
+    }),
     changeLagSeconds: new Gauge({
       name: 'farebox_change_log_lag_seconds',
       help: 'Seconds since the change log was last read to its end.',

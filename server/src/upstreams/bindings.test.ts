@@ -84,6 +84,8 @@ describe('upstreams', () => {
         segments: { social_a: 'vendor-word' },
         weight: 3,
         requestsPerMinute: 600,
+        enabled: true,
+        client: null,
       },
     )
     assert.deepEqual(

@@ -29,11 +29,17 @@ export type Binding = {
   readonly weight: number
   /** What our account there may send. Null where nobody counts. */
   readonly requestsPerMinute: number | null
+  /** Whether calls are given to it. What it was given before is asked for all the same. */
+  readonly enabled: boolean
+  /** How we are known to a platform that asks its users, and where it asks them; the credential is our secret there. */
+  readonly client: { readonly id: string; readonly authorizeUrl: string } | null
 }
 
 export type Bindings = {
   /** The enabled ones, those to be asked first at the front; none where nothing is configured. */
   readonly find: (slot: string, mode: Mode) => readonly Binding[] | Promise<readonly Binding[]>
+  /** One of them, also where it is given no calls any more; undefined where it was removed. */
+  readonly findOne: (slot: string, mode: Mode, id: Id) => Promise<Binding | undefined>
   readonly close: () => void
 }
 
@@ -55,10 +61,13 @@ const NONE: readonly Binding[] = []
 
 export function createBindings(parts: Parts): Bindings {
   const { pool, feed, clock, metrics } = parts
-  const cache = createCache<readonly Binding[]>({
+  const cache = createCache<OfSlot>({
     name: 'upstreams',
     topic: 'upstream',
-    load: (key) => loadBindings(pool, key, parts),
+    load: async (key) => {
+      const all = await loadBindings(pool, key, parts)
+      return { all, enabled: all.filter(({ enabled }) => enabled) }
+    },
     feed,
     clock,
     metrics,
@@ -67,11 +76,14 @@ export function createBindings(parts: Parts): Bindings {
   return {
     find(slot, mode) {
       const key = `${slot} ${mode}`
-      return cache.peek(key) ?? cache.get(key).then((found) => found ?? NONE)
+      return cache.peek(key)?.enabled ?? cache.get(key).then((found) => found?.enabled ?? NONE)
     },
+    findOne: async (slot, mode, id) => (await cache.get(`${slot} ${mode}`))?.all.find((one) => one.id === id),
     close: cache.close,
   }
 }
+
+type OfSlot = { readonly all: readonly Binding[]; readonly enabled: readonly Binding[] }
 
 const bindingRow = z.object({
   id: z.string(),
@@ -83,6 +95,9 @@ const bindingRow = z.object({
   segments: z.record(z.string(), z.string()),
   weight: z.int(),
   requests_per_minute: z.int().nullable(),
+  enabled: z.boolean(),
+  client_id: z.string().nullable(),
+  authorize_url: z.string().nullable(),
 })
 
 type Row = z.output<typeof bindingRow>
@@ -91,8 +106,9 @@ type Reading = Pick<Parts, 'seal' | 'log' | 'allowPlainHttp'>
 async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promise<readonly Binding[]> {
   const [slot, mode] = key.split(' ')
   const { rows } = await pool.query(
-    `select id, slot, mode, base_url, kind, credential, segments, weight, requests_per_minute from upstreams
-     where slot = $1 and mode = $2 and enabled order by priority, id limit $3`,
+    `select id, slot, mode, base_url, kind, credential, segments, weight, requests_per_minute, enabled, client_id, authorize_url
+     from upstreams
+     where slot = $1 and mode = $2 order by enabled desc, priority, id limit $3`,
     [slot, mode, PER_SLOT_LIMIT],
   )
   return z
@@ -104,10 +120,12 @@ async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promi
 /** Undefined where it can't be used. It is left out, so that it does not take those with it that stand in for it. */
 function bindingOf(row: Row, { seal, log, allowPlainHttp = false }: Reading): Binding | undefined {
   const { id, slot, mode, base_url: baseUrl, kind, segments, weight, requests_per_minute: requestsPerMinute } = row
+  const { enabled, client_id: clientId, authorize_url: authorizeUrl } = row
+  const client = clientId === null || authorizeUrl === null ? null : { id: clientId, authorizeUrl }
   try {
     const { origin } = parseBaseUrl(baseUrl, { allowPlainHttp })
     const credential = row.credential === null ? null : openCredential(seal, row.credential, { id, origin })
-    return { id, slot, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute }
+    return { id, slot, mode, baseUrl, kind, credential, segments, weight, requestsPerMinute, enabled, client }
   } catch (error) {
     log?.error('an upstream can not be used as it is configured', { upstream: id, error })
     return undefined

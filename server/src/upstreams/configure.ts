@@ -31,6 +31,10 @@ export type UpstreamSettings = {
   readonly weight?: number
   /** What our account there may send; null or left out where nobody counts. */
   readonly requestsPerMinute?: number | null
+  /** How often it may be asked for tasks; null or left out where nobody counts. */
+  readonly pollsPerSecond?: number | null
+  /** Of a platform that asks its users: our client's id there, and where it asks. */
+  readonly client?: { readonly id: string; readonly authorizeUrl: string } | null
   readonly enabled?: boolean
 }
 
@@ -46,6 +50,7 @@ export type UpstreamListed = {
   readonly priority: number
   readonly weight: number
   readonly requestsPerMinute: number | null
+  readonly pollsPerSecond: number | null
   readonly enabled: boolean
   readonly changedAt: Date
 }
@@ -64,13 +69,21 @@ const settings = z.object({
   priority: z.int().min(-1_000).max(1_000),
   weight: z.int().min(1).max(1_000_000),
   requestsPerMinute: z.int().min(1).max(1_000_000_000).nullable(),
+  pollsPerSecond: z.int().min(1).max(1_000_000).nullable(),
+  client: z
+    .object({
+      id: z.string().regex(/^[!-~]{1,200}$/, 'must be 1 to 200 visible characters'),
+      authorizeUrl: z.url({ protocol: /^https?$/, error: 'must be an address' }).max(2_000),
+    })
+    .nullable(),
   enabled: z.boolean(),
 })
 
 /** Makes or changes an upstream, whole. Every process asks it as it is now within a second; calls under way go on. */
 export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promise<Id> {
   const { segments = {}, priority = 0, weight = 1, requestsPerMinute = null, enabled = true } = given
-  const parsed = parse({ ...given, segments, priority, weight, requestsPerMinute, enabled })
+  const { pollsPerSecond = null, client = null } = given
+  const parsed = parse({ ...given, segments, priority, weight, requestsPerMinute, pollsPerSecond, client, enabled })
   const origin = originOf(parsed.baseUrl, parts)
   const id = given.id ?? parts.ids.next()
   await inTransaction(parts.pool, async (query) => {
@@ -79,23 +92,43 @@ export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promi
     const credential = credentialToKeep(parts, given, { id, origin }, before)
     await query(
       `insert into upstreams
-         (id, slot, mode, base_url, kind, credential, segments, priority, weight, requests_per_minute, enabled)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         (id, slot, mode, base_url, kind, credential, segments, priority, weight, requests_per_minute, enabled,
+          polls_per_second, client_id, authorize_url)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
        on conflict (id) do update set slot = excluded.slot, mode = excluded.mode, base_url = excluded.base_url,
          kind = excluded.kind, credential = excluded.credential, segments = excluded.segments,
          priority = excluded.priority, weight = excluded.weight,
-         requests_per_minute = excluded.requests_per_minute, enabled = excluded.enabled, changed_at = clock_timestamp()`,
+         requests_per_minute = excluded.requests_per_minute, enabled = excluded.enabled,
+         polls_per_second = excluded.polls_per_second, client_id = excluded.client_id,
+         authorize_url = excluded.authorize_url, changed_at = clock_timestamp()`,
       [
         ...[id, parsed.slot, parsed.mode, parsed.baseUrl, parsed.kind, credential, segments, priority, weight],
-        ...[requestsPerMinute, enabled],
+        ...[requestsPerMinute, enabled, pollsPerSecond, client?.id, client?.authorizeUrl],
       ],
     )
   })
   return id
 }
 
+/** One that has tasks of ours is kept, because nobody could ask it for them any more. */
 export async function removeUpstream({ pool }: Pick<Parts, 'pool'>, id: Id): Promise<void> {
-  const { rowCount } = await pool.query('delete from upstreams where id = $1', [id])
+  const { rowCount } = await pool.query(
+    'delete from upstreams where id = $1 and not exists (select from tasks where upstream_id = $1 and ended_at is null)',
+    [id],
+  )
+  if (rowCount === 1) return
+  const { rows } = await pool.query('select from upstreams where id = $1', [id])
+  if (rows.length === 0) throw noSuchUpstream(id)
+  const detail = `The upstream ${id} has tasks that have not ended. Turn it off, and remove it when they have.`
+  throw new Fault('invalid_request', { detail })
+}
+
+/** Whether calls are given to it. What it was given before goes on. */
+export async function turnUpstream({ pool }: Pick<Parts, 'pool'>, id: Id, enabled: boolean): Promise<void> {
+  const { rowCount } = await pool.query(
+    'update upstreams set enabled = $2, changed_at = clock_timestamp() where id = $1',
+    [id, enabled],
+  )
   if (rowCount === 0) throw noSuchUpstream(id)
 }
 
@@ -105,14 +138,15 @@ const LIST_LIMIT = 1_000
 export async function listUpstreams({ pool }: Pick<Parts, 'pool'>, slot?: string): Promise<readonly UpstreamListed[]> {
   const { rows } = await pool.query(
     `select id, slot, mode, base_url as "baseUrl", kind, credential is not null as "hasCredential", segments, priority,
-       weight, requests_per_minute as "requestsPerMinute", enabled, changed_at as "changedAt"
+       weight, requests_per_minute as "requestsPerMinute",
+       polls_per_second as "pollsPerSecond", enabled, changed_at as "changedAt"
      from upstreams where $1::text is null or slot = $1 order by slot, mode, priority, id limit $2`,
     [slot ?? null, LIST_LIMIT],
   )
   return z.array(listed).parse(rows)
 }
 
-const listed = settings.extend({
+const listed = settings.omit({ client: true }).extend({
   id: z.string(),
   hasCredential: z.boolean(),
   segments: z.record(z.string(), z.string()),

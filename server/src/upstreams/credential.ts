@@ -1,6 +1,7 @@
 import type { Id } from '../kernel/ids.ts'
 import { type Seal, SealError } from '../kernel/seal.ts'
 import type { Secret } from '../kernel/secret.ts'
+import type { Sealed } from '../storage/reseal.ts'
 
 /**
  * Whom a credential is shown to. Whoever can write to the table could otherwise point an upstream at a server of their own
@@ -19,6 +20,16 @@ export function sealCredential(seal: Seal | null, credential: Secret, holder: Ho
 export function openCredential(seal: Seal | null, sealed: Buffer, holder: Holder): Secret {
   if (seal === null) throw new SealError(NO_KEY)
   return seal.open(sealed, boundTo(holder))
+}
+
+/** Where they are kept. */
+export const CREDENTIALS: Sealed = {
+  what: 'credentials of upstreams',
+  table: 'upstreams',
+  key: 'id',
+  column: 'credential',
+  also: 'base_url',
+  boundTo: (id, baseUrl) => boundTo({ id, origin: new URL(baseUrl).origin }),
 }
 
 function boundTo({ id, origin }: Holder): string {

@@ -5,26 +5,44 @@ import {
   type Charge,
   costOf,
   type Heard,
+  type Protocol,
   type Question,
   question,
   streamed,
   tokensIn,
   tokensOf,
-  type Unlimited,
 } from './streams.ts'
 
-/** What can be asked: a row for each endpoint and form. The sandbox's upstream has the name of the protocol. */
+/**
+ * What can be asked: a row for each endpoint and form. The sandbox's upstream has the name of the protocol. A scarce one has a
+ * limit of requests of its own, for each key.
+ */
 export const ENDPOINTS: readonly [Endpoint, ...Endpoint[]] = [
-  { name: 'chat completions', protocol: 'openai', isStream: false, ask: (model) => question('openai', model) },
-  { name: 'chat completions, streamed', protocol: 'openai', isStream: true, ask: (model) => streamed('openai', model) },
-  { name: 'messages', protocol: 'anthropic', isStream: false, ask: (model) => question('anthropic', model) },
-  { name: 'messages, streamed', protocol: 'anthropic', isStream: true, ask: (model) => streamed('anthropic', model) },
+  { name: 'chat completions', protocol: 'openai', ask: (model) => question('openai', model) },
+  { name: 'chat completions, streamed', protocol: 'openai', ask: (model) => streamed('openai', model) },
+  { name: 'messages', protocol: 'anthropic', ask: (model) => question('anthropic', model) },
+  { name: 'messages, streamed', protocol: 'anthropic', ask: (model) => streamed('anthropic', model) },
+  { name: 'generateContent', protocol: 'gemini', isScarce: true, ask: (model) => question('gemini', model) },
+  { name: 'streamGenerateContent', protocol: 'gemini', isScarce: true, ask: (model) => streamed('gemini', model) },
+  {
+    name: 'embeddings',
+    protocol: 'openai',
+    ask: (model) => ({ path: '/v1/embeddings', body: { model, input: 'a short story' } }),
+  },
+  {
+    name: 'pictures',
+    protocol: 'openai',
+    isScarce: true,
+    ask: (model) => ({ path: '/v1/images/generations', body: { model, prompt: 'a short story' } }),
+  },
 ]
+/** What makes no conversation: models that spoil one have nothing to spoil there. */
+const NO_CONVERSATION = /\/(embeddings|images\/generations)$/
 
 export type Endpoint = {
   readonly name: string
-  readonly protocol: Unlimited
-  readonly isStream: boolean
+  readonly protocol: Protocol
+  readonly isScarce?: boolean
   readonly ask: (model: string) => Question
 }
 
@@ -33,7 +51,7 @@ export type Endpoint = {
  * the other is asked. After everything else nobody is: the answer is passed on, or the call is lost or broken off.
  */
 type Verdict = 'answered' | 'refused' | 'passed on' | 'unreadable' | 'lost' | 'broken off'
-type Rule = { readonly whole: Verdict; readonly streamed: Verdict }
+type Rule = { readonly whole: Verdict; readonly streamed: Verdict; readonly noConversation?: Verdict }
 
 const always = (verdict: Verdict): Rule => ({ whole: verdict, streamed: verdict })
 const BREAKS: Rule = { whole: 'lost', streamed: 'broken off' }
@@ -61,7 +79,7 @@ export const HANG = 'hang=headers'
 export const ORDINARY = 'sandbox/text'
 export const ENDINGS: Readonly<Record<string, Rule>> = {
   'sandbox/cut-mid-stream': BREAKS,
-  'sandbox/error-mid-stream': { whole: 'passed on', streamed: 'broken off' },
+  'sandbox/error-mid-stream': { whole: 'passed on', streamed: 'broken off', noConversation: 'answered' },
   'sandbox/no-end': { whole: 'answered', streamed: 'broken off' },
 }
 
@@ -115,7 +133,7 @@ function withoutIt({ id, slots, attempts, state, ...call }: Known): Judged {
 function withIt(call: Known, entry: JournalEntry): Judged {
   const { id, slots, attempts, heard, charge } = call
   const way = entry.directives[0] ?? entry.model ?? ''
-  const verdict = RULES[way]?.[entry.stream === true ? 'streamed' : 'whole'] ?? assert.fail(`${id}: ${way}`)
+  const verdict = verdictOn(RULES[way] ?? assert.fail(`${id}: ${way}`), entry)
   const isLost = verdict === 'lost'
   const first: Attempt = isLost
     ? { slot: slots.failing, outcome: 'unknown', status: null, reason: way === 'truncate' ? 'protocol' : 'reset' }
@@ -139,6 +157,14 @@ function withIt(call: Known, entry: JournalEntry): Judged {
   return { way: isPaused ? 'paused' : way, outcome, isServed: isPassed || verdict === 'answered' }
 }
 
+function verdictOn(
+  { whole, streamed: inFrames, noConversation = whole }: Rule,
+  { stream, path }: JournalEntry,
+): Verdict {
+  if (stream === true) return inFrames
+  return NO_CONVERSATION.test(path) ? noConversation : whole
+}
+
 function answered(slot: string, status: number | null): Attempt {
   return { slot, outcome: 'answered', status, reason: null }
 }
@@ -152,7 +178,7 @@ function isServedBy(entry: JournalEntry | undefined, { heard, charge }: Pick<Kno
   if (heard !== undefined) assert.deepEqual([heard.status, heard.end], [200, 'clean'], charge.id)
 }
 
-/** The caller has a part, which nobody can take for all of it, and pays that part. */
+/** The caller has a part, which nobody can take for all of it, and pays that part: as counted, or as its last frame reports. */
 function isBrokenOff(entry: JournalEntry, { heard, charge }: Pick<Known, 'heard' | 'charge'>): void {
   assert.ok(heard !== undefined)
   assert.deepEqual([heard.status, heard.end], [200, 'broken'], charge.id)

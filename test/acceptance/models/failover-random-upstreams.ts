@@ -10,8 +10,8 @@ import type { Id } from '../../../server/src/kernel/ids.ts'
 import { createSeal } from '../../../server/src/kernel/seal.ts'
 import { Secret } from '../../../server/src/kernel/secret.ts'
 import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
-import { type Installation, ids } from '../installation.ts'
-import { PROTOCOLS, socketsOf, type Unlimited } from './streams.ts'
+import { type Customer, type Installation, ids, makeKey } from '../installation.ts'
+import { ALL_PROTOCOLS, type Protocol, socketsOf } from './streams.ts'
 
 /** An upstream that dies and comes back at the same address, with all that it was asked in all of its lives. */
 export async function startFailing() {
@@ -49,7 +49,7 @@ export async function startFailing() {
 
 export type Failing = Awaited<ReturnType<typeof startFailing>>
 
-export type Slots = Readonly<Record<Unlimited, { readonly failing: Slot; readonly well: Slot }>>
+export type Slots = Readonly<Record<Protocol, { readonly failing: Slot; readonly well: Slot }>>
 type Slot = { readonly slot: string; readonly upstreamId: Id }
 
 /** A slot of each protocol at each of the two. */
@@ -63,11 +63,11 @@ export async function makeSlots({ pool, masterKey, sandbox }: Installation, fail
       upstreamId: await saveUpstream(parts, { slot, mode: 'test', baseUrl, kind: 'native', credential }),
     }
   }
-  const both = async (protocol: Unlimited) => ({
+  const both = async (protocol: Protocol) => ({
     failing: await makeSlot('failing', `${failing.url}/${protocol}`),
     well: await makeSlot('well', `${sandbox.url}/${protocol}`),
   })
-  return { openai: await both('openai'), anthropic: await both('anthropic') }
+  return { openai: await both('openai'), anthropic: await both('anthropic'), gemini: await both('gemini') }
 }
 
 /** A model that both serve, each asked first as often as the other; at the failing one it may be a model that fails. */
@@ -75,12 +75,42 @@ export async function makeModel(pool: pg.Pool, slots: Slots, atFailing: string, 
   const model = `maker/${ids.next()}`
   await saveModel({ pool }, { id: model, ...SANDBOX_LIMITS })
   await setModelPrice({ pool }, { model, ...SANDBOX_PRICE })
-  for (const protocol of PROTOCOLS) {
-    const { failing, well } = slots[protocol]
-    await saveRoute({ pool, ids }, { model, slot: failing.slot, protocol, upstreamModel: atFailing, weight: 1 })
-    await saveRoute({ pool, ids }, { model, slot: well.slot, protocol, upstreamModel: atWell, weight: 1 })
+  for (const name of ALL_PROTOCOLS) {
+    const { failing, well } = slots[name]
+    for (const protocol of SPOKEN_AT[name]) {
+      await saveRoute({ pool, ids }, { model, slot: failing.slot, protocol, upstreamModel: atFailing, weight: 1 })
+      await saveRoute({ pool, ids }, { model, slot: well.slot, protocol, upstreamModel: atWell, weight: 1 })
+    }
   }
   return model
+}
+
+/** What an upstream answers beside conversations. */
+const SPOKEN_AT = {
+  openai: ['openai', 'openai_embeddings', 'openai_images'],
+  anthropic: ['anthropic'],
+  gemini: ['gemini'],
+} as const
+
+/** Some endpoints take so many requests in a minute of each key, whatever the tier allows. */
+const SCARCE_CALLS = 30
+
+/** The keys of a customer: for scarce endpoints as many as it takes to meet no limit. */
+export function makeKeyring(pool: pg.Pool, { workspaceId, keyId, secret }: Customer) {
+  const more: Promise<Pick<Customer, 'keyId' | 'secret'>>[] = []
+  let calls = 0
+  return {
+    async secretFor({ isScarce = false }: { readonly isScarce?: boolean }): Promise<string> {
+      if (!isScarce) return secret
+      const place = Math.floor(calls / SCARCE_CALLS)
+      calls += 1
+      more[place] ??= makeKey(pool, workspaceId)
+      return (await more[place]).secret
+    },
+    /** All keys there have been, by their ids: a call is told of to its own alone. */
+    secrets: async (): Promise<ReadonlyMap<string, string>> =>
+      new Map([{ keyId, secret }, ...(await Promise.all(more))].map((key) => [key.keyId, key.secret])),
+  }
 }
 
 /** 0 where a process asks an upstream, 1 while it tries, 2 where it does not; undefined where it never has. */

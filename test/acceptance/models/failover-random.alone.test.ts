@@ -10,7 +10,7 @@ import { hashOf, Random } from '../../../sandbox/src/random.ts'
 import type { Attempt } from '../../../server/src/gateway/records.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { FAILURES_IN_A_ROW, OPEN_FIRST_MS } from '../../../server/src/upstreams/breakers.ts'
-import { type Customer, makeCustomer, startInstallation } from '../installation.ts'
+import { makeCustomer, startInstallation } from '../installation.ts'
 import {
   ENDINGS,
   ENDPOINTS,
@@ -22,8 +22,9 @@ import {
   type Known,
   ORDINARY,
 } from './failover-random-rule.ts'
-import { breakerOf, makeModel, makeSlots, startFailing } from './failover-random-upstreams.ts'
+import { breakerOf, makeKeyring, makeModel, makeSlots, startFailing } from './failover-random-upstreams.ts'
 import {
+  ALL_PROTOCOLS,
   chargesOf,
   eachOf,
   evidenceOf,
@@ -31,7 +32,6 @@ import {
   hear,
   leaveOnce,
   leftOver,
-  PROTOCOLS,
   settled,
   socketsOf,
 } from './streams.ts'
@@ -60,6 +60,7 @@ const withEndings = await Promise.all(Object.keys(ENDINGS).map((ending) => makeM
 const customer = await makeCustomer(pool, { money: MONEY })
 /** Nobody tells them the ids of their calls, so they have an account of their own. */
 const leaver = await makeCustomer(pool, { money: MONEY })
+const [keys, leaversKeys] = [makeKeyring(pool, customer), makeKeyring(pool, leaver)]
 const random = new Random(hashOf(seed, 'failover'))
 
 type Made = { readonly endpoint: Endpoint; readonly heard: Heard; readonly state: Known['state'] }
@@ -76,7 +77,7 @@ function plan(calls: number, models: readonly string[] = [text]): Planned[] {
 }
 
 async function makeCall({ endpoint, model, gateway }: Planned, state: Known['state'] = 'there'): Promise<string> {
-  const heard = await hear(gateway.url, customer.secret, endpoint.ask(model))
+  const heard = await hear(gateway.url, await keys.secretFor(endpoint), endpoint.ask(model))
   made.push({ endpoint, heard, state })
   return heard.id
 }
@@ -86,9 +87,9 @@ const makeCalls = (planned: readonly Planned[], state: Known['state'] = 'there')
 
 /** It fails in the ways that it is told, one after the other and each for one call. */
 async function failAtRandom(calls: number): Promise<void> {
-  // It is asked a quarter of the calls in each protocol. Where it is asked more, it is well.
+  // It is asked a quarter of the calls in one protocol, and less in the others. Where it is asked more, it is well.
   const most = Math.ceil(calls * 0.35)
-  for (const protocol of PROTOCOLS) {
+  for (const protocol of ALL_PROTOCOLS) {
     const faults: string[] = []
     while (faults.length < most) faults.push(...shuffled(Object.keys(FAULTS)))
     for (const fault of faults.slice(0, most)) await failing.fault(protocol, [fault])
@@ -126,7 +127,7 @@ async function die(calls: number): Promise<void> {
 async function recover(): Promise<void> {
   const levels = () =>
     Promise.all(
-      gateways.flatMap((gateway) => PROTOCOLS.map((name) => breakerOf(gateway, slots[name].failing.upstreamId))),
+      gateways.flatMap((gateway) => ALL_PROTOCOLS.map((name) => breakerOf(gateway, slots[name].failing.upstreamId))),
     )
   const isClosed = async () => (await levels()).every((level) => level === undefined || level === 0)
   await until(
@@ -143,15 +144,15 @@ async function recover(): Promise<void> {
 
 /** It takes calls and says nothing. Half of the callers leave; then its process dies with all of them under way. */
 async function hang(calls: number): Promise<void> {
-  for (const protocol of PROTOCOLS) await failing.fault(protocol, [HANG], calls)
+  for (const protocol of ALL_PROTOCOLS) await failing.fault(protocol, [HANG], calls)
   const arrivals = await countArrivals()
   const arrived = until(async () => (await arrivals()) === calls, 20_000, 'that all have arrived')
   const haveArrived = async () => (await arrived) > 0
   const [stay, leave] = [plan(calls / 2), plan(calls / 2)]
   const staying = Promise.all(stay.map((one) => makeCall(one)))
   await Promise.all(
-    leave.map(({ endpoint, model, gateway }) =>
-      leaveOnce(gateway.url, leaver.secret, endpoint.ask(model), haveArrived),
+    leave.map(async ({ endpoint, model, gateway }) =>
+      leaveOnce(gateway.url, await leaversKeys.secretFor(endpoint), endpoint.ask(model), haveArrived),
     ),
   )
   await failing.kill()
@@ -197,9 +198,10 @@ async function knownCalls(): Promise<Known[]> {
   for (const id of [...failingById.keys(), ...wellById.keys()]) assert.ok(charges.has(id), `nobody called ${id}`)
 
   const known: Known[] = []
+  const secretOf = await secretsByCall()
   await eachOf(ids, AT_ONCE, async (id) => {
     const { heard, state = 'there' } = told.get(id) ?? {}
-    const attempts = await attemptsOf(heard === undefined ? leaver : customer, id)
+    const attempts = await attemptsOf(secretOf(id), id)
     const charge = charges.get(id) ?? assert.fail(id)
     const entries = { failing: failingById.get(id) ?? [], well: wellById.get(id) ?? [] }
     known.push({ id, ...entries, slots: slotsOf(entries, id), attempts, charge, heard, state })
@@ -211,7 +213,15 @@ function byId(journal: readonly JournalEntry[]): ReadonlyMap<string, readonly Jo
   return Map.groupBy(journal, ({ request_id }) => request_id ?? '')
 }
 
-async function attemptsOf({ secret }: Customer, id: string): Promise<readonly Attempt[]> {
+/** The secrets of the keys by which calls were made. */
+async function secretsByCall(): Promise<(id: string) => string> {
+  const secrets = new Map([...(await keys.secrets()), ...(await leaversKeys.secrets())])
+  const { rows } = await pool.query<{ id: string; key: string }>('select id, credential_id as key from charges')
+  const keyOf = new Map(rows.map(({ id, key }) => [id, key]))
+  return (id) => secrets.get(keyOf.get(id) ?? '') ?? assert.fail(`nobody has the key of ${id}`)
+}
+
+async function attemptsOf(secret: string, id: string): Promise<readonly Attempt[]> {
   const { upstream } = await evidenceOf(url, secret, id)
   assert.ok(Array.isArray(upstream))
   return upstream
@@ -220,7 +230,7 @@ async function attemptsOf({ secret }: Customer, id: string): Promise<readonly At
 /** Those of the protocol in which somebody was asked: nobody at all is none of the things that can happen. */
 function slotsOf({ failing: one, well: other }: Pick<Known, 'failing' | 'well'>, id: string): Known['slots'] {
   const protocol =
-    PROTOCOLS.find((name) => name === (one[0] ?? other[0])?.upstream) ?? assert.fail(`nobody heard of ${id}`)
+    ALL_PROTOCOLS.find((name) => name === (one[0] ?? other[0])?.upstream) ?? assert.fail(`nobody heard of ${id}`)
   return { failing: slots[protocol].failing.slot, well: slots[protocol].well.slot }
 }
 

@@ -214,7 +214,8 @@ export function tokensIn(usage: unknown): Tokens {
   const { cached_tokens = 0, cache_write_tokens = 0 } = Object(told.prompt_tokens_details)
   return {
     input: told.prompt_tokens - cached_tokens - cache_write_tokens,
-    output: told.completion_tokens,
+    // Vectors have none.
+    output: told.completion_tokens ?? 0,
     cacheRead: cached_tokens,
     cacheWrite: cache_write_tokens,
   }

@@ -7,12 +7,16 @@ import type { Models } from '../../gateway/models.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
+import type { Links } from '../../links/links.ts'
+import type { Tasks } from '../../tasks/tasks.ts'
 import type { Family } from '../families.ts'
 import type { JsonLimits } from '../json.ts'
 import { addBalance } from './balance.ts'
+import { addLinks } from './links.ts'
 import { addGeminiModels, addModels } from './models.ts'
 import { addOperations } from './operations.ts'
 import { addRequests } from './requests.ts'
+import { addTasks } from './tasks.ts'
 import { addUsage } from './usage.ts'
 
 type Parts = {
@@ -20,6 +24,9 @@ type Parts = {
   readonly run: Pipeline
   readonly begin: Begin
   readonly models: Models
+  readonly tasks: Tasks
+  readonly links: Links
+  readonly publicUrl: string | undefined
   readonly pool: pg.Pool
   readonly time: Pick<Clock, 'nowMs'>
   readonly names: Names
@@ -43,6 +50,8 @@ export function createFamilies(parts: Parts): readonly Family[] {
     dialect,
     register(scope: FastifyInstance) {
       addOperations(scope, prefix, under(prefix, parts.catalogue.operations), parts)
+      if (prefix === '/apis/v1') addFree(scope, parts, addTasks)
+      if (prefix === '/apis/v1') addFree(scope, parts, addLinks)
       if (prefix === '/v1') addFree(scope, parts, addAccount)
       if (prefix === '/v1beta') addFree(scope, parts, addGeminiModels)
     },

@@ -28,7 +28,7 @@ export type StreamProtocol = {
 }
 
 /** What an upstream of a model speaks. */
-export const PROTOCOL_NAMES = ['openai', 'anthropic', 'gemini', 'openai_embeddings', 'openai_images'] as const
+export const PROTOCOL_NAMES = ['openai', 'anthropic', 'gemini', 'openai_embeddings', 'openai_images', 'video'] as const
 export type ProtocolName = (typeof PROTOCOL_NAMES)[number]
 
 export type ModelRequest = {

@@ -5,6 +5,7 @@ import { openai } from './openai.ts'
 import { openaiEmbeddings } from './openai-embeddings.ts'
 import { openaiImages } from './openai-images.ts'
 import type { Protocol, ProtocolName } from './protocol.ts'
+import { VIDEO } from './video.ts'
 
 /** What callers of each operation speak, and what the upstreams of their model have to. */
 export const SPOKEN: Readonly<Record<ModelProtocol, Spoken>> = {
@@ -16,6 +17,11 @@ export const SPOKEN: Readonly<Record<ModelProtocol, Spoken>> = {
   gemini: { by: 'gemini', protocol: gemini },
   gemini_stream: { by: 'gemini', protocol: geminiStream },
   gemini_count_tokens: { by: 'gemini', protocol: geminiCount },
+}
+
+/** Where models of a protocol are served, as callers are told. */
+export function pathOf(protocol: ProtocolName): string {
+  return protocol === 'video' ? VIDEO.path : SPOKEN[protocol].protocol.path
 }
 
 type Spoken = { readonly by: ProtocolName; readonly protocol: Protocol }

@@ -1,0 +1,45 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { type Browser, chromium } from 'playwright-core'
+
+const DEBIAN_PACKAGE = 'chromium'
+const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
+
+/** It asks nobody but whom it is sent to; as root it can't have its own sandbox. */
+const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run']
+
+/** A browser without a window and with a profile of its own, which is gone when it is closed. */
+export function startChromium(): Promise<Browser> {
+  return chromium.launch({ executablePath: findChromium(), headless: true, args: FLAGS })
+}
+
+/** Finds Chromium on the machine, or installs Debian's where we are root and it is missing. */
+function findChromium(): string {
+  const found = onThisMachine() ?? installFromDebian()
+  if (found === undefined)
+    throw new Error(`Chromium is missing. Install it (Debian: apt-get install ${DEBIAN_PACKAGE}).`)
+  return found
+}
+
+function onThisMachine(): string | undefined {
+  return (process.env.PATH ?? '')
+    .split(path.delimiter)
+    .flatMap((folder) => NAMES.map((name) => path.join(folder, name)))
+    .find((file) => existsSync(file))
+}
+
+function installFromDebian(): string | undefined {
+  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return undefined
+  process.stderr.write(`Installing Debian's ${DEBIAN_PACKAGE}, which is missing …\n`)
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const apt = (...args: string[]) =>
+    execFileSync('apt-get', ['-qq', ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  try {
+    apt('update')
+    apt('install', '--no-install-recommends', '--yes', DEBIAN_PACKAGE)
+  } catch {
+    return undefined
+  }
+  return onThisMachine()
+}

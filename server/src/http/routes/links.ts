@@ -1,0 +1,142 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { type Names, spell } from '../../catalogue/operation.ts'
+import type { Begin } from '../../gateway/begin.ts'
+import type { Caller } from '../../identity/caller.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { isId } from '../../kernel/ids.ts'
+import { rateHeaders } from '../../limits/headers.ts'
+import type { Links } from '../../links/links.ts'
+import type { Session } from '../../links/sessions.ts'
+import { callerOf } from '../caller.ts'
+import { type JsonLimits, parseJson } from '../json.ts'
+import { linkedPage, notToldPage, type Page, toldPage } from '../pages/link-page.ts'
+import { admit } from './admit.ts'
+
+type Parts = {
+  readonly begin: Begin
+  readonly links: Links
+  readonly names: Names
+  readonly jsonLimits: JsonLimits
+  /** Under which callers and their users reach us; undefined where nobody said. */
+  readonly publicUrl: string | undefined
+}
+
+const PREFIX = '/apis/v1'
+const CALLBACK = '/{social_a}/oauth_callback'
+const UNDO_BYTES = 1_024
+
+const scope = z.string().regex(/^[a-z][a-z._]{0,62}$/, 'must be a scope such as follows.write')
+const wanted = z.looseObject({ scopes: z.array(scope).max(50).nullish() })
+
+type ById = { Params: { id: string } }
+
+/** How a key gets to act for a user of a platform. What users open has no credential of ours: their browser brings them. */
+export function addLinks(app: FastifyInstance, parts: Parts): void {
+  const { links, names } = parts
+  const at = (path: string) => spell(path, names)
+  const undoPath = `${PREFIX}${at(CALLBACK)}/undo`
+
+  app.post(at('/{social_a}/auth_{social_a}'), async (request, reply) => {
+    const { credentialId, mode } = await admitLink(parts, request, reply)
+    const scopes = scopesIn(request.rawBody, parts.jsonLimits)
+    const redirectUri = publicUrlOf(parts, request) + PREFIX + at(CALLBACK)
+    const started = await links.start({ credentialId, mode, scopes, redirectUri })
+    reply.header('cache-control', 'no-store')
+    return {
+      auth_url: started.authUrl,
+      state: started.state,
+      expires_at: started.expiresAt.toISOString(),
+      scopes: started.scopes,
+    }
+  })
+
+  app.get(at('/{social_a}/links'), async (request, reply) => {
+    const { credentialId } = await admit(parts.begin, 'links', request, reply)
+    return { data: (await links.list(credentialId)).map(shown) }
+  })
+
+  app.delete<ById>(at('/{social_a}/links/:id'), async (request, reply) => {
+    const { credentialId } = await admit(parts.begin, 'links', request, reply)
+    const { id } = request.params
+    if (!isId(id) || !(await links.revoke(credentialId, id))) throw new Fault('resource_not_found')
+    return reply.code(204).send()
+  })
+
+  app.get(at(CALLBACK), { config: { access: 'public' } }, async (request, reply) => {
+    const { state, code, error } = textsIn(request.query)
+    if (state === undefined || (code === undefined && error === undefined)) return send(reply, toldPage('unknown'))
+    const finished = await links.finish({ state, code: error === undefined ? code : undefined })
+    if (finished.outcome !== 'linked') return send(reply, toldPage(finished.outcome))
+    return send(reply, linkedPage(finished, undoPath))
+  })
+
+  app.register(async (form) => {
+    form.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit: UNDO_BYTES },
+      (_, body, done) => done(null, new URLSearchParams(String(body)).get('token') ?? ''),
+    )
+    form.post(at(`${CALLBACK}/undo`), { config: { access: 'public' } }, async (request, reply) => {
+      const token = typeof request.body === 'string' ? request.body : ''
+      const undone = await links.undo(token).catch((error: unknown) => {
+        if (error instanceof Fault && error.code === 'upstream_transport') return 'not_told' as const
+        throw error
+      })
+      if (undone === 'not_told') return send(reply, notToldPage(undoPath, token))
+      return send(reply, toldPage(undone === 'unknown' ? 'too_late' : undone))
+    })
+  })
+}
+
+/** A key that may not use everything needs a scope for this one too. */
+async function admitLink({ begin }: Parts, request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
+  const caller = callerOf(request)
+  const operation = { id: 'auth_link', limits: [] }
+  const { rates } = await begin({ id: request.id, caller, operation, hold: null, tokens: 0, claims: [] })
+  reply.headers(rateHeaders(rates))
+  return caller
+}
+
+/** Undefined for the default ones. */
+function scopesIn(rawBody: Buffer | null, limits: JsonLimits): readonly string[] | undefined {
+  if (rawBody === null || rawBody.length === 0) return undefined
+  const { success, data, error } = wanted.safeParse(parseJson(rawBody, limits))
+  if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
+  return data.scopes === null || data.scopes === undefined || data.scopes.length === 0 ? undefined : data.scopes
+}
+
+const LOOPBACK = /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/
+
+/** What a caller sends as its host could be anybody's; on this machine it is ours. */
+function publicUrlOf({ publicUrl }: Parts, { headers: { host = '' } }: FastifyRequest): string {
+  if (publicUrl !== undefined) return publicUrl
+  if (LOOPBACK.test(host)) return `http://${host}`
+  const cause = new Error('http.public_url is not set, without which users of a platform can not be sent back to us')
+  throw new Fault('managed_upstream_transport', { detail: 'The operator has to say where users come back to.', cause })
+}
+
+/** What is given once; what is given twice is nobody's. */
+function textsIn(query: unknown): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(
+    Object.entries(Object(query)).map(([name, value]) => [name, typeof value === 'string' ? value : undefined]),
+  )
+}
+
+function send(reply: FastifyReply, { status, headers, body }: Page): FastifyReply {
+  return reply.code(status).headers(headers).send(body)
+}
+
+function shown({ id, userId, username, scopes, canRefresh, ended, linkedAt, accessUntil }: Session) {
+  return {
+    id,
+    user_id: userId,
+    username,
+    scopes,
+    status: ended === null ? 'active' : 'needs_link',
+    reason: ended,
+    linked_at: linkedAt.toISOString(),
+    // One that is refreshed has no end that anybody knows.
+    expires_at: canRefresh ? null : accessUntil.toISOString(),
+  }
+}

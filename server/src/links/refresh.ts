@@ -1,0 +1,96 @@
+import type pg from 'pg'
+import type { Clock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import type { Seal } from '../kernel/seal.ts'
+import type { Secret } from '../kernel/secret.ts'
+import type { Log } from '../telemetry/log.ts'
+import { type Platform, Refused, refreshTokens, Unasked } from './platform.ts'
+import {
+  beginRefresh,
+  endSession,
+  findSession,
+  leaveRefresh,
+  readTokens,
+  type Session,
+  storeRefreshed,
+} from './sessions.ts'
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly seal: () => Seal
+  readonly clock: Clock
+  readonly log: Log
+  readonly platforms: { readonly byId: (upstreamId: Id) => Promise<Platform | undefined> }
+  /** The fault that tells a caller to link again, and why. */
+  readonly needsLink: (why: string) => Fault
+}
+
+const LOOK_MS = 50
+const LONGEST_MS = 15_000
+const WRITE_TRIES = 20
+const WRITE_AGAIN_MS = 500
+
+/**
+ * A good access token of a session. A refresh token works once, so only one of all processes spends it: the one that PostgreSQL
+ * lets. The others wait for what comes of it. Where nobody can know whether it was spent, it is not tried again: the user has
+ * to link anew.
+ */
+export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: Parts) {
+  return async function tokenOf({ credentialId, id }: Session): Promise<Secret> {
+    const deadlineMs = clock.monotonicMs() + LONGEST_MS
+    while (clock.monotonicMs() < deadlineMs) {
+      const session = await findSession(pool, credentialId)
+      if (session === undefined || session.id !== id) throw needsLink('The link was ended or replaced meanwhile.')
+      if (session.ended !== null) throw needsLink(`The link has ended (${session.ended}).`)
+      if (session.isFresh) {
+        const tokens = await readTokens(pool, seal(), session)
+        if (tokens !== undefined) return tokens.access
+      } else if (!session.canRefresh) await give(session, 'expired')
+      else if (session.refreshing === 'lost') await give(session, 'lost')
+      else if (session.refreshing === 'yes') await clock.sleep(LOOK_MS)
+      else await refresh(session)
+    }
+    throw new Fault('upstream_transport', {
+      detail: 'The session could not be refreshed in time.',
+      retryAfterSeconds: 5,
+    })
+  }
+
+  async function refresh(session: Session): Promise<void> {
+    // What can fail without the platform comes before we say that we are at it: nobody would know whether the token was spent.
+    const before = await readTokens(pool, seal(), session)
+    const platform = await platforms.byId(session.upstreamId)
+    if (before === undefined) return
+    if (before.refresh === null || platform === undefined) throw needsLink('The link can not be refreshed.')
+    if (!(await beginRefresh(pool, session))) return clock.sleep(LOOK_MS)
+    try {
+      const tokens = await refreshTokens(platform, before.refresh, session.scopes)
+      await written(() => storeRefreshed(pool, seal(), session, before, tokens))
+    } catch (error) {
+      if (error instanceof Unasked) {
+        await leaveRefresh(pool, session)
+        throw new Fault('upstream_transport', { cause: error })
+      }
+      log.warn('a session could not be refreshed', { key_id: session.credentialId, error })
+      await give(session, error instanceof Refused ? 'revoked' : 'lost')
+    }
+  }
+
+  async function give(session: Session, why: NonNullable<Session['ended']>): Promise<never> {
+    await endSession(pool, session, why)
+    throw needsLink(`The link has ended (${why}).`)
+  }
+
+  /** What a platform gave is worth some patience: it gives it once. */
+  async function written(write: () => Promise<void>): Promise<void> {
+    for (let tried = 1; ; tried += 1) {
+      try {
+        return await write()
+      } catch (error) {
+        if (tried === WRITE_TRIES) throw error
+        await clock.sleep(WRITE_AGAIN_MS)
+      }
+    }
+  }
+}

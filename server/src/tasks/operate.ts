@@ -1,0 +1,58 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+
+/** What operators do with tasks. */
+
+const lag = z.object({ slot: z.string(), seconds: z.number() })
+
+/** How many seconds the questions about tasks are behind, by slot. */
+export async function pollLags(pool: pg.Pool): Promise<readonly z.output<typeof lag>[]> {
+  const { rows } = await pool.query('select slot, max(seconds) as seconds from poll_lags() group by slot order by slot')
+  return z.array(lag).parse(rows)
+}
+
+/** How many have not ended, by state. */
+export async function countOpen(pool: pg.Pool): Promise<Readonly<Record<string, number>>> {
+  const { rows } = await pool.query(
+    'select state, count(*)::integer as count from tasks where ended_at is null group by state order by state',
+  )
+  const counted = z.array(z.object({ state: z.string(), count: z.int() })).parse(rows)
+  return Object.fromEntries(counted.map(({ state, count }) => [state, count]))
+}
+
+const LIST_LIMIT = 1_000
+const lost = z.object({ id: z.string(), model: z.string(), created_at: z.date() })
+
+/** Those that were to be created when we lost track of it: at most a thousand, the oldest first. */
+export async function listLost(pool: pg.Pool): Promise<readonly z.output<typeof lost>[]> {
+  const { rows } = await pool.query(
+    `select id, model, created_at from tasks join holds using (id)
+     where ended_at is null and upstream_task is null and unsettled_at is not null order by id limit $1`,
+    [LIST_LIMIT],
+  )
+  return z.array(lost).parse(rows)
+}
+
+type Attached = { readonly id: Id; readonly upstreamId: Id; readonly name: string }
+
+/** Says who has a task whose creation was lost, and under which name, so that its end is asked for. */
+export async function attachTask(pool: pg.Pool, { id, upstreamId, name }: Attached): Promise<void> {
+  if (!/^[A-Za-z0-9._:-]{1,200}$/.test(name))
+    throw new Fault('invalid_request', { detail: 'That is no name of a task.' })
+  const { rows } = await pool.query(
+    `select hand_over_task($1, upstreams.id, upstreams.slot, upstreams.mode, $3, 'PENDING', 0, true) as outcome
+     from upstreams join tasks on tasks.id = $1 join accounts on accounts.id = tasks.account_id
+     where upstreams.id = $2 and upstreams.mode = accounts.mode`,
+    [id, upstreamId, name],
+  )
+  const [found] = z.array(z.object({ outcome: z.string() })).parse(rows)
+  if (found?.outcome === 'done') return
+  const reasons: Readonly<Record<string, string>> = {
+    ended: `The task ${id} has ended.`,
+    taken: `Another task has the name ${name} at ${upstreamId}.`,
+  }
+  const detail = reasons[found?.outcome ?? ''] ?? `There is no task ${id}, or no upstream ${upstreamId} in its mode.`
+  throw new Fault('resource_not_found', { detail })
+}

@@ -1,0 +1,161 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Calls } from '../calls/calls.ts'
+import type { Records } from '../gateway/records.ts'
+import { credentialFor } from '../gateway/send.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Id } from '../kernel/ids.ts'
+import { type Nanos, ZERO } from '../kernel/money.ts'
+import type { Seal } from '../kernel/seal.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Binding, Bindings } from '../upstreams/bindings.ts'
+import { reportIn, type TaskReport, VIDEO } from '../upstreams/protocols/video.ts'
+import type { Transport } from '../upstreams/transport.ts'
+import { type FinalReport, settlingOf } from './settle.ts'
+
+/** Asks upstreams for tasks until they have ended. Any number of processes may; a task is settled once whoever asks. */
+export type Poller = {
+  /** Asks for those that are due, and waits for none of them. How many it took on. */
+  readonly tick: () => Promise<number>
+  /** Waits until what it asked has been answered and written. */
+  readonly idle: () => Promise<void>
+}
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly calls: Pick<Calls, 'endTask'>
+  readonly bindings: Bindings
+  readonly transport: Pick<Transport, 'send'>
+  readonly seal: Seal
+  readonly records: Pick<Records, 'add'>
+  readonly clock: Clock
+  readonly log: Log
+  /** Somebody has to hear of it: the upstream used more than was held. */
+  readonly overran: (loss: { readonly id: Id; readonly operation: string; readonly amount: Nanos }) => void
+  /** Counts what questions were answered with. */
+  readonly polled: (what: { readonly slot: string; readonly told: string }) => void
+  readonly random?: () => number
+}
+
+/** How many are asked for at once by one process. */
+const AT_ONCE = 128
+/** Nobody else asks for a task while this lasts; who dies meanwhile is replaced after it. */
+const LEASE_SECONDS = 6
+const DEADLINES = { connectMs: 2_000, headersMs: 4_000, idleMs: 4_000, totalMs: 4_000 }
+const BODY_BYTES = 1_048_576
+const EVERY_SECONDS = { least: 3, most: 5 }
+/** After a question that was not answered, or by somebody who does not know the task. */
+const AFTER_FAILURE_SECONDS = { least: 5, most: 10 }
+/** Tasks end in 20 to 90 seconds as a rule. */
+export const YOUNG_SECONDS = 120
+/** So long a batch of those that go on collects. */
+const COLLECT_MS = 20
+
+const claimed = z.object({
+  id: z.string(),
+  account_id: z.string(),
+  upstream_id: z.string(),
+  slot: z.string(),
+  mode: z.enum(['live', 'test']),
+  upstream_task: z.string(),
+  state: z.enum(['PENDING', 'RUNNING']),
+})
+
+type Claimed = z.output<typeof claimed>
+type Going = { readonly id: Id; readonly state: 'PENDING' | 'RUNNING'; readonly seconds: number }
+
+export function createPoller(parts: Parts): Poller {
+  const { pool, calls, bindings, transport, seal, records, clock, log, overran, polled, random = Math.random } = parts
+  const asked = new Set<Promise<void>>()
+  let going: Going[] = []
+  let writing: Promise<void> | undefined
+
+  async function tick(): Promise<number> {
+    const room = AT_ONCE - asked.size
+    if (room <= 0) return 0
+    const { rows } = await pool.query(
+      'select id, account_id, upstream_id, slot, mode, upstream_task, state from claim_tasks($1, $2)',
+      [room, LEASE_SECONDS],
+    )
+    for (const task of z.array(claimed).parse(rows)) {
+      const work = look(task)
+        // Whatever went wrong, it is asked for again when its lease has ended.
+        .catch((error: unknown) => log.warn('a task was not looked after', { request_id: task.id, error }))
+        .finally(() => asked.delete(work))
+      asked.add(work)
+    }
+    return rows.length
+  }
+
+  async function look(task: Claimed): Promise<void> {
+    const upstream = await bindings.findOne(task.slot, task.mode, task.upstream_id)
+    const report = upstream === undefined ? undefined : await question(upstream, task)
+    polled({ slot: task.slot, told: report?.state ?? 'nothing' })
+    if (report === undefined || report.state === 'UNKNOWN') return goOn(task, task.state, AFTER_FAILURE_SECONDS)
+    if (report.state === 'PENDING' || report.state === 'RUNNING') {
+      // What has been running does not wait again, whatever is said late.
+      const state = task.state === 'RUNNING' ? 'RUNNING' : report.state
+      return goOn(task, state, EVERY_SECONDS)
+    }
+    await settle(task, report)
+  }
+
+  /** Undefined where there was no answer, or none about this task. */
+  async function question(upstream: Binding, { id, upstream_task: name }: Claimed): Promise<TaskReport | undefined> {
+    const headers = {
+      accept: 'application/json',
+      'x-request-id': id,
+      ...credentialFor(upstream, VIDEO.credentialHeader),
+    }
+    const request = { upstream, method: 'GET' as const, target: VIDEO.taskTarget(name), headers, body: null }
+    try {
+      const { status, body } = await transport.send({ ...request, maxBodyBytes: BODY_BYTES, deadlines: DEADLINES })
+      return status === 200 ? reportIn(JSON.parse(body.toString('utf8')), name) : undefined
+    } catch {
+      // The transport counts its failures.
+      return undefined
+    }
+  }
+
+  async function settle({ id, account_id: accountId, slot }: Claimed, report: FinalReport): Promise<void> {
+    const { rows } = await pool.query('select terms from holds where id = $1', [id])
+    const [hold] = z.array(z.object({ terms: z.string() })).parse(rows)
+    // Another has settled it.
+    if (hold === undefined) return
+    const { ending, detail } = settlingOf({ id, accountId, slot, ...hold }, report, seal)
+    const { overrun, endedNow } = await calls.endTask(ending)
+    if (!endedNow) return
+    records.add(id, detail)
+    if (overrun > ZERO) overran({ id, operation: 'video_synthesis', amount: overrun })
+  }
+
+  /** It is asked for again after a while; many are written at once. */
+  function goOn({ id }: Claimed, state: Going['state'], { least, most }: typeof EVERY_SECONDS): Promise<void> {
+    going.push({ id, state, seconds: least + random() * (most - least) })
+    writing ??= write().finally(() => {
+      writing = undefined
+    })
+    return writing
+  }
+
+  async function write(): Promise<void> {
+    await clock.sleep(COLLECT_MS)
+    while (going.length > 0) {
+      const batch = going
+      going = []
+      await pool.query('select reschedule_tasks($1, $2, $3, $4)', [
+        batch.map(({ id }) => id),
+        batch.map(({ state }) => state),
+        batch.map(({ seconds }) => seconds),
+        YOUNG_SECONDS,
+      ])
+    }
+  }
+
+  return {
+    tick,
+    async idle() {
+      while (asked.size > 0) await Promise.all(asked)
+    },
+  }
+}

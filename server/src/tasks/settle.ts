@@ -1,0 +1,68 @@
+import type { Ending } from '../calls/call.ts'
+import { NO_USAGE } from '../calls/calls.ts'
+import { endingOf } from '../gateway/judge.ts'
+import { boundToTask } from '../gateway/plan-video.ts'
+import { detailOf } from '../gateway/record-detail.ts'
+import type { RecordDetail } from '../gateway/records.ts'
+import { type Counts, mostFor, type Terms, termsInText } from '../gateway/terms.ts'
+import { videoCounts } from '../gateway/video-pricing.ts'
+import type { Id } from '../kernel/ids.ts'
+import type { Seal } from '../kernel/seal.ts'
+import { Secret } from '../kernel/secret.ts'
+import type { TaskReport } from '../upstreams/protocols/video.ts'
+
+/** What an upstream says of a task that has ended. */
+export type FinalReport = Extract<TaskReport, { readonly state: 'SUCCEEDED' | 'FAILED' | 'CANCELED' }>
+
+/** A task that has not been settled, with the prices that were kept when it began. */
+type Held = { readonly id: Id; readonly accountId: Id; readonly slot: string; readonly terms: string }
+
+type Settling = {
+  readonly ending: Ending & Required<Pick<Ending, 'task'>>
+  /** For its owner to look up. */
+  readonly detail: RecordDetail
+}
+
+/**
+ * How a task ends, by the upstream's word and by what was kept when it began: one that succeeded costs what it reports, one
+ * that was canceled costs what it reports if anything, one that failed costs nothing.
+ */
+export function settlingOf({ id, accountId, slot, terms: text }: Held, report: FinalReport, seal: Seal): Settling {
+  const { terms, most } = termsInText(text)
+  const counts = countsOf(terms, most, report)
+  const measured = counts && { counts }
+  const attempts = [{ slot, outcome: 'answered', status: 200, reason: null }] as const
+  return {
+    ending: { id, accountId, ...costOf(terms, most, report, counts), task: taskEnd(id, report, { terms, most, seal }) },
+    detail: detailOf({ terms, sent: { attempts }, outcome: { measured }, status: 200, timeline: {} }),
+  }
+}
+
+/** Undefined for a video whose length nobody knows. A failure or a cancellation that says nothing has used nothing. */
+function countsOf(terms: Terms, most: Counts, report: FinalReport): Counts | undefined {
+  const reported = report.state === 'FAILED' ? undefined : videoCounts(terms, most, report.usage)
+  return reported ?? (report.state === 'SUCCEEDED' ? undefined : terms.rates.map(() => 0n))
+}
+
+function costOf(terms: Terms, most: Counts, { state }: FinalReport, counts: Counts | undefined) {
+  if (state === 'FAILED') return { amount: null, forgiven: false, usage: { ...NO_USAGE, executed: true, failed: true } }
+  const held = { terms, mostCounts: most, most: mostFor(terms, most) }
+  // What nobody can measure is given, at our loss.
+  const how = { forgiven: counts === undefined, failed: state === 'CANCELED' }
+  return endingOf(held, counts && { counts }, how)
+}
+
+type Kept = { readonly terms: Terms; readonly most: Counts; readonly seal: Seal }
+
+function taskEnd(id: Id, report: FinalReport, { terms, most, seal }: Kept): NonNullable<Ending['task']> {
+  if (report.state === 'FAILED') return report
+  if (report.state === 'CANCELED') return { state: 'CANCELED' }
+  const { seconds = null, videos, resolution = resolutionAsked(terms, most) } = report.usage
+  const videoUrl = seal.seal(new Secret(report.videoUrl), boundToTask(id, 'video_url'))
+  return { state: 'SUCCEEDED', videoUrl, seconds, videos, resolution }
+}
+
+/** What an upstream does not say is as it was held for. */
+function resolutionAsked({ rates }: Terms, most: Counts): number | null {
+  return Number.parseInt(rates[most.findIndex((count) => count > 0n)]?.unit ?? '', 10) || null
+}

@@ -1,0 +1,126 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { credentialFor } from '../gateway/send.ts'
+import { Fault, unavailable } from '../kernel/fault.ts'
+import { type Id, isId } from '../kernel/ids.ts'
+import type { Seal } from '../kernel/seal.ts'
+import type { Bindings } from '../upstreams/bindings.ts'
+import { VIDEO } from '../upstreams/protocols/video.ts'
+import { type Transport, UpstreamFailure } from '../upstreams/transport.ts'
+import { TASK_COLUMNS, type TaskRow, taskResource, taskRow, unknownTask } from './task.ts'
+
+/** What a key does with its own tasks. One of another key is as unknown to it as one that never was. */
+export type Tasks = {
+  /** How it stands, by its row: no upstream is asked. A fault where its caller looks too often. */
+  readonly read: (credentialId: Id, id: string) => Promise<TaskResource>
+  /** Passes on the wish to end it. Only what its upstream says ends a task; one that has ended stays as it is. */
+  readonly cancel: (credentialId: Id, id: string) => Promise<TaskResource>
+  /** The newest first, those before a cursor. */
+  readonly list: (credentialId: Id, page: Page) => Promise<TaskList>
+}
+
+export type TaskResource = ReturnType<typeof taskResource> | ReturnType<typeof unknownTask>
+export type Page = { readonly limit: number; readonly before?: Id }
+export type TaskList = { readonly tasks: readonly TaskResource[]; readonly next: Id | null }
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly bindings: Bindings
+  readonly transport: Pick<Transport, 'send'>
+  readonly seal: Seal | null
+}
+
+export const TASK_KEPT_SECONDS = 24 * 3_600
+const READS_PER_SECOND = 2
+const DEADLINES = { connectMs: 5_000, headersMs: 10_000, idleMs: 10_000, totalMs: 10_000 }
+const BODY_BYTES = 1_048_576
+const COLUMNS = TASK_COLUMNS.join(', ')
+
+export function createTasks({ pool, bindings, transport, seal }: Parts): Tasks {
+  async function find(credentialId: Id, id: string): Promise<TaskRow | undefined> {
+    if (!isId(id)) return undefined
+    const columns = TASK_COLUMNS.map((name) => `(task_row).${name}`).join(', ')
+    const { rows } = await ask(pool, `select ${columns}, paced from read_task($1, $2, $3, $4)`, [
+      id,
+      credentialId,
+      READS_PER_SECOND,
+      TASK_KEPT_SECONDS,
+    ])
+    const [row] = z.array(taskRow.extend({ paced: z.boolean() })).parse(rows)
+    if (row?.paced === false) {
+      const detail = `A task may be looked at ${READS_PER_SECOND} times a second.`
+      throw new Fault('rate_limit_exceeded', { detail, retryAfterSeconds: 1 })
+    }
+    return row
+  }
+
+  /** What can't be opened is a defect of the installation: nothing was kept without a master key. */
+  const shown = (row: TaskRow): TaskResource => {
+    if (seal === null) throw new Error('there is no master key, with which tasks were sealed')
+    return taskResource(row, seal)
+  }
+
+  async function read(credentialId: Id, id: string): Promise<TaskResource> {
+    const row = await find(credentialId, id)
+    return row === undefined ? unknownTask(id) : shown(row)
+  }
+
+  async function cancel(credentialId: Id, id: string): Promise<TaskResource> {
+    const row = await find(credentialId, id)
+    if (row === undefined) return unknownTask(id)
+    if (row.ended_at !== null) return shown(row)
+    await passOn(row)
+    // Its end is asked for at once.
+    await ask(pool, 'update tasks set next_poll_at = clock_timestamp() where id = $1 and next_poll_at is not null', [
+      id,
+    ])
+    return shown(row)
+  }
+
+  async function passOn({ id, upstream_id, slot, mode, upstream_task: name }: TaskRow): Promise<void> {
+    if (upstream_id === null || slot === null || mode === null || name === null)
+      throw new Fault('task_not_cancelable', { detail: 'Its upstream has not said yet that it has it.' })
+    const upstream = await bindings.findOne(slot, mode, upstream_id).catch(asUnavailable)
+    if (upstream === undefined) throw new Fault('task_not_cancelable', { detail: 'Its upstream is no longer there.' })
+    const headers = {
+      accept: 'application/json',
+      'x-request-id': id,
+      ...credentialFor(upstream, VIDEO.credentialHeader),
+    }
+    const target = VIDEO.cancelTarget(name)
+    const asked = { upstream, method: 'POST' as const, target, headers, body: null }
+    const { status } = await transport
+      .send({ ...asked, maxBodyBytes: BODY_BYTES, deadlines: DEADLINES })
+      .catch((cause: unknown) => {
+        if (!(cause instanceof UpstreamFailure)) throw cause
+        throw new Fault(upstream.kind === 'native' ? 'upstream_transport' : 'managed_upstream_transport', { cause })
+      })
+    if (status === 429) throw new Fault('upstream_rate_limit', { retryAfterSeconds: 1 })
+    if (status >= 300) throw new Fault('task_not_cancelable', { detail: 'Its upstream ends only those that wait.' })
+  }
+
+  async function list(credentialId: Id, { limit, before }: Page): Promise<TaskList> {
+    const { rows } = await ask(
+      pool,
+      `select ${COLUMNS} from tasks
+       where credential_id = $1 and ($2::uuid is null or id < $2)
+         and coalesce(ended_at > clock_timestamp() - make_interval(secs => $3), true)
+       order by id desc limit $4`,
+      // One more than is shown tells whether there is more.
+      [credentialId, before ?? null, TASK_KEPT_SECONDS, limit + 1],
+    )
+    const found = z.array(taskRow).parse(rows)
+    const page = found.slice(0, limit)
+    return { tasks: page.map(shown), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }
+  }
+
+  return { read, cancel, list }
+}
+
+function ask(pool: pg.Pool, text: string, values: readonly unknown[]): Promise<pg.QueryResult> {
+  return pool.query(text, [...values]).catch(asUnavailable)
+}
+
+function asUnavailable(cause: unknown): never {
+  throw unavailable(cause)
+}

@@ -1,0 +1,37 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { formatUsd, nanos } from '../kernel/money.ts'
+import type { Log } from '../telemetry/log.ts'
+
+const AT_ONCE = 200
+
+/** Ends tasks of which nothing final was heard for so long, at our loss. How many that were. */
+export async function expireTasks({ pool, log }: { readonly pool: pg.Pool; readonly log: Log }, afterSeconds: number) {
+  return inPortions(async () => {
+    const { rows } = await pool.query('select id, overrun from expire_tasks($1, $2)', [afterSeconds, AT_ONCE])
+    for (const { id, overrun } of z.array(z.object({ id: z.string(), overrun: z.bigint() })).parse(rows))
+      log.error('a task never ended: it is voided at our loss', { request_id: id, amount: formatUsd(nanos(overrun)) })
+    return rows.length
+  })
+}
+
+/** Forgets tasks that ended so long ago, with what their callers wrote. How many that were. */
+export async function forgetTasks(pool: pg.Pool, keptSeconds: number): Promise<number> {
+  return inPortions(async () => {
+    const { rowCount } = await pool.query(
+      `delete from tasks where ctid = any (array(
+         select ctid from tasks where ended_at < clock_timestamp() - make_interval(secs => $1) limit $2))`,
+      [keptSeconds, AT_ONCE],
+    )
+    return rowCount ?? 0
+  })
+}
+
+async function inPortions(portion: () => Promise<number>): Promise<number> {
+  let all = 0
+  for (;;) {
+    const done = await portion()
+    all += done
+    if (done < AT_ONCE) return all
+  }
+}

@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { revokeKey } from '../../../server/src/identity/keys.ts'
+import { ACTOR, ask, codeOf, errorOf, ids, makeCustomer, makeKey, startInstallation } from '../installation.ts'
+import { AUTH, CALLBACK, decide, FOLLOW, follow, LINKS, linkAccount, open, startLink, undoTokenIn } from './linking.ts'
+
+const database = await freshDatabase()
+const installation = await startInstallation(database.url)
+const offline = await startInstallation(database.url, { env: { FAREBOX_LINKS_OFFLINE_ACCESS: 'true' } })
+const { url, pool, sandbox } = installation
+after(installation.stop)
+after(offline.stop)
+const newSecret = async () => (await makeCustomer(pool)).secret
+const SEVEN = ['follows.write', 'tweet.read', 'users.read', 'tweet.write', 'like.write', 'dm.read', 'dm.write']
+
+const turn = (knobs: unknown, at = sandbox.url) =>
+  fetch(`${at}/control/platform`, { method: 'POST', body: JSON.stringify(knobs) })
+// biome-ignore lint/suspicious/noExplicitAny: what the sandbox tells
+const platform = async (part = '', at = sandbox.url): Promise<any> =>
+  (await fetch(`${at}/control/platform${part}`)).json()
+const sessionsOf = async (): Promise<number> => (await pool.query('select from link_sessions')).rowCount ?? 0
+
+describe('starting a link', () => {
+  it('LINK-1 returns auth_url, state and expires_at; no body or no scopes means the default seven', async () => {
+    const secret = await newSecret()
+    for (const body of [undefined, {}, { scopes: null }, { scopes: [] }]) {
+      const { status, json, text } = await startLink(url, secret, body)
+      assert.equal(status, 200, text)
+      assert.deepEqual(Object.keys(json).toSorted(), ['auth_url', 'expires_at', 'scopes', 'state'])
+      const asked = new URL(String(json.auth_url)).searchParams
+      assert.deepEqual(asked.get('scope')?.split(' '), SEVEN)
+      assert.deepEqual(json.scopes, SEVEN)
+      assert.equal(asked.get('state'), json.state)
+      const minutes = (Date.parse(String(json.expires_at)) - Date.now()) / 60_000
+      assert.ok(minutes > 9.5 && minutes < 10.5)
+    }
+    const { json } = await startLink(url, secret, { scopes: ['users.read', 'tweet.read', 'users.read'] })
+    assert.deepEqual(json.scopes, ['users.read', 'tweet.read'])
+  })
+
+  it('adds offline.access where the operator turned it on, and says so', async () => {
+    const { json } = await startLink(offline.url, await newSecret())
+    assert.deepEqual(json.scopes, [...SEVEN, 'offline.access'])
+  })
+
+  it('refuses scopes that are none, and who is not known', async () => {
+    const secret = await newSecret()
+    for (const body of [
+      { scopes: 'tweet.read' },
+      { scopes: [''] },
+      { scopes: ['a b'] },
+      { scopes: [5] },
+      [],
+      '{"broken"',
+    ])
+      assert.equal((await startLink(url, secret, body)).status, 400, JSON.stringify(body))
+    assert.equal((await ask(url, '', AUTH, { method: 'POST' })).status, 401)
+    const { secret: narrow } = await makeKey(pool, (await makeCustomer(pool)).workspaceId, { scopes: ['rerank'] })
+    assert.equal((await startLink(url, narrow)).status, 403)
+  })
+
+  it('LINK-2 uses PKCE with S256 and the fixed callback', async () => {
+    const { json } = await startLink(url, await newSecret())
+    const asked = new URL(String(json.auth_url)).searchParams
+    assert.equal(asked.get('code_challenge_method'), 'S256')
+    assert.match(asked.get('code_challenge') ?? '', /^[A-Za-z0-9_-]{43}$/)
+    assert.equal(asked.get('redirect_uri'), url + CALLBACK)
+    assert.equal(asked.get('response_type'), 'code')
+  })
+})
+
+describe('coming back from the platform', () => {
+  it('LINK-2 LINK-3 needs no credential, exchanges the code and stores the session against the key', async () => {
+    const { secret, keyId } = await makeCustomer(pool)
+    const page = await linkAccount(url, secret, 'alice')
+    assert.match(page.text, /@alice is linked/)
+    assert.match(page.text, /<strong>Customer<\/strong>/, 'names the workspace that will act')
+    const { rows } = await pool.query('select username, scopes from link_sessions where credential_id = $1', [keyId])
+    assert.deepEqual(rows, [{ username: 'alice', scopes: SEVEN }])
+    const { json } = await ask(url, secret, LINKS)
+    const [link] = json.data as Record<string, unknown>[]
+    assert.deepEqual([link?.username, link?.status], ['alice', 'active'])
+  })
+
+  it('is safe for whoever sees the page', async () => {
+    const customer = await makeCustomer(pool)
+    await pool.query(`update workspaces set name = '<script>alert(1)</script>"&' where id = $1`, [customer.workspaceId])
+    const { headers, text } = await linkAccount(url, customer.secret)
+    assert.doesNotMatch(text, /<script/)
+    assert.match(text, /&lt;script&gt;alert\(1\)&lt;\/script&gt;&quot;&amp;/)
+    assert.match(headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'sha256-/)
+    assert.equal(headers.get('referrer-policy'), 'no-referrer')
+    assert.equal(headers.get('cache-control'), 'no-store')
+    assert.equal(headers.get('x-frame-options'), 'DENY')
+    assert.equal(headers.get('set-cookie'), null)
+  })
+
+  it('LINK-3 a state that is forged, missing, of an older flow or of a revoked key is refused, and nothing is stored', async () => {
+    const customer = await makeCustomer(pool)
+    const { secret } = customer
+    const older = String((await startLink(url, secret)).json.auth_url)
+    const newer = String((await startLink(url, secret)).json.auth_url)
+    const before = await sessionsOf()
+    const back = new URL(await decide(older))
+    const state = back.searchParams.get('state') ?? ''
+    for (const [name, change] of [
+      ['forged', () => back.searchParams.set('state', `${state.slice(0, -5)}AAAAA`)],
+      ['short', () => back.searchParams.set('state', 'x')],
+      ['long', () => back.searchParams.set('state', 'x'.repeat(2_000))],
+      ['missing', () => back.searchParams.delete('state')],
+      ['older of two flows at once', () => back.searchParams.set('state', state)],
+    ] as const) {
+      change()
+      const page = await open(back.href)
+      assert.equal(page.status, 400, name)
+      assert.match(page.text, /does not work/, name)
+    }
+    assert.equal(await sessionsOf(), before)
+    const page = await open(await decide(newer))
+    assert.equal(page.status, 200, 'the newer one works')
+
+    const revoked = await makeKey(pool, customer.workspaceId)
+    const started = await startLink(url, revoked.secret)
+    await revokeKey({ pool, ids }, ACTOR, revoked.keyId)
+    assert.equal((await open(await decide(String(started.json.auth_url)))).status, 400)
+    assert.equal(await sessionsOf(), before + 1)
+  })
+
+  it("LINK-3 a state that was used, or another key's code, links nothing", async () => {
+    const [mine, other] = [await newSecret(), await newSecret()]
+    const started = await startLink(url, mine)
+    const location = await decide(String(started.json.auth_url))
+    assert.equal((await open(location)).status, 200)
+    const again = await open(location)
+    assert.equal(again.status, 400)
+    assert.match(again.text, /used already/)
+    // A code that was given for one flow does not fit the proof of another.
+    const theirs = new URL(await decide(String((await startLink(url, other)).json.auth_url)))
+    const ours = new URL(await decide(String((await startLink(url, mine)).json.auth_url)))
+    theirs.searchParams.set('code', ours.searchParams.get('code') ?? '')
+    const page = await open(theirs.href)
+    assert.equal(page.status, 502)
+    assert.match(page.text, /Nothing was linked/)
+    assert.deepEqual((await ask(url, other, LINKS)).json.data, [])
+  })
+
+  it('LINK-3 exchanges a code once, though the callback is opened 20 times at once', async () => {
+    const { secret } = await makeCustomer(pool)
+    const location = await decide(String((await startLink(url, secret)).json.auth_url))
+    const before = (await platform()).code_exchanges
+    const pages = await Promise.all(Array.from({ length: 20 }, () => open(location)))
+    assert.equal(pages.filter(({ status }) => status === 200).length, 1)
+    assert.equal(pages.filter(({ text }) => /used already/.test(text)).length, 19)
+    assert.equal((await platform()).code_exchanges, before + 1)
+    assert.equal((await follow(url, secret)).status, 200)
+  })
+
+  it('LINK-3 linking again replaces the session, and ends the old one at the platform', async () => {
+    const secret = await newSecret()
+    await linkAccount(url, secret, 'first_user')
+    await linkAccount(url, secret, 'second_user')
+    const { json } = await ask(url, secret, LINKS)
+    assert.deepEqual(
+      (json.data as { username: string }[]).map(({ username }) => username),
+      ['second_user'],
+    )
+    const { sessions } = await platform('/sessions')
+    assert.equal(sessions.find((one: { user: string }) => one.user === 'first_user').revoked, true)
+  })
+
+  it('LINK-4 a link older than expires_at is refused; a new one works', async () => {
+    const { secret, keyId } = await makeCustomer(pool)
+    const started = await startLink(url, secret)
+    const location = await decide(String(started.json.auth_url))
+    await pool.query(
+      "update link_attempts set expires_at = expires_at - interval '601 seconds' where credential_id = $1",
+      [keyId],
+    )
+    const page = await open(location)
+    assert.equal(page.status, 400)
+    assert.match(page.text, /has expired/)
+    await linkAccount(url, secret)
+  })
+
+  it('says so where the user did not allow it', async () => {
+    const secret = await newSecret()
+    const page = await open(await decide(String((await startLink(url, secret)).json.auth_url), { decision: 'deny' }))
+    assert.equal(page.status, 200)
+    assert.match(page.text, /Nothing was linked/)
+    assert.deepEqual((await ask(url, secret, LINKS)).json.data, [])
+  })
+
+  it('lets its user undo it, once, here and at the platform', async () => {
+    const secret = await newSecret()
+    const page = await linkAccount(url, secret, 'undoing_user')
+    const undo = (token: string) =>
+      fetch(`${url}${CALLBACK}/undo`, { method: 'POST', body: new URLSearchParams({ token }) })
+    assert.equal((await undo('forged')).status, 400)
+    const undone = await undo(undoTokenIn(page))
+    assert.equal(undone.status, 200)
+    assert.match(await undone.text(), /was undone/)
+    assert.equal((await undo(undoTokenIn(page))).status, 400)
+    assert.equal(codeOf(await follow(url, secret)), 'link_required')
+    const { sessions } = await platform('/sessions')
+    assert.equal(sessions.find((one: { user: string }) => one.user === 'undoing_user').revoked, true)
+  })
+})
+
+describe('a call that acts for a user', () => {
+  it('LINK-5 uses the stored session, with no token in its body, and is charged on success', async () => {
+    const secret = await newSecret()
+    await linkAccount(url, secret, 'follower')
+    const told = await follow(url, secret, '4242')
+    assert.equal(told.status, 200, told.text)
+    assert.deepEqual(told.json.data, { following: true, pending_follow: false })
+    assert.equal(told.costUsd, '0.005000000')
+    const { follows } = await platform('/follows')
+    const made = follows.at(-1)
+    assert.deepEqual([made.user, made.target_user_id], ['follower', '4242'])
+  })
+
+  it('LINK-5 without a session, or without a scope, answers 403 that says how to link; nothing is charged', async () => {
+    const secret = await newSecret()
+    const none = await follow(url, secret)
+    assert.deepEqual([none.status, codeOf(none)], [403, 'link_required'])
+    assert.match(String(errorOf(none).message), /POST \/apis\/v1\/social_a\/auth_social_a/)
+    await linkAccount(url, secret, 'reader', { scopes: ['tweet.read', 'users.read'] })
+    const narrow = await follow(url, secret)
+    assert.deepEqual([narrow.status, codeOf(narrow)], [403, 'link_scope_missing'])
+    assert.match(String(errorOf(narrow).message), /follows\.write/)
+    assert.equal(Object((await ask(url, secret, '/v1/usage?start_time=1')).json.totals).charged_micros_usd, 0)
+  })
+
+  it('passes on what the platform refuses, and charges nothing for it', async () => {
+    const secret = await newSecret()
+    await linkAccount(url, secret)
+    const told = await ask(url, secret, FOLLOW, { body: { target_user_id: 'not a number' } })
+    assert.equal(told.status, 400)
+    assert.equal(told.costUsd, '0.000000000')
+  })
+
+  it('LINK-6 a session that can not be refreshed ends with its token, and says that it needs a new link', async () => {
+    const { secret, keyId } = await makeCustomer(pool)
+    await linkAccount(url, secret)
+    await pool.query('update link_sessions set access_until = clock_timestamp() where credential_id = $1', [keyId])
+    const told = await follow(url, secret)
+    assert.deepEqual([told.status, codeOf(told)], [403, 'link_required'])
+    const [link] = (await ask(url, secret, LINKS)).json.data as Record<string, unknown>[]
+    assert.deepEqual([link?.status, link?.reason], ['needs_link', 'expired'])
+    await linkAccount(url, secret)
+    assert.equal((await follow(url, secret)).status, 200)
+  })
+
+  it('LINK-6 one that was revoked at the platform says so, whether its token was to be refreshed or not', async () => {
+    for (const at of [installation, offline]) {
+      const { secret, keyId } = await makeCustomer(pool)
+      await linkAccount(at.url, secret, `revoked_${at === offline ? 'late' : 'soon'}`)
+      await turn({ revoke_user: `revoked_${at === offline ? 'late' : 'soon'}` }, at.sandbox.url)
+      if (at === offline)
+        await pool.query('update link_sessions set access_until = clock_timestamp() where credential_id = $1', [keyId])
+      const told = await follow(at.url, secret)
+      assert.deepEqual([told.status, codeOf(told)], [403, 'link_required'])
+      const [link] = (await ask(at.url, secret, LINKS)).json.data as Record<string, unknown>[]
+      assert.deepEqual([link?.status, link?.reason], ['needs_link', 'revoked'])
+    }
+  })
+
+  it('LINK-6 is refreshed where it can be, and goes on', async () => {
+    const { secret, keyId } = await makeCustomer(pool)
+    await linkAccount(offline.url, secret, 'refreshed')
+    for (let times = 0; times < 3; times += 1) {
+      await pool.query('update link_sessions set access_until = clock_timestamp() where credential_id = $1', [keyId])
+      assert.equal((await follow(offline.url, secret)).status, 200)
+    }
+    const { sessions } = await platform('/sessions', offline.sandbox.url)
+    const session = sessions.find((one: { user: string }) => one.user === 'refreshed')
+    assert.deepEqual([session.refreshes, session.refresh_reuses], [3, 0])
+  })
+})
+
+describe('the links of a key', () => {
+  it('are its own, and end here and at the platform when it says so', async () => {
+    const [mine, other] = [await newSecret(), await newSecret()]
+    await linkAccount(url, mine, 'leaving_user')
+    const [link] = (await ask(url, mine, LINKS)).json.data as { id: string }[]
+    assert.deepEqual((await ask(url, other, LINKS)).json.data, [])
+    const remove = (secret: string) => ask(url, secret, `${LINKS}/${link?.id}`, { method: 'DELETE' })
+    assert.equal((await remove(other)).status, 404)
+    assert.equal((await remove(mine)).status, 204)
+    assert.equal((await remove(mine)).status, 404)
+    const { sessions } = await platform('/sessions')
+    assert.equal(sessions.find((one: { user: string }) => one.user === 'leaving_user').revoked, true)
+  })
+})
