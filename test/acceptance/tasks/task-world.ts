@@ -48,7 +48,7 @@ export type TaskWorld = {
   readonly newCall: () => Promise<Call>
   /** Begins one; nobody has its task yet. */
   readonly begin: () => Promise<Task>
-  readonly handOver: (task: Task, state: 'PENDING' | 'RUNNING', name?: string) => Promise<void>
+  readonly handOver: (task: Task, state: 'PENDING' | 'RUNNING', name?: string) => Promise<boolean>
   /** The next answers about a task, one for each question; the last one stands. */
   readonly script: (name: string, answers: readonly (Answer | Promise<Answer>)[]) => void
   /** How many questions about a task have arrived. */

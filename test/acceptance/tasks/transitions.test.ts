@@ -283,7 +283,7 @@ describe('a task of which nobody knows whether its upstream has it', () => {
     await world.handOver(task, 'RUNNING', 'another-job')
     await world.handOver(task, 'RUNNING')
     const { rows } = await pool.query('select upstream_task, state from tasks where id = $1', [task.id])
-    assert.deepEqual(rows, [{ upstream_task: task.name, state: 'PENDING' }])
+    assert.deepEqual(rows, [{ upstream_task: task.name, state: 'RUNNING' }])
   })
 })
 
