@@ -112,9 +112,10 @@ function panel(metrics: readonly Metric[], what: string, label: string, x: numbe
       ),
       text(x + PANEL.left - 6, level(value) + 4, short(value), { anchor: 'end', size: 11 }),
     ]),
-    ...sizes.map((size, at) =>
-      text(place(at), y + PANEL.height - 14, size.toLocaleString('en'), { anchor: 'middle', size: 11 }),
-    ),
+    ...sizes.map((size, at) => {
+      const anchor = at === sizes.length - 1 ? 'end' : 'middle'
+      return text(place(at), y + PANEL.height - 14, size.toLocaleString('en'), { anchor, size: 11 })
+    }),
     ...series.flatMap(({ whose, points }) => {
       const colour = whose === 'gateway' ? COLOURS.ours : COLOURS.postgres
       const places = points.map(({ value }, at) => [place(at), level(value)] as const)
