@@ -22,6 +22,8 @@ const WAIT_FOR_PREY_MS = 20_000
 /** After this a fault of one gateway takes another one, where that has work and the planned one has not. */
 const AIM_MS = 500
 const HOUR_MS = 3_600_000
+/** Who waited for the sandbox may have left before it is dead. */
+const KILL_TRIES = 5
 
 /** Carries out a plan, each fault at its time; those that meet on one process come one after another. */
 export async function carryOut(
@@ -103,8 +105,12 @@ const PROCESS_FAULTS: Readonly<Record<Exclude<Kind, LinkKind>, Strike>> = {
 
   'kill sandbox': ({ forMs }, { upstream }) =>
     upstream.turn(async () => {
-      await prey(upstream.way.busy)
-      const hits = await upstream.kill()
+      let hits = 0
+      for (let tries = 0; tries < KILL_TRIES && hits === 0; tries += 1) {
+        await prey(upstream.way.busy)
+        hits = await upstream.kill()
+      }
+      if (hits === 0) return 0
       await delay(forMs)
       await upstream.start()
       return hits

@@ -15,7 +15,7 @@ export type Upstream = {
   readonly way: Way
   readonly turn: Turn
   readonly process: () => SandboxProcess
-  /** Kills it in the middle of what it answers; how many requests got no answer by it. */
+  /** Kills it in the middle of what it answers; how many requests got no answer by it. It lives on where that is none. */
   readonly kill: () => Promise<number>
   readonly start: () => Promise<void>
   /** Of all its lives, in order. */
@@ -50,9 +50,15 @@ export async function createUpstream({ seed, folder, makeWay }: Options): Promis
       // Nothing more arrives while its journal is read, so that the journal is all that it was ever asked.
       way.stall()
       await delay(ARRIVES_WITHIN_MS)
+      const before = past.length
       past.push(...(await sandbox.journal()))
       writeFileSync(videoTasks, await textAt(`${sandbox.url}/control/video/kept`))
       const unanswered = way.busy()
+      if (unanswered === 0) {
+        past.splice(before)
+        way.resume()
+        return 0
+      }
       await sandbox.kill()
       way.cut('reset')
       way.resume()
