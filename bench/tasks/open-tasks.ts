@@ -14,7 +14,7 @@ const HOLD = 1_000_000
 
 /**
  * Open tasks with their holds, all of them overdue, in place of those that were there. What was due first at its upstream
- * among those of its age is named 1 there, the next 2. Young ones lie ahead in time, so that they stay young in the run.
+ * among those of its age is named y1 or o1 there, the next y2 or o2. Young ones lie ahead in time, so that they stay young in the run.
  */
 export async function openTasks(client: pg.Client, { tasks, upstreams, youngPart, quota }: OpenTasks): Promise<void> {
   await client.query('truncate upstreams, upstream_polls, tasks, holds, accounts cascade')
@@ -38,7 +38,7 @@ export async function openTasks(client: pg.Client, { tasks, upstreams, youngPart
        created_at, scheduled_at, next_poll_at, is_young)
      select (lpad(to_hex(floor(extract(epoch from now()) * 1000)::bigint + at), 12, '0') || '7' || substr(md5(at::text), 1, 3)
          || '8' || substr(md5(at::text), 4, 15))::uuid,
-       payer.id, gen_random_uuid(), 'bench-video', 'RUNNING', asked.id, 'video.bench', 'live', place::text,
+       payer.id, gen_random_uuid(), 'bench-video', 'RUNNING', asked.id, 'video.bench', 'live', case when young then 'y' else 'o' end || place,
        now() + case when young then interval '1 hour' else interval '-1 hour' end,
        now() - interval '1 hour',
        now() - interval '1 hour' + place * interval '10 milliseconds',

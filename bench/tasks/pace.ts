@@ -48,7 +48,7 @@ async function work(client: pg.Client, untilMs: number): Promise<Poll[]> {
   while (performance.now() < untilMs) {
     const nextMs = performance.now() + TICK_MS
     const { rows } = await client.query(
-      `select id, state, upstream_id as upstream, is_young as young, upstream_task as place,
+      `select id, state, upstream_id as upstream, is_young as young, substr(upstream_task, 2) as place,
          extract(epoch from next_poll_at - make_interval(secs => $2)) as "claimedAt"
        from claim_tasks($1, $2)`,
       [AT_ONCE, LEASE_SECONDS],
