@@ -22,9 +22,9 @@ type Options = {
 }
 
 const TEST_FILE = /\.test\.ts$/
-/** Tests that wait for time to pass more than they work: kills, outages, windows. They run after the others, in pairs. */
+/** Tests that wait for time to pass more than they work: kills, outages, windows. They run after the others, three at once. */
 const SLOW = /\.slow\.test\.ts$/
-const SLOW_TOGETHER = 2
+const SLOW_TOGETHER = 3
 /** Tests that load the machine or measure time run last, one at a time. */
 const ALONE = /\.alone\.test\.ts$/
 /** More files than cores: most of them wait for something most of the time. */

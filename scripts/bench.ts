@@ -2,6 +2,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Benchmark, Metric } from '../bench/bench.ts'
+import { chartOf } from '../bench/draw/charts.ts'
 import { ROOT } from '../harness/root.ts'
 
 /**
@@ -42,6 +43,8 @@ if (flags.record) {
     metrics,
   }
   writeFileSync(path.join(ROOT, `docs/proof/bench-${name}.json`), `${JSON.stringify(content, undefined, 2)}\n`)
+  const chart = chartOf(name, metrics)
+  if (chart !== undefined) writeFileSync(path.join(ROOT, `docs/performance/${name}.svg`), chart)
 }
 if (flags.json) console.log(JSON.stringify({ name, ok, metrics }))
 process.exit(ok ? 0 : 1)

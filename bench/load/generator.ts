@@ -19,14 +19,17 @@ const HEAD = `POST ${load.path} HTTP/1.1\r\nHost: 127.0.0.1:${load.port}\r\nCont
 
 type Line = {
   socket: Socket | undefined
+  /** When it was due; later than that by its wait for a free connection. */
   sentAtMs: number
+  wroteAtMs: number
   /** Bytes of the answer that are still to come; -1 before its head, Infinity where it ends by a last chunk. */
   left: number
   tail: Buffer
   status: string
+  bytes: number
 }
 
-const report = { statuses: {} as Record<string, number>, broken: 0, bytes: 0 }
+const report = { statuses: {} as Record<string, number>, broken: 0, bytes: 0, wholeBytes: 0 }
 let latencies: number[] = []
 const refusedMs: number[] = []
 const idle: Line[] = []
@@ -55,13 +58,16 @@ function open(line: Line, number: number): void {
 function send(line: Line, dueMs = performance.now()): void {
   const secret = secrets[Math.floor(Math.random() * secrets.length)] ?? ''
   line.sentAtMs = dueMs
+  line.wroteAtMs = performance.now()
   line.left = -1
+  line.bytes = 0
   line.socket?.write(`${HEAD}${secret}${CRLF2}${load.body}`, 'latin1')
 }
 
 function receive(line: Line, given: Buffer): void {
   let piece = given
   report.bytes += piece.length
+  line.bytes += piece.length
   if (line.left === -1) {
     if (line.tail.length > 0) piece = Buffer.concat([line.tail, piece])
     const end = piece.indexOf(CRLF2)
@@ -95,8 +101,10 @@ function lengthIn(head: string): number {
 function answered(line: Line): void {
   const nowMs = performance.now()
   const tookMs = nowMs - line.sentAtMs
-  if (line.status === '200') latencies.push(tookMs)
-  else refusedMs.push(tookMs)
+  if (line.status === '200') {
+    latencies.push(tookMs)
+    report.wholeBytes += line.bytes
+  } else refusedMs.push(nowMs - line.wroteAtMs)
   report.statuses[line.status] = (report.statuses[line.status] ?? 0) + 1
   line.sentAtMs = 0
   line.left = -1
@@ -151,9 +159,11 @@ function quantile(sorted: readonly number[], share: number): number {
 const lines: Line[] = Array.from({ length: load.connections }, () => ({
   socket: undefined,
   sentAtMs: 0,
+  wroteAtMs: 0,
   left: -1,
   tail: Buffer.alloc(0),
   status: '',
+  bytes: 0,
 }))
 for (const [number, line] of lines.entries()) open(line, number)
 await Promise.all(lines.map(({ socket }) => new Promise((resolve) => socket?.once('connect', resolve))))
@@ -167,6 +177,7 @@ await sleep(load.warmUpMs)
 report.statuses = {}
 report.broken = 0
 report.bytes = 0
+report.wholeBytes = 0
 latencies = []
 refusedMs.length = 0
 const before = { cpu: cpuOf(load.pids), ownUs: ownCpuMicroseconds(), atMs: performance.now() }
@@ -192,6 +203,7 @@ const told: LoadReport = {
   statuses: report.statuses,
   broken: report.broken,
   bytes: report.bytes,
+  bytesOfOne: report.wholeBytes / sorted.length,
   measuredMs,
   perSecond: (sorted.length * 1_000) / measuredMs,
   p50Ms: quantile(sorted, 0.5),

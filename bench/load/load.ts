@@ -28,7 +28,9 @@ export type LoadReport = {
   readonly statuses: Readonly<Record<string, number>>
   /** Connections that ended while an answer was due. */
   readonly broken: number
+  /** All that came in the window, and what one whole answer has. */
   readonly bytes: number
+  readonly bytesOfOne: number
   readonly measuredMs: number
   readonly perSecond: number
   readonly p50Ms: number

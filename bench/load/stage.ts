@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import type pg from 'pg'
+import pg from 'pg'
 import { type Gateway, startGateway } from '../../harness/gateways.ts'
 import { type Postgres, startPostgres } from '../../harness/postgres.ts'
 import { findPostgres } from '../../harness/postgres-binaries.ts'
@@ -28,6 +28,8 @@ export type Target = 'ours' | 'bare' | 'peer'
 export type Stage = {
   readonly postgres: Postgres
   readonly pool: pg.Pool
+  /** For statements that may take minutes, of what need not be durable at once. */
+  readonly bulk: pg.Pool
   readonly upstream: Listening
   readonly gateways: readonly Gateway[]
   readonly secretsFile: string
@@ -94,7 +96,9 @@ export async function startStage(options: Options): Promise<Stage> {
     const pool = pools.rest
     if (hasStatements()) await pool.query('create extension if not exists pg_stat_statements')
     writeFileSync(secretsFile, '')
-    const addCallers = (count: number) => makeCallers(pool, count, secretsFile)
+    const bulk = new pg.Pool({ connectionString: postgres.url(), max: 1, options: '-c synchronous_commit=off' })
+    stops.push(() => bulk.end())
+    const addCallers = (count: number) => makeCallers(bulk, count, secretsFile)
     await addCallers(callers)
 
     const upstream = kept(await startProgram('others', 'upstream.ts', [String(events.count), String(events.everyMs)]))
@@ -126,6 +130,7 @@ export async function startStage(options: Options): Promise<Stage> {
     return {
       postgres,
       pool,
+      bulk,
       upstream,
       gateways,
       secretsFile,

@@ -170,7 +170,9 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
         jsonLimits,
       },
     })
-  const chores = config.roles.includes('worker') ? createChores({ pools, ownerId, poller, metrics, clock, log }) : []
+  const chores = config.roles.includes('worker')
+    ? createChores({ pools, ownerId, poller, links, metrics, clock, log })
+    : []
   const failures = createFailuresByAddress({ clock })
   const listeners = createListeners(config, families, Object.values(headerNames), {
     clock,
@@ -281,13 +283,14 @@ type ChoreParts = {
   readonly ownerId: Id
   /** Null without a master key: then there are no tasks. */
   readonly poller: Poller | null
+  readonly links: Pick<Links, 'sweep'>
   readonly metrics: Pick<Metrics, 'taskPollLagSeconds'>
   readonly clock: Clock
   readonly log: Log
 }
 
 /** What somebody has to do in every installation; any number of processes may. */
-function createChores({ pools, ownerId, poller, metrics, clock, log }: ChoreParts): readonly Chore[] {
+function createChores({ pools, ownerId, poller, links, metrics, clock, log }: ChoreParts): readonly Chore[] {
   const pool = pools.rest
   const chore = (name: string, everyMs: number, work: () => Promise<unknown>) =>
     createChore({ name, everyMs, work, clock, log })
@@ -299,6 +302,7 @@ function createChores({ pools, ownerId, poller, metrics, clock, log }: ChorePart
     chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log }, UNSETTLED_SECONDS)),
     chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
     chore('links', HOUR_MS, () => forgetAttempts(pool)),
+    chore('links that have ended', MINUTE_MS, links.sweep),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),

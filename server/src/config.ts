@@ -131,7 +131,9 @@ const settings = z.strictObject({
       // Under which callers and their users reach the gateway; needed where users link accounts.
       public_url: z
         .string()
-        .refine(isOrigin, { error: 'must be an origin, such as https://api.example.com' })
+        .refine((text) => isOrigin(text) && /^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:|$)/.test(text), {
+          error: 'must be an origin with https, such as https://api.example.com',
+        })
         .optional(),
     })
     .prefault({}),

@@ -142,6 +142,29 @@ describe('a lane', () => {
     await assert.rejects(submit('d'), { message: 'overload' })
   })
 
+  it('tells how long the first has waited, of those that are not in flight', async () => {
+    const { lane, submit, batch, pass } = stage()
+    submit('a')
+    await batch(0)
+    pass(100)
+    assert.equal(lane.lagMs(), 0)
+    submit('b')
+    pass(200)
+    submit('c')
+    pass(50)
+    assert.equal(lane.lagMs(), 250)
+  })
+
+  it('tells of no wait while PostgreSQL does not answer', async () => {
+    const { lane, submit, batch, pass, pausing } = stage()
+    submit('a')
+    ;(await batch(0)).fail(lost)
+    await pausing()
+    submit('b')
+    pass(500)
+    assert.equal(lane.lagMs(), 0)
+  })
+
   it('sends a batch that got no answer again, ahead of what came later', async () => {
     const { submit, batch, pausing, resume, sent } = stage()
     const result = submit('a')

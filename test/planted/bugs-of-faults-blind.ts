@@ -4,6 +4,8 @@ const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
 const BEGIN_AND_END = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
+/** Where calls of dead processes are marked. */
+const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const CALLS = 'server/src/calls/calls.ts'
 const SWEEP = 'server/src/calls/orphans.ts'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
@@ -333,7 +335,7 @@ $$;
     author: 'blind',
     edits: [
       {
-        file: OWNERS,
+        file: MARKS,
         find: 'delete from claims using marked where claims.call_id = marked.id and claims.ends_with_owner',
         replace: 'delete from claims using marked where claims.call_id = marked.id',
       },

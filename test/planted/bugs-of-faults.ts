@@ -13,6 +13,8 @@ export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
 }
 
 const ORPHANS = 'server/src/storage/migrations/0005_owners.sql'
+/** Where calls of dead processes are marked. */
+const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const BEGIN_AND_END = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
 const SETTLES =
@@ -93,8 +95,8 @@ async function sendJustOnce(`,
     edits: [
       { file: ORPHANS, find: 'where owners.lease_until < at and unsettled_at', replace: 'where unsettled_at' },
       {
-        file: ORPHANS,
-        find: 'when of is null then not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)',
+        file: MARKS,
+        find: 'when of is null then owner_id is not null and not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)',
         replace: 'when of is null then true',
       },
     ],

@@ -4,6 +4,8 @@ const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
 const STATEMENTS = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
+/** Where calls of dead processes are marked. */
+const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 
 /** Of deaths, debts and reversals, by who knows the code and the tests. */
 export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
@@ -33,7 +35,7 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: OWNERS,
+        file: MARKS,
         find: 'where holds.id = any (ids) and unsettled_at is null\n',
         replace: 'where holds.id = any (ids)\n',
       },
@@ -64,7 +66,7 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: OWNERS,
+        file: MARKS,
         find: 'where claims.call_id = marked.id and claims.ends_with_owner',
         replace: 'where claims.call_id = marked.id',
       },

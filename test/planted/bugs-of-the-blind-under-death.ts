@@ -3,6 +3,8 @@ import type { PlantedBug } from './planted-bug.ts'
 const STATEMENTS = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
+/** Where calls of dead processes are marked. */
+const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const DAYS = 'server/src/storage/migrations/0006_days_of_charges.sql'
 const USAGE = 'server/src/ledger/usage.ts'
 
@@ -16,8 +18,8 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: OWNERS,
-        find: 'when of is null then not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)',
+        file: MARKS,
+        find: 'when of is null then owner_id is not null and not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)',
         replace: 'when of is null then true',
       },
     ],

@@ -61,6 +61,11 @@ class Late extends Error {
   }
 }
 
+/**
+ * Who would wait for longer than this, because PostgreSQL answers but not so many, is refused at once: most would be gone
+ * when their turn came. Longer than PostgreSQL is given to answer, so that one that hangs is not taken for a busy one.
+ */
+const PATIENCE_MS = 2_500
 const NEVER_MS = Number.POSITIVE_INFINITY
 const RETRY_MS = 500
 /** Nothing is made sooner. */
@@ -106,6 +111,7 @@ export function createCalls(parts: Parts): Calls {
 
   async function begin(call: Call): Promise<Judgement> {
     requireSound(call)
+    requireRoom()
     if (call.hold !== null) open.add(call.id)
     try {
       const judgement = await begins.submit(call, beginDeadlineMs)
@@ -118,6 +124,11 @@ export function createCalls(parts: Parts): Calls {
       if (error.sent && call.hold !== null) settleInBackground(voidOf(call))
       throw unavailable(error)
     }
+  }
+
+  /** Endings come first: what has begun is answered in time before anything else begins. */
+  function requireRoom(): void {
+    if (Math.max(begins.lagMs(), endings.lagMs()) > PATIENCE_MS) throw shared.overload()
   }
 
   async function end(ending: Ending): Promise<Settlement> {

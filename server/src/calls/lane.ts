@@ -10,6 +10,8 @@ export type Lane<Item, Result> = {
   readonly submit: (item: Item, deadlineMs: number) => Promise<Result>
   /** Items that are waiting or in flight. */
   readonly size: () => number
+  /** How long the first of those has waited that are not in flight yet; 0 while PostgreSQL does not answer at all. */
+  readonly lagMs: () => number
   /** Resolves when there are none. */
   readonly idle: () => Promise<void>
 }
@@ -41,6 +43,7 @@ type Parts<Item, Result> = {
 
 type Entry<Item, Result> = {
   readonly item: Item
+  readonly submittedAtMs: number
   readonly deadlineAtMs: number
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
@@ -64,6 +67,8 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   let inFlight: readonly Entry<Item, Result>[] = []
   let running = false
   let watching = false
+  /** In a row. */
+  let failures = 0
   let idlers: (() => void)[] = []
   const aside = new Map<string, Queue<Item, Result>>()
 
@@ -72,8 +77,9 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     if (own !== undefined) return own.submit(item, deadlineMs)
     if (waiting.length >= queueLimit) return Promise.reject(parts.overload())
     return new Promise((resolve, reject) => {
-      const deadlineAtMs = clock.monotonicMs() + deadlineMs
-      enqueue({ item, resolve, reject, deadlineAtMs, sent: false, unanswered: false, settled: false })
+      const submittedAtMs = clock.monotonicMs()
+      const deadlineAtMs = submittedAtMs + deadlineMs
+      enqueue({ item, resolve, reject, submittedAtMs, deadlineAtMs, sent: false, unanswered: false, settled: false })
     })
   }
 
@@ -110,7 +116,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   }
 
   async function run(): Promise<void> {
-    let failures = 0
+    failures = 0
     for (;;) {
       const batch = takeBatch()
       if (batch.length === 0) break
@@ -217,6 +223,10 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
     submit,
     enqueue,
     size: () => [...aside.values()].reduce((sum, own) => sum + own.size(), waiting.length + inFlight.length),
+    lagMs() {
+      const first = waiting[0]
+      return first === undefined || failures > 0 ? 0 : clock.monotonicMs() - first.submittedAtMs
+    },
     async idle() {
       while (running || aside.size > 0) {
         await Promise.all([...aside.values()].map((own) => own.idle()))

@@ -17,7 +17,7 @@ type Parts = {
   readonly bindings: Bindings
   readonly transport: Pick<Transport, 'send'>
   readonly names: Names
-  readonly links: Pick<Links, 'require' | 'tokenOf' | 'refused'>
+  readonly links: Pick<Links, 'require' | 'tokenOf' | 'another'>
 }
 
 /** One thing at one price, of one upstream, which is asked once: what became of a request that failed is not always known. */
@@ -57,12 +57,13 @@ export function createDataPlan({ prices, bindings, transport, names, links }: Pa
     /** As the user who has linked an account. A token that the platform does not take says that the link has ended. */
     async function sendFor(id: Id, session: Session): Promise<Sent> {
       try {
-        const sent = await send(id, { credential: await links.tokenOf(session) })
-        if (sent.outcome !== 'answered' || sent.reply.status !== 401) return sent
-        await links.refused(session)
-        // Says how to link again.
-        await links.require(caller.credentialId, [])
-        return sent
+        let access = await links.tokenOf(session)
+        for (;;) {
+          const sent = await send(id, { credential: access.token })
+          if (sent.outcome !== 'answered' || sent.reply.status !== 401) return sent
+          // Nothing was done. Another token may be taken; where there is none, the caller is told to link again.
+          access = await links.another(session, access)
+        }
       } catch (error) {
         return failed(binding, error, false)
       }
@@ -102,7 +103,8 @@ async function bindingFor(
     session === undefined
       ? (await findBindings(bindings, slot, mode))[0]
       : await bindings.findOne(slot, mode, session.upstreamId)
-  if (found === undefined) throw notConfigured()
+  // A user's token goes nowhere but to where our own secret is for.
+  if (found?.enabled !== true || (session !== undefined && found.credential === null)) throw notConfigured()
   return found
 }
 

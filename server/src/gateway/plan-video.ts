@@ -42,7 +42,7 @@ const CREATE_MS = 60_000
 const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
 const ABOUT_US_BY_CODE = /^(InvalidApiKey|Arrearage|AccessDenied|Model\.AccessDenied|ModelNotFound)/
 /** The upstream, or who stands before it, has waited long enough: it may have made it all the same. */
-const WAITED_ENOUGH = 408
+const DOUBTFUL: ReadonlySet<number> = new Set([408, 502, 504])
 
 /** An error of the vendor's own has its code beside its message. */
 function codeOf(json: unknown): string | undefined {
@@ -52,8 +52,8 @@ function codeOf(json: unknown): string | undefined {
 
 /** Whether nothing was made: refused as a request, or failed in the vendor's own words. Whoever else fails may not know. */
 function isRefusal(status: number, json: unknown): boolean {
-  if (status >= 300 && status < 500) return status !== WAITED_ENOUGH
-  return status >= 500 && codeOf(json) !== undefined
+  if (status < 300 || DOUBTFUL.has(status)) return false
+  return status < 500 || codeOf(json) !== undefined
 }
 
 /** Some errors about our account come as if they were about the request. */

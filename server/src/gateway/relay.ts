@@ -41,6 +41,7 @@ const DRAIN_MS = 30_000
 const LAST_BYTES_MS = 1_000
 /** And so long to say what comes after the answer: its usage, and the end. */
 const LAST_FRAMES_MS = 10_000
+const NEVER_MS = Number.POSITIVE_INFINITY
 /** Waits for whoever reads too slowly; what is kept of a stream is this and one piece. */
 const BUFFER_BYTES = 16_384
 
@@ -100,12 +101,16 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       return { failure, delivered }
     }
     try {
-      let deadlineMs = Number.POSITIVE_INFINITY
+      let deadlineMs = NEVER_MS
       while (reader.state() === 'open') {
         // The answer is there. Who does not end the stream as well is not waited for much longer.
         if (reader.isHolding()) deadlineMs = Math.min(deadlineMs, clock.monotonicMs() + LAST_FRAMES_MS)
-        const piece = await nextBefore(deadlineMs, pieces)
-        for (const bytes of piece === undefined ? reader.finish() : reader.push(piece)) await sink.write(bytes)
+        const piece = deadlineMs === NEVER_MS ? pieceOf(await pieces.next()) : await nextBefore(deadlineMs, pieces)
+        for (const bytes of piece === undefined ? reader.finish() : reader.push(piece)) {
+          // Most writes have room at once, and to wait for nothing costs as much as the rest of a chunk.
+          const room = sink.write(bytes)
+          if (room !== undefined) await room
+        }
         if (piece === undefined) break
       }
       return passed()
@@ -117,13 +122,10 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
   /** Undefined at the end of the body, or where nothing comes before the deadline. */
   async function nextBefore(deadlineMs: number, pieces: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
     const next = pieces.next()
-    if (deadlineMs < Number.POSITIVE_INFINITY && !(await within(clock, next, deadlineMs - clock.monotonicMs()))) {
-      // Nobody waits for it any more.
-      next.catch(() => {})
-      return undefined
-    }
-    const { value, done } = await next
-    return done === true ? undefined : value
+    if (await within(clock, next, deadlineMs - clock.monotonicMs())) return pieceOf(await next)
+    // Nobody waits for it any more.
+    next.catch(() => {})
+    return undefined
   }
 
   async function letGo(pieces: AsyncIterator<Buffer>): Promise<void> {
@@ -134,6 +136,11 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     }
     await pieces.return?.()
   }
+}
+
+/** Undefined at the end of the body. */
+function pieceOf({ value, done }: IteratorResult<Buffer, unknown>): Buffer | undefined {
+  return done === true ? undefined : value
 }
 
 type Passed = { readonly delivered: string; readonly failure: unknown }
@@ -197,11 +204,11 @@ function createSink() {
     body,
     left: left.promise,
     hasLeft: () => hasLeft,
-    async write(bytes: Buffer): Promise<void> {
-      if (hasLeft || isOver) return
-      if (body.push(bytes)) return
+    /** Undefined where there is room for more at once. */
+    write(bytes: Buffer): Promise<void> | undefined {
+      if (hasLeft || isOver || body.push(bytes)) return undefined
       room = Promise.withResolvers()
-      await room.promise
+      return room.promise
     },
     /** Until what was written has been taken. */
     async flushed(): Promise<void> {

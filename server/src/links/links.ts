@@ -4,27 +4,37 @@ import type { Clock } from '../kernel/clock.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
-import type { Secret } from '../kernel/secret.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type Attempt, beginAttempt, hashOf, randomText, takeAttempt } from './attempts.ts'
-import { authorizationUrl, exchangeCode, NEEDED_FOR_USER, type Platform, readUser, revokeToken } from './platform.ts'
-import { createRefresh } from './refresh.ts'
+import {
+  authorizationUrl,
+  exchangeCode,
+  NEEDED_FOR_USER,
+  type Platform,
+  readUser,
+  revokeToken,
+  type Tokens,
+} from './platform.ts'
+import { type AccessToken, createRefresh } from './refresh.ts'
 import {
   deleteSession,
+  distrust,
   endSession,
   findByUndo,
+  findEnding,
   findSession,
   readTokens,
   type Session,
   storeSession,
 } from './sessions.ts'
+import type { Kept } from './tokens.ts'
 
 /** Platform accounts that users have linked to keys. */
 export type Links = {
   /** Where a user is to decide, for a key that wants to act for it. */
   readonly start: (request: StartRequest) => Promise<Started>
   /** What a user brings back from the platform. */
-  readonly finish: (back: { readonly state: string; readonly code: string | undefined }) => Promise<Finished>
+  readonly finish: (back: Back) => Promise<Finished>
   /** Ends what was just linked, for whoever linked it. */
   readonly undo: (token: string) => Promise<'undone' | 'unknown'>
   /** The one of a key, if any. */
@@ -34,9 +44,19 @@ export type Links = {
   /** The linked account that a key's call acts for, or the fault that says how to get one. */
   readonly require: (credentialId: Id, scopes: readonly string[]) => Promise<Session>
   /** A token of it that is good for a while. Refreshed where it must be, once whoever asks. */
-  readonly tokenOf: (session: Session) => Promise<Secret>
-  /** The platform does not take its token any more. */
-  readonly refused: (session: Session) => Promise<void>
+  readonly tokenOf: (session: Session) => Promise<AccessToken>
+  /** The platform did not take a token: another one, or the fault that says that the link has ended. */
+  readonly another: (session: Session, refused: AccessToken) => Promise<AccessToken>
+  /** Tells platforms of links that ended without it, and of those of keys that are no more. How many. */
+  readonly sweep: () => Promise<number>
+}
+
+type Back = {
+  readonly state: string
+  /** Undefined where the platform brings none. */
+  readonly code: string | undefined
+  /** Whether that is because the user did not allow it. */
+  readonly isDenied: boolean
 }
 
 type StartRequest = {
@@ -89,9 +109,14 @@ export const DEFAULT_SCOPES: readonly string[] = [
 const OFFLINE = 'offline.access'
 const LINK_SECONDS = 600
 const UNDO_SECONDS = 600
+const SWEPT_MOST = 50
+const UNDO = /^[A-Za-z0-9_-]{43}$/
+const LOOK_MS = 50
+/** Whoever refreshes has an answer by then. */
+const LAST_REFRESH_MS = 11_000
 
 export function createLinks(parts: Parts): Links {
-  const { pool, ids, log, platforms, offlineAccess, howToLink } = parts
+  const { pool, ids, clock, log, platforms, offlineAccess, howToLink } = parts
   const seal = () => parts.seal ?? fail(notConfigured())
   const refresh = createRefresh({ ...parts, seal, needsLink })
 
@@ -110,50 +135,64 @@ export function createLinks(parts: Parts): Links {
     return { authUrl, state: attempt.state, expiresAt: attempt.expiresAt, scopes: asked }
   }
 
-  async function finish({ state, code }: { state: string; code: string | undefined }): Promise<Finished> {
+  async function finish({ state, code, isDenied }: Back): Promise<Finished> {
     const taken = await takeAttempt(pool, seal(), state).catch(asUnavailable)
     if (typeof taken === 'string') return { outcome: taken }
-    if (code === undefined) return { outcome: 'denied' }
-    const before = await findSession(pool, taken.credentialId).catch(asUnavailable)
-    const tokens = before && (await readTokens(pool, seal(), before).catch(() => undefined))
-    const linked = await link(taken, code).catch((error: unknown) => {
+    if (code === undefined) return { outcome: isDenied ? 'denied' : 'failed' }
+    return link(taken, code).catch((error: unknown) => {
       log.warn('an account could not be linked', { key_id: taken.credentialId, error })
       return { outcome: 'failed' } as const
     })
-    // What the key had before is of no use to anybody: its platform is told, as far as it listens.
-    if (linked.outcome === 'linked' && before !== undefined)
-      await tellPlatform(before, tokens?.refresh ?? tokens?.access).catch(() => {})
-    return linked
   }
 
   async function link(attempt: Attempt, code: string): Promise<Finished> {
     const { credentialId, upstreamId } = attempt
     const platform = await platforms.byId(upstreamId)
     if (platform === undefined) throw notConfigured()
+    const workspace = await workspaceOf(pool, credentialId)
     const tokens = await exchangeCode(platform, attempt, code)
+    const id = ids.next()
+    try {
+      return await keep(platform, { ...attempt, id, tokens, workspace })
+    } catch (error) {
+      // The user is told that nothing was linked, so nothing may be: neither here nor there.
+      await revokeToken(platform, tokens.refresh ?? tokens.access).catch(() => {})
+      await deleteSession(pool, { credentialId, id }).catch(() => {})
+      throw error
+    }
+  }
+
+  type Given = Attempt & { readonly id: Id; readonly tokens: Tokens; readonly workspace: string }
+
+  async function keep(platform: Platform, given: Given): Promise<Finished> {
+    const { id, credentialId, upstreamId, tokens, workspace } = given
     const maySee = NEEDED_FOR_USER.every((scope) => tokens.scopes.includes(scope))
     const user = maySee ? await readUser(platform, tokens.access) : null
     const undoToken = randomText()
-    const kept = { id: ids.next(), credentialId, upstreamId, user, tokens }
-    await storeSession(pool, seal(), { ...kept, undoHash: hashOf(undoToken), undoSeconds: UNDO_SECONDS })
-    const workspace = await workspaceOf(pool, credentialId)
+    const kept = { id, credentialId, upstreamId, user, tokens, stateHash: hashOf(given.state) }
+    const stored = await storeSession(pool, seal(), { ...kept, undoHash: hashOf(undoToken), undoSeconds: UNDO_SECONDS })
+    if (stored === undefined) throw new Error('the key was revoked, or has begun another link')
+    // What the key had before is of no use to anybody: its platform is told, as far as it listens.
+    const { replaced } = stored
+    if (replaced?.tokens !== undefined)
+      await tellPlatform(replaced.upstreamId, replaced.tokens).catch((error: unknown) =>
+        log.warn('a link that was replaced could not be ended at its platform', { key_id: credentialId, error }),
+      )
     return { outcome: 'linked', workspace, username: user?.username ?? null, scopes: tokens.scopes, undoToken }
   }
 
-  /** Of a session that has ended here; the one that has taken its place stays. */
-  async function tellPlatform(session: Session, token: Secret | undefined): Promise<void> {
-    const platform = await platforms.byId(session.upstreamId)
-    if (platform !== undefined && token !== undefined) await revokeToken(platform, token)
+  async function tellPlatform(upstreamId: Id, { refresh, access }: Kept): Promise<void> {
+    const platform = await platforms.byId(upstreamId)
+    if (platform === undefined) throw notConfigured()
+    await revokeToken(platform, refresh ?? access)
   }
 
   /** It is over here first, so that nothing is written with it whatever the platform says. */
   async function end(session: Session): Promise<void> {
-    await endSession(pool, session, 'revoked').catch(asUnavailable)
-    // Refreshed since it was seen, it has other tokens.
-    const now = await findSession(pool, session.credentialId).catch(asUnavailable)
-    const tokens = now?.id === session.id ? await readTokens(pool, seal(), now).catch(asUnavailable) : undefined
+    await endSession(pool, session, 'ending').catch(asUnavailable)
     try {
-      await tellPlatform(session, tokens?.refresh ?? tokens?.access)
+      const tokens = await lastTokens(session)
+      if (tokens !== undefined) await tellPlatform(session.upstreamId, tokens)
     } catch (cause) {
       const detail = 'It is not used any more. The platform could not be told: try again.'
       throw new Fault('upstream_transport', { detail, cause })
@@ -161,10 +200,24 @@ export function createLinks(parts: Parts): Links {
     await deleteSession(pool, session).catch(asUnavailable)
   }
 
+  /** Of a session that has ended here. One that is being refreshed has others in a moment. */
+  async function lastTokens({ credentialId, id }: Session): Promise<Kept | undefined> {
+    const deadlineMs = clock.monotonicMs() + LAST_REFRESH_MS
+    for (;;) {
+      const session = await findSession(pool, credentialId)
+      if (session?.id !== id) return undefined
+      const isOver = session.refreshing !== 'yes' || clock.monotonicMs() > deadlineMs
+      const tokens = isOver ? await readTokens(pool, seal(), session) : undefined
+      if (tokens !== undefined) return tokens
+      await clock.sleep(LOOK_MS)
+    }
+  }
+
   return {
     start,
     finish,
     async undo(token) {
+      if (!UNDO.test(token)) return 'unknown'
       const session = await findByUndo(pool, hashOf(token)).catch(asUnavailable)
       if (session === undefined) return 'unknown'
       await end(session)
@@ -189,8 +242,20 @@ export function createLinks(parts: Parts): Links {
         throw new Fault('link_scope_missing', { detail: `It lacks ${missing.join(', ')}. ${howToLink}` })
       return session
     },
-    tokenOf: refresh,
-    refused: (session) => endSession(pool, session, 'revoked').catch(asUnavailable),
+    tokenOf: (session) => refresh(session).catch(asUnavailable),
+    async another(session, { version }) {
+      if (await distrust(pool, session, version).catch(asUnavailable)) return refresh(session).catch(asUnavailable)
+      await endSession(pool, session, 'revoked').catch(asUnavailable)
+      throw needsLink('The link has ended (revoked).')
+    },
+    async sweep() {
+      const ending = await findEnding(pool, SWEPT_MOST)
+      for (const session of ending)
+        await end(session).catch((error: unknown) =>
+          log.warn('a platform could not be told that a link has ended', { key_id: session.credentialId, error }),
+        )
+      return ending.length
+    },
   }
 }
 

@@ -48,8 +48,9 @@ export class Unasked extends Error {
 export const NEEDED_FOR_USER: readonly string[] = ['tweet.read', 'users.read']
 /** What the platform gives an access token at the least where it does not say. */
 const SHORT_SECONDS = 60
-/** It had no time, or does not know our client, which says nothing about a user: nothing was done. */
-const SENT_BACK: ReadonlySet<number> = new Set([401, 429, 503])
+const LONGEST_SECONDS = 365 * 86_400
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 304])
+const NOT_THERE: ReadonlySet<number> = new Set([400, 404])
 
 function configurationOf(platform: Platform): oauth.Configuration {
   const { baseUrl, authorizeUrl, clientId, clientSecret } = platform
@@ -82,8 +83,39 @@ function fetchOver({ baseUrl, send }: Platform): oauth.CustomFetch {
       headers,
       body: body === null || body === undefined ? null : Buffer.from(String(body)),
     })
-    if (SENT_BACK.has(status)) throw new Unasked(new Error(`it answered ${status}`))
-    return new Response(new Uint8Array(answer.body), { status, headers: answer.headers })
+    if (isSentBack(status, answer)) throw new Unasked(new Error(`it answered ${status}`))
+    if (status >= 400 && status < 500) throw new Rejected(status, errorIn(answer.body))
+    const content = WITHOUT_BODY.has(status) ? null : new Uint8Array(answer.body)
+    return new Response(content, { status, headers: answer.headers })
+  }
+}
+
+/** It had no time, or does not know our client, which says nothing about a user: nothing was done. Who stands before it may
+ * answer 503 when it has been asked already, but not in its form. */
+function isSentBack(status: number, { headers }: Pick<Awaited<ReturnType<Send>>, 'headers'>): boolean {
+  if (status === 503) return headers['retry-after'] !== undefined || /json/.test(headers['content-type'] ?? '')
+  return status === 401 || status === 429
+}
+
+/** The platform has refused what it was asked. */
+class Rejected extends Error {
+  readonly status: number
+  readonly code: string
+
+  constructor(status: number, code: string) {
+    super(`it answered ${status} ${code}`)
+    this.status = status
+    this.code = code
+  }
+}
+
+const errorBody = z.object({ error: z.string().regex(/^[a-z_]{1,60}$/) })
+
+function errorIn(body: Buffer): string {
+  try {
+    return errorBody.parse(JSON.parse(body.toString('utf8'))).error
+  } catch {
+    return ''
   }
 }
 
@@ -116,30 +148,53 @@ export async function exchangeCode(platform: Platform, asked: Asked, code: strin
   back.search = new URLSearchParams({ code, state: asked.state }).toString()
   const checks = { pkceCodeVerifier: asked.verifier, expectedState: asked.state }
   return tokensOf(
-    await oauth.authorizationCodeGrant(configurationOf(platform), back, checks).catch(asRefused),
+    await oauth.authorizationCodeGrant(configurationOf(platform), back, checks).catch((error: unknown) => {
+      const rejected = rejectionIn(error)
+      throw rejected === undefined ? withoutAnswer(error) : new Refused(rejected)
+    }),
     asked.scopes,
   )
 }
 
 /** Spends a refresh token for new ones. */
 export async function refreshTokens(platform: Platform, refresh: Secret, scopes: readonly string[]): Promise<Tokens> {
-  return tokensOf(await oauth.refreshTokenGrant(configurationOf(platform), refresh.reveal()).catch(asRefused), scopes)
+  const response = await oauth
+    .refreshTokenGrant(configurationOf(platform), refresh.reveal())
+    .catch((error: unknown) => {
+      const rejected = rejectionIn(error)
+      if (rejected === undefined) throw withoutAnswer(error)
+      // Only this one is about the token; whatever else is refused is about us, and has not spent it.
+      throw rejected.code === 'invalid_grant' ? new Refused(rejected) : new Unasked(rejected)
+    })
+  return tokensOf(response, scopes)
 }
 
 /** Ends what the user has allowed. One that has ended is no error. */
 export async function revokeToken(platform: Platform, token: Secret): Promise<void> {
-  await oauth.tokenRevocation(configurationOf(platform), token.reveal()).catch(asRefused)
+  await oauth.tokenRevocation(configurationOf(platform), token.reveal()).catch((error: unknown) => {
+    const rejected = rejectionIn(error)
+    if (rejected === undefined) throw withoutAnswer(error)
+    if (!NOT_THERE.has(rejected.status)) throw new Unasked(rejected)
+  })
+}
+
+/** What our own part has thrown, through the library. */
+function thrownIn(error: unknown): unknown {
+  return error instanceof oauth.ClientError && error.cause !== undefined ? error.cause : error
+}
+
+function rejectionIn(error: unknown): Rejected | undefined {
+  const thrown = thrownIn(error)
+  return thrown instanceof Rejected ? thrown : undefined
 }
 
 /** The library's errors carry the answer that they are about, and with it what must not be logged. */
-function asRefused(error: unknown): never {
-  if (error instanceof oauth.ResponseBodyError && error.status < 500)
-    throw new Refused(new Error(`it answered ${error.error}`))
-  const cause = error instanceof oauth.ClientError ? error.cause : error
-  if (cause instanceof Unasked) throw cause
+function withoutAnswer(error: unknown): unknown {
+  const thrown = thrownIn(error)
+  if (thrown instanceof Unasked) return thrown
   if (error instanceof oauth.ClientError || error instanceof oauth.ResponseBodyError)
-    throw new Error(`the platform did not answer properly (${error.code})`)
-  throw error
+    return new Error(`the platform did not answer properly (${error.code})`)
+  return error
 }
 
 function tokensOf(response: oauth.TokenEndpointResponse, asked: readonly string[]): Tokens {
@@ -148,7 +203,7 @@ function tokensOf(response: oauth.TokenEndpointResponse, asked: readonly string[
     access: new Secret(access),
     refresh: refresh === undefined || refresh === '' ? null : new Secret(refresh),
     scopes: scope === undefined ? asked : scope.split(' ').filter((one) => one !== ''),
-    expiresInSeconds: seconds,
+    expiresInSeconds: Math.min(Math.max(0, seconds), LONGEST_SECONDS),
   }
 }
 

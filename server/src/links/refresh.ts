@@ -5,7 +5,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Log } from '../telemetry/log.ts'
-import { type Platform, Refused, refreshTokens, Unasked } from './platform.ts'
+import { type Platform, Refused, refreshTokens, revokeToken, Unasked } from './platform.ts'
 import {
   beginRefresh,
   endSession,
@@ -37,7 +37,7 @@ const WRITE_AGAIN_MS = 500
  * to link anew.
  */
 export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: Parts) {
-  return async function tokenOf({ credentialId, id }: Session): Promise<Secret> {
+  return async function tokenOf({ credentialId, id }: Session): Promise<AccessToken> {
     const deadlineMs = clock.monotonicMs() + LONGEST_MS
     while (clock.monotonicMs() < deadlineMs) {
       const session = await findSession(pool, credentialId)
@@ -45,11 +45,14 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
       if (session.ended !== null) throw needsLink(`The link has ended (${session.ended}).`)
       if (session.isFresh) {
         const tokens = await readTokens(pool, seal(), session)
-        if (tokens !== undefined) return tokens.access
+        if (tokens !== undefined) return { token: tokens.access, version: session.version }
       } else if (!session.canRefresh) await give(session, 'expired')
       else if (session.refreshing === 'lost') await give(session, 'lost')
       else if (session.refreshing === 'yes') await clock.sleep(LOOK_MS)
-      else await refresh(session)
+      else {
+        const refreshed = await refresh(session)
+        if (refreshed !== undefined) return refreshed
+      }
     }
     throw new Fault('upstream_transport', {
       detail: 'The session could not be refreshed in time.',
@@ -57,24 +60,32 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
     })
   }
 
-  async function refresh(session: Session): Promise<void> {
+  /** Undefined where somebody else is at it. */
+  async function refresh(session: Session): Promise<AccessToken | undefined> {
     // What can fail without the platform comes before we say that we are at it: nobody would know whether the token was spent.
     const before = await readTokens(pool, seal(), session)
     const platform = await platforms.byId(session.upstreamId)
-    if (before === undefined) return
+    if (before === undefined) return undefined
     if (before.refresh === null || platform === undefined) throw needsLink('The link can not be refreshed.')
-    if (!(await beginRefresh(pool, session))) return clock.sleep(LOOK_MS)
+    if (!(await beginRefresh(pool, session))) {
+      await clock.sleep(LOOK_MS)
+      return undefined
+    }
     try {
       const tokens = await refreshTokens(platform, before.refresh, session.scopes)
-      await written(() => storeRefreshed(pool, seal(), session, before, tokens))
+      if (await written(() => storeRefreshed(pool, seal(), session, before, tokens)))
+        return { token: tokens.access, version: session.version + 1 }
+      // The link was replaced meanwhile: nobody would ever end these.
+      await revokeToken(platform, tokens.refresh ?? tokens.access).catch(() => {})
     } catch (error) {
       if (error instanceof Unasked) {
         await leaveRefresh(pool, session)
         throw new Fault('upstream_transport', { cause: error })
       }
       log.warn('a session could not be refreshed', { key_id: session.credentialId, error })
-      await give(session, error instanceof Refused ? 'revoked' : 'lost')
+      return give(session, error instanceof Refused ? 'revoked' : 'lost')
     }
+    throw needsLink('The link was ended or replaced meanwhile.')
   }
 
   async function give(session: Session, why: NonNullable<Session['ended']>): Promise<never> {
@@ -83,7 +94,7 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
   }
 
   /** What a platform gave is worth some patience: it gives it once. */
-  async function written(write: () => Promise<void>): Promise<void> {
+  async function written(write: () => Promise<boolean>): Promise<boolean> {
     for (let tried = 1; ; tried += 1) {
       try {
         return await write()
@@ -94,3 +105,5 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
     }
   }
 }
+
+export type AccessToken = { readonly token: Secret /** Of the session, when it had it. */; readonly version: number }

@@ -19,7 +19,7 @@ export type Session = {
   readonly isFresh: boolean
   /** Somebody is refreshing it; or was, and has not been heard of for too long. */
   readonly refreshing: 'no' | 'yes' | 'lost'
-  readonly ended: 'expired' | 'revoked' | 'lost' | null
+  readonly ended: 'expired' | 'revoked' | 'lost' | 'ending' | null
   readonly linkedAt: Date
   readonly accessUntil: Date
 }
@@ -41,7 +41,7 @@ const row = z
     can_refresh: z.boolean(),
     is_fresh: z.boolean(),
     refreshing: z.enum(['no', 'yes', 'lost']),
-    ended: z.enum(['expired', 'revoked', 'lost']).nullable(),
+    ended: z.enum(['expired', 'revoked', 'lost', 'ending']).nullable(),
     linked_at: z.date(),
     access_until: z.date(),
   })
@@ -63,7 +63,9 @@ const row = z
     }),
   )
 
-const COLUMNS = `id, credential_id, upstream_id, user_id, username, scopes, version, can_refresh, ended, linked_at, access_until,
+/** One that can't be refreshed has ended with its token. */
+const COLUMNS = `id, credential_id, upstream_id, user_id, username, scopes, version, can_refresh, linked_at, access_until,
+  coalesce(ended, case when not can_refresh and access_until <= clock_timestamp() then 'expired' end) as ended,
   access_until > clock_timestamp() + interval '${FRESH_SECONDS} seconds' as is_fresh,
   case when refreshing_since is null then 'no'
     when refreshing_since > clock_timestamp() - interval '${REFRESH_SECONDS} seconds' then 'yes' else 'lost' end as refreshing`
@@ -75,15 +77,18 @@ export async function findSession(pool: pg.Pool, credentialId: Id): Promise<Sess
 
 const sealed = z.object({ wrapped_key: z.instanceof(Buffer), tokens: z.instanceof(Buffer) })
 
+function opened(seal: Seal, credentialId: Id, row: unknown): Kept | undefined {
+  const found = sealed.optional().parse(row)
+  return found && openTokens(seal, credentialId, { wrappedKey: found.wrapped_key, tokens: found.tokens })
+}
+
 /** The tokens of a session as it was seen; undefined where it is another one by now. */
 export async function readTokens(pool: pg.Pool, seal: Seal, session: Session): Promise<Kept | undefined> {
   const { rows } = await pool.query(
     'select wrapped_key, tokens from link_sessions where credential_id = $1 and id = $2 and version = $3',
     [session.credentialId, session.id, session.version],
   )
-  const found = sealed.optional().parse(rows[0])
-  if (found === undefined) return undefined
-  return openTokens(seal, session.credentialId, { wrappedKey: found.wrapped_key, tokens: found.tokens })
+  return opened(seal, session.credentialId, rows[0])
 }
 
 type NewSession = {
@@ -94,27 +99,73 @@ type NewSession = {
   readonly tokens: Tokens
   readonly undoHash: Buffer
   readonly undoSeconds: number
+  /** Of the link that it came from. */
+  readonly stateHash: Buffer
 }
 
-/** Keeps what a platform gave. What the key had before is gone. */
-export async function storeSession(pool: pg.Pool, seal: Seal, session: NewSession): Promise<void> {
-  const { id, credentialId, upstreamId, user, tokens, undoHash, undoSeconds } = session
+type Replaced = { readonly upstreamId: Id; readonly tokens: Kept | undefined }
+
+/**
+ * Keeps what a platform gave. What the key had before is gone, and told. Nothing is kept, and it is undefined, where the key was
+ * revoked meanwhile or has begun another link.
+ */
+export async function storeSession(
+  pool: pg.Pool,
+  seal: Seal,
+  session: NewSession,
+): Promise<{ readonly replaced: Replaced | undefined } | undefined> {
+  const { id, credentialId, upstreamId, user, tokens, undoHash, undoSeconds, stateHash } = session
   const { wrappedKey, tokens: kept } = wrapTokens(seal, credentialId, tokens)
-  await pool.query(
-    `insert into link_sessions (credential_id, id, upstream_id, user_id, username, scopes, wrapped_key, tokens,
+  const { rows } = await pool.query(
+    `with before as (
+       select upstream_id, wrapped_key, tokens from link_sessions where credential_id = $1 for update
+     ), stored as (
+     insert into link_sessions (credential_id, id, upstream_id, user_id, username, scopes, wrapped_key, tokens,
        access_until, can_refresh, undo_hash, undo_until)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp() + make_interval(secs => $9), $10, $11,
-       clock_timestamp() + make_interval(secs => $12))
+     select $1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp() + make_interval(secs => $9), $10, $11,
+       clock_timestamp() + make_interval(secs => $12)
+     from (select count(*) from before) locked
+     where exists (select from link_attempts where credential_id = $1 and state_hash = $13)
+       and exists (select from credentials where credentials.id = $1 and active)
      on conflict (credential_id) do update set id = excluded.id, upstream_id = excluded.upstream_id,
        user_id = excluded.user_id, username = excluded.username, scopes = excluded.scopes,
        wrapped_key = excluded.wrapped_key, tokens = excluded.tokens, access_until = excluded.access_until,
        can_refresh = excluded.can_refresh, version = 1, refreshing_since = null, ended = null,
-       undo_hash = excluded.undo_hash, undo_until = excluded.undo_until, linked_at = clock_timestamp(), refreshed_at = null`,
+       undo_hash = excluded.undo_hash, undo_until = excluded.undo_until, linked_at = clock_timestamp(), refreshed_at = null
+     returning id)
+     select before.* from stored left join before on true`,
     [
       ...[credentialId, id, upstreamId, user?.id ?? null, user?.username ?? null, tokens.scopes, wrappedKey, kept],
-      ...[tokens.expiresInSeconds, tokens.refresh !== null, undoHash, undoSeconds],
+      ...[tokens.expiresInSeconds, tokens.refresh !== null, undoHash, undoSeconds, stateHash],
     ],
   )
+  const [stored] = rows
+  if (stored === undefined) return undefined
+  if (stored.upstream_id === null) return { replaced: undefined }
+  return { replaced: { upstreamId: String(stored.upstream_id), tokens: openedOrNone(seal, credentialId, stored) } }
+}
+
+/** What can't be opened can't be ended at its platform either. */
+function openedOrNone(seal: Seal, credentialId: Id, row: unknown): Kept | undefined {
+  try {
+    return opened(seal, credentialId, row)
+  } catch {
+    return undefined
+  }
+}
+
+/** The access token of this version is not taken any more, so that it is refreshed before it is used. False where it can't be. */
+export async function distrust(pool: pg.Pool, { credentialId, id }: Session, version: number): Promise<boolean> {
+  await pool.query(
+    `update link_sessions set access_until = clock_timestamp()
+     where credential_id = $1 and id = $2 and version = $3 and can_refresh`,
+    [credentialId, id, version],
+  )
+  const { rows } = await pool.query(
+    'select from link_sessions where credential_id = $1 and id = $2 and (can_refresh or version <> $3)',
+    [credentialId, id, version],
+  )
+  return rows.length === 1
 }
 
 /** Says that we refresh this version. False where somebody else does, or did. */
@@ -135,23 +186,38 @@ export async function leaveRefresh(pool: pg.Pool, { credentialId, id, version }:
   )
 }
 
-/** Keeps what came of a refresh. A platform that gives no new refresh token lets the old one work on. */
+/**
+ * Keeps what came of a refresh; false where the session is gone. A platform that gives no new refresh token lets the old one
+ * work on.
+ */
 export async function storeRefreshed(
   pool: pg.Pool,
   seal: Seal,
   session: Session,
   before: Kept,
   tokens: Tokens,
-): Promise<void> {
+): Promise<boolean> {
   const { credentialId, id, version } = session
   const kept = wrapTokens(seal, credentialId, { access: tokens.access, refresh: tokens.refresh ?? before.refresh })
-  await pool.query(
+  const { rowCount } = await pool.query(
     `update link_sessions set wrapped_key = $4, tokens = $5, scopes = $6, version = version + 1, refreshing_since = null,
-       access_until = clock_timestamp() + make_interval(secs => $7), refreshed_at = clock_timestamp()
+       access_until = clock_timestamp() + make_interval(secs => $7), refreshed_at = clock_timestamp(),
+       ended = nullif(ended, 'lost')
      where credential_id = $1 and id = $2 and version = $3`,
     [credentialId, id, version, kept.wrappedKey, kept.tokens, tokens.scopes, tokens.expiresInSeconds],
   )
+  if (rowCount === 1) return true
+  // Written before, where the answer was lost: nobody else makes the next version.
+  const { rows } = await pool.query(
+    'select from link_sessions where credential_id = $1 and id = $2 and version = $3 + 1',
+    [credentialId, id, version],
+  )
+  return rows.length === 1
 }
+
+/** What its owner says goes before what we have found out. */
+const END_TEXT = `update link_sessions set ended = case when $3 = 'ending' then $3 else coalesce(ended, $3) end
+  where credential_id = $1 and id = $2`
 
 /** Nothing is written with it from now on. Its user can still undo it, so that the platform hears of it too. */
 export async function endSession(
@@ -159,14 +225,25 @@ export async function endSession(
   { credentialId, id }: Session,
   why: NonNullable<Session['ended']>,
 ): Promise<void> {
-  await pool.query('update link_sessions set ended = coalesce(ended, $3) where credential_id = $1 and id = $2', [
-    credentialId,
-    id,
-    why,
-  ])
+  await pool.query(END_TEXT, [credentialId, id, why])
 }
 
-export async function deleteSession(pool: pg.Pool, { credentialId, id }: Session): Promise<void> {
+/** Those that have ended and whose platform is to be told, and those of keys that nobody can use any more. */
+export async function findEnding(pool: pg.Pool, most: number): Promise<readonly Session[]> {
+  const { rows } = await pool.query(
+    `select ${COLUMNS} from link_sessions where ended = 'ending' or exists (
+       select from credentials left join api_keys using (id) where credentials.id = credential_id
+         and (not active or revoked_at is not null or expires_at < clock_timestamp()))
+     limit $1`,
+    [most],
+  )
+  return z.array(row).parse(rows)
+}
+
+export async function deleteSession(
+  pool: pg.Pool,
+  { credentialId, id }: Pick<Session, 'credentialId' | 'id'>,
+): Promise<void> {
   await pool.query('delete from link_sessions where credential_id = $1 and id = $2', [credentialId, id])
 }
 

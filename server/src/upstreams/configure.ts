@@ -110,16 +110,17 @@ export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promi
   return id
 }
 
-/** One that has tasks of ours is kept, because nobody could ask it for them any more. */
+/** One that has tasks or linked accounts of ours is kept: nobody could ask it for them, or tell it of their end. */
 export async function removeUpstream({ pool }: Pick<Parts, 'pool'>, id: Id): Promise<void> {
   const { rowCount } = await pool.query(
-    'delete from upstreams where id = $1 and not exists (select from tasks where upstream_id = $1 and ended_at is null)',
+    `delete from upstreams where id = $1 and not exists (select from tasks where upstream_id = $1 and ended_at is null)
+       and not exists (select from link_sessions where upstream_id = $1)`,
     [id],
   )
   if (rowCount === 1) return
   const { rows } = await pool.query('select from upstreams where id = $1', [id])
   if (rows.length === 0) throw noSuchUpstream(id)
-  const detail = `The upstream ${id} has tasks that have not ended. Turn it off, and remove it when they have.`
+  const detail = `The upstream ${id} has tasks that have not ended, or linked accounts. Turn it off, and remove it when it has none.`
   throw new Fault('invalid_request', { detail })
 }
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import { startGateways } from '../../../harness/gateways.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { until } from '../../../harness/until.ts'
 import { revokeKey } from '../../../server/src/identity/keys.ts'
 import { ACTOR, ask, codeOf, errorOf, ids, makeCustomer, makeKey, startInstallation } from '../installation.ts'
 import { AUTH, CALLBACK, decide, FOLLOW, follow, LINKS, linkAccount, open, startLink, undoTokenIn } from './linking.ts'
@@ -279,7 +281,51 @@ describe('a call that acts for a user', () => {
   })
 })
 
+describe('what a platform does meanwhile', () => {
+  it('LINK-6 a token that it does not take any more is replaced, and the call goes on', async () => {
+    const { secret } = await makeCustomer(pool)
+    await linkAccount(offline.url, secret, 'early_end')
+    await turn({ expire_access_tokens: true }, offline.sandbox.url)
+    const told = await follow(offline.url, secret)
+    assert.equal(told.status, 200, told.text)
+    assert.equal(told.costUsd, '0.005000000')
+  })
+
+  it('one that does not say who the user is links nothing, here or there', async () => {
+    const secret = await newSecret()
+    const location = await decide(String((await startLink(url, secret)).json.auth_url), { user: 'nameless' })
+    await fetch(`${sandbox.url}/control`, {
+      method: 'POST',
+      body: JSON.stringify({ upstream: 'platform', path: '/users/me', directives: ['status=500'], times: 1 }),
+    })
+    assert.equal((await open(location)).status, 502)
+    assert.deepEqual((await ask(url, secret, LINKS)).json.data, [])
+    const { sessions } = await platform('/sessions')
+    assert.equal(sessions.find((one: { user: string }) => one.user === 'nameless').revoked, true)
+  })
+})
+
 describe('the links of a key', () => {
+  it('end with it, also at the platform', async () => {
+    const { workspaceId } = await makeCustomer(pool)
+    const { secret, keyId } = await makeKey(pool, workspaceId)
+    await linkAccount(url, secret, 'of_a_lost_key')
+    await revokeKey({ pool, ids }, ACTOR, keyId)
+    // A process sweeps when it starts.
+    const [another] = await startGateways(1, {
+      databaseUrl: database.url,
+      env: { FAREBOX_SECRETS_MASTER_KEY: installation.masterKey.reveal(), FAREBOX_LOG_LEVEL: 'warn' },
+    })
+    const isRevoked = async () => {
+      const { sessions } = await platform('/sessions')
+      return sessions.find((one: { user: string }) => one.user === 'of_a_lost_key').revoked
+    }
+    await until(isRevoked, 10_000, 'that the platform is told')
+    await another?.stop()
+    const { rows } = await pool.query('select from link_sessions where credential_id = $1', [keyId])
+    assert.deepEqual(rows, [])
+  })
+
   it('are its own, and end here and at the platform when it says so', async () => {
     const [mine, other] = [await newSecret(), await newSecret()]
     await linkAccount(url, mine, 'leaving_user')

@@ -10,6 +10,7 @@ import {
   OPENAI_ONLY_MODEL,
   SANDBOX_LIMITS,
   SANDBOX_MODELS,
+  VIDEO_MODEL,
 } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
@@ -29,7 +30,7 @@ after(installation.stop)
 
 /** More at once would only wait for one another. */
 const AT_ONCE = { concurrency: 4 }
-const OTHERS = [OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL]
+const OTHERS = [OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL, VIDEO_MODEL]
 const MODELS = [...SANDBOX_MODELS, ...OTHERS].toSorted()
 
 const user = (text: string): Turn => ({ by: 'user', text })

@@ -9,6 +9,7 @@ import {
   SANDBOX_MODELS,
   seedModel,
   UNPRICED_MODEL,
+  VIDEO_MODEL,
 } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
@@ -55,7 +56,7 @@ async function assertRefused(told: Told, path: string, status: number, code: str
 }
 
 describe('MODEL-4 GET /v1/models', () => {
-  const OTHERS = [OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL]
+  const OTHERS = [OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL, VIDEO_MODEL]
   const TEST_MODELS = [...SANDBOX_MODELS, ...OTHERS].toSorted()
   const list = (headers = {}, query = '', secret = customer.secret) =>
     ask(url, secret, `/v1/models${query}`, { headers })

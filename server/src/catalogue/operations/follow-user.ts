@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { usd } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
 import { defineOperation } from '../operation.ts'
-import { perCall } from '../price.ts'
+import { memberOf, perCall } from '../price.ts'
 
 /** Its request and its answer are the platform's own, and pass through. */
 export const followUser = defineOperation({
@@ -17,7 +17,11 @@ export const followUser = defineOperation({
   definition: 'pending',
   input: z.looseObject({}),
   output: z.unknown(),
-  price: perCall({ unitPrice: rational(usd('0.005')), isCharged: ({ status }) => status >= 200 && status < 300 }),
+  price: perCall({
+    unitPrice: rational(usd('0.005')),
+    // An answer may have errors in place of what was asked for.
+    isCharged: ({ status, json }) => status >= 200 && status < 300 && memberOf(json, 'data') !== undefined,
+  }),
   actsFor: { scopes: ['follows.write', 'tweet.read', 'users.read'] },
   upstream: {
     slot: 'social_a_account',

@@ -66,7 +66,8 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
   app.get(at(CALLBACK), { config: { access: 'public' } }, async (request, reply) => {
     const { state, code, error } = textsIn(request.query)
     if (state === undefined || (code === undefined && error === undefined)) return send(reply, toldPage('unknown'))
-    const finished = await links.finish({ state, code: error === undefined ? code : undefined })
+    const isDenied = error === 'access_denied'
+    const finished = await links.finish({ state, code: error === undefined ? code : undefined, isDenied })
     if (finished.outcome !== 'linked') return send(reply, toldPage(finished.outcome))
     return send(reply, linkedPage(finished, undoPath))
   })

@@ -43,8 +43,7 @@ begin
   return query
   with marked as (
     update holds set unsettled_at = at
-    -- What has been given to a task meanwhile is nobody's, and nobody's death leaves it behind.
-    where holds.id = any (ids) and unsettled_at is null and owner_id is not null
+    where holds.id = any (ids) and unsettled_at is null
       and case
         when of is null then not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)
         else owner_id = of

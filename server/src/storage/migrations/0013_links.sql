@@ -41,7 +41,8 @@ create table link_sessions (
   -- Since when somebody is at it. A refresh token works once: what became of one whose user died with it, nobody knows.
   refreshing_since timestamptz,
   -- Why it can't be used any more, until the user links again.
-  ended text check (ended in ('expired', 'revoked', 'lost')),
+  -- `ending`: its owner has ended it, and the platform has not been told yet.
+  ended text check (ended in ('expired', 'revoked', 'lost', 'ending')),
   -- For the page that the user sees at the end: it can be undone there for a while.
   undo_hash bytea check (length(undo_hash) = 32),
   undo_until timestamptz,
@@ -49,4 +50,5 @@ create table link_sessions (
   refreshed_at timestamptz
 );
 
+create index link_sessions_ending on link_sessions (credential_id) where ended = 'ending';
 create index link_sessions_by_undo on link_sessions (undo_hash) where undo_hash is not null;

@@ -1,0 +1,120 @@
+import type pg from 'pg'
+import { type Benchmark, type Metric, median, metric } from '../bench.ts'
+import type { LoadReport } from '../load/load.ts'
+import { type Stage, startStage } from '../load/stage.ts'
+import { storeCharges } from './charges.ts'
+
+const FULL = {
+  rounds: 3,
+  measureMs: 3_000,
+  warmUpMs: 15_000,
+  processes: [1, 2, 3],
+  inFlight: [1, 10, 100, 1_000],
+  accounts: [1_000, 10_000, 100_000, 1_000_000],
+  charges: [0, 100_000, 1_000_000, 10_000_000],
+}
+const REDUCED = {
+  rounds: 1,
+  measureMs: 700,
+  warmUpMs: 700,
+  processes: [1, 2],
+  inFlight: [1, 100],
+  accounts: [1_000, 5_000],
+  charges: [0, 50_000],
+}
+type Sizes = typeof FULL
+
+const CONNECTIONS = 100
+const MOST_PROCESSES = 3
+
+type Point = { readonly gateway: number; readonly postgres: number }
+
+/** How the cost of a call grows with processes, calls in flight, accounts and stored charges: each by itself, in this order. */
+export const run: Benchmark = async (progress, { reduced, rounds }) => {
+  const sizes = { ...(reduced ? REDUCED : FULL), ...(rounds && { rounds }) }
+  const stage = await startStage({ callers: sizes.accounts[0] ?? 1, processes: MOST_PROCESSES })
+  try {
+    for (let gateway = 0; gateway < MOST_PROCESSES; gateway += 1)
+      await stage.send('ours', { connections: CONNECTIONS, gateway, warmUpMs: 0, measureMs: sizes.warmUpMs })
+    const metrics: Metric[] = []
+    const note = (what: string, size: number, { gateway, postgres }: Point) => {
+      metrics.push(
+        metric(`gateway_us_${what}_${size}`, gateway, 'us'),
+        metric(`postgres_us_${what}_${size}`, postgres, 'us'),
+      )
+      progress(`${what} ${size}: gateway ${gateway.toFixed(0)}, PostgreSQL ${postgres.toFixed(0)} µs a call`)
+    }
+    for (const count of sizes.processes) note('processes', count, await measure(stage, sizes, count, CONNECTIONS))
+    for (const count of sizes.inFlight) note('in_flight', count, await measure(stage, sizes, 1, count))
+    let accounts = sizes.accounts[0] ?? 1
+    for (const count of sizes.accounts) {
+      await stage.addCallers(count - accounts)
+      accounts = count
+      // Whom a process has not seen it looks up, which is no cost of a call.
+      await stage.send('ours', { connections: CONNECTIONS, warmUpMs: 0, measureMs: sizes.warmUpMs })
+      note('accounts', count, await measure(stage, sizes, 1, CONNECTIONS))
+    }
+    let stored = 0
+    for (const count of sizes.charges) {
+      await addCharges(stage.bulk, count - stored, progress)
+      stored = count
+      note('charges', count, await measure(stage, sizes, 1, CONNECTIONS))
+    }
+    return [...metrics, ...bends(metrics, sizes)]
+  } finally {
+    await stage.stop()
+  }
+}
+
+/** So many connections, spread over so many processes, each with a generator of its own. */
+async function measure(
+  stage: Stage,
+  { rounds, measureMs }: Sizes,
+  processes: number,
+  connections: number,
+): Promise<Point> {
+  const points: Point[] = []
+  for (let at = 0; at < rounds; at += 1) {
+    const share = Math.ceil(connections / processes)
+    const reports = await Promise.all(
+      Array.from({ length: processes }, (_, gateway) =>
+        stage.send('ours', { connections: share, gateway, warmUpMs: 500, measureMs }),
+      ),
+    )
+    points.push(pointOf(reports))
+  }
+  return {
+    gateway: median(points.map(({ gateway }) => gateway)),
+    postgres: median(points.map(({ postgres }) => postgres)),
+  }
+}
+
+/** Every report has the CPU time of all processes; what one of them saw is as long as what the others did. */
+function pointOf(reports: readonly LoadReport[]): Point {
+  const answered = reports.reduce((sum, report) => sum + report.answered, 0)
+  const mean = (name: string) =>
+    reports.reduce((sum, { cpuUs }) => sum + (cpuUs[name] ?? Number.NaN), 0) / reports.length / answered
+  return { gateway: mean('server'), postgres: mean('postgres') }
+}
+
+async function addCharges(pool: pg.Pool, count: number, progress: (line: string) => void): Promise<void> {
+  if (count === 0) return
+  const startedMs = performance.now()
+  await storeCharges(pool, count)
+  progress(`stored ${count} charges in ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`)
+}
+
+/** How much dearer a call is at the largest size than at the smallest. */
+function bends(metrics: readonly Metric[], { processes, inFlight, accounts, charges }: Sizes): Metric[] {
+  const figure = (name: string) => metrics.find((one) => one.name === name)?.value ?? Number.NaN
+  const sizes = { processes, in_flight: inFlight, accounts, charges }
+  return Object.entries(sizes).flatMap(([what, all]) =>
+    (['gateway', 'postgres'] as const).map((whose) =>
+      metric(
+        `${whose}_growth_${what}`,
+        figure(`${whose}_us_${what}_${all.at(-1)}`) / figure(`${whose}_us_${what}_${all[0]}`),
+        'x',
+      ),
+    ),
+  )
+}
