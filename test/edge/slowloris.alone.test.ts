@@ -87,7 +87,7 @@ async function compare(edge: ChildEdge) {
   let during: number[] = []
   let slowestCutMs = 0
   let failed = 0
-  for (let round = 0; round < count({ full: 5, reduced: 2 }); round += 1) {
+  for (let round = 0; round < count({ full: 5, reduced: 1 }); round += 1) {
     const before = await latencies(edge, sleep(WINDOW_MS))
     const allCut = (await attack(edge.port)).allCut()
     const meanwhile = await latencies(edge, allCut)

@@ -21,7 +21,7 @@ import { connect, makeAccount, makeCredential, pg } from './world.ts'
 const PROOF = 'ledger-neighbour'
 const IN_FLIGHT = 200
 const OTHERS = 5_000
-const ROUNDS = count({ full: 15, reduced: 5 })
+const ROUNDS = count({ full: 15, reduced: 3 })
 const ROUND_MS = count({ full: 4_000, reduced: 800 })
 const SETTLING_MS = 300
 const PAUSE_MS = 3
