@@ -6,8 +6,10 @@ import { type Browser, chromium } from 'playwright-core'
 const DEBIAN_PACKAGE = 'chromium'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 
-/** It asks nobody but whom it is sent to; as root it can't have its own sandbox. */
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run']
+/** It asks nobody but whom it is sent to; as root it can't have its own sandbox, and shared memory may be small. */
+const FLAGS = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--no-first-run'],
+]
 
 /** A browser without a window and with a profile of its own, which is gone when it is closed. */
 export function startChromium(): Promise<Browser> {
