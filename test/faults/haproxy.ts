@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { request } from 'undici'
 import { type Child, startChild } from '../../harness/child.ts'
+import { installFromDebian } from '../../harness/debian.ts'
 import { freePort } from '../../harness/free-port.ts'
 import { until } from '../../harness/until.ts'
 
@@ -63,17 +63,5 @@ function find(): string | undefined {
 }
 
 function install(): string | undefined {
-  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return undefined
-  process.stderr.write("Installing Debian's haproxy, which is missing …\n")
-  // Debian would start a service of its own; ours is started per run.
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
-  const apt = (...args: string[]) =>
-    execFileSync('apt-get', ['-qq', ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] })
-  try {
-    apt('update')
-    apt('install', '--no-install-recommends', '--yes', 'haproxy')
-  } catch {
-    return undefined
-  }
-  return find()
+  return installFromDebian('haproxy', (add) => add('haproxy')) ? find() : undefined
 }

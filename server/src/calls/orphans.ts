@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
+import { inPortions } from '../storage/in-portions.ts'
 import type { Log } from '../telemetry/log.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly log: Log }
@@ -15,11 +16,11 @@ export type Sweep = Parts & {
 
 /** Marks the calls of dead processes as unsettled, each once however many sweep. How many this one found. */
 export async function sweepOrphans({ pool, log, ownerId, graceSeconds }: Sweep): Promise<number> {
-  return inPortions(async () => {
+  return inPortions(AT_ONCE, async (most) => {
     const { rows } = await pool.query<{ id: Id; owner_id: Id }>('select id, owner_id from sweep_orphans($1, $2, $3)', [
       ownerId,
       graceSeconds,
-      AT_ONCE,
+      most,
     ])
     for (const { id, owner_id } of rows)
       log.warn('a call is unsettled: its process is gone', { request_id: id, owner_id })
@@ -29,10 +30,10 @@ export async function sweepOrphans({ pool, log, ownerId, graceSeconds }: Sweep):
 
 /** Voids what nobody resolved in time, at the operator's loss. How many that were. */
 export async function resolveOverdue({ pool, log }: Parts, afterSeconds: number): Promise<number> {
-  return inPortions(async () => {
+  return inPortions(AT_ONCE, async (most) => {
     const { rows } = await pool.query<{ id: Id; overrun: bigint }>('select id, overrun from resolve_overdue($1, $2)', [
       afterSeconds,
-      AT_ONCE,
+      most,
     ])
     for (const { id, overrun } of rows)
       log.error('a call was never resolved: it is voided at our loss', {
@@ -41,15 +42,6 @@ export async function resolveOverdue({ pool, log }: Parts, afterSeconds: number)
       })
     return rows.length
   })
-}
-
-async function inPortions(portion: () => Promise<number>): Promise<number> {
-  let all = 0
-  for (;;) {
-    const done = await portion()
-    all += done
-    if (done < AT_ONCE) return all
-  }
 }
 
 export type Resolution = { readonly outcome: string; readonly charged: Nanos; readonly overrun: Nanos }

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { encodeArray } from '../calls/columns.ts'
 import { type Clock, within } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
+import { inPortions } from '../storage/in-portions.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /**
@@ -92,14 +93,12 @@ const details = (batch: Waiting) =>
 
 /** Deletes records older than they are kept; an id carries its time. How many that were. */
 export async function pruneRecords(pool: pg.Pool, keepDays: number): Promise<number> {
-  let all = 0
-  for (;;) {
+  return inPortions(BATCH, async (most) => {
     const { rowCount } = await pool.query(
       `delete from request_records where id in (
          select id from request_records where id < first_id_at(clock_timestamp() - make_interval(days => $1)) order by id limit $2)`,
-      [keepDays, BATCH],
+      [keepDays, most],
     )
-    all += rowCount ?? 0
-    if ((rowCount ?? 0) < BATCH) return all
-  }
+    return rowCount ?? 0
+  })
 }

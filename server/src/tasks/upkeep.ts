@@ -1,14 +1,15 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { formatUsd, nanos } from '../kernel/money.ts'
+import { inPortions } from '../storage/in-portions.ts'
 import type { Log } from '../telemetry/log.ts'
 
 const AT_ONCE = 200
 
 /** Ends tasks of which nothing final was heard for so long, at our loss. How many that were. */
 export async function expireTasks({ pool, log }: { readonly pool: pg.Pool; readonly log: Log }, afterSeconds: number) {
-  return inPortions(async () => {
-    const { rows } = await pool.query('select id, overrun from expire_tasks($1, $2)', [afterSeconds, AT_ONCE])
+  return inPortions(AT_ONCE, async (most) => {
+    const { rows } = await pool.query('select id, overrun from expire_tasks($1, $2)', [afterSeconds, most])
     for (const { id, overrun } of z.array(z.object({ id: z.string(), overrun: z.bigint() })).parse(rows))
       log.error('a task never ended: it is voided at our loss', { request_id: id, amount: formatUsd(nanos(overrun)) })
     return rows.length
@@ -17,21 +18,12 @@ export async function expireTasks({ pool, log }: { readonly pool: pg.Pool; reado
 
 /** Forgets tasks that ended so long ago, with what their callers wrote. How many that were. */
 export async function forgetTasks(pool: pg.Pool, keptSeconds: number): Promise<number> {
-  return inPortions(async () => {
+  return inPortions(AT_ONCE, async (most) => {
     const { rowCount } = await pool.query(
       `delete from tasks where ctid = any (array(
          select ctid from tasks where ended_at < clock_timestamp() - make_interval(secs => $1) limit $2))`,
-      [keptSeconds, AT_ONCE],
+      [keptSeconds, most],
     )
     return rowCount ?? 0
   })
-}
-
-async function inPortions(portion: () => Promise<number>): Promise<number> {
-  let all = 0
-  for (;;) {
-    const done = await portion()
-    all += done
-    if (done < AT_ONCE) return all
-  }
 }

@@ -6,6 +6,7 @@ import { until } from '../../../harness/until.ts'
 import { revokeKey } from '../../../server/src/identity/keys.ts'
 import { ACTOR, ask, codeOf, errorOf, ids, makeCustomer, makeKey, startInstallation } from '../installation.ts'
 import { AUTH, CALLBACK, decide, FOLLOW, follow, LINKS, linkAccount, open, startLink, undoTokenIn } from './linking.ts'
+import { platformOf } from './sandbox-platform.ts'
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url)
@@ -16,11 +17,8 @@ after(offline.stop)
 const newSecret = async () => (await makeCustomer(pool)).secret
 const SEVEN = ['follows.write', 'tweet.read', 'users.read', 'tweet.write', 'like.write', 'dm.read', 'dm.write']
 
-const turn = (knobs: unknown, at = sandbox.url) =>
-  fetch(`${at}/control/platform`, { method: 'POST', body: JSON.stringify(knobs) })
-// biome-ignore lint/suspicious/noExplicitAny: what the sandbox tells
-const platform = async (part = '', at = sandbox.url): Promise<any> =>
-  (await fetch(`${at}/control/platform${part}`)).json()
+const platform = platformOf(sandbox.url)
+const offlinePlatform = platformOf(offline.sandbox.url)
 const sessionsOf = async (): Promise<number> => (await pool.query('select from link_sessions')).rowCount ?? 0
 
 describe('starting a link', () => {
@@ -150,11 +148,11 @@ describe('coming back from the platform', () => {
   it('LINK-3 exchanges a code once, though the callback is opened 20 times at once', async () => {
     const { secret } = await makeCustomer(pool)
     const location = await decide(String((await startLink(url, secret)).json.auth_url))
-    const before = (await platform()).code_exchanges
+    const before = (await platform.summary()).code_exchanges
     const pages = await Promise.all(Array.from({ length: 20 }, () => open(location)))
     assert.equal(pages.filter(({ status }) => status === 200).length, 1)
     assert.equal(pages.filter(({ text }) => /used already/.test(text)).length, 19)
-    assert.equal((await platform()).code_exchanges, before + 1)
+    assert.equal((await platform.summary()).code_exchanges, before + 1)
     assert.equal((await follow(url, secret)).status, 200)
   })
 
@@ -167,8 +165,8 @@ describe('coming back from the platform', () => {
       (json.data as { username: string }[]).map(({ username }) => username),
       ['second_user'],
     )
-    const { sessions } = await platform('/sessions')
-    assert.equal(sessions.find((one: { user: string }) => one.user === 'first_user').revoked, true)
+    const sessions = await platform.sessions()
+    assert.equal(sessions.find((one) => one.user === 'first_user')?.revoked, true)
   })
 
   it('LINK-4 a link older than expires_at is refused; a new one works', async () => {
@@ -204,8 +202,8 @@ describe('coming back from the platform', () => {
     assert.match(await undone.text(), /was undone/)
     assert.equal((await undo(undoTokenIn(page))).status, 400)
     assert.equal(codeOf(await follow(url, secret)), 'link_required')
-    const { sessions } = await platform('/sessions')
-    assert.equal(sessions.find((one: { user: string }) => one.user === 'undoing_user').revoked, true)
+    const sessions = await platform.sessions()
+    assert.equal(sessions.find((one) => one.user === 'undoing_user')?.revoked, true)
   })
 })
 
@@ -217,9 +215,9 @@ describe('a call that acts for a user', () => {
     assert.equal(told.status, 200, told.text)
     assert.deepEqual(told.json.data, { following: true, pending_follow: false })
     assert.equal(told.costUsd, '0.005000000')
-    const { follows } = await platform('/follows')
+    const follows = await platform.follows()
     const made = follows.at(-1)
-    assert.deepEqual([made.user, made.target_user_id], ['follower', '4242'])
+    assert.deepEqual([made?.user, made?.target_user_id], ['follower', '4242'])
   })
 
   it('LINK-5 without a session, or without a scope, answers 403 that says how to link; nothing is charged', async () => {
@@ -258,7 +256,7 @@ describe('a call that acts for a user', () => {
     for (const at of [installation, offline]) {
       const { secret, keyId } = await makeCustomer(pool)
       await linkAccount(at.url, secret, `revoked_${at === offline ? 'late' : 'soon'}`)
-      await turn({ revoke_user: `revoked_${at === offline ? 'late' : 'soon'}` }, at.sandbox.url)
+      await platformOf(at.sandbox.url).turn({ revoke_user: `revoked_${at === offline ? 'late' : 'soon'}` })
       if (at === offline)
         await pool.query('update link_sessions set access_until = clock_timestamp() where credential_id = $1', [keyId])
       const told = await follow(at.url, secret)
@@ -275,9 +273,9 @@ describe('a call that acts for a user', () => {
       await pool.query('update link_sessions set access_until = clock_timestamp() where credential_id = $1', [keyId])
       assert.equal((await follow(offline.url, secret)).status, 200)
     }
-    const { sessions } = await platform('/sessions', offline.sandbox.url)
-    const session = sessions.find((one: { user: string }) => one.user === 'refreshed')
-    assert.deepEqual([session.refreshes, session.refresh_reuses], [3, 0])
+    const sessions = await offlinePlatform.sessions()
+    const session = sessions.find((one) => one.user === 'refreshed')
+    assert.deepEqual([session?.refreshes, session?.refresh_reuses], [3, 0])
   })
 })
 
@@ -285,7 +283,7 @@ describe('what a platform does meanwhile', () => {
   it('LINK-6 a token that it does not take any more is replaced, and the call goes on', async () => {
     const { secret } = await makeCustomer(pool)
     await linkAccount(offline.url, secret, 'early_end')
-    await turn({ expire_access_tokens: true }, offline.sandbox.url)
+    await offlinePlatform.turn({ expire_access_tokens: true })
     const told = await follow(offline.url, secret)
     assert.equal(told.status, 200, told.text)
     assert.equal(told.costUsd, '0.005000000')
@@ -300,8 +298,8 @@ describe('what a platform does meanwhile', () => {
     })
     assert.equal((await open(location)).status, 502)
     assert.deepEqual((await ask(url, secret, LINKS)).json.data, [])
-    const { sessions } = await platform('/sessions')
-    assert.equal(sessions.find((one: { user: string }) => one.user === 'nameless').revoked, true)
+    const sessions = await platform.sessions()
+    assert.equal(sessions.find((one) => one.user === 'nameless')?.revoked, true)
   })
 })
 
@@ -317,8 +315,8 @@ describe('the links of a key', () => {
       env: { FAREBOX_SECRETS_MASTER_KEY: installation.masterKey.reveal(), FAREBOX_LOG_LEVEL: 'warn' },
     })
     const isRevoked = async () => {
-      const { sessions } = await platform('/sessions')
-      return sessions.find((one: { user: string }) => one.user === 'of_a_lost_key').revoked
+      const sessions = await platform.sessions()
+      return sessions.find((one) => one.user === 'of_a_lost_key')?.revoked === true
     }
     await until(isRevoked, 10_000, 'that the platform is told')
     await another?.stop()
@@ -335,7 +333,7 @@ describe('the links of a key', () => {
     assert.equal((await remove(other)).status, 404)
     assert.equal((await remove(mine)).status, 204)
     assert.equal((await remove(mine)).status, 404)
-    const { sessions } = await platform('/sessions')
-    assert.equal(sessions.find((one: { user: string }) => one.user === 'leaving_user').revoked, true)
+    const sessions = await platform.sessions()
+    assert.equal(sessions.find((one) => one.user === 'leaving_user')?.revoked, true)
   })
 })

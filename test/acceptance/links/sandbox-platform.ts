@@ -12,6 +12,8 @@ export type ShownSession = {
   readonly revoked: boolean
 }
 
+export type ShownFollow = { readonly user: string; readonly target_user_id: string }
+
 type Order = Partial<Readonly<Record<keyof Summary, number>>> & {
   readonly expire_access_tokens?: true
   readonly revoke_user?: string
@@ -30,6 +32,7 @@ export function platformOf(sandboxUrl: string) {
       assert.equal(answer.status, 200, await answer.text())
     },
     summary: () => read<Summary>(''),
+    follows: async () => (await read<{ follows: readonly ShownFollow[] }>('/follows')).follows,
     sessions: async () => (await read<{ sessions: readonly ShownSession[] }>('/sessions')).sessions,
   }
 }

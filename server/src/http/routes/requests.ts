@@ -18,6 +18,7 @@ import {
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
 import { money } from './money.ts'
+import { pageLimit } from './page-limit.ts'
 
 type Parts = {
   readonly pool: pg.Pool
@@ -34,12 +35,7 @@ const seconds = z
   .transform(Number)
 
 const filters = z.strictObject({
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/)
-    .transform(Number)
-    .pipe(z.int().min(1).max(100))
-    .prefault('20'),
+  limit: pageLimit,
   cursor: z.string().max(200).transform(readCursor).optional(),
   operation: z
     .string()

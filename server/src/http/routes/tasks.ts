@@ -5,16 +5,12 @@ import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
 import type { Tasks } from '../../tasks/tasks.ts'
 import { admit } from './admit.ts'
+import { pageLimit } from './page-limit.ts'
 
 type Parts = { readonly begin: Begin; readonly tasks: Tasks }
 
 const page = z.strictObject({
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/)
-    .transform(Number)
-    .pipe(z.int().min(1).max(100))
-    .prefault('20'),
+  limit: pageLimit,
   before: z.string().refine(isId, 'must be the task_id that a page ended with').optional(),
 })
 
