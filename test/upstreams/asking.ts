@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { type Clock, systemClock } from '../../server/src/kernel/clock.ts'
 import {
+  type Body,
   type Certainty,
   createTransport,
   type FailureReason,
@@ -56,4 +57,41 @@ export async function failsWith(
   assert.ok(failure instanceof UpstreamFailure, `should be a failure of the upstream: ${failure}`)
   assert.deepEqual([failure.reason, failure.certainty], [reason, certainty])
   return failure
+}
+
+/** Takes one piece after the other, and none before it is asked for. Whoever stops gives the rest up. */
+export async function* piecesOf(body: Body): AsyncGenerator<Buffer, void, undefined> {
+  const pieces: Buffer[] = []
+  let isOver = false
+  let failure: UpstreamFailure | undefined
+  let news = Promise.withResolvers<void>()
+  const ended = (reason?: UpstreamFailure) => {
+    isOver = true
+    failure = reason
+    news.resolve()
+  }
+  body.read({
+    onPiece(piece) {
+      pieces.push(piece)
+      body.pause()
+      news.resolve()
+    },
+    onEnd: ended,
+    onFailure: ended,
+  })
+  try {
+    while (true) {
+      const piece = pieces.shift()
+      if (piece !== undefined) yield piece
+      else if (isOver) break
+      else {
+        news = Promise.withResolvers()
+        body.resume()
+        await news.promise
+      }
+    }
+    if (failure !== undefined) throw failure
+  } finally {
+    body.giveUp()
+  }
 }

@@ -41,13 +41,21 @@ function isEvents({ headers }: OpenReply): boolean {
   return isPlain && headers['content-type']?.trimStart().toLowerCase().startsWith(EVENTS) === true
 }
 
-async function collect({ status, headers, body, timing }: OpenReply, upstreamId: string): Promise<UpstreamReply> {
+function collect({ status, headers, body, timing }: OpenReply, upstreamId: string): Promise<UpstreamReply> {
   const whole = new CollectedBody(undefined)
+  const { promise, resolve, reject } = Promise.withResolvers<UpstreamReply>()
   let bytes = 0
-  for await (const piece of body) {
-    bytes += piece.length
-    if (bytes > MOST_BYTES) throw new UpstreamFailure(upstreamId, { reason: 'too_large', certainty: 'unknown' })
-    whole.add(piece)
-  }
-  return { status, headers, body: whole.whole(), timing }
+  body.read({
+    onPiece(piece) {
+      bytes += piece.length
+      if (bytes <= MOST_BYTES) whole.add(piece)
+      else {
+        reject(new UpstreamFailure(upstreamId, { reason: 'too_large', certainty: 'unknown' }))
+        body.giveUp()
+      }
+    },
+    onEnd: () => resolve({ status, headers, body: whole.whole(), timing }),
+    onFailure: reject,
+  })
+  return promise
 }

@@ -24,10 +24,28 @@ export type Timing = { readonly sentAtMs: number; readonly firstByteAtMs: number
 export type OpenReply = {
   readonly status: number
   readonly headers: ReplyHeaders
-  /** Can be read once. To stop reading gives up the call. An end without an error is a complete body. */
-  readonly body: AsyncIterable<Buffer>
+  readonly body: Body
   /** Goes on changing until the body has ended. */
   readonly timing: Timing
+}
+
+/** A body as it comes. Whoever has it reads it, or gives it up. */
+export type Body = {
+  /** From here on the reader is told of each piece in the turn in which it comes. Once only. */
+  readonly read: (reader: BodyReader) => void
+  /** No more pieces until `resume`. Meanwhile the upstream can't be late. */
+  readonly pause: () => void
+  readonly resume: () => void
+  /** Nobody wants the rest. */
+  readonly giveUp: () => void
+}
+
+/** Told of all pieces and then, once, of how the body ended. */
+export type BodyReader = {
+  readonly onPiece: (piece: Buffer) => void
+  /** The body is complete. */
+  readonly onEnd: () => void
+  readonly onFailure: (failure: UpstreamFailure) => void
 }
 
 export type UpstreamReply = {
@@ -52,18 +70,17 @@ type Parts = {
 
 const INFORMATIONAL_LIMIT = 16
 const HEADERS_LIMIT = 200
-/** Beyond either, no more is read before somebody takes what there is. */
+/** Beyond either, no more is taken from the connection before somebody reads. */
 const WAITING_BYTES = 65_536
 const WAITING_PIECES = 256
 
 type State = 'waiting' | 'sent' | 'body' | 'ended' | 'failed'
-type Reader = PromiseWithResolvers<IteratorResult<Buffer, undefined>>
 
 /**
  * One request and its answer, as undici tells of them. It is sent once or not at all: undici puts a request back into its
  * queue on some losses of a connection, and is refused when it comes with it a second time.
  */
-export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncIterableIterator<Buffer, undefined> {
+export class Exchange implements Dispatcher.DispatchHandler, Watched, Body {
   readonly #parts: Parts
   readonly #opened = Promise.withResolvers<OpenReply>()
   readonly #collected: PromiseWithResolvers<UpstreamReply> | undefined
@@ -82,7 +99,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncItera
   #piecesBytes = 0
   #isPaused = false
   #failure: UpstreamFailure | undefined
-  #reader: Reader | undefined
+  #reader: BodyReader | undefined
+  #isTold = false
 
   constructor(parts: Parts, collects: boolean) {
     this.#parts = parts
@@ -153,7 +171,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncItera
     else this.#opened.resolve({ status, headers, body: this, timing: this.#timing })
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+  onResponseData(_: Dispatcher.DispatchController, piece: Buffer): void {
     if (this.#state !== 'body') return
     this.#bytes += piece.length
     if (this.#bytes > this.#parts.maxBodyBytes) {
@@ -162,7 +180,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncItera
     }
     this.#setDeadline(this.#parts.clock.monotonicMs() + this.#parts.deadlines.idleMs)
     if (this.#whole !== undefined) this.#whole.add(piece)
-    else this.#offer(controller, piece)
+    else if (this.#reader === undefined || this.#isPaused) this.#keep(piece)
+    else this.#reader.onPiece(piece)
   }
 
   onResponseEnd(): void {
@@ -174,7 +193,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncItera
       const body = this.#whole.whole()
       this.#collected?.resolve({ status: this.#status, headers: this.#headers, body, timing: this.#timing })
     }
-    this.#reader?.resolve({ value: undefined, done: true })
+    this.#tell()
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
@@ -197,52 +216,52 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncItera
     if (!this.isOver) this.#fail('aborted', this.#parts.signal?.reason)
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
+  read(reader: BodyReader): void {
+    if (this.#reader !== undefined) throw new TypeError('the body is being read already')
+    this.#reader = reader
+    this.resume()
   }
 
-  next(): Promise<IteratorResult<Buffer, undefined>> {
-    const piece = this.#pieces.shift()
-    if (piece !== undefined) {
-      this.#piecesBytes -= piece.length
-      if (this.#isPaused && this.#piecesBytes < WAITING_BYTES / 2 && this.#pieces.length < WAITING_PIECES / 2)
-        this.#resume()
-      return Promise.resolve({ value: piece, done: false })
-    }
-    if (this.#failure !== undefined) return Promise.reject(this.#failure)
-    if (this.#state === 'ended') return Promise.resolve({ value: undefined, done: true })
-    if (this.#reader !== undefined) return Promise.reject(new TypeError('the body is being read already'))
-    this.#reader = Promise.withResolvers()
-    return this.#reader.promise
-  }
-
-  /** Nobody wants the rest. */
-  return(): Promise<IteratorResult<Buffer, undefined>> {
-    this.#pieces = []
-    if (!this.isOver) this.#fail('aborted')
-    return Promise.resolve({ value: undefined, done: true })
-  }
-
-  #offer(controller: Dispatcher.DispatchController, piece: Buffer): void {
-    if (this.#reader !== undefined) {
-      this.#reader.resolve({ value: piece, done: false })
-      this.#reader = undefined
-      return
-    }
-    this.#pieces.push(piece)
-    this.#piecesBytes += piece.length
-    if (this.#piecesBytes < WAITING_BYTES && this.#pieces.length < WAITING_PIECES) return
-    controller.pause()
+  pause(): void {
     this.#isPaused = true
+    this.#controller?.pause()
     // While we don't read, the upstream can't be late.
     this.deadlineMs = this.#totalDeadlineMs
   }
 
-  #resume(): void {
+  resume(): void {
     this.#isPaused = false
-    if (this.#state !== 'body') return
+    this.#tell()
+    if (this.#isPaused || this.#state !== 'body') return
     this.#setDeadline(this.#parts.clock.monotonicMs() + this.#parts.deadlines.idleMs)
     this.#controller?.resume()
+  }
+
+  giveUp(): void {
+    this.#pieces = []
+    if (this.isOver) this.#tell()
+    else this.#fail('aborted')
+  }
+
+  #keep(piece: Buffer): void {
+    this.#pieces.push(piece)
+    this.#piecesBytes += piece.length
+    if (this.#isPaused || this.#piecesBytes >= WAITING_BYTES || this.#pieces.length >= WAITING_PIECES) this.pause()
+  }
+
+  /** What was kept comes first, and then how the body ended. */
+  #tell(): void {
+    const reader = this.#reader
+    if (reader === undefined) return
+    while (!this.#isPaused) {
+      const piece = this.#pieces.shift()
+      if (piece === undefined) break
+      reader.onPiece(piece)
+    }
+    if (this.#pieces.length > 0 || this.#isTold || !this.isOver) return
+    this.#isTold = true
+    if (this.#failure === undefined) reader.onEnd()
+    else reader.onFailure(this.#failure)
   }
 
   #setDeadline(stageMs: number): void {
@@ -275,10 +294,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncItera
     this.#whole = undefined
     this.#opened.reject(failure)
     this.#collected?.reject(failure)
-    this.#reader?.reject(failure)
-    this.#reader = undefined
     // Closes the connection. One that waits in undici's queue is refused when its turn comes.
     this.#controller?.abort(failure)
+    this.#tell()
   }
 
   #reasonOf(error: Error): FailureReason {

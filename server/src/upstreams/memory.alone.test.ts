@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
-import { failsWith, get, MIB, startTransport } from '../../../test/upstreams/asking.ts'
+import { failsWith, get, MIB, piecesOf, startTransport } from '../../../test/upstreams/asking.ts'
 
 /** In a process of its own, so that only what the transport takes is counted here. */
 const FLOOD = `
@@ -56,7 +56,8 @@ describe('an answer of a gibibyte', () => {
   /** Reads it in pieces; says how many bytes there were. */
   async function drain(maxBodyBytes: number): Promise<number> {
     let bytes = 0
-    for await (const piece of (await transport.open(ask('chunks', maxBodyBytes))).body) bytes += piece.length
+    const { body } = await transport.open(ask('chunks', maxBodyBytes))
+    for await (const piece of piecesOf(body)) bytes += piece.length
     return bytes
   }
 

@@ -7,7 +7,7 @@ import { Exchange, type OpenReply, type StageDeadlines, type UpstreamReply } fro
 import { type Certainty, type FailureReason, UpstreamFailure } from './failure.ts'
 import { createOrigins } from './origins.ts'
 
-export type { OpenReply, StageDeadlines, Timing, UpstreamReply } from './exchange.ts'
+export type { Body, OpenReply, StageDeadlines, Timing, UpstreamReply } from './exchange.ts'
 export { type Certainty, type FailureReason, UpstreamFailure } from './failure.ts'
 
 export type UpstreamRequest = {

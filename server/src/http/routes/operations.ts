@@ -3,9 +3,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Names, type Operation, spell } from '../../catalogue/operation.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
+import { isStreamed } from '../../gateway/relay.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { renderFault } from '../answer.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
+import { sendStreamed } from '../outlet.ts'
 
 type Parts = {
   readonly run: Pipeline
@@ -44,7 +46,7 @@ function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
   return async (operation, request, reply, model) => {
     const { id, rawBody } = request
     if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
-    const { status, headers, body } = await run({
+    const answer = await run({
       id,
       caller: request.caller,
       operation,
@@ -59,6 +61,8 @@ function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
       headers: (names) => pick(request.headers, names),
       renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
     })
+    if (isStreamed(answer)) return sendStreamed(reply, answer)
+    const { status, headers, body } = answer
     return reply.code(status).headers(headers).send(body)
   }
 }

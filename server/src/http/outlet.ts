@@ -1,0 +1,86 @@
+import type { ServerResponse } from 'node:http'
+import type { FastifyReply } from 'fastify'
+import type { Outlet, OutletListener, StreamedAnswer } from '../gateway/relay.ts'
+
+/** Sends an answer whose body is still coming. From here on the answer belongs to its body, and the framework has no part in it. */
+export function sendStreamed(reply: FastifyReply, { status, headers, body }: StreamedAnswer): void {
+  const { raw: response, request } = reply
+  // Before that, connections end with their answers.
+  const isChunked = request.raw.httpVersion !== '1.0'
+  try {
+    response.writeHead(status, { ...headers, ...(isChunked && CHUNKED) })
+  } catch (error) {
+    // The call has begun, and has to end also where the caller can't be told.
+    body.sendTo(NOBODY)
+    throw error
+  }
+  reply.hijack()
+  response.flushHeaders()
+  body.sendTo(createOutlet(response, isChunked))
+}
+
+const CHUNKED = { 'transfer-encoding': 'chunked' }
+
+/** A caller who has left. */
+const NOBODY: Outlet = {
+  listen: ({ onLeft }) => onLeft(),
+  hasLeft: () => true,
+  write: () => true,
+  end: () => {},
+  breakOff: () => {},
+}
+
+function createOutlet(response: ServerResponse, isChunked: boolean): Outlet {
+  const { socket } = response
+  if (socket === null || response.destroyed) return NOBODY
+  let listener: OutletListener | undefined
+  let hasLeft = false
+  let isOver = false
+  const onRoom = () => listener?.onRoom()
+  socket.on('drain', onRoom)
+  response.once('close', () => {
+    socket.off('drain', onRoom)
+    if (isOver) return
+    hasLeft = true
+    listener?.onLeft()
+  })
+
+  return {
+    listen(next) {
+      listener = next
+      if (hasLeft) listener.onLeft()
+    },
+    hasLeft: () => hasLeft,
+    write(bytes) {
+      if (bytes.length === 0 || isOver || !socket.writable) return true
+      // The response would write the length, the bytes and the line end each by itself, at twice the price.
+      return isChunked && bytes.length <= MOST_COPIED_BYTES ? socket.write(chunkOf(bytes)) : response.write(bytes)
+    },
+    end(bytes) {
+      if (hasLeft) return
+      isOver = true
+      response.end(bytes)
+    },
+    breakOff(bytes) {
+      if (isOver || hasLeft) return
+      isOver = true
+      const cut = () => response.destroy()
+      // What was written before goes out first.
+      if (socket.writable) response.write(bytes, cut)
+      else cut()
+    },
+  }
+}
+
+const MOST_COPIED_BYTES = 4_096
+const LINE_END = '\r\n'
+
+/** A chunk of a body as it goes over the wire. */
+function chunkOf(bytes: Buffer): Buffer {
+  const head = bytes.length.toString(16) + LINE_END
+  const chunk = Buffer.allocUnsafe(head.length + bytes.length + LINE_END.length)
+  chunk.write(head, 0, 'latin1')
+  bytes.copy(chunk, head.length)
+  chunk.write(LINE_END, chunk.length - LINE_END.length, 'latin1')
+  return chunk
+}
