@@ -34,7 +34,7 @@ export function createReader(): StreamReader {
       case 'content_block_start':
         return { text: generatedIn(memberOf(json, 'content_block')) }
       case 'content_block_delta':
-        return { text: generatedIn(memberOf(json, 'delta')) }
+        return { text: generatedIn(memberOf(json, 'delta')), isPlain: true }
       case 'message_delta':
         reported = { ...reported, ...countsIn(memberOf(json, 'usage')) }
         return {

@@ -42,12 +42,18 @@ export function createReader({ choices, wantsUsage }: Pick<ModelAsk, 'choices' |
     counts = countsIn(usage, counts)
     const parts = itemsOf(memberOf(json, 'choices'))
     // Some upstreams write an empty reason where they mean none.
-    for (const choice of parts) if (memberOf(choice, 'finish_reason')) stopped.add(choiceIndex(choice))
+    let hasReason = false
+    for (const choice of parts) {
+      if (!memberOf(choice, 'finish_reason')) continue
+      hasReason = true
+      stopped.add(choiceIndex(choice))
+    }
     const isError = Boolean(memberOf(json, 'error'))
     return {
       text: textIn(parts),
       isError,
       isStop: !isError && (stopped.size >= choices || isLastReport(json, usage)),
+      isPlain: !hasReason && !isError && !isMembers(usage),
       takesCost: wantsUsage && isMembers(usage),
       ...(!wantsUsage && usage !== undefined && { bytes: withoutUsage(frame, json, usage) }),
     }

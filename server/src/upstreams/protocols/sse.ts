@@ -17,6 +17,8 @@ export type FrameSplitter = {
   readonly feed: (piece: Buffer) => void
   /** The next frame that is complete. Throws a RangeError at a frame that is too large. */
   readonly next: () => Frame | undefined
+  /** Whether a frame starts with the next piece, and it is not the first. */
+  readonly isBetween: () => boolean
   /** What is left at the end of the body. */
   readonly finish: () => Frame | undefined
 }
@@ -140,6 +142,8 @@ export function createFrameSplitter(): FrameSplitter {
       start = 0
       return undefined
     },
+
+    isBetween: () => place === AT_START && keptBytes === 0 && !isFirst,
 
     finish() {
       if (keptBytes === 0) return undefined

@@ -1,4 +1,5 @@
 import { CollectedBody } from '../collected-body.ts'
+import { type Likeness, likenessOf } from './likeness.ts'
 import { isMembers } from './members.ts'
 import type { Reported, StreamReader } from './protocol.ts'
 import { createFrameSplitter, type Frame } from './sse.ts'
@@ -15,6 +16,8 @@ export type Reading = {
   /** The stream ends with it. It is held back too: a caller would take it for a good end. */
   readonly isEnd?: boolean
   readonly isError?: boolean
+  /** Whether it says nothing but its text, and leaves the protocol's reader as it was, whatever that text is. */
+  readonly isPlain?: boolean
   /** Whether its usage is where the caller is told what the call cost. */
   readonly takesCost?: boolean
 }
@@ -27,6 +30,8 @@ type Parts = {
   readonly usageName?: string
 }
 
+/** So many frames in a row may each be like no other before it is given up to look for likeness. */
+const MOST_UNLIKE = 16
 export const MOST_HELD_BYTES = 4_194_304
 
 const BLANK_LINE = Buffer.from('\n\n')
@@ -49,6 +54,8 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
   /** How much of the text is not held back, once anything is. */
   let passedText: number | undefined
   let deliveredText = 0
+  let likeness: Likeness | undefined
+  let unlike = 0
   let isStopped = false
   let isEnded = false
   let isFailed = false
@@ -69,7 +76,36 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
     if (passedText === undefined) {
       passed.add(bytes)
       if (reading.isError) hasToldError = true
+      if (reading.isPlain && reading.text && unlike < MOST_UNLIKE) learn(frame, reading.text, bytes)
     } else hold(bytes, reading.takesCost ? endOfUsage(frame, usageName) : -1)
+  }
+
+  function learn(frame: Frame, text: string, bytes: Buffer): void {
+    const learnt = likenessOf(frame, text, bytes, (data) => {
+      const { isPlain, text: changed } = read({ ...frame, data }, parsed(data))
+      return isPlain ? changed : undefined
+    })
+    if (learnt === undefined) return
+    likeness = learnt
+    unlike += 1
+  }
+
+  /** Takes the frames at the start of a piece that are like one before; gives where the others start. Most are, in most streams. */
+  function takeAlike(piece: Buffer, passed: Outgoing): number {
+    let start = 0
+    if (likeness === undefined || passedText !== undefined || !frames.isBetween()) return start
+    while (start < piece.length) {
+      const textEnd = likeness.endOfText(piece, start)
+      if (textEnd === -1) break
+      text.add(piece.toString('utf8', start + likeness.textAt, textEnd))
+      const end = textEnd + likeness.restBytes
+      const { passedRest } = likeness
+      passed.add(piece.subarray(start, passedRest === undefined ? end : textEnd))
+      if (passedRest !== undefined) passed.add(passedRest)
+      start = end
+      unlike = 0
+    }
+    return start
   }
 
   function hold(bytes: Buffer, place: number): void {
@@ -99,7 +135,9 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
   return {
     push(piece) {
       return passing((passed) => {
-        frames.feed(piece)
+        const start = takeAlike(piece, passed)
+        if (start === piece.length) return
+        frames.feed(start === 0 ? piece : piece.subarray(start))
         for (let frame = frames.next(); frame !== undefined; frame = isEnded ? undefined : frames.next()) {
           take(frame, passed)
         }
@@ -178,7 +216,9 @@ class Outgoing {
   }
 
   #endRun(): void {
-    if (this.#bytes > 0) this.#parts.push(Buffer.from(this.#first.buffer, this.#first.byteOffset, this.#bytes))
+    const { buffer, byteOffset, length } = this.#first
+    if (this.#bytes === length && length > 0) this.#parts.push(this.#first)
+    else if (this.#bytes > 0) this.#parts.push(Buffer.from(buffer, byteOffset, this.#bytes))
     this.#bytes = 0
   }
 }
