@@ -72,15 +72,22 @@ function createOutlet(response: ServerResponse, isChunked: boolean): Outlet {
   }
 }
 
-const MOST_COPIED_BYTES = 4_096
-const LINE_END = '\r\n'
+const MOST_COPIED_BYTES = 4_095
+const CR = 0x0d
+const LF = 0x0a
+const HEX = Buffer.from('0123456789abcdef')
 
-/** A chunk of a body as it goes over the wire. */
+/** A chunk of a body as it goes over the wire: its length, the bytes, and a line end behind each. */
 function chunkOf(bytes: Buffer): Buffer {
-  const head = bytes.length.toString(16) + LINE_END
-  const chunk = Buffer.allocUnsafe(head.length + bytes.length + LINE_END.length)
-  chunk.write(head, 0, 'latin1')
-  bytes.copy(chunk, head.length)
-  chunk.write(LINE_END, chunk.length - LINE_END.length, 'latin1')
+  const { length } = bytes
+  const start = length > 255 ? 5 : length > 15 ? 4 : 3
+  const end = start + length
+  const chunk = Buffer.allocUnsafe(end + 2)
+  for (let at = start - 3, rest = length; at >= 0; at -= 1, rest >>= 4) chunk[at] = HEX[rest & 15] ?? 0
+  chunk[start - 2] = CR
+  chunk[start - 1] = LF
+  chunk.set(bytes, start)
+  chunk[end] = CR
+  chunk[end + 1] = LF
   return chunk
 }

@@ -172,7 +172,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, Body {
   }
 
   onResponseData(_: Dispatcher.DispatchController, piece: Buffer): void {
-    if (this.#state !== 'body') return
+    // Whoever resumes gets an empty piece of undici, whether there is more or not.
+    if (this.#state !== 'body' || piece.length === 0) return
     this.#bytes += piece.length
     if (this.#bytes > this.#parts.maxBodyBytes) {
       this.#fail('too_large')

@@ -97,11 +97,14 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
     while (start < piece.length) {
       const textEnd = likeness.endOfText(piece, start)
       if (textEnd === -1) break
-      text.add(piece.toString('utf8', start + likeness.textAt, textEnd))
-      const end = textEnd + likeness.restBytes
-      const { passedRest } = likeness
-      passed.add(piece.subarray(start, passedRest === undefined ? end : textEnd))
-      if (passedRest !== undefined) passed.add(passedRest)
+      text.addBytes(piece, start + likeness.textAt, textEnd)
+      const { restBytes, passedRest } = likeness
+      const end = textEnd + restBytes
+      if (passedRest === undefined) passed.add(start === 0 && end === piece.length ? piece : piece.subarray(start, end))
+      else {
+        passed.add(piece.subarray(start, textEnd))
+        passed.add(passedRest)
+      }
       start = end
       unlike = 0
     }
@@ -227,6 +230,8 @@ export const MOST_TEXT_BYTES = 1_048_576
 const FIRST_TEXT_BYTES = 1_024
 /** What UTF-8 makes of a unit of UTF-16. */
 const MOST_BYTES_OF_UNIT = 3
+/** From here on a byte is no character of its own. */
+const NOT_ASCII = 0x80
 
 /**
  * Text that grows by a few characters at a time, in one block of UTF-8. It is cut at its bound: whoever counts its tokens
@@ -246,8 +251,29 @@ class KeptText {
     this.bytes += this.#block.write(text, this.bytes)
   }
 
+  /** Of UTF-8, some bytes of a piece. */
+  addBytes(piece: Buffer, start: number, end: number): void {
+    if (this.bytes + end - start > this.#block.length || !this.#addAscii(piece, start, end)) {
+      this.add(piece.toString('utf8', start, end))
+    }
+  }
+
   first(bytes: number): string {
     return this.#block.toString('utf8', 0, bytes)
+  }
+
+  /** Byte by byte, which is quicker than to call anything for the few that most frames have. False where it is not ASCII. */
+  #addAscii(piece: Buffer, start: number, end: number): boolean {
+    if (this.#isCut) return true
+    let to = this.bytes
+    for (let at = start; at < end; at += 1) {
+      const byte = piece[at] ?? NOT_ASCII
+      if (byte >= NOT_ASCII) return false
+      this.#block[to] = byte
+      to += 1
+    }
+    this.bytes = to
+    return true
   }
 
   #grow(needed: number): void {
