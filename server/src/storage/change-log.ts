@@ -21,6 +21,8 @@ const changeRow = z
     mark: `${row.transaction_id}/${row.id}/${row.changed_at_micros}`,
   }))
 
+const changeRows = z.array(changeRow)
+
 export type Change = z.output<typeof changeRow>
 
 /** As PostgreSQL writes a snapshot: `horizon:next:running,…`. */
@@ -56,7 +58,7 @@ export async function readChangesAfter(client: pg.ClientBase, place: Change, lim
       order by transaction_id, id limit $3`,
     values: [place.transactionId, place.id, limit + 1],
   })
-  const [first, ...changes] = z.array(changeRow).parse(rows)
+  const [first, ...changes] = changeRows.parse(rows)
   if (first?.mark !== place.mark) return undefined
   return { changes, snapshot: snapshotRow.parse(rows[0]) }
 }
@@ -73,7 +75,7 @@ export async function readChangesOf(
       order by transaction_id, id limit $2`,
     values: [transactionIds, limit],
   })
-  return z.array(changeRow).parse(rows)
+  return changeRows.parse(rows)
 }
 
 export async function isInLog(client: pg.ClientBase, change: Change): Promise<boolean> {
@@ -82,7 +84,7 @@ export async function isInLog(client: pg.ClientBase, change: Change): Promise<bo
     text: `select ${COLUMNS} from change_log where (transaction_id, id) = ($1::xid8, $2::bigint)`,
     values: [change.transactionId, change.id],
   })
-  return z.array(changeRow).parse(rows)[0]?.mark === change.mark
+  return changeRows.parse(rows)[0]?.mark === change.mark
 }
 
 /** The last change of the log, and what had ended when it was that. */

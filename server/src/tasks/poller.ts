@@ -61,6 +61,8 @@ const claimed = z.object({
   state: z.enum(['PENDING', 'RUNNING']),
 })
 
+const allClaimed = z.array(claimed)
+
 type Claimed = z.output<typeof claimed>
 type Going = { readonly id: Id; readonly state: 'PENDING' | 'RUNNING'; readonly seconds: number }
 
@@ -77,7 +79,7 @@ export function createPoller(parts: Parts): Poller {
       'select id, account_id, upstream_id, slot, mode, upstream_task, state from claim_tasks($1, $2)',
       [room, LEASE_SECONDS],
     )
-    for (const task of z.array(claimed).parse(rows)) {
+    for (const task of allClaimed.parse(rows)) {
       const work = look(task)
         // Whatever went wrong, it is asked for again when its lease has ended.
         .catch((error: unknown) => log.warn('a task was not looked after', { request_id: task.id, error }))

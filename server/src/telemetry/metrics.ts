@@ -5,10 +5,13 @@ export type Metrics = ReturnType<typeof createMetrics>
 
 const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
+/** Ten times as often, as it would be otherwise, it takes a tenth of all that an idle process takes. */
+const UTILIZATION_EVERY_MS = 1_000
+
 export function createMetrics() {
   const registry = new Registry()
   // Brings process CPU and memory, garbage collection and event-loop delay.
-  collectDefaultMetrics({ register: registry })
+  collectDefaultMetrics({ register: registry, eventLoopUtilizationTimeout: UTILIZATION_EVERY_MS })
   const registers = [registry]
   return {
     expose: () => registry.metrics(),
