@@ -10,9 +10,9 @@ import { endingOf, type Held, type Outcome, transportFault } from './judge.ts'
 import type { OpenStream } from './plan.ts'
 
 /** An answer that comes whole, or one whose body is still coming. */
-export type RelayedAnswer = Omit<Answer, 'body'> & { readonly body: Answer['body'] | StreamedBody }
+export type RelayedAnswer = Answer | StreamedAnswer
 
-export type StreamedAnswer = RelayedAnswer & { readonly body: StreamedBody }
+export type StreamedAnswer = Omit<Answer, 'body'> & { readonly body: StreamedBody }
 
 export function isStreamed(answer: RelayedAnswer): answer is StreamedAnswer {
   return typeof answer.body === 'object' && 'sendTo' in answer.body

@@ -1,14 +1,15 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type { Outlet, OutletListener, StreamedAnswer } from '../gateway/relay.ts'
+import { idHeaders } from './send-whole.ts'
 
 /** Sends an answer whose body is still coming. From here on the answer belongs to its body, and the framework has no part in it. */
 export function sendStreamed(reply: FastifyReply, { status, headers, body }: StreamedAnswer): void {
   const { raw: response, request } = reply
-  // Before that, connections end with their answers.
+  // HTTP/1.0 knows no chunks: there, an answer ends with its connection.
   const isChunked = request.raw.httpVersion !== '1.0'
   try {
-    response.writeHead(status, { ...headers, ...(isChunked && CHUNKED) })
+    response.writeHead(status, { ...idHeaders(request.id), ...headers, ...(isChunked && CHUNKED) })
   } catch (error) {
     // The call has begun, and has to end also where the caller can't be told.
     body.sendTo(NOBODY)

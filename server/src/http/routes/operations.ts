@@ -8,6 +8,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { renderFault } from '../answer.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
 import { sendStreamed } from '../outlet.ts'
+import { sendWhole } from '../send-whole.ts'
 
 type Parts = {
   readonly run: Pipeline
@@ -33,7 +34,7 @@ export function addOperations(
     scope.route({
       method: operation.method,
       url: spell(operation.path, parts.names).slice(prefix.length),
-      config: HIDDEN.has(operation.id) ? { access: 'optional' } : {},
+      config: { writesId: true, access: HIDDEN.has(operation.id) ? 'optional' : 'credential' },
       handler: (request, reply) => handle(operation, request, reply),
     })
   }
@@ -61,9 +62,9 @@ function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
       headers: (names) => pick(request.headers, names),
       renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
     })
-    if (isStreamed(answer)) return sendStreamed(reply, answer)
-    const { status, headers, body } = answer
-    return reply.code(status).headers(headers).send(body)
+    if (isStreamed(answer)) sendStreamed(reply, answer)
+    else sendWhole(reply, answer)
+    return reply
   }
 }
 
@@ -75,7 +76,8 @@ const hasModelInPath = ({ path }: Operation) => path.includes(MODEL)
 function addActions(scope: FastifyInstance, operations: readonly Operation[], handle: Handle): void {
   const byAction = new Map(operations.map((one) => [one.path.slice(one.path.indexOf(MODEL) + MODEL.length), one]))
   // Names have slashes, which some clients encode and some do not.
-  scope.post<{ Params: { '*': string } }>('/models/*', async (request, reply) => {
+  const config = { writesId: true }
+  scope.post<{ Params: { '*': string } }>('/models/*', { config }, async (request, reply) => {
     const place = request.params['*']
     const end = place.lastIndexOf(':')
     const operation = byAction.get(place.slice(end + 1))
