@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, type Fault } from '../kernel/fault.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
 import type { Ids } from '../kernel/ids.ts'
 import { renderFault } from './answer.ts'
 import { createClientErrors } from './client-errors.ts'
@@ -22,18 +22,24 @@ type Parts = {
   readonly findFamily: (url: string) => FamilyName
   readonly findFault: (request: IncomingMessage) => Fault | undefined
   readonly answerCors: AnswerCors
+  /** Whether there is too much to do for one more request. */
+  readonly mustShed: () => boolean
   /** Routes and answers a request that nothing here has refused. */
   readonly handle: RequestListener
 }
 
 const CHECK_INTERVAL_MS = 500
+/** Whoever asks whether we live would otherwise end us when we have most to do. */
+const NEVER_SHED: ReadonlySet<string> = new Set(['health'])
+/** Made once: to make an error costs more than to tell it. */
+const OVERLOADED = new Fault('overloaded', { retryAfterSeconds: 1 })
 
 /**
  * The server below the framework: it gives every request its id, takes the requests of a connection in turn, and
  * refuses what must not reach a route at all.
  */
 export function createListener(parts: Parts) {
-  const { clock, ids, limits, connections, traffic, findFamily, findFault, answerCors, handle } = parts
+  const { clock, ids, limits, connections, traffic, findFamily, findFault, answerCors, mustShed, handle } = parts
   const turns = createTurns({ connections, limits, run, onEnd: traffic.ended })
   const clientErrors = createClientErrors({
     ids,
@@ -70,11 +76,28 @@ export function createListener(parts: Parts) {
       return
     }
     if (answerCors(request, response)) return
+    if (!NEVER_SHED.has(exchange.family.name) && mustShed()) {
+      // What came of its body with the headers is read first: most often it is over with the answer then, and nothing lingers.
+      queueMicrotask(() => turnAway(exchange))
+      return
+    }
     try {
       handle(request, response)
     } catch (error) {
       refuse(exchange, asFault(error))
     }
+  }
+
+  /** Says that there is no room. The connection stays: to make a new one would cost both sides more than this did. */
+  function turnAway(exchange: Exchange): void {
+    const { request, response, connection, family } = exchange
+    // The body may have turned out to be broken, which was told instead.
+    if (response.headersSent) return
+    traffic.shed()
+    // Whether a body follows now is anybody's guess.
+    if (request.headers.expect !== undefined) turns.closeAfterAll(connection)
+    const { status, headers, body } = renderFault(dialectFor(family, request.headers), OVERLOADED, exchange.id)
+    response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
   }
 
   /** Answers in place of a route, and ends the connection: nothing that follows such a request is believed. */

@@ -56,9 +56,11 @@ export function createTurns({ connections, limits, run, onEnd }: Parts) {
 
   /** The body was not wanted, but closing at once would reset the connection and lose the answer on its way. */
   function linger({ socket }: Connection, { request }: Exchange): void {
-    setTimeout(() => {
+    const timer = setTimeout(() => {
       if (!request.complete) socket.destroy()
     }, limits.lingerMs).unref()
+    // Thousands a second may be refused: none of them stays in memory for longer than its body takes.
+    request.once('end', () => clearTimeout(timer))
   }
 
   /** Takes nothing more from a connection, and ends it when all that came before has been answered. */
