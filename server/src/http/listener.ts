@@ -10,6 +10,7 @@ import type { AnswerCors } from './cors.ts'
 import { attachExchange, type Exchange } from './exchange.ts'
 import { dialectFor, type FamilyName } from './families.ts'
 import type { EdgeLimits } from './limits.ts'
+import { idHeaders } from './send-whole.ts'
 import type { Traffic } from './traffic.ts'
 import { createTurns } from './turns.ts'
 
@@ -58,9 +59,6 @@ export function createListener(parts: Parts) {
       return
     }
     const id = ids.next()
-    // On the response itself, so that they are on it whoever ends up answering.
-    response.setHeader('X-Request-ID', id)
-    response.setHeader('request-id', id)
     const family = findFamily(request.url ?? '')
     const startedMs = clock.monotonicMs()
     turns.receive({ id, family, request, response, connection, startedMs, refusal: undefined })
@@ -75,7 +73,7 @@ export function createListener(parts: Parts) {
       refuse(exchange, fault)
       return
     }
-    if (answerCors(request, response)) return
+    if (answerCors(exchange)) return
     if (!NEVER_SHED.has(exchange.family.name) && mustShed()) {
       // What came of its body with the headers is read first: most often it is over with the answer then, and nothing lingers.
       queueMicrotask(() => turnAway(exchange))
@@ -90,27 +88,28 @@ export function createListener(parts: Parts) {
 
   /** Says that there is no room. The connection stays: to make a new one would cost both sides more than this did. */
   function turnAway(exchange: Exchange): void {
-    const { request, response, connection, family } = exchange
+    const { request, response, connection } = exchange
     // The body may have turned out to be broken, which was told instead.
     if (response.headersSent) return
     traffic.shed()
     // Whether a body follows now is anybody's guess.
     if (request.headers.expect !== undefined) turns.closeAfterAll(connection)
-    const { status, headers, body } = renderFault(dialectFor(family, request.headers), OVERLOADED, exchange.id)
-    response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
+    tell(exchange, OVERLOADED)
   }
 
   /** Answers in place of a route, and ends the connection: nothing that follows such a request is believed. */
   function refuse(exchange: Exchange, fault: Fault): void {
-    const { request, response, connection, family } = exchange
+    const { response, connection } = exchange
     traffic.refused(fault, exchange)
     turns.abandon(connection)
-    if (response.headersSent) {
-      connection.socket.destroy()
-      return
-    }
-    const { status, headers, body } = renderFault(dialectFor(family, request.headers), fault, exchange.id)
-    response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
+    if (response.headersSent) connection.socket.destroy()
+    else tell(exchange, fault)
+  }
+
+  function tell({ id, request, response, family }: Exchange, fault: Fault): void {
+    const { status, headers, body } = renderFault(dialectFor(family, request.headers), fault, id)
+    const own = { ...idHeaders(id), 'content-length': Buffer.byteLength(body) }
+    response.writeHead(status, { ...headers, ...own }).end(body)
   }
 
   const server = createNodeServer(limits, receive)
