@@ -71,13 +71,13 @@ describe('a request that is shed', () => {
     })
   })
 
-  it('loses its connection where its body waits to be asked for, or does not come', async () => {
+  it('is told at once where its body is long, or waits to be asked for; what does not come then ends the connection', async () => {
     await withEdge({ mustShed: () => true, limits: { lingerMs: 100 } }, async ({ port }) => {
+      const long = JSON.stringify({ padding: 'p'.repeat(100_000) })
       const expecting = post('/v1/chat/completions', '{}', 'expect: 100-continue\r\n').slice(0, -2)
-      const unfinished = post('/v1/chat/completions', '{}').slice(0, -1)
       for (const [text, connection] of [
         [expecting, 'close'],
-        [unfinished, 'keep-alive'],
+        [post('/v1/chat/completions', long).slice(0, -1), 'keep-alive'],
       ] as const) {
         const { responses, closed } = await converse(port, text, { quietMs: 1_000 })
         assert.deepEqual(
@@ -89,17 +89,20 @@ describe('a request that is shed', () => {
     })
   })
 
-  it('is refused for what is wrong with it instead, where that shows', async () => {
-    await withEdge({ mustShed: () => true }, async ({ port }) => {
-      const chunked = `POST /v1/chat/completions HTTP/1.1\r\n${HEAD}transfer-encoding: chunked\r\n\r\n`
-      for (const text of [`${chunked}zz\r\n`, `GET /v1/models HTTP/1.1\r\n${HEAD}host: other\r\n\r\n`]) {
-        const { responses, closed } = await converse(port, text)
-        assert.deepEqual(
-          responses.map(({ status }) => status),
-          [400],
-        )
+  it('is refused for what is wrong with it instead, where that shows in time', async () => {
+    const limits = { headersTimeoutMs: 300, requestTimeoutMs: 300 }
+    await withEdge({ mustShed: () => true, limits }, async ({ port }) => {
+      const told = async (text: string | string[]) => {
+        const { responses, closed } = await converse(port, text, { gapMs: 1_500, quietMs: 2_000 })
         assert.equal(closed, true)
+        return responses.map(({ status }) => status)
       }
+      assert.deepEqual(await told(`GET /v1/models HTTP/1.1\r\n${HEAD}host: other\r\n\r\n`), [400])
+      const late = post('/v1/chat/completions', '{}')
+      assert.deepEqual(await told([late.slice(0, -1), late.slice(-1)]), [408])
+      const chunked = `POST /v1/chat/completions HTTP/1.1\r\n${HEAD}transfer-encoding: chunked\r\n\r\n`
+      const [first] = await told(`${chunked}zz\r\n`)
+      assert.equal(first, 503)
       assert.equal((await converse(port, GOOD)).responses[0]?.status, 503, 'and the process lives')
     })
   })

@@ -32,6 +32,7 @@ type Parts = {
 const CHECK_INTERVAL_MS = 500
 /** Whoever asks whether we live would otherwise end us when we have most to do. */
 const NEVER_SHED: ReadonlySet<string> = new Set(['health'])
+const SMALL_BODY_BYTES = 16 * 1024
 /** Made once: to make an error costs more than to tell it. */
 const OVERLOADED = new Fault('overloaded', { retryAfterSeconds: 1 })
 
@@ -75,8 +76,9 @@ export function createListener(parts: Parts) {
     }
     if (answerCors(exchange)) return
     if (!NEVER_SHED.has(exchange.family.name) && mustShed()) {
-      // What came of its body with the headers is read first: most often it is over with the answer then, and nothing lingers.
-      queueMicrotask(() => turnAway(exchange))
+      // A request that is over when it is answered leaves nothing behind, neither a timer nor itself.
+      if (isSmall(request)) request.once('end', () => turnAway(exchange)).resume()
+      else turnAway(exchange)
       return
     }
     try {
@@ -89,7 +91,7 @@ export function createListener(parts: Parts) {
   /** Says that there is no room. The connection stays: to make a new one would cost both sides more than this did. */
   function turnAway(exchange: Exchange): void {
     const { request, response, connection } = exchange
-    // The body may have turned out to be broken, which was told instead.
+    // It may have been told meanwhile that its body is broken, or late.
     if (response.headersSent) return
     traffic.shed()
     // Whether a body follows now is anybody's guess.
@@ -120,6 +122,12 @@ export function createListener(parts: Parts) {
       if (connections.of(socket)?.running === undefined || socket.writableLength > 0) socket.destroy()
     })
   return { server, turns, onClientError: clientErrors.onError }
+}
+
+/** Whether all of it is here already, or will be in a moment. */
+function isSmall({ headers }: IncomingMessage): boolean {
+  if (headers.expect !== undefined || headers['transfer-encoding'] !== undefined) return false
+  return Number(headers['content-length'] ?? 0) <= SMALL_BODY_BYTES
 }
 
 function createNodeServer(limits: EdgeLimits, receive: RequestListener): Server {
