@@ -118,6 +118,20 @@ describe('a lane', () => {
     assert.deepEqual(sent()[1], ['c', 'd', 'e'])
   })
 
+  it('does not wait for the end of a turn that takes long', async () => {
+    const { submit, pass, sent } = stage()
+    submit('a')
+    pass(5)
+    submit('b')
+    assert.deepEqual(sent(), [])
+    pass(1)
+    submit('c')
+    submit('d')
+    assert.deepEqual(sent(), [['a', 'b', 'c']])
+    await turn()
+    assert.deepEqual(sent(), [['a', 'b', 'c']], 'and starts once')
+  })
+
   it('keeps a batch within its limit, in the order of arrival', async () => {
     const { submit, batch, sent } = stage({ batchLimit: 2 })
     for (const item of ['a', 'b', 'c', 'd', 'e']) submit(item)
@@ -167,7 +181,7 @@ describe('a lane', () => {
 
   it('tells how long one more would wait, by the faster of the last two batches', async () => {
     const { lane, submit, batch, pass } = stage({ batchLimit: 2 })
-    for (const item of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) submit(item)
+    for (const item of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) submit(item, 10 * DEADLINE_MS)
     const seen = async (nth: number) => {
       await batch(nth)
       return [lane.waiting(), lane.waitMs()]

@@ -70,6 +70,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   let waiting: Entry<Item, Result>[] = []
   let inFlight: readonly Entry<Item, Result>[] = []
   let running = false
+  let starting: NodeJS.Immediate | undefined
   let watching = false
   /** In a row. */
   let failures = 0
@@ -92,10 +93,20 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   function enqueue(entry: Entry<Item, Result>): void {
     waiting.push(entry)
     watch()
-    if (running) return
-    running = true
-    // What else arrives in this turn of the event loop joins the first batch.
-    setImmediate(run)
+    if (!running) {
+      running = true
+      // What else arrives in this turn of the event loop joins the first batch.
+      starting = setImmediate(start)
+      return
+    }
+    const firstAtMs = waiting[0]?.submittedAtMs ?? entry.submittedAtMs
+    if (starting !== undefined && entry.submittedAtMs - firstAtMs > TURN_MS) start()
+  }
+
+  function start(): void {
+    clearImmediate(starting)
+    starting = undefined
+    run()
   }
 
   /**
@@ -252,3 +263,5 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
 }
 
 const TICK_MS = 25
+/** A turn has no end while a thousand sockets have something to read: PostgreSQL is not kept waiting for it. */
+const TURN_MS = 5
