@@ -31,6 +31,7 @@ type Line = {
 
 const report = { statuses: {} as Record<string, number>, broken: 0, bytes: 0, wholeBytes: 0 }
 let latencies: number[] = []
+const servedMs: number[] = []
 const refusedMs: number[] = []
 const idle: Line[] = []
 const due: number[] = []
@@ -103,6 +104,7 @@ function answered(line: Line): void {
   const tookMs = nowMs - line.sentAtMs
   if (line.status === '200') {
     latencies.push(tookMs)
+    servedMs.push(nowMs - line.wroteAtMs)
     report.wholeBytes += line.bytes
   } else refusedMs.push(nowMs - line.wroteAtMs)
   report.statuses[line.status] = (report.statuses[line.status] ?? 0) + 1
@@ -179,6 +181,7 @@ report.broken = 0
 report.bytes = 0
 report.wholeBytes = 0
 latencies = []
+servedMs.length = 0
 refusedMs.length = 0
 const before = { cpu: cpuOf(load.pids), ownUs: ownCpuMicroseconds(), atMs: performance.now() }
 const seconds: { answered: number; p50Ms: number }[] = []
@@ -196,6 +199,7 @@ isOver = true
 for (const { socket } of lines) socket?.destroy()
 
 const sorted = latencies.toSorted((a, b) => a - b)
+const served = servedMs.toSorted((a, b) => a - b)
 const refused = refusedMs.toSorted((a, b) => a - b)
 const told: LoadReport = {
   answered: sorted.length,
@@ -208,6 +212,9 @@ const told: LoadReport = {
   perSecond: (sorted.length * 1_000) / measuredMs,
   p50Ms: quantile(sorted, 0.5),
   p99Ms: quantile(sorted, 0.99),
+  servedP50Ms: quantile(served, 0.5),
+  servedP99Ms: quantile(served, 0.99),
+  refusedP50Ms: quantile(refused, 0.5),
   refusedP99Ms: quantile(refused, 0.99),
   seconds,
   cpuUs: Object.fromEntries(Object.entries(after.cpu).map(([name, us]) => [name, us - (before.cpu[name] ?? 0)])),

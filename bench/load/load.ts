@@ -35,6 +35,10 @@ export type LoadReport = {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
+  /** Of those with 200, from when they were sent: without the wait for a free connection. */
+  readonly servedP50Ms: number
+  readonly servedP99Ms: number
+  readonly refusedP50Ms: number
   readonly refusedP99Ms: number
   readonly seconds: readonly { readonly answered: number; readonly p50Ms: number }[]
   readonly cpuUs: Readonly<Record<string, number>>

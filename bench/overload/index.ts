@@ -14,7 +14,21 @@ const FULL = { rounds: 3, measureMs: 10_000, warmUpMs: 15_000 }
 const REDUCED = { rounds: 1, measureMs: 2_000, warmUpMs: 1_000 }
 const RSS_LIMIT_MB = 768
 
-type Figures = Readonly<Record<'peak' | 'goodput' | 'refused' | 'refusedP99Ms' | 'rssMb' | 'recoverySeconds', number>>
+type Figures = Readonly<
+  Record<
+    | 'peak'
+    | 'goodput'
+    | 'servedP50Ms'
+    | 'servedP99Ms'
+    | 'refused'
+    | 'refusedP50Ms'
+    | 'refusedP99Ms'
+    | 'rssMb'
+    | 'recoverySeconds'
+    | 'generatorShare',
+    number
+  >
+>
 type Round = { readonly figures: Figures; readonly statuses: LoadReport['statuses'] }
 
 /** What becomes of a gateway that is asked for five times what it can do, and how soon it is itself again. */
@@ -52,10 +66,14 @@ async function measure(stage: Stage, measureMs: number): Promise<Round> {
   const figures = {
     peak: peak.perSecond,
     goodput: overload.perSecond,
+    servedP50Ms: overload.servedP50Ms,
+    servedP99Ms: overload.servedP99Ms,
     refused: overload.refused,
+    refusedP50Ms: overload.refusedP50Ms,
     refusedP99Ms: overload.refusedP99Ms,
     rssMb,
     recoverySeconds: recoveryOf(after, before.p50Ms),
+    generatorShare: overload.generatorShare,
   }
   return { figures, statuses: overload.statuses }
 }
@@ -85,7 +103,10 @@ function metricsOf(rounds: readonly Figures[]): Metric[] {
   return [
     ...estimated('goodput_ratio_peak', ratios, 'x', { baseline: median(all('peak')), goal: '>= 0.8' }),
     metric('goodput', median(all('goodput')), 'req/s'),
+    metric('served_p50_ms', median(all('servedP50Ms')), 'ms'),
+    metric('served_p99_ms', Math.max(...all('servedP99Ms')), 'ms'),
     metric('refused', median(all('refused')), 'requests'),
+    metric('refused_p50_ms', median(all('refusedP50Ms')), 'ms'),
     metric('refused_p99_ms', Math.max(...all('refusedP99Ms')), 'ms', { goal: '<= 50' }),
     metric('rss_mb', Math.max(...all('rssMb')), 'MB', { goal: `<= ${RSS_LIMIT_MB}` }),
     metric('recovery_s', Math.max(...all('recoverySeconds')), 's', { goal: '<= 5' }),

@@ -25,6 +25,7 @@ import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { DEFAULT_LIMITS } from './http/limits.ts'
 import { createFamilies } from './http/routes/families.ts'
+import { createShedding } from './http/shedding.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
@@ -174,14 +175,16 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     ? createChores({ pools, ownerId, poller, links, metrics, clock, log })
     : []
   const failures = createFailuresByAddress({ clock })
-  const listeners = createListeners(config, families, Object.values(headerNames), {
+  const edgeParts = {
     clock,
     ids,
     log,
     metrics,
     identify: createIdentify({ ...cached, time, failures }),
     readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
-  })
+  }
+  const mustShed = createShedding({ clock, log, backlog: calls.backlog })
+  const listeners = createListeners(config, families, Object.values(headerNames), edgeParts, mustShed)
 
   async function stop(options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
     const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
@@ -334,6 +337,7 @@ function createListeners(
   families: readonly Family[],
   ownHeaders: readonly string[],
   parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>,
+  mustShed: () => boolean,
 ): readonly Listener[] {
   const shared: Omit<EdgeParts, 'families'> = {
     ...parts,
@@ -349,7 +353,7 @@ function createListeners(
     trustedProxies: http.trusted_proxies,
   }
   const edges: Readonly<Record<ListeningRole, () => Edge>> = {
-    gateway: () => createEdge({ ...shared, families, exposedHeaders: [...RATE_HEADERS, ...ownHeaders] }),
+    gateway: () => createEdge({ ...shared, mustShed, families, exposedHeaders: [...RATE_HEADERS, ...ownHeaders] }),
     admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(parts.metrics)] }),
   }
   return roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))

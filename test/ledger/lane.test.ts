@@ -118,6 +118,20 @@ describe('a lane', () => {
     assert.deepEqual(sent()[1], ['c', 'd', 'e'])
   })
 
+  it('does not wait for the end of a turn that takes long', async () => {
+    const { submit, pass, sent } = stage()
+    submit('a')
+    pass(5)
+    submit('b')
+    assert.deepEqual(sent(), [])
+    pass(1)
+    submit('c')
+    submit('d')
+    assert.deepEqual(sent(), [['a', 'b', 'c']])
+    await turn()
+    assert.deepEqual(sent(), [['a', 'b', 'c']], 'and starts once')
+  })
+
   it('keeps a batch within its limit, in the order of arrival', async () => {
     const { submit, batch, sent } = stage({ batchLimit: 2 })
     for (const item of ['a', 'b', 'c', 'd', 'e']) submit(item)
@@ -163,6 +177,35 @@ describe('a lane', () => {
     submit('b')
     pass(500)
     assert.equal(lane.lagMs(), 0)
+  })
+
+  it('tells how long one more would wait, by the faster of the last two batches', async () => {
+    const { lane, submit, batch, pass } = stage({ batchLimit: 2 })
+    for (const item of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) submit(item, 10 * DEADLINE_MS)
+    const seen = async (nth: number) => {
+      await batch(nth)
+      return [lane.waiting(), lane.waitMs()]
+    }
+    assert.deepEqual(await seen(0), [7, 0], 'nothing is known of its pace yet')
+    pass(100)
+    ;(await batch(0)).answer()
+    assert.deepEqual(await seen(1), [5, 0])
+    pass(900)
+    ;(await batch(1)).answer()
+    assert.deepEqual(await seen(2), [3, 150])
+    pass(300)
+    ;(await batch(2)).answer()
+    assert.deepEqual(await seen(3), [1, 0], 'the next batch has room')
+    for (const item of ['j', 'k', 'l']) submit(item)
+    assert.deepEqual([lane.waiting(), lane.waitMs()], [4, 600])
+  })
+
+  it('tells of nobody who waits while PostgreSQL does not answer', async () => {
+    const { lane, submit, batch, pausing } = stage({ batchLimit: 1 })
+    for (const item of ['a', 'b', 'c']) submit(item)
+    ;(await batch(0)).fail(lost)
+    await pausing()
+    assert.deepEqual([lane.waiting(), lane.waitMs()], [0, 0])
   })
 
   it('sends a batch that got no answer again, ahead of what came later', async () => {

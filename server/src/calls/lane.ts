@@ -12,6 +12,10 @@ export type Lane<Item, Result> = {
   readonly size: () => number
   /** How long the first of those has waited that are not in flight yet; 0 while PostgreSQL does not answer at all. */
   readonly lagMs: () => number
+  /** Items that are not in flight yet; 0 while PostgreSQL does not answer at all. */
+  readonly waiting: () => number
+  /** How long one more item would wait, by what the last batches took; 0 where the next batch has room for it. */
+  readonly waitMs: () => number
   /** Resolves when there are none. */
   readonly idle: () => Promise<void>
 }
@@ -66,10 +70,13 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   let waiting: Entry<Item, Result>[] = []
   let inFlight: readonly Entry<Item, Result>[] = []
   let running = false
+  let starting: NodeJS.Immediate | undefined
   let watching = false
   /** In a row. */
   let failures = 0
   let idlers: (() => void)[] = []
+  /** How long the last two batches took that were answered without a pause between them. */
+  let tookMs: readonly [number, number] = [0, 0]
   const aside = new Map<string, Queue<Item, Result>>()
 
   function submit(item: Item, deadlineMs: number): Promise<Result> {
@@ -86,10 +93,20 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   function enqueue(entry: Entry<Item, Result>): void {
     waiting.push(entry)
     watch()
-    if (running) return
-    running = true
-    // What else arrives in this turn of the event loop joins the first batch.
-    setImmediate(run)
+    if (!running) {
+      running = true
+      // What else arrives in this turn of the event loop joins the first batch.
+      starting = setImmediate(start)
+      return
+    }
+    const firstAtMs = waiting[0]?.submittedAtMs ?? entry.submittedAtMs
+    if (starting !== undefined && entry.submittedAtMs - firstAtMs > TURN_MS) start()
+  }
+
+  function start(): void {
+    clearImmediate(starting)
+    starting = undefined
+    run()
   }
 
   /**
@@ -117,14 +134,17 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
 
   async function run(): Promise<void> {
     failures = 0
+    tookMs = [0, 0]
     for (;;) {
       const batch = takeBatch()
       if (batch.length === 0) break
       inFlight = batch
+      const startedMs = clock.monotonicMs()
       const failed = await attempt(batch)
       inFlight = []
       if (failed.length === 0) {
         failures = 0
+        tookMs = [tookMs[1], clock.monotonicMs() - startedMs]
         continue
       }
       waiting = [...failed.filter((entry) => !entry.settled), ...waiting]
@@ -227,6 +247,12 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
       const first = waiting[0]
       return first === undefined || failures > 0 ? 0 : clock.monotonicMs() - first.submittedAtMs
     },
+    waiting: () => (failures > 0 ? 0 : waiting.length),
+    waitMs() {
+      if (failures > 0 || waiting.length < batchLimit) return 0
+      // The shorter of two, so that a single slow one is not taken for the pace.
+      return (waiting.length / batchLimit) * Math.min(...tookMs)
+    },
     async idle() {
       while (running || aside.size > 0) {
         await Promise.all([...aside.values()].map((own) => own.idle()))
@@ -237,3 +263,5 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
 }
 
 const TICK_MS = 25
+/** A turn has no end while a thousand sockets have something to read: PostgreSQL is not kept waiting for it. */
+const TURN_MS = 5

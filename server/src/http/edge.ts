@@ -31,6 +31,8 @@ export type EdgeParts = {
   readonly identify: Identify
   /** What is missing before requests can be served, in short words that anybody may read; none when ready. */
   readonly readiness: () => readonly string[]
+  /** Whether there is too much to do for one more request, asked for each but those about health; never by default. */
+  readonly mustShed?: () => boolean
   readonly limits?: Partial<EdgeLimits>
   /** Origins whose pages may call from a browser; none by default. */
   readonly corsOrigins?: readonly string[]
@@ -84,6 +86,7 @@ export function createEdge(parts: EdgeParts): Edge {
     findFamily: createFamilyFinder(parts.families),
     findFault: createHygiene({ limits, singleHeaders: parts.singleHeaders ?? [] }),
     answerCors: createCors({ origins: parts.corsOrigins ?? [], exposedHeaders: parts.exposedHeaders ?? [] }),
+    mustShed: parts.mustShed ?? (() => false),
     handle: (request, response) => root.routing(request, response),
   })
 

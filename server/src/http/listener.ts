@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, type Fault } from '../kernel/fault.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
 import type { Ids } from '../kernel/ids.ts'
 import { renderFault } from './answer.ts'
 import { createClientErrors } from './client-errors.ts'
@@ -23,18 +23,25 @@ type Parts = {
   readonly findFamily: (url: string) => FamilyName
   readonly findFault: (request: IncomingMessage) => Fault | undefined
   readonly answerCors: AnswerCors
+  /** Whether there is too much to do for one more request. */
+  readonly mustShed: () => boolean
   /** Routes and answers a request that nothing here has refused. */
   readonly handle: RequestListener
 }
 
 const CHECK_INTERVAL_MS = 500
+/** Whoever asks whether we live would otherwise end us when we have most to do. */
+const NEVER_SHED: ReadonlySet<string> = new Set(['health'])
+const SMALL_BODY_BYTES = 16 * 1024
+/** Made once: to make an error costs more than to tell it. */
+const OVERLOADED = new Fault('overloaded', { retryAfterSeconds: 1 })
 
 /**
  * The server below the framework: it gives every request its id, takes the requests of a connection in turn, and
  * refuses what must not reach a route at all.
  */
 export function createListener(parts: Parts) {
-  const { clock, ids, limits, connections, traffic, findFamily, findFault, answerCors, handle } = parts
+  const { clock, ids, limits, connections, traffic, findFamily, findFault, answerCors, mustShed, handle } = parts
   const turns = createTurns({ connections, limits, run, onEnd: traffic.ended })
   const clientErrors = createClientErrors({
     ids,
@@ -68,6 +75,12 @@ export function createListener(parts: Parts) {
       return
     }
     if (answerCors(exchange)) return
+    if (!NEVER_SHED.has(exchange.family.name) && mustShed()) {
+      // A request that is over when it is answered leaves nothing behind, neither a timer nor itself.
+      if (isSmall(request)) request.once('end', () => turnAway(exchange)).resume()
+      else turnAway(exchange)
+      return
+    }
     try {
       handle(request, response)
     } catch (error) {
@@ -75,17 +88,29 @@ export function createListener(parts: Parts) {
     }
   }
 
+  /** Says that there is no room. The connection stays: to make a new one would cost both sides more than this did. */
+  function turnAway(exchange: Exchange): void {
+    const { request, response, connection } = exchange
+    // It may have been told meanwhile that its body is broken, or late.
+    if (response.headersSent) return
+    traffic.shed()
+    // Whether a body follows now is anybody's guess.
+    if (request.headers.expect !== undefined) turns.closeAfterAll(connection)
+    tell(exchange, OVERLOADED)
+  }
+
   /** Answers in place of a route, and ends the connection: nothing that follows such a request is believed. */
   function refuse(exchange: Exchange, fault: Fault): void {
-    const { request, response, connection, family } = exchange
+    const { response, connection } = exchange
     traffic.refused(fault, exchange)
     turns.abandon(connection)
-    if (response.headersSent) {
-      connection.socket.destroy()
-      return
-    }
-    const { status, headers, body } = renderFault(dialectFor(family, request.headers), fault, exchange.id)
-    const own = { ...idHeaders(exchange.id), 'content-length': Buffer.byteLength(body) }
+    if (response.headersSent) connection.socket.destroy()
+    else tell(exchange, fault)
+  }
+
+  function tell({ id, request, response, family }: Exchange, fault: Fault): void {
+    const { status, headers, body } = renderFault(dialectFor(family, request.headers), fault, id)
+    const own = { ...idHeaders(id), 'content-length': Buffer.byteLength(body) }
     response.writeHead(status, { ...headers, ...own }).end(body)
   }
 
@@ -97,6 +122,12 @@ export function createListener(parts: Parts) {
       if (connections.of(socket)?.running === undefined || socket.writableLength > 0) socket.destroy()
     })
   return { server, turns, onClientError: clientErrors.onError }
+}
+
+/** Whether all of it is here already, or will be in a moment. */
+function isSmall({ headers }: IncomingMessage): boolean {
+  if (headers.expect !== undefined || headers['transfer-encoding'] !== undefined) return false
+  return Number(headers['content-length'] ?? 0) <= SMALL_BODY_BYTES
 }
 
 function createNodeServer(limits: EdgeLimits, receive: RequestListener): Server {

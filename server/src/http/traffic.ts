@@ -51,7 +51,14 @@ export function createTraffic({ clock, log, metrics }: Parts) {
     })
   }
 
-  return { began: () => metrics.requestsOpen.inc(), ended, refused }
+  const overloaded = metrics.faults.labels('overloaded')
+  return {
+    began: () => metrics.requestsOpen.inc(),
+    ended,
+    refused,
+    /** Counted only: whoever sheds says once that it does. */
+    shed: () => overloaded.inc(),
+  }
 }
 
 function entry<T>(map: Map<string, T>, key: string, make: () => T): T {

@@ -55,10 +55,16 @@ export function createTurns({ connections, limits, run, onEnd }: Parts) {
   }
 
   /** The body was not wanted, but closing at once would reset the connection and lose the answer on its way. */
-  function linger({ socket }: Connection, { request }: Exchange): void {
-    setTimeout(() => {
-      if (!request.complete) socket.destroy()
+  function linger(connection: Connection, exchange: Exchange): void {
+    const { request } = exchange
+    const timer = setTimeout(() => {
+      if (!request.complete) connection.socket.destroy()
     }, limits.lingerMs).unref()
+    // Thousands a second may be refused: none of them stays in memory for longer than its body takes.
+    request.once('end', () => {
+      clearTimeout(timer)
+      if (connection.newest === exchange) connection.newest = undefined
+    })
   }
 
   /** Takes nothing more from a connection, and ends it when all that came before has been answered. */

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../harness/until.ts'
+import type { Call } from '../../server/src/calls/call.ts'
+import { createCalls } from '../../server/src/calls/calls.ts'
+import type { Query } from '../../server/src/calls/query.ts'
+import type { Family } from '../../server/src/http/families.ts'
+import { createShedding } from '../../server/src/http/shedding.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds } from '../../server/src/kernel/ids.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+import { createMetrics } from '../../server/src/telemetry/metrics.ts'
+import { KEY, withEdge } from './probe-edge.ts'
+import { converse } from './raw-http.ts'
+import { GOOD, HEAD } from './smuggling-cases.ts'
+
+const ORIGIN = 'https://app.example'
+
+function post(path: string, body: string, headers = ''): string {
+  return `POST ${path} HTTP/1.1\r\n${HEAD}content-type: application/json\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`
+}
+
+describe('a request that is shed', () => {
+  it('is told so in its dialect, with a time to wait, before anybody asks who sent it', async () => {
+    await withEdge({ mustShed: () => true }, async ({ url, handled, lines }) => {
+      const told = async (path: string) => {
+        const response = await fetch(url + path, { method: 'POST', body: '{}', headers: { authorization: 'Bearer ?' } })
+        assert.equal(response.status, 503)
+        assert.equal(response.headers.get('retry-after'), '1')
+        assert.match(response.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/)
+        return JSON.stringify(await response.json())
+      }
+      assert.match(await told('/v1/chat/completions'), /"type":"service_unavailable_error".*"code":"overloaded"/)
+      assert.match(await told('/v1/messages'), /"type":"overloaded_error"/)
+      assert.match(await told('/v1beta/models/x:generateContent'), /"status":"UNAVAILABLE"/)
+      assert.match(await told('/apis/v1/probe'), /overloaded/)
+      assert.deepEqual(handled, [])
+      assert.deepEqual(lines, [], 'and no line is written for it')
+    })
+  })
+
+  it('is counted, and nothing of it stays open', async () => {
+    const metrics = createMetrics()
+    await withEdge({ mustShed: () => true, metrics }, async ({ url }) => {
+      for (let sent = 0; sent < 3; sent += 1) await fetch(`${url}/v1/models`)
+    })
+    const text = await metrics.expose()
+    assert.match(text, /^farebox_faults_total\{code="overloaded"\} 3$/m)
+    assert.match(text, /^farebox_http_requests_total\{family="chat",method="GET",status="503"\} 3$/m)
+    assert.match(text, /^farebox_http_requests_open 0$/m)
+  })
+
+  it('leaves its connection as it was: the next request on it is answered', async () => {
+    let isShedding = true
+    await withEdge({ mustShed: () => isShedding, limits: { lingerMs: 100 } }, async ({ port, handled }) => {
+      const body = JSON.stringify({ model: 'x', padding: 'p'.repeat(200_000) })
+      const late = setTimeout(() => {
+        isShedding = false
+      }, 400)
+      const pieces = [GOOD + GOOD, post('/v1/chat/completions', body), post('/v1/chat/completions', '{}'), GOOD]
+      const { responses, closed } = await converse(port, pieces, { gapMs: 200, quietMs: 500 })
+      clearTimeout(late)
+      assert.deepEqual(
+        responses.map(({ status }) => status),
+        [503, 503, 503, 200, 200],
+      )
+      assert.deepEqual(new Set(responses.map(({ headers }) => headers.get('connection'))), new Set(['keep-alive']))
+      assert.equal(closed, false)
+      assert.equal(handled.length, 2)
+    })
+  })
+
+  it('is told at once where its body is long, or waits to be asked for; what does not come then ends the connection', async () => {
+    await withEdge({ mustShed: () => true, limits: { lingerMs: 100 } }, async ({ port }) => {
+      const long = JSON.stringify({ padding: 'p'.repeat(100_000) })
+      const expecting = post('/v1/chat/completions', '{}', 'expect: 100-continue\r\n').slice(0, -2)
+      for (const [text, connection] of [
+        [expecting, 'close'],
+        [post('/v1/chat/completions', long).slice(0, -1), 'keep-alive'],
+      ] as const) {
+        const { responses, closed } = await converse(port, text, { quietMs: 1_000 })
+        assert.deepEqual(
+          responses.map(({ status, headers }) => [status, headers.get('connection')]),
+          [[503, connection]],
+        )
+        assert.equal(closed, true)
+      }
+    })
+  })
+
+  it('is refused for what is wrong with it instead, where that shows in time', async () => {
+    const limits = { headersTimeoutMs: 300, requestTimeoutMs: 300 }
+    await withEdge({ mustShed: () => true, limits }, async ({ port }) => {
+      const told = async (text: string | string[]) => {
+        const { responses, closed } = await converse(port, text, { gapMs: 1_500, quietMs: 2_000 })
+        assert.equal(closed, true)
+        return responses.map(({ status }) => status)
+      }
+      assert.deepEqual(await told(`GET /v1/models HTTP/1.1\r\n${HEAD}host: other\r\n\r\n`), [400])
+      const late = post('/v1/chat/completions', '{}')
+      assert.deepEqual(await told([late.slice(0, -1), late.slice(-1)]), [408])
+      const chunked = `POST /v1/chat/completions HTTP/1.1\r\n${HEAD}transfer-encoding: chunked\r\n\r\n`
+      const [first] = await told(`${chunked}zz\r\n`)
+      assert.equal(first, 503)
+      assert.equal((await converse(port, GOOD)).responses[0]?.status, 503, 'and the process lives')
+    })
+  })
+
+  it('can be read by the page of a browser that sent it, and its preflight is answered', async () => {
+    await withEdge({ mustShed: () => true, corsOrigins: [ORIGIN] }, async ({ url }) => {
+      const headers = { origin: ORIGIN }
+      const preflight = { ...headers, 'access-control-request-method': 'POST' }
+      const asked = await fetch(`${url}/v1/models`, { method: 'OPTIONS', headers: preflight })
+      assert.equal(asked.status, 204)
+      const refused = await fetch(`${url}/v1/models`, { headers })
+      assert.equal(refused.status, 503)
+      assert.equal(refused.headers.get('access-control-allow-origin'), ORIGIN)
+    })
+  })
+
+  it('is never one that asks whether the process lives or is ready', async () => {
+    await withEdge({ mustShed: () => true }, async ({ url }) => {
+      for (const path of ['/livez', '/readyz']) assert.equal((await fetch(url + path)).status, 200)
+    })
+  })
+})
+
+const ids = createIds({ clock: systemClock })
+
+function admission(): Call {
+  const [id, accountId, credentialId] = [ids.next(), ids.next(), ids.next()]
+  return { id, accountId, credentialId, operation: 'rerank', hold: null, tokens: 0, windows: [], claims: [] }
+}
+
+const BATCH_MS = 50
+const BATCH = 4
+const CALLERS = 200
+
+/** An edge whose one route begins a call at a PostgreSQL of so many calls a second. */
+async function withSlowCalls(use: (url: string) => Promise<void>): Promise<void> {
+  const row = ['begun', 0n, null, null, null, null, null, null, null, null, null, '2026-01-01']
+  const query: Query = async () => {
+    await sleep(BATCH_MS)
+    return Array.from({ length: BATCH }, () => row)
+  }
+  const calls = createCalls({ query, ownerId: ids.next(), clock: systemClock, log: silentLog, batchLimit: BATCH })
+  const mustShed = createShedding({ clock: systemClock, log: silentLog, backlog: calls.backlog })
+  const family: Family = {
+    name: 'calls',
+    prefix: '/v1',
+    dialect: 'openai',
+    register(scope) {
+      scope.post('/call', async () => ({ outcome: (await calls.begin(admission())).outcome }))
+    },
+  }
+  await withEdge({ families: [family], mustShed }, ({ url }) => use(url))
+}
+
+describe('a gateway that is asked for more than PostgreSQL can do', () => {
+  it('refuses at once who would wait for long, answers the others soon, and takes everybody when that is over', async () => {
+    await withSlowCalls(async (url) => {
+      const send = async () => {
+        const startedMs = performance.now()
+        const headers = { authorization: `Bearer ${KEY}` }
+        const response = await fetch(`${url}/v1/call`, { method: 'POST', headers })
+        await response.arrayBuffer()
+        return { status: response.status, tookMs: performance.now() - startedMs }
+      }
+      // So that its pace is known, as it is where calls come all the time.
+      const first = Promise.all(Array.from({ length: 3 * BATCH }, send))
+      await sleep(3 * BATCH_MS)
+      const all = await Promise.all(Array.from({ length: CALLERS }, send))
+      await first
+      const taken = all.filter(({ status }) => status === 200)
+      const refused = all.filter(({ status }) => status === 503)
+      assert.equal(taken.length + refused.length, CALLERS)
+      assert.ok(taken.length >= 20 && refused.length >= 80, `${taken.length} taken, ${refused.length} refused`)
+      const [slowest, slowestRefusal] = [taken, refused].map((some) => Math.max(...some.map(({ tookMs }) => tookMs)))
+      assert.ok((slowest ?? 0) < 2_000, `${slowest} ms`)
+      assert.ok(
+        (slowestRefusal ?? 0) < (slowest ?? 0),
+        `${slowestRefusal} ms to be refused, ${slowest} ms to be answered`,
+      )
+      await until(async () => (await send()).status === 200, 2_000, 'room for one')
+    })
+  })
+})
