@@ -207,9 +207,8 @@ $$;
       },
       {
         file: PIPELINE,
-        find: '...costHeaders(settlement)',
-        replace:
-          '...costHeaders({ ...settlement, charged: outcome.ending.forgiven ? ZERO : (outcome.ending.amount ?? ZERO) })',
+        find: 'formatUsd(charged)',
+        replace: 'formatUsd(outcome.ending.forgiven ? ZERO : (outcome.ending.amount ?? ZERO))',
       },
     ],
     caughtBy: { invariants: ['one billed upstream call per charge'], kinds: ['kill gateway'], seconds: 12 },

@@ -65,8 +65,8 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: KEY_FORMAT,
-        find: "return hash('sha256', credential.reveal(), 'buffer')",
-        replace: "return hash('sha256', credential.reveal().slice(0, 64), 'buffer')",
+        find: "hash('sha256', credential.reveal(), 'binary')",
+        replace: "hash('sha256', credential.reveal().slice(0, 64), 'binary')",
       },
     ],
     caughtBy: [
