@@ -255,7 +255,7 @@ function createPlan({ names }: Config, parts: PlanParts): (request: CallRequest)
     outputCapHeader: headerNames.outputCap,
   })
   const ofVideos = createVideoPlan({ ...parts, quota, asyncHeader: headerNames.async, provider: names.provider })
-  return async (request) => {
+  return (request) => {
     const { operation } = request
     if (isTask(operation)) return ofVideos(request, operation)
     return isSoldByUnit(operation) ? ofData(request, operation) : ofModels(request, operation)

@@ -49,19 +49,22 @@ function taskColumns(calls: readonly Call[]): Column[] {
 function encode(calls: readonly Call[]): Column[] {
   const accounts = new Positions<Id>()
   const credentials = new Positions<Id>()
+  const names = new Positions<string>()
   const callAccounts = calls.map((call) => accounts.of(call.accountId, call.accountId))
   const callCredentials = calls.map((call) => credentials.of(call.credentialId, call.credentialId))
+  const own = ({ credentialId }: Call, name: string) =>
+    joined(credentials.of(credentialId, credentialId), names.of(name, name))
   const windows = asks(
     calls,
     ({ windows }) => windows,
-    ({ credentialId }, { group }) => keyOf(credentialId, group),
+    (call, { group }) => own(call, group),
   )
   // An allowance may be shared by credentials; windows and claims are each credential's own.
   const allowances = asks(calls, allowancesOf, (_, id) => id)
   const claims = asks(
     calls,
     (call) => call.claims,
-    ({ credentialId }, { scope, key }) => keyOf(credentialId, scope, key),
+    (call, { scope, key }) => joined(own(call, scope), names.of(key, key)),
   )
   return [
     ['uuid[]', accounts.values],
@@ -82,8 +85,8 @@ function encode(calls: readonly Call[]): Column[] {
     ['bigint[]', calls.map(({ tokens }) => tokens)],
     ['text[]', calls.map(({ operation }) => operation)],
     ['text[]', calls.map(({ hold }) => hold?.terms ?? '')],
-    ['text[]', calls.map((call) => arrayText(allowancesOf(call)))],
-    ['text[]', calls.map((call) => arrayText(tokenGroups(call)))],
+    ['text[]', calls.map((call) => textOf(allowancesOf(call)))],
+    ['text[]', calls.map(({ windows }) => tokenGroups(windows))],
     ['integer[]', windows.to],
     ['integer[]', windows.places],
     ['integer[]', windows.items.map(({ requestLimit }) => requestLimit)],
@@ -103,7 +106,7 @@ function encode(calls: readonly Call[]): Column[] {
 function asks<T>(
   calls: readonly Call[],
   itemsOf: (call: Call) => readonly T[],
-  nameOf: (call: Call, item: T) => string,
+  nameOf: (call: Call, item: T) => string | number,
 ) {
   const positions = new Positions<{ readonly call: Call; readonly item: T }>()
   const items: T[] = []
@@ -125,13 +128,30 @@ function allowancesOf({ hold }: Call): readonly Id[] {
   return all.length < 2 ? all : [...new Set(all)]
 }
 
-/** Joined by what no id or name contains, so that two different things never share a position. */
-function keyOf(...parts: readonly string[]): string {
-  return parts.join('\0')
+/** More than a batch has of anything. */
+const PLACES = 65_536
+
+/** Two positions as one number, so that two different pairs never share a position. */
+function joined(position: number, inner: number): number {
+  return position * PLACES + inner
 }
 
-function tokenGroups(call: Call): string[] {
-  return call.windows.filter(({ tokenLimit }) => tokenLimit !== null).map(({ group }) => group)
+/** Callers have the same allowances from call to call, and operations the same windows. */
+const texts = new WeakMap<readonly unknown[], string>()
+
+function textOf(ids: readonly Id[]): string {
+  return known(ids, () => arrayText(ids))
+}
+
+/** Those that count tokens. */
+function tokenGroups(windows: readonly Window[]): string {
+  return known(windows, () => arrayText(windows.flatMap(({ tokenLimit, group }) => (tokenLimit === null ? [] : group))))
+}
+
+function known(of: readonly unknown[], make: () => string): string {
+  const text = texts.get(of) ?? make()
+  if (!texts.has(of)) texts.set(of, text)
+  return text
 }
 
 function decode(call: Call, row: Row): Judgement {

@@ -16,7 +16,7 @@ export type Call = {
   /** Without a hold, with which they would end, it is only asked whether they are free. */
   readonly claims: readonly Claim[]
   /** Of a call that takes minutes: what its row says from the moment on in which the call is begun. */
-  readonly task?: NewTask
+  readonly task?: NewTask | undefined
 }
 
 export type NewTask = {

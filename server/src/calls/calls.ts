@@ -259,12 +259,12 @@ export function createCalls(parts: Parts): Calls {
 /** What would be judged or written wrongly, and can only come from a mistake of ours. */
 function requireSound({ windows, claims }: Call): void {
   if (claims.length > CLAIMS_LIMIT) throw new Error(`a call has at most ${CLAIMS_LIMIT} claims`)
-  if (hasRepetition(windows.map(({ group }) => group))) throw new Error('a call names a window once')
-  if (hasRepetition(claims.map(({ scope, key }) => `${scope}\0${key}`))) throw new Error('a call names a claim once')
+  if (hasRepetition(windows, ({ group }) => group)) throw new Error('a call names a window once')
+  if (hasRepetition(claims, ({ scope, key }) => `${scope}\0${key}`)) throw new Error('a call names a claim once')
 }
 
-function hasRepetition(names: readonly string[]): boolean {
-  return names.length > 1 && new Set(names).size < names.length
+function hasRepetition<T>(items: readonly T[], nameOf: (item: T) => string): boolean {
+  return items.length > 1 && new Set(items.map(nameOf)).size < items.length
 }
 
 /** The end of a call that was certainly never executed. */

@@ -22,52 +22,82 @@ const ELEMENTS: Readonly<Record<ArrayType, { readonly oid: number; readonly byte
 const EMPTY_HEADER_BYTES = 12
 const HEADER_BYTES = 20
 const LENGTH_BYTES = 4
+const BLOCK_BYTES = 65_536
+
+/** Arrays are written one behind the other into blocks: a batch has dozens, and each in memory of its own costs more than to write it. */
+let block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
+let view = viewOf(block)
+let used = 0
 
 export function encodeArray(type: ArrayType, values: readonly Value[]): Buffer {
   const { oid, bytes } = ELEMENTS[type]
-  const buffer = Buffer.allocUnsafe(values.length === 0 ? EMPTY_HEADER_BYTES : sizeOf(values, bytes))
+  makeRoom(HEADER_BYTES + mostBytes(values, bytes))
+  const start = used
   const dimensions = values.length === 0 ? 0 : 1
-  buffer.writeInt32BE(dimensions, 0)
-  buffer.writeInt32BE(values.includes(null) ? 1 : 0, 4)
-  buffer.writeInt32BE(oid, 8)
-  if (dimensions === 0) return buffer
-  buffer.writeInt32BE(values.length, 12)
-  // The number of the first one.
-  buffer.writeInt32BE(1, 16)
-  let at = HEADER_BYTES
-  for (const value of values) {
-    const written = value === null ? -1 : writeValue(type, buffer, at + LENGTH_BYTES, value)
-    buffer.writeInt32BE(written, at)
-    at += LENGTH_BYTES + Math.max(0, written)
+  view.setInt32(start, dimensions)
+  view.setInt32(start + 8, oid)
+  let at = start + EMPTY_HEADER_BYTES
+  let hasNull = 0
+  if (dimensions === 1) {
+    view.setInt32(start + 12, values.length)
+    // The number of the first one.
+    view.setInt32(start + 16, 1)
+    at = start + HEADER_BYTES
+    for (const value of values) {
+      if (value === null) hasNull = 1
+      const written = value === null ? -1 : writeValue(type, at + LENGTH_BYTES, value)
+      view.setInt32(at, written)
+      at += LENGTH_BYTES + (written === -1 ? 0 : written)
+    }
   }
-  return at === buffer.length ? buffer : buffer.subarray(0, at)
+  view.setInt32(start + 4, hasNull)
+  used = at
+  return block.subarray(start, at)
 }
 
-function sizeOf(values: readonly Value[], bytes: number): number {
-  let size = HEADER_BYTES + values.length * (LENGTH_BYTES + Math.max(0, bytes))
-  if (bytes === -1)
-    for (const value of values)
-      if (value !== null) size += Buffer.isBuffer(value) ? value.length : Buffer.byteLength(String(value))
-  return size
+function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, byteLength)
+}
+
+/** A block that is full is kept by those who have a part of it. */
+function makeRoom(bytes: number): void {
+  if (used + bytes <= block.length) return
+  block = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, bytes))
+  view = viewOf(block)
+  used = 0
+}
+
+/** A unit of a text takes three bytes at the most. */
+function mostBytes(values: readonly Value[], bytes: number): number {
+  if (bytes !== -1) return values.length * (LENGTH_BYTES + bytes)
+  let most = values.length * LENGTH_BYTES
+  for (const value of values) {
+    if (typeof value === 'string') most += 3 * value.length
+    else if (Buffer.isBuffer(value)) most += value.length
+  }
+  return most
 }
 
 /** How many bytes it has. What is not of the type is a defect, and fails the batch before anything is sent. */
-function writeValue(type: ArrayType, buffer: Buffer, at: number, value: Exclude<Value, null>): number {
+function writeValue(type: ArrayType, at: number, value: Exclude<Value, null>): number {
   switch (type) {
     case 'uuid[]':
-      return writeId(buffer, at, String(value))
+      return writeId(at, value)
     case 'text[]':
-      return buffer.write(String(value), at)
+      return writeText(at, value)
     case 'bytea[]':
-      return bytesOf(value).copy(buffer, at)
+      return bytesOf(value).copy(block, at)
     case 'float8[]':
-      return buffer.writeDoubleBE(Number(value), at) - at
+      view.setFloat64(at, Number(value))
+      return 8
     case 'boolean[]':
-      return buffer.writeUInt8(value === true ? 1 : 0, at) - at
+      view.setUint8(at, value === true ? 1 : 0)
+      return 1
     case 'bigint[]':
-      return writeBigInt(buffer, at, value)
+      return writeBigInt(at, value)
     default:
-      return buffer.writeInt32BE(whole(value), at) - at
+      view.setInt32(at, whole(value, 2 ** 31))
+      return 4
   }
 }
 
@@ -76,42 +106,65 @@ function bytesOf(value: Value): Buffer {
   throw new RangeError('a column of bytes has something else in it')
 }
 
-function whole(value: Value): number {
-  if (Number.isSafeInteger(value)) return Number(value)
-  throw new RangeError('a column of whole numbers has something else in it')
+function whole(value: Value, limit: number): number {
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value < limit && value >= -limit) return value
+  throw new RangeError('a column of whole numbers has something else in it, or one that is too large')
 }
 
-function writeBigInt(buffer: Buffer, at: number, value: Value): number {
-  if (typeof value === 'bigint') return buffer.writeBigInt64BE(value, at) - at
-  const number = whole(value)
-  buffer.writeInt32BE(Math.floor(number / 2 ** 32), at)
-  return buffer.writeUInt32BE(number >>> 0, at + 4) - at
+const BIGINT_LIMIT = 2n ** 63n
+
+function writeBigInt(at: number, value: Value): number {
+  if (typeof value === 'bigint') {
+    if (value >= BIGINT_LIMIT || value < -BIGINT_LIMIT) throw new RangeError('a number is too large for its column')
+    view.setBigInt64(at, value)
+    return 8
+  }
+  const number = whole(value, 2 ** 53)
+  view.setInt32(at, Math.floor(number / 2 ** 32))
+  view.setUint32(at + 4, number >>> 0)
+  return 8
+}
+
+const SHORT_TEXT = 40
+const ASCII_END = 0x80
+
+/** Most texts are short names, for which a loop takes less than to ask for it. */
+function writeText(start: number, value: Value): number {
+  if (typeof value !== 'string') throw new RangeError('a column of texts has something else in it')
+  if (value.length > SHORT_TEXT) return block.write(value, start)
+  for (let at = 0; at < value.length; at += 1) {
+    const code = value.charCodeAt(at)
+    if (code >= ASCII_END) return block.write(value, start)
+    block[start + at] = code
+  }
+  return value.length
 }
 
 const ID_LENGTH = 36
 const DASH = 0x2d
+const NO_DIGIT = 0x100
+/** What each character of ASCII is as a hexadecimal digit. */
+const DIGITS = Uint16Array.from({ length: ASCII_END }, (_, code) => {
+  const digit = Number.parseInt(String.fromCharCode(code), 16)
+  return Number.isNaN(digit) ? NO_DIGIT : digit
+})
 
-function writeId(buffer: Buffer, start: number, id: Id): number {
-  if (id.length !== ID_LENGTH) throw notAnId()
+function writeId(start: number, id: Value): number {
+  if (typeof id !== 'string' || id.length !== ID_LENGTH) throw notAnId()
   let at = start
-  for (let from = 0; from < ID_LENGTH; ) {
-    if (id.charCodeAt(from) === DASH) {
+  for (let from = 0; from < ID_LENGTH; from += 2) {
+    let high = id.charCodeAt(from)
+    if (high === DASH) {
       from += 1
-      continue
+      high = id.charCodeAt(from)
     }
-    buffer[at] = (nibble(id.charCodeAt(from)) << 4) | nibble(id.charCodeAt(from + 1))
+    const byte = ((DIGITS[high] ?? NO_DIGIT) << 4) | (DIGITS[id.charCodeAt(from + 1)] ?? NO_DIGIT)
+    if (byte > 0xff) throw notAnId()
+    block[at] = byte
     at += 1
-    from += 2
   }
   if (at !== start + 16) throw notAnId()
   return 16
-}
-
-function nibble(code: number): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30
-  const letter = code | 0x20
-  if (letter >= 0x61 && letter <= 0x66) return letter - 0x57
-  throw notAnId()
 }
 
 function notAnId(): RangeError {
@@ -137,9 +190,9 @@ const DAYS_TO_2000 = Date.UTC(2000, 0, 1) / DAY_MS
 /** Gives every distinct thing of a batch a position, counted from 1 as PostgreSQL does. */
 export class Positions<T> {
   readonly values: T[] = []
-  readonly #places = new Map<string, number>()
+  readonly #places = new Map<string | number, number>()
 
-  of(key: string, value: T): number {
+  of(key: string | number, value: T): number {
     const known = this.#places.get(key)
     if (known !== undefined) return known
     this.values.push(value)

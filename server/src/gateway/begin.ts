@@ -66,6 +66,8 @@ export function createRequireUnspent({ spent, time }: Pick<Parts, 'spent' | 'tim
   }
 }
 
+const NONE: readonly Claim[] = []
+
 /** Admits a call, claims its places and holds its money, or throws the fault that its caller is told. */
 export function createBegin({ calls, spent, time }: Parts): Begin {
   const requireUnspent = createRequireUnspent({ spent, time })
@@ -75,17 +77,17 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
     requireUnspent(wish)
     const { windows, slots } = askOf(caller.limits, operation.limits)
 
-    const places = hold === null ? [] : slots.map((slot) => ({ ...slot, fingerprint: '', keepSeconds: 0 }))
+    const places = hold === null ? NONE : slots
     const call: Call = {
       id: wish.id,
       accountId: caller.accountId,
       credentialId: caller.credentialId,
       operation: operation.id,
-      hold: hold && { ...hold, allowances: caller.allowances },
+      hold: hold && { amount: hold.amount, terms: hold.terms, allowances: caller.allowances },
       tokens: wish.tokens,
       windows,
-      claims: [...places, ...wish.claims],
-      ...(wish.task !== undefined && { task: wish.task }),
+      claims: wish.claims.length === 0 ? places : [...places, ...wish.claims],
+      task: wish.task,
     }
     const judgement = await calls.begin(call)
     if (judgement.outcome === 'begun') return judgement

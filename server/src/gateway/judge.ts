@@ -24,7 +24,8 @@ type Whole = Exclude<Sent, { outcome: 'streaming' }>
 export async function judge(plan: Judged, held: Held, sent: Whole): Promise<Outcome> {
   if (sent.outcome !== 'answered') return ofNoAnswer(held, sent)
   try {
-    return await ofAnswer(plan, held, sent)
+    const measured = plan.measure(sent.reply)
+    return ofAnswer(plan, held, sent, measured instanceof Promise ? await measured : measured)
   } catch (error) {
     // Whatever an upstream wrote that we can't read or add up, the call has to end.
     const usage = { ...NO_USAGE, executed: true, failed: true }
@@ -44,8 +45,12 @@ function atOurLoss({ terms, most, mostCounts }: Held): Outcome['ending'] {
   return { amount: most, forgiven: true, usage: usageOf(terms, mostCounts, { failed: true }) }
 }
 
-async function ofAnswer(plan: Judged, held: Held, { reply, kind }: Extract<Whole, { reply: Incoming }>) {
-  const measured = await plan.measure(reply)
+function ofAnswer(
+  plan: Judged,
+  held: Held,
+  { reply, kind }: Extract<Whole, { reply: Incoming }>,
+  measured: Measured | undefined,
+): Outcome {
   const refusal = accountFault(plan, reply)
   const isOurs = refusal === undefined && reply.status <= LAST_STATUS
   const answer = isOurs ? plan.answer(reply) : undefined

@@ -15,9 +15,9 @@ export type Pricing = Pick<Plan, 'terms' | 'most' | 'expected' | 'tokens'> & {
     reply: Delivered & { readonly json: unknown },
   ) => Promise<Measured | undefined> | Measured | undefined
   /** By what was reported and delivered; undefined where neither was. */
-  readonly ofDelivered: (delivered: Delivered) => Promise<Measured | undefined>
+  readonly ofDelivered: (delivered: Delivered) => Promise<Measured | undefined> | Measured | undefined
   /** What it has cost the upstream at the least, where the caller got nothing. */
-  readonly ofNothing: (reported: Reported) => Promise<Measured>
+  readonly ofNothing: (reported: Reported) => Promise<Measured> | Measured
   readonly nothing: Measured
 }
 
@@ -67,19 +67,24 @@ function byToken({ price, ask, multiplier }: Priced, { counter, tokenizer }: Cou
   // Every picture has about as many tokens as its model declares.
   const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
 
+  function usedBy(reported: Reported, text: string): Promise<Measured> | Measured {
+    const { input, output } = reported
+    if (input === undefined || output === undefined) return counted(reported, text)
+    return measured({ ...NONE, ...reported, input, output }, 'provider')
+  }
+
   async function counted(reported: Reported, text: string): Promise<Measured> {
-    const isReported = reported.input !== undefined && reported.output !== undefined
     const [input, output] = await Promise.all([
       reported.input ?? counter.count(ask.inputText(), tokenizer),
       reported.output ?? counter.count(text, tokenizer),
     ])
     // What was counted is all of the input, from wherever it was read.
     const caches = reported.input === undefined ? {} : reported
-    return measured({ ...NONE, ...caches, input, output }, isReported ? 'provider' : 'counted')
+    return measured({ ...NONE, ...caches, input, output }, 'counted')
   }
 
-  const ofDelivered = async ({ reported, text }: Delivered) =>
-    text === '' && reported.output === undefined ? undefined : counted(reported, text)
+  const ofDelivered = ({ reported, text }: Delivered) =>
+    text === '' && reported.output === undefined ? undefined : usedBy(reported, text)
 
   return {
     terms,
@@ -88,7 +93,7 @@ function byToken({ price, ask, multiplier }: Priced, { counter, tokenizer }: Cou
     tokens: ask.inputEstimate + usual,
     ofReply: ofDelivered,
     ofDelivered,
-    ofNothing: (reported) => counted({ output: 0, ...reported }, ''),
+    ofNothing: (reported) => usedBy({ output: 0, ...reported }, ''),
     nothing: { counts: countsOf(NONE) },
   }
 }

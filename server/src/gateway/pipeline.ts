@@ -83,7 +83,7 @@ export function createPipeline(parts: Parts): Pipeline {
     const { id, caller, operation } = request
     const times = stopwatch(clock)
     requireUnspent(request)
-    const ready = await price(request).catch((fault: unknown) => refuseCounted(request, fault))
+    const ready = await price(request)
     if (request.costMode !== undefined) return quote(request, ready)
 
     const { plan, held, claims } = ready
@@ -101,11 +101,9 @@ export function createPipeline(parts: Parts): Pipeline {
     // From here on the call is ours to end, whatever happens.
     const sent = await plan.send(id)
     times.note('answered')
-    const headers = {
-      ...rateHeaders(rates),
-      ...plan.headers,
-      [headerNames.priceVersion]: held.terms.version,
-    }
+    const told = rateHeaders(rates)
+    Object.assign(told, plan.headers)
+    told[headerNames.priceVersion] = held.terms.version
     const running = { request, plan, held, sent, times }
     if (sent.outcome === 'streaming') {
       // The body takes the call with it: it ends when the body has, not when this function returns.
@@ -115,37 +113,41 @@ export function createPipeline(parts: Parts): Pipeline {
         settle: (outcome, told) => settle(running, outcome, told),
         renderFault: request.renderFault,
       })
-      return { ...relayed, headers: { ...relayed.headers, ...headers, ...STREAMED } }
+      return { ...relayed, headers: { ...relayed.headers, ...told, ...STREAMED } }
     }
 
     const handedOver = await plan.task?.handOver(id, sent)
-    if (handedOver !== undefined) return { ...handedOver, headers: { ...handedOver.headers, ...headers } }
+    if (handedOver !== undefined) return { ...handedOver, headers: { ...handedOver.headers, ...told } }
 
     const outcome = await judge(plan, held, sent)
     const { status } = outcome.answer ?? outcome.fault
-    const settlement = await settle(running, outcome, status)
-    const told = { ...headers, ...costHeaders(settlement) }
+    const { charged, free } = await settle(running, outcome, status)
+    told[headerNames.cost] = formatUsd(charged)
+    told[headerNames.balance] = formatUsd(free)
     if (outcome.answer === undefined) throw withHeaders(outcome.fault, told)
-    const isRepeatable = status < 400 || settlement.charged === ZERO
-    return {
-      ...outcome.answer,
-      headers: { ...outcome.answer.headers, ...told, ...(!isRepeatable && DO_NOT_REPEAT) },
-    }
+    const { body, headers } = outcome.answer
+    // Clients repeat some errors by themselves, and would pay again for one that was charged.
+    if (status >= 400 && charged !== ZERO) told['x-should-retry'] = 'false'
+    return { status, headers: { ...headers, ...told }, body }
   }
 
   /** Reads what is asked for, and what it costs at the most. Nothing has been held or counted yet. */
   async function price(request: CallRequest): Promise<Ready> {
     const { operation, caller, maxCost, costMode, quoteId, idempotencyKey } = request
-    requireMode(request)
-    // Worked out only where something hangs on it.
-    const digest = (costMode ?? quoteId ?? idempotencyKey) === undefined ? '' : digestOf(request)
-    const claims = idempotencyClaim(idempotencyKey, operation, digest)
-    const quoted = quoteId === undefined ? undefined : quotes.redeem(quoteId, { caller, operation, digest })
-    const plan = await planFor(request)
-    const { terms, most } = plan
-    const held = quoted?.held(terms) ?? { terms, mostCounts: most, most: mostFor(terms, most) }
-    requireWithinCap(held.most, maxCost)
-    return { plan, digest, held, claims: quoted ? [...claims, quoted.claim] : claims }
+    try {
+      requireMode(request)
+      // Worked out only where something hangs on it.
+      const digest = (costMode ?? quoteId ?? idempotencyKey) === undefined ? '' : digestOf(request)
+      const claims = idempotencyClaim(idempotencyKey, operation, digest)
+      const quoted = quoteId === undefined ? undefined : quotes.redeem(quoteId, { caller, operation, digest })
+      const plan = await planFor(request)
+      const { terms, most } = plan
+      const held = quoted?.held(terms) ?? { terms, mostCounts: most, most: mostFor(terms, most) }
+      requireWithinCap(held.most, maxCost)
+      return { plan, digest, held, claims: quoted ? [...claims, quoted.claim] : claims }
+    } catch (fault) {
+      return await refuseCounted(request, fault)
+    }
   }
 
   /** Says what the call would cost. Nothing is held, charged or sent; it counts as a request. */
@@ -168,10 +170,6 @@ export function createPipeline(parts: Parts): Pipeline {
     if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun })
     records.add(id, detailOf({ terms: held.terms, sent, outcome, status, timeline: times.noted }))
     return settlement
-  }
-
-  function costHeaders({ charged, free }: Settlement): Record<string, string> {
-    return { [headerNames.cost]: formatUsd(charged), [headerNames.balance]: formatUsd(free) }
   }
 
   /** A key or a quote that another call has is told by what became of that one. */
@@ -197,9 +195,6 @@ export function createPipeline(parts: Parts): Pipeline {
     throw withHeaders(asFault(thrown), rateHeaders(rates))
   }
 }
-
-/** Clients repeat some errors by themselves, and would pay again for one that was charged. */
-const DO_NOT_REPEAT = { 'x-should-retry': 'false' }
 
 /** Nobody on the way may keep an answer back, or keep it at all. */
 const STREAMED = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' }

@@ -113,16 +113,13 @@ function deadlinesOf({ totalMs }: DataOperation['upstream']) {
   return { ...DEADLINES, headersMs: Math.max(DEADLINES.headersMs, totalMs), totalMs }
 }
 
-export async function findBindings(
-  bindings: Bindings,
-  slot: string,
-  mode: Binding['mode'],
-): Promise<readonly Binding[]> {
-  try {
-    return await bindings.find(slot, mode)
-  } catch (cause) {
-    throw unavailable(cause)
-  }
+export function findBindings(bindings: Bindings, slot: string, mode: Binding['mode']): ReturnType<Bindings['find']> {
+  const found = bindings.find(slot, mode)
+  return found instanceof Promise ? found.catch(asUnavailable) : found
+}
+
+function asUnavailable(cause: unknown): never {
+  throw unavailable(cause)
 }
 
 export function notConfigured(): Fault {

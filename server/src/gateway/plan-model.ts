@@ -15,6 +15,7 @@ import { type Model, type Models, orderRoutes, priceOfModel, type Route } from '
 import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent } from './plan.ts'
 import { findBindings, notConfigured } from './plan-data.ts'
+import type { Attempt } from './records.ts'
 import { credentialFor, sendOnce } from './send.ts'
 import { openOnce } from './send-stream.ts'
 
@@ -57,7 +58,9 @@ export function createModelPlan(parts: Parts) {
     const { by, protocol } = SPOKEN[operation.protocol]
     requireEvents(request, operation)
     const body = request.readBody()
-    const model = await findModel(models, protocol.modelOf(body, request.model))
+    const name = protocol.modelOf(body, request.model)
+    const found = models.find(name)
+    const model = requireModel(found instanceof Promise ? await found : found, name)
     const routes = routesFor(model, by, operation)
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
@@ -86,7 +89,8 @@ export function createModelPlan(parts: Parts) {
     async function attempt(id: Id, target: Target): Promise<Sent> {
       const { binding } = target
       // What costs nothing does not use up what paying callers need.
-      const refusal = FREE.has(operation.protocol) ? undefined : await quotaRefusal(quota, binding)
+      const isCounted = binding.requestsPerMinute !== null && !FREE.has(operation.protocol)
+      const refusal = isCounted ? await quotaRefusal(quota, binding) : undefined
       if (refusal !== undefined) return notAsked(binding, refusal)
       const { stream } = protocol
       if (!ask.isStream || stream === undefined) return sendOnce(transport, binding, () => requestTo(id, target))
@@ -142,7 +146,10 @@ function isAboutUs(status: number, json: unknown): boolean {
 }
 
 export async function findModel(models: Parts['models'], name: string): Promise<Model> {
-  const model = await models.find(name)
+  return requireModel(await models.find(name), name)
+}
+
+function requireModel(model: Model | undefined, name: string): Model {
   if (model !== undefined) return model
   const detail = `There is no model ${JSON.stringify(name)}. GET /v1/models lists those that there are.`
   throw new Fault('resource_not_found', { detail })
@@ -170,7 +177,8 @@ export async function targetsOf(
 ): Promise<Target[]> {
   const targets: Target[] = []
   for (const route of routes) {
-    for (const binding of await findBindings(bindings, route.slot, mode)) targets.push({ route, binding })
+    const found = findBindings(bindings, route.slot, mode)
+    for (const binding of found instanceof Promise ? await found : found) targets.push({ route, binding })
   }
   return targets
 }
@@ -181,16 +189,20 @@ export async function firstToTake(
   attempt: (target: Target) => Promise<Sent>,
   mayAskAnother: (sent: Sent) => boolean,
 ): Promise<Sent> {
-  const attempts: Sent['attempts'][number][] = []
-  const tried = targets.slice(0, TRIED_MOST)
-  for (const [place, target] of tried.entries()) {
+  const before: Attempt[] = []
+  let left = Math.min(targets.length, TRIED_MOST)
+  for (const target of targets) {
+    left -= 1
     const sent = await attempt(target)
-    attempts.push(...sent.attempts)
-    const asked = attempts.filter(({ outcome }) => outcome !== 'not_sent').length
-    const isLast = place === tried.length - 1 || asked >= ASKED_MOST
-    if (isLast || !mayAskAnother(sent)) return { ...sent, attempts }
+    if (left === 0 || !mayAskAnother(sent) || asked(before) + asked(sent.attempts) >= ASKED_MOST)
+      return before.length === 0 ? sent : { ...sent, attempts: [...before, ...sent.attempts] }
+    before.push(...sent.attempts)
   }
   throw notConfigured()
+}
+
+function asked(attempts: readonly Attempt[]): number {
+  return attempts.filter(({ outcome }) => outcome !== 'not_sent').length
 }
 
 function mayAskAnother(sent: Sent): boolean {

@@ -62,8 +62,8 @@ export type OpenStream = {
   readonly reply: OpenReply
   readonly reader: StreamReader
   /** How much was used, by what the reader has seen; undefined where nothing was delivered and nothing reported. */
-  readonly measure: (deliveredText: string) => Promise<Measured | undefined>
+  readonly measure: (deliveredText: string) => Promise<Measured | undefined> | Measured | undefined
   /** What it has cost the upstream at the least, where nobody is charged for it. */
-  readonly lost: () => Promise<Measured>
+  readonly lost: () => Promise<Measured> | Measured
   readonly errorFrame: (body: string) => string
 }

@@ -27,7 +27,8 @@ export async function sendOnce(
 
 export function answered(tried: Tried, reply: UpstreamReply): Sent {
   const attempts: readonly Attempt[] = [{ slot: tried.slot, outcome: 'answered', status: reply.status, reason: null }]
-  return { attempts, kind: tried.kind, outcome: 'answered', reply: { ...reply, json: jsonOf(reply) } }
+  const { status, headers, body } = reply
+  return { attempts, kind: tried.kind, outcome: 'answered', reply: { status, headers, body, json: jsonOf(reply) } }
 }
 
 export function failed({ slot, kind }: Tried, failure: unknown, isAsked: boolean): Sent {

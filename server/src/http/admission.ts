@@ -13,6 +13,7 @@ import type { Addresses } from './address.ts'
 import { readCredential } from './credential.ts'
 import { exchangeOf } from './exchange.ts'
 import type { EdgeLimits } from './limits.ts'
+import { idHeaders } from './send-whole.ts'
 
 /**
  * Whether a route asks who is calling. `optional` leaves a request without a credential to the route; a wrong one is
@@ -59,6 +60,8 @@ export function createAdmission({ identify, addresses, limits, clock }: Parts) {
   }
 
   const admit: onRequestHookHandler = (request, reply, done) => {
+    // On the response itself, so that it is there whoever ends up answering.
+    if (request.is404 || request.routeOptions.config.writesId !== true) setId(reply, request.id)
     const access = request.is404 ? 'credential' : (request.routeOptions.config.access ?? 'credential')
     const settle = (caller: Caller | null) => {
       request.caller = caller
@@ -96,6 +99,11 @@ export function createAdmission({ identify, addresses, limits, clock }: Parts) {
       await findCaller(request, 'credential')
     },
   }
+}
+
+function setId({ raw }: FastifyReply, id: string): void {
+  const headers = idHeaders(id)
+  for (const name in headers) raw.setHeader(name, headers[name] ?? '')
 }
 
 function asError(thrown: unknown): Error {

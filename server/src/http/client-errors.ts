@@ -7,6 +7,7 @@ import type { Connection, Connections } from './connections.ts'
 import type { Exchange } from './exchange.ts'
 import type { FamilyName } from './families.ts'
 import type { EdgeLimits } from './limits.ts'
+import { idHeaders } from './send-whole.ts'
 import type { Turns } from './turns.ts'
 
 type Parts = {
@@ -90,8 +91,7 @@ function asText(fault: Fault, dialect: FamilyName['dialect'], requestId: string)
   const { status, headers, body } = renderFault(dialect, fault, requestId)
   const lines = Object.entries({
     ...headers,
-    'X-Request-ID': requestId,
-    'request-id': requestId,
+    ...idHeaders(requestId),
     date: new Date().toUTCString(),
     'content-length': String(Buffer.byteLength(body)),
     connection: 'close',

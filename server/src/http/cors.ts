@@ -1,7 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Exchange } from './exchange.ts'
+import { idHeaders } from './send-whole.ts'
 
 /** Adds what a browser asks for, and answers its preflight; says whether it did the latter. */
-export type AnswerCors = (request: IncomingMessage, response: ServerResponse) => boolean
+export type AnswerCors = (exchange: Pick<Exchange, 'id' | 'request' | 'response'>) => boolean
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const HEADER_NAMES = /^[A-Za-z0-9-]+( *, *[A-Za-z0-9-]+)*$/
@@ -29,7 +30,7 @@ export function createCors({ origins, exposedHeaders }: Parts): AnswerCors {
   const allowed = new Set(origins)
   const exposed = [...EXPOSED, ...exposedHeaders].join(', ')
 
-  return ({ method, headers }, response) => {
+  return ({ id, request: { method, headers }, response }) => {
     response.setHeader('vary', 'Origin')
     const { origin } = headers
     if (origin === undefined || !(allowed.has(origin) || allowed.has('*'))) return false
@@ -43,7 +44,7 @@ export function createCors({ origins, exposedHeaders }: Parts): AnswerCors {
     response.setHeader('access-control-allow-methods', METHODS)
     if (HEADER_NAMES.test(asked)) response.setHeader('access-control-allow-headers', asked)
     response.setHeader('access-control-max-age', MAX_AGE_SECONDS)
-    response.writeHead(204).end()
+    response.writeHead(204, idHeaders(id)).end()
     return true
   }
 }

@@ -56,6 +56,8 @@ declare module 'fastify' {
     /** The route's 400 is `{ "error": "…" }`, whatever its family's dialect. */
     plainBadRequest?: boolean
     family?: FamilyName
+    /** The route puts the request's id on its answers by itself. */
+    writesId?: boolean
   }
   interface FastifyRequest {
     caller: Caller | null

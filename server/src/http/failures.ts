@@ -3,6 +3,7 @@ import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
 import { type Dialect, renderFault } from './answer.ts'
 import { exchangeOf } from './exchange.ts'
 import { dialectFor, NO_FAMILY } from './families.ts'
+import { idHeaders } from './send-whole.ts'
 import type { Traffic } from './traffic.ts'
 
 /** Answers whatever a route, a hook or the framework has thrown, in the protocol of whoever asked. */
@@ -20,7 +21,10 @@ export function createFailureAnswer(traffic: Pick<Traffic, 'refused'>) {
     }
     const { status, headers, body } = renderFault(dialectOf(request, fault), fault, request.id)
     if (reply.hasHeader('connection')) reply.header('connection', mayStayOpen(request, reply) ? 'keep-alive' : 'close')
-    reply.code(status).headers(headers).send(body)
+    reply
+      .code(status)
+      .headers({ ...headers, ...idHeaders(request.id) })
+      .send(body)
   }
 }
 

@@ -10,6 +10,7 @@ import type { AnswerCors } from './cors.ts'
 import { attachExchange, type Exchange } from './exchange.ts'
 import { dialectFor, type FamilyName } from './families.ts'
 import type { EdgeLimits } from './limits.ts'
+import { idHeaders } from './send-whole.ts'
 import type { Traffic } from './traffic.ts'
 import { createTurns } from './turns.ts'
 
@@ -52,9 +53,6 @@ export function createListener(parts: Parts) {
       return
     }
     const id = ids.next()
-    // On the response itself, so that they are on it whoever ends up answering.
-    response.setHeader('X-Request-ID', id)
-    response.setHeader('request-id', id)
     const family = findFamily(request.url ?? '')
     const startedMs = clock.monotonicMs()
     turns.receive({ id, family, request, response, connection, startedMs, refusal: undefined })
@@ -69,7 +67,7 @@ export function createListener(parts: Parts) {
       refuse(exchange, fault)
       return
     }
-    if (answerCors(request, response)) return
+    if (answerCors(exchange)) return
     try {
       handle(request, response)
     } catch (error) {
@@ -87,7 +85,8 @@ export function createListener(parts: Parts) {
       return
     }
     const { status, headers, body } = renderFault(dialectFor(family, request.headers), fault, exchange.id)
-    response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
+    const own = { ...idHeaders(exchange.id), 'content-length': Buffer.byteLength(body) }
+    response.writeHead(status, { ...headers, ...own }).end(body)
   }
 
   const server = createNodeServer(limits, receive)

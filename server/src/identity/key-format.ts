@@ -34,7 +34,8 @@ export function makeKey(id: Id, mode: Mode, shard: number): Secret {
 
 /** All that is ever stored of a key. */
 export function hashOf(credential: Secret): Buffer {
-  return hash('sha256', credential.reveal(), 'buffer')
+  // As text first: the same bytes asked for as a buffer take five times as long.
+  return Buffer.from(hash('sha256', credential.reveal(), 'binary'), 'binary')
 }
 
 function checksumOf(text: string): string {

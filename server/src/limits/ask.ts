@@ -7,6 +7,9 @@ export type Slot = {
   readonly scope: string
   readonly key: string
   readonly limit: number
+  /** A place is like any other, and ends with its call. */
+  readonly fingerprint: ''
+  readonly keepSeconds: 0
   /** Whether it is free when the process that runs the call dies; a task goes on without the process. */
   readonly endsWithOwner: boolean
 }
@@ -14,6 +17,7 @@ export type Slot = {
 export type Ask = { readonly windows: readonly Window[]; readonly slots: readonly Slot[] }
 
 const SECONDS = 60
+const PLACE = { fingerprint: '', keepSeconds: 0 } as const
 /** The window that counts every request of a credential. */
 export const ALL = 'all'
 export const CALLS_AT_ONCE = 'concurrency'
@@ -23,10 +27,12 @@ const asks = new WeakMap<TierLimits, WeakMap<readonly LimitName[], Ask>>()
 
 /** What a call asks of its caller's limits. */
 export function askOf(tier: TierLimits, names: readonly LimitName[]): Ask {
-  const ofTier = asks.get(tier) ?? new WeakMap<readonly LimitName[], Ask>()
-  asks.set(tier, ofTier)
-  const ask = ofTier.get(names) ?? makeAsk(tier, names)
-  ofTier.set(names, ask)
+  const ofTier = asks.get(tier)
+  const known = ofTier?.get(names)
+  if (known !== undefined) return known
+  const ask = makeAsk(tier, names)
+  if (ofTier === undefined) asks.set(tier, new WeakMap([[names, ask]]))
+  else ofTier.set(names, ask)
   return ask
 }
 
@@ -39,7 +45,7 @@ function makeAsk(tier: TierLimits, names: readonly LimitName[]): Ask {
   for (const name of names) {
     if (name === 'tokens') continue
     if (name === 'concurrency')
-      slots.push({ scope: CALLS_AT_ONCE, key: ALL, limit: tier.concurrency, endsWithOwner: true })
+      slots.push({ ...PLACE, scope: CALLS_AT_ONCE, key: ALL, limit: tier.concurrency, endsWithOwner: true })
     else addGroup(name, windows, slots)
   }
   return { windows, slots }
@@ -49,5 +55,5 @@ function addGroup(name: GroupName, windows: Window[], slots: Slot[]): void {
   const group = GROUPS[name]
   if ('requestsPerMinute' in group)
     windows.push({ group: name, seconds: SECONDS, requestLimit: group.requestsPerMinute, tokenLimit: null })
-  else slots.push({ scope: 'tasks', key: name, limit: group.tasksAtOnce, endsWithOwner: false })
+  else slots.push({ ...PLACE, scope: 'tasks', key: name, limit: group.tasksAtOnce, endsWithOwner: false })
 }

@@ -11,21 +11,20 @@ export const RATE_HEADERS = [
 
 /** What the tightest of a call's limits leaves, in the headers of its answer. A reset is in Unix seconds, never too early. */
 export function rateHeaders({ requests, tokens }: Rates): Record<string, string> {
-  return { ...(requests && requestHeaders(requests)), ...(tokens && tokenHeaders(tokens)) }
+  const headers: Record<string, string> = {}
+  if (requests !== null) {
+    headers['X-RateLimit-Limit-Requests'] = String(requests.limit)
+    headers['X-RateLimit-Remaining-Requests'] = String(requests.left)
+    headers['X-RateLimit-Reset-Requests'] = resetOf(requests)
+  }
+  if (tokens !== null) {
+    headers['X-RateLimit-Limit-Tokens'] = String(tokens.limit)
+    headers['X-RateLimit-Remaining-Tokens'] = String(tokens.left)
+    headers['X-RateLimit-Reset-Tokens'] = resetOf(tokens)
+  }
+  return headers
 }
 
-function requestHeaders({ limit, left, resetAtMs }: Rate): Record<string, string> {
-  return {
-    'X-RateLimit-Limit-Requests': String(limit),
-    'X-RateLimit-Remaining-Requests': String(left),
-    'X-RateLimit-Reset-Requests': String(Math.ceil(resetAtMs / 1_000)),
-  }
-}
-
-function tokenHeaders({ limit, left, resetAtMs }: Rate): Record<string, string> {
-  return {
-    'X-RateLimit-Limit-Tokens': String(limit),
-    'X-RateLimit-Remaining-Tokens': String(left),
-    'X-RateLimit-Reset-Tokens': String(Math.ceil(resetAtMs / 1_000)),
-  }
+function resetOf({ resetAtMs }: Rate): string {
+  return String(Math.ceil(resetAtMs / 1_000))
 }

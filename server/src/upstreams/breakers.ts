@@ -1,12 +1,3 @@
-import {
-  type CircuitBreakerPolicy,
-  CircuitState,
-  ConsecutiveBreaker,
-  circuitBreaker,
-  handleWhen,
-  type IBackoffFactory,
-  type IHalfOpenAfterBackoffContext,
-} from 'cockatiel'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
 import { type FailureReason, UpstreamFailure } from './failure.ts'
@@ -72,36 +63,79 @@ export function createBreakers({ clock, metrics, maxUpstreams = MAX_UPSTREAMS }:
     return made
   }
 
-  return { run: (upstreamId, work) => breakerOf(upstreamId)(work) }
-}
-
-type Waits = IBackoffFactory<IHalfOpenAfterBackoffContext>
-type Breaker = <T>(work: () => Promise<T>) => Promise<T>
-
-function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: State) => void): Breaker {
-  let openUntilMs = 0
-  const waits: Waits = {
-    next({ attempt }) {
-      openUntilMs = clock.monotonicMs() + Math.min(OPEN_FIRST_MS * 2 ** (attempt - 1), OPEN_MOST_MS)
-      // cockatiel would wait by the wall clock, which can step back by an hour; so the waiting is done below.
-      return { duration: Number.NEGATIVE_INFINITY, next: waits.next }
+  return {
+    async run(upstreamId, work) {
+      const tell = breakerOf(upstreamId).enter()
+      try {
+        const result = await work()
+        tell.succeeded()
+        return result
+      } catch (error) {
+        tell.failed(error)
+        throw error
+      }
     },
   }
-  const policy: CircuitBreakerPolicy = circuitBreaker(
-    handleWhen((error) => isCounted(error, policy.state === CircuitState.HalfOpen)),
-    {
-      breaker: new ConsecutiveBreaker(FAILURES_IN_A_ROW),
-      halfOpenAfter: waits,
-    },
-  )
-  policy.onStateChange((state) => show(nameOf(state)))
-  show('closed')
+}
 
-  return async (work) => {
-    const waitMs = policy.state === CircuitState.Closed ? 0 : openUntilMs - clock.monotonicMs()
-    // One call tries. cockatiel would let the others wait for what becomes of it, without a bound.
-    if (waitMs > 0 || policy.state === CircuitState.HalfOpen) throw refusal(upstreamId, waitMs)
-    return policy.execute(work)
+/** Who was let through tells once what became of it. */
+type Told = { readonly succeeded: () => void; readonly failed: (error: unknown) => void }
+/** Throws where the upstream is not to be asked. */
+type Breaker = { readonly enter: () => Told }
+
+function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: State) => void): Breaker {
+  let state: State = 'closed'
+  let failuresInARow = 0
+  let openings = 0
+  let openUntilMs = 0
+  show(state)
+
+  function change(to: State): void {
+    state = to
+    show(to)
+  }
+
+  function close(): void {
+    failuresInARow = 0
+    openings = 0
+    change('closed')
+  }
+
+  function open(): void {
+    openUntilMs = clock.monotonicMs() + Math.min(OPEN_FIRST_MS * 2 ** openings, OPEN_MOST_MS)
+    openings += 1
+    change('open')
+  }
+
+  /** Most calls. One that ends when the breaker is no longer closed says nothing new: the trial decides. */
+  const usual: Told = {
+    succeeded() {
+      failuresInARow = 0
+    },
+    failed(error) {
+      if (!isToBlame(error)) return
+      failuresInARow += 1
+      if (state === 'closed' && failuresInARow >= FAILURES_IN_A_ROW) open()
+    },
+  }
+
+  const trial: Told = {
+    succeeded: close,
+    failed(error) {
+      if (provesNothing(error)) open()
+      else close()
+    },
+  }
+
+  return {
+    enter() {
+      if (state === 'closed') return usual
+      const waitMs = openUntilMs - clock.monotonicMs()
+      // One call tries, and the others do not wait for what becomes of it.
+      if (waitMs > 0 || state === 'half_open') throw refusal(upstreamId, waitMs)
+      change('half_open')
+      return trial
+    },
   }
 }
 
@@ -110,14 +144,14 @@ function refusal(upstreamId: string, waitMs: number): UpstreamFailure {
   return new UpstreamFailure(upstreamId, { reason: 'breaker', certainty: 'not_sent', retryAfterSeconds })
 }
 
-function isCounted(error: unknown, isTrial: boolean): boolean {
+function isToBlame(error: unknown): boolean {
   if (!(error instanceof UpstreamFailure)) return false
-  // What we would not have sent says nothing; a trial that was given up proves nothing, so it must not close the breaker.
-  if (error.reason === 'protocol' && error.certainty === 'not_sent') return isTrial
-  return COUNTED.has(error.reason) || (isTrial && error.reason !== 'too_large')
+  // What we would not have sent says nothing.
+  if (error.reason === 'protocol' && error.certainty === 'not_sent') return false
+  return COUNTED.has(error.reason)
 }
 
-function nameOf(state: CircuitState): State {
-  if (state === CircuitState.Closed) return 'closed'
-  return state === CircuitState.HalfOpen ? 'half_open' : 'open'
+/** A trial that was given up must not close the breaker. An answer that is larger than we take is an answer. */
+function provesNothing(error: unknown): boolean {
+  return error instanceof UpstreamFailure && error.reason !== 'too_large'
 }

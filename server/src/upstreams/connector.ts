@@ -54,6 +54,7 @@ export function createConnector({ clock, deadlines, timeoutMs, sockets }: Parts)
     socket.setKeepAlive(true, KEEP_ALIVE_AFTER_MS)
 
     const attempt: Watched = {
+      place: -1,
       deadlineMs: clock.monotonicMs() + timeoutMs,
       overdue: () => socket.destroy(new Error(`not connected within ${timeoutMs} ms`)),
       abandon: () => socket.destroy(),

@@ -4,6 +4,8 @@ import type { Clock } from '../kernel/clock.ts'
 export type Watched = {
   /** On the clock's monotonic face. */
   readonly deadlineMs: number
+  /** Its place among those that are watched, which is for whoever watches to say; -1 where nobody does. */
+  place: number
   /** Called when the deadline has passed, until it is moved or forgotten. */
   readonly overdue: (nowMs: number) => void
   /** Called when nobody watches any longer. */
@@ -25,30 +27,44 @@ const TICK_MS = 20
  * moves one, so that moving has to cost no more than writing a number.
  */
 export function createDeadlines(clock: Pick<Clock, 'monotonicMs' | 'sleep'>): Deadlines {
-  const watched = new Set<Watched>()
+  // No Set: when it grows it leaves a table behind that still refers to whatever was in it, so that half of all exchanges
+  // would outlive the collector's first look at them.
+  const watched: Watched[] = []
   const stop = new AbortController()
   let isRunning = false
 
   async function run(): Promise<void> {
     isRunning = true
-    while (watched.size > 0 && !stop.signal.aborted) {
+    while (watched.length > 0 && !stop.signal.aborted) {
       await clock.sleep(TICK_MS, stop.signal).catch(() => {})
       const nowMs = clock.monotonicMs()
-      for (const one of watched) if (nowMs >= one.deadlineMs) one.overdue(nowMs)
+      // Who is overdue is forgotten as a rule, and others come to stand in its place.
+      for (const one of watched.filter(({ deadlineMs }) => nowMs >= deadlineMs))
+        if (one.place !== -1) one.overdue(nowMs)
     }
     isRunning = false
   }
 
+  function forget(one: Watched): void {
+    const { place } = one
+    const last = watched[place] === one ? watched.pop() : undefined
+    one.place = -1
+    if (last === undefined || last === one) return
+    watched[place] = last
+    last.place = place
+  }
+
   return {
     watch(one) {
-      watched.add(one)
+      one.place = watched.length
+      watched.push(one)
       if (!isRunning) void run()
     },
-    forget: (one) => watched.delete(one),
+    forget,
     close() {
       stop.abort()
-      for (const one of watched) one.abandon()
-      watched.clear()
+      for (const one of [...watched]) one.abandon()
+      watched.length = 0
     },
   }
 }

@@ -70,6 +70,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, AsyncItera
   readonly #totalDeadlineMs: number
   readonly #timing = { sentAtMs: 0, firstByteAtMs: 0, endedAtMs: 0 }
   deadlineMs: number
+  place = -1
   #state: State = 'waiting'
   #hasLeft = false
   #controller: Dispatcher.DispatchController | undefined

@@ -106,7 +106,7 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
     if (isClosed) throw refusal(upstream.id, 'aborted')
     const headers = wireHeaders(request.headers)
     const address = addressOf(upstream.baseUrl)
-    if (headers === undefined || address === undefined || !isTarget(target)) throw refusal(upstream.id, 'protocol')
+    if (headers === undefined || address === undefined) throw refusal(upstream.id, 'protocol')
     const origin = origins.get(address.origin)
     if (origin.waiting >= limits.waitingPerOrigin)
       throw refusal(upstream.id, 'breaker', { retryAfterSeconds: WAIT_FOR_ROOM_SECONDS })
@@ -129,22 +129,13 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
     return exchange
   }
 
-  /** What we refuse ourselves is no trial of the upstream. */
-  async function checked<T>({ upstream, target }: UpstreamRequest, work: () => Promise<T>): Promise<T> {
-    if (!isTarget(target)) throw refusal(upstream.id, 'protocol')
-    return run(upstream.id, work)
-  }
-
-  /** In the upstream's breaker, where there are breakers. */
-  function run<T>(upstreamId: string, work: () => Promise<T>): Promise<T> {
-    return breakers === undefined ? work() : breakers.run(upstreamId, work)
-  }
-
   const count = ({ reason, certainty }: UpstreamFailure) => metrics?.upstreamFailures.inc({ reason, certainty })
 
-  async function counted<T>(reply: Promise<T>): Promise<T> {
+  async function ask<T>({ upstream, target }: UpstreamRequest, work: () => Promise<T>): Promise<T> {
     try {
-      return await reply
+      // What we refuse ourselves is no trial of the upstream.
+      if (!isTarget(target)) throw refusal(upstream.id, 'protocol')
+      return await (breakers === undefined ? work() : breakers.run(upstream.id, work))
     } catch (error) {
       if (error instanceof UpstreamFailure) count(error)
       throw error
@@ -152,8 +143,8 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
   }
 
   return {
-    open: (request) => counted(checked(request, async () => begin(request, false).opened)),
-    send: (request) => counted(checked(request, async () => begin(request, true).collected)),
+    open: (request) => ask(request, () => begin(request, false).opened),
+    send: (request) => ask(request, () => begin(request, true).collected),
     async close() {
       isClosed = true
       deadlines.close()

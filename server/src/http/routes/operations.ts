@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Names, type Operation, spell } from '../../catalogue/operation.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
@@ -6,6 +7,7 @@ import type { Pipeline } from '../../gateway/pipeline.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { renderFault } from '../answer.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
+import { idHeaders, sendWhole } from '../send-whole.ts'
 
 type Parts = {
   readonly run: Pipeline
@@ -31,7 +33,7 @@ export function addOperations(
     scope.route({
       method: operation.method,
       url: spell(operation.path, parts.names).slice(prefix.length),
-      config: HIDDEN.has(operation.id) ? { access: 'optional' } : {},
+      config: { writesId: true, access: HIDDEN.has(operation.id) ? 'optional' : 'credential' },
       handler: (request, reply) => handle(operation, request, reply),
     })
   }
@@ -59,7 +61,13 @@ function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
       headers: (names) => pick(request.headers, names),
       renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
     })
-    return reply.code(status).headers(headers).send(body)
+    if (body instanceof Readable)
+      return reply
+        .code(status)
+        .headers({ ...headers, ...idHeaders(id) })
+        .send(body)
+    sendWhole(reply, { status, headers, body })
+    return reply
   }
 }
 
@@ -71,7 +79,8 @@ const hasModelInPath = ({ path }: Operation) => path.includes(MODEL)
 function addActions(scope: FastifyInstance, operations: readonly Operation[], handle: Handle): void {
   const byAction = new Map(operations.map((one) => [one.path.slice(one.path.indexOf(MODEL) + MODEL.length), one]))
   // Names have slashes, which some clients encode and some do not.
-  scope.post<{ Params: { '*': string } }>('/models/*', async (request, reply) => {
+  const config = { writesId: true }
+  scope.post<{ Params: { '*': string } }>('/models/*', { config }, async (request, reply) => {
     const place = request.params['*']
     const end = place.lastIndexOf(':')
     const operation = byAction.get(place.slice(end + 1))

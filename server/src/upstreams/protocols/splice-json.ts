@@ -18,13 +18,14 @@ type Range = { readonly start: number; readonly end: number }
  * and no name stands twice.
  */
 export function spliceJson(raw: Buffer, members: Readonly<Record<string, string>>): Buffer {
-  const object = readObject(raw)
+  const wanted = Object.entries(members)
+  const object = readObject(raw, new Set(Object.keys(members)))
   const edits: (Range & { readonly text: string })[] = []
   let added = ''
-  for (const [name, text] of Object.entries(members)) {
+  for (const [name, text] of wanted) {
     const range = object.members.get(name)
     if (range !== undefined) edits.push({ ...range, text })
-    else added += `${added === '' && object.members.size === 0 ? '' : ','}${JSON.stringify(name)}:${text}`
+    else added += `${added === '' && object.isEmpty ? '' : ','}${JSON.stringify(name)}:${text}`
   }
   edits.sort((one, other) => one.start - other.start)
   if (added !== '') edits.push({ start: object.end, end: object.end, text: added })
@@ -33,7 +34,7 @@ export function spliceJson(raw: Buffer, members: Readonly<Record<string, string>
 
 /** The bytes of a member's value, or undefined where there is no such member. */
 export function memberIn(raw: Buffer, name: string): Buffer | undefined {
-  const range = readObject(raw).members.get(name)
+  const range = readObject(raw, new Set([name])).members.get(name)
   return range && raw.subarray(range.start, range.end)
 }
 
@@ -47,9 +48,12 @@ function edited(raw: Buffer, edits: readonly (Range & { readonly text: string })
   return Buffer.concat([...pieces, raw.subarray(from)])
 }
 
-/** Where the value of each member stands, and where the last one ends. */
-function readObject(raw: Buffer): { readonly members: ReadonlyMap<string, Range>; readonly end: number } {
+type Found = { readonly members: ReadonlyMap<string, Range>; readonly isEmpty: boolean; readonly end: number }
+
+/** Where the value of each wanted member stands. Where all are found, nothing more is read; else `end` is where the last one ends. */
+function readObject(raw: Buffer, wanted: ReadonlySet<string>): Found {
   const members = new Map<string, Range>()
+  let isEmpty = true
   let at = afterSpace(raw, 0)
   if (raw[at] !== OPEN_BRACE) throw new RangeError('The bytes are no JSON object.')
   let end = at + 1
@@ -60,12 +64,14 @@ function readObject(raw: Buffer): { readonly members: ReadonlyMap<string, Range>
     // A colon stands between the name and its value.
     const start = afterSpace(raw, afterSpace(raw, afterName) + 1)
     end = endOfValue(raw, start)
-    members.set(name, { start, end })
+    isEmpty = false
+    if (wanted.has(name)) members.set(name, { start, end })
+    if (members.size === wanted.size) return { members, isEmpty, end }
     at = afterSpace(raw, end)
     if (raw[at] === COMMA) at = afterSpace(raw, at + 1)
   }
   if (raw[at] !== CLOSE_BRACE) throw new RangeError('The bytes are no JSON object.')
-  return { members, end }
+  return { members, isEmpty, end }
 }
 
 /** What stands between the quotes, where nothing in it is escaped. */
