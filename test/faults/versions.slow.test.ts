@@ -31,17 +31,30 @@ const BEGINS_WITH_REGION: readonly Edit[] = [
   },
   {
     file: 'begin_calls',
-    find: 'item.sets_to > item.sets_from, at\n',
-    replace: "item.sets_to > item.sets_from, at, 'home'\n",
+    find: 'coalesce(ask_sets_to[i - 1], 0), at\n',
+    replace: "coalesce(ask_sets_to[i - 1], 0), at, 'home'\n",
   },
 ]
 const ENDS_WITH_REGION: readonly Edit[] = [
-  { file: 'end_calls', find: 'hold.claims, hold.begun_at,', replace: 'hold.claims, hold.begun_at, hold.region,' },
-  { file: 'end_calls', find: 'allowances, begun_at, ended_at)', replace: 'allowances, begun_at, ended_at, region)' },
   {
     file: 'end_calls',
-    find: "coalesce(allowances, '{}'), begun_at, at\n",
-    replace: "coalesce(allowances, '{}'), begun_at, at, region\n",
+    find: 'allowances, begun_at, ended_at)\n    values',
+    replace: 'allowances, begun_at, ended_at, region)\n    values',
+  },
+  {
+    file: 'end_calls',
+    find: 'own.allowances, own.begun_at, at);',
+    replace: 'own.allowances, own.begun_at, at, own.region);',
+  },
+  {
+    file: 'end_calls',
+    find: 'allowances, begun_at, ended_at)\n    select',
+    replace: 'allowances, begun_at, ended_at, region)\n    select',
+  },
+  {
+    file: 'end_calls',
+    find: "coalesce(hold.allowances, '{}'), hold.begun_at, at\n",
+    replace: "coalesce(hold.allowances, '{}'), hold.begun_at, at, hold.region\n",
   },
 ]
 

@@ -1,7 +1,7 @@
 import type { BugOfFaults } from './bugs-of-faults.ts'
+import { START_OF_BEGIN, START_OF_END, STATEMENTS, WINDOWS_READ } from './statements.ts'
 
 const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
-const BEGIN_AND_END = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
 /** Where calls of dead processes are marked. */
@@ -24,24 +24,6 @@ const WITHOUT_CONSTRAINTS = [
   { file: TABLES, find: ',\n  constraint no_overspend check (charged + held <= amount)\n', replace: '\n' },
 ]
 
-const WINDOWS_READ = `  if cardinality(window_groups) > 0 then
-    select
-      array_agg(case when row.started_at + make_interval(secs => seconds) > at then row.started_at end order by place),
-      array_agg(case when row.started_at + make_interval(secs => seconds) > at then row.requests else 0 end order by place),
-      array_agg(case when row.started_at + make_interval(secs => seconds) > at then row.tokens else 0 end order by place)
-    into window_started, window_requests, window_tokens
-    from unnest(window_credentials, window_groups, window_seconds) with ordinality item (credential_id, limit_group, seconds, place)
-    left join lateral (
-      select started_at, requests, tokens from windows
-      where windows.credential_id = item.credential_id and windows.limit_group = item.limit_group limit 1
-    ) row on true;
-    window_touched := array_fill(false, array[cardinality(window_groups)]);
-  end if;
-`
-const BEGINS_BY_LOCKING = `  perform 1 from accounts where id = any (accounts_in) order by id for no key update;
-  at := clock_timestamp();
-  judged_at := at;
-`
 const ORPHANS_FOUND = `select holds.id from owners join holds on holds.owner_id = owners.id
     where owners.lease_until < at and unsettled_at is null limit most`
 const SWEEPS = `  return query select orphan.id, orphan.account_id, orphan.owner_id
@@ -71,7 +53,7 @@ export const bugsOfFaultsByTheBlind: readonly BugOfFaults[] = [
     edits: [
       ...WITHOUT_CONSTRAINTS,
       {
-        file: BEGIN_AND_END,
+        file: STATEMENTS,
         find: '-- END: posts or voids a batch of calls, once each:',
         replace: `create table released_holds (like holds);
 
@@ -98,16 +80,13 @@ $$;
 -- END: posts or voids a batch of calls, once each:`,
       },
       {
-        file: BEGIN_AND_END,
-        find: `  at := clock_timestamp();
-
-  -- Seldom: a repeated ending`,
-        replace: `  at := clock_timestamp();
+        file: STATEMENTS,
+        find: START_OF_END,
+        replace: `${START_OF_END}  perform 1 from accounts where id = any (accounts_in) order by id for no key update;
   perform hold_again(row(released.*)::holds, 1) from released_holds released where released.id = any (call_ids);
   insert into holds select * from released_holds where id = any (call_ids);
   delete from released_holds where id = any (call_ids);
-
-  -- Seldom: a repeated ending`,
+`,
       },
       {
         file: CALLS,
@@ -171,11 +150,11 @@ $$;
     promise: 'A limit is a limit, however many processes there are.',
     author: 'blind',
     edits: [
-      { file: BEGIN_AND_END, find: `\n${WINDOWS_READ}`, replace: '' },
+      { file: STATEMENTS, find: `\n${WINDOWS_READ}`, replace: '' },
       {
-        file: BEGIN_AND_END,
-        find: BEGINS_BY_LOCKING,
-        replace: `  at := clock_timestamp();\n${WINDOWS_READ}${BEGINS_BY_LOCKING}`,
+        file: STATEMENTS,
+        find: START_OF_BEGIN,
+        replace: `${START_OF_BEGIN}  at := clock_timestamp();\n${WINDOWS_READ}`,
       },
     ],
     caughtBy: { invariants: ['no window is exceeded'], kinds: ['slow database'], seconds: 20 },
@@ -201,9 +180,9 @@ $$;
       { file: OWNERS, find: SWEEPS_VARIABLES, replace: `${SWEEPS_VARIABLES}  dead uuid[];\n  accounts_of uuid[];\n` },
       // A settlement that comes later is taken for done, by what was metered.
       {
-        file: BEGIN_AND_END,
-        find: "from judged where outcome_before = 'voided' and not misplaced",
-        replace: 'from judged where false',
+        file: STATEMENTS,
+        find: 'has_late := true;',
+        replace: 'has_late := false;',
       },
       {
         file: PIPELINE,
@@ -261,11 +240,13 @@ $$;
     author: 'blind',
     edits: [
       {
-        file: BEGIN_AND_END,
-        find: `account_id, count(*), count(*) filter (where failed),
-      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charge)`,
-        replace: `account_id, 1, max(failed::integer),
-      max(input_tokens), max(output_tokens), max(cache_read_tokens), max(cache_write_tokens), max(value), max(charge)`,
+        file: STATEMENTS,
+        find: `account_id, count(*), count(*) filter (where call_failed[i]),
+      sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
+      sum(call_values[i]), sum(call_charges[i])`,
+        replace: `account_id, 1, max(call_failed[i]::integer),
+      max(call_input_tokens[i]), max(call_output_tokens[i]), max(call_cache_read_tokens[i]), max(call_cache_write_tokens[i]),
+      max(call_values[i]), max(call_charges[i])`,
       },
     ],
     caughtBy: {
@@ -281,28 +262,43 @@ $$;
     author: 'blind',
     edits: [
       {
-        file: BEGIN_AND_END,
-        find: '    from ended_among(call_ids, call_days);\n  end if;\n',
-        replace: `    from ended_among(call_ids, call_days);
+        file: STATEMENTS,
+        find: '  if has_entries then\n',
+        replace: `  if before_outcomes is not null then
     update accounts row set held = greatest(0, row.held - ended.held)
-    from (select account_id, sum(held) as held from charges where id = any (ended_ids) group by 1) ended
+    from (
+      select c.account_id, sum(c.held) as held from unnest(call_ids) with ordinality item (id, i) join charges c using (id)
+      where before_outcomes[i] is not null group by 1
+    ) ended
     where row.id = ended.account_id and row.debt = 0;
     update allowance_periods row set held = greatest(0, row.held - ended.held)
     from (
-      select one.id, sum(c.held) as held from charges c cross join unnest(c.allowances) one (id)
-      where c.id = any (ended_ids) group by 1
+      select one.id, sum(c.held) as held from unnest(call_ids) with ordinality item (id, i) join charges c using (id)
+      cross join unnest(c.allowances) one (id)
+      where before_outcomes[i] is not null group by 1
     ) ended
     where row.allowance_id = ended.id;
   end if;
+  if has_entries then
 `,
       },
       {
-        file: BEGIN_AND_END,
-        find: 'held = row.held - change.account_release,',
-        replace: 'held = greatest(0, row.held - change.account_release),',
+        file: STATEMENTS,
+        find: 'held = row.held - account_release[1],',
+        replace: 'held = greatest(0, row.held - account_release[1]),',
       },
       {
-        file: BEGIN_AND_END,
+        file: STATEMENTS,
+        find: 'held = row.held - account_release[place],',
+        replace: 'held = greatest(0, row.held - account_release[place]),',
+      },
+      {
+        file: STATEMENTS,
+        find: 'row set held = row.held - own.amount, charged',
+        replace: 'row set held = greatest(0, row.held - own.amount), charged',
+      },
+      {
+        file: STATEMENTS,
         find: 'row set held = row.held - change.held, charged',
         replace: 'row set held = greatest(0, row.held - change.held), charged',
       },

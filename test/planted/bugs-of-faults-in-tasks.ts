@@ -1,4 +1,5 @@
 import type { BugOfFaults } from './bugs-of-faults.ts'
+import { STATEMENTS } from './statements.ts'
 
 const POLLER = 'server/src/tasks/poller.ts'
 const MIGRATION = 'server/src/storage/migrations/0012_tasks.sql'
@@ -65,10 +66,14 @@ export const bugsOfFaultsInTasks: readonly BugOfFaults[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/storage/migrations/0003_begin_and_end.sql',
-        find: 'delete from claims where ctid = any (array(select place from claim where not kept))',
-        replace:
-          "delete from claims where scope <> 'tasks' and ctid = any (array(select place from claim where not kept))",
+        file: STATEMENTS,
+        find: 'delete from claims where ctid = any (claims_ended)',
+        replace: "delete from claims where scope <> 'tasks' and ctid = any (claims_ended)",
+      },
+      {
+        file: STATEMENTS,
+        find: 'delete from claims where call_id = own.id and',
+        replace: "delete from claims where scope <> 'tasks' and call_id = own.id and",
       },
     ],
     caughtBy: { invariants: ['three tasks at once'], kinds: ['slow upstream'], seconds: 12 },

@@ -1,5 +1,6 @@
 import type { Kind } from '../faults/plan.ts'
 import type { PlantedBug } from './planted-bug.ts'
+import { STATEMENTS } from './statements.ts'
 
 /** A bug that a run of faults has to notice, by an invariant of its own. */
 export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
@@ -15,7 +16,6 @@ export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
 const ORPHANS = 'server/src/storage/migrations/0005_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
-const BEGIN_AND_END = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
 const SETTLES =
   'const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending, ...(task && { task }) })'
@@ -78,9 +78,14 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: BEGIN_AND_END,
-        find: 'elsif not credential_active[credential] or credential_account',
-        replace: 'elsif credential_account',
+        file: STATEMENTS,
+        find: 'from credentials where id = credentials_in[1] and active',
+        replace: 'from credentials where id = credentials_in[1]',
+      },
+      {
+        file: STATEMENTS,
+        find: 'from credentials where id = item.id and active',
+        replace: 'from credentials where id = item.id',
       },
       // Long enough for callers to try while the cache still knows the key.
       { file: 'server/src/storage/change-feed.ts', find: 'pollMs = 300', replace: 'pollMs = 900' },

@@ -1,7 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts'
+import { CHANGED_WITHOUT_A_HOLD, STATEMENTS } from './statements.ts'
 
 const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
-const STATEMENTS = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
 /** Where calls of dead processes are marked. */
@@ -97,42 +97,15 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: `        when hold.id is null or given.forgiven then 0
-        else least(coalesce(given.amount, 0), hold.amount)`,
-        replace: `        when given.forgiven or (hold.id is null and before.outcome is distinct from 'voided') then 0
-        when hold.id is null then least(coalesce(given.amount, 0), account.credited + account.debt - account.charged - account.held)
-        else least(coalesce(given.amount, 0), hold.amount)`,
-      },
-      {
-        file: STATEMENTS,
-        find: `    from accounted
-    where outcome_before is null and not misplaced
+        find: `    elsif before_outcomes[i] = 'voided' and coalesce(call_amounts[i], 0) <> before_overruns[i] then
 `,
-        replace: `    from accounted
-    where not misplaced
+        replace: `    elsif before_outcomes[i] = 'voided' and coalesce(call_amounts[i], 0) <> before_overruns[i] then
+      if not call_forgiven[i] then
+        account_charge[account] := account_charge[account] + least(coalesce(call_amounts[i], 0), account_free[account]);
+      end if;
 `,
       },
-      {
-        file: STATEMENTS,
-        find: 'freed - debt_paid, account_release - account_charge) as expired',
-        replace: 'freed - debt_paid, greatest(0, account_release - account_charge)) as expired',
-      },
-      {
-        file: STATEMENTS,
-        find: 'select distinct on (account_place) * from ending where hold_place is not null\n',
-        replace: `select distinct on (account_place) * from ending where hold_place is not null or outcome_before = 'voided'
-`,
-      },
-      {
-        file: STATEMENTS,
-        find: `begun_at, at
-    from ending
-`,
-        replace: `begun_at, at
-    from ending
-    on conflict (id) do nothing
-`,
-      },
+      ...CHANGED_WITHOUT_A_HOLD,
     ],
     caughtBy: [{ file: 'test/ledger/overrun.test.ts', title: 'charges nothing where the call was held' }],
   },
@@ -144,8 +117,8 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: "select id, account_id, 'late_settlement',",
-        replace: "select gen_random_uuid(), account_id, 'late_settlement',",
+        find: "select id, call_accounts[i], 'late_settlement',",
+        replace: "select gen_random_uuid(), call_accounts[i], 'late_settlement',",
       },
     ],
     caughtBy: [{ file: 'test/ledger/overrun.test.ts', title: 'charges nothing where the call was held' }],
@@ -182,8 +155,8 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
       },
       {
         file: STATEMENTS,
-        find: 'least(debt_before, free_before + account_release - account_charge) as debt_paid,',
-        replace: '0::bigint as debt_paid,',
+        find: 'account_debt_paid[place] := least(account_debt[place], account_free[place]);',
+        replace: 'account_debt_paid[place] := 0;',
       },
     ],
     caughtBy: [{ file: 'test/ledger/debt.test.ts', title: 'pays its debt with what an ending releases' }],

@@ -1,8 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts'
+import { CHANGED_WITHOUT_A_HOLD, START_OF_BEGIN, STATEMENTS, WINDOWS_READ } from './statements.ts'
 
-const STATEMENTS = 'server/src/storage/migrations/0003_begin_and_end.sql'
-const LOCK_OF_BEGIN = `  -- This statement only locks. A statement that locks and reads sees what was there before it waited.
-  perform 1 from accounts where id = any (accounts_in) order by id for no key update;
+const LOCKS_LIST = `from (select ctid, * from accounts where id = any (accounts_in) order by id for no key update) row;
 `
 
 /** Written by who knows the code and the tests. */
@@ -12,7 +11,18 @@ export const bugsOfInsiders: readonly PlantedBug[] = [
     title: 'begin_calls does not lock the accounts of its batch',
     promise: 'Nobody spends more than they have.',
     author: 'insider',
-    edits: [{ file: STATEMENTS, find: LOCK_OF_BEGIN, replace: '' }],
+    edits: [
+      {
+        file: STATEMENTS,
+        find: 'from accounts where id = accounts_in[1] for no key update;',
+        replace: 'from accounts where id = accounts_in[1];',
+      },
+      {
+        file: STATEMENTS,
+        find: `account_free, account_state\n    ${LOCKS_LIST}`,
+        replace: `account_free, account_state\n    ${LOCKS_LIST.replace(' for no key update', '')}`,
+      },
+    ],
     caughtBy: [
       { file: 'test/ledger/locks.test.ts', title: 'of the balance: money that is held meanwhile' },
       { file: 'test/ledger/locks.test.ts', title: 'of who may spend' },
@@ -27,13 +37,13 @@ export const bugsOfInsiders: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: `  ended_overruns bigint[];
-begin
-  perform 1 from accounts where id = any (accounts_in) order by id for no key update;
-`,
-        replace: `  ended_overruns bigint[];
-begin
-`,
+        find: 'from accounts row where id = accounts_in[1] for no key update;',
+        replace: 'from accounts row where id = accounts_in[1];',
+      },
+      {
+        file: STATEMENTS,
+        find: `account_promo, account_lapsed\n    ${LOCKS_LIST}`,
+        replace: `account_promo, account_lapsed\n    ${LOCKS_LIST.replace(' for no key update', '')}`,
       },
     ],
     caughtBy: [{ file: 'test/ledger/locks.test.ts', title: 'ends the hold that was made meanwhile' }],
@@ -46,41 +56,12 @@ begin
     edits: [
       {
         file: STATEMENTS,
-        find: `        when hold.id is null or given.forgiven then 0
-        else least(coalesce(given.amount, 0), hold.amount)`,
-        replace: `        when given.forgiven or (hold.id is null and before.outcome is distinct from 'posted') then 0
-        else least(coalesce(given.amount, 0), coalesce(hold.amount, before.amount))`,
+        find: "    elsif before_outcomes[i] = 'voided' and coalesce",
+        replace: `    elsif before_outcomes[i] = 'posted' and not call_forgiven[i] then
+      account_charge[account] := account_charge[account] + least(coalesce(call_amounts[i], 0), before_charges[i]);
+    elsif before_outcomes[i] = 'voided' and coalesce`,
       },
-      {
-        file: STATEMENTS,
-        find: `    from accounted
-    where outcome_before is null and not misplaced
-`,
-        replace: `    from accounted
-    where not misplaced
-`,
-      },
-      {
-        file: STATEMENTS,
-        find: 'freed - debt_paid, account_release - account_charge) as expired',
-        replace: 'freed - debt_paid, greatest(0, account_release - account_charge)) as expired',
-      },
-      {
-        file: STATEMENTS,
-        find: 'select distinct on (account_place) * from ending where hold_place is not null\n',
-        replace: `select distinct on (account_place) * from ending where hold_place is not null or outcome_before = 'posted'
-`,
-      },
-      {
-        file: STATEMENTS,
-        find: `begun_at, at
-    from ending
-`,
-        replace: `begun_at, at
-    from ending
-    on conflict (id) do nothing
-`,
-      },
+      ...CHANGED_WITHOUT_A_HOLD,
     ],
     caughtBy: [
       { file: 'test/ledger/unanswered.test.ts', title: 'is answered as the first time by the same id sent again' },
@@ -92,33 +73,11 @@ begin
     promise: 'A window never admits one more than its limit.',
     author: 'insider',
     edits: [
+      { file: STATEMENTS, find: WINDOWS_READ, replace: '' },
       {
         file: STATEMENTS,
-        find: `  if cardinality(window_groups) > 0 then
-    select
-`,
-        replace: `  if false then
-    select
-`,
-      },
-      {
-        file: STATEMENTS,
-        find: LOCK_OF_BEGIN,
-        replace: `  at := clock_timestamp();
-  if cardinality(window_groups) > 0 then
-    select
-      array_agg(case when row.started_at + make_interval(secs => seconds) > at then row.started_at end order by place),
-      array_agg(case when row.started_at + make_interval(secs => seconds) > at then row.requests else 0 end order by place),
-      array_agg(case when row.started_at + make_interval(secs => seconds) > at then row.tokens else 0 end order by place)
-    into window_started, window_requests, window_tokens
-    from unnest(window_credentials, window_groups, window_seconds) with ordinality item (credential_id, limit_group, seconds, place)
-    left join lateral (
-      select started_at, requests, tokens from windows
-      where windows.credential_id = item.credential_id and windows.limit_group = item.limit_group limit 1
-    ) row on true;
-    window_touched := array_fill(false, array[cardinality(window_groups)]);
-  end if;
-${LOCK_OF_BEGIN}`,
+        find: START_OF_BEGIN,
+        replace: `${START_OF_BEGIN}  at := clock_timestamp();\n${WINDOWS_READ}`,
       },
     ],
     caughtBy: [
@@ -148,8 +107,15 @@ ${LOCK_OF_BEGIN}`,
     edits: [
       {
         file: STATEMENTS,
-        find: 'update claims set kept_until = at + make_interval(secs => keep_seconds)',
-        replace: `update claims set kept_until = (select begun_at from ending where ending.id = claims.call_id) + make_interval(secs => keep_seconds)`,
+        find: 'update claims set kept_until = at + make_interval(secs => keep_seconds) where call_id = own.id',
+        replace:
+          'update claims set kept_until = own.begun_at + make_interval(secs => keep_seconds) where call_id = own.id',
+      },
+      {
+        file: STATEMENTS,
+        find: 'update claims set kept_until = at + make_interval(secs => keep_seconds) where ctid = any (claims_kept)',
+        replace: `update claims set kept_until = hold.begun_at + make_interval(secs => keep_seconds)
+        from unnest(ending) hold where hold.id = claims.call_id and claims.ctid = any (claims_kept)`,
       },
     ],
     caughtBy: [{ file: 'test/ledger/claims.test.ts', title: 'is kept after a charged call, from its end' }],
@@ -162,17 +128,16 @@ ${LOCK_OF_BEGIN}`,
     edits: [
       {
         file: STATEMENTS,
-        find: 'call_begins[i] := true;',
-        replace: `call_begins[i] := true;
-      elsif outcome not in ('requests_spent', 'tokens_spent') then
-        for j in window_from .. ask_windows_to[i] loop
-          w := ask_windows[j];
-          if window_started[w] is null then window_started[w] := at; end if;
-          window_requests[w] := window_requests[w] + 1;
-          window_touched[w] := true;
-        end loop;
-      end if;
-      if outcome = 'begun' then`,
+        find: '    end judged;\n',
+        replace: `    end judged;
+    if outcome in ('claim_taken', 'claim_differs', 'allowance_spent', 'money_spent') then
+      for j in window_from .. ask_windows_to[i] loop
+        w := ask_windows[j];
+        if window_started[w] is null then window_started[w] := at; end if;
+        window_requests[w] := window_requests[w] + 1;
+      end loop;
+    end if;
+`,
       },
     ],
     caughtBy: [
@@ -189,10 +154,13 @@ ${LOCK_OF_BEGIN}`,
     edits: [
       {
         file: STATEMENTS,
-        find: `sum(charge) over account as account_charge,
-      sum(coalesce(held, 0)) over account as account_release`,
-        replace: `charge as account_charge,
-      coalesce(held, 0) as account_release`,
+        find: 'account_charge[account] := account_charge[account] + call_charges[i];',
+        replace: 'account_charge[account] := call_charges[i];',
+      },
+      {
+        file: STATEMENTS,
+        find: 'account_release[account] := account_release[account] + own.amount;',
+        replace: 'account_release[account] := own.amount;',
       },
     ],
     caughtBy: [{ file: 'test/ledger/batches.test.ts', title: 'are all counted, though many belong to one account' }],
@@ -222,8 +190,11 @@ ${LOCK_OF_BEGIN}`,
     edits: [
       {
         file: STATEMENTS,
-        find: "outcome := 'money_spent';",
-        replace: "outcome := 'money_spent'; account_free[account] := account_free[account] - call_amounts[i];",
+        find: "outcome := 'money_spent'; exit judged;",
+        replace: `outcome := 'money_spent';
+          account_free[account] := account_free[account] - call_amounts[i];
+          free_before[account] := free_before[account] - call_amounts[i];
+          exit judged;`,
       },
     ],
     caughtBy: [

@@ -1,6 +1,6 @@
 import type { PlantedBug } from './planted-bug.ts'
+import { STATEMENTS } from './statements.ts'
 
-const STATEMENTS = 'server/src/storage/migrations/0003_begin_and_end.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
 /** Where calls of dead processes are marked. */
@@ -79,13 +79,13 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: 'hold.tokens_estimated, hold.claims, hold.begun_at,',
-        replace: 'hold.tokens_estimated, hold.claims, hold.begun_at, hold.unsettled_at,',
+        find: 'foreach allowance in array own.allowances loop',
+        replace: "foreach allowance in array case when own.unsettled_at is null then own.allowances else '{}' end loop",
       },
       {
         file: STATEMENTS,
-        find: 'where ending.hold_place is not null and ending.held > 0',
-        replace: 'where ending.hold_place is not null and ending.held > 0 and ending.unsettled_at is null',
+        find: 'where hold.amount > 0\n',
+        replace: 'where hold.amount > 0 and hold.unsettled_at is null\n',
       },
     ],
     caughtBy: [{ file: 'test/ledger/verbs.test.ts', title: 'agrees on every answer and every row' }],
@@ -129,8 +129,8 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: 'least(debt_before, free_before + account_release - account_charge) as debt_paid,',
-        replace: 'least(debt_before, account_release) as debt_paid,',
+        find: 'account_debt_paid[place] := least(account_debt[place], account_free[place]);',
+        replace: 'account_debt_paid[place] := least(account_debt[place], account_release[place]);',
       },
     ],
     caughtBy: [

@@ -1,17 +1,9 @@
 import type { PlantedBug } from './planted-bug.ts'
+import { LOOK_UP_OF_IDS, START_OF_BEGIN, START_OF_END, STATEMENTS } from './statements.ts'
 
-const STATEMENTS = 'server/src/storage/migrations/0003_begin_and_end.sql'
-const LOCK_OF_BEGIN = `  -- This statement only locks. A statement that locks and reads sees what was there before it waited.
-  perform 1 from accounts where id = any (accounts_in) order by id for no key update;
-`
-const LOOK_UP_OF_IDS = `  ended := array(select id from ended_among(call_ids, call_days));
-  select array_agg(case
-    when hold.account_id = accounts_in[item.account] then 'begun'
-    when hold.account_id is not null or item.id = any (ended) then 'ended' end order by place)
-  into call_known
-  from unnest(call_ids, call_accounts) with ordinality item (id, account, place)
-  left join lateral (select account_id from holds where holds.id = item.id limit 1) hold on true;
-`
+const OF_THE_SAME_SET = `from claims mine
+        join claims same on same.credential_id = mine.credential_id and same.scope = mine.scope and same.key = mine.key
+          and (same.call_id = mine.call_id or mine.keep_seconds > 0)`
 
 /** Described by somebody who has seen neither code nor tests, then put into the code's words. */
 export const bugsOfTheBlind: readonly PlantedBug[] = [
@@ -24,8 +16,8 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: LOCK_OF_BEGIN,
-        replace: `  with locked as materialized (
+        find: START_OF_BEGIN,
+        replace: `${START_OF_BEGIN}  with waited as materialized (
     select id from accounts where id = any (accounts_in) order by id for no key update
   )
   select
@@ -34,7 +26,7 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     array_agg(coalesce(row.amount, allowance.amount) order by place),
     array_agg(coalesce(row.amount - row.charged - row.held, allowance.amount) order by place)
   into allowance_account, allowance_starts, allowance_amounts, allowance_free
-  from (select count(*) from locked) one
+  from (select count(*) from waited) one
   left join unnest(allowances_in) with ordinality item (id, place) on true
   left join lateral (select * from allowances where allowances.id = item.id limit 1) allowance on true
   left join lateral (
@@ -45,10 +37,13 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
       },
       {
         file: STATEMENTS,
-        find: `  if cardinality(allowances_in) > 0 then
-    day_start`,
-        replace: `  if false then
-    day_start`,
+        find: '  if cardinality(allowances_in) = 1 then\n',
+        replace: '  if false then\n',
+      },
+      {
+        file: STATEMENTS,
+        find: '  elsif cardinality(allowances_in) > 1 then\n',
+        replace: '  elsif false then\n',
       },
     ],
     caughtBy: [
@@ -63,11 +58,11 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       { file: STATEMENTS, find: LOOK_UP_OF_IDS, replace: '' },
-      { file: STATEMENTS, find: LOCK_OF_BEGIN, replace: `${LOOK_UP_OF_IDS}${LOCK_OF_BEGIN}` },
+      { file: STATEMENTS, find: START_OF_BEGIN, replace: `${START_OF_BEGIN}${LOOK_UP_OF_IDS}` },
       {
         file: STATEMENTS,
-        find: 'where item.holds and item.begins;',
-        replace: 'where item.holds and item.begins on conflict (id) do nothing;',
+        find: 'from unnest(held_calls) i;',
+        replace: 'from unnest(held_calls) i on conflict (id) do nothing;',
       },
     ],
     caughtBy: [
@@ -83,9 +78,15 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: 'sum(ending.held) as held, sum(ending.charge) as charge',
+        find: 'charged = row.charged + call_charges[1]\n      where',
         replace:
-          'sum(ending.held) as held, sum(case when ending.forgiven then 0 else coalesce(ending.amount, 0) end) as charge',
+          'charged = row.charged + case when call_forgiven[1] then 0 else coalesce(call_amounts[1], 0) end\n      where',
+      },
+      {
+        file: STATEMENTS,
+        find: 'sum(call_charges[hold.ordinality])::bigint as charge',
+        replace:
+          'sum(case when call_forgiven[hold.ordinality] then 0 else coalesce(call_amounts[hold.ordinality], 0) end)::bigint as charge',
       },
     ],
     caughtBy: [{ file: 'test/ledger/overrun.test.ts', title: 'what an upstream used beyond the hold' }],
@@ -95,7 +96,10 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     title: 'end_calls corrects the tokens of whichever window stands, though it began after the call',
     promise: 'Tokens are corrected only if the window that admitted them still stands.',
     author: 'blind',
-    edits: [{ file: STATEMENTS, find: ' and started_at <= ending.begun_at', replace: '' }],
+    edits: [
+      { file: STATEMENTS, find: ' and row.started_at <= own.begun_at', replace: '' },
+      { file: STATEMENTS, find: ' and started_at <= hold.begun_at', replace: '' },
+    ],
     caughtBy: [
       { file: 'test/ledger/windows.test.ts', title: 'are left alone by a call of the window before' },
       { file: 'test/ledger/locks.test.ts', title: 'leaves the tokens of a window alone that was begun meanwhile' },
@@ -124,13 +128,20 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
       },
       {
         file: STATEMENTS,
-        find: '(select ctid as place, keep_seconds from claims where claims.call_id = ending.id limit 100) row',
-        replace: `(
-      select same.ctid as place, same.keep_seconds from claims own
-      join claims same on same.credential_id = own.credential_id and same.scope = own.scope and same.key = own.key
-        and (same.call_id = own.call_id or own.keep_seconds > 0)
-      where own.call_id = ending.id limit 100
-    ) row`,
+        find: 'select ctid as place, keep_seconds > 0 and call_charges[hold.ordinality] > 0 as kept from claims where call_id = hold.id limit 100',
+        replace: `select same.ctid as place, same.keep_seconds > 0 and call_charges[hold.ordinality] > 0 as kept
+        ${OF_THE_SAME_SET} where mine.call_id = hold.id limit 100`,
+      },
+      {
+        file: STATEMENTS,
+        find: 'delete from claims where call_id = own.id and',
+        replace: `delete from claims where ctid = any (array(select same.ctid ${OF_THE_SAME_SET} where mine.call_id = own.id)) and`,
+      },
+      {
+        file: STATEMENTS,
+        find: 'keep_seconds) where call_id = own.id and keep_seconds > 0;',
+        replace: `keep_seconds)
+      where ctid = any (array(select same.ctid ${OF_THE_SAME_SET} where mine.call_id = own.id)) and keep_seconds > 0;`,
       },
     ],
     caughtBy: [{ file: 'test/ledger/claims.test.ts', title: 'an idempotency key stays taken while its call is open' }],
@@ -143,8 +154,15 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: 'period_start(allowance.period, ending.begun_at)',
-        replace: 'period_start(allowance.period, at)',
+        find: 'where allowance_id = allowance and starts_at <= own.begun_at order by starts_at desc limit 1',
+        replace:
+          'where allowance_id = allowance and starts_at = period_start((select period from allowances where id = allowance), at) limit 1',
+      },
+      {
+        file: STATEMENTS,
+        find: 'where allowance_id = one.id and starts_at <= hold.begun_at order by starts_at desc limit 1',
+        replace:
+          'where allowance_id = one.id and starts_at = period_start((select period from allowances where id = one.id), at) limit 1',
       },
     ],
     caughtBy: [
@@ -160,41 +178,13 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: 'account.promo as promo_before,',
-        replace: 'account.promo as promo_before, account.credited - account.charged - account.promo as cash_before,',
+        find: 'call_promos[i] := least(account_promo[account], call_charges[i]);',
+        replace: `cash := (select credited - row.charged - promo from accounts row where id = own.account_id);
+          call_promos[i] := least(account_promo[account], case when call_charges[i] < own.amount
+            then greatest(0, account_charge[account] - cash) - greatest(0, account_charge[account] - call_charges[i] - cash)
+            else call_charges[i] end);`,
       },
-      {
-        file: STATEMENTS,
-        find: '  ), accounted as (\n',
-        replace: `  ), paid as (
-    select judged.*,
-      case when charge < held
-        then least(promo_before, greatest(0, charge_so_far - cash_before)) - least(promo_before, greatest(0, charge_so_far - charge - cash_before))
-        else least(promo_before, charge_so_far) - least(promo_before, charge_so_far - charge)
-      end as promo_paid
-    from judged
-  ), accounted as (
-`,
-      },
-      {
-        file: STATEMENTS,
-        find: `    from judged
-    cross join lateral (
-`,
-        replace: `    from (select paid.*, sum(promo_paid) over (partition by account_id) as account_promo_paid from paid) judged
-    cross join lateral (
-`,
-      },
-      {
-        file: STATEMENTS,
-        find: 'least(promo_before, charge_so_far) - least(promo_before, charge_so_far - charge),\n      over,',
-        replace: 'promo_paid,\n      over,',
-      },
-      {
-        file: STATEMENTS,
-        find: 'promo_before - least(promo_before, account_charge) as promo_left',
-        replace: 'promo_before - account_promo_paid as promo_left',
-      },
+      { file: STATEMENTS, find: START_OF_END, replace: `  cash bigint;\n${START_OF_END}` },
     ],
     caughtBy: [
       { file: 'test/ledger/promotional.test.ts', title: 'pays first for a call that costs less than it held' },
@@ -209,14 +199,15 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: 'least(debt_before, free_before + account_release - account_charge) as debt_paid,',
-        replace: 'account_debt_paid as debt_paid,',
+        find: '      account_debt_paid[place] := least(account_debt[place], account_free[place]);\n',
+        replace: '',
       },
       {
         file: STATEMENTS,
-        find: 'sum(charge) over account as account_charge,',
-        replace: `sum(charge) over account as account_charge,
-      sum(least(debt_before, coalesce(held, 0) - charge)) over account as account_debt_paid,`,
+        find: '      account_release[account] := account_release[account] + own.amount;\n',
+        replace: `      account_release[account] := account_release[account] + own.amount;
+      account_debt_paid[account] := account_debt_paid[account] + least(account_debt[account], own.amount - call_charges[i]);
+`,
       },
     ],
     caughtBy: [
@@ -249,16 +240,16 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: `sum(charge)
-    from ending where hold_place is not null and (executed or charge > 0)
+        find: `sum(call_charges[i])
+    from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
+    where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
 `,
-        replace: `sum(coalesce(charge_before, charge))
+        replace: `sum(coalesce(before_charges[i], call_charges[i]))
     from (
-      select raw.account_id, raw.executed, raw.failed, raw.input_tokens, raw.output_tokens, raw.cache_read_tokens,
-        raw.cache_write_tokens, raw.value, raw.charge, raw.charge_before,
-        coalesce(raw.credential_id, (select one.credential_id from charges one where one.id = raw.id)) as credential_id
-      from judged raw
-    ) given where credential_id is not null and executed
+      select raw.ordinality as i, call_accounts[raw.ordinality] as account_id,
+        coalesce(raw.credential_id, (select one.credential_id from charges one where one.id = call_ids[raw.ordinality])) as credential_id
+      from unnest(ending) with ordinality raw
+    ) hold where hold.credential_id is not null and call_executed[i]
 `,
       },
     ],

@@ -11,6 +11,7 @@ import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
 import { tryToCatch, unfitCatchers } from './catch.ts'
 import { type Catcher, type PlantedBug, patched } from './planted-bug.ts'
+import { STATEMENTS } from './statements.ts'
 
 /**
  * Every planted bug is caught by the tests that are named for it. With full counts all are tried; else a sample that
@@ -109,9 +110,9 @@ describe('a patch', () => {
 })
 
 describe('a copy', () => {
-  const file = 'server/src/storage/migrations/0003_begin_and_end.sql'
+  const file = STATEMENTS
   const caughtBy = [{ file: 'test/ledger/overrun.test.ts' }]
-  const find = 'coalesce(amount, 0) - charge as over,'
+  const find = 'account_release[account] := account_release[account] + own.amount;'
 
   it('with a patch that changes nothing is not caught', async () => {
     const edits = [{ file, find, replace: `${find} -- the same` }]
@@ -119,8 +120,10 @@ describe('a copy', () => {
   })
 
   const useless: Readonly<Record<string, readonly { file: string; find: string; replace: string }[]>> = {
-    'whose migration fails': [{ file, find: 'create function ended_among(', replace: 'create fun ended_among(' }],
-    'whose statements fail when they run': [{ file, find, replace: 'coalesce(amounts, 0) - charge as over,' }],
+    'whose migration fails': [{ file, find: 'create function has_ended(', replace: 'create fun has_ended(' }],
+    'whose statements fail when they run': [
+      { file, find, replace: 'account_release[account] := account_release[account] + own.amounts;' },
+    ],
     'whose source does not load': [
       { file: 'server/src/calls/lane.ts', find: 'export function createLane', replace: 'export fun createLane' },
     ],

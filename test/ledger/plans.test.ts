@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { z } from 'zod'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { beginBatch } from '../../server/src/calls/begin-batch.ts'
+import { endBatch } from '../../server/src/calls/end-batch.ts'
+import type { Statement } from '../../server/src/calls/query.ts'
+import { createColumnTypes } from '../../server/src/storage/column-types.ts'
+import { callOf, makeParty, type Party, postOf } from './session.ts'
+import { connect, ids, makeAllowance, pg } from './world.ts'
+
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+after(() => pools.close())
+
+const node = z.object({
+  'Node Type': z.string(),
+  'Relation Name': z.string().optional(),
+  'Index Name': z.string().optional(),
+  'Index Cond': z.string().optional(),
+  get Plans() {
+    return z.array(node).optional()
+  },
+})
+type Node = z.infer<typeof node>
+
+/** A new connection, whose plans are all made now, and every plan that runs on it. */
+async function openExplained() {
+  const client = new pg.Client({ connectionString: database.url, types: createColumnTypes() })
+  await client.connect()
+  const nodes: Node[] = []
+  client.on('notice', ({ message = '' }) => {
+    const plan = /plan:\n(\{.*)/s.exec(message)?.[1]
+    if (plan !== undefined) nodes.push(...flat(z.object({ Plan: node }).parse(JSON.parse(plan)).Plan))
+  })
+  await client.query("load 'auto_explain'")
+  await client.query(`set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;
+    set auto_explain.log_format = json; set client_min_messages = log`)
+  const run = async ({ text, values }: Statement) =>
+    (await client.query<unknown[]>({ text, values: [...values], rowMode: 'array' })).rows
+  return { run, nodes, close: () => client.end() }
+}
+
+function flat(one: Node): Node[] {
+  return [one, ...(one.Plans ?? []).flatMap(flat)]
+}
+
+/** What reads a table otherwise than by place, or by an index from its first column on. */
+async function wanderers(nodes: readonly Node[]): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ name: string; first: string }>(
+    'select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid, 1, true) as first from pg_index',
+  )
+  const firstOf = new Map(rows.map(({ name, first }) => [name, first]))
+  const isFound = ({ 'Index Name': index = '', 'Index Cond': condition = '' }: Node) =>
+    new RegExp(`\\b${firstOf.get(index)} =`).test(condition)
+  return nodes
+    .filter((one) => one['Relation Name'] !== undefined && !['ModifyTable', 'Tid Scan'].includes(one['Node Type']))
+    .filter((one) => !(/^Index (Only )?Scan$/.test(one['Node Type']) && isFound(one)))
+    .map((one) => `${one['Node Type']} of ${one['Relation Name']} by ${one['Index Name']} where ${one['Index Cond']}`)
+}
+
+async function makeFull(): Promise<Party & { allowances: readonly string[] }> {
+  const party = await makeParty(pool, 1_000n)
+  const allowances = [
+    await makeAllowance(pool, party.accountId, 'day', 1_000n),
+    await makeAllowance(pool, party.accountId, 'total', 1_000n),
+  ]
+  return { ...party, allowances }
+}
+
+describe('the plans of the statements that begin and end calls', () => {
+  for (const [state, prepare] of [
+    ['new tables', 'select'],
+    ['tables that were used and are empty again', 'vacuum analyze'],
+  ]) {
+    it(`find every row by place or index, though made over ${state}, for a batch of one and of many`, async () => {
+      const parties = await Promise.all([makeFull(), makeFull(), makeFull()])
+      await pool.query(prepare ?? '')
+      const { run, nodes, close } = await openExplained()
+      const ownerId = ids.next()
+      const key = { scope: 'key', key: 'a', limit: 1, fingerprint: '', keepSeconds: 60, endsWithOwner: false }
+      const full = (party: Awaited<ReturnType<typeof makeFull>>) =>
+        callOf(party, {
+          hold: 10n,
+          tokens: 5,
+          allowances: party.allowances,
+          windows: [{ group: 'all', seconds: 60, requestLimit: 100, tokenLimit: 1_000 }],
+          claims: [key, { ...key, scope: 'slot', limit: 9, keepSeconds: 0 }],
+        })
+      const [one] = parties
+      for (const batch of [[full(one)], [...parties.slice(1).map(full), full(one)]]) {
+        for (let times = 1; times <= 2; times += 1) await beginBatch(run, ownerId, batch)
+        const endings = batch.map((call, at) => ({ ...postOf(call, 5n), ...(at === 1 && { amount: null }) }))
+        for (let times = 1; times <= 2; times += 1) await endBatch(run, endings)
+      }
+      await close()
+      assert.ok(nodes.filter((one) => one['Relation Name'] === 'holds').length > 8)
+      assert.deepEqual(await wanderers(nodes), [])
+    })
+  }
+})
