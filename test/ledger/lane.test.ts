@@ -179,25 +179,30 @@ describe('a lane', () => {
     assert.equal(lane.lagMs(), 0)
   })
 
-  it('tells how long one more would wait, by the faster of the last two batches', async () => {
+  it('tells how long one more would wait, by the faster of the last two full batches', async () => {
     const { lane, submit, batch, pass } = stage({ batchLimit: 2 })
     for (const item of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']) submit(item, 10 * DEADLINE_MS)
     const seen = async (nth: number) => {
       await batch(nth)
       return [lane.waiting(), lane.waitMs()]
     }
-    assert.deepEqual(await seen(0), [7, 0], 'nothing is known of its pace yet')
-    pass(100)
+    assert.deepEqual(await seen(0), [7, 350], 'its pace is a guess yet')
+    pass(60)
     ;(await batch(0)).answer()
-    assert.deepEqual(await seen(1), [5, 0])
+    assert.deepEqual(await seen(1), [5, 150])
     pass(900)
     ;(await batch(1)).answer()
-    assert.deepEqual(await seen(2), [3, 150])
+    assert.deepEqual(await seen(2), [3, 90])
     pass(300)
     ;(await batch(2)).answer()
     assert.deepEqual(await seen(3), [1, 0], 'the next batch has room')
-    for (const item of ['j', 'k', 'l']) submit(item)
-    assert.deepEqual([lane.waiting(), lane.waitMs()], [4, 600])
+    pass(300)
+    ;(await batch(3)).answer()
+    await batch(4)
+    pass(1)
+    ;(await batch(4)).answer()
+    for (const item of ['j', 'k', 'l', 'm']) submit(item, 10 * DEADLINE_MS)
+    assert.deepEqual([lane.waiting(), lane.waitMs()], [4, 600], 'a batch that was not full says nothing')
   })
 
   it('tells of nobody who waits while PostgreSQL does not answer', async () => {

@@ -75,8 +75,8 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
   /** In a row. */
   let failures = 0
   let idlers: (() => void)[] = []
-  /** How long the last two batches took that were answered without a pause between them. */
-  let tookMs: readonly [number, number] = [0, 0]
+  /** How long the last two full batches took. */
+  let tookMs = UNKNOWN_PACE
   const aside = new Map<string, Queue<Item, Result>>()
 
   function submit(item: Item, deadlineMs: number): Promise<Result> {
@@ -134,7 +134,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
 
   async function run(): Promise<void> {
     failures = 0
-    tookMs = [0, 0]
+    tookMs = UNKNOWN_PACE
     for (;;) {
       const batch = takeBatch()
       if (batch.length === 0) break
@@ -144,7 +144,8 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
       inFlight = []
       if (failed.length === 0) {
         failures = 0
-        tookMs = [tookMs[1], clock.monotonicMs() - startedMs]
+        // A small one takes less, and would promise too much.
+        if (batch.length === batchLimit) tookMs = [tookMs[1], clock.monotonicMs() - startedMs]
         continue
       }
       waiting = [...failed.filter((entry) => !entry.settled), ...waiting]
@@ -263,5 +264,7 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
 }
 
 const TICK_MS = 25
+/** By guess, until there have been two. */
+const UNKNOWN_PACE: readonly [number, number] = [100, 100]
 /** A turn has no end while a thousand sockets have something to read: PostgreSQL is not kept waiting for it. */
 const TURN_MS = 5
