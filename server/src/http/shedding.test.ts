@@ -6,13 +6,16 @@ import { createShedding } from './shedding.ts'
 function stage() {
   let nowMs = 0
   const load = { waiting: 0, waitMs: 0 }
+  const loop = { isBusy: false, idleMs: 0 }
   const lines: string[] = []
   const mustShed = createShedding({
     clock: { monotonicMs: () => nowMs },
     log: { warn: (text, { count } = {}) => lines.push(count === undefined ? text : `${text}: ${count}`) },
     backlog: { waiting: () => load.waiting, waitMs: () => load.waitMs },
+    idleMs: () => loop.idleMs,
   })
   return {
+    loop,
     lines,
     mustShed,
     pass(durationMs: number, now: Partial<typeof load> = {}) {
@@ -25,6 +28,7 @@ function stage() {
       let refused = 0
       for (let passed = 0; passed < durationMs; passed += 10) {
         nowMs += 10
+        if (!loop.isBusy) loop.idleMs += 1
         if (mustShed()) refused += 1
       }
       return refused
@@ -64,6 +68,20 @@ describe('shedding', () => {
     assert.equal(refusedDuring(100, { waiting: 128, waitMs: 0 }), 10)
     assert.equal(refusedDuring(100, { waiting: 127, waitMs: 0 }), 0)
     assert.equal(refusedDuring(100, { waiting: 128, waitMs: 0 }), 10)
+  })
+
+  it('leaves less room while the process has no moment to spare, but always some, and gives it back by and by', () => {
+    const { refusedDuring, loop } = stage()
+    refusedDuring(600, STANDING)
+    loop.isBusy = true
+    assert.equal(refusedDuring(100, { waiting: 40, waitMs: 0 }), 0)
+    refusedDuring(1_000, { waiting: 40, waitMs: 0 })
+    assert.equal(refusedDuring(100, { waiting: 16, waitMs: 0 }), 10)
+    assert.equal(refusedDuring(100, { waiting: 15, waitMs: 0 }), 0)
+    loop.isBusy = false
+    assert.equal(refusedDuring(50, { waiting: 100, waitMs: 0 }), 5)
+    refusedDuring(600, { waiting: 100, waitMs: 0 })
+    assert.equal(refusedDuring(50, { waiting: 100, waitMs: 0 }), 0)
   })
 
   it('is patient again when nobody had to be refused for a second', () => {
