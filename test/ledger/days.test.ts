@@ -45,6 +45,20 @@ describe('a call whose id carries another day than today', () => {
     })
   }
 
+  it('is known whatever way to write a date whoever made the days has', async () => {
+    const maker = await pool.connect()
+    await maker.query("set datestyle = 'German'")
+    await maker.query('select make_charge_partitions()')
+    maker.release(true)
+    const party = await makeParty(pool, 100n)
+    for (const from of [yesterday, ids, tomorrow]) {
+      const call = callOf(party, { id: from.next(), hold: 10n })
+      assert.deepEqual(await outcomesOf(session.begin(call)), ['begun'])
+      await session.end(postOf(call, 1n))
+      assert.deepEqual(await outcomesOf(session.begin(call)), ['ended'])
+    }
+  })
+
   it('shares a batch with calls of other days, each of which answers as the first time', async () => {
     const party = await makeParty(pool, 100n)
     const [old, now, next] = [yesterday, ids, tomorrow].map((from) => callOf(party, { id: from.next(), hold: 10n }))

@@ -58,9 +58,15 @@ describe('a caller of the ledger that is mistaken', () => {
     const call = callOf(owner, { hold: 60n })
     await calls.begin(call)
     await calls.end(postOf(call, 50n))
-    for (const accountId of [other.accountId, ids.next()]) {
-      await assert.rejects(calls.end({ ...postOf(call, 50n), accountId }), { code: 'internal_error' })
+    const misplaced = {
+      code: 'internal_error',
+      cause: new Error('a call can only be ended for the account that it was begun for'),
     }
+    for (const accountId of [other.accountId, ids.next()])
+      await assert.rejects(calls.end({ ...postOf(call, 50n), accountId }), misplaced)
+    // In one batch, of which no account exists.
+    const unknown = () => calls.end({ ...postOf(callOf(owner), 1n), accountId: ids.next() })
+    await Promise.all([assert.rejects(unknown(), misplaced), assert.rejects(unknown(), misplaced)])
     assert.deepEqual(await verifyLedger(pool, [owner.accountId, other.accountId]), [])
   })
 

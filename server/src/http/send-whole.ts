@@ -20,6 +20,8 @@ export function sendWhole(reply: FastifyReply, { status, headers, body }: Whole)
   const { id } = reply.request
   const list: OutgoingHttpHeader[] = ['X-Request-ID', id, 'request-id', id]
   for (const name of Object.keys(headers)) list.push(name, headers[name] ?? '')
+  // What nobody gave a name is bytes, which is what HTTP lets every reader assume.
+  if (body.length > 0 && headers['content-type'] === undefined) list.push('content-type', 'application/octet-stream')
   if (status !== 204 && status !== 304) list.push('content-length', Buffer.byteLength(body))
   // What can't be written is told as any other failure: until here the framework still answers.
   reply.raw.writeHead(status, list)

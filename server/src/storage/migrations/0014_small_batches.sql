@@ -28,7 +28,9 @@ declare
   body text;
 begin
   select string_agg(format(
-    '    when %L then if exists (select from %I where id = any (ids)) then return true; end if;', today + day, 'charges_' || to_char(today + day, 'YYYYMMDD')
+    '    when %L then if exists (select from %I where id = any (ids)) then return true; end if;',
+    -- Whoever calls it may have another way to write a date than whoever writes it.
+    to_char(today + day, 'YYYY-MM-DD'), 'charges_' || to_char(today + day, 'YYYYMMDD')
   ), E'\n' order by abs(day), day desc)
   into cases
   from generate_series(-2, 7) day
@@ -539,7 +541,7 @@ begin
 
   -- What the endings release pays debt first; what is left of it may be promotional credit that has expired meanwhile.
   -- The endings of a batch happen at once: what they charge is spent before what they release is taken.
-  for place in 1 .. cardinality(locked) loop
+  for place in 1 .. coalesce(cardinality(locked), 0) loop
     freed := account_release[place] - account_charge[place];
     account_free[place] := account_free[place] + freed;
     if account_debt[place] > 0 then
