@@ -51,7 +51,7 @@ type Relayed = {
 export type StreamEnd = 'complete' | 'caller_left' | 'upstream_failed' | 'not_settled'
 
 type Parts = {
-  readonly clock: Pick<Clock, 'sleep'>
+  readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
   readonly log: Pick<Log, 'error'>
   readonly ended: (how: StreamEnd) => void
   /** How long an upstream is listened to for a caller who has left: what it reports at the end is what the call cost. */
@@ -109,6 +109,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     const { promise, resolve } = Promise.withResolvers<Passed>()
     let delivered: string | undefined
     let isOver = false
+    let isPaused = false
+    let lastHeldAtMs = 0
     /** Of whatever is waited for longest. */
     let deadline: Deadline | undefined
 
@@ -128,7 +130,27 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     }
 
     function write(pieces: readonly Buffer[]): void {
-      for (const bytes of pieces) if (!outlet.write(bytes)) body.pause()
+      for (const bytes of pieces) if (!outlet.write(bytes)) pause()
+    }
+
+    function pause(): void {
+      isPaused = true
+      body.pause()
+    }
+
+    function goOn(): void {
+      isPaused = false
+      lastHeldAtMs = clock.monotonicMs()
+      body.resume()
+    }
+
+    /** The answer is there. Who falls silent without ending the stream is not waited for; a caller without room is. */
+    function waitForEnd(durationMs: number): Deadline {
+      return startDeadline(durationMs, () => {
+        const silentMs = isPaused ? 0 : clock.monotonicMs() - lastHeldAtMs
+        if (silentMs >= LAST_FRAMES_MS) endEarly(finish())
+        else deadline = waitForEnd(LAST_FRAMES_MS - silentMs)
+      })
     }
 
     function finish(): unknown {
@@ -140,12 +162,18 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       }
     }
 
+    /** An upstream that breaks off after the end of its answer has said everything. */
+    function endBroken(failure: unknown): void {
+      if (reader.hasStopOfItsOwn) finish()
+      end(reader.state() === 'complete' ? undefined : failure)
+    }
+
     outlet.listen({
-      onRoom: () => body.resume(),
+      onRoom: goOn,
       onLeft() {
         delivered ??= reader.deliveredText()
         if (!isOver) startDeadline(drainMs, () => isOver || body.giveUp())
-        body.resume()
+        goOn()
       },
     })
     body.read({
@@ -156,9 +184,10 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
         } catch (failure) {
           return endEarly(failure)
         }
-        if (reader.state() !== 'open') endEarly()
-        // The answer is there. Who does not end the stream as well is not waited for much longer.
-        else if (reader.isHolding()) deadline ??= startDeadline(LAST_FRAMES_MS, () => endEarly(finish()))
+        if (reader.state() !== 'open') return endEarly()
+        if (!reader.isHolding()) return
+        lastHeldAtMs = clock.monotonicMs()
+        deadline ??= waitForEnd(LAST_FRAMES_MS)
       },
       onEnd() {
         if (isOver) deadline?.callOff()
@@ -166,7 +195,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       },
       onFailure(failure) {
         if (isOver) deadline?.callOff()
-        else end(isWhole(reader) ? undefined : failure)
+        else endBroken(failure)
       },
     })
     return promise
@@ -183,13 +212,6 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
 type Deadline = { readonly callOff: () => void }
 
 type Passed = { readonly delivered: string; readonly failure: unknown }
-
-/** An upstream that breaks off after the end of its answer has said everything. */
-function isWhole(reader: OpenStream['reader']): boolean {
-  if (reader.state() === 'failed' || !reader.hasStopOfItsOwn) return false
-  reader.finish()
-  return reader.state() === 'complete'
-}
 
 /** What was used of it is charged; where the caller got nothing, what it cost is our loss. */
 async function outcomeOf({ stream, held }: Relayed, delivered: string, failed: boolean): Promise<Settled> {

@@ -61,6 +61,14 @@ describe('shedding', () => {
     assert.equal(refusedDuring(490, STANDING), 0, 'and the next one')
   })
 
+  it('does not take two moments of a long queue for one that stood in between', () => {
+    const { mustShed, pass } = stage()
+    pass(0, STANDING)
+    mustShed()
+    pass(60_000)
+    assert.equal(mustShed(), false)
+  })
+
   it('keeps the queue short once it has stood for half a second, without letting everybody in when it is', () => {
     const { refusedDuring } = stage()
     refusedDuring(500, STANDING)

@@ -35,13 +35,16 @@ export function createShedding({ clock, log, backlog, idleMs = loopIdleMs }: Par
   const hasSpareTime = createSpareTime(idleMs, clock.monotonicMs())
   let room: number = ROOM.most
   let longSinceMs: number | undefined
+  let askedAtMs = 0
   let isKeptShort = false
   let refused = 0
   let refusedAtMs = 0
 
   function watchLength(waitMs: number, nowMs: number): void {
-    if (waitMs <= LONG_MS) longSinceMs = undefined
-    else longSinceMs ??= nowMs
+    // What it was when nobody came is not known.
+    if (waitMs <= LONG_MS || nowMs - askedAtMs > LONG_MS) longSinceMs = undefined
+    askedAtMs = nowMs
+    if (waitMs > LONG_MS) longSinceMs ??= nowMs
     if (longSinceMs !== undefined && nowMs - longSinceMs >= PATIENCE_MS) isKeptShort = true
   }
 

@@ -23,6 +23,7 @@ const texts = fc
 const openaiFrames = [
   '{"choices":[{"index":0,"delta":{"content":"§"}}]}',
   '{"choices":[{"index":0,"delta":{"content":"§"},"finish_reason":null}],"usage":null}',
+  '{"id":"c","usage":null,"choices":[{"index":0,"delta":{"content":"§"}}]}',
   '{"choices":[{"index":0,"delta":{"content":"§"}}],"obfuscation":"a"}',
   '{"choices":[{"index":0,"delta":{"content":"a"}}],"obfuscation":"§"}',
   '{"§":1,"choices":[{"delta":{"content":"a"}}]}',

@@ -43,7 +43,8 @@ export function likenessOf(
   if (read(`${data.slice(0, end)}.${data.slice(end)}`) !== `${text}.`) return undefined
   const textAt = dataStart + Buffer.byteLength(data.slice(0, place))
   const textEnd = textAt + Buffer.byteLength(text)
-  if (passed.compare(bytes, 0, textEnd, 0, textEnd) !== 0) return undefined
+  // Something before the text was left out for the caller.
+  if (!bytes.subarray(0, textEnd).equals(passed.subarray(0, textEnd))) return undefined
   const rest = passed === bytes ? undefined : Buffer.from(passed.subarray(textEnd))
   return createLikeness(Buffer.from(bytes.subarray(0, textAt)), Buffer.from(bytes.subarray(textEnd)), rest)
 }
