@@ -6,8 +6,8 @@ import { estimated } from '../paired.ts'
 
 const PEAK_CONNECTIONS = 200
 const TIMES = 5
-/** Callers who come whether or not those before were answered, until so many wait. */
-const CALLERS_AT_ONCE = 2_000
+/** Callers who come whether or not those before were answered, until so many wait: few enough to be answered all, and too many. */
+const CALLERS_AT_ONCE = { few: 2_000, many: 4_000 }
 const SHARE_AFTERWARDS = 0.3
 const RECOVERED = 2
 const FULL = { rounds: 3, measureMs: 10_000, warmUpMs: 15_000 }
@@ -18,6 +18,7 @@ type Figures = Readonly<
   Record<
     | 'peak'
     | 'goodput'
+    | 'goodputOfFew'
     | 'servedP50Ms'
     | 'servedP99Ms'
     | 'refused'
@@ -55,17 +56,15 @@ async function measure(stage: Stage, measureMs: number): Promise<Round> {
   const quiet = { connections: 50, rate: SHARE_AFTERWARDS * peak.perSecond }
   const before = await stage.send('ours', { ...quiet, ...window })
   const rss = watchMemory(stage.gateways[0]?.pid ?? 0)
-  const overload = await stage.send('ours', {
-    connections: CALLERS_AT_ONCE,
-    rate: TIMES * peak.perSecond,
-    warmUpMs: 1_000,
-    measureMs,
-  })
+  const storm = { rate: TIMES * peak.perSecond, warmUpMs: 1_000, measureMs }
+  const few = await stage.send('ours', { connections: CALLERS_AT_ONCE.few, ...storm })
+  const overload = await stage.send('ours', { connections: CALLERS_AT_ONCE.many, ...storm })
   const rssMb = rss.most()
   const after = await stage.send('ours', { ...quiet, warmUpMs: 0, measureMs: Math.max(measureMs, 8_000) })
   const figures = {
     peak: peak.perSecond,
     goodput: overload.perSecond,
+    goodputOfFew: few.perSecond,
     servedP50Ms: overload.servedP50Ms,
     servedP99Ms: overload.servedP99Ms,
     refused: overload.refused,
@@ -102,6 +101,11 @@ function metricsOf(rounds: readonly Figures[]): Metric[] {
   const ratios = rounds.map(({ goodput, peak }) => goodput / peak)
   return [
     ...estimated('goodput_ratio_peak', ratios, 'x', { baseline: median(all('peak')), goal: '>= 0.8' }),
+    ...estimated(
+      'goodput_ratio_peak_few',
+      rounds.map(({ goodputOfFew, peak }) => goodputOfFew / peak),
+      'x',
+    ),
     metric('goodput', median(all('goodput')), 'req/s'),
     metric('served_p50_ms', median(all('servedP50Ms')), 'ms'),
     metric('served_p99_ms', Math.max(...all('servedP99Ms')), 'ms'),

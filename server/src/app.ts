@@ -183,7 +183,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     identify: createIdentify({ ...cached, time, failures }),
     readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
   }
-  const mustShed = createShedding({ clock, log, backlog: calls.backlog })
+  const mustShed = createShedding({ clock, log, waitMs: calls.waitMs })
   const listeners = createListeners(config, families, Object.values(headerNames), edgeParts, mustShed)
 
   async function stop(options: DrainOptions, storageDeadlineMs?: number): Promise<number> {

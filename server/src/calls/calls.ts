@@ -35,19 +35,12 @@ export type Calls = {
   /** Whether this process is at a call: it is being begun, runs, or is being ended. */
   readonly isOurs: (id: Id) => boolean
   readonly open: () => readonly Id[]
-  /** What waits for PostgreSQL, of all calls. */
-  readonly backlog: Backlog
+  /** How long one more call would wait to be begun and ended. */
+  readonly waitMs: () => number
   /** Waits until no call is open any more; false where the deadline passed first. */
   readonly untilNoneOpen: (deadlineMs: number) => Promise<boolean>
   /** Waits until every ending has been written; false where the deadline passed first. */
   readonly flush: (deadlineMs: number) => Promise<boolean>
-}
-
-export type Backlog = {
-  /** Begins and endings that are in no batch yet. */
-  readonly waiting: () => number
-  /** How long one more call would wait to be begun and ended. */
-  readonly waitMs: () => number
 }
 
 type Parts = {
@@ -260,10 +253,7 @@ export function createCalls(parts: Parts): Calls {
     leaveUnsettled,
     isOurs: (id) => open.has(id) || background.has(id),
     open: () => [...open],
-    backlog: {
-      waiting: () => begins.waiting() + endings.waiting(),
-      waitMs: () => begins.waitMs() + endings.waitMs(),
-    },
+    waitMs: () => begins.waitMs() + endings.waitMs(),
     untilNoneOpen,
     flush: (deadlineMs) => within(clock, untilWritten(), deadlineMs),
   }

@@ -12,8 +12,6 @@ export type Lane<Item, Result> = {
   readonly size: () => number
   /** How long the first of those has waited that are not in flight yet; 0 while PostgreSQL does not answer at all. */
   readonly lagMs: () => number
-  /** Items that are not in flight yet; 0 while PostgreSQL does not answer at all. */
-  readonly waiting: () => number
   /** How long one more item would wait, by what the last batches took; 0 where the next batch has room for it. */
   readonly waitMs: () => number
   /** Resolves when there are none. */
@@ -248,7 +246,6 @@ function createQueue<Item, Result>(parts: Parts<Item, Result>, done?: () => void
       const first = waiting[0]
       return first === undefined || failures > 0 ? 0 : clock.monotonicMs() - first.submittedAtMs
     },
-    waiting: () => (failures > 0 ? 0 : waiting.length),
     waitMs() {
       if (failures > 0 || waiting.length < batchLimit) return 0
       // The shorter of two, so that a single slow one is not taken for the pace.
