@@ -8,7 +8,8 @@ const MICROSECONDS_PER_TICK = 1_000_000 / Number(execFileSync('getconf', ['CLK_T
 function cpuMicroseconds(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? []
-    return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK
+    // With those of its own that have ended meanwhile, such as a connection of PostgreSQL.
+    return [11, 12, 13, 14].reduce((sum, at) => sum + Number(fields[at]), 0) * MICROSECONDS_PER_TICK
   } catch {
     return 0
   }

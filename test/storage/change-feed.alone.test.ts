@@ -92,7 +92,7 @@ describe('a change', () => {
   }
 
   it('reaches every process within a second', async () => {
-    const found = await latencies(count({ full: 500, reduced: 40 }), 'notified')
+    const found = await latencies(count({ full: 500, reduced: 20 }), 'notified')
     assert.ok(figures(found).median_ms < 100, 'the hint saves the wait for the next poll')
     prove('with NOTIFY', found)
   })
@@ -102,7 +102,7 @@ describe('a change', () => {
     await withClient(url, async (slow) => {
       await slow.query('begin')
       await slow.query(`select record_change('thing', $1)`, [key])
-      prove('beside an open transaction', await latencies(count({ full: 300, reduced: 30 }), 'beside'))
+      prove('beside an open transaction', await latencies(count({ full: 300, reduced: 15 }), 'beside'))
       await slow.query('update things set value = $2 where key = $1', [key, 'last'])
       await slow.query('commit')
       const committedAtMs = Date.now()
@@ -120,7 +120,7 @@ describe('a change', () => {
       begin atomic
         insert into change_log (topic, key) values (record_change.topic, record_change.key);
       end`)
-    prove('without NOTIFY', await latencies(count({ full: 200, reduced: 20 }), 'polled'))
+    prove('without NOTIFY', await latencies(count({ full: 200, reduced: 10 }), 'polled'))
     await writers.query(definition)
   })
 })
@@ -161,7 +161,7 @@ describe('no change is missed', () => {
     let transactions = 0
 
     async function writeSome(writer: number): Promise<void> {
-      for (let n = 0; n < count({ full: 200, reduced: 25 }); n += 1) {
+      for (let n = 0; n < count({ full: 200, reduced: 12 }); n += 1) {
         const keys = Array.from({ length: 1 + Math.floor(random() * 4) }, (_, i) => `storm ${writer} ${n} ${i}`)
         const client = await writers.connect()
         transactions += 1
@@ -217,7 +217,7 @@ describe('no change is missed', () => {
       // What was committed before that is covered by it, and need not be told.
       await until(() => reader.resets() === 2, LIMIT_MS, 'the reset')
       const found: number[] = []
-      for (let n = 0; n < count({ full: 200, reduced: 20 }); n += 1)
+      for (let n = 0; n < count({ full: 200, reduced: 10 }); n += 1)
         found.push(await arrival(`beside far ${n}`, await changeThing(writers, `beside far ${n}`, 'new')))
       await slow.query('commit')
       found.push(await arrival('far late', Date.now()))

@@ -29,7 +29,7 @@ import {
   tokensOf,
 } from './streams.ts'
 
-const CUTS = count({ full: 500, reduced: 25 })
+const CUTS = count({ full: 500, reduced: 15 })
 const AT_ONCE = 25
 const MONEY = 1_000_000_000_000n
 /** One protocol takes 30 calls a minute of each key. */

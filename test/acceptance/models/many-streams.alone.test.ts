@@ -29,7 +29,7 @@ import {
 
 const STREAMS = count({ full: 1_000, reduced: 200 })
 /** How long all of them are open at once. */
-const STEADY_MS = count({ full: 60_000, reduced: 8_000 })
+const STEADY_MS = count({ full: 60_000, reduced: 5_000 })
 /** So much longer is each, for all to begin and for what is looked at before the first ends. */
 const BEGINNING_MS = count({ full: 15_000, reduced: 8_000 })
 const GROWTH_LIMIT_MB = count({ full: 200, reduced: 60 })
