@@ -10,7 +10,7 @@ import { makePeople } from './people.ts'
 import { requireUnharmed, startSteadyLoad } from './steady-load.ts'
 
 /** Each of the three gateways in turn: ten times all of them, or once. */
-const RESTARTS = count({ full: 30, reduced: 3 })
+const RESTARTS = count({ full: 30, reduced: 2 })
 const PAUSE_MS = 300
 
 /** Restarts one gateway after the other, round after round; how long the slowest took to stop and start. */

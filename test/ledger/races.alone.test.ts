@@ -19,7 +19,7 @@ const SHAPES: readonly Shape[] = [
   { lanes: 1, batchLimit: 256 },
   { lanes: 4, batchLimit: 7 },
 ]
-const ROUNDS = count({ full: 15, reduced: 3 })
+const ROUNDS = count({ full: 15, reduced: 2 })
 const WINDOW = isFullProof ? { seconds: 60, requestLimit: 3_000 } : { seconds: 2, requestLimit: 100 }
 const WINDOWS = 5
 

@@ -18,7 +18,7 @@ import { cancel, createTask, stored, untilStored } from './video.ts'
  * process died before it knew who has it keeps its place until somebody says what became of it.
  */
 const PROOF = 'tasks-places'
-const ROUNDS = count({ full: 12, reduced: 2 })
+const ROUNDS = count({ full: 12, reduced: 1 })
 const RACERS = 100
 const PLACES = 3
 /** Waits to be canceled, so that none ends while they race; its upstream takes a moment to say that it has it. */
