@@ -149,9 +149,11 @@ function tokenGroups(windows: readonly Window[]): string {
 }
 
 function known(of: readonly unknown[], make: () => string): string {
-  const text = texts.get(of) ?? make()
-  if (!texts.has(of)) texts.set(of, text)
-  return text
+  const text = texts.get(of)
+  if (text !== undefined) return text
+  const made = make()
+  texts.set(of, made)
+  return made
 }
 
 function decode(call: Call, row: Row): Judgement {

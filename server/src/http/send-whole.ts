@@ -17,8 +17,7 @@ export function idHeaders(id: string): Record<string, string> {
  * is to have, costs more than the answer.
  */
 export function sendWhole(reply: FastifyReply, { status, headers, body }: Whole): void {
-  const { id } = reply.request
-  const list: OutgoingHttpHeader[] = ['X-Request-ID', id, 'request-id', id]
+  const list: OutgoingHttpHeader[] = Object.entries(idHeaders(reply.request.id)).flat()
   for (const name of Object.keys(headers)) list.push(name, headers[name] ?? '')
   // What nobody gave a name is bytes, which is what HTTP lets every reader assume.
   if (body.length > 0 && headers['content-type'] === undefined) list.push('content-type', 'application/octet-stream')
