@@ -35,7 +35,7 @@ const GROWTH_LIMIT_MIB = 64
 const KNOWN_AFTER_MS = 600
 const WARM_UP = 50
 /** So that memory is what the process keeps: left to itself it collects later, and grows by more than the limit. */
-const COLLECT_EVERY_MS = 500
+const COLLECT_EVERY_MS = 100
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, {

@@ -41,7 +41,7 @@ export type Memory = {
   readonly stop: () => void
 }
 
-/** Looks at a process's memory again and again. Nothing makes it collect its garbage. */
+/** Looks at a process's memory again and again. */
 export function watchMemory(gateway: Gateway, everyMs = 200): Memory {
   let mostMb = 0
   const look = () => {

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { loadavg } from 'node:os'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { startGateway } from '../../../harness/gateways.ts'
 import { count, recordProof, seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
@@ -46,7 +47,7 @@ const installation = await startInstallation(database.url, {
   env: { FAREBOX_HTTP_TRUSTED_PROXIES: '127.0.0.1/32' },
 })
 after(installation.stop)
-const { url, pool, sandbox } = installation
+const { url, pool, sandbox, masterKey } = installation
 const gateway = installation.gateways[0] ?? assert.fail('a gateway')
 const { secret, accountId, workspaceId } = await makeCustomer(pool, { money: MONEY })
 const limits = { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000, concurrency: 2 * STREAMS }
@@ -169,6 +170,8 @@ const PAUSE_MS = count({ full: 20_000, reduced: 3_000 })
 const LONG_TEXT = `sandbox:output-tokens=${LONG_TOKENS} sandbox:delta-bytes=1 sandbox:delta-ms=0`
 const PAUSED_GROWTH_LIMIT_MB = 8
 const KEPT_LIMIT_KIB = 512
+/** So that memory is what the process keeps, and not what nobody has thrown away yet. */
+const COLLECT_EVERY_MS = 100
 
 /** How much of the last answer the upstream has handed to its connection. */
 async function sentTokens(): Promise<number> {
@@ -191,14 +194,20 @@ async function standstill(): Promise<number> {
 
 describe('a caller that stops reading', () => {
   it('holds the upstream back, costs no memory, and gets the rest once it reads on', async (test) => {
+    const collecting = await startGateway({
+      databaseUrl: database.url,
+      program: 'test/acceptance/hostile-server.ts',
+      env: { FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(), TEST_COLLECT_EVERY_MS: String(COLLECT_EVERY_MS) },
+    })
+    test.after(() => collecting.stop())
     const question = streamed('openai', 'sandbox/checksum', LONG_TEXT, { max_tokens: LONG_TOKENS })
     const whole = await hear(sandbox.url, 'sandbox-key', { ...question, path: `/openai${question.path}` })
-    for (let at = 0; at < 2; at += 1) assertIntact(await hear(url, secret, question))
-    const startMb = rssMb(gateway)
-    const memory = watchMemory(gateway, 20)
+    for (let at = 0; at < 2; at += 1) assertIntact(await hear(collecting.url, secret, question))
+    const startMb = rssMb(collecting)
+    const memory = watchMemory(collecting, 20)
     test.after(memory.stop)
 
-    const way = await startPausingWay(url, PAUSE_AT_BYTE)
+    const way = await startPausingWay(collecting.url, PAUSE_AT_BYTE)
     test.after(way.close)
     const hearing = hear(way.url, secret, question)
     await until(way.isPaused, 10_000, 'that the caller stops reading')
@@ -207,7 +216,7 @@ describe('a caller that stops reading', () => {
     assert.equal(await sentTokens(), stoodAt, 'the upstream stands still')
     const pausedMb = memory.mostMb() - startMb
     const sentBytes = (whole.bytes * stoodAt) / LONG_TOKENS
-    const inKernel = bytesInKernel(url) + bytesInKernel(sandbox.url)
+    const inKernel = bytesInKernel(collecting.url) + bytesInKernel(sandbox.url)
     const kept = sentBytes - way.bytesRead() - inKernel
     way.resume()
     const heard = await hearing
@@ -218,6 +227,7 @@ describe('a caller that stops reading', () => {
       bytes_in_all: whole.bytes,
       read_before_the_pause: PAUSE_AT_BYTE,
       paused_for_seconds: PAUSE_MS / 1_000,
+      garbage_collected_every_ms: COLLECT_EVERY_MS,
       sent_by_the_upstream: Math.round(sentBytes),
       of_it_in_kernel_buffers: inKernel,
       of_it_in_processes_kib: Math.round(kept / 1_024),

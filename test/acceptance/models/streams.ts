@@ -93,12 +93,16 @@ export async function hear(
     socket.destroy()
   }
   socket.on('error', () => {})
-  socket.setTimeout(DEADLINE_MS, () => socket.destroy())
+  let isDeadline = true
+  socket.setTimeout(DEADLINE_MS)
+  socket.on('timeout', () => (isDeadline ? socket.destroy() : leave()))
   socket.on('data', (piece: Buffer) => {
     pieces.push(piece)
     bytes += piece.length
     if (bytes >= atByte) leave()
-    if (afterSilenceMs !== undefined) socket.setTimeout(afterSilenceMs, leave)
+    if (afterSilenceMs === undefined) return
+    isDeadline = false
+    socket.setTimeout(afterSilenceMs)
   })
   socket.write(
     `POST ${path} HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${secret}\r\ncontent-type: application/json\r\n` +
@@ -366,7 +370,10 @@ export async function leaveOnce(
     body: JSON.stringify(body),
     signal: leaving.signal,
   }).then(
-    (answer) => answer.body?.cancel(),
+    // The head of a stream may come before its first byte: who let go of it here would have left already.
+    async (answer) => {
+      if (!answer.ok) throw new Error(`was answered ${answer.status}: ${await answer.text()}`)
+    },
     () => {},
   )
   await until(isSo, 10_000, 'what the caller waits for')
