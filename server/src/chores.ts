@@ -40,12 +40,12 @@ type ChoreParts = {
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores({ pools, ownerId, poller, links, metrics, clock, log }: ChoreParts): readonly Chore[] {
   const pool = pools.rest
-  const chore = (name: string, everyMs: number, work: () => Promise<unknown>) =>
+  const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
     createChore({ name, everyMs, work, clock, log })
   return [
     chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
     chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log }, UNSETTLED_SECONDS)),
-    ...(poller === null ? [] : [chore('tasks', TICK_MS, poller.tick)]),
+    ...(poller === null ? [] : [chore('tasks', poller.pauseMs, poller.tick)]),
     chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
     chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log }, UNSETTLED_SECONDS)),
     chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
@@ -60,8 +60,6 @@ export function createChores({ pools, ownerId, poller, links, metrics, clock, lo
   ]
 }
 
-/** Often enough to use all of an upstream's pace. */
-const TICK_MS = 100
 /** Beyond this, callers wait notably longer for what has been made. */
 const LATE_SECONDS = 60
 
