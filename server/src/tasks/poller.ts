@@ -41,7 +41,10 @@ type Parts = {
 
 /** Often enough to use all of an upstream's pace. */
 const PAUSE_MS = 100
-/** Every task that is open comes up more often than this: where none has for so long, there is none, and looking costs. */
+/**
+ * While tasks can be asked for, somebody takes one more often than this. Who has taken none for so long has none to take, or
+ * leaves them to others, and need not look as often.
+ */
 const QUIET_AFTER_MS = 15_000
 const QUIET_PAUSE_MS = 500
 /** How many are asked for at once by one process. */
