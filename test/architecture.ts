@@ -19,6 +19,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['http'],
   ['oauth', 'agent', 'site', 'account', 'admin'],
   ['cli'],
+  ['chores.ts'],
   ['app.ts'],
   ['main.ts'],
 ]

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { ROOT } from '../../harness/root.ts'
-import { CHAT, STREAMED_CHAT, startStage } from '../load/stage.ts'
+import { CHAT, startStage, streamedChat } from '../load/stage.ts'
 import { type CpuProfile, flameGraph, sharesOf } from './flame.ts'
 
 /**
@@ -21,12 +21,12 @@ const kind = flags.streams ? 'streams' : 'chat'
 const folder = mkdtempSync(path.join(tmpdir(), 'farebox-profile-'))
 const stage = await startStage({
   callers: 1_000,
-  events: { count: 200, everyMs: 8 },
+  everyMs: 8,
   env: { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${folder} --cpu-prof-interval=250` },
 })
 let [fromUs, toUs] = [0, 0]
 try {
-  const load = { connections: Number(flags.connections), body: flags.streams ? STREAMED_CHAT : CHAT }
+  const load = { connections: Number(flags.connections), body: flags.streams ? streamedChat(200) : CHAT }
   await stage.send('ours', { ...load, warmUpMs: 0, measureMs: 15_000 })
   fromUs = nowUs()
   await stage.send('ours', { ...load, warmUpMs: 0, measureMs: 1_000 * Number(flags.seconds) })

@@ -50,7 +50,8 @@ type Options = {
   readonly processes?: number
   readonly withPeer?: boolean
   readonly env?: Readonly<Record<string, string>>
-  readonly events?: { readonly count: number; readonly everyMs: number }
+  /** How long after each other the events of a stream come. */
+  readonly everyMs?: number
 }
 
 const MODEL = 'vendor/model'
@@ -70,13 +71,16 @@ export const CHAT = JSON.stringify({
   temperature: 0.7,
 })
 
-export const STREAMED_CHAT = CHAT.replace(
-  '"max_tokens"',
-  '"stream":true,"stream_options":{"include_usage":true},"max_tokens"',
-)
+/** The same, streamed: it is answered by so many events. */
+export function streamedChat(events: number): string {
+  return CHAT.replace(
+    /"max_tokens":\d+/,
+    `"stream":true,"stream_options":{"include_usage":true},"max_tokens":${events}`,
+  )
+}
 
 export async function startStage(options: Options): Promise<Stage> {
-  const { callers, processes = 1, withPeer = false, env = {}, events = { count: 100, everyMs: 5 } } = options
+  const { callers, processes = 1, withPeer = false, env = {}, everyMs = 5 } = options
   const folder = mkdtempSync(path.join(tmpdir(), 'farebox-bench-'))
   const secretsFile = path.join(folder, 'secrets')
   const postgres = await startPostgres({ folder, settings: settings() })
@@ -101,7 +105,7 @@ export async function startStage(options: Options): Promise<Stage> {
     const addCallers = (count: number) => makeCallers(bulk, count, secretsFile)
     await addCallers(callers)
 
-    const upstream = kept(await startProgram('others', 'upstream.ts', [String(events.count), String(events.everyMs)]))
+    const upstream = kept(await startProgram('others', 'upstream.ts', [String(everyMs)]))
     const masterKey = makeMasterKey()
     await sell(pool, masterKey, upstream.port)
     const gateways: Gateway[] = []

@@ -1,11 +1,11 @@
 import { createServer, type Socket } from 'node:net'
 
 /**
- * An upstream that costs next to nothing: it knows two answers by heart. A request with "stream":true gets events of 64
- * bytes, each written by itself, one every few milliseconds; every other gets a completion of a kilobyte.
+ * An upstream that costs next to nothing: it knows two answers by heart. A request with "stream":true gets as many events of
+ * 64 bytes as it takes tokens, each written by itself, one every few milliseconds; every other gets a completion of a kilobyte.
  */
-const EVENTS = Number(process.argv[2] ?? 100)
-const EVERY_MS = Number(process.argv[3] ?? 5)
+const EVERY_MS = Number(process.argv[2] ?? 5)
+const MOST_TOKENS = /"max_tokens":(\d+)/
 const CRLF2 = Buffer.from('\r\n\r\n')
 const STREAMED = Buffer.from('"stream":true')
 
@@ -41,34 +41,36 @@ function chunk(text: string): Buffer {
 
 /** 64 bytes with the blank line that ends it. */
 const event = chunk('data: {"choices":[{"index":0,"delta":{"content":"a word, "}}]}\n\n')
-const ending = [
+const endingOf = (events: number) => [
   chunk('data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'),
-  chunk(`data: {"choices":[],"usage":{"prompt_tokens":180,"completion_tokens":${EVENTS}}}\n\n`),
+  chunk(`data: {"choices":[],"usage":{"prompt_tokens":180,"completion_tokens":${events}}}\n\n`),
   chunk('data: [DONE]\n\n'),
   Buffer.from('0\r\n\r\n'),
 ]
 
+type Stream = { readonly ending: readonly Buffer[]; left: number }
+
 /** Streams by the millisecond at which they get their next event, so that they do not all get it at once. */
-const phases: Map<Socket, number>[] = Array.from({ length: EVERY_MS }, () => new Map())
+const phases: Map<Socket, Stream>[] = Array.from({ length: EVERY_MS }, () => new Map())
 let now = 0
 let opened = 0
 
-function startStream(socket: Socket): void {
+function startStream(socket: Socket, events: number): void {
   socket.write(head)
-  phases[opened % EVERY_MS]?.set(socket, EVENTS)
+  phases[opened % EVERY_MS]?.set(socket, { ending: endingOf(events), left: events })
   opened += 1
 }
 
 function tick(): void {
   const phase = phases[now % EVERY_MS]
   now += 1
-  for (const [socket, left] of phase ?? []) {
-    if (left > 0) {
+  for (const [socket, stream] of phase ?? []) {
+    if (stream.left > 0) {
       socket.write(event)
-      phase?.set(socket, left - 1)
+      stream.left -= 1
     } else {
       phase?.delete(socket)
-      for (const piece of ending) socket.write(piece)
+      for (const piece of stream.ending) socket.write(piece)
     }
   }
 }
@@ -85,7 +87,7 @@ const server = createServer({ noDelay: true }, (socket) => {
     if (end === -1) return
     const length = Number(/content-length: (\d+)/i.exec(kept.toString('latin1', 0, end))?.[1] ?? 0)
     if (kept.length < end + CRLF2.length + length) return
-    if (kept.includes(STREAMED)) startStream(socket)
+    if (kept.includes(STREAMED)) startStream(socket, Number(MOST_TOKENS.exec(kept.toString('latin1', end))?.[1]))
     else socket.write(whole)
     kept = Buffer.alloc(0)
   })

@@ -1,10 +1,9 @@
 import { type Calls, createCalls } from './calls/calls.ts'
 import { createMoneyQuery } from './calls/money-query.ts'
-import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
-import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, isSoldByUnit, isTask, spell } from './catalogue/operation.ts'
+import { createChores } from './chores.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames, type HeaderNames } from './gateway/header-names.ts'
@@ -18,7 +17,7 @@ import { createVideoPlan } from './gateway/plan-video.ts'
 import { createPlatforms } from './gateway/platforms.ts'
 import { createPrices } from './gateway/prices.ts'
 import { createQuotes } from './gateway/quotes.ts'
-import { createRecords, pruneRecords } from './gateway/records.ts'
+import { createRecords } from './gateway/records.ts'
 import { createRelay } from './gateway/relay.ts'
 import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
@@ -29,26 +28,19 @@ import { createShedding } from './http/shedding.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
-import { createIds, type Id } from './kernel/ids.ts'
+import { createIds } from './kernel/ids.ts'
 import { formatUsd, NANOS_PER_USD } from './kernel/money.ts'
 import { type Seal, sealOf } from './kernel/seal.ts'
-import { expirePromotions } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
-import { dropOldCharges } from './ledger/retention.ts'
 import { RATE_HEADERS } from './limits/headers.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
-import { forgetAttempts } from './links/attempts.ts'
 import { createLinks, type Links } from './links/links.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
-import { pruneChanges } from './storage/change-log.ts'
 import { requireMigrated } from './storage/migrate.ts'
-import { createPools, type Pools } from './storage/pools.ts'
+import { createPools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
-import { pollLags } from './tasks/operate.ts'
-import { createPoller, type Poller } from './tasks/poller.ts'
-import { createTasks, TASK_KEPT_SECONDS } from './tasks/tasks.ts'
-import { expireTasks, forgetTasks } from './tasks/upkeep.ts'
-import { type Chore, createChore } from './telemetry/chore.ts'
+import { createPoller } from './tasks/poller.ts'
+import { createTasks } from './tasks/tasks.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 import { type Bindings, createBindings } from './upstreams/bindings.ts'
@@ -270,64 +262,6 @@ const isThere = <T>(value: T | undefined): value is T => value !== undefined
 async function flush(calls: Calls, log: Log): Promise<void> {
   if ((await calls.flush(FLUSH_DEADLINE_MS)) && calls.open().length === 0) return
   log.error('not every call could be ended in time: what is left is unsettled', { count: calls.open().length })
-}
-
-const SECOND_MS = 1_000
-const MINUTE_MS = 60 * SECOND_MS
-const HOUR_MS = 60 * MINUTE_MS
-/** As long as a lease: who lives has renewed it by then. */
-const SWEEP_GRACE_SECONDS = 10
-const UNSETTLED_SECONDS = 24 * 3_600
-const CHARGES_KEPT_DAYS = 1_100
-const RECORDS_KEPT_DAYS = 30
-
-type ChoreParts = {
-  readonly pools: Pools
-  readonly ownerId: Id
-  /** Null without a master key: then there are no tasks. */
-  readonly poller: Poller | null
-  readonly links: Pick<Links, 'sweep'>
-  readonly metrics: Pick<Metrics, 'taskPollLagSeconds'>
-  readonly clock: Clock
-  readonly log: Log
-}
-
-/** What somebody has to do in every installation; any number of processes may. */
-function createChores({ pools, ownerId, poller, links, metrics, clock, log }: ChoreParts): readonly Chore[] {
-  const pool = pools.rest
-  const chore = (name: string, everyMs: number, work: () => Promise<unknown>) =>
-    createChore({ name, everyMs, work, clock, log })
-  return [
-    chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
-    chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log }, UNSETTLED_SECONDS)),
-    ...(poller === null ? [] : [chore('tasks', TICK_MS, poller.tick)]),
-    chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
-    chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log }, UNSETTLED_SECONDS)),
-    chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
-    chore('links', HOUR_MS, () => forgetAttempts(pool)),
-    chore('links that have ended', MINUTE_MS, links.sweep),
-    chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
-    chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
-    chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
-    chore('request records', 10 * MINUTE_MS, () => pruneRecords(pool, RECORDS_KEPT_DAYS)),
-    chore('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
-    chore('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),
-  ]
-}
-
-/** Often enough to use all of an upstream's pace. */
-const TICK_MS = 100
-/** Beyond this, callers wait notably longer for what has been made. */
-const LATE_SECONDS = 60
-
-async function sayLag(pool: Pools['rest'], { metrics, log }: Pick<ChoreParts, 'metrics' | 'log'>): Promise<void> {
-  const lags = await pollLags(pool)
-  metrics.taskPollLagSeconds.reset()
-  for (const { slot, seconds } of lags) {
-    metrics.taskPollLagSeconds.set({ slot }, seconds)
-    if (seconds > LATE_SECONDS)
-      log.warn('tasks are asked for late: raise the quota of polls', { upstream: slot, count: Math.round(seconds) })
-  }
 }
 
 type Listener = { readonly role: ListeningRole; readonly edge: Edge }

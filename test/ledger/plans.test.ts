@@ -69,14 +69,16 @@ async function makeFull(): Promise<Party & { allowances: readonly string[] }> {
   return { ...party, allowances }
 }
 
+const STATES = [
+  ['new tables', 'select'],
+  ['tables that were used and are empty again', 'vacuum analyze'],
+] as const
+
 describe('the plans of the statements that begin and end calls', () => {
-  for (const [state, prepare] of [
-    ['new tables', 'select'],
-    ['tables that were used and are empty again', 'vacuum analyze'],
-  ]) {
+  for (const [state, prepare] of STATES) {
     it(`find every row by place or index, though made over ${state}, for a batch of one and of many`, async () => {
       const parties = await Promise.all([makeFull(), makeFull(), makeFull()])
-      await pool.query(prepare ?? '')
+      await pool.query(prepare)
       const { run, nodes, close } = await openExplained()
       const ownerId = ids.next()
       const key = { scope: 'key', key: 'a', limit: 1, fingerprint: '', keepSeconds: 60, endsWithOwner: false }
@@ -96,6 +98,19 @@ describe('the plans of the statements that begin and end calls', () => {
       }
       await close()
       assert.ok(nodes.filter((one) => one['Relation Name'] === 'holds').length > 8)
+      assert.deepEqual(await wanderers(nodes), [])
+    })
+  }
+})
+
+describe('the plan of the statement that looks for the calls of a process', () => {
+  for (const [state, prepare] of STATES) {
+    it(`finds them by the index of owners, though made over ${state}`, async () => {
+      await pool.query(prepare)
+      const { run, nodes, close } = await openExplained()
+      await run({ name: '', text: 'select open_calls_of($1, 100)', values: [ids.next()] })
+      await close()
+      assert.equal(nodes.filter((one) => one['Index Name'] === 'holds_of_owner').length, 1)
       assert.deepEqual(await wanderers(nodes), [])
     })
   }

@@ -3,7 +3,7 @@ import { START_OF_BEGIN, START_OF_END, STATEMENTS, WINDOWS_READ } from './statem
 
 const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
-const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
+const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const CALLS = 'server/src/calls/calls.ts'
@@ -24,8 +24,8 @@ const WITHOUT_CONSTRAINTS = [
   { file: TABLES, find: ',\n  constraint no_overspend check (charged + held <= amount)\n', replace: '\n' },
 ]
 
-const ORPHANS_FOUND = `select holds.id from owners join holds on holds.owner_id = owners.id
-    where owners.lease_until < at and unsettled_at is null limit most`
+const ORPHANS_FOUND = `select own.id from owners cross join lateral open_calls_of(owners.id, most) own (id)
+    where owners.lease_until < at limit most`
 const SWEEPS = `  return query select orphan.id, orphan.account_id, orphan.owner_id
   from mark_unsettled(array(
     ${ORPHANS_FOUND}
@@ -111,7 +111,7 @@ $$;
     author: 'blind',
     edits: [
       {
-        file: OWNERS,
+        file: SWEEPING,
         find: SWEEPS,
         replace: `  return query select holds.id, holds.account_id, holds.owner_id from holds where holds.id = any (array(
     ${ORPHANS_FOUND}
@@ -166,7 +166,7 @@ $$;
     author: 'blind',
     edits: [
       {
-        file: OWNERS,
+        file: SWEEPING,
         find: SWEEPS,
         replace: `  select array_agg(orphan.id), array_agg(orphan.account_id) into dead, accounts_of
   from mark_unsettled(array(
@@ -177,7 +177,7 @@ $$;
   from end_unsettled(dead, accounts_of, array_fill(null::bigint, array[cardinality(dead)]), false) ended;
 `,
       },
-      { file: OWNERS, find: SWEEPS_VARIABLES, replace: `${SWEEPS_VARIABLES}  dead uuid[];\n  accounts_of uuid[];\n` },
+      { file: SWEEPING, find: SWEEPS_VARIABLES, replace: `${SWEEPS_VARIABLES}  dead uuid[];\n  accounts_of uuid[];\n` },
       // A settlement that comes later is taken for done, by what was metered.
       {
         file: STATEMENTS,

@@ -13,7 +13,7 @@ export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
   }
 }
 
-const ORPHANS = 'server/src/storage/migrations/0005_owners.sql'
+const ORPHANS = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
@@ -98,7 +98,7 @@ async function sendJustOnce(`,
     promise: 'A call is unsettled only where nobody can know what became of it.',
     author: 'insider',
     edits: [
-      { file: ORPHANS, find: 'where owners.lease_until < at and unsettled_at', replace: 'where unsettled_at' },
+      { file: ORPHANS, find: 'where owners.lease_until < at limit', replace: 'limit' },
       {
         file: MARKS,
         find: 'when of is null then owner_id is not null and not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)',

@@ -4,6 +4,7 @@ import { CHANGED_WITHOUT_A_HOLD, STATEMENTS } from './statements.ts'
 const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
+const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 
@@ -16,7 +17,7 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: OWNERS,
+        file: SWEEPING,
         find: '  ), null) orphan;\n',
         replace: `  ), null) orphan
   cross join lateral end_unsettled(array[orphan.id], array[orphan.account_id], array[null::bigint], false) ended;

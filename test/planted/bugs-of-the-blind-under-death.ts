@@ -3,6 +3,7 @@ import { STATEMENTS } from './statements.ts'
 
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
+const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const DAYS = 'server/src/storage/migrations/0006_days_of_charges.sql'
@@ -30,7 +31,7 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     title: 'the sweep gives grace after a start of PostgreSQL alone: an outage of the network gets none',
     promise: 'After an outage nobody is swept until every process that lives had the time to renew its lease.',
     author: 'blind',
-    edits: [{ file: OWNERS, find: ' and held_since <= graceful', replace: '' }],
+    edits: [{ file: SWEEPING, find: ' and held_since <= graceful', replace: '' }],
     caughtBy: [
       { file: 'test/ledger/orphans.test.ts', title: 'whose lease is younger than the grace' },
       { file: 'test/ledger/orphans.test.ts', title: 'is not for who renewed after its lease had ended' },

@@ -17,6 +17,8 @@ import { type FinalReport, settlingOf } from './settle.ts'
 export type Poller = {
   /** Asks for those that are due, and waits for none of them. How many it took on. */
   readonly tick: () => Promise<number>
+  /** How long to wait before the next. */
+  readonly pauseMs: () => number
   /** Waits until what it asked has been answered and written. */
   readonly idle: () => Promise<void>
 }
@@ -37,6 +39,14 @@ type Parts = {
   readonly random?: () => number
 }
 
+/** Often enough to use all of an upstream's pace. */
+const PAUSE_MS = 100
+/**
+ * While tasks can be asked for, somebody takes one more often than this. Who has taken none for so long has none to take, or
+ * leaves them to others, and need not look as often.
+ */
+const QUIET_AFTER_MS = 15_000
+const QUIET_PAUSE_MS = 500
 /** How many are asked for at once by one process. */
 const AT_ONCE = 128
 /** Nobody else asks for a task while this lasts; who dies meanwhile is replaced after it. */
@@ -69,6 +79,7 @@ type Going = { readonly id: Id; readonly state: 'PENDING' | 'RUNNING'; readonly 
 export function createPoller(parts: Parts): Poller {
   const { pool, calls, bindings, transport, seal, records, clock, log, overran, polled, random = Math.random } = parts
   const asked = new Set<Promise<void>>()
+  let tookAtMs = clock.monotonicMs()
   let going: Going[] = []
   let writing: Promise<void> | undefined
 
@@ -79,6 +90,7 @@ export function createPoller(parts: Parts): Poller {
       'select id, account_id, upstream_id, slot, mode, upstream_task, state from claim_tasks($1, $2)',
       [room, LEASE_SECONDS],
     )
+    if (rows.length > 0) tookAtMs = clock.monotonicMs()
     for (const task of allClaimed.parse(rows)) {
       const work = look(task)
         // Whatever went wrong, it is asked for again when its lease has ended.
@@ -156,6 +168,7 @@ export function createPoller(parts: Parts): Poller {
 
   return {
     tick,
+    pauseMs: () => (clock.monotonicMs() - tookAtMs < QUIET_AFTER_MS ? PAUSE_MS : QUIET_PAUSE_MS),
     async idle() {
       while (asked.size > 0) await Promise.all(asked)
     },

@@ -10,7 +10,7 @@ export type Chore = {
 
 type Parts = {
   readonly name: string
-  readonly everyMs: number
+  readonly everyMs: number | (() => number)
   readonly work: () => Promise<unknown>
   readonly clock: Clock
   readonly log: Log
@@ -27,7 +27,7 @@ export function createChore({ name, everyMs, work, clock, log }: Parts): Chore {
       } catch (error) {
         log.warn('a chore failed and will be tried again', { chore: name, error })
       }
-      await clock.sleep(everyMs, stopping.signal).catch(() => {})
+      await clock.sleep(typeof everyMs === 'number' ? everyMs : everyMs(), stopping.signal).catch(() => {})
     }
   }
 

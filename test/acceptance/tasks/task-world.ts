@@ -7,7 +7,7 @@ import type { Call } from '../../../server/src/calls/call.ts'
 import { type Calls, createCalls } from '../../../server/src/calls/calls.ts'
 import { createMoneyQuery } from '../../../server/src/calls/money-query.ts'
 import { termsAsText } from '../../../server/src/gateway/terms.ts'
-import { systemClock } from '../../../server/src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../../server/src/kernel/clock.ts'
 import type { Id } from '../../../server/src/kernel/ids.ts'
 import { nanos } from '../../../server/src/kernel/money.ts'
 import { rational } from '../../../server/src/kernel/rational.ts'
@@ -54,7 +54,7 @@ export type TaskWorld = {
   /** How many questions about a task have arrived. */
   readonly asked: (name: string) => number
   readonly makeDue: (tasks: readonly Pick<Task, 'id'>[]) => Promise<void>
-  readonly startPoller: (options?: { readonly ended?: (id: Id) => void }) => Poller
+  readonly startPoller: (options?: { readonly ended?: (id: Id) => void; readonly clock?: Clock }) => Poller
   readonly stop: () => Promise<void>
 }
 
@@ -109,12 +109,12 @@ export async function startTaskWorld(url: string): Promise<TaskWorld> {
       const text = 'update tasks set next_poll_at = clock_timestamp() where id = any ($1) and next_poll_at is not null'
       await pool.query(text, [tasks.map(({ id }) => id)])
     },
-    startPoller({ ended = () => {} } = {}) {
+    startPoller({ ended = () => {}, clock = systemClock } = {}) {
       const own = createPools({ url: new Secret(url), log: silentLog, moneyConnections: 1, restConnections: 1 })
       closing.push(() => own.close())
       const query = createMoneyQuery(own.money)
       return createPoller({
-        ...{ pool: own.rest, bindings, transport, seal, clock: systemClock, log: silentLog, overran: () => {} },
+        ...{ pool: own.rest, bindings, transport, seal, clock, log: silentLog, overran: () => {} },
         // Noted by whoever has ended it.
         records: { add: ended },
         polled: () => {},

@@ -5,6 +5,7 @@ import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { voidOf } from '../../../server/src/calls/calls.ts'
 import { resolveCall, resolveOverdue } from '../../../server/src/calls/orphans.ts'
+import { systemClock } from '../../../server/src/kernel/clock.ts'
 import { nanos } from '../../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { settlingOf } from '../../../server/src/tasks/settle.ts'
@@ -141,6 +142,23 @@ describe('a task of which its upstream speaks', () => {
       /someone_is_asked/,
     )
     cells += 1
+  })
+})
+
+describe('a poller', () => {
+  it('looks less often once nothing has come up for longer than any open task stays away, and often again when something does', async () => {
+    let nowMs = 0
+    const own = world.startPoller({ clock: { ...systemClock, monotonicMs: () => nowMs } })
+    nowMs = 14_999
+    assert.equal(own.pauseMs(), 100)
+    nowMs = 15_000
+    assert.equal(own.pauseMs(), 500)
+    const task = await world.begin()
+    await world.handOver(task, 'PENDING')
+    world.script(task.name, [REPORTS.CANCELED(task.name)])
+    await askFor([task], own)
+    assert.equal(own.pauseMs(), 100)
+    await own.idle()
   })
 })
 

@@ -1,0 +1,74 @@
+import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
+import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
+import { pruneRecords } from './gateway/records.ts'
+import type { Clock } from './kernel/clock.ts'
+import type { Id } from './kernel/ids.ts'
+import { expirePromotions } from './ledger/credit.ts'
+import { dropOldCharges } from './ledger/retention.ts'
+import { forgetAttempts } from './links/attempts.ts'
+import type { Links } from './links/links.ts'
+import { pruneChanges } from './storage/change-log.ts'
+import type { Pools } from './storage/pools.ts'
+import { pollLags } from './tasks/operate.ts'
+import type { Poller } from './tasks/poller.ts'
+import { TASK_KEPT_SECONDS } from './tasks/tasks.ts'
+import { expireTasks, forgetTasks } from './tasks/upkeep.ts'
+import { type Chore, createChore } from './telemetry/chore.ts'
+import type { Log } from './telemetry/log.ts'
+import type { Metrics } from './telemetry/metrics.ts'
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60 * SECOND_MS
+const HOUR_MS = 60 * MINUTE_MS
+/** As long as a lease: who lives has renewed it by then. */
+const SWEEP_GRACE_SECONDS = 10
+const UNSETTLED_SECONDS = 24 * 3_600
+const CHARGES_KEPT_DAYS = 1_100
+const RECORDS_KEPT_DAYS = 30
+
+type ChoreParts = {
+  readonly pools: Pools
+  readonly ownerId: Id
+  /** Null without a master key: then there are no tasks. */
+  readonly poller: Poller | null
+  readonly links: Pick<Links, 'sweep'>
+  readonly metrics: Pick<Metrics, 'taskPollLagSeconds'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What somebody has to do in every installation; any number of processes may. */
+export function createChores({ pools, ownerId, poller, links, metrics, clock, log }: ChoreParts): readonly Chore[] {
+  const pool = pools.rest
+  const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
+    createChore({ name, everyMs, work, clock, log })
+  return [
+    chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
+    chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log }, UNSETTLED_SECONDS)),
+    ...(poller === null ? [] : [chore('tasks', poller.pauseMs, poller.tick)]),
+    chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
+    chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log }, UNSETTLED_SECONDS)),
+    chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
+    chore('links', HOUR_MS, () => forgetAttempts(pool)),
+    chore('links that have ended', MINUTE_MS, links.sweep),
+    chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
+    chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
+    chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
+    chore('request records', 10 * MINUTE_MS, () => pruneRecords(pool, RECORDS_KEPT_DAYS)),
+    chore('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
+    chore('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),
+  ]
+}
+
+/** Beyond this, callers wait notably longer for what has been made. */
+const LATE_SECONDS = 60
+
+async function sayLag(pool: Pools['rest'], { metrics, log }: Pick<ChoreParts, 'metrics' | 'log'>): Promise<void> {
+  const lags = await pollLags(pool)
+  metrics.taskPollLagSeconds.reset()
+  for (const { slot, seconds } of lags) {
+    metrics.taskPollLagSeconds.set({ slot }, seconds)
+    if (seconds > LATE_SECONDS)
+      log.warn('tasks are asked for late: raise the quota of polls', { upstream: slot, count: Math.round(seconds) })
+  }
+}
