@@ -59,7 +59,7 @@ export function createOwnership(parts: Parts): Ownership {
   async function compare(): Promise<void> {
     const rows = await query({
       name: 'open_calls_of_owner',
-      text: 'select open_calls_of($1, $2)',
+      text: 'select id from open_calls_of($1, $2) id',
       values: [ownerId, COMPARED],
     })
     const unknown = new Set(rows.map((columns) => new Row(columns).text(0)).filter((id) => !calls.isOurs(id)))

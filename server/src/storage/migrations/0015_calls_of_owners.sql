@@ -11,7 +11,7 @@ as $$
   select own.id from (select id from holds where owner_id = owner and unsettled_at is null offset 0) own order by own.id limit most
 $$;
 
--- As before, but from the owners to their calls: mostly there is no owner whose lease has ended, and then no call is read.
+-- As before, but from the owners to their calls: mostly there is no owner whose lease has ended, and then none is looked for.
 create or replace function sweep_orphans(sweeper uuid, grace_seconds double precision, most integer) returns table (id uuid, account_id uuid, owner_id uuid)
 language plpgsql volatile as $$
 #variable_conflict use_column
