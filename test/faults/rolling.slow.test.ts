@@ -9,7 +9,7 @@ import { restartMember } from './injector.ts'
 import { makePeople } from './people.ts'
 import { requireUnharmed, startSteadyLoad } from './steady-load.ts'
 
-/** Each of the three gateways in turn: ten times all of them, or once. */
+/** The three gateways in turn: ten times all of them, or two of them once. */
 const RESTARTS = count({ full: 30, reduced: 2 })
 const PAUSE_MS = 300
 

@@ -1,9 +1,8 @@
 import type { BugOfFaults } from './bugs-of-faults.ts'
-import { START_OF_BEGIN, START_OF_END, STATEMENTS, WINDOWS_READ } from './statements.ts'
+import { START_OF_BEGIN, START_OF_END, STATEMENTS, SWEEPING, WINDOWS_READ } from './statements.ts'
 
 const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
-const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const CALLS = 'server/src/calls/calls.ts'

@@ -1,6 +1,6 @@
 import type { Kind } from '../faults/plan.ts'
 import type { PlantedBug } from './planted-bug.ts'
-import { STATEMENTS } from './statements.ts'
+import { STATEMENTS, SWEEPING } from './statements.ts'
 
 /** A bug that a run of faults has to notice, by an invariant of its own. */
 export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
@@ -13,7 +13,6 @@ export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
   }
 }
 
-const ORPHANS = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
@@ -98,7 +97,7 @@ async function sendJustOnce(`,
     promise: 'A call is unsettled only where nobody can know what became of it.',
     author: 'insider',
     edits: [
-      { file: ORPHANS, find: 'where owners.lease_until < at limit', replace: 'limit' },
+      { file: SWEEPING, find: 'where owners.lease_until < at limit', replace: 'limit' },
       {
         file: MARKS,
         find: 'when of is null then owner_id is not null and not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)',

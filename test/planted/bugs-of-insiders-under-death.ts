@@ -1,10 +1,9 @@
 import type { PlantedBug } from './planted-bug.ts'
-import { CHANGED_WITHOUT_A_HOLD, STATEMENTS } from './statements.ts'
+import { CHANGED_WITHOUT_A_HOLD, STATEMENTS, SWEEPING } from './statements.ts'
 
 const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
-const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 

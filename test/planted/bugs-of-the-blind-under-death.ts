@@ -1,9 +1,8 @@
 import type { PlantedBug } from './planted-bug.ts'
-import { STATEMENTS } from './statements.ts'
+import { STATEMENTS, SWEEPING } from './statements.ts'
 
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
-const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const DAYS = 'server/src/storage/migrations/0006_days_of_charges.sql'

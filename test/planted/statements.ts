@@ -1,5 +1,7 @@
 /** Of the statements that begin and end calls, what more than one patch looks for. */
 export const STATEMENTS = 'server/src/storage/migrations/0014_small_batches.sql'
+/** Where calls of dead processes are found. */
+export const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 
 /** Before the accounts of a batch are locked. */
 export const START_OF_BEGIN = `  window_from integer := 1; allowance_from integer := 1; set_from integer := 1;
