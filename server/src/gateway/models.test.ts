@@ -27,6 +27,7 @@ import { createPools } from '../storage/pools.ts'
 import { silentLog } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { removeUpstream, saveUpstream } from '../upstreams/configure.ts'
+import { PLAIN_PROFILE } from '../upstreams/protocols/route-profile.ts'
 import { removeModel, removeRoute, saveModel, saveRoute, setModelPrice } from './configure-models.ts'
 import { createModels, type Model, orderRoutes, priceOfModel, type Route } from './models.ts'
 
@@ -333,7 +334,7 @@ describe('the models of the sandbox', () => {
 
 describe('routes', () => {
   const route = (id: string, priority: number, weight: number): Route => {
-    return { id, slot: id, protocol: 'openai', upstreamModel: id, priority, weight }
+    return { id, slot: id, protocol: 'openai', upstreamModel: id, priority, weight, profile: PLAIN_PROFILE }
   }
 
   it('are all asked, by priority', () => {

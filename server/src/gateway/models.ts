@@ -10,6 +10,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Mode } from '../upstreams/bindings.ts'
 import { type ModelLimits, PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
+import { PLAIN_PROFILE, type RouteProfile } from '../upstreams/protocols/route-profile.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 
 /** A model that is sold. A call that has one keeps it, whatever is changed meanwhile. */
@@ -49,6 +50,7 @@ export type Route = {
   readonly upstreamModel: string
   readonly priority: number
   readonly weight: number
+  readonly profile: RouteProfile
 }
 
 export type Models = {
@@ -243,6 +245,7 @@ const modelRow = z
         upstreamModel: z.string(),
         priority: z.int(),
         weight: z.int().positive(),
+        profile: z.unknown().transform(() => PLAIN_PROFILE),
       }),
     ),
     modes: z.array(z.enum(['live', 'test'])),

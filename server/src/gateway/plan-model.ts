@@ -80,7 +80,7 @@ export function createModelPlan(parts: Parts) {
         ...headers,
         ...credentialFor(binding, protocol.credentialHeader),
       },
-      body: ask.bodyFor(route.upstreamModel),
+      body: ask.bodyFor(route.upstreamModel, route.profile),
       maxBodyBytes: BODY_BYTES,
       deadlines: DEADLINES,
     })

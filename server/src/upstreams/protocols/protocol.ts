@@ -1,3 +1,5 @@
+import type { RouteProfile } from './route-profile.ts'
+
 /** What a protocol of model inference looks like, to whoever prices, meters and passes on its calls. */
 export type Protocol = {
   /** The model that is asked for, in the body or in the path of the request, or a fault that says that none is. */
@@ -63,7 +65,7 @@ export type ModelAsk = {
   readonly inputMost: number
   readonly inputEstimate: number
   /** The caller's bytes, but for the model's name upstream, the output limit, and the usage in a stream. */
-  readonly bodyFor: (upstreamModel: string) => Buffer
+  readonly bodyFor: (upstreamModel: string, profile?: RouteProfile) => Buffer
   /** To be counted where the upstream reports nothing. */
   readonly inputText: () => string
   /** Of pictures that are asked for, where a model sells them by the piece: `<size>/<quality>`, `auto` for what is not said. */
