@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
+import { longestFirst } from './durations.ts'
 import { ROOT } from './root.ts'
 import { startTestPostgres } from './test-postgres.ts'
 
@@ -19,16 +20,15 @@ type Options = {
   readonly quiet?: boolean
   /** Full counts take minutes and want the machine for themselves. */
   readonly oneByOne?: boolean
+  /** Told how long each file took. */
+  readonly onDuration?: (file: string, durationMs: number) => void
 }
 
 const TEST_FILE = /\.test\.ts$/
-/** Tests that wait for time to pass more than they work: kills, outages, windows. They run after the others, three at once. */
-const SLOW = /\.slow\.test\.ts$/
-const SLOW_TOGETHER = 3
-/** Tests that load the machine or measure time run last, one at a time. */
+/** Tests that would disturb others run last, one at a time. */
 const ALONE = /\.alone\.test\.ts$/
 /** More files than cores: most of them wait for something most of the time. */
-const TOGETHER = 3
+const TOGETHER = 4
 const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harness', 'scripts', 'bench', 'test']
 /** A test that hangs must not hang the run; a proof at full counts takes its time. */
 const TEST_TIMEOUT_MS = { proof: 30 * 60_000, otherwise: 4 * 60_000 }
@@ -44,29 +44,31 @@ export function findTests(within: readonly string[] = FOLDERS): string[] {
 }
 
 /** Runs test files, each in a process of its own, on a PostgreSQL that belongs to this run. */
-export async function runTests({ files, quiet = false, oneByOne = false }: Options): Promise<Result[]> {
+export async function runTests({ files, oneByOne = false, ...options }: Options): Promise<Result[]> {
   const postgres = await startTestPostgres()
   try {
-    if (oneByOne) return await runBatch(files, 1, quiet)
+    if (oneByOne) return await runBatch(files.toSorted(), 1, options)
     const alone = files.filter((file) => ALONE.test(file))
-    const slow = files.filter((file) => SLOW.test(file))
-    const together = files.filter((file) => !alone.includes(file) && !slow.includes(file))
+    const together = files.filter((file) => !alone.includes(file))
     return [
-      ...(await runBatch(together, TOGETHER, quiet)),
-      ...(await runBatch(slow, SLOW_TOGETHER, quiet)),
-      ...(await runBatch(alone, 1, quiet)),
+      ...(await runBatch(longestFirst(together), TOGETHER, options)),
+      ...(await runBatch(longestFirst(alone), 1, options)),
     ]
   } finally {
     await postgres.remove()
   }
 }
 
-async function runBatch(files: readonly string[], concurrency: number, quiet: boolean): Promise<Result[]> {
+async function runBatch(
+  files: readonly string[],
+  concurrency: number,
+  { quiet = false, onDuration }: Pick<Options, 'quiet' | 'onDuration'>,
+): Promise<Result[]> {
   if (files.length === 0) return []
   const results: Result[] = []
   const titles: string[] = []
   const stream = run({
-    files: [...files].sort(),
+    files: [...files],
     concurrency,
     timeout: isFullProof() ? TEST_TIMEOUT_MS.proof : TEST_TIMEOUT_MS.otherwise,
     execArgv: ['--import', path.join(import.meta.dirname, 'exit-after-tests.ts')],
@@ -84,6 +86,9 @@ async function runBatch(files: readonly string[], concurrency: number, quiet: bo
   stream.on('test:start', ({ name, nesting }) => titles.splice(nesting, titles.length, name))
   stream.on('test:pass', note('passed'))
   stream.on('test:fail', note('failed'))
+  stream.on('test:summary', ({ file, duration_ms }) => {
+    if (file !== undefined) onDuration?.(file, duration_ms)
+  })
   const report = quiet ? stream : stream.compose(spec)
   for await (const text of report) if (!quiet) process.stdout.write(String(text))
   return results

@@ -1,11 +1,24 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { recordDurations } from '../harness/durations.ts'
 import { ROOT } from '../harness/root.ts'
 import { findTests, isGreen, runTests, tally } from '../harness/run-tests.ts'
 
-/** `npm test [-- <path>…]`: all tests or some. What came of each is kept for `npm run conformance`. */
-const paths = process.argv.slice(2)
-const results = await runTests({ files: findTests(paths.length > 0 ? paths : undefined) })
+/**
+ * `npm test [-- <path>…]`: all tests or some. What came of each is kept for `npm run conformance`. With
+ * `--record-durations` how long each file took is kept too, for the order of later runs; it is committed.
+ */
+const { values, positionals: paths } = parseArgs({
+  allowPositionals: true,
+  options: { 'record-durations': { type: 'boolean', default: false } },
+})
+const durationsMs = new Map<string, number>()
+const results = await runTests({
+  files: findTests(paths.length > 0 ? paths : undefined),
+  onDuration: (file, durationMs) => durationsMs.set(file, durationMs),
+})
+if (values['record-durations']) recordDurations(durationsMs)
 
 mkdirSync(path.join(ROOT, '.farebox'), { recursive: true })
 writeFileSync(path.join(ROOT, '.farebox/test-results.json'), JSON.stringify(results))
