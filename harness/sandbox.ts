@@ -2,12 +2,15 @@ import path from 'node:path'
 import { request } from 'undici'
 import type { Fault } from '../sandbox/src/control.ts'
 import type { JournalEntry, JournalPage } from '../sandbox/src/journal.ts'
+import type { UpstreamName } from '../sandbox/src/upstream.ts'
 import { type Child, startChild } from './child.ts'
 import { ROOT } from './root.ts'
 
 /** The simulated upstreams in a process of their own. */
 export type SandboxProcess = Child & {
   readonly url: string
+  /** The base address of a vendor that deviates, such as `deviant('openai', 'folds-case', 'slow-first-byte=50')`. */
+  readonly deviant: (upstream: UpstreamName, ...words: readonly string[]) => string
   /** What it was asked since it started or its journal was emptied, or from entry number `since` on. */
   readonly journal: (since?: number) => Promise<readonly JournalEntry[]>
   readonly emptyJournal: () => Promise<void>
@@ -43,6 +46,7 @@ export async function startSandbox({ seed = 1, port = 0, videoTasks }: Options =
   return {
     ...child,
     url,
+    deviant: (upstream, ...words) => `${url}/deviant/${words.join('+')}/${upstream}`,
     journal: (since = 0) => readJournal(url, since),
     async emptyJournal() {
       await (await request(`${url}/journal`, { method: 'DELETE' })).body.dump()

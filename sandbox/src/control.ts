@@ -1,3 +1,4 @@
+import { PLAIN } from './deviants.ts'
 import { applyDirectives } from './directives.ts'
 import type { Written } from './find-directives.ts'
 import { planFor } from './plan.ts'
@@ -86,6 +87,7 @@ function wrongWith(directives: readonly Written[], upstream: Upstream): string |
     prefixes: new Prefixes(),
     videos: new VideoTasks(),
     platform: new Platform(),
+    deviance: PLAIN,
   }
   const plan = planFor(upstream, asked, { status: 200, body: {}, tokens: null, isBilled: false })
   return applyDirectives(plan, directives)

@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Bytes, firstOf, wholeBytes } from './bytes.ts'
+import { type Bill, billUpTo } from './bill.ts'
+import { type Bytes, firstOf, paddedTo, wholeBytes } from './bytes.ts'
 import { closeEntry, type OpenEntry, type Outcome } from './journal.ts'
 import { jsonOf, type Plan } from './plan.ts'
 import { sendStream } from './send-stream.ts'
 import { usageIn } from './upstream.ts'
-import { framesUpTo } from './upstreams/models/frames.ts'
+import { framesUpTo, padded } from './upstreams/models/frames.ts'
 import type { Frame, Stream } from './upstreams/models/stream.ts'
 
 const HANG_LIMIT_MS = 600_000
@@ -27,6 +28,17 @@ export async function deliver(response: ServerResponse, plan: Plan, entry: OpenE
     if (!left.signal.aborted) throw error
     closeEntry(entry, 'left')
   }
+  if (entry.bill !== null) entry.bill = billFor(entry.bill, plan, entry)
+}
+
+/** What was made of the answer, as far as the vendor stops when nobody is there to read it. */
+function billFor(bill: Bill, plan: Plan, { outcome, status, tokens }: OpenEntry): Bill {
+  const { onAbort } = plan.asked.deviance
+  if (outcome === 'left' && onAbort === 'runs-on') return bill
+  const stream = streamOf(plan)
+  if (stream) return billUpTo(tokens ?? 0, stream.tokens, bill)
+  const isStopped = outcome === 'left' && onAbort === 'stops' && status === null
+  return isStopped ? billUpTo(0, 1, bill) : bill
 }
 
 async function perform(response: ServerResponse, plan: Plan, entry: OpenEntry, signal: AbortSignal): Promise<Outcome> {
@@ -45,7 +57,7 @@ async function perform(response: ServerResponse, plan: Plan, entry: OpenEntry, s
   entry.status = plan.status
   await sleep(firstByteMs, signal)
   const isBroken = hang === 'body' || reset === 'in-body' || close === 'in-body'
-  if (stream) await sendStream(response, isBroken ? brokenOff(stream, plan) : stream.frames(), stream.everyMs, entry)
+  if (stream) await sendStream(response, framesOf(stream, plan, isBroken), stream.everyMs, entry)
   if (bytes) {
     const length = isBroken ? Math.floor(bytes.length / 2) : bytes.length
     if (!isBroken && plan.about && plan.bytes === undefined) entry.usage = usageIn(plan.body) ?? null
@@ -86,6 +98,12 @@ function streamOf(plan: Plan): Stream | undefined {
   return plan.bytes === undefined && hasBody(plan) ? plan.stream : undefined
 }
 
+function framesOf(stream: Stream, plan: Plan, isBroken: boolean): Iterable<Frame> {
+  const { paddingBytes } = plan.delivery
+  const frames = isBroken ? brokenOff(stream, plan) : stream.frames()
+  return paddingBytes > 0 ? padded(frames, paddingBytes) : frames
+}
+
 function brokenOff({ frames, bytes }: Stream, { delivery }: Plan): Iterable<Frame> {
   return framesUpTo(delivery.breaksAfter === 'first-delta' ? 0 : bytes / 2, frames())
 }
@@ -95,7 +113,11 @@ function hasBody({ status }: Plan): boolean {
 }
 
 function contentOf(plan: Plan): Bytes {
-  return !hasBody(plan) ? wholeBytes('') : (plan.bytes ?? wholeBytes(jsonOf(plan)))
+  if (!hasBody(plan)) return wholeBytes('')
+  if (plan.bytes) return plan.bytes
+  const { paddingBytes } = plan.delivery
+  const json = jsonOf(plan)
+  return paddingBytes > 0 ? paddedTo(Buffer.byteLength(json) + paddingBytes, json) : wholeBytes(json)
 }
 
 /** As a flat list, the only form in which Node sends a header twice. */

@@ -172,6 +172,7 @@ function report(plan: Plan, tokens: number): void {
   if (!plan.isBilled) return
   plan.tokens = tokens
   plan.body.usage = { total_tokens: tokens, prompt_tokens: tokens }
+  if (plan.bill) plan.bill = { ...plan.bill, input: tokens }
 }
 
 function hideUsage(plan: Plan): void {

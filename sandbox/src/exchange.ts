@@ -2,9 +2,12 @@ import { hash } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Control } from './control.ts'
 import { deliver, type Hung } from './deliver.ts'
+import { deviate } from './deviant-replies.ts'
+import type { Deviance } from './deviants.ts'
 import { applyDirectives } from './directives.ts'
 import { directivesInBody, directivesInQuery, type Written } from './find-directives.ts'
 import { type Credential, closeEntry, type OpenEntry, type Outcome } from './journal.ts'
+import { foldedJson, parametersOf } from './loose-reading.ts'
 import { headersOf, planFor } from './plan.ts'
 import { BODY_LIMIT, jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
@@ -22,6 +25,7 @@ export type Exchange = {
   /** Without the upstream's prefix. */
   readonly path: string
   readonly query: string
+  readonly deviance: Deviance
 }
 
 type Parts = {
@@ -43,12 +47,12 @@ export function createExchanges({ control, videos, platform, hung, seed, nowMs }
   const prefixes = new Prefixes()
 
   return function run(exchange) {
-    const { request, response, entry, upstream, path, query } = exchange
-    const parameters = new URLSearchParams(query)
+    const { request, response, entry, upstream, path, query, deviance } = exchange
+    const parameters = parametersOf(query, deviance)
     // Of two the later one counts, which is what control has said.
     const known = [...directivesInQuery(query, parameters), ...control.take(upstream.name, path)]
     const { method = '', headers } = request
-    const about = { method, path, parameters, headers, seed, nowMs: nowMs(), prefixes, videos, platform }
+    const about = { method, path, parameters, headers, seed, nowMs: nowMs(), prefixes, videos, platform, deviance }
     const asked = { ...about, body: undefined, form: NO_FORM, bodySha256: '' }
     // Such a request is answered by nothing, so not a byte of its body is read.
     if (known.includes('hang=accept')) answer(exchange, asked, known)
@@ -72,7 +76,8 @@ export function createExchanges({ control, videos, platform, hung, seed, nowMs }
       const form = asked.headers['content-type']?.startsWith(FORM_TYPE)
         ? new URLSearchParams(bytes.toString())
         : NO_FORM
-      const whole = { ...asked, body, form, bodySha256: entry.body_sha256 }
+      const read = asked.deviance.foldsCase ? foldedJson(body) : body
+      const whole = { ...asked, body: read, form, bodySha256: entry.body_sha256 }
       answer(exchange, whole, [...directivesInBody(bytes, body), ...known])
     }
   }
@@ -80,7 +85,7 @@ export function createExchanges({ control, videos, platform, hung, seed, nowMs }
   function answer({ request, response, entry, upstream }: Exchange, asked: Asked, written: readonly Written[]): void {
     entry.credential = upstream.credentialOf?.(asked) ?? credentialOf(request, upstream)
     const isTrusted = entry.credential === 'right' || upstream.isOpen?.(asked.path) === true
-    const reply = replyTo(asked, upstream, isTrusted)
+    const reply = deviate(replyTo(asked, upstream, isTrusted), asked)
     const directives = isTrusted ? written : NO_DIRECTIVES
     if (directives.length === 0 && isPlain(reply)) {
       note(entry, reply)
@@ -96,6 +101,7 @@ export function createExchanges({ control, videos, platform, hung, seed, nowMs }
       const isStill = plan.status < 300 || plan.status === reply.status
       const isDone = wrong === undefined && (isStill || plan.isDoneAnyway)
       entry.billed = reply.carryOut ? isDone && reply.isBilled : wrong === undefined && plan.isBilled
+      entry.bill = (entry.billed && plan.bill) || null
       if (isDone) carryOut(entry, reply, plan.knobs)
       if (wrong === undefined) void deliver(response, plan, entry, hung)
       else finish(response, entry, 400, { sandbox_error: wrong }, 'refused')
@@ -131,13 +137,15 @@ function takes({ methodOf }: Upstream, { method, path }: Asked): boolean {
 type Noted = {
   readonly tokens: number | null
   readonly isBilled: boolean
+  readonly bill?: Reply['bill'] | undefined
   readonly about?: Reply['about'] | undefined
 }
 
 /** What the answer says, whatever becomes of it on the way. */
-function note(entry: OpenEntry, { tokens, isBilled, about }: Noted): void {
+function note(entry: OpenEntry, { tokens, isBilled, bill, about }: Noted): void {
   entry.tokens = tokens
   entry.billed = isBilled
+  entry.bill = (isBilled && bill) || null
   if (about === undefined) return
   entry.model = about.model
   entry.stream = about.isStreamed

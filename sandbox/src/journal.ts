@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Bill } from './bill.ts'
 import { Ring } from './ring.ts'
 import type { JsonObject, UpstreamName } from './upstream.ts'
 
@@ -16,6 +17,8 @@ export type JournalEntry = {
   readonly n: number
   readonly at_ms: number
   readonly upstream: UpstreamName | null
+  /** The words of the deviant that was asked; none where the vendor is as its protocol says. */
+  readonly deviant: readonly string[]
   readonly method: string
   readonly path: string
   readonly query: string
@@ -42,6 +45,8 @@ export type JournalEntry = {
   readonly task_id: string | null
   /** Whether the vendor would charge for it. */
   readonly billed: boolean
+  /** What it would charge for, whatever it reported; null where it charges nothing. */
+  readonly bill: Bill | null
   readonly outcome: Outcome
   readonly took_ms: number | null
 }
@@ -87,6 +92,7 @@ export class Journal {
       n: this.#ring.next,
       at_ms: performance.timeOrigin + performance.now(),
       upstream: null,
+      deviant: NONE,
       method: request.method ?? '',
       path: path.slice(0, TEXT_LIMIT),
       query: query.slice(0, TEXT_LIMIT),
@@ -105,6 +111,7 @@ export class Journal {
       usage: null,
       task_id: null,
       billed: false,
+      bill: null,
       outcome: 'open',
       took_ms: null,
     }

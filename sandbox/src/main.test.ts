@@ -25,6 +25,11 @@ describe('the sandbox as a process', () => {
     await one.emptyJournal()
     assert.deepEqual(await one.journal(), [])
 
+    const { headers } = ASK.quotes
+    const slow = `${one.deviant('quotes', 'slow-first-byte=1', 'folds-case')}/social_a/tweet/quotes?TWEETID=77`
+    assert.equal((await request(slow, { headers })).statusCode, 200)
+    assert.deepEqual((await one.journal())[0]?.deviant, ['slow-first-byte=1', 'folds-case'])
+
     await one.fault('quotes', ['status=500'])
     await assert.rejects(one.fault('quotes', ['nonsense']), /there is no directive nonsense/)
     assert.match(await text(one.url), /"error":500/)

@@ -11,6 +11,8 @@ export type Delivery = {
   isChunked: boolean
   /** Added to the true Content-Length. */
   lengthOff: number
+  /** Beyond what the answer needs. */
+  paddingBytes: number
   hang: 'never' | 'accept' | 'headers' | 'body'
   reset: 'never' | 'before-headers' | 'in-body'
   close: 'never' | 'before-headers' | 'in-body'
@@ -38,6 +40,7 @@ export type Plan = {
   readonly remade: Reply['remade']
   tokens: number | null
   isBilled: boolean
+  bill: Reply['bill']
   about: Reply['about']
   /** What was asked is carried out though the answer is an error. */
   isDoneAnyway: boolean
@@ -63,6 +66,7 @@ export function planFor(upstream: Upstream, asked: Asked, reply: Reply): Plan {
     remade: reply.remade,
     tokens: reply.tokens,
     isBilled: reply.isBilled,
+    bill: reply.bill,
     about: reply.about,
     isDoneAnyway: false,
     delivery: {
@@ -72,6 +76,7 @@ export function planFor(upstream: Upstream, asked: Asked, reply: Reply): Plan {
       dripMs: 0,
       isChunked: false,
       lengthOff: 0,
+      paddingBytes: 0,
       hang: 'never',
       reset: 'never',
       close: 'never',
@@ -93,6 +98,7 @@ export function turn(plan: Plan, knobs: Knobs): void {
   plan.body = reply.body
   plan.stream = reply.stream
   plan.tokens = reply.tokens
+  plan.bill = reply.bill
   plan.about = reply.about
 }
 

@@ -35,6 +35,7 @@ describe('the journal', () => {
     assert.ok(header_names.includes('authorization') && header_names.includes('cookie'))
     assert.deepEqual(rest, {
       upstream: 'rerank',
+      deviant: [],
       method: 'POST',
       path: '/rerank/v1/rerank',
       query: '',
@@ -52,6 +53,7 @@ describe('the journal', () => {
       usage: null,
       task_id: null,
       billed: true,
+      bill: { price_class: 'standard', input: 12 },
       outcome: 'answered',
     })
   })

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Control } from './control.ts'
 import type { Hung } from './deliver.ts'
+import { deviantAt } from './deviants.ts'
 import { createExchanges, finish } from './exchange.ts'
 import { Journal } from './journal.ts'
 import { answerPlatformControl, PLATFORM_CONTROL } from './platform-control.ts'
@@ -48,15 +49,24 @@ export function createSandbox({ seed = 1, nowMs = Date.now, videoTasks = [] }: O
     else if (path.startsWith(VIDEO_CONTROL)) answerVideoControl({ videos, request, response, path, query, nowMs })
     else if (path.startsWith(PLATFORM_CONTROL))
       answerPlatformControl({ platform, request, response, path, query, nowMs })
-    else {
-      const entry = journal.open(request, path, query)
-      const place = upstreamAt(path)
-      entry.upstream = place?.upstream.name ?? null
-      if (place?.upstream.has(place.rest))
-        exchange({ request, response, entry, upstream: place.upstream, path: place.rest, query })
-      else finish(response, entry, 404, { error: `The sandbox has no upstream at ${path}.` })
-    }
+    else askUpstream(request, response, path, query)
   })
+
+  function askUpstream(request: IncomingMessage, response: ServerResponse, path: string, query: string): void {
+    const entry = journal.open(request, path, query)
+    const deviant = deviantAt(path)
+    if (typeof deviant === 'string') {
+      finish(response, entry, 404, { error: deviant }, 'refused')
+      return
+    }
+    const { deviance } = deviant
+    const place = upstreamAt(deviant.rest)
+    entry.deviant = deviance.words
+    entry.upstream = place?.upstream.name ?? null
+    if (place?.upstream.has(place.rest))
+      exchange({ request, response, entry, upstream: place.upstream, path: place.rest, query, deviance })
+    else finish(response, entry, 404, { error: `The sandbox has no upstream at ${path}.` })
+  }
   server.maxConnections = CONNECTIONS_LIMIT
   server.keepAliveTimeout = KEEP_ALIVE_MS
 

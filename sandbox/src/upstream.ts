@@ -1,4 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Bill } from './bill.ts'
+import type { Deviance } from './deviants.ts'
 import type { Credential } from './journal.ts'
 import type { Delivery } from './plan.ts'
 import type { Prefixes } from './upstreams/models/prefixes.ts'
@@ -28,6 +30,8 @@ export type Asked = {
   readonly videos: VideoTasks
   /** Whom users of the social platform have let in. */
   readonly platform: Platform
+  /** How the vendor differs from what its protocol says. */
+  readonly deviance: Deviance
 }
 
 export type JsonObject = Record<string, unknown>
@@ -55,6 +59,8 @@ export type Reply = {
   readonly tokens: number | null
   /** Whether the vendor would charge for this answer. */
   readonly isBilled: boolean
+  /** What it would charge for, whatever it reports; of a stream, if all of it comes. */
+  readonly bill?: Bill
   readonly headers?: readonly Header[]
   /** What is sent instead of the body, for what is not JSON. */
   readonly content?: { readonly type: string; readonly bytes: string | Buffer }

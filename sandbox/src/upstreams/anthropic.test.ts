@@ -184,6 +184,52 @@ describe('anthropic, in one piece', () => {
     assert.equal(second.usage.cache_read_input_tokens, all)
   })
 
+  it('takes a coding agent’s request: a system message in the middle, adaptive thinking and deferred tools', async () => {
+    const { headers } = ASK.anthropic
+    const mark = { cache_control: { type: 'ephemeral' } }
+    const described = { description: 'What this tool is for. '.repeat(150), input_schema: TOOL.input_schema }
+    const ids = JSON.stringify({ device_id: 'a'.repeat(64), session_id: '0b4e9d2c-1111-4222-8333-444455556666' })
+    const body = {
+      model: 'some-model-that-nobody-knows',
+      max_tokens: 32_000,
+      stream: true,
+      thinking: { type: 'adaptive' },
+      context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
+      output_config: { effort: 'medium' },
+      metadata: { user_id: ids },
+      system: [
+        { type: 'text', text: 'You are an agent that writes code.', ...mark },
+        { type: 'text', text: 'Rules. '.repeat(2_000), ...mark },
+      ],
+      tools: [
+        { name: 'Later', ...described, defer_loading: true },
+        ...Array.from({ length: 20 }, (_, at) => ({ name: `Tool${at}`, ...described })),
+      ],
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'Read the code and say what it does.', ...mark }] },
+        { role: 'system', content: 'Some tools are found by a search only: Later.' },
+      ],
+    }
+    assert.ok(JSON.stringify(body).length > 80_000)
+    const session = { 'anthropic-beta': 'context-management-2025-06-27', 'x-claude-code-session-id': 'a' }
+    const question = { path: '/anthropic/v1/messages?beta=true', headers: { ...headers, ...session }, body }
+    const answer = await sandbox.ask(question)
+    assert.equal(answer.status, 200)
+    const events = framesIn(answer.text).map(({ data }) => JSON.parse(data))
+    const blocks = events.flatMap(({ content_block: block }) => (block ? [block] : []))
+    assert.deepEqual(
+      blocks.map(({ type, name }) => [type, name]),
+      [
+        ['thinking', undefined],
+        ['tool_use', 'Tool0'],
+      ],
+    )
+    const entry = await lastEntry()
+    assert.equal(entry?.bill?.cache_write_5m, events[0].message.usage.cache_creation_input_tokens)
+    assert.ok(Number(entry?.bill?.cache_write_5m) > 20_000)
+    assert.equal(entry?.query, 'beta=true')
+  })
+
   it('lists its models', async () => {
     const { headers } = ASK.anthropic
     const list = (await sandbox.ask({ path: '/anthropic/v1/models', headers })).json()
@@ -195,7 +241,7 @@ describe('anthropic, in one piece', () => {
     ['no model', { model: undefined }],
     ['no max_tokens', { max_tokens: undefined }],
     ['no messages', { messages: [] }],
-    ['a system message among the messages', { messages: [{ role: 'system', content: 'a' }] }],
+    ['a system message at the start of the messages', { messages: [{ role: 'system', content: 'a' }] }],
     ['thinking without a budget', { thinking: { type: 'enabled' } }],
   ] as const) {
     it(`refuses ${what} in the vendor's words`, async () => {

@@ -2,6 +2,7 @@ import { hashOf, Random } from '../random.ts'
 import { type Asked, isObject, type JsonObject, type Knobs, type Reply, type Upstream } from '../upstream.ts'
 import { anthropicBody, anthropicFrames } from './models/anthropic-answer.ts'
 import { anthropicQuestion } from './models/anthropic-question.ts'
+import { bodyWithExtras } from './models/extras.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
 import { type Counted, type Dialect, replyTo } from './models/reply.ts'
 import { segmentTokens } from './models/tokens.ts'
@@ -34,12 +35,13 @@ export const anthropic: Upstream = {
   ],
   has: (path) => path === MESSAGES || path === COUNT || path === MODELS,
   answer(asked) {
-    const { path, body, headers } = asked
+    const { path, headers, deviance } = asked
+    const body = bodyWithExtras(asked.body, deviance)
     if (!headers[VERSION]) return refused(`${VERSION}: header is required`, asked)
     if (path === MODELS) return { status: 200, body: MODEL_LIST, tokens: null, isBilled: false }
     const gone = headers[VERSION] === NEW_VERSION && isObject(body) ? GONE.find((field) => field in body) : undefined
     if (gone !== undefined) return refused(`${gone}: Extra inputs are not permitted`, asked)
-    const question = anthropicQuestion(body, path === COUNT)
+    const question = anthropicQuestion(body, path === COUNT, deviance)
     if ('wrong' in question) return refused(question.wrong, asked)
     if (path === COUNT) return count(segmentTokens(question.segments))
     const cacheOf = () => asked.prefixes.use(`anthropic ${question.model}`, question.segments)
@@ -92,7 +94,7 @@ function requestId({ seed, path, bodySha256 }: Asked): string {
 }
 
 /** What came out of the cache and what went into it stand beside the input tokens, not in them. */
-function report({ inputTokens, outputTokens, reasoningTokens, cache }: Counted, knobs: Knobs) {
+function report({ inputTokens, outputTokens, reasoningTokens, cache, webSearches }: Counted, knobs: Knobs) {
   const read = knobs.cacheRead ?? cache.readTokens
   const write5m = knobs.cacheWrite ?? cache.write5mTokens
   const write1h = knobs.cacheWrite === undefined ? cache.write1hTokens : 0
@@ -104,6 +106,7 @@ function report({ inputTokens, outputTokens, reasoningTokens, cache }: Counted, 
     cache_creation: { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h },
     output_tokens: outputTokens,
     output_tokens_details: { thinking_tokens: reasoningTokens },
+    ...(webSearches > 0 && { server_tool_use: { web_search_requests: webSearches } }),
     service_tier: 'standard',
   }
   return { usage, inputTokens: usage.input_tokens + write5m + write1h + read }

@@ -1,3 +1,5 @@
+import { creditsBill } from '../bill.ts'
+import { reported } from '../deviants.ts'
 import { hashOf, Random } from '../random.ts'
 import type { Asked, JsonObject, Reply, Upstream } from '../upstream.ts'
 
@@ -24,7 +26,10 @@ export const comments: Upstream = {
     const page = pageOf(asked.parameters.get('cursor'))
     if (!url) return refused('url is required', asked)
     if (page === undefined) return refused('cursor is not valid', asked)
-    return { status: 200, body: envelope(url, page, asked), tokens: null, isBilled: true }
+    const hasReplies = asked.parameters.get('include_replies') === 'true'
+    const credits = hasReplies ? REPLIES_COST : 1
+    const body = envelope(url, page, hasReplies, reported(credits, asked.deviance.reportedTimes), asked.seed)
+    return { status: 200, body, tokens: null, isBilled: true, bill: creditsBill(credits) }
   },
   errorBody: (status, message) => ({ success: false, error: message, errorStatus: status }),
 }
@@ -33,15 +38,14 @@ function refused(message: string, asked: Asked): Reply {
   return { status: 400, body: comments.errorBody(400, message, asked), tokens: null, isBilled: false }
 }
 
-function envelope(url: string, page: number, { seed, parameters }: Asked): JsonObject {
+function envelope(url: string, page: number, hasReplies: boolean, told: number, seed: number): JsonObject {
   const random = new Random(hashOf(seed, 'comments', url, String(page)))
-  const hasReplies = parameters.get('include_replies') === 'true'
   const isLast = page === PAGES - 1
   const count = isLast ? random.between(1, PAGE_SIZE) : PAGE_SIZE
   return {
     success: true,
     credits_remaining: random.between(1000, 1_000_000),
-    credits_charged: hasReplies ? REPLIES_COST : 1,
+    credits_charged: told,
     comments: Array.from({ length: count }, () => comment(random, hasReplies)),
     cursor: isLast ? '' : cursorOf(page + 1),
   }

@@ -1,3 +1,4 @@
+import { creditsBill } from '../bill.ts'
 import { hashOf, Random } from '../random.ts'
 import { isObject, type JsonObject, type Upstream } from '../upstream.ts'
 import { proseOfWords } from './models/prose.ts'
@@ -29,6 +30,7 @@ export const deepResearch: Upstream = {
       },
       tokens: null,
       isBilled: true,
+      bill: creditsBill(1),
       delivery: { delayMs: DELAY_MS },
     }
   },

@@ -1,3 +1,4 @@
+import { creditsBill } from '../bill.ts'
 import { hashOf, Random } from '../random.ts'
 import type { JsonObject, Reply, Upstream } from '../upstream.ts'
 
@@ -43,7 +44,7 @@ export const financial: Upstream = {
     const random = new Random(hashOf(asked.seed, 'financial', ticker ? `ticker:${ticker}` : `cik:${cik}`))
     const snapshot: JsonObject = { ticker: ticker || `CIK${cik}` }
     for (const [name, [least, most, places]] of METRICS) snapshot[name] = random.decimal(least, most, places)
-    return { status: 200, body: { snapshot }, tokens: null, isBilled: true }
+    return { status: 200, body: { snapshot }, tokens: null, isBilled: true, bill: creditsBill(1) }
   },
   errorBody: (_status, message) => ({ error: message, message }),
 }

@@ -1,5 +1,6 @@
 import type { JsonObject, Knobs, Reply, Upstream } from '../upstream.ts'
 import { isObject } from '../upstream.ts'
+import { bodyWithExtras } from './models/extras.ts'
 import { geminiBody, geminiFrames, geminiUsage } from './models/gemini-answer.ts'
 import { type GeminiQuestion, geminiQuestion } from './models/gemini-question.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
@@ -21,12 +22,13 @@ export const gemini: Upstream = {
   ],
   has: (path) => path === MODELS || ACTION.test(path),
   answer(asked) {
-    const { path, body, parameters } = asked
+    const { path, parameters, deviance } = asked
+    const body = bodyWithExtras(asked.body, deviance)
     if (path === MODELS) return { status: 200, body: MODEL_LIST, tokens: null, isBilled: false }
     const [, name = '', action] = ACTION.exec(path) ?? []
     const isStreamed = action === 'streamGenerateContent'
     const counted = action === 'countTokens' && isObject(body) ? requestIn(body) : body
-    const question = geminiQuestion(counted, decoded(name), isStreamed)
+    const question = geminiQuestion(counted, decoded(name), isStreamed, deviance)
     if ('wrong' in question) return refused(question.wrong)
     if (action === 'countTokens') return count(segmentTokens(question.segments))
     if (isStreamed && parameters.get('alt') !== 'sse') return refused('The sandbox streams with alt=sse only.')
@@ -105,9 +107,13 @@ function errorBody(status: number, message: string): JsonObject {
 }
 
 /** What came out of the cache is part of the prompt's tokens; of what went into it the vendor says nothing. */
-function report({ inputTokens: tokens, outputTokens, reasoningTokens }: Counted, knobs: Knobs) {
+function report({ inputTokens: tokens, audioTokens, outputTokens, reasoningTokens }: Counted, knobs: Knobs) {
   const inputTokens = knobs.inputTokens ?? tokens
   const cached = knobs.cacheRead ?? 0
-  const input = { promptTokenCount: inputTokens, ...(cached > 0 && { cachedContentTokenCount: cached }) }
+  const input = {
+    promptTokenCount: inputTokens,
+    ...(cached > 0 && { cachedContentTokenCount: cached }),
+    ...(audioTokens > 0 && { promptTokensDetails: [{ modality: 'AUDIO', tokenCount: audioTokens }] }),
+  }
   return { usage: geminiUsage(input, outputTokens - reasoningTokens, reasoningTokens), inputTokens }
 }

@@ -1,5 +1,7 @@
+import type { Deviance } from '../deviants.ts'
 import { hashOf, Random } from '../random.ts'
 import type { Asked, JsonObject, Knobs, Reply, Upstream } from '../upstream.ts'
+import { bodyWithExtras } from './models/extras.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
 import { openaiBody, openaiFrames } from './models/openai-answer.ts'
 import { embeddingsFor } from './models/openai-embeddings.ts'
@@ -38,7 +40,7 @@ export const openai: Upstream = {
     if (asked.path === MODELS) return { status: 200, body: MODEL_LIST, tokens: null, isBilled: false }
     if (asked.path === EMBEDDINGS) return answerWhole(embeddingsFor(asked), asked)
     if (asked.path === IMAGES) return answerWhole(imagesFor(asked), asked)
-    const question = openaiQuestion(asked.body)
+    const question = openaiQuestion(bodyWithExtras(asked.body, asked.deviance), asked.deviance)
     if ('wrong' in question) return refused(question)
     const { cacheKey: key } = question
     const cacheOf = () =>
@@ -80,16 +82,17 @@ const KINDS: Readonly<Record<number, readonly [type: string, code: string | null
 }
 
 /** What came out of the cache and what went into it are part of the prompt's tokens. */
-function report(counted: Counted, knobs: Knobs): { usage: JsonObject; inputTokens: number } {
+function report(counted: Counted, knobs: Knobs, { countsReasoningApart }: Deviance) {
   const inputTokens = knobs.inputTokens ?? counted.inputTokens
+  const apart = countsReasoningApart ? counted.reasoningTokens : 0
   const usage = {
     prompt_tokens: inputTokens,
-    completion_tokens: counted.outputTokens,
+    completion_tokens: counted.outputTokens - apart,
     total_tokens: inputTokens + counted.outputTokens,
     prompt_tokens_details: {
       cached_tokens: knobs.cacheRead ?? counted.cache.readTokens,
       cache_write_tokens: knobs.cacheWrite ?? counted.cache.write5mTokens,
-      audio_tokens: 0,
+      audio_tokens: counted.audioTokens,
     },
     completion_tokens_details: {
       reasoning_tokens: counted.reasoningTokens,

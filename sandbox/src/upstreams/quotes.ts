@@ -1,3 +1,4 @@
+import { creditsBill } from '../bill.ts'
 import { hashOf, Random } from '../random.ts'
 import type { Asked, JsonObject, Reply, Upstream } from '../upstream.ts'
 
@@ -19,7 +20,7 @@ export const quotes: Upstream = {
     const page = pageOf(asked.parameters.get('cursor'))
     if (!id) return refused('tweetId is required', asked)
     if (page === undefined) return refused('cursor is not valid', asked)
-    return { status: 200, body: pageOfQuotes(id, page, asked.seed), tokens: null, isBilled: true }
+    return { status: 200, body: pageOfQuotes(id, page, asked.seed), tokens: null, isBilled: true, bill: creditsBill(1) }
   },
   errorBody: (status, message) => ({ error: status, message, status: 'error' }),
 }

@@ -1,8 +1,12 @@
+import { priceClassOf } from '../bill.ts'
+import { reported } from '../deviants.ts'
 import { hashOf } from '../random.ts'
 import { tokensOf } from '../tokens.ts'
 import { type Asked, isObject, type JsonObject, type Reply, type Upstream } from '../upstream.ts'
 
 const DEFAULT_MODEL = 'sandbox-rerank'
+/** Whichever of these is given; vendors differ. */
+const INSTRUCTIONS = ['instruction', 'instruct', 'query_instruction']
 const DOCUMENTS_LIMIT = 10_000
 /** Words of the query that are looked for, and how far into a document. */
 const WORDS_LIMIT = 32
@@ -13,6 +17,8 @@ const WEIGHT_OF_WORDS = 0.9
 type Question = {
   readonly model: string
   readonly query: string
+  /** Read with each document. */
+  readonly instruction: string
   readonly documents: readonly string[]
   readonly topN: number
   readonly returnsDocuments: boolean
@@ -30,7 +36,8 @@ export const rerank: Upstream = {
   errorBody: (_status, message) => ({ detail: message }),
 }
 
-function ranking({ model, query, documents, topN, returnsDocuments }: Question, { seed }: Asked): Reply {
+function ranking(question: Question, { seed, deviance }: Asked): Reply {
+  const { model, query, instruction, documents, topN, returnsDocuments } = question
   const words = wordsOf(query)
   const scored = documents.map((text, index) => ({ index, relevance_score: scoreOf(text, words, query, seed), text }))
   scored.sort((one, other) => other.relevance_score - one.relevance_score)
@@ -39,9 +46,11 @@ function ranking({ model, query, documents, topN, returnsDocuments }: Question, 
     .map(({ index, relevance_score, text }) =>
       returnsDocuments ? { index, relevance_score, document: { text } } : { index, relevance_score },
     )
-  const tokens = tokensOf(query, ...documents)
-  const usage = { total_tokens: tokens, prompt_tokens: tokens }
-  return { status: 200, body: { model, object: 'list', usage, results }, tokens, isBilled: true }
+  const tokens = tokensOf(query, ...documents) + tokensOf(instruction) * documents.length
+  const told = reported(tokens, deviance.reportedTimes)
+  const usage = { total_tokens: told, prompt_tokens: told }
+  const bill = { price_class: priceClassOf(model), input: tokens }
+  return { status: 200, body: { model, object: 'list', usage, results }, tokens, isBilled: true, bill }
 }
 
 /** From the query, the document and the seed alone, so that neither order nor company changes a document's score. */
@@ -72,7 +81,15 @@ function questionIn(body: unknown): Question | { readonly wrong: string } {
   if (topN !== undefined && topN !== null && !(Number.isSafeInteger(topN) && Number(topN) > 0))
     return { wrong: 'top_n' }
   if (typeof returnsDocuments !== 'boolean') return { wrong: 'return_documents' }
-  return { model, query, documents, topN: Number(topN ?? documents.length), returnsDocuments }
+  const instruction = INSTRUCTIONS.map((name) => body[name]).find((text) => typeof text === 'string') ?? ''
+  return {
+    model,
+    query,
+    instruction: String(instruction),
+    documents,
+    topN: Number(topN ?? documents.length),
+    returnsDocuments,
+  }
 }
 
 function textsIn(documents: unknown): string[] | undefined {

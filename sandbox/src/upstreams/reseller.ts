@@ -1,3 +1,4 @@
+import { creditsBill } from '../bill.ts'
 import { hashOf, Random } from '../random.ts'
 import type { Asked, JsonObject, Reply, Upstream } from '../upstream.ts'
 
@@ -34,7 +35,7 @@ export const reseller: Upstream = {
       return { status: 400, body: failure(400, `Missing ${endpoint?.needs.join(' or ')}.`, asked), ...UNBILLED }
     const random = randomFor(asked)
     const body = { ...success(asked, random), data: endpoint.data(asked.parameters, random) }
-    return { status: 200, body, tokens: null, isBilled: true }
+    return { status: 200, body, tokens: null, isBilled: true, bill: creditsBill(1) }
   },
   errorBody: failure,
 }

@@ -1,3 +1,4 @@
+import { creditsBill } from '../bill.ts'
 import { hashOf, Random } from '../random.ts'
 import type { Asked, JsonObject, Reply, Upstream } from '../upstream.ts'
 
@@ -21,15 +22,24 @@ export const traffic: Upstream = {
   answer(asked): Reply {
     const { parameters } = asked
     const domain = parameters.get('domain')
-    const metrics = (parameters.get('metrics') || 'visits').split(',').map((name) => name.trim())
+    const metrics = metricsIn(asked)
+      .split(',')
+      .map((name) => name.trim())
     const unknown = metrics.find((name) => !Object.hasOwn(METRICS, name))
     const months = monthsOf(parameters.get('start_date') || FIRST_MONTH, parameters.get('end_date') || LAST_MONTH)
     if (!domain) return refused('domain is required', asked)
     if (unknown !== undefined) return refused(`metric ${unknown} is not supported`, asked)
     if (months.length === 0) return refused('dates are not in range', asked)
-    return { status: 200, body: report(domain, metrics, months, asked), tokens: null, isBilled: true }
+    const body = report(domain, metrics, months, asked)
+    return { status: 200, body, tokens: null, isBilled: true, bill: creditsBill(metrics.length * months.length) }
   },
   errorBody: (status, message) => ({ meta: { status: 'Error', error_code: status, error_message: message } }),
+}
+
+/** A vendor to whom `metrics` and `metrics[]` are one list takes all that stand there. */
+function metricsIn({ parameters, deviance }: Asked): string {
+  const names = deviance.mergesBrackets ? parameters.getAll('metrics').join(',') : parameters.get('metrics')
+  return names || 'visits'
 }
 
 function refused(message: string, asked: Asked): Reply {

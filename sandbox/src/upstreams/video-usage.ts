@@ -1,3 +1,4 @@
+import { reported } from '../deviants.ts'
 import type { JsonObject } from '../upstream.ts'
 import { type State, truthAt } from './video-course.ts'
 import type { VideoTask } from './video-tasks.ts'
@@ -9,9 +10,10 @@ export function chargedSeconds(task: VideoTask, state: State): number | undefine
 }
 
 /** The figures as the vendor reports them: its models differ, and some report them as a text. */
-export function usageOf(task: VideoTask, nowMs: number): JsonObject | string | undefined {
-  const seconds = chargedSeconds(task, truthAt(task, nowMs))
-  if (seconds === undefined) return undefined
+export function usageOf(task: VideoTask, nowMs: number, times = 1): JsonObject | string | undefined {
+  const charged = chargedSeconds(task, truthAt(task, nowMs))
+  if (charged === undefined) return undefined
+  const seconds = times === 1 ? charged : reported(charged, times)
   const { sr, size, count } = task.job
   switch (task.course.usageForm) {
     case 'new':

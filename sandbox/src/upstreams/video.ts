@@ -1,7 +1,9 @@
 import { STATUS_CODES } from 'node:http'
+import { type Bill, priceClassOf } from '../bill.ts'
 import { hashOf, Random } from '../random.ts'
 import type { Asked, JsonObject, Knobs, Reply, Upstream } from '../upstream.ts'
 import {
+  type Course,
   cancelFault,
   endedAtMs,
   pollFault,
@@ -59,9 +61,17 @@ function create(asked: Asked): Reply {
     },
     tokens: null,
     isBilled: true,
+    bill: billOf(job, { ...USUAL_COURSE, ...course }),
     about: { model: job.model, isStreamed: false, inputTokens: 0 },
   })
   return { ...remade({}), remade, carryOut: (knobs) => make(id, job, knobs, asked) }
+}
+
+/** What the task comes to if nobody cancels it. */
+function billOf({ model, seconds, sr, count }: Job, course: Course): Bill {
+  const made = course.ends === 'succeeded' ? (course.videoSeconds ?? seconds) : 0
+  const charged = course.ends === 'canceled' ? (course.canceledSeconds ?? 0) : made
+  return { price_class: priceClassOf(model), seconds: charged * count, sr: course.usageSr ?? sr }
 }
 
 function make(id: string, job: Job, { course: unusual }: Knobs, { videos, headers, nowMs }: Asked): string {
@@ -79,7 +89,8 @@ function poll(id: string, asked: Asked): Reply {
   const task = videos.get(id)
   const nth = task?.polls ?? 0
   if (videos.poll(id, nowMs)) return refused(429, 'Throttling.RateQuota', 'Requests rate limit exceeded.', asked)
-  const usage = task && stateAt(task, nowMs) !== 'UNKNOWN' ? usageOf(task, nowMs) : undefined
+  const usage =
+    task && stateAt(task, nowMs) !== 'UNKNOWN' ? usageOf(task, nowMs, asked.deviance.reportedTimes) : undefined
   const output = task ? outputOf(task, asked) : { task_id: id, task_status: 'UNKNOWN' }
   const reply = fine({ request_id: requestId(asked, id), output, ...(usage !== undefined && { usage }) })
   return task ? spoiled(reply, pollFault(task.course, nth), asked) : reply

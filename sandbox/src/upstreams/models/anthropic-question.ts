@@ -1,4 +1,6 @@
+import { type Deviance, limitIn } from '../../deviants.ts'
 import { isObject, type JsonObject } from '../../upstream.ts'
+import { withExtras } from './extras.ts'
 import { jsonText } from './json-of-schema.ts'
 import {
   given,
@@ -15,16 +17,17 @@ import type { Segment } from './tokens.ts'
 /** What is thought at the most, however much the budget allows. */
 const THINKING_TOKENS = 40
 
-export function anthropicQuestion(body: unknown, isCount: boolean): Question | Wrong {
+export function anthropicQuestion(body: unknown, isCount: boolean, deviance: Deviance): Question | Wrong {
   if (!isObject(body)) return { wrong: 'The request body is not valid JSON.', field: null }
   const wrong = wrongField(body, isCount)
   if (wrong !== undefined) return { wrong: `${wrong}: Field required or not valid`, field: wrong }
   const messages = objectsIn(body.messages)
-  const last = messages.at(-1)
+  // What the system says in between takes no turn.
+  const last = messages.findLast(({ role }) => role !== 'system')
   const results = objectsIn(last?.content).filter(({ type }) => type === 'tool_result')
   const isUsers = last?.role === 'user' && results.length === 0
   const lastUser = messages.findLast(({ role, content }) => role === 'user' && textOf(content) !== '')
-  return {
+  const question: Question = {
     model: String(body.model),
     isStreamed: body.stream === true,
     messages: messages.length,
@@ -32,11 +35,18 @@ export function anthropicQuestion(body: unknown, isCount: boolean): Question | W
     toolResult: results.length > 0 ? results.map(({ content }) => textOf(content)).join(' ') : undefined,
     tool: isUsers ? toolToCall(body) : undefined,
     schema: schemaIn(body.output_config),
-    maxTokens: isCount ? undefined : Number(body.max_tokens),
+    maxTokens: isCount ? undefined : limitIn(body, ['max_tokens'], deviance),
     choices: 1,
     reasoningTokens: thinkingTokens(body.thinking),
     segments: segmentsIn(body),
+    webSearches: objectsIn(body.tools).some(isSearch) ? 1 : 0,
   }
+  return withExtras(question, body, deviance)
+}
+
+/** `web_search_20250305` and its like, which the vendor runs itself. */
+function isSearch({ type }: JsonObject): boolean {
+  return typeof type === 'string' && type.startsWith('web_search')
 }
 
 function wrongField(body: JsonObject, isCount: boolean): string | undefined {
@@ -44,7 +54,7 @@ function wrongField(body: JsonObject, isCount: boolean): string | undefined {
   if (!isModelName(model)) return 'model'
   if (!isCount && !isWholeNumber(maxTokens, 1)) return 'max_tokens'
   if (!Array.isArray(messages) || messages.length === 0) return 'messages'
-  const at = messages.findIndex((message) => !isObject(message) || !isMessage(message))
+  const at = messages.findIndex((message, index) => !isObject(message) || !isMessage(message, index))
   if (at >= 0) return `messages.${at}`
   if (given(system) && typeof system !== 'string' && !Array.isArray(system)) return 'system'
   if (given(tools) && !(Array.isArray(tools) && tools.every(isObject))) return 'tools'
@@ -54,8 +64,10 @@ function wrongField(body: JsonObject, isCount: boolean): string | undefined {
   return undefined
 }
 
-function isMessage({ role, content }: JsonObject): boolean {
-  return (role === 'user' || role === 'assistant') && (typeof content === 'string' || Array.isArray(content))
+/** The system may speak in the middle of a conversation, and does not open it. */
+function isMessage({ role, content }: JsonObject, index: number): boolean {
+  const isSpeaker = role === 'user' || role === 'assistant' || (role === 'system' && index > 0)
+  return isSpeaker && (typeof content === 'string' || Array.isArray(content))
 }
 
 /** In the order in which the vendor's cache sees them: tools, system, messages. */
@@ -114,7 +126,8 @@ function lifeOf({ ttl }: JsonObject): '5m' | '1h' {
 /** The one that is named, or else the first. */
 function toolToCall({ tools, tool_choice: choice }: JsonObject): Tool | undefined {
   if (isObject(choice) && choice.type === 'none') return undefined
-  const offered = objectsIn(tools)
+  // A deferred tool is not known to the model until it has looked for it.
+  const offered = objectsIn(tools).filter((tool) => !isSearch(tool) && tool.defer_loading !== true)
   const wanted = isObject(choice) && choice.type === 'tool' ? choice.name : undefined
   const called = offered.find(({ name }) => name === wanted) ?? offered[0]
   return typeof called?.name === 'string' ? { name: called.name, schema: called.input_schema } : undefined

@@ -38,6 +38,18 @@ export function* framesUpTo(bytes: number, frames: Iterable<Frame>): Iterable<Fr
   }
 }
 
+const PADDING_BYTES = 64 * 1024
+
+/** The frames, with about so many bytes of comments after the first, which readers of such streams pass over. */
+export function* padded(frames: Iterable<Frame>, bytes: number): Iterable<Frame> {
+  let left = bytes
+  for (const frame of frames) {
+    yield frame
+    for (; left > 0; left -= PADDING_BYTES)
+      yield { text: `: ${'x'.repeat(Math.min(left, PADDING_BYTES))}\n\n`, kind: 'other', bytes: 0 }
+  }
+}
+
 /** The frames, those that report figures as the rewrite makes them. */
 export function* withUsageRewritten(frames: Iterable<Frame>, rewrite: (text: string) => string): Iterable<Frame> {
   for (const frame of frames) yield frame.usage ? { ...frame, text: rewrite(frame.text) } : frame

@@ -1,3 +1,4 @@
+import { reported, reportedPart } from '../../deviants.ts'
 import { hashOf, Random } from '../../random.ts'
 import type { JsonObject } from '../../upstream.ts'
 import type { Choice } from './answer.ts'
@@ -83,11 +84,11 @@ export function* geminiFrames(answer: Answer, showsThoughts: boolean): Iterable<
 }
 
 /** What the vendor leaves out is zero. */
-function usageSoFar({ usage }: Answer, thoughtBytes: number, spokenBytes: number): JsonObject | undefined {
+function usageSoFar({ usage, toldTimes }: Answer, thoughtBytes: number, spokenBytes: number): JsonObject | undefined {
   if (usage === undefined || usage.totalTokenCount === 0) return usage
   const { candidatesTokenCount: _, thoughtsTokenCount: __, totalTokenCount: ___, ...input } = usage
-  const thoughts = tokensOfBytes(thoughtBytes)
-  return geminiUsage(input, tokensOfBytes(thoughtBytes + spokenBytes) - thoughts, thoughts)
+  const thoughts = reportedPart(tokensOfBytes(thoughtBytes), toldTimes)
+  return geminiUsage(input, reported(tokensOfBytes(thoughtBytes + spokenBytes), toldTimes) - thoughts, thoughts)
 }
 
 export function geminiUsage(input: JsonObject, candidates: number, thoughts: number): JsonObject {

@@ -1,4 +1,6 @@
+import { type Deviance, limitIn } from '../../deviants.ts'
 import { isObject, type JsonObject } from '../../upstream.ts'
+import { withExtras } from './extras.ts'
 import { jsonText } from './json-of-schema.ts'
 import {
   given,
@@ -16,13 +18,19 @@ import type { Segment } from './tokens.ts'
 /** What this protocol asks beyond any question to a model. */
 export type GeminiQuestion = Question & { readonly showsThoughts: boolean }
 
+const LIMITS = ['maxOutputTokens', 'max_output_tokens']
 const CHOICES_LIMIT = 8
 /** What is thought at the most, however much the budget allows. */
 const THOUGHT_TOKENS = 40
 const ANY_OBJECT: JsonObject = { properties: { answer: { type: 'string' } } }
 
 /** The model and whether the answer is to be a stream are in the path, not in the body. */
-export function geminiQuestion(body: unknown, model: string, isStreamed: boolean): GeminiQuestion | Wrong {
+export function geminiQuestion(
+  body: unknown,
+  model: string,
+  isStreamed: boolean,
+  deviance: Deviance,
+): GeminiQuestion | Wrong {
   if (!isObject(body)) return { wrong: 'Invalid JSON payload received.', field: null }
   const config = objectIn(body, 'generationConfig')
   const wrong = isModelName(model) ? wrongField(body, config) : 'model'
@@ -33,8 +41,7 @@ export function geminiQuestion(body: unknown, model: string, isStreamed: boolean
     given(member(part, 'functionResponse')) ? [objectIn(part, 'functionResponse')] : [],
   )
   const lastUser = contents.findLast((content) => isUsers(content) && textOf(partsOf(content)) !== '')
-  const maxTokens = member(config, 'maxOutputTokens')
-  return {
+  const question: GeminiQuestion = {
     model,
     isStreamed,
     messages: contents.length,
@@ -42,12 +49,14 @@ export function geminiQuestion(body: unknown, model: string, isStreamed: boolean
     toolResult: results.length > 0 ? results.map(({ response }) => jsonText(response)).join(' ') : undefined,
     tool: isUsers(last) && results.length === 0 ? toolToCall(body) : undefined,
     schema: schemaIn(config),
-    maxTokens: given(maxTokens) ? Number(maxTokens) : undefined,
+    maxTokens: limitIn(config, LIMITS, deviance),
     choices: Number(member(config, 'candidateCount') ?? 1),
     reasoningTokens: thoughtTokens(objectIn(config, 'thinkingConfig')),
     showsThoughts: member(objectIn(config, 'thinkingConfig'), 'includeThoughts') === true,
     segments: segmentsIn(body, contents),
+    webSearches: listIn(body, 'tools').some((tool) => given(member(tool, 'googleSearch'))) ? 1 : 0,
   }
+  return withExtras(question, body, deviance)
 }
 
 /** The vendor takes both spellings of every member. */
@@ -102,8 +111,9 @@ function partSegment(part: JsonObject): Segment {
   const result = objectIn(part, 'functionResponse')
   if (given(result.response)) return plainSegment(jsonText(result.response))
   const data = { ...objectIn(part, 'fileData'), ...objectIn(part, 'inlineData') }
-  const isImage = String(member(data, 'mimeType')).startsWith('image/')
-  return { text: jsonText(part), isImage, cachedFor: undefined }
+  const type = String(member(data, 'mimeType'))
+  const kind = { isImage: type.startsWith('image/'), isAudio: type.startsWith('audio/') }
+  return { text: jsonText(part), ...kind, cachedFor: undefined }
 }
 
 /** The one that is named, or else the first. */

@@ -25,6 +25,7 @@ export function imagesFor(asked: Asked): Made | Wrong {
     inputTokens: tokensOfBytes(bytesOf(String(body.prompt))),
     outputTokens: (knobs) => knobs.outputTokens ?? count(knobs) * pictureTokens(body.size, body.quality),
     usage: usageOf,
+    images: count,
     body: (knobs) => ({
       created: CREATED,
       data: Array.from({ length: count(knobs) }, (_, index) => pictureOf(asked, body, index)),

@@ -1,4 +1,6 @@
+import { type Deviance, limitIn } from '../../deviants.ts'
 import { isObject, type JsonObject } from '../../upstream.ts'
+import { withExtras } from './extras.ts'
 import { jsonText } from './json-of-schema.ts'
 import {
   given,
@@ -20,21 +22,22 @@ export type OpenaiQuestion = Question & {
   readonly cached: readonly Segment[]
 }
 
+/** Where both are given, the first counts. */
+const LIMITS = ['max_completion_tokens', 'max_tokens']
 const CHOICES_LIMIT = 128
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function']
 const EFFORT_TOKENS: Readonly<Record<string, number>> = { minimal: 8, low: 32, medium: 64, high: 128, xhigh: 256 }
 const ANY_OBJECT: JsonObject = { properties: { answer: { type: 'string' } } }
 
-export function openaiQuestion(body: unknown): OpenaiQuestion | Wrong {
+export function openaiQuestion(body: unknown, deviance: Deviance): OpenaiQuestion | Wrong {
   if (!isObject(body)) return { wrong: 'We could not parse the JSON body of your request.', field: null }
   const wrong = wrongField(body)
   if (wrong !== undefined) return { wrong: `Invalid value for '${wrong}'.`, field: wrong }
   const messages = objectsIn(body.messages)
   const segments = [...toolSegments(body.tools), ...messages.flatMap(messageSegments)]
   const last = messages.at(-1)
-  const maxTokens = body.max_completion_tokens ?? body.max_tokens
   const lastUser = messages.findLast(({ role }) => role === 'user')
-  return {
+  const question: OpenaiQuestion = {
     model: String(body.model),
     isStreamed: body.stream === true,
     messages: messages.length,
@@ -42,13 +45,28 @@ export function openaiQuestion(body: unknown): OpenaiQuestion | Wrong {
     toolResult: last?.role === 'tool' ? textOf(last.content) : undefined,
     tool: last?.role === 'user' ? toolToCall(body) : undefined,
     schema: schemaIn(body.response_format),
-    maxTokens: given(maxTokens) ? Number(maxTokens) : undefined,
+    maxTokens: limitIn(body, LIMITS, deviance),
     choices: Number(body.n ?? 1),
-    reasoningTokens: EFFORT_TOKENS[String(body.reasoning_effort)] ?? 0,
+    reasoningTokens: EFFORT_TOKENS[effortIn(body, deviance)] ?? 0,
     segments,
+    webSearches: searchesIn(body),
     cacheKey: typeof body.prompt_cache_key === 'string' ? body.prompt_cache_key : undefined,
     cached: segments.map((segment, at) => (at === segments.length - 1 ? { ...segment, cachedFor: '5m' } : segment)),
   }
+  return withExtras(question, body, deviance)
+}
+
+/** A vendor that counts thoughts apart has them unasked. */
+function effortIn({ reasoning_effort: effort }: JsonObject, { countsReasoningApart }: Deviance): string {
+  return String(effort ?? (countsReasoningApart ? 'medium' : 'none'))
+}
+
+function searchesIn({ tools, web_search_options: options }: JsonObject): number {
+  return given(options) || objectsIn(tools).some(isSearch) ? 1 : 0
+}
+
+function isSearch({ type }: JsonObject): boolean {
+  return typeof type === 'string' && type.startsWith('web_search')
 }
 
 function wrongField(body: JsonObject): string | undefined {
@@ -57,8 +75,7 @@ function wrongField(body: JsonObject): string | undefined {
   if (!Array.isArray(messages) || messages.length === 0) return 'messages'
   const at = messages.findIndex((message) => !isObject(message) || !ROLES.includes(String(message.role)))
   if (at >= 0) return `messages[${at}]`
-  for (const field of ['max_tokens', 'max_completion_tokens'])
-    if (given(body[field]) && !isWholeNumber(body[field], 1)) return field
+  for (const field of LIMITS) if (given(body[field]) && !isWholeNumber(body[field], 1)) return field
   if (given(n) && !(isWholeNumber(n, 1) && n <= CHOICES_LIMIT)) return 'n'
   if (given(stream) && typeof stream !== 'boolean') return 'stream'
   if (given(tools) && !(Array.isArray(tools) && tools.every(isObject))) return 'tools'
@@ -81,13 +98,16 @@ function messageSegments({ content, tool_calls: calls }: JsonObject): Segment[] 
 function partSegment(part: JsonObject): Segment {
   if (typeof part.text === 'string') return plainSegment(part.text)
   if (typeof part.refusal === 'string') return plainSegment(part.refusal)
-  return { text: jsonText(part), isImage: part.type === 'image_url', cachedFor: undefined }
+  const { type } = part
+  return { text: jsonText(part), isImage: type === 'image_url', isAudio: type === 'input_audio', cachedFor: undefined }
 }
 
 /** The one that is named, or else the first. */
 function toolToCall({ tools, tool_choice: choice }: JsonObject): Tool | undefined {
   if (choice === 'none') return undefined
-  const functions = objectsIn(tools).flatMap((tool) => (isObject(tool.function) ? [tool.function] : []))
+  const functions = objectsIn(tools).flatMap((tool) =>
+    isObject(tool.function) && !isSearch(tool) ? [tool.function] : [],
+  )
   const wanted = isObject(choice) && isObject(choice.function) ? choice.function.name : undefined
   const called = functions.find(({ name }) => name === wanted) ?? functions[0]
   return typeof called?.name === 'string' ? { name: called.name, schema: called.parameters } : undefined

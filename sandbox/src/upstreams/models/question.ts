@@ -1,4 +1,5 @@
 import { isObject, type JsonObject } from '../../upstream.ts'
+import type { Extras } from './extras.ts'
 import type { Segment } from './tokens.ts'
 
 export type Tool = { readonly name: string; readonly schema: unknown }
@@ -21,6 +22,9 @@ export type Question = {
   readonly choices: number
   readonly reasoningTokens: number
   readonly segments: readonly Segment[]
+  /** Searches of the web that the vendor runs itself, and charges for. */
+  readonly webSearches: number
+  readonly extras?: Extras
 }
 
 /** A request that the vendor refuses, with the field and the vendor's sentence about it. */

@@ -1,18 +1,25 @@
+import { type Bill, priceClassOf } from '../../bill.ts'
+import { type Deviance, reported, reportedPart } from '../../deviants.ts'
 import type { Asked, Header, JsonObject, Knobs, Reply } from '../../upstream.ts'
 import { type Choice, choicesFor } from './answer.ts'
+import { NO_EXTRAS } from './extras.ts'
 import { spoiled } from './frames.ts'
 import { type MagicModel, magicModel } from './magic-models.ts'
 import type { CacheUse } from './prefixes.ts'
 import type { Question } from './question.ts'
 import type { Frame } from './stream.ts'
-import { bytesOf, segmentTokens, tokensOfBytes } from './tokens.ts'
+import { audioTokens, bytesOf, segmentTokens, tokensOfBytes } from './tokens.ts'
 
 /** What a vendor has counted before any directive says otherwise. */
 export type Counted = {
   readonly inputTokens: number
+  /** Of the input. */
+  readonly audioTokens: number
   readonly cache: CacheUse
   readonly outputTokens: number
+  /** Of the output. */
   readonly reasoningTokens: number
+  readonly webSearches: number
 }
 
 /** An answer that a protocol has only to write down. */
@@ -21,9 +28,13 @@ export type Answer = {
   readonly choices: readonly Choice[]
   /** Undefined where the vendor does not tell. */
   readonly usage: JsonObject | undefined
+  /** How much of what was said so far is told, for a vendor that does so as it goes. */
+  readonly toldTimes: number
   readonly deltaBytes: number
   readonly asked: Asked
 }
+
+type Report = { readonly usage: JsonObject; readonly inputTokens: number }
 
 /** How a protocol writes things down. */
 export type Dialect = {
@@ -32,7 +43,7 @@ export type Dialect = {
   readonly showsReasoning: boolean
   readonly errorBody: (status: number, message: string, asked: Asked) => JsonObject
   /** The figures as the vendor reports them, and all input tokens that this comes to. */
-  readonly report: (counted: Counted, knobs: Knobs) => { readonly usage: JsonObject; readonly inputTokens: number }
+  readonly report: (counted: Counted, knobs: Knobs, deviance: Deviance) => Report
   readonly body: (answer: Answer) => JsonObject
   readonly frames: (answer: Answer) => Iterable<Frame>
   readonly errorFrame: (asked: Asked) => string
@@ -83,26 +94,83 @@ function success(
   dialect: Dialect,
   asked: Asked,
 ): Reply {
-  const choices = choicesFor(question, magic, knobs, asked.seed)
-  const counted = { inputTokens: segmentTokens(question.segments), cache, ...outputOf(choices) }
-  const { usage: whole, inputTokens } = dialect.report(counted, knobs)
-  const usage = usageTold(whole, knobs.hidesUsage ? 'none' : magic.usage)
-  const answer = { question, choices, usage, deltaBytes: knobs.deltaBytes ?? DELTA_BYTES, asked }
+  const { deviance } = asked
+  const { times, outputTokens = knobs.outputTokens } = question.extras ?? NO_EXTRAS
+  const choices = choicesFor(
+    question,
+    magic,
+    outputTokens === undefined ? knobs : { ...knobs, outputTokens },
+    asked.seed,
+  )
+  const output = outputOf(choices)
+  const counted = countedTimes(times, { ...inputOf(question), cache, ...output })
+  const told = dialect.report(countedTimes(deviance.reportedTimes, counted), knobs, deviance)
+  const { inputTokens } = told
+  const usage = usageTold(told.usage, knobs.hidesUsage ? 'none' : magic.usage)
+  const toldTimes = times * deviance.reportedTimes
+  const answer = { question, choices, usage, toldTimes, deltaBytes: knobs.deltaBytes ?? DELTA_BYTES, asked }
+  const truth = deviance.reportedTimes === 1 ? told : dialect.report(counted, knobs, deviance)
+  const bill = billOf(question.model, truth.inputTokens, counted, knobs)
   const about = { model: question.model, isStreamed: question.isStreamed, inputTokens }
   const delivery = magic.delivery && { delivery: magic.delivery }
   if (!question.isStreamed)
     return {
       status: 200,
       body: dialect.body(answer),
-      tokens: counted.outputTokens,
+      tokens: output.outputTokens,
       isBilled: true,
+      bill,
       about,
       ...delivery,
     }
   const bytes = visibleBytes(choices, dialect)
   const frames = () => spoiled(dialect.frames(answer), magic.frames, bytes / 2, dialect, asked)
-  const stream = { frames, bytes, everyMs: knobs.deltaMs ?? magic.everyMs ?? 0 }
-  return { status: 200, body: {}, tokens: 0, isBilled: true, about, stream, ...delivery }
+  const stream = { frames, bytes, tokens: output.outputTokens, everyMs: knobs.deltaMs ?? magic.everyMs ?? 0 }
+  return { status: 200, body: {}, tokens: 0, isBilled: true, bill, about, stream, ...delivery }
+}
+
+function inputOf({ segments, webSearches, extras = NO_EXTRAS }: Question) {
+  return {
+    inputTokens: segmentTokens(segments) + extras.inputTokens,
+    audioTokens: audioTokens(segments),
+    webSearches,
+  }
+}
+
+/** The figures so many times as large. What is a part of another stays within it. */
+function countedTimes(times: number, counted: Counted): Counted {
+  if (times === 1) return counted
+  const { cache, webSearches } = counted
+  return {
+    inputTokens: reported(counted.inputTokens, times),
+    audioTokens: reportedPart(counted.audioTokens, times),
+    cache: {
+      readTokens: reportedPart(cache.readTokens, times),
+      write5mTokens: reportedPart(cache.write5mTokens, times),
+      write1hTokens: reportedPart(cache.write1hTokens, times),
+    },
+    outputTokens: reported(counted.outputTokens, times),
+    reasoningTokens: reportedPart(counted.reasoningTokens, times),
+    webSearches,
+  }
+}
+
+/** By class, each token in one of them. Directives say what the vendor counts, so it charges for that. */
+function billOf(model: string, inputTokens: number, counted: Counted, knobs: Knobs): Bill {
+  const { cache, audioTokens, outputTokens, webSearches } = counted
+  const read = knobs.cacheRead ?? cache.readTokens
+  const write5m = knobs.cacheWrite ?? cache.write5mTokens
+  const write1h = knobs.cacheWrite === undefined ? cache.write1hTokens : 0
+  return {
+    price_class: priceClassOf(model),
+    input: Math.max(0, inputTokens - read - write5m - write1h - audioTokens),
+    audio_input: audioTokens,
+    cache_read: read,
+    cache_write_5m: write5m,
+    cache_write_1h: write1h,
+    output: outputTokens,
+    web_searches: webSearches,
+  }
 }
 
 function outputOf(choices: readonly Choice[]): { outputTokens: number; reasoningTokens: number } {

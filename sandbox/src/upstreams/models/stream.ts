@@ -16,6 +16,8 @@ export type Stream = {
   readonly frames: () => Iterable<Frame>
   /** Of generated text in all its deltas. */
   readonly bytes: number
+  /** Of the whole answer, with what nobody sees. */
+  readonly tokens: number
   /** Between two deltas. */
   readonly everyMs: number
 }

@@ -6,6 +6,8 @@ export const IMAGE_TOKENS = 256
 export type Segment = {
   readonly text: string
   readonly isImage: boolean
+  /** It is counted as its text is, and charged as sound. */
+  readonly isAudio?: boolean
   /** Everything up to here is to be cached for so long; undefined where no such mark stands. */
   readonly cachedFor: '5m' | '1h' | undefined
 }
@@ -36,6 +38,13 @@ export function segmentTokens(segments: readonly Segment[]): number {
   const count = new SegmentCount()
   for (const segment of segments) count.add(segment)
   return count.tokens()
+}
+
+/** What of it is sound. */
+export function audioTokens(segments: readonly Segment[]): number {
+  let bytes = 0
+  for (const { text, isAudio } of segments) if (isAudio) bytes += Buffer.byteLength(text)
+  return Math.floor(bytes / BYTES_PER_TOKEN)
 }
 
 /** Counts segments one by one, for the tokens of every prefix. */

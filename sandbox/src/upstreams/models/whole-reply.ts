@@ -1,3 +1,5 @@
+import { priceClassOf } from '../../bill.ts'
+import { reported } from '../../deviants.ts'
 import type { Asked, JsonObject, Knobs, Reply } from '../../upstream.ts'
 import { magicModel } from './magic-models.ts'
 import { type Dialect, failure, usageTold } from './reply.ts'
@@ -9,6 +11,7 @@ export type Made = {
   readonly inputTokens: number
   readonly outputTokens: (knobs: Knobs) => number
   readonly usage: (inputTokens: number, outputTokens: number) => JsonObject
+  readonly images?: (knobs: Knobs) => number
   /** All but the usage. */
   readonly body: (knobs: Knobs) => JsonObject
 }
@@ -22,12 +25,20 @@ export function wholeReply(made: Made, dialect: Dialect, asked: Asked): Reply {
   function remade(knobs: Knobs): Reply {
     const inputTokens = knobs.inputTokens ?? made.inputTokens
     const outputTokens = made.outputTokens(knobs)
-    const usage = usageTold(made.usage(inputTokens, outputTokens), knobs.hidesUsage ? 'none' : magic.usage)
+    const { reportedTimes } = asked.deviance
+    const told = made.usage(reported(inputTokens, reportedTimes), reported(outputTokens, reportedTimes))
+    const usage = usageTold(told, knobs.hidesUsage ? 'none' : magic.usage)
     return {
       status: 200,
       body: { ...made.body(knobs), ...(usage && { usage }) },
       tokens: outputTokens,
       isBilled: true,
+      bill: {
+        price_class: priceClassOf(made.model),
+        input: inputTokens,
+        output: outputTokens,
+        ...(made.images && { images: made.images(knobs) }),
+      },
       about: { model: made.model, isStreamed: false, inputTokens },
     }
   }
