@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
+import { judge } from '../../../harness/figures.ts'
 import { failsWith, get, MIB, piecesOf, startTransport } from '../../../test/upstreams/asking.ts'
 
 /** In a process of its own, so that only what the transport takes is counted here. */
@@ -27,6 +28,9 @@ const FLOOD = `
   }).listen(0, '127.0.0.1', function () { console.log(this.address().port) })`
 
 const GIB = 1_024 * MIB
+const PROOF = 'upstream-memory'
+/** What may be received beyond what may be kept: a reading of a socket. */
+const PIECE_BYTES = 65_536
 
 describe('an answer of a gibibyte', () => {
   let flood: ChildProcess
@@ -41,13 +45,13 @@ describe('an answer of a gibibyte', () => {
   after(() => flood.kill())
 
   /** The most that the process grew by while it worked. */
-  async function growthOf(work: () => Promise<unknown>): Promise<number> {
+  async function growthOf<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly growthMib: number }> {
     const startBytes = process.memoryUsage.rss()
     let mostBytes = startBytes
     const timer = setInterval(() => (mostBytes = Math.max(mostBytes, process.memoryUsage.rss())), 5)
-    await work()
+    const result = await work()
     clearInterval(timer)
-    return Math.max(mostBytes, process.memoryUsage.rss()) - startBytes
+    return { result, growthMib: (Math.max(mostBytes, process.memoryUsage.rss()) - startBytes) / MIB }
   }
 
   const transport = startTransport()
@@ -61,33 +65,33 @@ describe('an answer of a gibibyte', () => {
     return bytes
   }
 
-  const report = (growth: number) => `grew by ${(growth / MIB).toFixed(0)} MiB`
+  async function refuse(kind: string, maxBodyBytes: number) {
+    return growthOf(() => failsWith(transport.send(ask(kind, maxBodyBytes)), 'too_large', 'unknown'))
+  }
 
   it('is refused at once where its length is declared', async () => {
     await failsWith(transport.send(ask('length', MIB)), 'too_large', 'unknown')
-    const growth = await growthOf(() => failsWith(transport.send(ask('length', 16 * MIB)), 'too_large', 'unknown'))
-    assert.ok(growth < 16 * MIB, report(growth))
+    const { result, growthMib } = await refuse('length', 16 * MIB)
+    assert.ok(result.bytesReceived <= PIECE_BYTES)
+    judge(PROOF, 'the growth by one whose length is declared', { unit: 'MiB', atMost: 16 }, [growthMib])
   })
 
-  it('costs no more than what may be kept of it, and a little, where it comes in chunks', async (test) => {
-    const growth = await growthOf(() => failsWith(transport.send(ask('chunks', 16 * MIB)), 'too_large', 'unknown'))
-    test.diagnostic(report(growth))
-    assert.ok(growth < 64 * MIB, report(growth))
+  it('costs no more than what may be kept of it, and a little, where it comes in chunks', async () => {
+    const { result, growthMib } = await refuse('chunks', 16 * MIB)
+    assert.ok(result.bytesReceived <= 16 * MIB + PIECE_BYTES)
+    judge(PROOF, 'the growth by one in chunks, of which 16 MiB may be kept', { unit: 'MiB', atMost: 64 }, [growthMib])
   })
 
-  it('costs no more where it comes in chunks of one byte', async (test) => {
-    const growth = await growthOf(() => failsWith(transport.send(ask('tiny', 8 * MIB)), 'too_large', 'unknown'))
-    test.diagnostic(report(growth))
-    assert.ok(growth < 64 * MIB, report(growth))
+  it('costs no more where it comes in chunks of one byte', async () => {
+    const { result, growthMib } = await refuse('tiny', 8 * MIB)
+    assert.ok(result.bytesReceived <= 8 * MIB + PIECE_BYTES)
+    const title = 'the growth by one in chunks of one byte, of which 8 MiB may be kept'
+    judge(PROOF, title, { unit: 'MiB', atMost: 64 }, [growthMib])
   })
 
-  it('passes through in pieces', async (test) => {
-    let bytes = 0
-    const growth = await growthOf(async () => {
-      bytes = await drain(GIB)
-    })
-    test.diagnostic(report(growth))
-    assert.equal(bytes, GIB)
-    assert.ok(growth < 64 * MIB, report(growth))
+  it('passes through in pieces', async () => {
+    const { result, growthMib } = await growthOf(() => drain(GIB))
+    assert.equal(result, GIB)
+    judge(PROOF, 'the growth by one that passes through', { unit: 'MiB', atMost: 64 }, [growthMib])
   })
 })
