@@ -10,6 +10,7 @@ import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createChangeCursor } from '../../server/src/storage/change-cursor.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
 import { changeThing, createThings, createThingsTable } from './things.ts'
 import { withClient } from './with-client.ts'
 
@@ -244,7 +245,7 @@ describe('a cold cache', () => {
   it('makes at most one database read for each key: 10,000 look-ups of 100 keys at once', async (t) => {
     const keys = Array.from({ length: 100 }, (_, n) => `cold ${n}`)
     await writers.query(`insert into things select unnest($1::text[]), 'warm'`, [keys.slice(0, 50)])
-    const process = createThings(url)
+    const process = createThings(url, silentLog, PATIENCE_MS)
     t.after(process.close)
     await until(() => process.feed.lagMs() < FRESH_MS, PATIENCE_MS, 'the start of the feed')
     await writers.query('delete from thing_reads')

@@ -89,6 +89,7 @@ describe('what certainly never reached the upstream', () => {
     const failure = await failsWith(transport.send(post(upstream.url)), 'breaker', 'not_sent')
     assert.equal(failure.retryAfterSeconds, 1)
     await Promise.all([first, ...waiting])
+    await delay(50)
     await failsWith(transport.send(post(upstream.url, { deadlines: { totalMs: 1_000 } })), 'total_timeout', 'unknown')
   })
 })

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
 import { judge } from '../../../harness/figures.ts'
+import { count } from '../../../harness/proof.ts'
 import { failsWith, get, MIB, piecesOf, startTransport } from '../../../test/upstreams/asking.ts'
 
 /** In a process of its own, so that only what the transport takes is counted here. */
@@ -13,7 +14,7 @@ const FLOOD = `
     socket.on('error', () => {}).once('data', (request) => {
       const kind = /^GET \\/(\\w+)/.exec(request)[1]
       socket.write('HTTP/1.1 200 OK\\r\\n' + (kind === 'length' ? 'content-length: ' + 2 ** 30 : 'transfer-encoding: chunked') + '\\r\\n\\r\\n')
-      let left = 1024
+      let left = Number(/pieces=(\\d+)/.exec(request)[1])
       const more = () => {
         while (left-- > 0) {
           if (kind === 'chunks') socket.write('100000\\r\\n')
@@ -27,7 +28,9 @@ const FLOOD = `
     })
   }).listen(0, '127.0.0.1', function () { console.log(this.address().port) })`
 
-const GIB = 1_024 * MIB
+/** A gibibyte of them at full counts. */
+const PIECES = count({ full: 1_024, reduced: 64 })
+const TINY_MIB = count({ full: 8, reduced: 1 })
 const PROOF = 'upstream-memory'
 /** What may be received beyond what may be kept: a reading of a socket. */
 const PIECE_BYTES = 65_536
@@ -40,7 +43,7 @@ describe('an answer of a gibibyte', () => {
     const [port] = flood.stdout === null ? [] : await once(flood.stdout, 'data')
     url = `http://127.0.0.1:${String(port).trim()}`
     // What a running process has taken anyway: compiled code, and heap that grew with its first garbage.
-    await failsWith(drain(64 * MIB), 'too_large', 'unknown')
+    await failsWith(drain(32 * MIB), 'too_large', 'unknown')
   })
   after(() => flood.kill())
 
@@ -56,7 +59,8 @@ describe('an answer of a gibibyte', () => {
 
   const transport = startTransport()
   const deadlines = { totalMs: 100_000 }
-  const ask = (kind: string, maxBodyBytes: number) => get(url, { target: `/${kind}`, maxBodyBytes, deadlines })
+  const ask = (kind: string, maxBodyBytes: number) =>
+    get(url, { target: `/${kind}?pieces=${PIECES}`, maxBodyBytes, deadlines })
   /** Reads it in pieces; says how many bytes there were. */
   async function drain(maxBodyBytes: number): Promise<number> {
     let bytes = 0
@@ -83,15 +87,15 @@ describe('an answer of a gibibyte', () => {
   })
 
   it('costs no more where it comes in chunks of one byte', async () => {
-    const { result, growthMib } = await refuse('tiny', 8 * MIB)
-    assert.ok(result.bytesReceived <= 8 * MIB + PIECE_BYTES)
+    const { result, growthMib } = await refuse('tiny', TINY_MIB * MIB)
+    assert.ok(result.bytesReceived <= TINY_MIB * MIB + PIECE_BYTES)
     const title = 'the growth by one in chunks of one byte, of which 8 MiB may be kept'
     judge(PROOF, title, { unit: 'MiB', atMost: 64 }, [growthMib])
   })
 
   it('passes through in pieces', async () => {
-    const { result, growthMib } = await growthOf(() => drain(GIB))
-    assert.equal(result, GIB)
+    const { result, growthMib } = await growthOf(() => drain(PIECES * MIB))
+    assert.equal(result, PIECES * MIB)
     judge(PROOF, 'the growth by one that passes through', { unit: 'MiB', atMost: 64 }, [growthMib])
   })
 })
