@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { seedOfCommit } from './commit-seed.ts'
 
 /**
  * What is claimed is shown by tests that run with full counts under `npm run proof`, which writes docs/proof/*.json,
@@ -11,8 +12,11 @@ export function count({ full, reduced }: { readonly full: number; readonly reduc
   return isFullProof ? full : reduced
 }
 
-/** A seed of the run: fresh each time unless HARNESS_SEED replays one, and always printed by whoever uses it. */
-export const seed = Number(process.env.HARNESS_SEED ?? Math.floor(Math.random() * 2 ** 31))
+/**
+ * A seed of the run. It comes from the commit, so that a red run can be repeated; a proof looks at fresh cases each time.
+ * HARNESS_SEED replays one of either.
+ */
+export const seed = Number(process.env.HARNESS_SEED ?? (isFullProof ? freshSeed() : seedOfCommit()))
 
 type Figures = Readonly<Record<string, unknown>>
 const FOLDER = path.resolve(import.meta.dirname, '../docs/proof')
@@ -32,6 +36,10 @@ export function recordProof(proof: string, title: string, figures: Figures): voi
     shown: titles,
   }
   writeFileSync(path.join(FOLDER, `${proof}.json`), `${JSON.stringify(content, bigintAsText, 2)}\n`)
+}
+
+function freshSeed(): number {
+  return Math.floor(Math.random() * 2 ** 31)
 }
 
 function bigintAsText(_key: string, value: unknown): unknown {

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
+import { seedOfCommit } from './commit-seed.ts'
 import { longestFirst } from './durations.ts'
 import { ROOT } from './root.ts'
 import { startTestPostgres } from './test-postgres.ts'
@@ -45,6 +46,7 @@ export function findTests(within: readonly string[] = FOLDERS): string[] {
 
 /** Runs test files, each in a process of its own, on a PostgreSQL that belongs to this run. */
 export async function runTests({ files, oneByOne = false, ...options }: Options): Promise<Result[]> {
+  chooseSeed(options.quiet === true)
   const postgres = await startTestPostgres()
   try {
     if (oneByOne) return await runBatch(files.toSorted(), 1, options)
@@ -57,6 +59,16 @@ export async function runTests({ files, oneByOne = false, ...options }: Options)
   } finally {
     await postgres.remove()
   }
+}
+
+/** Once for all test processes; each process of a proof makes its own. */
+function chooseSeed(quiet: boolean): void {
+  if (isFullProof()) return
+  const given = process.env.HARNESS_SEED
+  const seed = given ?? String(seedOfCommit())
+  process.env.HARNESS_SEED = seed
+  const from = given === undefined ? 'from the commit' : 'given'
+  if (!quiet) console.log(`seed ${seed} (${from}); HARNESS_SEED=${seed} repeats it`)
 }
 
 async function runBatch(

@@ -4,11 +4,11 @@ import { createConnection, createServer, type Socket } from 'node:net'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createTcpProxy, type Place, type TcpProxy } from './tcp-proxy.ts'
-import { until as untilWithin } from './until.ts'
+import { PATIENCE_MS, until as untilWithin } from './until.ts'
 
 const MOMENT_MS = 50
 
-const until = (isSo: () => boolean) => untilWithin(isSo, 2_000, String(isSo))
+const until = (isSo: () => boolean) => untilWithin(isSo, PATIENCE_MS, String(isSo))
 
 describe('a TCP proxy between a program and its server', () => {
   let proxy: TcpProxy
@@ -129,6 +129,7 @@ describe('a TCP proxy between a program and its server', () => {
 
   it('holds everything back while it stalls, and passes it on later, even for a client that has gone', async () => {
     const [staying, going] = [await connect(), await connect()]
+    await until(() => received.length === 2)
     proxy.stall()
     staying.socket.write(FIRST)
     going.socket.write(hello('gone'))
@@ -183,7 +184,7 @@ describe('a TCP proxy between a program and its server', () => {
 
   it('lets so many bytes a second pass, and all of them at once when it is healed', async () => {
     const client = await connect()
-    proxy.throttle(50)
+    proxy.throttle(20)
     client.socket.write(FIRST)
     await delay(MOMENT_MS / 5)
     assert.ok((received[0]?.text.length ?? 0) < FIRST.length)

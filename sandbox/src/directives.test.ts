@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { after, beforeEach, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { DIRECTIVE_NAMES, VIDEO_DIRECTIVE_NAMES } from './directives.ts'
 import { ASK, askRaw, framesIn, type Question, reranking, startTestSandbox } from './test-sandbox.ts'
 import { tokensOf } from './tokens.ts'
@@ -395,7 +395,7 @@ describe('the delivery', () => {
     assert.equal(JSON.parse(content).success, false)
     // A busy reader finds several bytes at once, but never all of them.
     assert.ok(pieces > 5, String(pieces))
-    await until(async () => (await lastEntry())?.outcome !== 'open', 5000)
+    await until(async () => (await lastEntry())?.outcome !== 'open', PATIENCE_MS)
     assert.ok(Number((await lastEntry())?.took_ms) >= 2 * content.length)
   })
 
@@ -449,7 +449,7 @@ describe('the delivery', () => {
     assert.equal((await ask()).status, 200)
     await Promise.all(hanging)
     await plainRequest(reranking('big=4000000000')).then((answer) => answer.destroy())
-    await until(async () => (await lastEntry())?.outcome === 'left', 5000)
+    await until(async () => (await lastEntry())?.outcome === 'left', PATIENCE_MS)
     assert.equal((await ask()).status, 200)
   })
 })

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { request } from 'undici'
+import { judge } from '../../harness/figures.ts'
 import { freePort } from '../../harness/free-port.ts'
 import { startSandbox } from '../../harness/sandbox.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { ASK, askRaw, reranking } from './test-sandbox.ts'
 
 describe('the sandbox as a process', () => {
@@ -39,11 +40,12 @@ describe('the sandbox as a process', () => {
   it('stops at once on SIGTERM though a connection hangs and another is idle', async () => {
     const sandbox = await startSandbox()
     after(() => sandbox.kill())
-    const hung = askRaw(Number(new URL(sandbox.url).port), reranking('hang=body'), 10_000)
-    await until(async () => (await sandbox.journal())[0]?.outcome === 'hung', 5000)
+    const hung = askRaw(Number(new URL(sandbox.url).port), reranking('hang=body'), PATIENCE_MS)
+    await until(async () => (await sandbox.journal())[0]?.outcome === 'hung', PATIENCE_MS)
     const startedMs = performance.now()
     assert.deepEqual(await sandbox.stop(), { code: 0, signal: null })
-    assert.ok(performance.now() - startedMs < 1900)
+    const tookMs = performance.now() - startedMs
+    judge('sandbox-process', 'stopping while a connection hangs', { unit: 'ms', atMost: 1_900 }, [tookMs])
     assert.notEqual((await hung).end, 'open')
   })
 

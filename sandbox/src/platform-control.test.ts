@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, it } from 'node:test'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { ASK, type Question, startTestSandbox } from './test-sandbox.ts'
 import { PlatformFollows } from './upstreams/platform-follows.ts'
 import { PlatformSessions } from './upstreams/platform-sessions.ts'
@@ -175,7 +175,7 @@ describe('what tests may set', () => {
     await order({ token_delay_ms: 400 })
     const startedMs = performance.now()
     const answer = refresh(refresh_token)
-    await until(async () => (await sessions())[0].refreshes === 1, 5000)
+    await until(async () => (await sessions())[0].refreshes === 1, PATIENCE_MS)
     assert.equal((await answer).status, 200)
     assert.ok(performance.now() - startedMs >= 390)
     assert.equal((await refresh(refresh_token)).status, 400)

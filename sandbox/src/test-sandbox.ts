@@ -107,7 +107,7 @@ export function reranking(...directives: readonly string[]): Question {
   return { ...ASK.rerank, body: { ...ASK.rerank.body, query } }
 }
 
-const QUIET_MS = 300
+const QUIET_MS = 600
 
 /**
  * The bytes as they come, and how the connection ended; `open` where it was still open after no more bytes came for a

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import { judge } from '../../harness/figures.ts'
 import { isFullProof, recordProof } from '../../harness/proof.ts'
 import type { Cut, Direction, Place } from '../../harness/tcp-proxy.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS } from '../../harness/until.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
-import { type Case, measure, type Run, runAll } from './cut-rig.ts'
+import { type Case, measure, type Run, runAll, SLACK_MS } from './cut-rig.ts'
 import { connect } from './world.ts'
 
 const PROOF = 'ledger-cuts'
 const SHORT = { beginDeadlineMs: 500, endDeadlineMs: 500, moneyQueryTimeoutMs: 250, connectTimeoutMs: 250 }
+/** The deadlines of the product at full counts; else such as no busy machine meets. */
+const LONG = isFullProof ? {} : { beginDeadlineMs: PATIENCE_MS, endDeadlineMs: PATIENCE_MS }
 const CUTS: readonly Cut[] = ['reset', 'end']
 const DIRECTIONS: readonly Direction[] = ['toServer', 'toClient']
 /** Of an answer's bytes these many may be missing in another one: it carries times, whose text varies. */
@@ -63,9 +67,10 @@ describe('a connection that is cut', () => {
 
       it(`at a message of ${statement}, on ${connection}, leaves the outcome known: the same ids are sent again`, async () => {
         const { size, cases: all } = await cases(false)
-        const runs = await runAll(database.url, all)
+        const runs = await runAll(database.url, all, LONG)
         assert.equal(runs.filter(({ fired }) => fired).length, all.length, 'every case was a cut')
         recordProof(PROOF, `${statement}, ${connection}, cut at its messages`, { cuts: all.length, ...size })
+        judgeDelays(`${statement}, ${connection}`, runs)
       })
 
       it(`at a message of ${statement}, on ${connection}, for longer than the deadline, ends in one fault, and nothing stays held or charged`, async () => {
@@ -77,8 +82,8 @@ describe('a connection that is cut', () => {
         recordProof(PROOF, `${statement}, ${connection}, cut at its messages until after the deadline`, {
           cuts: all.length,
           faults,
-          fault_after_deadline_ms: latest(runs),
         })
+        judgeDelays(`${statement}, ${connection}, cut until after the deadline`, runs)
       })
     }
 
@@ -86,10 +91,11 @@ describe('a connection that is cut', () => {
       const size = await measure(database.url, statement, false)
       const places = (direction: Direction) => bytePlaces(size[direction].bytes)
       const all = casesOf({ statement, cold: false, lasting: false }, places, isFullProof ? 1 : 101)
-      const runs = await runAll(database.url, all)
+      const runs = await runAll(database.url, all, LONG)
       const cuts = runs.filter(({ fired }) => fired).length
       assert.ok(cuts >= all.length - CUTS.length * VARYING_BYTES, `${cuts} of ${all.length} cases were a cut`)
       recordProof(PROOF, `${statement}, cut at its bytes`, { cuts, ...size })
+      judgeDelays(`${statement}, cut at its bytes`, runs)
     })
   }
 
@@ -101,8 +107,9 @@ describe('a connection that is cut', () => {
   })
 })
 
-function latest(runs: readonly Run[]): number {
-  return Math.round(Math.max(...runs.map(({ lateMs }) => lateMs)))
+function judgeDelays(title: string, runs: readonly Run[]): void {
+  const delays = runs.map(({ lateMs }) => lateMs)
+  judge(PROOF, `${title}: an answer or a fault after its deadline`, { unit: 'ms', atMost: SLACK_MS }, delays)
 }
 
 /** Every "always" has a "sometimes": each of the ways out must have been taken. */

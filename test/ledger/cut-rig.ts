@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { isFullProof } from '../../harness/proof.ts'
 import { type Cut, createTcpProxy, type Direction, type Place } from '../../harness/tcp-proxy.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { Call, Ending, Judgement, Settlement } from '../../server/src/calls/call.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { Fault } from '../../server/src/kernel/fault.ts'
@@ -21,9 +20,8 @@ export const CHARGED = 200n
 const TOO_MUCH = 5_000n
 /** Cases that run at once, each over a proxy and pools of its own. */
 const WIDTH = 6
-/** A machine that does other things too may be late by more; with full counts it should have nothing else to do. */
-export const SLACK_MS = isFullProof ? 200 : 1_000
-const SETTLED_WITHIN_MS = 3_000
+/** By how much a fault may miss its deadline, where that is judged. */
+export const SLACK_MS = 200
 
 export type Statement = 'begin' | 'end'
 
@@ -77,12 +75,12 @@ export async function createRig(url: string, options: Options = {}) {
         const call = callOf(scratch, 1n)
         const [begun, ended] = [await begin(call), await end({ ...endingOf(call), amount: null })]
         return begun.text === 'begun' && ended.text === 'voided'
-      }, SETTLED_WITHIN_MS)
+      }, PATIENCE_MS)
     },
     /** Leaves the pool empty. */
     async chill(): Promise<void> {
       proxy.cut('reset')
-      await until(() => pools.money.totalCount === 0, 1_000, 'the loss of idle connections')
+      await until(() => pools.money.totalCount === 0, PATIENCE_MS, 'the loss of idle connections')
     },
     async close(): Promise<void> {
       proxy.resume()
@@ -157,31 +155,30 @@ export async function run(rig: Rig, one: Case): Promise<Run> {
   const open = batch.filter((_, at) => begun[at]?.text === 'begun')
   const ended = await send('end', () => Promise.all(open.map((call) => rig.end(endingOf(call)))))
 
-  assert.ok(await rig.calls.flush(SETTLED_WITHIN_MS), `${where}: not everything was written`)
+  assert.ok(await rig.calls.flush(PATIENCE_MS), `${where}: not everything was written`)
   const told = batch.map(({ id, accountId }) => {
     const at = open.findIndex((call) => call.id === id)
     return { id, accountId, charged: ended[at]?.charged ?? null }
   })
   await agree(rig.pool, told, where)
-  const failed = checkOutcomes(one, fired, begun, ended)
+  const failed = checkOutcomes(one, begun, ended)
   if (begun[0]?.text === 'billing_dependency_timeout')
     for (const call of batch)
       assert.equal((await rig.direct.begin(call)).outcome, 'ended', `${where}: a late hold meets a tombstone`)
   return { fired, failed, lateMs: Math.max(...[...begun, ...ended].map(({ lateMs }) => lateMs)) }
 }
 
-/** With PostgreSQL within reach only the right answer will do; else it is that, or the one right fault for all. */
-function checkOutcomes(one: Case, fired: boolean, begun: readonly Outcome[], ended: readonly Outcome[]): boolean {
+/** Where there is time enough only the right answer will do; else it is that, or the one right fault for all. */
+function checkOutcomes(one: Case, begun: readonly Outcome[], ended: readonly Outcome[]): boolean {
   const where = JSON.stringify(one)
   const begins = begun.map(({ text }) => text)
   const ends = ended.map(({ text, charged }) => `${text} ${charged ?? ''}`.trim())
   const timeout = 'billing_dependency_timeout'
-  const beginFailed = one.lasting && fired && begins[0] === timeout
-  const endFailed = one.lasting && fired && ends[0] === 'settlement_timeout'
+  const beginFailed = one.lasting && begins[0] === timeout
+  const endFailed = one.lasting && ends[0] === 'settlement_timeout'
   assert.deepEqual(begins, beginFailed ? [timeout, timeout, timeout] : ['begun', 'money_spent', 'begun'], where)
   const end = endFailed ? 'settlement_timeout' : `posted ${CHARGED}`
   assert.deepEqual(ends, beginFailed ? [] : [end, end], where)
-  for (const { lateMs } of [...begun, ...ended]) assert.ok(lateMs <= SLACK_MS, `${where}: ${lateMs} ms too late`)
   return beginFailed || endFailed
 }
 
@@ -192,7 +189,7 @@ export async function agree(pool: pg.Pool, told: readonly Told[], where: string)
     found = await disagreements(pool, told)
     return found.length === 0
   }
-  await until(agrees, SETTLED_WITHIN_MS).catch(() => assert.deepEqual(found, [], where))
+  await until(agrees, PATIENCE_MS).catch(() => assert.deepEqual(found, [], where))
 }
 
 /** Runs cases side by side, each worker with a rig of its own. */

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { judge } from '../../harness/figures.ts'
 import { count, isFullProof, recordProof } from '../../harness/proof.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import type { Mortal } from './mortal-pack.ts'
 import { reckon } from './mortal-reckoning.ts'
 import {
   assertOnlyTheDeadAreSwept,
+  createRandom,
   LEASE_MS,
   LEASES,
   Leftovers,
@@ -17,12 +19,14 @@ import {
 } from './mortal-world.ts'
 
 const PROOF = 'ledger-death-of-postgres'
+/** Judged in proofs only. */
 const BACK_WITHIN_MS = 10_000
 const MORTALS = 3
 const CALLERS = 16
 /** Beyond the moment when sweeping begins again, and some sweeps more. */
 const GRACE_OVER_MS = LEASES.graceSeconds * 1_000 + LEASES.renewEveryMs + 2 * LEASES.sweepEveryMs
 
+const random = createRandom()
 const leftovers = new Leftovers()
 afterEach(leftovers.putAway)
 
@@ -42,7 +46,7 @@ async function recovery(living: readonly Mortal[]): Promise<number> {
     assert.equal(mortal.child.hasExited(), false, 'no process exits for want of PostgreSQL')
     return mortal.told().lastChargedAtMs > sinceMs
   }
-  return until(() => living.every(isBack), BACK_WITHIN_MS, 'the next charge of every process')
+  return until(() => living.every(isBack), PATIENCE_MS, 'the next charge of every process')
 }
 
 /** Ends the processes and compares. Whatever they could not do while PostgreSQL was away, they have made up for. */
@@ -70,16 +74,17 @@ describe('a PostgreSQL that is killed under processes that live on', () => {
     const living = await startLiving(world)
     const recoveredAfterMs: number[] = []
     for (let kill = 0; kill < KILLS; kill += 1) {
-      await delay(Math.random() * 500)
+      await delay(random() * 500)
       await postgres.kill()
       await delay(OUTAGES_MS[kill % OUTAGES_MS.length])
       await postgres.start()
-      recoveredAfterMs.push(Math.round(await recovery(living)))
+      recoveredAfterMs.push(await recovery(living))
       assert.deepEqual(await verifyLedger(pool), [])
       await delay(kill % 4 === 3 || kill === KILLS - 1 ? GRACE_OVER_MS : 1_000)
     }
     const figures = await settle(world)
-    recordProof(PROOF, 'killed', { kills: KILLS, recovered_after_ms: recoveredAfterMs, ...LEASES, ...figures })
+    judge(PROOF, 'killed: the next charge of every process', { unit: 'ms', atMost: BACK_WITHIN_MS }, recoveredAfterMs)
+    recordProof(PROOF, 'killed', { kills: KILLS, ...LEASES, ...figures })
   })
 })
 
@@ -98,19 +103,20 @@ describe('a PostgreSQL that nobody reaches for most of a lease, as while a stand
       proxy.cut('reset')
       await delay(OUTAGE_MS)
       proxy.accept()
-      recoveredAfterMs.push(Math.round(await recovery(living)))
+      recoveredAfterMs.push(await recovery(living))
       await delay(GRACE_OVER_MS)
     }
     const figures = await settle(world)
-    const each = { outage_ms: OUTAGE_MS, recovered_after_ms: recoveredAfterMs }
-    recordProof(PROOF, 'out of reach', { outages: OUTAGES, ...each, ...LEASES, ...figures })
+    const limit = { unit: 'ms', atMost: BACK_WITHIN_MS } as const
+    judge(PROOF, 'out of reach: the next charge of every process', limit, recoveredAfterMs)
+    recordProof(PROOF, 'out of reach', { outages: OUTAGES, outage_ms: OUTAGE_MS, ...LEASES, ...figures })
   })
 
   /** After an outage all renew at once. Who is stopped for a moment renews later than the others from then on. */
   async function setLeasesApart(world: World, living: readonly Mortal[]): Promise<void> {
     const areApart = async () => {
       if (await someWillEnd(world, OUTAGE_MS)) return true
-      if (Math.random() < 0.02) await stopForAMoment(living.slice(0, 2))
+      if (random() < 0.02) await stopForAMoment(living.slice(0, 2))
       return false
     }
     await until(areApart, 60_000, 'a moment at which leases are far apart')

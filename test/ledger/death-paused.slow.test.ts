@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { judge } from '../../harness/figures.ts'
 import { count, recordProof } from '../../harness/proof.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { resolveCall, resolveOverdue } from '../../server/src/calls/orphans.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
@@ -20,7 +21,6 @@ const EACH = count({ full: 100, reduced: 15 })
 const CALLERS = 16
 const BY_OPERATOR = 7n
 const UNSETTLED_SECONDS = 60
-const SETTLED_WITHIN_MS = 20_000
 
 const leftovers = new Leftovers()
 afterEach(leftovers.putAway)
@@ -67,12 +67,13 @@ describe('a process that is paused for longer than its lease', () => {
     const held = [...mortal.told().fates.keys()].slice(0, 4 * EACH)
     const [voided, charged, overdue, left] = [0, 1, 2, 3].map((part) => held.slice(part * EACH, (part + 1) * EACH))
     assert.ok(voided && charged && overdue && left)
-    await delay(500)
+    const areAtWork = async () => (await openCalls(pool)).length > held.length
+    await until(areAtWork, PATIENCE_MS, 'callers in the middle of their calls')
 
     const pausedAtMs = Date.now()
     mortal.child.pause()
     const areFound = async () => (await openCalls(pool)).every(({ unsettled_at_ms }) => unsettled_at_ms !== null)
-    const foundAfterMs = await until(areFound, FOUND_WITHIN_MS, 'the discovery of the calls of a paused process')
+    const foundAfterMs = await until(areFound, PATIENCE_MS, 'the discovery of the calls of a paused process')
     const orphans = await openCalls(pool)
     assert.ok(orphans.length > held.length, 'callers were in the middle of their calls, too')
     assert.equal(await sumOfAccounts(pool, 'held'), BigInt(orphans.length) * HELD)
@@ -88,9 +89,9 @@ describe('a process that is paused for longer than its lease', () => {
     const resumedAtMs = Date.now()
     mortal.child.resume()
     mortal.child.signal('SIGUSR2')
-    await until(() => mortal.told().lastChargedAtMs > resumedAtMs, SETTLED_WITHIN_MS, 'its next charge')
+    await until(() => mortal.told().lastChargedAtMs > resumedAtMs, PATIENCE_MS, 'its next charge')
     const areTold = () => toldOf(mortal, held).every(({ state }) => state === 'ended')
-    await until(areTold, SETTLED_WITHIN_MS, 'the answers to all late settlements')
+    await until(areTold, PATIENCE_MS, 'the answers to all late settlements')
     await delay(1_000)
     await mortal.stop()
 
@@ -117,11 +118,11 @@ describe('a process that is paused for longer than its lease', () => {
     const reckoning = await reckon(pool, pack.all)
     assert.deepEqual(reckoning.disagreements, [])
     assert.equal(reckoning.orphans, 0)
+    judge(PROOF, 'from a pause to the mark of its calls', { unit: 'ms', atMost: FOUND_WITHIN_MS }, [foundAfterMs])
     recordProof(PROOF, 'paused', {
       paused_ms: PAUSED_MS,
       ...LEASES,
       orphans: orphans.length,
-      found_after_ms: Math.round(foundAfterMs),
       voided_by_operator: { calls: EACH, became_overrun: EACH },
       charged_by_operator: { calls: EACH, charged_again: 0 },
       voided_by_deadline: { calls: EACH, corrected: EACH },

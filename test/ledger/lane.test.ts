@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createLane } from '../../server/src/calls/lane.ts'
 
 /**
@@ -18,7 +18,6 @@ const locked = new Error('an account is locked')
 const lost = new Error('connection lost')
 const refused = new Error('refused')
 const DEADLINE_MS = 1_000
-const WAIT_MS = 2_000
 
 class Late extends Error {
   readonly sent: boolean
@@ -72,12 +71,12 @@ function stage({ batchLimit = 10, queueLimit = 100 } = {}) {
     sent: () => batches.map(({ items }) => items),
     /** The batch that was sent as the nth. */
     async batch(nth: number): Promise<Batch> {
-      await until(() => batches.length > nth, WAIT_MS, `batch ${nth}`)
+      await until(() => batches.length > nth, PATIENCE_MS, `batch ${nth}`)
       return batches[nth] ?? assert.fail()
     },
     /** The lane pauses after a failure, for the nth time. */
     async pausing(nth = 0): Promise<void> {
-      await until(() => pauses.length > nth, WAIT_MS, `pause ${nth}`)
+      await until(() => pauses.length > nth, PATIENCE_MS, `pause ${nth}`)
     },
     resume: () => pauses.at(-1)?.(),
     pass(ms: number) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { Call, Judgement, Settlement } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -350,7 +350,7 @@ describe('a batch of several accounts', () => {
         async () => assert.deepEqual(await outcomesOf(bystander.begin(callOf(quiet))), ['begun']),
         (waiter) => waiter.begin(callOf(hot)),
       )
-      await until(async () => (await moneyOf(pool, hot)).held === 1n, 1_000)
+      await until(async () => (await moneyOf(pool, hot)).held === 1n, PATIENCE_MS)
     } finally {
       await bystander.close()
     }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { count, recordProof } from '../../harness/proof.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { resolveOverdue } from '../../server/src/calls/orphans.ts'
 import type { Query } from '../../server/src/calls/query.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
@@ -17,7 +17,6 @@ import { ids } from './world.ts'
 
 const PROOF = 'ledger-orphans'
 const BALANCE = 1_000_000n
-const PATIENCE_MS = 10_000
 
 let world: OrphanWorld
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import { resolveCall, resolveOverdue } from '../../server/src/calls/orphans.ts'
 import { forgetOwners } from '../../server/src/calls/upkeep.ts'
@@ -51,6 +50,20 @@ describe('a sweep', () => {
     }
   }
 
+  /** A grace that is over since PostgreSQL started, and is not since the test did: half of how long it is up. */
+  async function youngerThanPostgres(): Promise<number> {
+    const { rows } = await world.pool.query<{ up: number }>(
+      'select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float8 as up',
+    )
+    return only(rows).up / 2
+  }
+
+  /** Lets so much time pass for a lease that is held. */
+  async function holdFor(ownerId: Id, seconds: number): Promise<void> {
+    const sql = 'update owners set held_since = held_since - make_interval(secs => $2) where id = $1'
+    await world.pool.query(sql, [ownerId, seconds])
+  }
+
   /** A lease that was always renewed in time since long ago. */
   async function longHeldLease(): Promise<Id> {
     const ownerId = await world.newOwner('lives')
@@ -95,9 +108,10 @@ describe('a sweep', () => {
       const young = await world.newOwner('lives')
       assert.deepEqual(await sweepAs(ids.next()), [])
       assert.deepEqual(await sweepAs(await world.newOwner('is dead')), [])
-      assert.deepEqual(await sweepAs(young, 0.5), [])
-      await delay(600)
-      assert.equal((await sweepAs(young, 0.5)).length, 1, 'it is old enough now')
+      const grace = await youngerThanPostgres()
+      assert.deepEqual(await sweepAs(young, grace), [])
+      await holdFor(young, grace)
+      assert.equal((await sweepAs(young, grace)).length, 1, 'it is old enough now')
     },
   )
 
@@ -111,9 +125,10 @@ describe('a sweep', () => {
         [sweeper],
       )
       await world.renew(sweeper, LONG_SECONDS)
-      assert.deepEqual(await sweepAs(sweeper, 0.5), [])
-      await delay(600)
-      assert.equal((await sweepAs(sweeper, 0.5)).length, 1)
+      const grace = await youngerThanPostgres()
+      assert.deepEqual(await sweepAs(sweeper, grace), [])
+      await holdFor(sweeper, grace)
+      assert.equal((await sweepAs(sweeper, grace)).length, 1)
     },
   )
 
@@ -124,22 +139,20 @@ describe('a sweep', () => {
     const leaseOfTen =
       "update owners set lease_until = now() + interval '4 seconds', renew_by = now() - interval '1 second' where id = $1"
     await world.pool.query(leaseOfTen, [sweeper])
-    assert.deepEqual(await sweepAs(sweeper, 0.5), [], 'it has not renewed yet')
+    const grace = await youngerThanPostgres()
+    assert.deepEqual(await sweepAs(sweeper, grace), [], 'it has not renewed yet')
     await world.renew(sweeper, LONG_SECONDS)
-    assert.deepEqual(await sweepAs(sweeper, 0.5), [], 'the others have not had the time')
-    await delay(600)
-    assert.equal((await sweepAs(sweeper, 0.5)).length, 1)
+    assert.deepEqual(await sweepAs(sweeper, grace), [], 'the others have not had the time')
+    await holdFor(sweeper, grace)
+    assert.equal((await sweepAs(sweeper, grace)).length, 1)
   })
 
   itInWorld('waits for as long as the grace after a start of PostgreSQL, whatever leases say', async () => {
     await oneOrphan()
     const sweeper = await longHeldLease()
-    const { rows } = await world.pool.query<{ up: number }>(
-      'select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float8 as up',
-    )
-    const upSeconds = only(rows).up
-    assert.deepEqual(await sweepAs(sweeper, upSeconds + 60), [])
-    assert.equal((await sweepAs(sweeper, upSeconds / 2)).length, 1)
+    const grace = await youngerThanPostgres()
+    assert.deepEqual(await sweepAs(sweeper, 2 * grace + LONG_SECONDS), [])
+    assert.equal((await sweepAs(sweeper, grace)).length, 1)
   })
 
   itInWorld('finds a call that was settled while it waited ended, and it is charged once', async () => {

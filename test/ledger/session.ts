@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { beginBatch } from '../../server/src/calls/begin-batch.ts'
 import type { Call, Ending, Judgement, Settlement, Usage } from '../../server/src/calls/call.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
@@ -49,8 +49,6 @@ export async function openSession(url: string): Promise<Session> {
   }
 }
 
-const WAIT_MS = 5_000
-
 /**
  * Runs `late` while another session has the account's lock, and what that session changes, and commits, only once `late`
  * is waiting for it.
@@ -69,7 +67,7 @@ export async function whileLocked<T>(
       isDone = true
     })
     outcome.catch(() => {})
-    await until(async () => isDone || (await waiter.waits(observer)), WAIT_MS, 'the wait for the lock')
+    await until(async () => isDone || (await waiter.waits(observer)), PATIENCE_MS, 'the wait for the lock')
     assert.equal(isDone, false, 'a statement about an account waits for whoever has its lock')
     await change(holder)
     await holder.query('commit')

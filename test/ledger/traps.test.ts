@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { count, recordProof } from '../../harness/proof.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { resolveCall, resolveOverdue, sweepOrphans } from '../../server/src/calls/orphans.ts'
 import { forgetOwners, pruneClaims } from '../../server/src/calls/upkeep.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
@@ -13,12 +12,11 @@ import { CHARGED, HELD, keyOf } from './mortal.ts'
 import { type OrphanWorld, openOrphanWorld } from './mortal-orphans.ts'
 import { type Pack, startPack } from './mortal-pack.ts'
 import { composeProcess } from './mortal-process.ts'
-import { callOf, makeParty, moneyOf, type Party, periodsOf, postOf } from './session.ts'
+import { callOf, makeParty, moneyOf, openSession, type Party, periodsOf, postOf } from './session.ts'
 import { ids, makeAllowance, type pg } from './world.ts'
 
 /** What went wrong in other gateways when a process, a clean-up or a commit failed. */
 const PROOF = 'ledger-traps'
-const PATIENCE_MS = 15_000
 /** Few enough to be made up for within the deadline, since the pauses between tries grow. */
 const FAILURES = 5
 const LEASES = { renewEveryMs: 200, leaseSeconds: 2, sweepEveryMs: 100, graceSeconds: 0 }
@@ -177,14 +175,18 @@ describe('what went wrong in other gateways', () => {
     const parties = await Promise.all(Array.from({ length: 5 }, () => makeParty(pool, 10n ** 9n)))
     await withPack(world, parties, async (pack) => {
       const mortal = await pack.start({ heldCalls: QUEUED, batchLimit: 8 })
-      const ended = () => [...mortal.told().fates.values()].filter(({ state }) => state === 'ended').length
+      const fatesNow = () => [...mortal.told().fates.values()]
+      const locker = await openSession(world.url)
+      await locker.query('begin')
+      await locker.query('select from accounts for no key update')
       mortal.child.signal('SIGUSR2')
-      await delay(30)
-      const endedBefore = ended()
-      await mortal.stop()
-      const fates = [...mortal.told().fates.values()]
-      const queued = fates.length - endedBefore
-      assert.ok(queued > QUEUED / 2, `only ${queued} endings were in the queue when it was told to stop`)
+      await until(() => fatesNow().every(({ state }) => state === 'ending'), PATIENCE_MS, 'a queue of endings')
+      const stopped = mortal.stop()
+      await locker.query('rollback')
+      await locker.close()
+      await stopped
+      const fates = fatesNow()
+      assert.equal(fates.length, QUEUED)
       assert.deepEqual(new Set(fates.map(({ state }) => state)), new Set(['ended']))
 
       const { rows } = await pool.query<{ id: string; amount: bigint }>('select id, amount from charges')
@@ -196,7 +198,7 @@ describe('what went wrong in other gateways', () => {
         mortal.ownerId,
       ])
       assert.equal(lease.rowCount, 1, 'it ended its lease')
-      recordProof(PROOF, 'stopped with endings in the queue', { queued, written: fates.length - endedBefore, lost: 0 })
+      recordProof(PROOF, 'stopped with endings in the queue', { queued: QUEUED, written: booked.size, lost: 0 })
     })
   })
 
@@ -214,13 +216,13 @@ describe('what went wrong in other gateways', () => {
       const DAYS = count({ full: 20, reduced: 3 })
       for (let day = 0; day < DAYS; day += 1) {
         const jobs = Array.from({ length: 20 }, () => everyChore(pool, sweeper))
-        await delay(150)
+        await untilCharged(pool, daily, day)
         await Promise.all([turnOfTheDay(pool, party), ...jobs])
         assert.deepEqual(await verifyLedger(pool), [])
       }
-      await delay(200)
+      await untilCharged(pool, daily, DAYS)
       await Promise.all(mortals.map((mortal) => mortal.stop()))
-      await delay(500)
+      await untilExpired(pool, promoted)
       await Promise.all([expirePromotions(pool), expirePromotions(pool)])
 
       const told = mortals.flatMap((mortal) => [...mortal.told().fates.values()])
@@ -238,6 +240,18 @@ describe('what went wrong in other gateways', () => {
     })
   })
 })
+
+/** Waits until something is charged in the period after so many. */
+async function untilCharged(pool: pg.Pool, allowanceId: string, turns: number): Promise<void> {
+  const isCharged = async () => ((await periodsOf(pool, allowanceId))[turns]?.charged ?? 0n) > 0n
+  await until(isCharged, PATIENCE_MS, `the first charge of day ${turns}`)
+}
+
+async function untilExpired(pool: pg.Pool, { accountId }: Party): Promise<void> {
+  const running = 'select from promotions where account_id = $1 and expires_at > clock_timestamp()'
+  const areExpired = async () => (await pool.query(running, [accountId])).rowCount === 0
+  await until(areExpired, PATIENCE_MS, 'the end of all grants')
+}
 
 const promote = (pool: pg.Pool, { accountId }: Party, expiresAt: Date) =>
   creditAccount(pool, { entryId: ids.next(), accountId, kind: 'promotion', amount: nanos(7n), expiresAt })

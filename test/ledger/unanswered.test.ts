@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { type Calls, createCalls } from '../../server/src/calls/calls.ts'
 import { createMoneyQuery, Unanswered } from '../../server/src/calls/money-query.ts'
 import type { Query } from '../../server/src/calls/query.ts'
@@ -23,8 +23,6 @@ after(() => pools.close())
 type Way = 'open' | 'loses answers' | 'loses statements'
 /** Long enough for a few tries; most of it passes between them. */
 const DEADLINE_MS = 400
-const PATIENCE_MS = 10_000
-const SETTLED_WITHIN_MS = 3_000
 
 /** `ways` are those of the first statements; all after them find the last one, until it is opened. */
 function overBadWay(
@@ -68,7 +66,7 @@ describe('a begin that PostgreSQL may have carried out', () => {
       const { calls, open } = overBadWay(ways)
       await assert.rejects(calls.begin(call), { code: 'billing_dependency_timeout' })
       open()
-      assert.ok(await calls.flush(SETTLED_WITHIN_MS))
+      assert.ok(await calls.flush(PATIENCE_MS))
       assert.equal((await moneyOf(pool, party)).held, 0n)
       assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
       assert.equal((await direct.begin(call)).outcome, 'ended', 'a late hold meets the tombstone')
@@ -88,7 +86,7 @@ describe('a begin that PostgreSQL may have carried out', () => {
     const { calls, open } = overBadWay(['loses statements'])
     await assert.rejects(calls.begin(call), { code: 'billing_dependency_timeout' })
     open()
-    assert.ok(await calls.flush(SETTLED_WITHIN_MS))
+    assert.ok(await calls.flush(PATIENCE_MS))
     assert.equal((await pool.query('select from charges where id = $1', [call.id])).rowCount, 0)
   })
 })
@@ -110,7 +108,7 @@ describe('an end that PostgreSQL may have carried out', () => {
           const { charged, held } = await moneyOf(pool, party)
           return charged + held === 0n
         },
-        SETTLED_WITHIN_MS,
+        PATIENCE_MS,
         'the money’s return',
       ).catch(() => {})
       assert.deepEqual(await moneyOf(pool, party), { credited: 100n, debt: 0n, charged: 0n, held: 0n, promo: 0n })

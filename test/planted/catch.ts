@@ -62,7 +62,7 @@ async function runInCopy({
   const { folder, remove } = makeCopy(edits)
   try {
     const report = path.join(folder, 'report.jsonl')
-    const { NODE_TEST_CONTEXT, HARNESS_POSTGRES_URL, HARNESS_PROOF, ...env } = process.env
+    const { NODE_TEST_CONTEXT, HARNESS_PROOF, ...env } = process.env
     const child = startChild(
       process.execPath,
       [path.join(folder, PROGRAM), report, ...catchers.map((catcher) => JSON.stringify(catcher))],

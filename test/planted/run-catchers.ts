@@ -2,22 +2,23 @@ import { appendFileSync } from 'node:fs'
 import path from 'node:path'
 import { run } from 'node:test'
 import { ROOT } from '../../harness/root.ts'
-import { startTestPostgres } from '../../harness/test-postgres.ts'
+import { joinTestPostgres } from '../../harness/test-postgres.ts'
 import type { Catcher } from './planted-bug.ts'
 import report from './report.ts'
 
 /**
- * A program that a copy of the project runs: its own tests, on a PostgreSQL whose tables and functions come from its own
+ * A program that a copy of the project runs: its own tests, on databases whose tables and functions come from its own
  * migrations. `node run-catchers.ts <report> <catcher as JSON>…`
  */
 const [destination = '', ...catchers] = process.argv.slice(2)
-const TEST_TIMEOUT_MS = 60_000
+/** Longer than any wait for a condition, so that a test can say what it misses. */
+const TEST_TIMEOUT_MS = 120_000
 
 function literally(title: string): string {
   return title.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')
 }
 
-const postgres = await startTestPostgres()
+const postgres = await joinTestPostgres()
 try {
   for (const [place, text] of catchers.entries()) {
     const { file, title }: Catcher = JSON.parse(text)

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { judge } from '../../harness/figures.ts'
 import { type Postgres, startPostgres } from '../../harness/postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { pruneChanges } from '../../server/src/storage/change-log.ts'
@@ -11,8 +12,12 @@ import { silentLog } from '../../server/src/telemetry/log.ts'
 import { changeThing, createThings, createThingsTable } from './things.ts'
 import { withClient } from './with-client.ts'
 
+const PROOF = 'change-log-outage'
+/** What a cache allows. */
 const LIMIT_MS = 1_000
-const BACK_WITHIN_MS = 3_000
+/** Judged in proofs only. */
+const BACK_WITHIN = { unit: 'ms', atMost: 3_000 } as const
+const SERVED_WITHIN = { unit: 'ms', atMost: LIMIT_MS } as const
 
 describe('the change feed', () => {
   let postgres: Postgres
@@ -32,7 +37,7 @@ describe('the change feed', () => {
     lines.length = 0
     const note = (message: string) => lines.push(message)
     things = createThings(postgres.url(), { info: note, warn: note, error: note })
-    await until(() => things.feed.lagMs() < LIMIT_MS, 5_000, 'the start of the feed')
+    await until(() => things.feed.lagMs() < LIMIT_MS, PATIENCE_MS, 'the start of the feed')
   })
   afterEach(() => things.close())
 
@@ -41,25 +46,28 @@ describe('the change feed', () => {
   const hasTold = () => things.told.some(({ key }) => key === 'a')
 
   /** Waits until the cache gives the value; how long that took. What it gave before is never served longer than that. */
-  function arrival(value: string, deadlineMs: number): Promise<number> {
-    return until(async () => (await things.cache.get('a').catch(() => '')) === value, deadlineMs, `the value ${value}`)
+  function arrival(value: string): Promise<number> {
+    const hasArrived = async () => (await things.cache.get('a').catch(() => '')) === value
+    return until(hasArrived, PATIENCE_MS, `the value ${value}`)
   }
 
   it('misses nothing when PostgreSQL is killed and comes back, and no value is served meanwhile', async () => {
     await change('before the kill')
-    await arrival('before the kill', LIMIT_MS)
+    await arrival('before the kill')
     things.told.length = 0
     await postgres.kill()
     await systemClock.sleep(LIMIT_MS + 300)
     await assert.rejects(things.cache.get('a'))
     assert.ok(things.feed.lagMs() > LIMIT_MS)
     const reportsLag = async () => /farebox_change_log_lag_seconds [1-9]/.test(await things.metrics.expose())
-    await until(reportsLag, LIMIT_MS, 'the report of the lag')
+    await until(reportsLag, PATIENCE_MS, 'the report of the lag')
     await postgres.start()
     await change('after the kill')
-    assert.ok((await arrival('after the kill', LIMIT_MS)) < LIMIT_MS)
-    await until(isBack, BACK_WITHIN_MS, 'the return of the feed')
-    await until(hasTold, LIMIT_MS, 'the change')
+    judge(PROOF, 'killed: a change that is made after it', SERVED_WITHIN, [await arrival('after the kill')])
+    judge(PROOF, 'killed: the return of the feed', BACK_WITHIN, [
+      await until(isBack, PATIENCE_MS, 'the return of the feed'),
+    ])
+    await until(hasTold, PATIENCE_MS, 'the change')
     assert.equal(things.resets(), 1, 'only the reset of the start')
     const feedLines = lines.filter((line) => line.includes('change log'))
     assert.deepEqual(feedLines, ['the change log could not be read', 'the change log is read again'])
@@ -70,9 +78,9 @@ describe('the change feed', () => {
     const lost = await withClient(postgres.url(), async (client) => {
       await client.query('begin; select pg_current_xact_id(); rollback;'.repeat(500))
       const { rows } = await client.query('select pg_snapshot_xmin(pg_current_snapshot())::text as horizon')
-      await until(() => things.feed.lagMs() < 50, LIMIT_MS)
-      await until(() => things.feed.lagMs() > 100, LIMIT_MS)
-      await until(() => things.feed.lagMs() < 50, LIMIT_MS, 'a read past those transactions')
+      await until(() => things.feed.lagMs() < 50, PATIENCE_MS)
+      await until(() => things.feed.lagMs() > 100, PATIENCE_MS)
+      await until(() => things.feed.lagMs() < 50, PATIENCE_MS, 'a read past those transactions')
       await postgres.kill()
       return BigInt(rows[0].horizon)
     })
@@ -85,36 +93,38 @@ describe('the change feed', () => {
       // What a reader that only compares numbers would take as the end of it.
       await client.query('begin; select pg_current_xact_id(); rollback;'.repeat(1_000))
     })
-    await until(isBack, BACK_WITHIN_MS, 'the return of the feed')
-    await until(hasTold, LIMIT_MS, 'the change')
+    await until(isBack, PATIENCE_MS, 'the return of the feed')
+    await until(hasTold, PATIENCE_MS, 'the change')
     assert.equal(things.resets(), 1, 'only the reset of the start')
   })
 
   it('misses nothing when PostgreSQL hangs and goes on, and no value is served meanwhile', async () => {
     await change('before the pause')
-    await arrival('before the pause', LIMIT_MS)
+    await arrival('before the pause')
     things.told.length = 0
     postgres.pause()
     await systemClock.sleep(LIMIT_MS + 1_500)
     await assert.rejects(things.cache.get('a'))
     postgres.resume()
     await change('after the pause')
-    assert.ok((await arrival('after the pause', LIMIT_MS)) < LIMIT_MS)
-    await until(isBack, BACK_WITHIN_MS, 'the return of the feed')
-    await until(hasTold, LIMIT_MS, 'the change')
+    judge(PROOF, 'paused: a change that is made after it', SERVED_WITHIN, [await arrival('after the pause')])
+    judge(PROOF, 'paused: the return of the feed', BACK_WITHIN, [
+      await until(isBack, PATIENCE_MS, 'the return of the feed'),
+    ])
+    await until(hasTold, PATIENCE_MS, 'the change')
     assert.equal(things.resets(), 1, 'only the reset of the start')
   })
 
   it('misses nothing when its connection is cut', async () => {
-    await arrival(await currentValue(), LIMIT_MS)
+    await arrival(await currentValue())
     await withClient(postgres.url(), async (client) => {
       await client.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'farebox changes'`,
       )
       await changeThing(client, 'a', 'after the cut')
     })
-    await arrival('after the cut', LIMIT_MS)
-    await until(hasTold, LIMIT_MS, 'the change')
+    judge(PROOF, 'cut: a change that is made after it', SERVED_WITHIN, [await arrival('after the cut')])
+    await until(hasTold, PATIENCE_MS, 'the change')
     assert.equal(things.resets(), 1, 'only the reset of the start')
   })
 
@@ -125,7 +135,7 @@ describe('the change feed', () => {
     await createThingsTable(url, ['a'])
     const away = createThings(url)
     t.after(away.close)
-    await until(() => away.feed.lagMs() < LIMIT_MS, 5_000, 'the start of the feed')
+    await until(() => away.feed.lagMs() < LIMIT_MS, PATIENCE_MS, 'the start of the feed')
     assert.equal(await away.cache.get('a'), 'first')
     const pools = createPools({ url: new Secret(url), log: silentLog })
     t.after(() => pools.close())
@@ -139,7 +149,7 @@ describe('the change feed', () => {
     await changeThing(pools.rest, 'b', 'other')
     assert.ok((await pruneChanges(pools.rest, { olderThanMs: 0 })) > 0)
     await withClient(postgres.url(), (client) => client.query('alter database away allow_connections true'))
-    await until(() => away.resets() === 2, BACK_WITHIN_MS, 'the reset')
+    judge(PROOF, 'away: the reset', BACK_WITHIN, [await until(() => away.resets() === 2, PATIENCE_MS, 'the reset')])
     assert.equal(await away.cache.get('a'), 'second')
     assert.deepEqual(away.told, [])
   })
@@ -150,7 +160,8 @@ describe('the change feed', () => {
       await systemClock.sleep(500)
       const startedAtMs = systemClock.monotonicMs()
       await things.feed.close()
-      assert.ok(systemClock.monotonicMs() - startedAtMs < 500)
+      const tookMs = systemClock.monotonicMs() - startedAtMs
+      judge(PROOF, 'closing while PostgreSQL hangs', { unit: 'ms', atMost: 500 }, [tookMs])
     } finally {
       postgres.resume()
     }

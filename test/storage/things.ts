@@ -10,10 +10,10 @@ import { createMetrics } from '../../server/src/telemetry/metrics.ts'
 import { withClient } from './with-client.ts'
 
 /** Things with a value in PostgreSQL, as one process sees them through a feed and a cache of its own. */
-export function createThings(url: string, log: Log = silentLog) {
+export function createThings(url: string, log: Log = silentLog, patienceMs = 1_000) {
   const secret = new Secret(url)
   const metrics = createMetrics()
-  const pools = createPools({ url: secret, log, connectTimeoutMs: 1_000, restStatementTimeoutMs: 1_000 })
+  const pools = createPools({ url: secret, log, connectTimeoutMs: patienceMs, restStatementTimeoutMs: patienceMs })
   const feed = createChangeFeed({ url: secret, log, clock: systemClock, metrics })
   const told: { readonly key: string; readonly atMs: number }[] = []
   let resets = 0

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { type IncomingMessage, request } from 'node:http'
 import { after, beforeEach, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { ASK, askRaw, assertMembers, framesIn, type Question, startTestSandbox, unchunked } from '../test-sandbox.ts'
 import type { JsonObject } from '../upstream.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
@@ -20,7 +20,7 @@ const question = (change: object): Question => ({ ...ASK.openai, body: { ...ASK.
 const ask = (change: object = {}) => sandbox.ask(question(change))
 const complete = async (change: object = {}) => (await ask(change)).json()
 const lastEntry = async () => (await sandbox.journal()).at(-1)
-const ended = () => until(async () => (await lastEntry())?.outcome !== 'open', 5000)
+const ended = () => until(async () => (await lastEntry())?.outcome !== 'open', PATIENCE_MS)
 const TOOL = {
   type: 'function',
   function: {

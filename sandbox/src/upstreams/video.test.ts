@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, it } from 'node:test'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { ASK, askRaw, assertMembers, startTestSandbox } from '../test-sandbox.ts'
 
 const START_MS = Date.UTC(2026, 10, 15, 4, 20)
@@ -224,7 +224,7 @@ describe('a create call that goes wrong', () => {
 
   it('has made its task before the delay, also for a client that leaves', async () => {
     await askRaw(sandbox.port, asking('A cat sandbox:delay=60000'), 100)
-    await until(async () => (await sandbox.journal())[0]?.outcome === 'left', 5000)
+    await until(async () => (await sandbox.journal())[0]?.outcome === 'left', PATIENCE_MS)
     assert.equal((await tasks()).length, 1)
   })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
 import pg from 'pg'
+import { seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { arrayText, daysOf, encodeArray, Positions } from './columns.ts'
 
@@ -23,7 +24,7 @@ describe('columns of a batch', () => {
         ])
         assert.deepEqual(rows[0], { values, inner: values })
       }),
-      { numRuns: 300 },
+      { numRuns: 300, seed },
     )
   })
 
@@ -63,7 +64,7 @@ describe('columns of a batch', () => {
           values.map((value) => (value === null ? null : String(value)))
         assert.deepEqual(rows[0], { ids, integers, amounts: texts(amounts), numbers: texts(numbers), flags })
       }),
-      { numRuns: 200 },
+      { numRuns: 200, seed },
     )
   })
 

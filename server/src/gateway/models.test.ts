@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import { judge } from '../../../harness/figures.ts'
 import { startPostgres } from '../../../harness/postgres.ts'
 import {
   EMBEDDING_MODEL,
@@ -14,7 +15,7 @@ import {
   VIDEO_MODEL,
 } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { createIds } from '../kernel/ids.ts'
@@ -31,11 +32,12 @@ import { PLAIN_PROFILE } from '../upstreams/protocols/route-profile.ts'
 import { removeModel, removeRoute, saveModel, saveRoute, setModelPrice } from './configure-models.ts'
 import { createModels, type Model, orderRoutes, priceOfModel, type Route } from './models.ts'
 
+const PROOF = 'models'
+
 const { url } = await freshDatabase()
 /** One whose tables let in what they should not. */
 const loose = await freshDatabase()
 const ids = createIds({ clock: systemClock })
-const SOON_MS = 1_000
 
 function connect(databaseUrl: string) {
   const pools = createPools({ url: new Secret(databaseUrl), log: silentLog })
@@ -52,7 +54,7 @@ async function startProcess(own = pool, databaseUrl = url) {
   const models = createModels({ pool: own, feed, clock: systemClock, metrics })
   feed.start()
   after(() => feed.close())
-  await until(() => feed.lagMs() < 1_000, 5_000)
+  await until(() => feed.lagMs() < 1_000, PATIENCE_MS)
   const loads = async () =>
     (await metrics.cacheLoads.get()).values.find(({ labels }) => labels.cache === 'models')?.value ?? 0
   return { ...models, loads }
@@ -145,7 +147,7 @@ describe('a model', () => {
     )
     assert.ok(idsOf(await list()).includes(id))
     await setModelPrice({ pool }, { model: id, ...SANDBOX_PRICE })
-    await until(async () => Object((await find(id))?.price).images === null, SOON_MS)
+    await until(async () => Object((await find(id))?.price).images === null, PATIENCE_MS)
   })
 
   for (const [what, images] of [
@@ -201,6 +203,7 @@ describe('a model', () => {
 
   it('is as it is now, on every process, within a second of any change to it, its price or its routes', async () => {
     const id = nextName()
+    const times: number[] = []
     const processes = await Promise.all([startProcess(), startProcess()])
     const seen = (wanted: string) => async () =>
       (await Promise.all(processes.map(({ find }) => find(id)))).every((model) => {
@@ -209,17 +212,18 @@ describe('a model', () => {
       })
     assert.ok(await seen('undefined undefined undefined')())
     await seedModel(pool, { id, protocols: [], price: null })
-    await until(seen('4096 none 0'), SOON_MS)
+    times.push(await until(seen('4096 none 0'), PATIENCE_MS))
     await saveModel({ pool }, { id, outputCap: 7 })
-    await until(seen('7 none 0'), SOON_MS)
+    times.push(await until(seen('7 none 0'), PATIENCE_MS))
     await setModelPrice({ pool }, { model: id, ...SANDBOX_PRICE })
-    await until(seen('7 1 0'), SOON_MS)
+    times.push(await until(seen('7 1 0'), PATIENCE_MS))
     const route = await saveRoute({ pool, ids }, { model: id, slot: 'openai', protocol: 'openai' })
-    await until(seen('7 1 1'), SOON_MS)
+    times.push(await until(seen('7 1 1'), PATIENCE_MS))
     await pool.query('update model_routes set enabled = false where id = $1', [route])
-    await until(seen('7 1 0'), SOON_MS)
+    times.push(await until(seen('7 1 0'), PATIENCE_MS))
     await pool.query('update models set enabled = false where id = $1', [id])
-    await until(seen('undefined undefined undefined'), SOON_MS)
+    times.push(await until(seen('undefined undefined undefined'), PATIENCE_MS))
+    judge(PROOF, 'from a change to its effect on every process', { unit: 'ms', atMost: 1_000 }, times)
   })
 
   it('is refused where it has no price', async () => {
@@ -261,7 +265,7 @@ describe('a model', () => {
     await assert.rejects(list(), isFault)
     await postgres.start()
     const found = async () => find('a')
-    await until(async () => (await found().catch(() => undefined))?.id === 'a', 10_000)
+    await until(async () => (await found().catch(() => undefined))?.id === 'a', PATIENCE_MS)
   })
 })
 
@@ -284,22 +288,22 @@ describe('the list of models', () => {
     const own = async (mode?: 'live' | 'test') => idsOf(await list(mode)).filter((id) => id.startsWith('order/'))
     const are = (wanted: readonly string[], mode?: 'live' | 'test') => async () =>
       String(await own(mode)) === String(wanted)
-    await until(are([upper, a, b, unrouted]), SOON_MS)
+    await until(are([upper, a, b, unrouted]), PATIENCE_MS)
     assert.equal((await list()).length, before.length + 4)
     assert.deepEqual([await own('test'), await own('live')], [[], []])
 
     const upstream = { slot: 'openai', baseUrl: 'http://127.0.0.1:1', kind: 'native', credential: null } as const
     const id = await saveUpstream({ pool, ids, seal: null }, { ...upstream, mode: 'test' })
-    await until(are([upper, a, b], 'test'), SOON_MS)
+    await until(are([upper, a, b], 'test'), PATIENCE_MS)
     assert.deepEqual(await own('live'), [])
     await saveUpstream({ pool, ids, seal: null }, { ...upstream, id, mode: 'live' })
-    await until(are([upper, a, b], 'live'), SOON_MS)
+    await until(are([upper, a, b], 'live'), PATIENCE_MS)
     assert.deepEqual(await own('test'), [])
     await saveUpstream({ pool, ids, seal: null }, { ...upstream, id, mode: 'live', enabled: false })
-    await until(are([], 'live'), SOON_MS)
+    await until(are([], 'live'), PATIENCE_MS)
     await removeUpstream({ pool }, id)
     await removeModel({ pool }, a)
-    await until(are([upper, b, unrouted]), SOON_MS)
+    await until(are([upper, b, unrouted]), PATIENCE_MS)
   })
 })
 

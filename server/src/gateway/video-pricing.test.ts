@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { seed } from '../../../harness/proof.ts'
 import { Fault } from '../kernel/fault.ts'
 import { rational } from '../kernel/rational.ts'
 import { type ModelPrice, videoPriceIn } from './models.ts'
@@ -93,6 +94,7 @@ describe('what a video costs', () => {
           assert.equal(upstreamCostOf(read.terms, counts), upstreamCostOf(terms, counts))
         },
       ),
+      { seed },
     )
   })
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { seed } from '../../../harness/proof.ts'
 import { Fault } from '../kernel/fault.ts'
 import { parseJson } from './json.ts'
 
@@ -30,7 +31,7 @@ describe('a JSON body', () => {
         fc.pre(text.isWellFormed())
         assert.deepEqual(parse(text), JSON.parse(text))
       }),
-      { numRuns: 2_000 },
+      { numRuns: 2_000, seed },
     )
   })
 
@@ -44,7 +45,7 @@ describe('a JSON body', () => {
           assert.ok(error instanceof Fault && error.status === 400, String(error))
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: 2_000, seed },
     )
   })
 

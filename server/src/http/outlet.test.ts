@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import fastify from 'fastify'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { Outlet, StreamedAnswer } from '../gateway/relay.ts'
 import { sendStreamed } from './outlet.ts'
 
@@ -73,7 +73,11 @@ describe('a stream to a caller', () => {
       said += bytes
     })
     for (let answers = 1; answers <= 15; answers += 1) {
-      await until(() => said.split('5\r\npiece\r\n0\r\n\r\n').length === answers + 1, 2_000, 'the answer is whole')
+      await until(
+        () => said.split('5\r\npiece\r\n0\r\n\r\n').length === answers + 1,
+        PATIENCE_MS,
+        'the answer is whole',
+      )
       if (answers < 15) socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
     }
     socket.destroy()
@@ -119,7 +123,7 @@ describe('a stream to a caller', () => {
     await once(socket, 'data')
     assert.equal(outlet?.hasLeft(), false)
     socket.resetAndDestroy()
-    await until(() => left === 1, 2_000, 'the caller is missed')
+    await until(() => left === 1, PATIENCE_MS, 'the caller is missed')
     assert.equal(outlet?.hasLeft(), true)
     assert.equal(outlet.write(Buffer.from('more')), true)
     outlet.breakOff(Buffer.from('more'))

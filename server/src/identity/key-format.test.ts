@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { inspect } from 'node:util'
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
+import { seed } from '../../../harness/proof.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
@@ -73,7 +74,7 @@ describe('a key', () => {
         fc.pre(other[at] !== character)
         assert.equal(parse(put(other, at, character)), undefined)
       }),
-      { numRuns: 500 },
+      { numRuns: 500, seed },
     )
   })
 
@@ -85,7 +86,7 @@ describe('a key', () => {
         fc.pre(first !== second)
         assert.equal(parse(put(put(key, one, second), other, first)), undefined)
       }),
-      { numRuns: 500 },
+      { numRuns: 500, seed },
     )
   })
 
@@ -163,7 +164,7 @@ describe('the scrubber', () => {
         for (const text of [key, other])
           assert.ok(!clean.includes(text.slice(8, 20)) && !clean.includes(text.slice(44)))
       }),
-      { numRuns: 500 },
+      { numRuns: 500, seed },
     )
   })
 })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, beforeEach, describe, it } from 'node:test'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { withClient } from '../../../test/storage/with-client.ts'
 import { Secret } from '../kernel/secret.ts'
 import { silentLog } from '../telemetry/log.ts'
@@ -66,12 +67,18 @@ describe('migrating', () => {
   })
 
   it('gives up with a reason when another process takes too long', async () => {
-    const slow = program({ '0001_slow.sql': 'select pg_sleep(1);' }).migrate()
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    await assert.rejects(program(ONE).migrate({ turnTimeoutMs: 150 }), {
-      message: 'Another process has been migrating the database for 150 ms: look at it, or wait.',
+    await withClient(url, async (client) => {
+      await client.query('select pg_advisory_lock(1)')
+      const slow = program({ '0001_slow.sql': 'select pg_advisory_xact_lock(1);' }).migrate()
+      const migrates = `select from pg_locks
+        where database = (select oid from pg_database where datname = current_database()) and objid = 1 and not granted`
+      await until(async () => (await client.query(migrates)).rowCount === 1, PATIENCE_MS, 'the migration')
+      await assert.rejects(program(ONE).migrate({ turnTimeoutMs: 150 }), {
+        message: 'Another process has been migrating the database for 150 ms: look at it, or wait.',
+      })
+      await client.query('select pg_advisory_unlock(1)')
+      await slow
     })
-    await slow
   })
 
   it("leaves no half of a file that fails, says PostgreSQL's reason with the line, and goes on once it is mended", async () => {

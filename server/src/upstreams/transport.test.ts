@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { failsWith, get, MIB, piecesOf, post, startTransport } from '../../../test/upstreams/asking.ts'
 import { okay, startUpstream } from '../../../test/upstreams/raw-upstream.ts'
 
@@ -37,7 +38,7 @@ describe('asking an upstream', () => {
     const upstream = await startUpstream(async ({ socket }) => {
       await delay(60)
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na')
-      await delay(60)
+      await delay(300)
       socket.write('b')
     })
     const { timing } = await startTransport().send(get(upstream.url))
@@ -142,11 +143,8 @@ describe('asking an upstream', () => {
       replies.map(({ status }) => status),
       [200, 200, 200, 200],
     )
-    await delay(50)
-    assert.deepEqual(
-      upstreams.map(({ open }) => open.size),
-      [0, 0, 1, 1],
-    )
+    const open = () => upstreams.map(({ open }) => open.size)
+    await until(() => String(open()) === '0,0,1,1', PATIENCE_MS, 'the end of the first two connections')
   })
 })
 
@@ -245,13 +243,14 @@ describe('the body of an open answer', () => {
       more()
     })
     const { body } = await startTransport().open(
-      get(upstream.url, { maxBodyBytes: 64 * MIB, deadlines: { idleMs: 200 } }),
+      get(upstream.url, { maxBodyBytes: 64 * MIB, deadlines: { idleMs: 1_000 } }),
     )
-    await delay(700)
-    const stalledAt = written
+    let stalledAt = -1
+    while (written !== stalledAt) {
+      stalledAt = written
+      await delay(1_200)
+    }
     assert.ok(stalledAt < 16 * MIB, `only what fits into the buffers of two sockets was sent, not ${stalledAt}`)
-    await delay(100)
-    assert.equal(written, stalledAt)
     let bytes = 0
     for await (const piece of piecesOf(body)) bytes += piece.length
     assert.equal(bytes, 64 * MIB)
@@ -266,20 +265,21 @@ describe('the body of an open answer', () => {
       assert.equal(String(piece), 'a')
       break
     }
-    await delay(50)
-    assert.equal(upstream.open.size, 0)
+    await until(() => upstream.open.size === 0, PATIENCE_MS, 'the end of the connection')
   })
 
   it('ends with what was received, then with the failure, never as if it were complete', async () => {
+    let reset = () => {}
     const upstream = await startUpstream(({ socket }) => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n')
-      setTimeout(() => socket.resetAndDestroy(), 50)
+      reset = () => socket.resetAndDestroy()
     })
     const counted: unknown[] = []
     const transport = startTransport({ metrics: { upstreamFailures: { inc: (labels) => counted.push(labels) } } })
     const { body } = await transport.open(get(upstream.url))
     const reader = piecesOf(body)
     assert.equal(String((await reader.next()).value), 'abc')
+    reset()
     const failure = await failsWith(reader.next(), 'reset', 'unknown')
     assert.equal(failure.bytesReceived, 3)
     assert.deepEqual(counted, [{ reason: 'reset', certainty: 'unknown' }])
@@ -317,12 +317,9 @@ describe('closing', () => {
     await transport.close()
     await Promise.all(ends)
     for (const { url } of [upstream, untouched]) await failsWith(transport.send(get(url)), 'aborted', 'not_sent')
-    await delay(20)
-    assert.deepEqual([upstream.open.size, hanging.open.size], [0, 0])
+    await until(() => upstream.open.size + hanging.open.size === 0, PATIENCE_MS, 'the end of all connections')
     assert.deepEqual([upstream.received.length, untouched.connections()], [4, 0])
-    assert.deepEqual(
-      process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap'),
-      [],
-    )
+    const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap')
+    await until(() => sockets().length === 0, PATIENCE_MS, 'the end of all sockets')
   })
 })

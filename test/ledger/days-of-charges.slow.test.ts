@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { judge } from '../../harness/figures.ts'
 import { count, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
@@ -21,8 +22,10 @@ const KEPT_DAYS = count({ full: 1_100, reduced: 60 })
 const BULK = count({ full: 500_000, reduced: 20_000 })
 const NEW_DAYS = count({ full: 100, reduced: 15 })
 const SETTLERS = 4
+/** Judged in proofs only. */
 const LIMIT_MS = 1_000
 const LOCK_TIMEOUT = { code: '55P03' }
+const TRIES = 10
 const DAY_MS = 86_400_000
 const NOON_MS = DAY_MS / 2
 
@@ -40,18 +43,28 @@ const dayBefore = (days: number) => new Date(todayMs - days * DAY_MS).toISOStrin
 const partitionOf = (day: string) => `charges_${day.replaceAll('-', '')}`
 const drop = (keepDays: number) => session.query('select drop_charges_before($1)::text as day', [dayBefore(keepDays)])
 
-function note(title: string, figures: Readonly<Record<string, unknown>>): void {
-  recordProof(PROOF, title, figures)
-  console.log(title, JSON.stringify(figures))
+function judgeMs(title: string, tookMs: readonly number[], atMost = LIMIT_MS): void {
+  judge(PROOF, title, { unit: 'ms', atMost }, tookMs)
+}
+
+/** Whoever drops a day waits only shortly for those who settle, and gives up; then it is tried again. */
+async function persistently<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1)
+    try {
+      return await attempt()
+    } catch (error) {
+      if (tries === TRIES || !(error instanceof Error) || !/timeout/.test(error.message)) throw error
+    }
 }
 
 /** Calls that are begun and ended without a pause, each connection with an account of its own. */
 async function startSettlers() {
-  let [isStopped, longestMs, calls] = [false, 0, 0]
+  let [isStopped, calls] = [false, 0]
+  const tookMs: number[] = []
   const timed = async (work: Promise<unknown>) => {
     const startedAtMs = performance.now()
     await work
-    longestMs = Math.max(longestMs, performance.now() - startedAtMs)
+    tookMs.push(performance.now() - startedAtMs)
   }
   const settle = async () => {
     const [own, party] = [await openSession(database.url), await makeParty(pool, 10n ** 12n)]
@@ -65,25 +78,33 @@ async function startSettlers() {
     await own.close()
   }
   const running = Promise.all(Array.from({ length: SETTLERS }, settle))
-  await until(() => calls >= 10 * SETTLERS, 10_000, 'the first settlements')
-  longestMs = 0
+  const settleMore = async () => {
+    const enough = calls + 10 * SETTLERS
+    await until(() => calls >= enough, PATIENCE_MS, 'more settlements')
+  }
+  await settleMore()
+  tookMs.length = 0
   return {
+    settleMore,
     async stop() {
       // Whoever waits still counts.
       await delay(50)
       isStopped = true
       await running
-      return { connections: SETTLERS, calls, longest_begin_or_end_ms: Math.round(10 * longestMs) / 10 }
+      return tookMs
     },
   }
 }
 
-async function whileSettling<T>(work: () => Promise<T>) {
+type Settlers = Awaited<ReturnType<typeof startSettlers>>
+
+/** What came of the work, how long it took, and how long each begin and each end took meanwhile. */
+async function whileSettling<T>(work: (settlers: Settlers) => Promise<T>) {
   const settlers = await startSettlers()
   try {
     const startedAtMs = performance.now()
-    const result = await work()
-    return { result, tookMs: Math.round(performance.now() - startedAtMs), settled: await settlers.stop() }
+    const result = await work(settlers)
+    return { result, tookMs: performance.now() - startedAtMs, settledMs: await settlers.stop() }
   } finally {
     await settlers.stop()
   }
@@ -199,17 +220,13 @@ before(async () => {
 
 describe(`days of charges, beside ${KEPT_DAYS} others`, () => {
   it('are made while calls settle, and keep none of them waiting for a second', async () => {
-    const { tookMs, settled } = await whileSettling(async () => {
+    const { tookMs, settledMs } = await whileSettling(async () => {
       for (let day = 1; day <= NEW_DAYS; day += 1)
         await pool.query('select make_charge_partition($1)', [dayBefore(-7 - day)])
     })
-    note('days made while calls settle', {
-      kept_days: KEPT_DAYS,
-      new_days: NEW_DAYS,
-      took_ms: tookMs,
-      settled,
-    })
-    assert.ok(settled.longest_begin_or_end_ms < LIMIT_MS, JSON.stringify(settled))
+    const size = { kept_days: KEPT_DAYS, new_days: NEW_DAYS, connections: SETTLERS }
+    recordProof(PROOF, 'days made while calls settle', { ...size, took_ms: Math.round(tookMs) })
+    judgeMs('a begin or an end while days are made', settledMs)
     const late = createIds({ clock: { nowMs: () => todayMs + (7 + NEW_DAYS) * DAY_MS } })
     const call = callOf(await makeParty(pool, 10n), { id: late.next() })
     assert.deepEqual(
@@ -229,9 +246,8 @@ describe(`days of charges, beside ${KEPT_DAYS} others`, () => {
     const againMs = performance.now() - startedAtMs - firstMs
     for (const partitions of all) partitions.stop()
     for (let day = -7; day <= 2; day += 1) assert.ok(await isThere(day))
-    const figures = { kept_days: KEPT_DAYS, eight_starts_ms: Math.round(firstMs), one_more_ms: Math.round(againMs) }
-    note('the start of eight processes where four days are missing', figures)
-    assert.ok(firstMs < LIMIT_MS && againMs < LIMIT_MS / 4, JSON.stringify(figures))
+    judgeMs('the start of eight processes where four days are missing', [firstMs])
+    judgeMs('one more start, where none is missing', [againMs], LIMIT_MS / 4)
   })
 
   it('are dropped while calls settle: none waits for a second, and the ledger still adds up', async () => {
@@ -241,15 +257,13 @@ describe(`days of charges, beside ${KEPT_DAYS} others`, () => {
     const log = { ...silentLog, info: (_: string, fields?: object) => dropped.push(JSON.stringify(fields)) }
     // A day takes longer than the pool's statements may.
     const hasty = new pg.Pool({ connectionString: database.url, statement_timeout: 50, query_timeout: 50 })
-    const { tookMs, settled } = await whileSettling(() => dropOldCharges({ pool: hasty, log, keepDays: 1_150 }))
+    const { tookMs, settledMs } = await whileSettling(() =>
+      persistently(() => dropOldCharges({ pool: hasty, log, keepDays: 1_150 })),
+    )
     await hasty.end()
-    note('days dropped while calls settle', {
-      kept_days: KEPT_DAYS,
-      charges_in_two_of_three_days: BULK,
-      took_ms: tookMs,
-      settled,
-    })
-    assert.ok(settled.longest_begin_or_end_ms < LIMIT_MS, JSON.stringify(settled))
+    const size = { kept_days: KEPT_DAYS, charges_in_two_of_three_days: BULK, connections: SETTLERS }
+    recordProof(PROOF, 'days dropped while calls settle', { ...size, took_ms: Math.round(tookMs) })
+    judgeMs('a begin or an end while days are dropped', settledMs)
     assert.equal(dropped.length, 3)
     for (const daysAgo of [1_203, 1_202, 1_201]) assert.equal(await isThere(daysAgo), false)
     assert.ok(await isThere(KEPT_DAYS))
@@ -258,14 +272,27 @@ describe(`days of charges, beside ${KEPT_DAYS} others`, () => {
   })
 
   it('keep what was given back while they were being dropped', async () => {
-    const old = await makeOldDay(1_200)
     const other = await openSession(database.url)
-    await other.query('begin')
-    await other.query('select reverse_charge($1, $2, 40)', [ids.next(), old.calls[2]])
-    const dropping = drop(1_150)
-    await until(() => session.waits(pool), LIMIT_MS, 'the drop that waits for the reversal')
-    await other.query('commit')
-    assert.deepEqual(await dropping, [{ day: dayBefore(1_200) }])
+    const old = await persistently(async () => {
+      const made = await makeOldDay(1_200)
+      await other.query('begin')
+      await other.query('select reverse_charge($1, $2, 40)', [ids.next(), made.calls[2]])
+      let isDone = false
+      const dropping = drop(1_150).finally(() => {
+        isDone = true
+      })
+      dropping.catch(() => {})
+      await until(
+        async () => isDone || (await session.waits(pool)),
+        PATIENCE_MS,
+        'the drop that waits for the reversal',
+      )
+      const hasWaited = !isDone
+      await other.query('commit')
+      assert.deepEqual(await dropping, [{ day: dayBefore(1_200) }])
+      assert.ok(hasWaited, 'the drop waits for the reversal')
+      return made
+    })
     await other.close()
     const { ceilings } = await carriedForward(old)
     assert.deepEqual(ceilings.at(-1), [330, 337])
@@ -301,19 +328,24 @@ describe(`days of charges, beside ${KEPT_DAYS} others`, () => {
       const reader = await openSession(database.url)
       await reader.query('begin')
       await reader.query(sql, sql.includes('$1') ? [todayMs / 1_000] : [])
-      const { tookMs, settled } = await whileSettling(async () => {
+      const givingUp = await whileSettling(async (settlers) => {
+        const startedAtMs = performance.now()
         await assert.rejects(drop(1_150), LOCK_TIMEOUT)
+        const tookMs = performance.now() - startedAtMs
+        // They go on while somebody still reads.
+        await settlers.settleMore()
+        return tookMs
       })
-      note(`a drop that gives up because somebody reads ${what}`, { took_ms: tookMs, settled })
-      assert.ok(tookMs < LIMIT_MS && settled.longest_begin_or_end_ms < LIMIT_MS, JSON.stringify({ tookMs, settled }))
+      judgeMs(`a drop that gives up because somebody reads ${what}`, [givingUp.result])
+      judgeMs(`a begin or an end while a drop gives up because somebody reads ${what}`, givingUp.settledMs)
       assert.deepEqual((await carriedForward(old)).sums, [])
       assert.deepEqual(await verifyLedger(patient), [])
 
       await reader.query('commit')
       await reader.close()
-      const next = await whileSettling(() => drop(1_150))
+      const next = await whileSettling(() => persistently(() => drop(1_150)))
       assert.deepEqual(next.result, [{ day: dayBefore(1_198 - at) }])
-      assert.ok(next.settled.longest_begin_or_end_ms < LIMIT_MS, JSON.stringify(next.settled))
+      judgeMs(`a begin or an end while the next drop succeeds, after somebody read ${what}`, next.settledMs)
       await assertCarriedForward(old)
       assert.deepEqual(await verifyLedger(patient), [])
     })

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
+import { judge } from '../../../harness/figures.ts'
+import { count } from '../../../harness/proof.ts'
 import { failsWith, get, MIB, piecesOf, startTransport } from '../../../test/upstreams/asking.ts'
 
 /** In a process of its own, so that only what the transport takes is counted here. */
@@ -12,7 +14,7 @@ const FLOOD = `
     socket.on('error', () => {}).once('data', (request) => {
       const kind = /^GET \\/(\\w+)/.exec(request)[1]
       socket.write('HTTP/1.1 200 OK\\r\\n' + (kind === 'length' ? 'content-length: ' + 2 ** 30 : 'transfer-encoding: chunked') + '\\r\\n\\r\\n')
-      let left = 1024
+      let left = Number(/pieces=(\\d+)/.exec(request)[1])
       const more = () => {
         while (left-- > 0) {
           if (kind === 'chunks') socket.write('100000\\r\\n')
@@ -26,7 +28,12 @@ const FLOOD = `
     })
   }).listen(0, '127.0.0.1', function () { console.log(this.address().port) })`
 
-const GIB = 1_024 * MIB
+/** A gibibyte of them at full counts. */
+const PIECES = count({ full: 1_024, reduced: 64 })
+const TINY_MIB = count({ full: 8, reduced: 1 })
+const PROOF = 'upstream-memory'
+/** What may be received beyond what may be kept: a reading of a socket. */
+const PIECE_BYTES = 65_536
 
 describe('an answer of a gibibyte', () => {
   let flood: ChildProcess
@@ -36,23 +43,24 @@ describe('an answer of a gibibyte', () => {
     const [port] = flood.stdout === null ? [] : await once(flood.stdout, 'data')
     url = `http://127.0.0.1:${String(port).trim()}`
     // What a running process has taken anyway: compiled code, and heap that grew with its first garbage.
-    await failsWith(drain(64 * MIB), 'too_large', 'unknown')
+    await failsWith(drain(32 * MIB), 'too_large', 'unknown')
   })
   after(() => flood.kill())
 
   /** The most that the process grew by while it worked. */
-  async function growthOf(work: () => Promise<unknown>): Promise<number> {
+  async function growthOf<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly growthMib: number }> {
     const startBytes = process.memoryUsage.rss()
     let mostBytes = startBytes
     const timer = setInterval(() => (mostBytes = Math.max(mostBytes, process.memoryUsage.rss())), 5)
-    await work()
+    const result = await work()
     clearInterval(timer)
-    return Math.max(mostBytes, process.memoryUsage.rss()) - startBytes
+    return { result, growthMib: (Math.max(mostBytes, process.memoryUsage.rss()) - startBytes) / MIB }
   }
 
   const transport = startTransport()
   const deadlines = { totalMs: 100_000 }
-  const ask = (kind: string, maxBodyBytes: number) => get(url, { target: `/${kind}`, maxBodyBytes, deadlines })
+  const ask = (kind: string, maxBodyBytes: number) =>
+    get(url, { target: `/${kind}?pieces=${PIECES}`, maxBodyBytes, deadlines })
   /** Reads it in pieces; says how many bytes there were. */
   async function drain(maxBodyBytes: number): Promise<number> {
     let bytes = 0
@@ -61,33 +69,33 @@ describe('an answer of a gibibyte', () => {
     return bytes
   }
 
-  const report = (growth: number) => `grew by ${(growth / MIB).toFixed(0)} MiB`
+  async function refuse(kind: string, maxBodyBytes: number) {
+    return growthOf(() => failsWith(transport.send(ask(kind, maxBodyBytes)), 'too_large', 'unknown'))
+  }
 
   it('is refused at once where its length is declared', async () => {
     await failsWith(transport.send(ask('length', MIB)), 'too_large', 'unknown')
-    const growth = await growthOf(() => failsWith(transport.send(ask('length', 16 * MIB)), 'too_large', 'unknown'))
-    assert.ok(growth < 16 * MIB, report(growth))
+    const { result, growthMib } = await refuse('length', 16 * MIB)
+    assert.ok(result.bytesReceived <= PIECE_BYTES)
+    judge(PROOF, 'the growth by one whose length is declared', { unit: 'MiB', atMost: 16 }, [growthMib])
   })
 
-  it('costs no more than what may be kept of it, and a little, where it comes in chunks', async (test) => {
-    const growth = await growthOf(() => failsWith(transport.send(ask('chunks', 16 * MIB)), 'too_large', 'unknown'))
-    test.diagnostic(report(growth))
-    assert.ok(growth < 64 * MIB, report(growth))
+  it('costs no more than what may be kept of it, and a little, where it comes in chunks', async () => {
+    const { result, growthMib } = await refuse('chunks', 16 * MIB)
+    assert.ok(result.bytesReceived <= 16 * MIB + PIECE_BYTES)
+    judge(PROOF, 'the growth by one in chunks, of which 16 MiB may be kept', { unit: 'MiB', atMost: 64 }, [growthMib])
   })
 
-  it('costs no more where it comes in chunks of one byte', async (test) => {
-    const growth = await growthOf(() => failsWith(transport.send(ask('tiny', 8 * MIB)), 'too_large', 'unknown'))
-    test.diagnostic(report(growth))
-    assert.ok(growth < 64 * MIB, report(growth))
+  it('costs no more where it comes in chunks of one byte', async () => {
+    const { result, growthMib } = await refuse('tiny', TINY_MIB * MIB)
+    assert.ok(result.bytesReceived <= TINY_MIB * MIB + PIECE_BYTES)
+    const title = 'the growth by one in chunks of one byte, of which 8 MiB may be kept'
+    judge(PROOF, title, { unit: 'MiB', atMost: 64 }, [growthMib])
   })
 
-  it('passes through in pieces', async (test) => {
-    let bytes = 0
-    const growth = await growthOf(async () => {
-      bytes = await drain(GIB)
-    })
-    test.diagnostic(report(growth))
-    assert.equal(bytes, GIB)
-    assert.ok(growth < 64 * MIB, report(growth))
+  it('passes through in pieces', async () => {
+    const { result, growthMib } = await growthOf(() => drain(PIECES * MIB))
+    assert.equal(result, PIECES * MIB)
+    judge(PROOF, 'the growth by one that passes through', { unit: 'MiB', atMost: 64 }, [growthMib])
   })
 })
