@@ -7,7 +7,7 @@ import { findTests, isGreen, runTests, tally } from '../harness/run-tests.ts'
 process.env.HARNESS_PROOF = 'full'
 const paths = process.argv.slice(2)
 const files = findTests(paths.length > 0 ? paths : undefined).filter((file) =>
-  /harness\/proof\.ts'/.test(readFileSync(file, 'utf8')),
+  /harness\/(proof|figures)\.ts'/.test(readFileSync(file, 'utf8')),
 )
 console.log(`Proving, at full counts:\n${files.map((file) => `  ${path.relative(ROOT, file)}`).join('\n')}\n`)
 const results = await runTests({ files, oneByOne: true })
