@@ -119,7 +119,7 @@ export function unsettledForReason({ samples, troubles, cluster, videos }: Evide
   }
 }
 
-export function resolvedInTime({ resolutions: { left }, operations }: Evidence): string[] {
+export function everythingResolved({ resolutions: { left }, operations }: Evidence): string[] {
   const open = operations.filter(({ outcome }) => outcome === 'open')
   return [...left.map((id) => `call ${id} is open`), ...open.map(({ n }) => `operation ${n} never ended`)]
 }
