@@ -20,7 +20,8 @@ type Options = {
   readonly onLine?: (line: string) => void
 }
 
-const READY_DEADLINE_MS = 20_000
+/** That only a hang meets: many start at once where tests run beside each other. */
+const READY_DEADLINE_MS = 120_000
 
 export function startGateways(count: number, options: Options): Promise<Gateway[]> {
   return Promise.all(Array.from({ length: count }, () => startGateway(options)))

@@ -5,7 +5,7 @@ import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { judge } from '../../../harness/figures.ts'
 import { startGateway } from '../../../harness/gateways.ts'
-import { count, recordProof, seed } from '../../../harness/proof.ts'
+import { count, isFullProof, recordProof, seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
@@ -41,6 +41,7 @@ const EVERY_MS = { least: 100, most: 500 } as const
 const DELTA_TOKENS = 3
 const CHECKSUM_TOKENS = 24
 const WARM_UP = 40
+const LOOK_EVERY_MS = 100
 const MONEY = 1_000_000_000_000n
 
 const database = await freshDatabase()
@@ -79,6 +80,15 @@ function assertIntact({ status, end, text, events }: Heard): void {
   assert.equal(checksum, hash('sha256', said))
 }
 
+/** As a caller does who is told that too much is asked for on a busy machine: asks again. On a quiet one nobody is told so. */
+async function hearServed(at: string, one: Question): Promise<Heard> {
+  for (;;) {
+    const heard = await hear(at, secret, one)
+    if (heard.status !== 503 || isFullProof) return heard
+    await delay(LOOK_EVERY_MS)
+  }
+}
+
 /** That each call was charged what the upstream reported for it, which is what the caller has heard. */
 async function assertCharged(heard: readonly Heard[]): Promise<void> {
   const charges = await chargesOf(pool, { accountId })
@@ -107,11 +117,10 @@ async function allOpen(): Promise<void> {
   await delay(500)
 }
 
-const LOOK_EVERY_MS = 100
 const rounded = (figure: number) => Math.round(figure * 10) / 10
 
 // What a process needs once it has worked for a while is not what streams cost it.
-await eachOf(someOf(WARM_UP, 1_000, 20, 50), 20, async (one) => assertIntact(await hear(url, secret, one)))
+await eachOf(someOf(WARM_UP, 1_000, 20, 50), 20, async (one) => assertIntact(await hearServed(url, one)))
 await settled(pool)
 
 describe(`${STREAMS} slow streams at once in one process`, () => {
@@ -121,7 +130,7 @@ describe(`${STREAMS} slow streams at once in one process`, () => {
     test.after(memory.stop)
     await loopDelay(gateway)
     const questions = someOf(STREAMS, BEGINNING_MS + STEADY_MS, EVERY_MS.least, EVERY_MS.most)
-    const streams = Promise.all(questions.map((one) => hear(url, secret, one)))
+    const streams = Promise.all(questions.map((one) => hearServed(url, one)))
 
     await allOpen()
     const beginning = await loopDelay(gateway)
@@ -218,7 +227,7 @@ describe('a caller that stops reading', () => {
     })
     const question = streamed('openai', 'sandbox/checksum', LONG_TEXT, { max_tokens: LONG_TOKENS })
     const whole = await hear(sandbox.url, 'sandbox-key', { ...question, path: `/openai${question.path}` })
-    for (let at = 0; at < 2; at += 1) assertIntact(await hear(collecting.url, secret, question))
+    for (let at = 0; at < 2; at += 1) assertIntact(await hearServed(collecting.url, question))
     await delay(FEW_COLLECTIONS * COLLECT_EVERY_MS)
     const startMb = rssMb(collecting)
     const memory = watchMemory(collecting, 20)
