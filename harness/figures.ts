@@ -6,7 +6,7 @@ import { isFullProof, recordProof } from './proof.ts'
  * runs the same code once, and takes no notice of them. `npm run proof`, on a quiet machine, judges and records them.
  */
 export type Limit = {
-  readonly unit: 'ms' | 'MiB' | 'ratio' | 'share'
+  readonly unit: 'ms' | 'MiB' | 'MB' | 'ratio' | 'share'
   readonly atMost: number
 }
 

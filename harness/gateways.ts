@@ -21,7 +21,8 @@ type Options = {
   readonly onLine?: (line: string) => void
 }
 
-const READY_DEADLINE_MS = 60_000
+/** That only a hang meets: many start at once where tests run beside each other. */
+const READY_DEADLINE_MS = 120_000
 const BUILT = 'server/dist/main.js'
 /** It starts in a fraction of the time. A copy of the project, made to plant something in, has only sources. */
 const isBuilt = process.env.HARNESS_BUILT === 'true' && existsSync(path.join(ROOT, BUILT))

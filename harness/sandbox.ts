@@ -25,7 +25,8 @@ type Options = {
   readonly videoTasks?: string | undefined
 }
 
-const READY_DEADLINE_MS = 20_000
+/** That only a hang meets: many start at once where tests run beside each other. */
+const READY_DEADLINE_MS = 120_000
 
 export async function startSandbox({ seed = 1, port = 0, videoTasks }: Options = {}): Promise<SandboxProcess> {
   const program = path.join(ROOT, 'sandbox/src/main.ts')

@@ -52,7 +52,7 @@ describe('an operation that is added by one file and a line in the list', () => 
     assert.deepEqual([Object(totals).requests, Object(totals).charged_micros_usd], [1, 12_300])
     const { data } = (await ask(url, own.secret, '/v1/requests?operation=weather_forecast')).json
     assert.equal(Object(Object(data)[0]).id, id)
-    await until(async () => (await ask(url, own.secret, `/v1/requests/${id}`)).json.detail !== null, 3_000)
+    await until(async () => (await ask(url, own.secret, `/v1/requests/${id}`)).json.detail !== null, 60_000)
     const { detail } = (await ask(url, own.secret, `/v1/requests/${id}`)).json
     assert.equal(Object(detail).formula, '1 day × 0.0123 USD')
     assert.equal(Object(detail).upstream[0].slot, 'weather')
@@ -86,7 +86,7 @@ describe('an operation that is added by one file and a line in the list', () => 
     upstream.answer({ headers: json, body: '{"days":[1,2]}' })
     const version = await setPrice(pool, { operation: 'weather_forecast', unitPrice: '0.002' })
     const again = () => ask(url, customer.secret, `${FORECAST}?place=here&days=2`)
-    await until(async () => (await again()).headers.get('x-farebox-price-version') === String(version), 1_000)
+    await until(async () => (await again()).headers.get('x-farebox-price-version') === String(version), 60_000)
     assert.equal((await again()).costUsd, '0.004000000')
   })
 

@@ -41,10 +41,10 @@ describe('GET /v1/balance', () => {
 
   it('tells what running calls hold, and that it is free again when they cost less', async () => {
     const { secret } = await makeCustomer(pool)
-    const running = call(url, secret, 'website_traffic_engagement', 'sandbox:delay=1500')
+    const running = call(url, secret, 'website_traffic_engagement', 'sandbox:delay=4000')
     await until(
       async () => (await balance(secret)).json.held !== undefined && (await heldUsd(secret)) !== '0.000000000',
-      2_000,
+      60_000,
     )
     const { json } = await balance(secret)
     // Twelve metrics of 37 months, as nobody said fewer.

@@ -81,15 +81,15 @@ describe('a repeated Idempotency-Key', () => {
 
   it('ERR-3 whose first call is running is 409 with Retry-After, and then what became of it', async () => {
     const key = newKey()
-    const first = tagOf(key, 'sandbox:delay=1500 running')
-    await until(async () => (await asked('running')) === 1, 5_000, 'the first call')
-    const meanwhile = await tagOf(key, 'sandbox:delay=1500 running', customer.secret, gateways[1]?.url)
+    const first = tagOf(key, 'sandbox:delay=5000 running')
+    await until(async () => (await asked('running')) === 1, 60_000, 'the first call')
+    const meanwhile = await tagOf(key, 'sandbox:delay=5000 running', customer.secret, gateways[1]?.url)
     assertRefused(meanwhile, 409, 'idempotency_running')
     assert.equal(meanwhile.headers.get('retry-after'), '1')
     assert.equal(meanwhile.headers.get('x-should-retry'), null)
     const { id } = await first
     assert.equal(errorOf(meanwhile).first_request_id, id)
-    const after = await tagOf(key, 'sandbox:delay=1500 running')
+    const after = await tagOf(key, 'sandbox:delay=5000 running')
     assertRefused(after, 409, 'idempotency_completed')
     assert.equal(errorOf(after).first_request_id, id)
     assert.equal(await asked('running'), 1)
@@ -195,7 +195,7 @@ async function interrupted(key: string, marker: string): Promise<Id> {
   const mortal = await startGateway({ databaseUrl: database.url, env })
   await sandbox.fault('reseller', ['delay=600000'])
   const lost = tagOf(key, marker, customer.secret, mortal.url).catch(() => undefined)
-  await until(async () => (await asked(marker)) === 1, 5_000, 'the call')
+  await until(async () => (await asked(marker)) === 1, 60_000, 'the call')
   await mortal.kill()
   assert.equal(await lost, undefined)
   const { rows } = await pool.query<{ id: Id }>('select id from holds where account_id = $1 and unsettled_at is null', [
@@ -307,13 +307,16 @@ describe('SDKs that retry by themselves', () => {
   it('trap: an SDK waits for a call that is still running, and is told of it once it completed', async () => {
     const { client, sent } = sdk('/v1')
     const key = { 'idempotency-key': newKey() }
-    const slow = CALLS.rerank?.('sandbox:delay=700').body
+    const slow = CALLS.rerank?.('sandbox:delay=1500').body
     const [first, second] = await Promise.allSettled([
       client.post('/rerank', { body: slow, headers: key }),
       client.post('/rerank', { body: slow, headers: key }),
     ])
     assert.deepEqual([first.status, second.status].sort(), ['fulfilled', 'rejected'])
-    assert.deepEqual(sent.toSorted(), [200, 409, 409])
+    const [served, ...conflicts] = sent.toSorted()
+    assert.equal(served, 200)
+    assert.deepEqual(new Set(conflicts), new Set([409]))
+    assert.ok(conflicts.length > 1, 'it came again')
   })
 
   it('trap: an SDK does not repeat a failure whose outcome is unknown', async () => {

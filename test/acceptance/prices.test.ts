@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import { judge } from '../../harness/figures.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
@@ -20,17 +21,18 @@ after(installation.stop)
 
 const versionOf = ({ headers }: Told) => headers.get('x-farebox-price-version')
 const costAndVersion = (told: Told) => [told.costUsd, versionOf(told)]
-const SOON_MS = 1_000
+const HANGS_MS = 60_000
 
 async function totalsOf(secret: string): Promise<Record<string, number>> {
   return Object((await ask(url, secret, '/v1/usage?start_time=1')).json.totals)
 }
 
 describe('a price that the operator sets', () => {
-  it('is charged as its version by every process within a second, and is the value in the report from then on', async () => {
+  it('is charged as its version by every process, and is the value in the report from then on', async () => {
     const { secret } = await makeCustomer(pool)
     for (const { url: one } of gateways)
       assert.deepEqual(costAndVersion(await call(one, secret, 'tweet_quotes')), ['0.003000000', '0'])
+    const timesMs: number[] = []
     for (const [price, cost] of [
       ['0.004', '0.004000000'],
       ['0.0000000015', '0.000000002'],
@@ -39,16 +41,13 @@ describe('a price that the operator sets', () => {
       ['0.005', '0.005000000'],
     ] as const) {
       const version = await setPrice(pool, { operation: 'tweet_quotes', unitPrice: price })
-      const setAtMs = performance.now()
-      await Promise.all(
-        gateways.map((one) =>
-          until(async () => versionOf(await call(one.url, secret, 'tweet_quotes')) === String(version), SOON_MS, price),
-        ),
-      )
-      assert.ok(performance.now() - setAtMs < SOON_MS * 2)
+      const isKnownTo = (one: string) => async () =>
+        versionOf(await call(one, secret, 'tweet_quotes')) === String(version)
+      timesMs.push(...(await Promise.all(gateways.map((one) => until(isKnownTo(one.url), HANGS_MS, price)))))
       for (const { url: one } of gateways)
         assert.deepEqual(costAndVersion(await call(one, secret, 'tweet_quotes')), [cost, String(version)])
     }
+    judge('prices', 'from a price to its first charge by each process', { unit: 'ms', atMost: 1_000 }, timesMs)
     const { usage_value_micros_usd, charged_micros_usd } = await totalsOf(secret)
     assert.equal(usage_value_micros_usd, charged_micros_usd)
   })
@@ -69,7 +68,7 @@ describe('BASE-6 an account with its own pricing', () => {
     await setPlan({ pool, ids }, ACTOR, workspaceId, 'double')
     assert.deepEqual(costAndVersion(await call(url, secret, 'tag_detail')), ['0.002900000', '0'])
     await setAccountPrice(pool, accountId, 'tag_detail', '0.0007')
-    await until(async () => versionOf(await call(url, secret, 'tag_detail')) === 'account', SOON_MS)
+    await until(async () => versionOf(await call(url, secret, 'tag_detail')) === 'account', HANGS_MS)
     const before = await totalsOf(secret)
     assert.deepEqual(costAndVersion(await call(url, secret, 'tag_detail')), ['0.000700000', 'account'])
     const totals = await totalsOf(secret)
@@ -80,7 +79,7 @@ describe('BASE-6 an account with its own pricing', () => {
     assert.deepEqual(costAndVersion(await call(url, other.secret, 'tag_detail')), ['0.001450000', '0'])
 
     await setAccountPrice(pool, accountId, 'tag_detail', null)
-    await until(async () => versionOf(await call(url, secret, 'tag_detail')) === '0', SOON_MS)
+    await until(async () => versionOf(await call(url, secret, 'tag_detail')) === '0', HANGS_MS)
     assert.equal((await call(url, secret, 'tag_detail')).costUsd, '0.002900000')
   })
 
@@ -106,11 +105,11 @@ describe('a price, a plan or an own price that changes between beginning and end
       [() => setAccountPrice(pool, accountId, operation, null), '0.000100000', 'account'],
     ] as const) {
       // Whatever was changed before this is known.
-      await until(async () => (await call(url, secret, operation)).costUsd === cost, SOON_MS, cost)
-      const running = call(url, secret, operation, 'sandbox:delay=700')
-      await until(async () => await isHeld(accountId), 2_000)
+      await until(async () => (await call(url, secret, operation)).costUsd === cost, HANGS_MS, cost)
+      const running = call(url, secret, operation, 'sandbox:delay=2000')
+      await until(async () => await isHeld(accountId), 60_000)
       await change()
-      await until(async () => (await call(url, secret, operation)).costUsd !== cost, SOON_MS, `other than ${cost}`)
+      await until(async () => (await call(url, secret, operation)).costUsd !== cost, HANGS_MS, `other than ${cost}`)
       assert.deepEqual(costAndVersion(await running), [cost, version])
     }
     assert.deepEqual(await verifyLedger(pool), [])
@@ -175,7 +174,7 @@ describe('an operation that can not be sold now', () => {
       await setAccountPrice(pool, accountId, 'rerank', '0.001')
       await until(
         async () => (await call(url, secret, 'rerank', 'sandbox:tokens=2')).costUsd === '0.002000000',
-        SOON_MS,
+        HANGS_MS,
       )
     })
 })
@@ -210,7 +209,7 @@ describe('without PostgreSQL', () => {
     assert.equal((await alone.sandbox.journal()).length, before)
 
     await postgres.start()
-    await until(async () => (await call(alone.url, secret, 'tag_detail')).status === 200, 15_000)
+    await until(async () => (await call(alone.url, secret, 'tag_detail')).status === 200, 60_000)
   })
 })
 

@@ -108,19 +108,20 @@ describe('a request for a quote', () => {
       contract_hash: null,
     })
     assert.match(String(quote_id), /^[\w-]+\.[\w-]{43}$/)
-    const lifeMs = Date.parse(String(expires_at)) - before
-    assert.ok(lifeMs > 295_000 && lifeMs < 305_000, `${lifeMs} ms`)
+    const expiresMs = Date.parse(String(expires_at))
+    const isWithin = expiresMs > before + 295_000 && expiresMs < Date.now() + 305_000
+    assert.ok(isWithin, `${expiresMs - before} ms`)
   })
 
   it('QUOTE-2 says what a call holds at the most, which is what caps are compared with', async () => {
     for (const operation of ['rerank', 'website_traffic_engagement', 'post_comments']) {
-      const word = 'sandbox:delay=1200'
+      const word = 'sandbox:delay=2500'
       const { max } = await quoteOf(operation, word)
       const owner = await makeCustomer(pool)
       const running = call(url, owner.secret, operation, word, { headers: { 'x-farebox-max-cost-usd': max.usd } })
       const heldBy = async () =>
         (await pool.query<{ amount: bigint }>('select amount from holds where account_id = $1', [owner.accountId])).rows
-      await until(async () => (await heldBy()).length === 1, 5_000, 'a hold')
+      await until(async () => (await heldBy()).length === 1, 60_000, 'a hold')
       assert.equal((await heldBy())[0]?.amount, usd(max.usd), operation)
       assert.equal((await running).status, 200)
       const below = `0.${String(usd(max.usd) - 1n).padStart(9, '0')}`
@@ -369,7 +370,7 @@ describe('a call with a quote', () => {
     const quote = await quoteOf('tag_detail', 'cheap')
     await setPrice(pool, { operation: 'tag_detail', unitPrice: '0.5' })
     try {
-      await until(async () => (await quoteOf('tag_detail', 'dear')).max.usd === '0.500000000', 5_000, 'the new price')
+      await until(async () => (await quoteOf('tag_detail', 'dear')).max.usd === '0.500000000', 60_000, 'the new price')
       const told = await call(url, customer.secret, 'tag_detail', 'cheap', { headers: using(quote.quote_id) })
       assert.deepEqual([told.status, told.costUsd], [200, '0.001450000'])
       assert.equal(told.headers.get('x-farebox-price-version'), '0')

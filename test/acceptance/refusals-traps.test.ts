@@ -81,7 +81,7 @@ describe('trap: a model without a known price is served free, its hold released'
       await write('tag_detail', version++, unitPrice)
       await until(
         async () => (await call(url, customer.secret, 'tag_detail', '', MODE)).status === 503,
-        5_000,
+        60_000,
         `that ${unitPrice} is known`,
       )
       const before = await traceOf({ pool, sandbox })
@@ -96,7 +96,7 @@ describe('trap: a model without a known price is served free, its hold released'
       await write('tag_detail', version++, '0.002')
       await until(
         async () => (await call(url, customer.secret, 'tag_detail', '', MODE)).status === 200,
-        5_000,
+        60_000,
         'that the price is known',
       )
     }

@@ -19,7 +19,7 @@ async function detailOf(secret: string, id: string): Promise<Record<string, unkn
   await until(async () => {
     told = await requests(secret, `/${id}`)
     return told.json.detail !== null
-  }, 3_000)
+  }, 60_000)
   return told.json
 }
 
@@ -89,13 +89,13 @@ describe('GET /v1/requests/{id}', () => {
 
   it('tells of a call that runs what it holds, of one that nobody runs any more that it is unsettled, and of both how they end', async () => {
     const { secret, accountId } = await makeCustomer(pool)
-    const running = call(url, secret, 'financial_metrics_snapshot', 'sandbox:delay=1500')
+    const running = call(url, secret, 'financial_metrics_snapshot', 'sandbox:delay=5000')
     let open: { id: string; owner_id: string } | undefined
     await until(async () => {
       const { rows } = await pool.query('select id, owner_id from holds where account_id = $1', [accountId])
       open = rows[0]
       return open !== undefined
-    }, 2_000)
+    }, 60_000)
     const { id = '', owner_id } = open ?? {}
     const { begun_at, ...rest } = (await requests(secret, `/${id}`)).json
     const held = { usd: '0.010000000', micros_usd: 10_000 }

@@ -31,14 +31,14 @@ describe('a process that is told to stop while calls are at their upstream', () 
       })
       const left = new AbortController()
       const asking = Array.from({ length: CALLS }, () =>
-        request(`${gateway.url}/apis/v1/reseller/social_c/web/fetch_tag_detail?tag_name=sandbox:delay=2500`, {
+        request(`${gateway.url}/apis/v1/reseller/social_c/web/fetch_tag_detail?tag_name=sandbox:delay=8000`, {
           headers: { authorization: `Bearer ${customer.secret}` },
           signal: left.signal,
         }).catch(() => {}),
       )
       const held = async () =>
         (await pool.query('select from holds where account_id = $1', [customer.accountId])).rowCount ?? 0
-      await until(async () => (await held()) === CALLS, 10_000, 'all calls begun')
+      await until(async () => (await held()) === CALLS, 60_000, 'all calls begun')
       if (charged > 0) left.abort()
       await delay(100)
       await gateway.stop()

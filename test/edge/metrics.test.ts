@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../harness/until.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
 import { KEY, startProbeEdge } from './probe-edge.ts'
 import { converse, open } from './raw-http.ts'
@@ -10,15 +10,15 @@ describe('the metrics of the edge', () => {
   it('count requests by family, method and status, and the faults by code; nothing stays open', async () => {
     const metrics = createMetrics()
     const { edge, port, url } = await startProbeEdge({ metrics })
-    await converse(port, GOOD + GOOD, { quietMs: 100 })
+    await converse(port, GOOD + GOOD, { quietMs: 100, expected: 2 })
     await fetch(`${url}/v1/models`)
     await fetch(`${url}/v1/${KEY}`, { method: 'PROPFIND', headers: { authorization: `Bearer ${KEY}` } })
     await fetch(`${url}/livez`)
     await converse(port, 'rubbish\r\n\r\n')
     const left = await open(port)
-    left.write(`GET /apis/v1/probe/slow?ms=100 HTTP/1.1\r\n${HEAD}\r\n`)
-    await sleep(50)
-    assert.match(await metrics.expose(), /^farebox_http_requests_open 1$/m)
+    left.write(`GET /apis/v1/probe/slow?ms=3000 HTTP/1.1\r\n${HEAD}\r\n`)
+    const isOpen = async () => /^farebox_http_requests_open 1$/m.test(await metrics.expose())
+    await until(isOpen, 60_000, 'an open request')
     left.destroy()
     await edge.drain({ idleGraceMs: 0 })
 

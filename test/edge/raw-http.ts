@@ -18,6 +18,8 @@ export type Conversation = {
 type Options = {
   /** How long to listen after the last byte, where the other end does not close. */
   readonly quietMs?: number
+  /** Silence is the end only after so many responses: until then somebody is slow. */
+  readonly expected?: number
   readonly deadlineMs?: number
   /** How long to wait between two pieces. */
   readonly gapMs?: number
@@ -27,7 +29,7 @@ type Options = {
 export async function converse(
   port: number,
   pieces: string | Buffer | readonly (string | Buffer)[],
-  { quietMs = 300, deadlineMs = 15_000, gapMs = 20 }: Options = {},
+  { quietMs = 300, expected = 1, deadlineMs = 60_000, gapMs = 20 }: Options = {},
 ): Promise<Conversation> {
   const startedMs = performance.now()
   const socket = await open(port)
@@ -39,7 +41,7 @@ export async function converse(
   socket.on('data', (bytes) => {
     text += bytes.toString('latin1')
     clearTimeout(quiet)
-    quiet = setTimeout(done.resolve, quietMs)
+    if (readResponses(text).responses.length >= expected) quiet = setTimeout(done.resolve, quietMs)
   })
   socket.on('close', () => {
     closed = true

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { judge } from '../../harness/figures.ts'
 import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { type Kind, LINK_KINDS, OUTAGES, planOf } from './plan.ts'
 import { type RunResult, runFaults } from './run.ts'
@@ -9,6 +10,7 @@ import { type RunResult, runFaults } from './run.ts'
  * `npm run faults -- --seed N --seconds S` repeats one.
  */
 const PROOF = 'faults'
+const RESOLVED = { unit: 'ms', atMost: 60_000 } as const
 const SEEDS = count({ full: 20, reduced: 1 })
 const SECONDS = count({ full: 60, reduced: 90 })
 /** Of faults, with a disk to fill. */
@@ -58,6 +60,7 @@ describe('the cluster under faults', () => {
       assert.deepEqual({ broken, missed }, { broken: [], missed: [] }, `seed ${one}: the history is in ${history}`)
       test.diagnostic(JSON.stringify({ faults, figures }))
       recordProof(PROOF, `seed ${one}`, { ...figures, seconds: SECONDS, held: result.ok, faults })
+      judge(PROOF, `seed ${one}: time until every call is resolved`, RESOLVED, [Number(figures.resolved_in_ms)])
     })
   }
 

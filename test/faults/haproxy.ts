@@ -10,7 +10,7 @@ import { until } from '../../harness/until.ts'
 export type Haproxy = Pick<Child, 'pid' | 'output' | 'stop' | 'hasExited'> & { readonly port: number }
 
 const PLACES = ['/usr/sbin', '/usr/local/sbin', ...(process.env.PATH ?? '').split(path.delimiter)]
-const START_DEADLINE_MS = 10_000
+const START_DEADLINE_MS = 60_000
 
 export async function startHaproxy(folder: string, gatewayPorts: readonly number[]): Promise<Haproxy> {
   const program = find() ?? install()

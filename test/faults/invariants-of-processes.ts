@@ -119,15 +119,9 @@ export function unsettledForReason({ samples, troubles, cluster, videos }: Evide
   }
 }
 
-const RESOLVED_WITHIN_MS = 60_000
-
-export function resolvedInTime({ resolutions: { tookMs, left }, operations }: Evidence): string[] {
+export function everythingResolved({ resolutions: { left }, operations }: Evidence): string[] {
   const open = operations.filter(({ outcome }) => outcome === 'open')
-  return [
-    ...(tookMs > RESOLVED_WITHIN_MS ? [`it took ${tookMs} ms`] : []),
-    ...left.map((id) => `call ${id} is open`),
-    ...open.map(({ n }) => `operation ${n} never ended`),
-  ]
+  return [...left.map((id) => `call ${id} is open`), ...open.map(({ n }) => `operation ${n} never ended`)]
 }
 
 /** A change is known everywhere a second later, or what it is about is asked anew. */

@@ -23,7 +23,7 @@ export type Leaks = {
 export const DATABASE_CONNECTIONS_MOST = 14
 /** Idle ones are kept for a minute, and there are never more than calls at once: four of each client. */
 export const UPSTREAM_CONNECTIONS_MOST = 4 * Object.values(CLIENTS).reduce((sum, clients) => sum + clients, 0)
-const IDLE_MS = 5_000
+const IDLE_MS = 60_000
 const LOOK_EVERY_MS = 100
 
 /** Waits for idle connections to be let go, for so long at the most. */

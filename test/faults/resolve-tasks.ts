@@ -21,7 +21,7 @@ export type TaskResolutions = {
 export type OpenTask = { readonly id: Id; readonly state: string; readonly held: bigint; readonly places: number }
 
 /** A poll that is not answered is repeated after ten seconds at the most, and some are not answered twice. */
-const SETTLED_WITHIN_MS = 40_000
+const SETTLED_WITHIN_MS = 90_000
 const LOOK_EVERY_MS = 200
 const FINAL: ReadonlySet<string> = new Set(['SUCCEEDED', 'FAILED', 'CANCELED'])
 

@@ -25,7 +25,7 @@ export type Resolutions = {
   readonly left: readonly Id[]
 }
 
-const DEADLINE_MS = 60_000
+const DEADLINE_MS = 90_000
 /** A process that slept or was cut off may yet end its calls by itself. */
 const GRACE_MS = 1_500
 

@@ -16,7 +16,7 @@ const OPERATIONS = ['rerank', 'tag_detail', 'tweet_quotes', 'post_comments'] as 
 /** Of the calls. Each stream is over before a gateway that is asked to end has to. */
 const STREAMS = 0.25
 const LOOKS = ['/v1/balance', '/v1/usage?start_time=1700000000', '/v1/requests?limit=5'] as const
-const WRITTEN_WITHIN_MS = 5_000
+const WRITTEN_WITHIN_MS = 60_000
 
 type Load = {
   readonly caller: Caller

@@ -1,19 +1,27 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { judge } from '../../harness/figures.ts'
+import { until } from '../../harness/until.ts'
 import { startProbeEdge } from '../edge/probe-edge.ts'
 import { converse } from '../edge/raw-http.ts'
 import { HEAD } from '../edge/smuggling-cases.ts'
 
+const PAUSE_MS = 3_000
+const DEADLINE_MS = 3_100
+/** Answered long after the deadline, and before it if the deadline counted from the end of the pause. */
+const REQUEST_MS = 5_800
+
 describe('http.drain_ms', () => {
   it('counts from the signal, so that http.drain_pause_ms is a part of it', async () => {
-    const { edge, port } = await startProbeEdge()
-    const running = converse(port, `GET /apis/v1/probe/slow?ms=10000 HTTP/1.1\r\n${HEAD}\r\n`, { quietMs: 5_000 })
-    await sleep(100)
+    const { edge, port, handled } = await startProbeEdge()
+    const slow = `GET /apis/v1/probe/slow?ms=${REQUEST_MS} HTTP/1.1\r\n${HEAD}\r\n`
+    const running = converse(port, slow, { quietMs: 5_000 })
+    await until(() => handled.length === 1, 60_000, 'that it runs')
     const startedMs = performance.now()
-    assert.deepEqual(await edge.drain({ pauseMs: 1_500, deadlineMs: 1_600 }), { cutRequests: 1 })
+    assert.deepEqual(await edge.drain({ pauseMs: PAUSE_MS, deadlineMs: DEADLINE_MS }), { cutRequests: 1 })
     const tookMs = performance.now() - startedMs
-    assert.ok(tookMs >= 1_500 && tookMs < 2_800, `${tookMs} ms`)
+    assert.ok(tookMs >= PAUSE_MS, `${tookMs} ms`)
     assert.deepEqual((await running).responses, [])
+    judge('drain-deadline', 'a drain that ends at its deadline', { unit: 'ms', atMost: DEADLINE_MS + 1_200 }, [tookMs])
   })
 })

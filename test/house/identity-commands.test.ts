@@ -44,7 +44,7 @@ const first = (output: string, pattern: string) => {
   assert.ok(found !== undefined, output)
   return found
 }
-const inTime = (isSo: () => Promise<boolean>) => until(isSo, 3_000)
+const inTime = (isSo: () => Promise<boolean>) => until(isSo, 60_000)
 const statusOf = async (secret: string, query = {}) => (await ask(gateway.url, secret, query)).status
 
 async function moneyOf(accountId: string): Promise<unknown> {

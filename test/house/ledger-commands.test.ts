@@ -19,7 +19,7 @@ function ledger(...args: readonly string[]): { code: number | null; output: stri
   const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'ledger', ...args], {
     env: { ...process.env, FAREBOX_DATABASE_URL: database.url },
     encoding: 'utf8',
-    timeout: 30_000,
+    timeout: 60_000,
   })
   return { code: status, output: stdout + stderr }
 }

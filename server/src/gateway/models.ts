@@ -245,7 +245,10 @@ const modelRow = z
         upstreamModel: z.string(),
         priority: z.int(),
         weight: z.int().positive(),
-        profile: z.unknown().optional().transform(() => PLAIN_PROFILE),
+        profile: z
+          .unknown()
+          .optional()
+          .transform(() => PLAIN_PROFILE),
       }),
     ),
     modes: z.array(z.enum(['live', 'test'])),

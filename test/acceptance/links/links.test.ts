@@ -318,7 +318,7 @@ describe('the links of a key', () => {
       const sessions = await platform.sessions()
       return sessions.find((one) => one.user === 'of_a_lost_key')?.revoked === true
     }
-    await until(isRevoked, 10_000, 'that the platform is told')
+    await until(isRevoked, 60_000, 'that the platform is told')
     await another?.stop()
     const { rows } = await pool.query('select from link_sessions where credential_id = $1', [keyId])
     assert.deepEqual(rows, [])

@@ -28,7 +28,7 @@ const PAUSE_MS = 100
 /** We refresh what has half a minute left, so that such a session is refreshed every second. */
 const TOKEN_SECONDS = 31
 /** Longer than that nobody waits for a few refreshes. */
-const ROLL_MS = 30_000
+const ROLL_MS = 60_000
 const PRICE = 5_000_000n
 const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS]
 

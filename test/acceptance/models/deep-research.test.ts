@@ -97,10 +97,10 @@ describe('a search in depth', () => {
     const { secret, workspaceId } = await reader()
     const limits = { requestsPerMinute: 1_000, tokensPerMinute: 1_000, concurrency: 1 }
     await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
-    const slow = search(secret, { query: 'sandbox:delay=1500' })
+    const slow = search(secret, { query: 'sandbox:delay=4000' })
     await until(
       async () => (await pool.query("select from holds where operation = 'deep_research'")).rowCount === 1,
-      5_000,
+      60_000,
       'the first one',
     )
     const second = await search(secret, { query: 'a' })
@@ -150,7 +150,7 @@ describe('a search in depth', () => {
         const { json } = await search((await reader()).secret, { query: 'a' }, { 'x-farebox-cost-mode': 'quote' })
         return Object(json.max).usd === '0.250000000'
       },
-      2_000,
+      60_000,
       'the new price',
     )
     const told = await search(secret, { query: 'a' })

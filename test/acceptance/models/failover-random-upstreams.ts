@@ -42,7 +42,7 @@ export async function startFailing() {
     /** Until no process of ours has a connection to it that it takes for a good one. */
     async noConnections(gateways: readonly Gateway[]) {
       const isFree = () => gateways.every(({ pid }) => socketsOf(pid, port) === 0)
-      await until(isFree, 5_000, 'the end of its connections')
+      await until(isFree, 60_000, 'the end of its connections')
     },
   }
 }

@@ -233,7 +233,7 @@ describe('streamGenerateContent', () => {
     })
     await response.body?.getReader().read()
     left.abort()
-    await until(async () => (await chargesOf(pool, customer.accountId)).size === 1, 20_000)
+    await until(async () => (await chargesOf(pool, customer.accountId)).size === 1, 60_000)
     const [charged] = [...(await chargesOf(pool, customer.accountId)).values()]
     const entry = await lastEntry()
     assert.equal(entry?.outcome, 'answered')

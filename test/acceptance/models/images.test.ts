@@ -202,7 +202,7 @@ describe('pictures by the piece', () => {
     assert.deepEqual([Object(quote.json.expected).usd, Object(quote.json.max).usd], ['0.100000000', '0.100000000'])
     assert.deepEqual([quote.json.exact, quote.json.price_version], [false, '1'])
     await setModelPrice({ pool }, { model, images: { '1024x1024/high': '9' } })
-    await until(async () => (await draw(customer, { model })).status === 400, 2_000, 'the new price')
+    await until(async () => (await draw(customer, { model })).status === 400, 60_000, 'the new price')
     const headers = { 'x-farebox-quote-id': String(quote.json.quote_id) }
     const told = await draw(customer, { model, n: 3, ...kindOf('1024x1024/high') }, headers)
     assert.deepEqual([told.status, told.costUsd], [200, '0.100000000'], told.text)
@@ -214,7 +214,7 @@ describe('pictures by the piece', () => {
     const customer = await buyer()
     await savePlan({ pool }, 'dearer', rational(5n, 4n))
     await setPlan({ pool, ids }, ACTOR, customer.workspaceId, 'dearer')
-    await until(async () => (await draw(customer, { n: 2 })).costUsd === '0.105000000', 2_000, 'the plan')
+    await until(async () => (await draw(customer, { n: 2 })).costUsd === '0.105000000', 60_000, 'the plan')
   })
 
   it('hold what all that are asked for cost: an account that has less is refused', async () => {

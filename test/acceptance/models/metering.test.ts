@@ -67,7 +67,7 @@ async function onlyCall({ accountId }: Customer): Promise<{ charge: Charge; entr
   await settled(pool, accountId)
   const [charge, ...others] = (await chargesOf(pool, { accountId })).values()
   assert.ok(charge !== undefined && others.length === 0)
-  await until(async () => (await entryOf(charge.id)).outcome !== 'open', 5_000, 'the upstream learns of it')
+  await until(async () => (await entryOf(charge.id)).outcome !== 'open', 60_000, 'the upstream learns of it')
   return { charge, entry: await entryOf(charge.id) }
 }
 
@@ -417,13 +417,13 @@ describe('trap: a second protocol or a pass-through route bypasses budgets or dr
   for (const [name, asks] of WAYS)
     it(`trap: money is held while the upstream works, and a row stays: ${name}`, async () => {
       const customer = await makeCustomer(pool)
-      const running = hear(url, customer.secret, asks('sandbox:delay=300'))
+      const running = hear(url, customer.secret, asks('sandbox:delay=1500'))
       let isHeld = false
       await until(async () => {
         const { rows } = await pool.query('select id from holds where account_id = $1', [customer.accountId])
         isHeld = rows.length > 0 && byCall(await sandbox.journal()).get(rows[0].id)?.outcome === 'open'
         return isHeld
-      }, 5_000)
+      }, 60_000)
       assert.equal((await running).end, 'clean')
       const { charge } = await onlyCall(customer)
       assert.equal(charge.amount > 0n, !isFree(name))
@@ -468,13 +468,13 @@ describe('trap: a concurrency slot leaks on every tool call or upstream timeout 
     await eachOf(failing, AT_ONCE, async ({ asked, leaving }) => {
       const { status } = await hear(impatient.url, secret, asked, leaving)
       // The place of one who has left is free a moment later.
-      await until(async () => (await leftOver(pool)).claims < AT_ONCE, 5_000, 'a place is free')
+      await until(async () => (await leftOver(pool)).claims < AT_ONCE, 60_000, 'a place is free')
       assert.notEqual(status, 0)
     })
     await settled(pool)
     assert.deepEqual(await leftOver(pool), { holds: 0, claims: 0 })
 
-    const whole = () => hear(impatient.url, secret, streamed('openai', 'sandbox/text', 'sandbox:slow-first-byte=400'))
+    const whole = () => hear(impatient.url, secret, streamed('openai', 'sandbox/text', 'sandbox:slow-first-byte=3000'))
     const told = await Promise.all(Array.from({ length: AT_ONCE + 1 }, whole))
     assert.deepEqual(told.map(({ status }) => status).toSorted(), [...Array.from({ length: AT_ONCE }, () => 200), 429])
   })

@@ -37,7 +37,7 @@ const USED_LEAST = 0.9
 /** The journal's clock is not PostgreSQL's. */
 const CLOCKS_MS = 20
 /** A window begins before the first call of it arrives. */
-const BEFORE_THE_FIRST_MS = 2_000
+const BEFORE_THE_FIRST_MS = 10_000
 const MONEY = 1_000_000_000_000n
 
 const database = await freshDatabase()

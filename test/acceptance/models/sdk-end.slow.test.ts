@@ -199,7 +199,7 @@ describe('MODEL-1 MODEL-2 a call whose settlement can not be written', () => {
       seen.set(name, await read(start, () => begun[place]?.resolve()))
     })
     const asking = CLIENTS.map(async (client) => {
-      const slow: Question = { ...QUESTION, turns: [{ by: 'user', text: 'sandbox:delay=3000' }] }
+      const slow: Question = { ...QUESTION, turns: [{ by: 'user', text: 'sandbox:delay=10000' }] }
       wholes.set(
         client.name,
         await client.ask(TO, slow, { streamed: false }).then(
@@ -209,7 +209,7 @@ describe('MODEL-1 MODEL-2 a call whose settlement can not be written', () => {
       )
     })
     await Promise.all(begun.map(({ promise }) => promise))
-    await until(async () => (await sandbox.journal()).length === names.length + CLIENTS.length, 5_000, 'all calls')
+    await until(async () => (await sandbox.journal()).length === names.length + CLIENTS.length, 60_000, 'all calls')
     assert.equal((await chargesOf(pool, accountId)).size, 0, 'nothing has ended yet')
     const release = await lockAccount()
     try {
@@ -243,7 +243,7 @@ describe('MODEL-1 MODEL-2 a call whose settlement can not be written', () => {
       const { available, held } = await balance()
       return held?.usd === zero && available?.usd === '10.000000000'
     }
-    await until(isBack, 30_000, 'the whole balance')
+    await until(isBack, 60_000, 'the whole balance')
     assert.equal((await chargesOf(pool, accountId)).size, Object.keys(READINGS).length + CLIENTS.length)
   })
 

@@ -223,7 +223,7 @@ describe('MODEL-1 MODEL-3 a call that is given up in the middle of its stream', 
       const bytes = Buffer.byteLength(text)
       assert.ok(bytes < 3 * TOKENS, `${bytes} bytes came`)
       const charges = () => chargesOf(pool, accountId)
-      await until(async () => (await charges()).size > 0, 10_000, 'a charge')
+      await until(async () => (await charges()).size > 0, 60_000, 'a charge')
       const [[id, charge] = []] = [...(await charges())]
       const entry = (await sandbox.journal()).find(({ request_id }) => request_id === id)
       assert.deepEqual([entry?.outcome, entry?.tokens], ['answered', TOKENS])

@@ -134,7 +134,7 @@ describe('MODEL-4 GET /v1/models', () => {
     await saveUpstream({ pool, ids, seal }, { ...upstream, credential: null })
     await seedModel(pool, { id: 'maker/live', protocols: [] })
     await saveRoute({ pool, ids }, { model: 'maker/live', slot: 'live_only', protocol: 'openai', upstreamModel: 'x' })
-    await until(async () => idsIn(await list({}, '', live.secret)).length > 0, 5_000, 'a model in live mode')
+    await until(async () => idsIn(await list({}, '', live.secret)).length > 0, 60_000, 'a model in live mode')
     assert.deepEqual(idsIn(await list({}, '', live.secret)), ['maker/live'])
     assert.deepEqual(idsIn(await list()), TEST_MODELS)
     await assertRefused(await list({}, '/maker/live'), CHAT, 404, 'resource_not_found')

@@ -279,7 +279,7 @@ export async function chargesOf(pool: pg.Pool, { accountId, id }: Wanted = {}): 
 }
 
 /** The charge of a call, once it is settled: where the caller has left, that is when nobody waits for it any more. */
-export async function chargeOf(pool: pg.Pool, id: string, deadlineMs = 10_000): Promise<Charge> {
+export async function chargeOf(pool: pg.Pool, id: string, deadlineMs = 60_000): Promise<Charge> {
   const startedMs = performance.now()
   for (;;) {
     const charge = (await chargesOf(pool, { id })).get(id)
@@ -292,7 +292,7 @@ export async function chargeOf(pool: pg.Pool, id: string, deadlineMs = 10_000): 
 const LOOK_EVERY_MS = 10
 
 /** Waits until no call of an account is open, or of anybody. */
-export async function settled(pool: pg.Pool, accountId: string | null = null, deadlineMs = 40_000): Promise<void> {
+export async function settled(pool: pg.Pool, accountId: string | null = null, deadlineMs = 90_000): Promise<void> {
   const open = 'select from holds where $1::uuid is null or account_id = $1 limit 1'
   await until(async () => (await pool.query(open, [accountId])).rowCount === 0, deadlineMs, 'every call is settled')
 }
@@ -305,7 +305,7 @@ export async function evidenceOf(url: string, secret: string, id: string): Promi
       detail = (await ask(url, secret, `/v1/requests/${id}`)).json.detail ?? null
       return detail !== null
     },
-    5_000,
+    60_000,
     `the detail of ${id}`,
   )
   return Object(detail)
@@ -372,7 +372,7 @@ export async function leaveOnce(
     body: JSON.stringify(body),
     signal: leaving.signal,
   }).catch(() => undefined)
-  await until(isSo, 10_000, 'what the caller waits for')
+  await until(isSo, 60_000, 'what the caller waits for')
   leaving.abort()
   const answer = await asked
   if (answer?.ok === false) throw new Error(`was answered with ${answer.status}`)

@@ -22,7 +22,7 @@ import { stored } from './video.ts'
  */
 const PROOF = 'tasks-transitions'
 const DAY_SECONDS = 24 * 3_600
-const ASKED_WITHIN_MS = 10_000
+const ASKED_WITHIN_MS = 60_000
 
 const database = await freshDatabase()
 const world = await startTaskWorld(database.url)

@@ -44,7 +44,7 @@ export function cancel(url: string, secret: string, id: string): Promise<Told> {
 }
 
 const EVERY_MS = 600
-const LONGEST_MS = 40_000
+const LONGEST_MS = 90_000
 
 /** Polls until the task has this state. */
 export async function untilState(url: string, secret: string, id: string, state: string): Promise<Told> {

@@ -33,6 +33,7 @@ type Visit = {
 async function visit(options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await browser.newContext({ javaScriptEnabled: false, ...options })
   await context.addCookies([{ name: 'sandbox_user', value: 'alice', url: sandbox.url }])
+  context.setDefaultTimeout(60_000)
   const page = await context.newPage()
   const frowned: string[] = []
   let requests = 0

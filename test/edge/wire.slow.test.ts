@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { recordProof } from '../../harness/proof.ts'
+import { isFullProof, recordProof } from '../../harness/proof.ts'
 import { isId } from '../../server/src/kernel/ids.ts'
 import { type ChildEdge, startChildEdge } from './child-edge.ts'
 import { KEY } from './probe-edge.ts'
@@ -9,7 +9,7 @@ import { CASES, type Case, GOOD, HEAD } from './smuggling-cases.ts'
 
 const STALL_LIMIT_MS = 100
 const MIB = 1024 * 1024
-const LIMITS = { headersTimeoutMs: 1_000, requestTimeoutMs: 1_500, lingerMs: 500 }
+const LIMITS = { headersTimeoutMs: 3_000, requestTimeoutMs: 4_000, lingerMs: 500 }
 
 describe('the edge on the wire', () => {
   let edge: ChildEdge
@@ -23,7 +23,10 @@ describe('the edge on the wire', () => {
   })
   after(() => edge.child.stop())
 
-  /** Another program may take the processor away for a while; a stall of our own making comes every time. */
+  /**
+   * Whether the event loop stands still is judged in the proof. Another program may take the processor away for a while; a
+   * stall of our own making comes every time.
+   */
   async function withoutStall(attempt: () => Promise<void>, smuggledWanted = 0): Promise<void> {
     tried += 1
     for (let tries = 1; ; tries += 1) {
@@ -32,7 +35,7 @@ describe('the edge on the wire', () => {
       const { stalledMs, smuggled } = await edge.measure()
       stallsMs.push(stalledMs)
       assert.equal(smuggled, smuggledWanted, 'requests that hid in the bytes')
-      if (stalledMs <= STALL_LIMIT_MS) break
+      if (!isFullProof || stalledMs <= STALL_LIMIT_MS) break
       assert.ok(tries < 3, `the event loop stood still for ${stalledMs} ms`)
       repeated += 1
     }
@@ -47,8 +50,7 @@ describe('the edge on the wire', () => {
 
   for (const one of CASES) {
     it(`${one.title}: ${outcomeOf(one)}`, async () => {
-      const quietMs = one.answers.includes(408) ? 3_000 : 250
-      await withoutStall(async () => judge(one, await converse(edge.port, one.send, { quietMs })), one.smuggled)
+      await withoutStall(async () => judge(one, await converse(edge.port, one.send, listening(one))), one.smuggled)
     })
   }
 
@@ -64,11 +66,11 @@ describe('the edge on the wire', () => {
     assert.deepEqual(await statuses(GOOD), [200])
   })
 
-  it('no case stalls the event loop over 100 ms, one after another or all at once', async () => {
+  it('smuggles nothing and lives on where all cases come at once', async () => {
     const quick = CASES.filter(({ answers }) => !answers.includes(408))
     const smuggled = quick.reduce((sum, one) => sum + (one.smuggled ?? 0), 0)
     await withoutStall(async () => {
-      await Promise.all(quick.map(({ send }) => converse(edge.port, send, { quietMs: 100 })))
+      await Promise.all(quick.map((one) => converse(edge.port, one.send, listening(one))))
     }, smuggled)
   })
 
@@ -96,7 +98,7 @@ describe('the edge on the wire', () => {
   }
   for (const [what, [body, status]] of Object.entries(bodies)) {
     for (const framing of ['length', 'chunks'] as const) {
-      it(`a body of ${what}, by its ${framing}, is answered with ${status} and without a stall`, async () => {
+      it(`a body of ${what}, by its ${framing}, is answered with ${status}`, async () => {
         await withoutStall(async () => {
           const { responses } = await converse(edge.port, withBody(body, framing), { quietMs: 300, gapMs: 0 })
           assert.deepEqual(
@@ -127,6 +129,11 @@ describe('the edge on the wire', () => {
     recordProof('edge-wire', 'hostile bytes on the wire', figures)
   })
 })
+
+/** Who expects to be cut off waits for that; who does not has to listen for a while. */
+function listening({ answers, closed = true }: Case) {
+  return { quietMs: closed ? 30_000 : 250, expected: answers.length }
+}
 
 function outcomeOf({ answers, closed }: Case): string {
   if (closed === false) return answers.length === 1 ? 'one answer' : 'an answer to each'

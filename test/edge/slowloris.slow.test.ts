@@ -3,13 +3,17 @@ import type { Socket } from 'node:net'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
-import { count, recordProof } from '../../harness/proof.ts'
+import { count, isFullProof, recordProof } from '../../harness/proof.ts'
+import { until } from '../../harness/until.ts'
 import { type ChildEdge, startChildEdge } from './child-edge.ts'
 import { KEY } from './probe-edge.ts'
 import { open } from './raw-http.ts'
 
 const ATTACKERS = 500
 const CUT_WITHIN_MS = 12_000
+const HANGS_MS = 120_000
+/** Of the p99 of others with the attackers to that without. */
+const RATIO_LIMIT = 2
 const WINDOW_MS = 2_000
 const AUTHORIZATION = { authorization: `Bearer ${KEY}` }
 
@@ -23,17 +27,22 @@ const SLOW: readonly (readonly [first: string, then: string])[] = [
 ]
 
 describe('connections that never finish their headers', () => {
-  it(`are cut within 12 s, ${ATTACKERS} of them, while p99 for others stays under twice what it was`, async () => {
+  it(`are all cut, ${ATTACKERS} of them, while others are served`, async () => {
     const edge = await startChildEdge()
     try {
       await latencies(edge, sleep(WINDOW_MS))
-      const attempts = await untilGood(3, () => compare(edge))
+      const attempts = await untilGood(isFullProof ? 3 : 1, () => compare(edge))
       console.log(attempts)
       const figures = attempts.at(-1)
       assert.ok(figures !== undefined)
-      assert.ok(figures.slowest_cut_ms <= CUT_WITHIN_MS, `the last was cut after ${figures.slowest_cut_ms} ms`)
-      assert.ok(figures.ratio < 2, `p99 rose ${figures.ratio} times`)
-      for (const { failed } of attempts) assert.equal(failed, 0)
+      for (const { failed, left_open, requests } of attempts) {
+        assert.deepEqual({ failed, left_open }, { failed: 0, left_open: 0 })
+        assert.ok(requests > 0)
+      }
+      if (isFullProof) {
+        assert.ok(figures.slowest_cut_ms <= CUT_WITHIN_MS, `the last was cut after ${figures.slowest_cut_ms} ms`)
+        assert.ok(figures.ratio < RATIO_LIMIT, `p99 rose ${figures.ratio} times`)
+      }
       recordProof('edge-slowloris', `${ATTACKERS} slow connections`, {
         ...figures,
         tries: attempts.length,
@@ -49,7 +58,9 @@ describe('connections that never finish their headers', () => {
   })
 
   it('give way to others where the number of connections is limited below theirs', async () => {
-    const edge = await startChildEdge({ limits: { connections: 100 } })
+    // None of them is cut because it is slow.
+    const limits = { connections: 100, headersTimeoutMs: 600_000, requestTimeoutMs: 600_000 }
+    const edge = await startChildEdge({ limits })
     try {
       const attackers = await attack(edge.port)
       for (let index = 0; index < 100; index += 1) {
@@ -63,8 +74,8 @@ describe('connections that never finish their headers', () => {
         await pool.close()
         assert.equal(statusCode, 200)
       }
-      const open = attackers.sockets.filter(({ closed }) => !closed).length
-      assert.ok(open <= 100, `${open} are open`)
+      const stillOpen = () => attackers.sockets.filter(({ closed }) => !closed).length
+      await until(() => stillOpen() <= 100, 60_000, 'that others gave way')
       attackers.end()
     } finally {
       await edge.child.stop()
@@ -77,7 +88,7 @@ type Figures = Awaited<ReturnType<typeof compare>>
 /** Other programs share the processors: what holds for us holds in a quiet run too, and a fault of ours in every run. */
 async function untilGood(triesMax: number, attempt: () => Promise<Figures>): Promise<readonly Figures[]> {
   const first = await attempt()
-  if (triesMax === 1 || (first.ratio < 2 && first.slowest_cut_ms <= CUT_WITHIN_MS)) return [first]
+  if (triesMax === 1 || (first.ratio < RATIO_LIMIT && first.slowest_cut_ms <= CUT_WITHIN_MS)) return [first]
   return [first, ...(await untilGood(triesMax - 1, attempt))]
 }
 
@@ -86,12 +97,13 @@ async function compare(edge: ChildEdge) {
   let without: number[] = []
   let during: number[] = []
   let slowestCutMs = 0
-  let failed = 0
+  let [failed, leftOpen] = [0, 0]
   for (let round = 0; round < count({ full: 5, reduced: 1 }); round += 1) {
     const before = await latencies(edge, sleep(WINDOW_MS))
     const allCut = (await attack(edge.port)).allCut()
     const meanwhile = await latencies(edge, allCut)
-    slowestCutMs = Math.max(slowestCutMs, await allCut)
+    slowestCutMs = Math.max(slowestCutMs, (await allCut).slowestMs)
+    leftOpen += (await allCut).stillOpen
     const after = await latencies(edge, sleep(WINDOW_MS))
     without = without.concat(before.took, after.took)
     during = during.concat(meanwhile.took)
@@ -107,6 +119,7 @@ async function compare(edge: ChildEdge) {
     ratio: Number((p99During / p99).toFixed(2)),
     requests: without.length + during.length,
     failed,
+    left_open: leftOpen,
     longest_stall_ms: Math.round(stalledMs),
   }
 }
@@ -127,7 +140,7 @@ async function attack(port: number) {
     sockets.push(one)
   }
   const openedMs = performance.now()
-  assert.ok(openedMs - startedMs < 5_000, 'all attackers are there before the first is cut')
+  if (isFullProof) assert.ok(openedMs - startedMs < 5_000, 'all attackers are there before the first is cut')
   // Each sends a little once a second, a few of them at a time, so that we ourselves never stand in the way.
   let turn = 0
   const trickle = setInterval(() => {
@@ -144,13 +157,13 @@ async function attack(port: number) {
   return {
     sockets,
     end,
-    /** Resolves with the time from the last one's arrival to the last one's end. */
-    async allCut(): Promise<number> {
-      const deadlineMs = openedMs + 2 * CUT_WITHIN_MS
+    /** Resolves with the time from the last one's arrival to the last one's end, and with how many were never cut. */
+    async allCut() {
+      const deadlineMs = openedMs + HANGS_MS
       while (sockets.some(({ closed }) => !closed) && performance.now() < deadlineMs) await sleep(20)
       const stillOpen = sockets.filter(({ closed }) => !closed).length
       end()
-      return stillOpen > 0 ? Number.POSITIVE_INFINITY : lastCutMs - openedMs
+      return { slowestMs: lastCutMs - openedMs, stillOpen }
     },
   }
 }

@@ -5,10 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { request } from 'undici'
 import { startChild } from '../../harness/child.ts'
+import { judge } from '../../harness/figures.ts'
 import { processesWith } from '../../harness/processes.ts'
-import { recordProof } from '../../harness/proof.ts'
 import { ROOT } from '../../harness/root.ts'
 
+const PROOF = 'development-stack'
+const IN_TIME = { unit: 'ms', atMost: 15_000 } as const
 let runs = 0
 
 /** Starts it as a person does, through npm, with a mark in its environment that everything it starts inherits. */
@@ -28,7 +30,7 @@ function startDev(...args: string[]) {
 }
 
 async function untilNothingRuns(running: () => readonly unknown[]): Promise<void> {
-  const deadlineMs = performance.now() + 10_000
+  const deadlineMs = performance.now() + 60_000
   while (running().length > 0 && performance.now() < deadlineMs) await sleep(50)
   assert.deepEqual(running(), [])
 }
@@ -39,12 +41,12 @@ function commandsIn(lines: readonly string[]): readonly string[] {
 }
 
 async function shell(command: string): Promise<string> {
-  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: 10_000 })
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: 60_000 })
   return stdout
 }
 
 describe('npm run dev', () => {
-  it('prints one JSON line, answers /readyz within 15 s, and leaves nothing running after Ctrl-C', async () => {
+  it('prints one JSON line, answers /readyz, and leaves nothing running after Ctrl-C', async () => {
     const startedMs = performance.now()
     const { dev, lines, printed, running } = startDev('--json')
     await printed(/^\{"base_url"/)
@@ -54,14 +56,13 @@ describe('npm run dev', () => {
     assert.deepEqual(Object.keys(addresses), ['base_url', 'mcp_url', 'site_url', 'admin_url', 'sandbox_url', 'api_key'])
     assert.equal((await request(`${addresses.base_url}/readyz`)).statusCode, 200)
     assert.equal((await request(`${addresses.sandbox_url}/livez`)).statusCode, 200)
-    assert.ok(readyMs < 15_000, `${readyMs} ms`)
     assert.ok(running().length > 3)
 
     // As a terminal does on Ctrl-C: to the whole foreground group.
     process.kill(-dev.pid, 'SIGINT')
     await dev.exited
     await untilNothingRuns(running)
-    recordProof('development-stack', 'ready', { ready_ms: Math.round(readyMs), left_running: 0 })
+    judge(PROOF, 'from the command to readiness', IN_TIME, [readyMs])
   })
 
   it('prints a first call that works as it stands, pasted into a shell, and says in its headers what it cost', async () => {
@@ -75,7 +76,6 @@ describe('npm run dev', () => {
     assert.match(called, /^x-farebox-cost-usd: 0\.000000[0-9]{3}\r$/im)
     assert.match(called, /^x-request-id: [0-9a-f-]{36}\r$/im)
     assert.match(called, /"results":\[\{"index":/)
-    assert.ok(firstCallMs < 15_000, `${firstCallMs} ms`)
     const stream = await shell(streamed)
     assert.match(stream, /"cost_usd":"0\.000[0-9]{6}"/)
     assert.match(stream, /^data: \[DONE\]$/m)
@@ -85,7 +85,7 @@ describe('npm run dev', () => {
     process.kill(-dev.pid, 'SIGINT')
     await dev.exited
     await untilNothingRuns(running)
-    recordProof('development-stack', 'first call', { first_call_ms: Math.round(firstCallMs) })
+    judge(PROOF, 'from the command to the first call', IN_TIME, [firstCallMs])
   })
 
   for (const [moment, line] of [

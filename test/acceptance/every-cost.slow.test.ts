@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { count, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { until } from '../../harness/until.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { Random } from '../../sandbox/src/random.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -166,7 +167,10 @@ async function areListed({ secret }: Key, own: readonly Done[], charges: Readonl
 /** What is kept of a call says the same, with the status that its caller saw. */
 async function areRecorded(done: readonly Done[]): Promise<void> {
   for (const { told, key } of done) {
-    const { cost, detail } = (await ask(url, key.secret, `/v1/requests/${told.id}`)).json
+    const read = async () => (await ask(url, key.secret, `/v1/requests/${told.id}`)).json
+    // It is written behind the answer.
+    await until(async () => (await read()).detail !== null, 60_000, `the detail of ${told.id}`)
+    const { cost, detail } = await read()
     assert.equal(Object(cost).usd, told.costUsd)
     assert.equal(Object(detail).status, told.status)
   }

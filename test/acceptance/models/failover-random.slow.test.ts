@@ -146,7 +146,7 @@ async function recover(): Promise<void> {
 async function hang(calls: number): Promise<void> {
   for (const protocol of ALL_PROTOCOLS) await failing.fault(protocol, [HANG], calls)
   const arrivals = await countArrivals()
-  const arrived = until(async () => (await arrivals()) === calls, 20_000, 'that all have arrived')
+  const arrived = until(async () => (await arrivals()) === calls, 60_000, 'that all have arrived')
   const haveArrived = async () => (await arrived) > 0
   const [stay, leave] = [plan(calls / 2), plan(calls / 2)]
   const staying = Promise.all(stay.map((one) => makeCall(one)))
@@ -345,7 +345,7 @@ describe('a model with two upstreams, one of which fails at random', () => {
   it('leaves no hold, no place taken, no connection, and a ledger that adds up', async () => {
     const left = await leftOver(pool)
     assert.deepEqual(left, { holds: 0, claims: 0 })
-    await until(() => gateways.every(hasOurConnectionsOnly), 10_000, 'no connection of a caller who has gone')
+    await until(() => gateways.every(hasOurConnectionsOnly), 60_000, 'no connection of a caller who has gone')
     await failing.stop()
     await failing.noConnections(gateways)
     const violations = await verifyLedger(pool)
