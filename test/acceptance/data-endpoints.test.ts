@@ -120,9 +120,13 @@ describe('GET {social_b}/post/comments', () => {
     }
   })
 
-  it('DATA-1 refuses include_replies by name with 400, whatever its value, and asks nobody', async () => {
+  it('DATA-1 DATA-3 refuses include_replies by name with 400, whatever its value and spelling, and asks nobody', async () => {
     const before = await traceOf({ pool, sandbox })
-    for (const query of ['include_replies=true', 'include_replies=false', 'include_replies', 'include%5Freplies=1']) {
+    for (const query of [
+      ...['include_replies=true', 'include_replies=false', 'include_replies', 'include%5Freplies=1'],
+      ...['include.replies=true', 'include-replies=true', 'include+replies=true', 'Include_Replies=true'],
+      ...['include_replies[]=true', 'include_replies%5B0%5D=true', 'a=1;include_replies=true', 'a=1%3binclude.replies'],
+    ]) {
       const told = await ask(url, customer.secret, `${COMMENTS}?url=a&${query}`)
       assertRefused(told, 400, 'invalid_request')
       assert.match(String(errorOf(told).message), /include_replies/)
@@ -279,6 +283,59 @@ describe('GET {traffic_analytics}/website/traffic-engagement', () => {
       assert.equal((await get(TRAFFIC, { domain: 'example.com', [name]: 'daily' })).status, 400, name)
   })
 
+  it('DATA-3 refuses other spellings of what its price is computed from with 400, and says how to write it', async () => {
+    const before = await traceOf({ pool, sandbox })
+    const many = Array.from({ length: 12 }, (_, at) => `m${at}`).join(',')
+    const month = 'start_date=2026-01&end_date=2026-03'
+    for (const [query, name] of [
+      [`metrics=visits&metrics[]=${many}&${month}`, 'metrics'],
+      [`metrics=visits&metrics=${many}&${month}`, 'metrics'],
+      [`metrics=visits&Metrics=${many}&${month}`, 'metrics'],
+      [`metrics=visits&${month};metrics=${many}`, 'metrics'],
+      [`metrics[0]=visits&${month}`, 'metrics'],
+      [`metrics=visits&start.date=2020-01&${month}`, 'start_date'],
+      [`metrics=visits&start_date=2026-01&End-Date=2026-03`, 'end_date'],
+    ] as const) {
+      const told = await ask(url, customer.secret, `${TRAFFIC}?domain=example.com&${query}`)
+      assertRefused(told, 400, 'invalid_request')
+      assert.match(String(errorOf(told).message), new RegExp(`"${name}".* Give it once, written as in ${name}=`))
+    }
+    assert.deepEqual(await traceOf({ pool, sandbox }), before)
+  })
+
+  it('DATA-3 DATA-6 passes on every other name byte for byte, in brackets and repeated too', async () => {
+    const query = 'domain=example.com&filter[]=a&filter[]=b&Country=us&country=us&x.y=1&x_y=2;z=3&metrics=visits'
+    const told = await ask(url, customer.secret, `${TRAFFIC}?${query}`)
+    assert.equal(told.status, 200, told.text)
+    assert.equal((await sandbox.journal()).at(-1)?.query, query)
+  })
+
+  it('DATA-7 withholds JSON that does not say what was delivered, as the price is computed from that', async () => {
+    const live = await makeCustomer(pool, { key: { mode: 'live' } })
+    let body = ''
+    const upstream = await startUpstream(({ socket }) => socket.write(okay(body, 'content-type: application/json')))
+    const seal = createSeal({ current: masterKey })
+    const address = { slot: 'traffic', mode: 'live', kind: 'native', baseUrl: upstream.url } as const
+    await saveUpstream({ pool, ids, seal }, address)
+    for (const answer of [
+      '{}',
+      'null',
+      '{"data":{"visits":9}}',
+      '{"data":["2026-01",1]}',
+      '{"data":[[1]]}',
+      'visits\n9',
+    ]) {
+      body = answer
+      const told = await call(url, live.secret, 'website_traffic_engagement')
+      assertRefused(told, 502, 'upstream_unreadable')
+      assert.deepEqual([told.costUsd, told.headers.get('x-should-retry')], [FREE, 'false'])
+      assert.equal((await chargesOf(pool, live.accountId)).get(told.id), 0n)
+    }
+    body = '{"data":[]}'
+    const told = await call(url, live.secret, 'website_traffic_engagement')
+    assert.deepEqual([told.status, told.text, told.costUsd], [200, body, FREE])
+  })
+
   it('costs nothing where the answer is an error or delivers nothing', async () => {
     for (const directive of ['status=404', 'status=500', 'garbage', 'empty', 'html'])
       assert.equal((await get(TRAFFIC, { domain: `sandbox:${directive}` })).costUsd, FREE, directive)
@@ -368,6 +425,19 @@ for (const { operation, upstream } of ENDPOINTS)
       const told = await mine()
       assertRefused(told, 502, 'upstream_transport')
       assert.deepEqual([told.costUsd, told.headers.get('x-should-retry')], [FREE, 'false'])
+    })
+
+    it('502 where it is a success by its status, and nobody can read whether it is one to be paid for', async () => {
+      for (const word of ['garbage', 'html', 'empty', 'status=203 sandbox:garbage']) {
+        const told = await mine({}, `sandbox:${word}`)
+        assertRefused(told, 502, 'upstream_unreadable')
+        assert.deepEqual([told.costUsd, told.headers.get('x-should-retry')], [FREE, 'false'], word)
+      }
+      for (const status of [404, 500]) {
+        const told = await mine({}, `sandbox:status=${status} sandbox:html`)
+        assert.deepEqual([told.status, told.costUsd], [status, FREE])
+        assert.match(told.text, /<html|<!doctype/i)
+      }
     })
 
     it('503 where its upstream refuses our own account', async () => {

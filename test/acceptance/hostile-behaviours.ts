@@ -6,6 +6,7 @@ export type Rule =
   | 'broken off'
   | 'not as promised'
   | 'without evidence'
+  | 'withheld'
   | 'beyond the hold'
   | 'passed on unpaid'
   | 'about our account'
@@ -53,11 +54,11 @@ export const WORDED: readonly Worded[] = [
   worded(`big=${BIG} chunked`, 'broken off', 'broken off'),
   worded('continue=1', 'broken off', 'broken off'),
   worded('continue=10000', 'broken off', 'broken off'),
-  worded('wrong-length=-7', 'not as promised', 'without evidence'),
-  worded('gzip-bomb', 'not as promised', 'without evidence'),
-  worded('garbage', 'not as promised', 'without evidence'),
-  worded('html', 'not as promised', 'without evidence'),
-  worded('empty', 'not as promised', 'without evidence'),
+  worded('wrong-length=-7', 'not as promised', 'withheld'),
+  worded('gzip-bomb', 'not as promised', 'withheld'),
+  worded('garbage', 'not as promised', 'withheld'),
+  worded('html', 'not as promised', 'withheld'),
+  worded('empty', 'not as promised', 'withheld'),
   worded('usage=-5', 'not as promised', null),
   worded('usage=1.5', 'not as promised', null),
   worded('usage=NaN', 'not as promised', null),
@@ -72,7 +73,7 @@ export const WORDED: readonly Worded[] = [
   worded('code=400', null, 'passed on unpaid'),
   worded('status=500', 'passed on unpaid', 'passed on unpaid', 500),
   worded('status=404', 'passed on unpaid', 'passed on unpaid', 404),
-  worded('status=204', 'passed on unpaid', 'without evidence', 204),
+  worded('status=204', 'passed on unpaid', 'withheld', 204),
   worded('status=502 html', 'passed on unpaid', 'passed on unpaid', 502),
   worded('code=400 redirect=http://127.0.0.1:1/', null, 'passed on unpaid', 302),
   worded('status=307 redirect=http://127.0.0.1:1/', 'passed on unpaid', 'served', 307),
@@ -156,12 +157,7 @@ export const RAW: readonly Raw[] = [
   raw('null', message('null'), 'not as promised', 'passed on unpaid'),
   raw('a number', message('5'), 'not as promised', 'passed on unpaid'),
   raw('JSON of 200,000 levels', message(deep), 'not as promised', 'passed on unpaid'),
-  raw(
-    'JSON in UTF-16',
-    message(Buffer.from(PAID, 'utf16le').toString('latin1')),
-    'not as promised',
-    'without evidence',
-  ),
+  raw('JSON in UTF-16', message(Buffer.from(PAID, 'utf16le').toString('latin1')), 'not as promised', 'withheld'),
   raw('results beyond the documents', message(PAID.replace('"index":0', '"index":2')), 'not as promised', 'served'),
   raw('a result before the first', message(PAID.replace('"index":0', '"index":-1')), 'not as promised', 'served'),
   raw('a score beyond all numbers', message(PAID.replace('0.5', '1e999')), 'not as promised', 'served'),

@@ -162,6 +162,14 @@ const RULES: Readonly<Record<Rule, (judged: Judged) => void>> = {
     const free = { outcome: 'voided', amount: 0n, overrun: judged.hold, executed: true, failed: false }
     assert.deepEqual(ledger(judged), free)
   },
+  withheld(judged) {
+    const { told } = judged
+    assert.deepEqual([told.status, errorOf(told).code], [502, 'upstream_unreadable'], told.text)
+    assert.equal(told.headers.get('x-should-retry'), 'false')
+    const lost = { outcome: 'voided', amount: 0n, overrun: judged.hold, executed: true, failed: true }
+    assert.deepEqual(ledger(judged), lost)
+    attempts.set(told.id, 'answered')
+  },
   'beyond the hold'(judged) {
     const { told, row, hold } = judged
     assert.equal(told.status, 200)

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { until } from '../../harness/until.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { saveUpstream } from '../../server/src/upstreams/configure.ts'
@@ -86,7 +88,9 @@ describe('an answer that is passed on', () => {
     200, 201, 202, 206, 301, 302, 304, 400, 404, 405, 409, 410, 418, 422, 451, 500, 501, 502, 503, 504, 529,
   ])
     it(`DATA-7 keeps the status ${status}, the body and the content type`, async () => {
-      const body = status === 304 ? '' : `it is ${status}, "déjà vu"`
+      const text = `it is ${status}, "déjà vu"`
+      // Of a success it is read whether it is one to be paid for.
+      const body = status === 304 ? '' : status < 300 ? `{ "code": 1, "data": ${JSON.stringify(text)} }` : text
       scripted.answer({
         status,
         headers: { 'content-type': 'text/x-own; charset=utf-8; a=b', location: 'http://127.0.0.1:1/' },
@@ -100,30 +104,82 @@ describe('an answer that is passed on', () => {
       assert.equal(told.headers['x-farebox-cost-usd'], '0.000000000')
     })
 
-  it('DATA-7 keeps what is no JSON: HTML, bytes, an odd encoding, an empty body, and JSON with its spaces', async () => {
-    const bytes = Buffer.from(Array.from({ length: 1_024 }, (_, at) => (at * 37) % 256))
-    for (const [contentType, body] of [
-      ['text/html', '<!doctype html><h1>No</h1>'],
-      ['application/octet-stream', bytes],
-      ['image/png', bytes],
-      ['application/json', bytes],
-      ['application/json; charset=gb18030', Buffer.from([0xc3, 0xa8])],
-      ['application/json', '{ "code" :  200 ,\n"a":1e2, "a": 2, "big": 12345678901234567890 }\n'],
-      ['text/plain', ''],
-    ] as const) {
-      scripted.answer({ headers: { 'content-type': contentType }, body })
+  const bytes = Buffer.from(Array.from({ length: 1_024 }, (_, at) => (at * 37) % 256))
+  const NO_JSON = [
+    ['text/html', '<!doctype html><h1>No</h1>'],
+    ['application/octet-stream', bytes],
+    ['image/png', bytes],
+    ['application/json', bytes],
+    ['application/json; charset=gb18030', Buffer.from([0xc3, 0xa8])],
+    ['text/plain', ''],
+  ] as const
+
+  it('DATA-7 keeps what is no JSON: HTML, bytes, an odd encoding, an empty body', async () => {
+    for (const [contentType, body] of NO_JSON) {
+      scripted.answer({ status: 404, headers: { 'content-type': contentType }, body })
       const told = await liveTag()
-      assert.equal(told.status, 200)
+      assert.equal(told.status, 404)
       assert.equal(told.headers['content-type'], contentType)
       assert.deepEqual(told.body, Buffer.from(body))
     }
   })
 
+  it('DATA-7 keeps JSON as it is written, with its spaces', async () => {
+    const body = '{ "code" :  200 ,\n"a":1e2, "a": 2, "big": 12345678901234567890 }\n'
+    scripted.answer({ headers: { 'content-type': 'application/json' }, body })
+    const told = await liveTag()
+    assert.deepEqual([told.status, String(told.body)], [200, body])
+  })
+
+  for (const status of [200, 201, 202, 203, 206])
+    it(`DATA-7 withholds a ${status} whose price can't be read: 502 upstream_unreadable, uncharged, the hold our loss`, async () => {
+      for (const [contentType, body] of NO_JSON) {
+        scripted.answer({ status, headers: { 'content-type': contentType }, body })
+        const told = await liveTag()
+        assert.equal(told.status, 502, String(told.body))
+        const { error } = JSON.parse(String(told.body))
+        assert.deepEqual([error.code, error.type], ['upstream_unreadable', 'api_error'])
+        assert.match(error.message, /You were not charged/)
+        // It was executed: nobody is to ask for it again without a thought.
+        assert.equal(told.headers['x-should-retry'], 'false')
+        assert.equal(told.headers['x-farebox-cost-usd'], '0.000000000')
+        const { rows } = await pool.query(
+          'select outcome, amount, overrun, executed, failed from charges where id = $1',
+          [told.headers['x-request-id']],
+        )
+        const lost = { outcome: 'voided', amount: 0n, overrun: 1_450_000n, executed: true, failed: true }
+        assert.deepEqual(rows, [lost])
+      }
+    })
+
+  it('DATA-7 withholds a 204, and what is packed though nobody asked for that', async () => {
+    scripted.answer({ status: 204, headers: {}, body: '' })
+    assert.equal((await liveTag()).status, 502)
+    const packed = gzipSync('{"code":200}')
+    scripted.answer({ headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' }, body: packed })
+    const told = await liveTag()
+    assert.equal(told.status, 502)
+    assert.ok(!told.body.includes(packed))
+  })
+
+  it('DATA-7 keeps of a withheld answer what became of it, for its owner to look up', async () => {
+    scripted.answer({ headers: { 'content-type': 'text/html' }, body: '<h1>paid for</h1>' })
+    const id = String((await liveTag()).headers['x-request-id'])
+    const recorded = async () => (await ask(url, live.secret, `/v1/requests/${id}`)).json
+    // Written behind the answer.
+    await until(async () => (await recorded()).detail !== null, 3_000, 'the record')
+    const found = await recorded()
+    const { status, upstream, evidence } = Object(found.detail)
+    assert.deepEqual([found.outcome, found.executed, found.failed, status, evidence], ['voided', true, true, 502, {}])
+    assert.deepEqual(upstream, [{ slot: 'reseller', outcome: 'answered', status: 200, reason: null }])
+    assert.doesNotMatch(JSON.stringify(found), /paid for/)
+  })
+
   it('calls bytes what the upstream gives no name, which is what HTTP lets every reader assume', async () => {
-    scripted.answer({ body: 'plain' })
+    scripted.answer({ body: '{"code":1}' })
     const told = await liveTag()
     assert.equal(told.headers['content-type'], 'application/octet-stream')
-    assert.equal(String(told.body), 'plain')
+    assert.equal(String(told.body), '{"code":1}')
   })
 
   it('DATA-7 passes headers on by a list: what is about the upstream, its cookies or our account stays with us', async () => {

@@ -77,9 +77,9 @@ describe('the reseller endpoints', () => {
     ['an absence that says code 200', 'sandbox:code=200 sandbox:status=404', 404, true],
     ['another success that says code 200', 'sandbox:code=200 sandbox:status=206', 206, true],
     ['another success that says another code', 'sandbox:code=500 sandbox:status=201', 201, false],
-    ['no body', 'sandbox:empty', 200, false],
-    ['no JSON', 'sandbox:garbage', 200, false],
-    ['a page', 'sandbox:html', 200, false],
+    ['no body', 'sandbox:empty', 502, false],
+    ['no JSON', 'sandbox:garbage', 502, false],
+    ['a page', 'sandbox:html', 502, false],
   ] as const)
     it(`DATA-2 ${isCharged ? 'charges' : 'does not charge'} for ${what}`, async () => {
       const told = await call(url, secret, 'tag_detail', word)

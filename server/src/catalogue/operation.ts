@@ -29,6 +29,8 @@ export type DataOperation<Input = unknown> = Common & {
   readonly input: z.ZodType<Input>
   /** Parameters that would change cost or scope and are not priced: each with the reason why it is refused. */
   readonly refuses?: Readonly<Record<string, string>>
+  /** Parameters that the price is computed from: each with an example of how it is written. They have one spelling. */
+  readonly priced?: Readonly<Record<string, string>>
   readonly output: z.ZodType
   readonly price: PriceContract<Input>
   readonly upstream: Upstream

@@ -113,7 +113,7 @@ export function dynamic<Input>({ unit, unitPrice, most, evidence }: Dynamic<Inpu
     expected: atMost,
     isExact: false,
     measure(reply) {
-      const units = evidence(reply)
+      const units = isSilent(reply) ? undefined : evidence(reply)
       return units === undefined ? undefined : { units: BigInt(units) }
     },
   }

@@ -28,8 +28,7 @@ export async function judge(plan: Judged, held: Held, sent: Whole): Promise<Outc
     return ofAnswer(plan, held, sent, measured instanceof Promise ? await measured : measured)
   } catch (error) {
     // Whatever an upstream wrote that we can't read or add up, the call has to end.
-    const usage = { ...NO_USAGE, executed: true, failed: true }
-    return { ending: { amount: held.most, forgiven: true, usage }, fault: asFault(error) }
+    return { ending: atOurLoss(held), fault: asFault(error) }
   }
 }
 

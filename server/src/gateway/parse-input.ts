@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { DataOperation } from '../catalogue/operation.ts'
 import { Fault } from '../kernel/fault.ts'
+import { foldName, spellingsIn } from './loose-names.ts'
 
 type Given = {
   readonly query: string
@@ -8,38 +9,62 @@ type Given = {
 }
 
 const DETAIL_LIMIT = 500
-/** No URL has them, and no upstream is sent them: some servers read them as something else. */
-const NOT_IN_A_QUERY = /["\\]/
+const SPELLING_LIMIT = 100
+/** No URL has them, and no upstream is sent them: some servers read them as something else, or nothing after them. */
+const NOT_IN_A_QUERY = /["\\#]/
 
 /** The input of an operation as its schema has it, or the fault that says what is wrong with it. */
 export function parseInput(operation: DataOperation, { query, readBody }: Given): unknown {
   if (NOT_IN_A_QUERY.test(query))
-    throw new Fault('invalid_request', { detail: 'The characters " and \\ in a query have to be percent-encoded.' })
-  const given = operation.method === 'GET' ? parameters(query) : readBody()
-  requireNoneRefused(operation.refuses ?? {}, given)
+    throw new Fault('invalid_request', { detail: 'The characters ", \\ and # in a query have to be percent-encoded.' })
+  const isInQuery = operation.method === 'GET'
+  const given = isInQuery ? parameters(query) : readBody()
+  requirePlainNames(operation, query, isInQuery ? {} : given)
   const { success, data, error } = operation.input.safeParse(given)
   if (success) return data
   throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, DETAIL_LIMIT) })
 }
 
-/** Servers read several spellings as one name: `Name`, `name[]`, `name[0]`, and what follows a semicolon. */
-function requireNoneRefused(refuses: NonNullable<DataOperation['refuses']>, given: unknown): void {
-  if (typeof given !== 'object' || given === null) return
-  const spelt = Object.keys(given).flatMap((name) => name.split(';'))
-  const values = Object.values(given).filter((value) => typeof value === 'string' && value.includes(';'))
-  const names = new Set([...spelt, ...values.flatMap((value) => String(value).split(';'))].map(plainName))
-  for (const [name, why] of Object.entries(refuses)) {
-    if (names.has(name)) throw new Fault('invalid_request', { detail: `"${name}" is not taken: ${why}.` })
+/**
+ * Everything else passes as it came, but a name that decides the price has to mean the same to every server: it stands once, as
+ * it is spelt in the operation. One that is refused is refused however it is spelt.
+ */
+function requirePlainNames({ refuses = {}, priced = {}, method }: DataOperation, query: string, body: unknown): void {
+  const names = [...Object.keys(refuses), ...Object.keys(priced)]
+  if (names.length === 0) return
+  const [inQuery, inBody] = [spellingsIn(query), namesIn(body)]
+  const found = Map.groupBy([...inQuery, ...inBody], foldName)
+  for (const name of names) {
+    const spellings = found.get(foldName(name)) ?? []
+    const [spelling = name] = spellings.filter((one) => one !== name)
+    const why = refuses[name]
+    if (why !== undefined && spellings.length > 0) throw invalid(`${readAs(spelling, name)} is not taken: ${why}.`)
+    const example = priced[name]
+    if (example === undefined) continue
+    const write = `Give it once, written as in ${example}.`
+    if (spelling !== name) throw invalid(`${readAs(spelling, name)} sets the price. ${write}`)
+    if (spellings.length > 1) throw invalid(`"${name}" is given ${spellings.length} times and sets the price. ${write}`)
+    if (method === 'POST' && inQuery.includes(name))
+      throw invalid(`"${name}" sets the price and belongs in the body. ${write}`)
   }
 }
 
-function plainName(name: string): string {
-  return (/^[^[=]*/.exec(name)?.[0] ?? '').trim().toLowerCase()
+function namesIn(body: unknown): readonly string[] {
+  return typeof body === 'object' && body !== null ? Object.keys(body) : []
+}
+
+function readAs(spelling: string, name: string): string {
+  return spelling === name ? `"${name}"` : `"${spelling.slice(0, SPELLING_LIMIT)}" can be read as "${name}", which`
+}
+
+function invalid(detail: string): Fault {
+  return new Fault('invalid_request', { detail })
 }
 
 /** What is given once is a text, what is given several times a list. */
 function parameters(query: string): Record<string, string | string[]> {
-  const search = new URLSearchParams(query)
+  // Of a question mark at the beginning it would make nothing, and an upstream part of the first name.
+  const search = new URLSearchParams(`?${query}`)
   const given: Record<string, string | string[]> = Object.create(null)
   for (const name of new Set(search.keys())) {
     const values = search.getAll(name)

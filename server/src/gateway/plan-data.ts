@@ -1,4 +1,5 @@
 import { type DataOperation, type Names, spell } from '../catalogue/operation.ts'
+import type { Reply } from '../catalogue/price.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Links } from '../links/links.ts'
@@ -32,6 +33,8 @@ export function createDataPlan({ prices, bindings, transport, names, links }: Pa
     const session = operation.actsFor && (await links.require(caller.credentialId, operation.actsFor.scopes))
     const binding = await bindingFor(bindings, operation, { mode: caller.mode, session })
     const adapter = ADAPTERS[upstream.adapter]
+    // What passes through is worth as much to the caller as if it had been paid for: who could make it unreadable would pay nothing.
+    const withholds = upstream.adapter === 'pass_through'
 
     const send = (id: Id, credential: Pick<Binding, 'credential'>) =>
       sendOnce(transport, binding, () => {
@@ -80,7 +83,10 @@ export function createDataPlan({ prices, bindings, transport, names, links }: Pa
       send: (id) => (session === undefined ? send(id, binding) : sendFor(id, session)),
       measure(reply) {
         const measured = price.measure(reply)
-        if (measured === undefined) return undefined
+        if (measured === undefined) {
+          if (withholds && isSuccess(reply)) throw new Fault('upstream_unreadable')
+          return undefined
+        }
         const { units, ...tokens } = measured
         return { counts: [units], ...tokens }
       },
@@ -89,6 +95,10 @@ export function createDataPlan({ prices, bindings, transport, names, links }: Pa
         status === 401 || status === 402 || (status === 403 && upstream.passesOnForbidden !== true),
     }
   }
+}
+
+function isSuccess({ status }: Reply): boolean {
+  return status >= 200 && status < 300
 }
 
 type Whose = { readonly mode: Binding['mode']; readonly session: Session | undefined }

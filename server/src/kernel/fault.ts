@@ -46,6 +46,10 @@ export const FAULTS = {
   internal_error: row(500, 'Something failed on our side. Quote the request id when you report it.'),
   unsupported_uri: row(500, 'unsupported uri'),
   upstream_transport: row(502, 'The upstream could not be reached or did not answer properly.'),
+  upstream_unreadable: row(
+    502,
+    'The provider answered, but what the answer costs can not be read from it, so it is withheld. You were not charged.',
+  ),
   managed_upstream_transport: row(503, 'The upstream could not be reached or did not answer properly.'),
   upstream_account: row(503, 'The upstream refuses our account with it. The operator has to act; yours is fine.'),
   billing_dependency_timeout: row(503, 'The ledger did not answer in time. Nothing was charged. Try again.', RETRYABLE),

@@ -125,6 +125,7 @@ export function createLinks(parts: Parts): Links {
   }
 
   async function start({ credentialId, mode, scopes = DEFAULT_SCOPES, redirectUri }: StartRequest): Promise<Started> {
+    if (!offlineAccess && scopes.some(asksForOffline)) throw offlineRefused()
     const platform = await platforms.ofMode(mode)
     if (platform === undefined) throw notConfigured()
     const asked = [...new Set(offlineAccess ? [...scopes, OFFLINE] : scopes)]
@@ -265,6 +266,18 @@ async function workspaceOf(pool: pg.Pool, credentialId: Id): Promise<string> {
     [credentialId],
   )
   return z.object({ name: z.string() }).parse(rows[0]).name
+}
+
+/** Also as OpenID spells it. Letters and separators that a scope does not have, the edge refuses. */
+function asksForOffline(scope: string): boolean {
+  return scope.replaceAll('_', '.') === OFFLINE
+}
+
+function offlineRefused(): Fault {
+  const detail =
+    `The scope ${OFFLINE} is not available here: on this installation a link ends when its first access token expires. ` +
+    'Leave the scope out, or ask the operator to set links.offline_access.'
+  return new Fault('invalid_request', { detail })
 }
 
 function notConfigured(): Fault {

@@ -44,6 +44,32 @@ describe('starting a link', () => {
     assert.deepEqual(json.scopes, [...SEVEN, 'offline.access'])
   })
 
+  it('refuses offline.access where the operator did not turn it on, however it is written, and begins nothing', async () => {
+    const { secret, keyId } = await makeCustomer(pool)
+    const asked = await startLink(url, secret, { scopes: ['tweet.read', 'offline.access'] })
+    assert.deepEqual([asked.status, errorOf(asked).code], [400, 'invalid_request'], asked.text)
+    assert.match(String(errorOf(asked).message), /offline\.access is not available here.*links\.offline_access/)
+    for (const scopes of [
+      ['offline.access'],
+      ['offline_access'],
+      ['Offline.Access'],
+      ['OFFLINE.ACCESS', 'tweet.read'],
+      ['tweet.read offline.access'],
+      ['tweet.read,offline.access'],
+      [' offline.access'],
+      ['offline.access\n'],
+      'tweet.read offline.access',
+    ])
+      assert.equal((await startLink(url, secret, { scopes })).status, 400, JSON.stringify(scopes))
+    const { rowCount } = await pool.query('select from link_attempts where credential_id = $1', [keyId])
+    assert.equal(rowCount, 0)
+  })
+
+  it('takes offline.access from a caller where the operator turned it on, and asks for it once', async () => {
+    const { json } = await startLink(offline.url, await newSecret(), { scopes: ['offline.access', 'users.read'] })
+    assert.deepEqual(json.scopes, ['offline.access', 'users.read'])
+  })
+
   it('refuses scopes that are none, and who is not known', async () => {
     const secret = await newSecret()
     for (const body of [

@@ -6,7 +6,7 @@ import { dynamic, memberOf } from '../price.ts'
 
 /** Its parameters are not defined, and pass through; these are read to say what the answer can cost. */
 const parameters = z.looseObject({
-  metrics: z.union([z.string(), z.array(z.string())]).optional(),
+  metrics: z.string().optional(),
   start_date: z.string().optional(),
   end_date: z.string().optional(),
 })
@@ -23,9 +23,17 @@ const MOST_MONTHS = 37
 
 /** A credit is one metric of one month. */
 function creditsAtMost({ metrics, start_date, end_date }: Input): number {
-  const names = [metrics ?? []].flat().flatMap((list) => list.split(','))
-  const asked = names.filter((name) => name.trim() !== '').length
-  return (asked === 0 ? ALL_METRICS : asked) * monthsAtMost(start_date, end_date)
+  return metricsAtMost(metrics ?? '') * monthsAtMost(start_date, end_date)
+}
+
+/** A name as they all are. What is spelt otherwise may be a list in other separators, or stand for all of them. */
+const METRIC = /^(?!all$)\w+$/i
+
+function metricsAtMost(list: string): number {
+  const names = list.split(/[\s,]+/).filter((name) => name !== '')
+  return names.length > 0 && names.every((name) => METRIC.test(name))
+    ? names.length
+    : Math.max(ALL_METRICS, names.length)
 }
 
 function monthsAtMost(start: string | undefined, end: string | undefined): number {
@@ -39,7 +47,8 @@ function monthsBetween(start: string | undefined, end: string | undefined): numb
 }
 
 function monthOf(text: string | undefined): number | undefined {
-  const [, year, month] = /^(\d{4})-(\d{2})(?:-\d{2})?$/.exec(text ?? '') ?? []
+  // What is no date an upstream may leave out of account, and deliver every month that it has.
+  const [, year, month] = /^(\d{4})-(0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?$/.exec(text ?? '') ?? []
   return year === undefined ? undefined : Number(year) * 12 + Number(month) - 1
 }
 
@@ -57,6 +66,11 @@ export const websiteTraffic = defineOperation<Input>({
   refuses: {
     granularity: 'a finer one delivers many times as much and is not priced',
     format: 'what was delivered is read from JSON',
+  },
+  priced: {
+    metrics: 'metrics=visits,page_views',
+    start_date: 'start_date=2026-01',
+    end_date: 'end_date=2026-03',
   },
   output: z.looseObject({}),
   price: dynamic({

@@ -1,0 +1,35 @@
+import { unescape as unescapePercent } from 'node:querystring'
+
+/**
+ * Names as the loosest of servers read them. Frameworks differ in which spellings they take for one name, and we do not know
+ * which one an upstream uses: what could be read as a name that decides the price has to be written as that name.
+ */
+
+/** Some proxies decode what was decoded before them. */
+const DECODED_TIMES = 3
+/** A separator to some servers, and to some even where it is encoded. */
+const SEMICOLON = /;|%(?:25)*3b/i
+
+/** Every name that a server could find in a query, as it is spelt there; with the semicolon that may begin or end it. */
+export function spellingsIn(query: string): readonly string[] {
+  return query.split('&').flatMap((pair) => {
+    const [first = '', ...others] = pair.split(SEMICOLON).map((part) => part.split('=', 1)[0] ?? '')
+    return others.length === 0 ? [first] : [`${first};`, ...others.map((name) => `;${name}`)]
+  })
+}
+
+/** The same for all spellings of a name: `Name`, `name[]`, `name[0]`, `[name]`, `na.me`, `na-me`, `na+me`, `n%61me`, `;name`. */
+export function foldName(spelling: string): string {
+  const [, name = ''] = /^[\s?[;]*([^[\]=;\0]*)/.exec(decoded(spelling).normalize('NFKC')) ?? []
+  return name
+    .trim()
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[\s.-]/g, '_')
+}
+
+function decoded(spelling: string): string {
+  let text = spelling.replaceAll('+', ' ')
+  for (let time = 0; time < DECODED_TIMES && text.includes('%'); time += 1) text = unescapePercent(text)
+  return text
+}
