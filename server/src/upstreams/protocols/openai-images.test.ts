@@ -88,12 +88,13 @@ describe('what a request for pictures asks for', () => {
   })
 
   it('MODEL-6 is refused by the name of what would come in parts, and of what may make a picture dearer', () => {
-    refuses({ stream: true }, /"stream" is not taken/)
+    refuses({ stream: true }, /"stream" is taken as false only/)
     refuses({ partial_images: 0 }, /"partial_images" is not taken/)
     refuses({ partial_images: 2 }, /"partial_images" is not taken/)
     for (const name of ['resolution', 'steps', 'image', 'num_images', 'sequential_image_generation', 'width'])
       refuses({ [name]: 2 }, new RegExp(`"${name}" is not taken: it may change what a picture costs`))
-    for (const name of ['N', 'Size', 'QUALITY', 'Partial_Images']) refuses({ [name]: 2 }, /lower case/)
+    for (const name of ['N', 'Size', 'QUALITY', 'Partial_Images'])
+      refuses({ [name]: 2 }, /is not taken in this spelling/)
   })
 })
 
