@@ -4,10 +4,10 @@ import { CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG, TOOL } from './gemin
 import { spelled, spellingIn } from './gemini-names.ts'
 import { gatherContent, itemsIn } from './gemini-parts.ts'
 import { isGiven, isMembers, type Members, MODEL_NAME_LENGTH, outputLimitOf, readMembers, refusal } from './members.ts'
-import { OUTPUT_LIMIT_MEMBERS, withOnlyLimit } from './output-limit.ts'
+import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
-import { memberIn, spliceJson } from './splice-json.ts'
+import { memberIn, spliceJson, withOnlyLimit } from './splice-json.ts'
 
 const CHOICES_MOST = 8
 /** Members that an upstream writes into the prompt. */
@@ -119,7 +119,7 @@ function withLimit(members: Members, rawBody: Buffer, limit: number, name: strin
   const config = members[place]
   const given = isMembers(config) ? config : {}
   const limitName = name ?? spellingIn(given, 'maxOutputTokens')
-  const among = OUTPUT_LIMIT_MEMBERS.gemini
+  const among = OUTPUT_LIMITS.gemini
   return within(rawBody, place, (object) => withOnlyLimit(object, given, { name: limitName, among, limit }))
 }
 

@@ -14,10 +14,10 @@ import {
   refusal,
 } from './members.ts'
 import { CHAT } from './openai-members.ts'
-import { OUTPUT_LIMIT_MEMBERS, withOnlyLimit } from './output-limit.ts'
+import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest, PartKind } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
-import { memberIn, spliceJson } from './splice-json.ts'
+import { memberIn, spliceJson, withOnlyLimit } from './splice-json.ts'
 
 export { modelOf }
 
@@ -64,7 +64,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
       if (isStream && !wantsUsage) set.stream_options = optionsWithUsage(rawBody)
       const sent = Object.keys(set).length === 0 ? rawBody : spliceJson(rawBody, set)
       if (name === null) return sent
-      return withOnlyLimit(sent, members, { name, among: OUTPUT_LIMIT_MEMBERS.openai, limit: outputLimit })
+      return withOnlyLimit(sent, members, { name, among: OUTPUT_LIMITS.openai, limit: outputLimit })
     },
   }
 }

@@ -170,3 +170,14 @@ function isEndOfScalar(code: number | undefined): boolean {
 export function withModel(rawBody: Buffer, model: string, upstreamModel: string): Buffer {
   return upstreamModel === model ? rawBody : spliceJson(rawBody, { model: JSON.stringify(upstreamModel) })
 }
+
+/** An object with its output limit as the one member that its upstream reads, and without the others. */
+export function withOnlyLimit(
+  object: Buffer,
+  members: Readonly<Record<string, unknown>>,
+  { name, among, limit }: { readonly name: string; readonly among: readonly string[]; readonly limit: number },
+): Buffer {
+  const others = among.filter((one) => one !== name && Object.hasOwn(members, one))
+  const alone = others.length === 0 ? object : withoutMembers(object, others)
+  return members[name] === limit ? alone : spliceJson(alone, { [name]: String(limit) })
+}
