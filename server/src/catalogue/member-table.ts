@@ -176,8 +176,8 @@ function judgeMember(
     const { to } = member
     const items: readonly unknown[] = Array.isArray(given) ? given : [given]
     if (items.every((item) => to.some((one) => one === item))) return
-    const taken = to.map((one) => JSON.stringify(one)).join(' or ')
-    found.refused = { path: name, words: `is taken as ${taken} only: ${member.why}` }
+    const only = to.every((one) => one === false) ? 'not taken' : `taken as ${to.map(quoted).join(' or ')} only`
+    found.refused = { path: name, words: `is ${only}: ${member.why}` }
   } else if (member.within !== undefined) {
     const wrong = member.form === undefined ? undefined : formFault(given, member.form)
     const before = found.unknown.length
@@ -185,6 +185,10 @@ function judgeMember(
     else inspect(given, member.within(), found)
     tellWhere(found, before, name)
   }
+}
+
+function quoted(value: string | boolean): string {
+  return JSON.stringify(value)
 }
 
 function formFault(value: unknown, form: NonNullable<Member['form']>): string | undefined {

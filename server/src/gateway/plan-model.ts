@@ -184,7 +184,7 @@ export async function targetsOf(
 }
 
 /** Those that may get a request: what our tables do not know goes to those alone whose route passes it on. */
-function takersOf(targets: readonly Target[], unknownMembers: readonly string[]): readonly Target[] {
+export function takersOf(targets: readonly Target[], unknownMembers: readonly string[]): readonly Target[] {
   if (targets.length === 0) throw notConfigured()
   if (unknownMembers.length === 0) return targets
   const takers = targets.filter(({ route }) => route.profile.unknown === 'pass')

@@ -88,7 +88,7 @@ describe('what a request for pictures asks for', () => {
   })
 
   it('MODEL-6 is refused by the name of what would come in parts, and of what may make a picture dearer', () => {
-    refuses({ stream: true }, /"stream" is taken as false only/)
+    refuses({ stream: true }, /"stream" is not taken/)
     refuses({ partial_images: 0 }, /"partial_images" is not taken/)
     refuses({ partial_images: 2 }, /"partial_images" is not taken/)
     for (const name of ['resolution', 'steps', 'image', 'num_images', 'sequential_image_generation', 'width'])
