@@ -59,18 +59,35 @@ function shapeSection(shape: Shape): string {
   return `### ${shape.title}\n\n${'kinds' in shape ? choiceRows(shape) : tableRows(shape)}\n`
 }
 
+type Row = readonly [name: string, what: string]
+
 function choiceRows({ by, kinds, others }: Choice): string {
-  const rows = Object.entries(kinds).map(([kind, table]) =>
-    typeof table === 'string' ? `| \`${kind}\` | refused: ${table} |` : `| \`${kind}\` | see ${table.title} |`,
-  )
-  const rest = others === undefined ? 'unknown' : `refused: ${others}`
-  return [`| \`${by}\` | |`, '| --- | --- |', ...rows, `| any other | ${rest} |`].join('\n')
+  const rows = Object.entries(kinds).map(([kind, table]): Row => {
+    return [`\`${kind}\``, typeof table === 'string' ? `refused: ${table}` : `see ${table.title}`]
+  })
+  return aligned([
+    [`\`${by}\``, 'what it is'],
+    ...rows,
+    ['any other', others === undefined ? 'unknown' : `refused: ${others}`],
+  ])
 }
 
 function tableRows({ members, others }: Table): string {
-  const rows = Object.entries(members).map(([name, member]) => `| \`${name}\` | ${standingOf(member)} |`)
-  const rest = others === undefined ? [] : [`| any other | refused: ${others} |`]
-  return ['| member | |', '| --- | --- |', ...rows, ...rest].join('\n')
+  const rest: readonly Row[] = others === undefined ? [] : [['any other', `refused: ${others}`]]
+  return aligned([['member', 'what it is'], ...rowsOf(members), ...rest])
+}
+
+function rowsOf(members: Readonly<Record<string, Member>>): readonly Row[] {
+  return Object.entries(members).map(([name, member]) => [`\`${name}\``, standingOf(member)])
+}
+
+/** As the formatter of the project writes a table. */
+function aligned([head = ['', ''], ...rows]: readonly Row[]): string {
+  const [first = 0, second = 0] = [0, 1].map((column) =>
+    Math.max(...[head, ...rows].map((row) => row[column === 0 ? 0 : 1].length)),
+  )
+  const line = ([name, what]: Row, fill = ' ') => `| ${name.padEnd(first, fill)} | ${what.padEnd(second, fill)} |`
+  return [line(head), line(['', ''], '-'), ...rows.map((row) => line(row))].join('\n')
 }
 
 function standingOf(member: Member): string {
@@ -88,6 +105,6 @@ function standingOf(member: Member): string {
 }
 
 function betaSection({ header, known }: Betas): string {
-  const rows = Object.entries(known).map(([name, member]) => `| \`${name}\` | ${standingOf(member)} |`)
-  return `## The header ${header}\n\nBy their names without a date or a version.\n\n| beta | |\n| --- | --- |\n${rows.join('\n')}\n`
+  const rows = aligned([['beta', 'what it is'], ...rowsOf(known)])
+  return `## The header ${header}\n\nBy their names without a date or a version.\n\n${rows}\n`
 }
