@@ -43,6 +43,7 @@ import { createPoller } from './tasks/poller.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
+import { DEFAULT_RERANK_MODEL } from './upstreams/adapters/rerank.ts'
 import { type Bindings, createBindings } from './upstreams/bindings.ts'
 import { createBreakers } from './upstreams/breakers.ts'
 import { createQuota } from './upstreams/quota.ts'
@@ -237,10 +238,11 @@ type PlanParts = Pick<Parameters<typeof createModelPlan>[0], 'models' | 'counter
   }
 
 /** How each kind of what is sold runs. */
-function createPlan({ names }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
+function createPlan({ names, rerank }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
   const { bindings, links, transport, models, counter, headerNames } = parts
   const quota = createQuota(parts)
-  const ofData = createDataPlan({ prices: createPrices(parts), bindings, links, transport, names })
+  const declaredModels = { rerank: [DEFAULT_RERANK_MODEL, ...rerank.models] }
+  const ofData = createDataPlan({ prices: createPrices(parts), bindings, links, transport, names, declaredModels })
   const ofModels = createModelPlan({
     models,
     bindings,

@@ -152,6 +152,8 @@ const settings = z.strictObject({
       deep_research_upstream: segments.prefault('search'),
     })
     .prefault({}),
+  // Names of rerank models that callers may ask for beside the default; all are sold at the one price of reranking.
+  rerank: z.strictObject({ models: list(z.string().min(1).max(200)).prefault([]) }).prefault({}),
   links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),
   log: z
     .strictObject({

@@ -4,7 +4,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { ask, errorOf, makeCustomer, startInstallation } from './installation.ts'
 
 const database = await freshDatabase()
-const installation = await startInstallation(database.url)
+const installation = await startInstallation(database.url, { env: { FAREBOX_RERANK_MODELS: 'another, a third' } })
 const { url, pool, sandbox } = installation
 after(installation.stop)
 const customer = await makeCustomer(pool)
@@ -55,6 +55,32 @@ describe('POST /v1/rerank', () => {
     }
     for (const more of [{ model: 'another' }, { return_documents: true, max_tokens_per_doc: 100 }, { top_n: 100 }])
       assert.equal((await rerank({ ...REQUEST, ...more })).status, 200)
+    for (const more of [{ model: 'rerank' }, { model: 'a third', instruction: 'Be strict.', user: 'u' }])
+      assert.equal((await rerank({ ...REQUEST, ...more })).status, 200)
+  })
+
+  it('refuses by name what it does not know, another model, and a known name in another case', async () => {
+    const before = (await sandbox.journal()).length
+    for (const [more, expected] of [
+      [{ rerank_twice: true }, /"rerank_twice" is not taken/],
+      [{ Instruction: 'x' }, /"Instruction" is not taken in this spelling/],
+      [{ instruction: 'a', topN: 2 }, /"topN"/],
+      [{ instruction: ['a'] }, /instruction/],
+      [{ model: 'large' }, /"model".* rerank, another, a third/],
+    ] as const) {
+      const told = await rerank({ ...REQUEST, ...more })
+      assert.equal(told.status, 400, JSON.stringify(more))
+      assert.match(String(errorOf(told).message), expected)
+    }
+    assert.equal((await sandbox.journal()).length, before)
+  })
+
+  it('holds an instruction once for each document, for it is read with each', async () => {
+    const instruction = 'x'.repeat(1_000)
+    const needed = async (body: unknown) =>
+      Number(errorOf(await rerank(body, { 'x-farebox-max-cost-usd': '0' })).needed_usd) / 0.000_000_05
+    const more = (await needed({ ...REQUEST, instruction })) - (await needed(REQUEST))
+    assert.equal(Math.round(more), 1_000 * REQUEST.documents.length)
   })
 
   it('RERANK-3 charges tokens × 0.00000005 USD, exactly as many as usage says', async () => {

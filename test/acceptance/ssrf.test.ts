@@ -82,11 +82,13 @@ describe('an address that a caller gives', () => {
     await assertContained('parameters')
   })
 
-  it('in the query, the documents or the model of a reranking is a text', async () => {
+  it('in the query, the instruction or the documents of a reranking is a text, and no model', async () => {
     for (let at = 0; at < URLS.length; at += 10) {
       const documents = URLS.slice(at, at + 10)
-      const [query = '', model = ''] = documents
-      const { status, json } = await ask(url, secret, '/v1/rerank', { body: { model, query, documents } })
+      const [query = '', instruction = ''] = documents
+      const refused = await ask(url, secret, '/v1/rerank', { body: { model: query, query, documents } })
+      assert.equal(refused.status, 400)
+      const { status, json } = await ask(url, secret, '/v1/rerank', { body: { instruction, query, documents } })
       assert.equal(status, 200)
       assert.equal((json.results as unknown[]).length, documents.length)
     }

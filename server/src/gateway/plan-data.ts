@@ -7,6 +7,7 @@ import type { Session } from '../links/sessions.ts'
 import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import type { Transport } from '../upstreams/transport.ts'
+import { type DeclaredModels, requireDeclaredModel } from './declared-models.ts'
 import { parseInput } from './parse-input.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent } from './plan.ts'
@@ -18,15 +19,17 @@ type Parts = {
   readonly bindings: Bindings
   readonly transport: Pick<Transport, 'send'>
   readonly names: Names
+  readonly declaredModels: DeclaredModels
   readonly links: Pick<Links, 'require' | 'tokenOf' | 'another'>
 }
 
 /** One thing at one price, of one upstream, which is asked once: what became of a request that failed is not always known. */
-export function createDataPlan({ prices, bindings, transport, names, links }: Parts) {
+export function createDataPlan({ prices, bindings, transport, names, links, declaredModels }: Parts) {
   return async (request: CallRequest, operation: DataOperation): Promise<Plan> => {
     const { caller, query, rawBody } = request
     const { price, limits, upstream } = operation
     const input = parseInput(operation, request)
+    requireDeclaredModel(operation, input, declaredModels)
     const asked = { input, query, rawBody }
     const terms = await prices.termsFor(operation, caller)
     const expected = price.expected(input)

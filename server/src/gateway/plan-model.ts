@@ -5,6 +5,7 @@ import type { Id } from '../kernel/ids.ts'
 import { rational } from '../kernel/rational.ts'
 import { passThrough } from '../upstreams/adapters/pass-through.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
+import { unknownRefusal } from '../upstreams/protocols/members.ts'
 import type { ProtocolName } from '../upstreams/protocols/protocol.ts'
 import { FREE, headersFor, pathOf, SPOKEN } from '../upstreams/protocols/protocols.ts'
 import type { Quota } from '../upstreams/quota.ts'
@@ -67,8 +68,7 @@ export function createModelPlan(parts: Parts) {
     const multiplier = FREE.has(operation.protocol) ? rational(0n) : caller.priceMultiplier
     const { tokenizer } = model
     const pricing = pricingOf({ price: priceOfModel(model), ask, multiplier }, { counter, tokenizer })
-    const targets = await targetsOf(bindings, orderRoutes(routes, random), caller.mode)
-    if (targets.length === 0) throw notConfigured()
+    const targets = takersOf(await targetsOf(bindings, orderRoutes(routes, random), caller.mode), ask.unknownMembers)
 
     const requestTo = (id: Id, { binding, route }: Target) => ({
       method: 'POST' as const,
@@ -181,6 +181,15 @@ export async function targetsOf(
     for (const binding of found instanceof Promise ? await found : found) targets.push({ route, binding })
   }
   return targets
+}
+
+/** Those that may get a request: what our tables do not know goes to those alone whose route passes it on. */
+export function takersOf(targets: readonly Target[], unknownMembers: readonly string[]): readonly Target[] {
+  if (targets.length === 0) throw notConfigured()
+  if (unknownMembers.length === 0) return targets
+  const takers = targets.filter(({ route }) => route.profile.unknown === 'pass')
+  if (takers.length === 0) throw unknownRefusal(unknownMembers)
+  return takers
 }
 
 /** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */

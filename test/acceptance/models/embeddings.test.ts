@@ -108,7 +108,7 @@ describe('POST /v1/embeddings', () => {
   })
 
   it('passes the request on byte for byte', async () => {
-    const body = `{ "input":["\\u0061"], "model" : "${EMBEDDING_MODEL}", "user":"u", "unknown": 1.0 }`
+    const body = `{ "input":["\\u0061"], "model" : "${EMBEDDING_MODEL}", "user":"u", "dimensions": null }`
     const told = await ask(url, customer.secret, '/v1/embeddings', { body })
     assert.equal(told.status, 200)
     const [entry] = await asked(told.id)

@@ -59,7 +59,7 @@ describe('POST /v1/images/generations', () => {
     assert.match(linked.data?.[0]?.url ?? '', /^https:/)
     await assert.rejects(
       client.images.generate({ model: IMAGE_MODEL, prompt: PROMPT, stream: true, partial_images: 2 }),
-      (error) => error instanceof OpenAI.BadRequestError && /"partial_images" is not taken/.test(error.message),
+      (error) => error instanceof OpenAI.BadRequestError && /"stream" is not taken/.test(error.message),
     )
   })
 
@@ -79,7 +79,7 @@ describe('POST /v1/images/generations', () => {
       [{ stream: true }, /"stream" is not taken/],
       [{ partial_images: 1 }, /"partial_images" is not taken/],
       [{ steps: 50 }, /"steps" is not taken: it may change what a picture costs/],
-      [{ N: 2 }, /"n" in lower case/],
+      [{ N: 2 }, /"N" is not taken in this spelling. Write it "n"/],
       [{ n: 11 }, /"n" must be a whole number from 1 to 10/],
       [{ prompt: '' }, /"prompt"/],
       [{ size: 1_024 }, /"size"/],

@@ -28,15 +28,15 @@ async function received(id: string) {
   return entries[0] ?? assert.fail()
 }
 
-/** Written as nobody's library writes it, with members that nobody knows, and none that has to change. */
+/** Written as nobody's library writes it, with members that are free-form, and none that has to change. */
 const odd = (limit: string, more = '') =>
-  `\n{ "messages" : [ {"role":"user","content":"\\u0047r\\u00fc\\u00dfe, 世界 👋 \\/"} ],\t"unknown":{"a":[1.0,2e3,-0]},\n` +
-  `"model":"sandbox\\u002fecho",${more} "${limit}":  1e2 , "another" : null }\n`
+  `\n{ "messages" : [ {"role":"user","content":"\\u0047r\\u00fc\\u00dfe, 世界 👋 \\/"} ],\t"metadata":{"user_id":"\\u0061"},\n` +
+  `"model":"sandbox\\u002fecho",${more} "${limit}":  1e2 , "service_tier" : null }\n`
 
 /** The same in the protocol that has the model and the stream in its path. */
 const oddContents = (limit = '"max_output_tokens":  1e2 ') =>
-  `\n{ "contents" : [ {"role":"user","parts":[{"text":"\\u0047r\\u00fc\\u00dfe, 世界 👋 \\/"}]} ],\t"unknown":{"a":[1.0,-0]},\n` +
-  `"generation_config" : { "unknown":2e3 , ${limit}}, "another" : null }\n`
+  `\n{ "contents" : [ {"role":"user","parts":[{"text":"\\u0047r\\u00fc\\u00dfe, 世界 👋 \\/"}]} ],\t"labels":{"a":[1.0,-0],"A":{}},\n` +
+  `"generation_config" : { "topK":2e1 , ${limit}}, "store" : null }\n`
 
 describe('what the upstream gets of a body', () => {
   it('is every byte as it came, where nothing must change', async () => {
@@ -44,7 +44,7 @@ describe('what the upstream gets of a body', () => {
     for (const [path, body] of [
       [CHAT, odd('max_completion_tokens')],
       [CHAT, odd('max_tokens')],
-      [CHAT, odd('max_tokens', `${streamed}"stream_options": { "include_usage" :true, "unknown":1 },`)],
+      [CHAT, odd('max_tokens', `${streamed}"stream_options": { "include_usage" :true, "include_obfuscation":null },`)],
       [MESSAGES, odd('max_tokens')],
       [MESSAGES, odd('max_tokens', streamed)],
       [COUNT, odd('max_tokens')],
@@ -66,8 +66,8 @@ describe('what the upstream gets of a body', () => {
     [
       'a limit is added at the end',
       CHAT,
-      `{ ${echo}, ${turns} , "a": {"b":[]} }`,
-      `{ ${echo}, ${turns} , "a": {"b":[]},"max_completion_tokens":4096 }`,
+      `{ ${echo}, ${turns} , "metadata": {"b":[]} }`,
+      `{ ${echo}, ${turns} , "metadata": {"b":[]},"max_completion_tokens":4096 }`,
     ],
     ['a limit is added at the end', MESSAGES, `{${echo}, ${turns}\n}`, `{${echo}, ${turns},"max_tokens":4096\n}`],
     [
@@ -91,8 +91,8 @@ describe('what the upstream gets of a body', () => {
     [
       'the usage of a stream is asked for among the options that there are',
       CHAT,
-      `{${echo},"stream_options":{ "a":"}" },${turns},"max_tokens":9,"stream":true}`,
-      `{${echo},"stream_options":{ "a":"}","include_usage":true },${turns},"max_tokens":9,"stream":true}`,
+      `{${echo},"stream_options":{ "include_obfuscation":"}" },${turns},"max_tokens":9,"stream":true}`,
+      `{${echo},"stream_options":{ "include_obfuscation":"}","include_usage":true },${turns},"max_tokens":9,"stream":true}`,
     ],
     [
       'the usage of a stream is asked for where the caller said not to',
@@ -103,8 +103,8 @@ describe('what the upstream gets of a body', () => {
     [
       'a limit is added to what there is',
       `${GEMINI}:generateContent`,
-      oddContents('"x":null'),
-      oddContents('"x":null,"maxOutputTokens":4096'),
+      oddContents('"seed":null'),
+      oddContents('"seed":null,"maxOutputTokens":4096'),
     ],
     [
       'a limit that is null gets its value where it stands',
@@ -132,7 +132,7 @@ describe('what the upstream gets of a body', () => {
 describe('what the upstream gets of the headers', () => {
   const version = (path: string) => (path === CHAT ? {} : { 'anthropic-version': '2026-10-21' })
   const beta = (path: string) =>
-    path === CHAT ? {} : { 'anthropic-beta': 'interleaved-thinking-2025-05-14,unknown-2026-01-01' }
+    path === CHAT ? {} : { 'anthropic-beta': 'interleaved-thinking-2025-05-14,effort-2025-11-24' }
 
   for (const path of [CHAT, MESSAGES, COUNT])
     it(`${path}: the protocol's own as they came, our credential, and nothing that is between the caller and us`, async () => {

@@ -1,24 +1,33 @@
 import { z } from 'zod'
 import { perMillion } from '../../kernel/money.ts'
+import { inspectMembers } from '../member-table.ts'
 import { defineOperation } from '../operation.ts'
 import { countIn, memberOf, perToken } from '../price.ts'
+import { RERANK } from './rerank-members.ts'
 
-const input = z.looseObject({
-  model: z.string().min(1).max(200).optional(),
-  query: z.string().min(1),
-  documents: z.array(z.string()).min(1).max(10_000),
-  top_n: z.int().positive().optional(),
-})
+const input = z
+  .looseObject({
+    model: z.string().min(1).max(200).optional(),
+    query: z.string().min(1),
+    documents: z.array(z.string()).min(1).max(10_000),
+    instruction: z.string().nullish(),
+    top_n: z.int().positive().optional(),
+  })
+  .superRefine((members, context) => {
+    const { refused } = inspectMembers(members, RERANK)
+    if (refused !== undefined)
+      context.addIssue({ code: 'custom', message: `"${refused.path}" ${refused.words}`, path: [] })
+  })
 
 type Input = z.output<typeof input>
 
 /** Separators and the like that a reranker puts around each pair of query and document. */
 const OVERHEAD_TOKENS = 16
 
-/** The query is read once with each document, and no tokenizer makes more than one token of a byte. */
-function tokensAtMost({ query, documents }: Input): number {
-  const queryBytes = Buffer.byteLength(query)
-  return documents.reduce((sum, text) => sum + queryBytes + Buffer.byteLength(text) + OVERHEAD_TOKENS, 0)
+/** Query and instruction are read once with each document, and no tokenizer makes more than one token of a byte. */
+function tokensAtMost({ query, instruction, documents }: Input): number {
+  const withEach = Buffer.byteLength(query) + Buffer.byteLength(instruction ?? '')
+  return documents.reduce((sum, text) => sum + withEach + Buffer.byteLength(text) + OVERHEAD_TOKENS, 0)
 }
 
 export const rerank = defineOperation<Input>({

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import type { Adapter } from './adapter.ts'
 import { passThrough } from './pass-through.ts'
 
-const DEFAULT_MODEL = 'rerank'
+/** What an upstream is asked for where the caller names no model. */
+export const DEFAULT_RERANK_MODEL = 'rerank'
 
 const asked = z.looseObject({
   model: z.string().optional(),
@@ -23,7 +24,7 @@ const answered = z.looseObject({
  */
 export const rerank: Adapter = {
   ask({ input, query }) {
-    const { model = DEFAULT_MODEL, ...rest } = asked.parse(input)
+    const { model = DEFAULT_RERANK_MODEL, ...rest } = asked.parse(input)
     return { query, body: Buffer.from(JSON.stringify({ model, ...rest })) }
   },
   answer(reply, request) {
@@ -38,7 +39,7 @@ export const rerank: Adapter = {
       .slice(0, top_n ?? documents.length)
       .map(({ index, relevance_score }) => ({ index, relevance_score, document: { text: documents[index] } }))
     const body = {
-      model: data.model ?? model ?? DEFAULT_MODEL,
+      model: data.model ?? model ?? DEFAULT_RERANK_MODEL,
       results,
       usage: { total_tokens: data.usage?.total_tokens ?? 0 },
     }

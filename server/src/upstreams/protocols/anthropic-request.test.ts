@@ -114,10 +114,10 @@ describe('MODEL-6 what costs money beyond tokens', () => {
       content({ type: 'tool_result', tool_use_id: 't', cache_control }),
       content({ type: 'document', source: { type: 'content', content: [text] } }),
       content({ type: 'image', source: { type: 'url', url: 'https://a' }, cache_control }),
-      content({ type: 'of_tomorrow', cache_control }),
+      content({ type: 'web_search_tool_result', tool_use_id: 't', content: [], cache_control }),
       { tools: [{ name: 'f', input_schema: {}, cache_control }] },
     ]
-    for (const place of places) refuses(place, /"cache_control.ttl"/)
+    for (const place of places) refuses(place, /cache_control\.ttl" is taken as "5m" only/)
   })
 
   it('is refused where tools come in the midst of a conversation', () => {

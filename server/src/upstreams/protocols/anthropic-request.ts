@@ -1,59 +1,32 @@
+import { MESSAGES, undated } from './anthropic-members.ts'
+import { ANTHROPIC_BETAS, unknownBetas } from './betas.ts'
 import { inputOf, type Prompt } from './bound.ts'
 import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole } from './gather.ts'
 import {
-  allowOnly,
   isGiven,
   isMembers,
   isStreamed,
   listOf,
   type Members,
-  membersOf,
   messagesOf,
   modelOf,
-  OTHER_MODEL,
   outputLimitOf,
-  refusal,
-  refuseMembers,
+  readMembers,
 } from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { spliceJson, withModel } from './splice-json.ts'
 
 export { modelOf }
 
-const RUN_UPSTREAM = 'what an upstream runs is not metered.'
-
-/** Members that cost money beyond the tokens that are metered. */
-const REFUSED: Readonly<Record<string, string>> = {
-  container: RUN_UPSTREAM,
-  mcp_servers: RUN_UPSTREAM,
-  anthropic_beta: 'send it as the header anthropic-beta.',
-  fallbacks: OTHER_MODEL,
-  fallback_credit_token: OTHER_MODEL,
-  compaction: 'what it generates is charged beyond the output limit.',
-  thread: 'what an upstream has stored of a conversation is not in the bound of the input.',
-}
-
-/** Beginnings of what a caller may ask for in the header `anthropic-beta` that changes prices by itself. */
-const PRICED_BETAS = [
-  'context-1m',
-  'fast-mode',
-  'server-side-fallback',
-  'fallback-credit',
-  'compact-',
-  'message-threads',
-]
-
 /** Tools whose definition the upstream has and which the caller runs, with the tokens that they take at the most. */
-const CLIENT_TOOLS: readonly (readonly [RegExp, number])[] = [
-  [/^(bash|text_editor|computer|memory)_\d{8}$/, 2000],
-  [/^computer_toolset_\d{8}$/, 10_000],
-]
-
-const KNOWN = new Set([
-  ...Object.keys(REFUSED),
-  ...['model', 'messages', 'system', 'max_tokens', 'stream', 'tools', 'service_tier', 'speed', 'inference_geo'],
-  ...['cache_control', 'context_management'],
+const CLIENT_TOOLS: ReadonlyMap<unknown, number> = new Map([
+  ['bash', 2000],
+  ['text_editor', 2000],
+  ['computer', 2000],
+  ['memory', 2000],
+  ['computer_toolset', 10_000],
 ])
+
 const OUTSIDE_PROMPT = ['model', 'messages', 'system', 'metadata']
 /** Members that an upstream writes into the prompt. */
 const STRUCTURES = ['tools', 'output_config', 'output_format']
@@ -63,7 +36,7 @@ const TEXT_BLOCKS: ReadonlyMap<unknown, string> = new Map([
   ['thinking', 'thinking'],
 ])
 /** Blocks whose members are all written into the prompt. */
-const STRUCTURED_BLOCKS = ['tool_use', 'redacted_thinking']
+const STRUCTURED_BLOCKS = ['tool_use', 'redacted_thinking', 'tool_reference']
 const BINARY_SOURCES = ['base64', 'url', 'file']
 
 /** What a request for a message asks for. */
@@ -101,49 +74,19 @@ export function askToCount(request: ModelRequest, limits: ModelLimits): ModelAsk
 type Read = {
   readonly members: Members
   readonly model: string
-  readonly input: Pick<ModelAsk, 'choices' | 'wantsUsage' | 'inputMost' | 'inputEstimate' | 'inputText'>
+  readonly input: Pick<
+    ModelAsk,
+    'choices' | 'wantsUsage' | 'unknownMembers' | 'inputMost' | 'inputEstimate' | 'inputText'
+  >
 }
 
 function read({ body, headers }: ModelRequest, limits: ModelLimits): Read {
-  const members = membersOf(body, KNOWN)
+  const { members, unknown } = readMembers(body, MESSAGES)
   const model = modelOf(body)
   const messages = messagesOf(members)
-  refusePriced(members)
-  refuseBetas(headers['anthropic-beta'] ?? '')
-  const input = { choices: 1, wantsUsage: true, ...inputOf(promptOf(members, messages), limits) }
+  const unknownMembers = [...unknown, ...unknownBetas(headers, ANTHROPIC_BETAS)]
+  const input = { choices: 1, wantsUsage: true, unknownMembers, ...inputOf(promptOf(members, messages), limits) }
   return { members, model, input }
-}
-
-function refusePriced(members: Members): void {
-  refuseMembers(members, REFUSED)
-  allowOnly(members, 'service_tier', ['auto', 'standard_only'], 'other tiers have prices of their own.')
-  allowOnly(members, 'speed', ['standard'], 'other speeds have prices of their own.')
-  allowOnly(members, 'inference_geo', ['global'], 'a region has a price of its own.')
-  refuseLongCache(members.cache_control)
-  const { context_management: management } = members
-  if (!isGiven(management)) return
-  for (const edit of listOf(isMembers(management) ? management.edits : management, 'context_management.edits')) {
-    const type = isMembers(edit) ? edit.type : undefined
-    if (typeof type === 'string' && type.startsWith('clear_')) continue
-    throw refusal('"context_management" may clear only: what a summary generates is charged beyond the output limit.')
-  }
-}
-
-function refuseBetas(header: string): void {
-  for (const beta of header.split(',')) {
-    const name = beta.trim().toLowerCase()
-    if (PRICED_BETAS.some((priced) => name.startsWith(priced))) {
-      throw refusal(`The header anthropic-beta may not have "${name}": it changes what a call costs.`)
-    }
-  }
-}
-
-function refuseLongCache(control: unknown): void {
-  if (!isGiven(control)) return
-  if (!isMembers(control)) throw refusal('"cache_control" must be an object.')
-  if (isGiven(control.ttl) && control.ttl !== '5m') {
-    throw refusal('"cache_control.ttl" is taken as "5m" only: a cache that is kept longer has a price of its own.')
-  }
 }
 
 function promptOf(members: Members, messages: readonly unknown[]): Prompt {
@@ -162,13 +105,7 @@ function promptOf(members: Members, messages: readonly unknown[]): Prompt {
 }
 
 function declaredTokensOf(tool: unknown): number {
-  if (!isMembers(tool)) throw refusal('A tool in "tools" must be an object.')
-  refuseLongCache(tool.cache_control)
-  const { type } = tool
-  if (!isGiven(type) || type === 'custom') return 0
-  const known = CLIENT_TOOLS.find(([pattern]) => typeof type === 'string' && pattern.test(type))
-  if (known === undefined) throw refusal(`"tools" may not have a tool of type ${JSON.stringify(type)}: ${RUN_UPSTREAM}`)
-  return known[1]
+  return isMembers(tool) ? (CLIENT_TOOLS.get(undated(tool.type)) ?? 0) : 0
 }
 
 function gatherMessage(message: unknown, gathered: Gathered): void {
@@ -194,14 +131,12 @@ function gatherBlock(block: unknown, gathered: Gathered): void {
     gathered.structures.push(block)
     return
   }
-  const { type, cache_control: control, ...rest } = block
-  refuseLongCache(control)
+  const { type, cache_control: _, ...rest } = block
   const textMember = TEXT_BLOCKS.get(type)
   if (textMember !== undefined) gatherText(rest, textMember, gathered)
   else if (type === 'tool_result' || type === 'search_result') gatherHolder(rest, gathered)
   else if (type === 'document') gatherDocument(rest, gathered)
   else if (type === 'image') gatherOther(rest, 'image', gathered)
-  else if (type === 'tool_addition') throw refusal(`A block of type "tool_addition" is not taken: ${RUN_UPSTREAM}`)
   else if (STRUCTURED_BLOCKS.some((one) => one === type)) gathered.structures.push(rest)
   else gatherOther(rest, undefined, gathered)
 }

@@ -1,5 +1,6 @@
-import { isMembers, type Members } from './members.ts'
+import { isMembers, type Members, refusal } from './members.ts'
 import type { PartKind } from './protocol.ts'
+import { NO_AUDIO } from './reasons.ts'
 
 /** A prompt while it is read out of a body. */
 export type Gathered = {
@@ -11,6 +12,8 @@ export type Gathered = {
 const ROLE_LENGTH = 16
 /** Where the data of a part stands, which is no text of the prompt. */
 const DATA_MEMBERS = ['url', 'data', 'file_data', 'image_url', 'file_id']
+
+const AUDIO = /^\s*(data:\s*)?audio\//i
 
 /** What a template's share for each message covers; a longer role is counted as text. */
 export function isShortRole(role: unknown): boolean {
@@ -25,11 +28,18 @@ export function gatherText(part: Members, member: string, gathered: Gathered): v
   gatherRest(rest, gathered)
 }
 
+/** What a caller calls audio is refused, wherever it says so: in the type of the data, or in the address that holds it. */
+export function refuseAudio(what: unknown): void {
+  if (typeof what === 'string' && AUDIO.test(what)) throw refusal(`A part with audio is not taken: ${NO_AUDIO}`)
+}
+
 /** A part that is no text. Without its data, it can still reach the prompt as text, such as by a file's name. */
 export function gatherOther(part: Members, kind: PartKind | undefined, gathered: Gathered): void {
   gathered.parts.push(kind)
   const labels: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(part)) {
+    refuseAudio(value)
+    if (isMembers(value)) Object.values(value).forEach(refuseAudio)
     const label = isMembers(value) ? withoutData(value) : value
     if (isMembers(label) ? Object.keys(label).length > 0 : !isData(name, label)) labels[name] = label
   }

@@ -1,17 +1,23 @@
-import { type Gathered, gatherRest, isShortRole } from './gather.ts'
-import { namesOf, spelled } from './gemini-names.ts'
-import { isGiven, isMembers, type Members } from './members.ts'
+import type { Table } from '../../catalogue/member-table.ts'
+import { type Gathered, gatherRest, isShortRole, refuseAudio } from './gather.ts'
+import {
+  CONTENT,
+  FILE_DATA,
+  FUNCTION_RESPONSE,
+  INLINE_DATA,
+  PART,
+  PART_RESOLUTION,
+  VIDEO_METADATA,
+} from './gemini-members.ts'
+import { spelled } from './gemini-names.ts'
+import { isGiven, isMembers, type Members, refusal } from './members.ts'
 import type { PartKind } from './protocol.ts'
 
-const CONTENT = namesOf('role', 'parts')
 /** What a part may have whose tokens are known: it is text, or the upstream writes it as such, or a kind is declared for it. */
-const PART = namesOf(
-  ...['text', 'inlineData', 'fileData', 'functionCall', 'functionResponse', 'executableCode', 'codeExecutionResult'],
-  ...['thought', 'thoughtSignature', 'videoMetadata', 'mediaResolution', 'partMetadata', 'speechMetadata'],
-)
-const RESPONSE = namesOf('parts')
-const DATA = namesOf('mimeType', 'data', 'fileUri')
-const SCALE = namesOf('fps', 'numTokens')
+const MEASURABLE: ReadonlySet<string> = new Set([
+  ...['functionCall', 'executableCode', 'codeExecutionResult', 'thought', 'thoughtSignature'],
+  ...['videoMetadata', 'mediaResolution', 'mediaProcessing', 'partMetadata', 'speechMetadata'],
+])
 
 /** One or many: the protocol takes a single item where a list is meant. */
 export function itemsIn(value: unknown): readonly unknown[] {
@@ -40,17 +46,20 @@ function gatherPart(part: unknown, gathered: Gathered): void {
     const { text, inlineData, fileData, functionResponse, ...rest } = members
     if (typeof text === 'string') gathered.texts.push(text)
     else if (isGiven(text)) gathered.structures.push(text)
-    if (isGiven(inlineData)) gatherData(inlineData, isRescaled(members), gathered)
+    if (isGiven(inlineData)) gatherData(inlineData, INLINE_DATA, isRescaled(members), gathered)
     // What is behind an address need not be what its caller calls it.
-    if (isGiven(fileData)) gatherData(fileData, true, gathered)
+    if (isGiven(fileData)) gatherData(fileData, FILE_DATA, true, gathered)
     if (isGiven(functionResponse)) gatherResponse(functionResponse, gathered)
-    if (Object.keys(rest).some((name) => !PART.has(name.toLowerCase()))) gathered.parts.push(undefined)
+    if (Object.keys(rest).some((name) => !MEASURABLE.has(name))) gathered.parts.push(undefined)
     gatherRest(rest, gathered)
   }
 }
 
-function gatherData(data: unknown, rescaled: boolean, gathered: Gathered): void {
-  const { data: _, fileUri: __, ...rest } = isMembers(data) ? spelled(data, DATA) : { unread: data }
+function gatherData(data: unknown, table: Table, rescaled: boolean, gathered: Gathered): void {
+  const { data: _, fileUri, ...rest }: Members = isMembers(data) ? spelled(data, table) : { unread: data }
+  if (typeof rest.mimeType !== 'string' || rest.mimeType === '')
+    throw refusal(`"${table.title}" must say in "mimeType" what it is: audio has no price of its own here yet.`)
+  for (const said of [rest.mimeType, fileUri]) refuseAudio(said)
   gathered.parts.push(rescaled ? undefined : kindOf(rest.mimeType))
   gatherRest(rest, gathered)
 }
@@ -61,22 +70,18 @@ function gatherResponse(response: unknown, gathered: Gathered): void {
     gathered.structures.push(response)
     return
   }
-  const { parts, ...rest } = spelled(response, RESPONSE)
+  const { parts, ...rest } = spelled(response, FUNCTION_RESPONSE)
   for (const part of itemsIn(parts)) gatherPart(part, gathered)
   gatherRest(rest, gathered)
 }
 
-function kindOf(mimeType: unknown): PartKind | undefined {
-  if (typeof mimeType !== 'string' || mimeType === '') return undefined
-  const [type] = mimeType.toLowerCase().split('/')
-  return type === 'image' || type === 'audio' ? type : 'file'
+function kindOf(mimeType: unknown): PartKind {
+  return String(mimeType).trim().toLowerCase().startsWith('image/') ? 'image' : 'file'
 }
 
 /** Whether the caller says how many tokens a part has, or pictures a second. What is declared for its kind is not about that. */
 function isRescaled({ videoMetadata, mediaResolution }: Members): boolean {
-  return [videoMetadata, mediaResolution].some((scale) => {
-    if (!isMembers(scale)) return false
-    const { fps, numTokens } = spelled(scale, SCALE)
-    return isGiven(fps) || isGiven(numTokens)
-  })
+  const { fps } = isMembers(videoMetadata) ? spelled(videoMetadata, VIDEO_METADATA) : {}
+  const { numTokens } = isMembers(mediaResolution) ? spelled(mediaResolution, PART_RESOLUTION) : {}
+  return isGiven(fps) || isGiven(numTokens)
 }

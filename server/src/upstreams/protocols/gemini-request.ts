@@ -1,58 +1,17 @@
 import { inputOf, type Prompt } from './bound.ts'
 import type { Gathered } from './gather.ts'
-import { namesOf, spelled, spellingIn } from './gemini-names.ts'
+import { CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG, TOOL } from './gemini-members.ts'
+import { spelled, spellingIn } from './gemini-names.ts'
 import { gatherContent, itemsIn } from './gemini-parts.ts'
-import {
-  allowOnly,
-  isGiven,
-  isMembers,
-  type Members,
-  MODEL_NAME_LENGTH,
-  OTHER_MODEL,
-  outputLimitOf,
-  refusal,
-  refuseMembers,
-} from './members.ts'
+import { isGiven, isMembers, type Members, MODEL_NAME_LENGTH, outputLimitOf, readMembers, refusal } from './members.ts'
+import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
-import { memberIn, spliceJson } from './splice-json.ts'
+import { PLAIN_PROFILE } from './route-profile.ts'
+import { memberIn, spliceJson, withOnlyLimit } from './splice-json.ts'
 
 const CHOICES_MOST = 8
-const RUN_UPSTREAM = 'what an upstream runs is not metered.'
-const STORED = 'what an upstream has stored is not in the bound of the input, and has a price of its own.'
-const NOT_TEXT = 'answers that are no text have prices of their own.'
-
-/** Members that cost money beyond the tokens that are metered. */
-const REFUSED: Readonly<Record<string, string>> = {
-  cachedContent: STORED,
-  continuationToken: STORED,
-  modelArmorConfig: RUN_UPSTREAM,
-  generationOutputConfig: RUN_UPSTREAM,
-}
-
-const REFUSED_IN_CONFIG: Readonly<Record<string, string>> = {
-  speechConfig: NOT_TEXT,
-  imageConfig: NOT_TEXT,
-  videoConfig: NOT_TEXT,
-  translationConfig: NOT_TEXT,
-  routingConfig: OTHER_MODEL,
-  modelSelectionConfig: OTHER_MODEL,
-  modelConfig: OTHER_MODEL,
-  audioTranscriptionConfig: OTHER_MODEL,
-}
-
-const BODY = namesOf(
-  ...Object.keys(REFUSED),
-  ...['model', 'contents', 'systemInstruction', 'tools', 'generationConfig', 'serviceTier'],
-)
-const CONFIG = namesOf(
-  ...Object.keys(REFUSED_IN_CONFIG),
-  ...['maxOutputTokens', 'candidateCount', 'responseModalities', 'responseFormat'],
-)
-const TOOL = namesOf('functionDeclarations')
-const FORMAT = namesOf('text')
-const COUNT = namesOf('generateContentRequest')
 /** Members that an upstream writes into the prompt. */
-const SCHEMAS = namesOf('responseSchema', 'responseJsonSchema')
+const SCHEMAS = ['responseSchema', 'responseJsonSchema', '_responseJsonSchema']
 
 /** The model is in the path of this protocol, and nowhere else. */
 export function modelOf(_body: unknown, inPath: string | undefined): string {
@@ -64,32 +23,37 @@ export function modelOf(_body: unknown, inPath: string | undefined): string {
 
 /** What a request for content asks for, whole or as a stream: that is in its path too. */
 export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits, isStream: boolean): ModelAsk {
-  const { members, config, input } = read(body, limits)
+  const { members: given, unknown } = readMembers(body, CONTENT_REQUEST)
+  const { members, config, input } = read(given, limits)
   if (isGiven(members.model)) throw refusal('"model" is not taken: name the model in the path alone.')
-  const given = outputLimitOf(config, 'maxOutputTokens', limits)
-  const outputLimit = given ?? limits.outputCap
+  const limit = outputLimitOf(config, 'maxOutputTokens', limits)
+  const outputLimit = limit ?? limits.outputCap
   return {
     ...input,
     isStream,
     choices: isStream ? onlyChoiceOf(config) : choicesOf(config),
     outputLimit,
-    isDefaultLimit: given === undefined,
-    bodyFor: () => (given === undefined ? withLimit(body, rawBody, outputLimit) : rawBody),
+    isDefaultLimit: limit === undefined,
+    unknownMembers: unknown,
+    bodyFor: (_, { outputLimit: name } = PLAIN_PROFILE) =>
+      limit !== undefined && name === null ? rawBody : withLimit(given, rawBody, outputLimit, name),
   }
 }
 
 /** What a request to count tokens asks for: contents, or a request for content as it would be sent. */
 export function askToCount({ body, rawBody }: ModelRequest, limits: ModelLimits): ModelAsk {
-  const { generateContentRequest: request } = spelled(membersIn(body, 'The body'), COUNT)
-  const { members, input } = read(isGiven(request) ? request : body, limits)
+  const { members: given, unknown } = readMembers(body, COUNT_REQUEST)
+  const { generateContentRequest: request } = spelled(given, COUNT_REQUEST)
+  const { members, input } = read(isGiven(request) ? membersIn(request, '"generateContentRequest"') : given, limits)
   return {
     ...input,
     isStream: false,
     choices: 1,
     outputLimit: 0,
     isDefaultLimit: false,
+    unknownMembers: unknown,
     bodyFor: (upstreamModel) =>
-      isGiven(request) && isGiven(members.model) ? withModel(body, rawBody, upstreamModel) : rawBody,
+      isGiven(request) && isGiven(members.model) ? withModel(given, rawBody, upstreamModel) : rawBody,
   }
 }
 
@@ -99,12 +63,13 @@ type Read = {
   readonly input: Pick<ModelAsk, 'wantsUsage' | 'inputMost' | 'inputEstimate' | 'inputText'>
 }
 
-function read(body: unknown, limits: ModelLimits): Read {
-  const members = spelled(membersIn(body, 'The body'), BODY)
+function read(body: Members, limits: ModelLimits): Read {
+  const members = spelled(body, CONTENT_REQUEST)
   const { contents, generationConfig } = members
   if (itemsIn(contents).length === 0) throw refusal('"contents" must be an array with a content.')
-  const config = isGiven(generationConfig) ? spelled(membersIn(generationConfig, '"generationConfig"'), CONFIG) : {}
-  refusePriced(members, config)
+  const config = isGiven(generationConfig)
+    ? spelled(membersIn(generationConfig, '"generationConfig"'), GENERATION_CONFIG)
+    : {}
   return { members, config, input: { wantsUsage: true, ...inputOf(promptOf(members, config), limits) } }
 }
 
@@ -125,34 +90,6 @@ function onlyChoiceOf(config: Members): number {
   throw refusal('"candidateCount" is taken as 1 only in a stream. Ask for several without streaming.')
 }
 
-function refusePriced(members: Members, config: Members): void {
-  refuseMembers(members, REFUSED)
-  refuseMembers(config, REFUSED_IN_CONFIG)
-  allowOnly(members, 'serviceTier', ['standard', 'unspecified'], 'other tiers have prices of their own.')
-  for (const modality of itemsIn(config.responseModalities)) {
-    if (modality !== 'TEXT') throw refusal(`"responseModalities" may have "TEXT" only: ${NOT_TEXT}`)
-  }
-  for (const format of itemsIn(config.responseFormat)) {
-    if (!isMembers(format) || otherThan('text', spelled(format, FORMAT)) !== undefined) {
-      throw refusal(`"responseFormat" may have "text" only: ${NOT_TEXT}`)
-    }
-  }
-  for (const tool of itemsIn(members.tools)) refuseRunUpstream(tool)
-}
-
-/** A search, a sandbox for code and the like are each a member of a tool. */
-function refuseRunUpstream(tool: unknown): void {
-  const other = otherThan('functionDeclarations', spelled(membersIn(tool, 'A tool in "tools"'), TOOL))
-  if (other === undefined) return
-  throw refusal(
-    `"tools" may have "functionDeclarations" only, not ${JSON.stringify(other.slice(0, 100))}: ${RUN_UPSTREAM}`,
-  )
-}
-
-function otherThan(allowed: string, members: Members): string | undefined {
-  return Object.keys(members).find((name) => name !== allowed && isGiven(members[name]))
-}
-
 function promptOf(members: Members, config: Members): Prompt {
   const { model: _, contents, systemInstruction, tools, generationConfig: __, ...rest } = members
   const gathered: Gathered = { texts: [], structures: [], parts: [] }
@@ -161,15 +98,10 @@ function promptOf(members: Members, config: Members): Prompt {
   if (isGiven(tools)) gathered.structures.push(tools)
   const others: Record<string, unknown>[] = [rest]
   for (const [name, value] of Object.entries(config)) {
-    if (isSchema(name)) gathered.structures.push(value)
+    if (SCHEMAS.includes(name)) gathered.structures.push(value)
     else others.push({ [name]: value })
   }
   return { ...gathered, others, messages: turns.length, tools: countTools(tools), declaredTokens: 0 }
-}
-
-/** One of them is known with an underscore before its name too. */
-function isSchema(name: string): boolean {
-  return SCHEMAS.has(name.replaceAll('_', '').toLowerCase())
 }
 
 function countTools(tools: unknown): number {
@@ -181,26 +113,29 @@ function countTools(tools: unknown): number {
   return count
 }
 
-/** The body with an output limit, in the spelling that it has where it says something of that. */
-function withLimit(body: unknown, rawBody: Buffer, limit: number): Buffer {
-  const members = isMembers(body) ? body : {}
-  const name = spellingIn(members, 'generationConfig')
-  const config = members[name]
-  const limitName = isMembers(config) ? spellingIn(config, 'maxOutputTokens') : 'maxOutputTokens'
-  return spliceWithin(rawBody, name, { [limitName]: String(limit) })
+/** The body with an output limit: in the spelling that an upstream reads, else that which it has. */
+function withLimit(members: Members, rawBody: Buffer, limit: number, name: string | null): Buffer {
+  const place = spellingIn(members, 'generationConfig')
+  const config = members[place]
+  const given = isMembers(config) ? config : {}
+  const limitName = name ?? spellingIn(given, 'maxOutputTokens')
+  const among = OUTPUT_LIMITS.gemini
+  return within(rawBody, place, (object) => withOnlyLimit(object, given, { name: limitName, among, limit }))
 }
 
 /** The request that is counted names its model as the upstream does. */
-function withModel(body: unknown, rawBody: Buffer, upstreamModel: string): Buffer {
-  const name = spellingIn(isMembers(body) ? body : {}, 'generateContentRequest')
-  return spliceWithin(rawBody, name, { model: JSON.stringify(`models/${upstreamModel}`) })
+function withModel(members: Members, rawBody: Buffer, upstreamModel: string): Buffer {
+  const name = spellingIn(members, 'generateContentRequest')
+  const model = JSON.stringify(`models/${upstreamModel}`)
+  return within(rawBody, name, (object) => spliceJson(object, { model }))
 }
 
-/** Sets members of an object within the body, and makes that where there is none. */
-function spliceWithin(rawBody: Buffer, name: string, members: Readonly<Record<string, string>>): Buffer {
+/** Changes an object within the body, and makes that where there is none. The body itself is given where nothing changes. */
+function within(rawBody: Buffer, name: string, change: (object: Buffer) => Buffer): Buffer {
   const inner = memberIn(rawBody, name)
   const object = inner?.at(0) === OPEN_BRACE ? inner : EMPTY_OBJECT
-  return spliceJson(rawBody, { [name]: spliceJson(object, members).toString() })
+  const changed = change(object)
+  return changed === object ? rawBody : spliceJson(rawBody, { [name]: changed.toString() })
 }
 
 const OPEN_BRACE = 0x7b

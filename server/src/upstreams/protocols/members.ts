@@ -1,3 +1,4 @@
+import { inspectMembers, type Table } from '../../catalogue/member-table.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { ModelLimits } from './protocol.ts'
 
@@ -5,8 +6,6 @@ import type { ModelLimits } from './protocol.ts'
 export type Members = Readonly<Record<string, unknown>>
 
 export const MODEL_NAME_LENGTH = 200
-/** Why a member is refused that hands the call to somebody else. */
-export const OTHER_MODEL = 'it has another model work for the answer, whose price this call does not have.'
 
 export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -16,17 +15,27 @@ export function refusal(detail: string): Fault {
   return new Fault('invalid_request', { detail })
 }
 
-const LOWER_CASE = /^[a-z0-9_]*$/
+export type ReadBody = {
+  readonly members: Members
+  /** The paths of members that our tables do not know: only a route that passes them on may be asked. */
+  readonly unknown: readonly string[]
+}
 
-/** The members of a body, or a fault. A name in another case is none of them, but some upstreams would take it for one. */
-export function membersOf(body: unknown, known: ReadonlySet<string>): Members {
+/** The members of a body by the table of its protocol, or a fault that names the first that is refused. */
+export function readMembers(body: unknown, table: Table): ReadBody {
   if (!isMembers(body)) throw refusal('The body must be a JSON object.')
-  for (const name of Object.keys(body)) {
-    if (LOWER_CASE.test(name)) continue
-    const folded = name.toUpperCase().toLowerCase()
-    if (folded !== name && known.has(folded)) throw refusal(`Write the member "${folded}" in lower case.`)
-  }
-  return body
+  const { unknown, refused } = inspectMembers(body, table)
+  if (refused !== undefined) throw refusal(`"${refused.path}" ${refused.words}`)
+  return { members: body, unknown }
+}
+
+/** What a caller is told of members that no route of the model passes on. */
+export function unknownRefusal([first = '', ...others]: readonly string[]): Fault {
+  const more = others.length === 0 ? '' : ` Nor are ${others.map((one) => `"${one}"`).join(', ')}.`
+  return refusal(
+    `"${first}" is not a member that this gateway knows, so it is not sent.${more} ` +
+      'Remove it, or ask the operator to allow unknown members on the route.',
+  )
 }
 
 export function modelOf(body: unknown): string {
@@ -68,20 +77,4 @@ export function outputLimitOf(members: Members, name: string, { outputMost }: Mo
   }
   if (limit > outputMost) throw refusal(`"${name}" is ${limit}; this model answers with ${outputMost} tokens at most.`)
   return limit
-}
-
-/** Refuses each member that is given, with the reason why it can't be priced. */
-export function refuseMembers(members: Members, reasons: Readonly<Record<string, string>>): void {
-  for (const name of Object.keys(members)) {
-    if (!Object.hasOwn(reasons, name) || !isGiven(members[name])) continue
-    throw refusal(`"${name}" is not taken: ${reasons[name]}`)
-  }
-}
-
-/** Refuses a value that is given and is none of those which cost nothing beyond tokens. */
-export function allowOnly(members: Members, name: string, allowed: readonly string[], reason: string): void {
-  const value = members[name]
-  if (!isGiven(value) || allowed.some((one) => one === value)) return
-  const taken = allowed.map((one) => `"${one}"`).join(' or ')
-  throw refusal(`"${name}" is taken as ${taken} only: ${reason}`)
 }

@@ -1,6 +1,8 @@
+import { OPENAI_BETAS, unknownBetas } from './betas.ts'
 import { bytesOf, bytesOfStructure } from './bound.ts'
 import { estimateTokens } from './estimate.ts'
-import { allowOnly, isGiven, type Members, membersOf, modelOf, OTHER_MODEL, refusal, refuseMembers } from './members.ts'
+import { type Members, modelOf, readMembers, refusal } from './members.ts'
+import { EMBEDDINGS } from './openai-members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { withModel } from './splice-json.ts'
 
@@ -13,35 +15,13 @@ const INPUT_OVERHEAD = 16
 /** One token of every tokenizer that we count with, so that as many of it count as so many tokens. */
 const ONE_TOKEN = ' in'
 
-/** Members that cost money beyond the tokens of the input, or that bring input from elsewhere. */
-const REFUSED: Readonly<Record<string, string>> = {
-  messages: 'what is to be embedded stands in "input".',
-  models: OTHER_MODEL,
-  fallbacks: OTHER_MODEL,
-  route: OTHER_MODEL,
-  chat_template: 'a template can repeat the input without bound.',
-  mm_processor_kwargs: 'only texts are embedded.',
-  image: 'only texts are embedded.',
-  images: 'only texts are embedded.',
-  inputs: 'what is to be embedded stands in "input".',
-  documents: 'what is to be embedded stands in "input".',
-}
-const KNOWN = new Set([
-  ...Object.keys(REFUSED),
-  ...['model', 'input', 'dimensions', 'encoding_format', 'user', 'stream', 'service_tier'],
-])
 /** Members that no input has around it. Any other may be an instruction that stands before each. */
 const OUTSIDE_INPUT = ['model', 'input', 'dimensions', 'encoding_format', 'user']
 
 /** What a request for embeddings asks for: vectors of its inputs, which are not metered; the inputs are. */
-export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits): ModelAsk {
-  const members = membersOf(body, KNOWN)
+export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimits): ModelAsk {
+  const { members, unknown } = readMembers(body, EMBEDDINGS)
   const model = modelOf(body)
-  refuseMembers(members, REFUSED)
-  if (isGiven(members.stream) && members.stream !== false)
-    throw refusal('"stream" is not taken: embeddings always come whole.')
-  allowOnly(members, 'service_tier', ['auto', 'default'], 'other tiers have prices of their own.')
-  allowOnly(members, 'encoding_format', ['float', 'base64'], 'other forms do not say what they cost.')
   const inputs = inputsOf(members)
   return {
     isStream: false,
@@ -49,6 +29,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits): Model
     choices: 1,
     outputLimit: 0,
     isDefaultLimit: false,
+    unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],
     ...tokensOf(inputs, aroundEach(members), limits),
     bodyFor: (upstreamModel) => withModel(rawBody, model, upstreamModel),
     inputText: () => textOf(inputs),

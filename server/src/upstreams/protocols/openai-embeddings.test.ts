@@ -75,7 +75,7 @@ describe('what a request for embeddings asks for', () => {
       service_tier: 'flex',
     }))
       refuses('a', new RegExp(`"${name}"`), { [name]: value })
-    refuses('a', /lower case/, { Input: 'b' })
+    refuses('a', /"Input" is not taken in this spelling/, { Input: 'b' })
     asked('a', { service_tier: 'default', user: 'u', encoding_format: 'base64', messages: null, truncate: 'END' })
   })
 })

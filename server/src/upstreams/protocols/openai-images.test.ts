@@ -93,7 +93,8 @@ describe('what a request for pictures asks for', () => {
     refuses({ partial_images: 2 }, /"partial_images" is not taken/)
     for (const name of ['resolution', 'steps', 'image', 'num_images', 'sequential_image_generation', 'width'])
       refuses({ [name]: 2 }, new RegExp(`"${name}" is not taken: it may change what a picture costs`))
-    for (const name of ['N', 'Size', 'QUALITY', 'Partial_Images']) refuses({ [name]: 2 }, /lower case/)
+    for (const name of ['N', 'Size', 'QUALITY', 'Partial_Images'])
+      refuses({ [name]: 2 }, /is not taken in this spelling/)
   })
 })
 

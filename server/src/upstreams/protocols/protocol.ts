@@ -64,6 +64,8 @@ export type ModelAsk = {
   /** No tokenizer makes more of the input. */
   readonly inputMost: number
   readonly inputEstimate: number
+  /** What no table knows of the body and the headers: only routes that pass it on may be asked. */
+  readonly unknownMembers: readonly string[]
   /** The caller's bytes, but for the model's name upstream, the output limit, and the usage in a stream. */
   readonly bodyFor: (upstreamModel: string, profile?: RouteProfile) => Buffer
   /** To be counted where the upstream reports nothing. */

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { judge } from '../../../../harness/figures.ts'
 import { count, seed } from '../../../../harness/proof.ts'
-import { memberIn, spliceJson } from './splice-json.ts'
+import { memberIn, spliceJson, withoutMembers } from './splice-json.ts'
 
 const PROOF = 'splice-json'
 
@@ -113,6 +113,31 @@ describe('members set in the bytes of a JSON object', () => {
     for (const text of ['[]', '"a"', '', '{"b":1', 'null']) {
       assert.throws(() => spliceJson(Buffer.from(text), { a: '1' }), RangeError, text)
     }
+  })
+})
+
+describe('members taken out of the bytes of a JSON object', () => {
+  it('are gone, and what is left is what it was', () => {
+    fc.assert(
+      fc.property(members, fc.array(fc.nat(5), { maxLength: 6 }), spaces, (list, places, around) => {
+        const names = places.flatMap((place) => list[place]?.name ?? [])
+        const kept = list.filter((one) => !names.includes(one.name))
+        const raw = Buffer.from(textOf(list, around))
+        const text = withoutMembers(raw, names).toString()
+        assert.deepEqual(JSON.parse(text), JSON.parse(textOf(kept, around)))
+        for (const { before, value } of kept) assert.ok(text.includes(before.trimStart() + value))
+        const added = { added: '1' }
+        assert.deepEqual(JSON.parse(spliceJson(Buffer.from(text), added).toString()), { ...JSON.parse(text), added: 1 })
+      }),
+      { numRuns: CASES, seed },
+    )
+  })
+
+  it('leave the very bytes where none of them is there', () => {
+    const text = '{ "a" : 1.0 }'
+    assert.equal(withoutMembers(Buffer.from(text), ['b']).toString(), text)
+    assert.equal(withoutMembers(Buffer.from('{"a":1 , "b" : [2] ,"c":3}'), ['b']).toString(), '{"a":1 , "c":3}')
+    assert.equal(withoutMembers(Buffer.from('{"a":1 , "b" : [2]}'), ['b']).toString(), '{"a":1}')
   })
 })
 

@@ -32,6 +32,25 @@ export function spliceJson(raw: Buffer, members: Readonly<Record<string, string>
   return edited(raw, edits)
 }
 
+/** An object without some of its members. Every byte of the others stays as it came. */
+export function withoutMembers(raw: Buffer, names: readonly string[]): Buffer {
+  const { places, open } = readObject(raw, undefined)
+  const edits: (Range & { readonly text: string })[] = []
+  let keptEnd = open
+  for (const [at, { name, nameStart, end }] of places.entries()) {
+    const next = places[at + 1]
+    if (!names.includes(name)) keptEnd = end
+    // With the comma after it; where nothing follows that stays, with the one before it.
+    else if (places.slice(at + 1).some((later) => !names.includes(later.name)))
+      edits.push({ start: nameStart, end: next?.nameStart ?? end, text: '' })
+    else {
+      edits.push({ start: keptEnd, end: places.at(-1)?.end ?? end, text: '' })
+      break
+    }
+  }
+  return edited(raw, edits)
+}
+
 /** The bytes of a member's value, or undefined where there is no such member. */
 export function memberIn(raw: Buffer, name: string): Buffer | undefined {
   const range = readObject(raw, new Set([name])).members.get(name)
@@ -48,15 +67,28 @@ function edited(raw: Buffer, edits: readonly (Range & { readonly text: string })
   return Buffer.concat([...pieces, raw.subarray(from)])
 }
 
-type Found = { readonly members: ReadonlyMap<string, Range>; readonly isEmpty: boolean; readonly end: number }
+type Place = { readonly name: string; readonly nameStart: number; readonly end: number }
+type Found = {
+  readonly members: ReadonlyMap<string, Range>
+  readonly isEmpty: boolean
+  readonly end: number
+  /** Every member that was read, in order, and where the first may begin. */
+  readonly places: readonly Place[]
+  readonly open: number
+}
 
-/** Where the value of each wanted member stands. Where all are found, nothing more is read; else `end` is where the last one ends. */
-function readObject(raw: Buffer, wanted: ReadonlySet<string>): Found {
+/**
+ * Where the value of each wanted member stands. Where all are found, nothing more is read; else `end` is where the last one
+ * ends. All are read where none is named.
+ */
+function readObject(raw: Buffer, wanted: ReadonlySet<string> | undefined): Found {
   const members = new Map<string, Range>()
+  const places: Place[] = []
   let isEmpty = true
   let at = afterSpace(raw, 0)
   if (raw[at] !== OPEN_BRACE) throw new RangeError('The bytes are no JSON object.')
   let end = at + 1
+  const open = end
   at = afterSpace(raw, end)
   while (raw[at] === QUOTE) {
     const afterName = endOfString(raw, at)
@@ -65,13 +97,14 @@ function readObject(raw: Buffer, wanted: ReadonlySet<string>): Found {
     const start = afterSpace(raw, afterSpace(raw, afterName) + 1)
     end = endOfValue(raw, start)
     isEmpty = false
-    if (wanted.has(name)) members.set(name, { start, end })
-    if (members.size === wanted.size) return { members, isEmpty, end }
+    places.push({ name, nameStart: at, end })
+    if (wanted?.has(name)) members.set(name, { start, end })
+    if (members.size === wanted?.size) return { members, isEmpty, end, places, open }
     at = afterSpace(raw, end)
     if (raw[at] === COMMA) at = afterSpace(raw, at + 1)
   }
   if (raw[at] !== CLOSE_BRACE) throw new RangeError('The bytes are no JSON object.')
-  return { members, isEmpty, end }
+  return { members, isEmpty, end, places, open }
 }
 
 /** What stands between the quotes, where nothing in it is escaped. */
@@ -136,4 +169,15 @@ function isEndOfScalar(code: number | undefined): boolean {
 /** The body of a request that names its model, with the upstream's name for it. */
 export function withModel(rawBody: Buffer, model: string, upstreamModel: string): Buffer {
   return upstreamModel === model ? rawBody : spliceJson(rawBody, { model: JSON.stringify(upstreamModel) })
+}
+
+/** An object with its output limit as the one member that its upstream reads, and without the others. */
+export function withOnlyLimit(
+  object: Buffer,
+  members: Readonly<Record<string, unknown>>,
+  { name, among, limit }: { readonly name: string; readonly among: readonly string[]; readonly limit: number },
+): Buffer {
+  const others = among.filter((one) => one !== name && Object.hasOwn(members, one))
+  const alone = others.length === 0 ? object : withoutMembers(object, others)
+  return members[name] === limit ? alone : spliceJson(alone, { [name]: String(limit) })
 }

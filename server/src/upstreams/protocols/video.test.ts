@@ -24,6 +24,11 @@ describe('what a request for a video asks for', () => {
     assert.throws(() => asked({ size: '1280*720', resolution: '720P' }), Fault)
   })
 
+  it('passes what the definition does not show, in any spelling that stands once', () => {
+    const { bodyFor } = asked({ Shot: { Type: 'multi' }, watermark: false, n: 1 }, { Extra: [{ a: 1 }, { A: 2 }] })
+    assert.deepEqual(JSON.parse(bodyFor('m').toString()).parameters.Shot, { Type: 'multi' })
+  })
+
   it('goes on as it came, but for the name of the model', () => {
     const { bodyFor } = asked({ seed: 12345678901234567890n.toString() })
     assert.equal(
@@ -46,6 +51,15 @@ describe('what a request for a video asks for', () => {
     ['no prompt', {}, { input: {} }],
     ['no input', {}, { input: null }],
     ['another case of a member', {}, { Parameters: { duration: 99 } }],
+    ['another case of a length', { duration: 1, Duration: 15 }, {}],
+    ['another case of a length alone', { DURATION: 15 }, {}],
+    ['a length in brackets', { duration: 1, 'duration[]': 15 }, {}],
+    ['a length with a space', { 'duration ': 15 }, {}],
+    ['a number after a semicolon', { 'n;x': 4 }, {}],
+    ['a length by its path', { duration: 1 }, { 'parameters.duration': 15 }],
+    ['another case of the prompt', {}, { input: { prompt: 'a', Prompt: 'b' } }],
+    ['two spellings of what nobody knows', { shot: { type: 'one', Type: 'many' } }, {}],
+    ['two spellings in a list', {}, { input: { prompt: 'a', media: [{ url: 'a', URL: 'b' }] } }],
   ] as const)
     it(`refuses ${what}`, () => {
       assert.throws(

@@ -1,5 +1,6 @@
 import { memberOf } from '../../catalogue/price.ts'
-import { isGiven, isMembers, type Members, membersOf, modelOf, refusal } from './members.ts'
+import { refuseLookalikes } from './lookalikes.ts'
+import { isGiven, isMembers, type Members, modelOf, refusal } from './members.ts'
 import type { ModelLimits } from './protocol.ts'
 import { withModel } from './splice-json.ts'
 
@@ -24,17 +25,26 @@ export type VideoAsk = {
   readonly bodyFor: (upstreamModel: string) => Buffer
 }
 
-const KNOWN: ReadonlySet<string> = new Set(['model', 'input', 'parameters'])
+/** What we read. Everything else passes byte for byte: the definition does not show it. */
+const READ = {
+  body: ['model', 'input', 'parameters'],
+  input: ['prompt'],
+  parameters: ['duration', 'n', 'resolution', 'size'],
+} as const
 const VIDEOS_MOST = 4
 const PROMPT_LENGTH = 20_000
 const SIZE = /^([1-9]\d{1,4})[*x]([1-9]\d{1,4})$/
 
 export function askOfVideo(body: unknown, rawBody: Buffer, { outputMost }: Pick<ModelLimits, 'outputMost'>): VideoAsk {
-  const members = membersOf(body, KNOWN)
+  if (!isMembers(body)) throw refusal('The body must be a JSON object.')
   const model = modelOf(body)
-  const parameters = objectOf(members, 'parameters')
+  const input = objectOf(body, 'input')
+  const parameters = objectOf(body, 'parameters')
+  refuseLookalikes(body, READ.body)
+  refuseLookalikes(input, READ.input, 'input.')
+  refuseLookalikes(parameters, READ.parameters, 'parameters.')
   return {
-    prompt: promptOf(objectOf(members, 'input')),
+    prompt: promptOf(input),
     secondsMost: wholeOf(parameters, 'duration', outputMost) ?? outputMost,
     videos: wholeOf(parameters, 'n', VIDEOS_MOST) ?? 1,
     ...sizeOf(parameters),

@@ -1,0 +1,202 @@
+/**
+ * Tables of the members that a request may have, and what becomes of each. What no table knows is not sent: an upstream
+ * might act on it, and nobody would have paid for that.
+ */
+export type Standing =
+  /** It changes nothing that is paid for. */
+  | { readonly is: 'neutral' }
+  /** It is in the price of a call, in the way that it says. */
+  | { readonly is: 'priced'; readonly how: string }
+  | { readonly is: 'refused'; readonly why: string }
+  /** Only these values cost nothing beyond what is metered. Of a list, each item has to be one of them. */
+  | { readonly is: 'limited'; readonly to: readonly (string | boolean)[]; readonly why: string }
+
+export type Member = Standing & {
+  /** What its objects have; where there is none, it is free-form and nobody looks into it. */
+  readonly within?: () => Shape
+  /** An object; a list of objects; or either of them. Without it, anything may stand there. */
+  readonly form?: 'object' | 'list' | 'objects'
+}
+
+export type Shape = Table | Choice
+
+export type Table = {
+  readonly title: string
+  readonly members: Readonly<Record<string, Member>>
+  readonly spelling: Spelling
+  /** Why any other member is refused on every route; unknown ones are refused on most where there is none. */
+  readonly others: string | undefined
+  /** By every spelling that is taken. */
+  readonly bySpelling: ReadonlyMap<string, Spelt>
+  /** The documented name by what is left of it when it is folded. */
+  readonly byFold: ReadonlyMap<string, string>
+}
+
+/** Objects of several kinds, told apart by one of their members. */
+export type Choice = {
+  readonly title: string
+  readonly by: string
+  /** The kind that a value of that member names, where it is not the value itself. */
+  readonly kindOf: (value: unknown) => unknown
+  /** The table of each kind, or why it is refused. */
+  readonly kinds: Readonly<Record<string, Table | string>>
+  /** Why other kinds are refused on every route; unknown ones are refused on most where there is none. */
+  readonly others: string | undefined
+}
+
+/** Gemini takes each name in two spellings: `maxOutputTokens` and `max_output_tokens`. */
+type Spelling = 'exact' | 'camel or snake'
+
+type Spelt = { readonly name: string; readonly member: Member; readonly twins: readonly string[] }
+
+export const neutral = (within?: () => Shape): Member => ({ is: 'neutral', ...(within && { within }) })
+export const priced = (how: string, within?: () => Shape): Member => ({ is: 'priced', how, ...(within && { within }) })
+export const refused = (why: string): Member => ({ is: 'refused', why })
+export const limited = (to: readonly (string | boolean)[], why: string): Member => ({ is: 'limited', to, why })
+export const formed = (form: NonNullable<Member['form']>, member: Member): Member => ({ ...member, form })
+
+type TableOptions = { readonly spelling?: Spelling; readonly others?: string }
+
+export function memberTable(
+  title: string,
+  members: Readonly<Record<string, Member>>,
+  { spelling = 'exact', others }: TableOptions = {},
+): Table {
+  const bySpelling = new Map<string, Spelt>()
+  const byFold = new Map<string, string>()
+  const spellings = (name: string) => (spelling === 'exact' ? [name] : [...new Set([name, inSnakeCase(name)])])
+  const names = Object.keys(members)
+  for (const [name, member] of Object.entries(members)) {
+    const same = names.filter((other) => fold(other) === fold(name)).flatMap(spellings)
+    for (const one of spellings(name)) bySpelling.set(one, { name, member, twins: same.filter((it) => it !== one) })
+    byFold.set(fold(name), name)
+  }
+  return { title, members, spelling, others, bySpelling, byFold }
+}
+
+export function inSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** What some upstream may take for the same name. */
+export function fold(name: string): string {
+  return name.replaceAll('_', '').toUpperCase().toLowerCase()
+}
+
+/** What is to be said of the members of a request. */
+export type Findings = {
+  /** The paths of the first members that no table knows. */
+  readonly unknown: readonly string[]
+  /** The first that is refused on every route: where it stands and what is wrong with it. */
+  readonly refused: { readonly path: string; readonly words: string } | undefined
+}
+
+type Found = { unknown: string[]; refused: { path: string; words: string } | undefined }
+
+const UNKNOWN_MOST = 8
+const NAME_LENGTH = 64
+
+/** Reads the names of all objects that the tables describe, and of none that is free-form. */
+export function inspectMembers(value: unknown, shape: Shape): Findings {
+  const found: Found = { unknown: [], refused: undefined }
+  inspect(value, shape, found)
+  return found
+}
+
+/** As deep as the tables go at the most, or as the body is nested, which has a limit. */
+function inspect(value: unknown, shape: Shape, found: Found): void {
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length && found.refused === undefined; at += 1) {
+      const before = found.unknown.length
+      inspect(value[at], shape, found)
+      tellWhere(found, before, `[${at}]`)
+    }
+    return
+  }
+  if (!isObject(value)) return
+  const table = 'kinds' in shape ? tableOfKind(value, shape, found) : shape
+  if (table === undefined) return
+  let strangers: Set<string> | undefined
+  for (const name of Object.keys(value)) {
+    const spelt = table.bySpelling.get(name)
+    if (spelt === undefined) {
+      strangers ??= new Set()
+      judgeStranger(name, table, strangers, found)
+    } else judgeMember(value, name, spelt, found)
+    if (found.refused !== undefined) return
+  }
+}
+
+/** Paths are put together on the way back: what was found since then stands within this. */
+function tellWhere(found: Found, before: number, prefix: string): void {
+  if (found.refused !== undefined) found.refused.path = join(prefix, found.refused.path)
+  for (let at = before; at < found.unknown.length; at += 1) found.unknown[at] = join(prefix, found.unknown[at] ?? '')
+}
+
+function join(prefix: string, path: string): string {
+  return path === '' || path.startsWith('[') ? prefix + path : `${prefix}.${path}`
+}
+
+function tableOfKind(value: Readonly<Record<string, unknown>>, choice: Choice, found: Found): Table | undefined {
+  const kind = choice.kindOf(value[choice.by])
+  const table = typeof kind === 'string' && Object.hasOwn(choice.kinds, kind) ? choice.kinds[kind] : choice.others
+  if (typeof table === 'object') return table
+  const shown = JSON.stringify(value[choice.by] ?? null).slice(0, NAME_LENGTH)
+  if (table !== undefined) found.refused = { path: choice.by, words: `may not be ${shown}: ${table}` }
+  else if (found.unknown.length < UNKNOWN_MOST) found.unknown.push(`${choice.by}: ${shown}`)
+  return undefined
+}
+
+function judgeStranger(name: string, table: Table, strangers: Set<string>, found: Found): void {
+  const folded = fold(name)
+  const known = table.byFold.get(folded)
+  const path = name.slice(0, NAME_LENGTH)
+  if (known !== undefined) found.refused = { path, words: `is not taken in this spelling. Write it "${known}".` }
+  else if (strangers.has(folded)) found.refused = { path, words: 'stands twice, in two spellings.' }
+  else if (table.others !== undefined) found.refused = { path, words: `is not taken: ${table.others}` }
+  else {
+    strangers.add(folded)
+    if (found.unknown.length < UNKNOWN_MOST) found.unknown.push(path)
+  }
+}
+
+function judgeMember(
+  value: Readonly<Record<string, unknown>>,
+  spelling: string,
+  { name, member, twins }: Spelt,
+  found: Found,
+): void {
+  for (const twin of twins) {
+    if (Object.hasOwn(value, twin)) found.refused = { path: name, words: 'is given in two spellings. Give it once.' }
+  }
+  const given = value[spelling]
+  if (given === undefined || given === null || found.refused !== undefined) return
+  if (member.is === 'refused') found.refused = { path: name, words: `is not taken: ${member.why}` }
+  else if (member.is === 'limited') {
+    const { to } = member
+    const items: readonly unknown[] = Array.isArray(given) ? given : [given]
+    if (items.every((item) => to.some((one) => one === item))) return
+    const only = to.every((one) => one === false) ? 'not taken' : `taken as ${to.map(quoted).join(' or ')} only`
+    found.refused = { path: name, words: `is ${only}: ${member.why}` }
+  } else if (member.within !== undefined) {
+    const wrong = member.form === undefined ? undefined : formFault(given, member.form)
+    const before = found.unknown.length
+    if (wrong !== undefined) found.refused = { path: '', words: wrong }
+    else inspect(given, member.within(), found)
+    tellWhere(found, before, name)
+  }
+}
+
+function quoted(value: string | boolean): string {
+  return JSON.stringify(value)
+}
+
+function formFault(value: unknown, form: NonNullable<Member['form']>): string | undefined {
+  if (form === 'list' && !Array.isArray(value)) return 'must be an array.'
+  if (form === 'object' || !Array.isArray(value)) return isObject(value) ? undefined : 'must be an object.'
+  return value.every(isObject) ? undefined : 'must have objects only.'
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
