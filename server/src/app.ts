@@ -240,7 +240,7 @@ type PlanParts = Pick<Parameters<typeof createModelPlan>[0], 'models' | 'counter
 function createPlan({ names }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
   const { bindings, links, transport, models, counter, headerNames } = parts
   const quota = createQuota(parts)
-  const ofData = createDataPlan({ prices: createPrices(parts), bindings, links, transport, names })
+  const ofData = createDataPlan({ prices: createPrices(parts), bindings, links, transport, names, counter })
   const ofModels = createModelPlan({
     models,
     bindings,
