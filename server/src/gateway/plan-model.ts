@@ -131,7 +131,8 @@ export function createModelPlan(parts: Parts) {
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing
-        if (json === undefined) return pricing.ofUnreadable(textOf(reply))
+        // An empty body gave nothing; what can't be read was handed over all the same.
+        if (json === undefined) return reply.body.length === 0 ? undefined : pricing.ofUnreadable(textOf(reply))
         const reported = protocol.usageOf(json, profile)
         const [text, form] = [protocol.textOf(json), protocol.formOf(json)]
         return pricing.ofReply({ json, reported, text, form, raw: () => textOf(reply) ?? '' })
