@@ -242,7 +242,15 @@ function createPlan({ names, rerank }: Config, parts: PlanParts): (request: Call
   const { bindings, links, transport, models, counter, headerNames } = parts
   const quota = createQuota(parts)
   const declaredModels = { rerank: [DEFAULT_RERANK_MODEL, ...rerank.models] }
-  const ofData = createDataPlan({ prices: createPrices(parts), bindings, links, transport, names, declaredModels })
+  const ofData = createDataPlan({
+    prices: createPrices(parts),
+    bindings,
+    links,
+    transport,
+    names,
+    declaredModels,
+    counter,
+  })
   const ofModels = createModelPlan({
     models,
     bindings,

@@ -5,8 +5,8 @@ export type Rule =
   | 'not reached'
   | 'broken off'
   | 'not as promised'
-  | 'without evidence'
   | 'withheld'
+  | 'counted'
   | 'beyond the hold'
   | 'passed on unpaid'
   | 'about our account'
@@ -66,7 +66,7 @@ export const WORDED: readonly Worded[] = [
   worded('usage=string', 'not as promised', null),
   worded('usage=huge', 'not as promised', null),
   worded('usage=9223372036854775808', 'not as promised', null),
-  worded('no-usage', 'without evidence', null),
+  worded('no-usage', 'counted', null),
   worded('tokens=1000000', 'beyond the hold', null),
   worded('tokens=1000000000000', 'beyond the hold', null),
   worded('code-as-string', null, 'passed on unpaid'),

@@ -56,6 +56,8 @@ const live = await makeCustomer(pool, { money: 1_000_000_000_000n, key: { mode: 
 const OPERATIONS = { rerank: 'rerank', reseller: 'tag_detail' } as const
 type Slot = keyof typeof OPERATIONS
 const SLOTS = ['rerank', 'reseller'] as const
+/** Of a reranking. */
+const NANOS_PER_TOKEN = 50n
 const KINDS = { rerank: 'native', reseller: 'managed' } as const
 
 /** The process itself: what the harness started may stand before it. */
@@ -157,11 +159,6 @@ const RULES: Readonly<Record<Rule, (judged: Judged) => void>> = {
     assert.ok(overrun === judged.hold || overrun === judged.row.value, `${overrun}`)
     attempts.set(judged.told.id, 'answered')
   },
-  'without evidence'(judged) {
-    assert.equal(judged.told.status, judged.status ?? 200)
-    const free = { outcome: 'voided', amount: 0n, overrun: judged.hold, executed: true, failed: false }
-    assert.deepEqual(ledger(judged), free)
-  },
   withheld(judged) {
     const { told } = judged
     assert.deepEqual([told.status, errorOf(told).code], [502, 'upstream_unreadable'], told.text)
@@ -170,12 +167,23 @@ const RULES: Readonly<Record<Rule, (judged: Judged) => void>> = {
     assert.deepEqual(ledger(judged), lost)
     attempts.set(told.id, 'answered')
   },
+  counted(judged) {
+    const { told, row, hold } = judged
+    assert.equal(told.status, 200)
+    assert.deepEqual([row.outcome, row.overrun, row.failed], ['posted', 0n, false])
+    // As a tokenizer counts what was sent, which is less than a token for each byte.
+    assert.equal(row.amount, row.input_tokens * NANOS_PER_TOKEN)
+    assert.ok(row.amount > 0n && row.amount < hold)
+  },
   'beyond the hold'(judged) {
     const { told, row, hold } = judged
     assert.equal(told.status, 200)
     assert.equal(row.amount, hold)
     assert.ok(row.overrun > 0n)
-    assert.equal(row.amount + row.overrun, row.value)
+    // The loss is what it claims, however much; what is added up of it is a hundred times the bound at the most.
+    const claimed = BigInt(Object(told.json.usage).total_tokens) * NANOS_PER_TOKEN
+    assert.equal(row.amount + row.overrun, claimed)
+    assert.equal(row.value, claimed < 100n * hold ? claimed : 100n * hold)
     assert.equal(row.outcome, 'posted')
   },
   'passed on unpaid'(judged) {

@@ -381,6 +381,24 @@ describe('a call with a quote', () => {
     }
   })
 
+  it('QUOTE-6 is charged by the quoted price of a unit, not only within the quoted maximum', async () => {
+    // Of a call that uses far less than its maximum, a maximum alone would let the new price through.
+    const quote = await quoteOf('rerank', 'by the unit')
+    await setPrice(pool, { operation: 'rerank', unitPrice: '0.0000001' })
+    try {
+      const isNew = async () => usd((await quoteOf('rerank', 'by the unit')).max.usd) === 2n * usd(quote.max.usd)
+      await until(isNew, 5_000, 'the new price')
+      const told = await call(url, customer.secret, 'rerank', 'by the unit', { headers: using(quote.quote_id) })
+      const tokens = BigInt(Object(told.json.usage).total_tokens)
+      assert.ok(tokens * 100n < usd(quote.max.usd), 'either price is within the maximum')
+      assert.deepEqual([told.status, usd(told.costUsd ?? '')], [200, tokens * 50n])
+      const later = await call(url, customer.secret, 'rerank', 'by the unit')
+      assert.equal(usd(later.costUsd ?? ''), tokens * 100n)
+    } finally {
+      await setPrice(pool, { operation: 'rerank', unitPrice: '0.00000005' })
+    }
+  })
+
   it('QUOTE-6 is refused with 402 where the money is gone since, and the quote stays good', async () => {
     const poor = await makeCustomer(pool, { money: 100n })
     const { quote_id } = await quoteOf('financial_metrics_snapshot', '', poor)

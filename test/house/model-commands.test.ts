@@ -50,6 +50,30 @@ describe('farebox models', () => {
     )
   })
 
+  it('route says how its upstreams differ from their protocol, keeps what is not named, and list shows it', async () => {
+    await said('models', 'set', 'maker/odd', ...LIMITS)
+    const route = ['models', 'route', 'maker/odd', '--slot', 'openai', '--protocol', 'openai']
+    const shown = async () =>
+      /^ {2}\S{36} {2}openai {2}openai {2}maker\/odd {2}(.*)$/m.exec(await said('models', 'list'))?.[1]
+    await said(
+      ...route,
+      '--output-limit',
+      'max_tokens',
+      '--unknown',
+      'pass',
+      '--reasoning',
+      'apart',
+      '--on-abort',
+      'stops',
+    )
+    assert.equal(await shown(), 'priority 0  weight 1  limit max_tokens  unknown pass  reasoning apart  on abort stops')
+    await said(...route, '--priority', '3', '--unknown', 'refuse')
+    assert.equal(await shown(), 'priority 3  weight 1  limit max_tokens  reasoning apart  on abort stops')
+    await said(...route, '--output-limit', 'none', '--reasoning', 'within', '--on-abort', 'runs-on')
+    assert.equal(await shown(), 'priority 3  weight 1')
+    await said('models', 'remove', 'maker/odd')
+  })
+
   it('set changes what is named and keeps the rest, and turns a model off and on', async () => {
     await said('models', 'set', 'maker/two', ...LIMITS, '--image-tokens', '9')
     const off = await said('models', 'set', 'maker/two', '--off', '--output-cap', '10', '--image-tokens', 'none')
@@ -159,6 +183,23 @@ describe('farebox models', () => {
       /there is no protocol "soap": openai, anthropic/,
     ],
     ['a weight of nothing', [...route, '--weight', '0'], /weight: must be above 0/],
+    [
+      'a limit that the protocol does not have',
+      [...route, '--output-limit', 'max_output_tokens'],
+      /profile\.outputLimit: must be one of max_completion_tokens, max_tokens in the protocol openai/,
+    ],
+    [
+      'a limit where nothing is limited',
+      [...route.slice(0, 4), '--protocol', 'openai_embeddings', '--output-limit', 'max_tokens'],
+      /profile\.outputLimit: there is no limit in the protocol openai_embeddings/,
+    ],
+    [
+      'reasoning where there is none',
+      [...route.slice(0, 4), '--protocol', 'openai_images', '--reasoning', 'apart'],
+      /profile\.reasoning: there is none in the protocol openai_images/,
+    ],
+    ['what can not become of members', [...route, '--unknown', 'drop'], /--unknown must be one of refuse, pass/],
+    ['an abort that is none', [...route, '--on-abort', 'runs_on'], /--on-abort must be one of stops, runs-on/],
     ['a route of no model', ['route', 'none', ...route.slice(2)], /There is no model "none"/],
     ['to remove no model', ['remove', 'none'], /There is no model "none"/],
     ['to remove what is no route', ['remove', 'maker/one', '--route', 'x'], /"x" is no id/],

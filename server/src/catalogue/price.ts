@@ -18,6 +18,8 @@ export type PriceContract<Input> = {
   readonly isExact: boolean
   /** Reads from the answer how much was used; undefined where it does not say. */
   readonly measure: (reply: Reply) => Measured | undefined
+  /** How much an answer used that does not say it, by what was sent; left out where nobody can count that. */
+  readonly counted?: (input: Input, count: (text: string) => Promise<number>) => Promise<Measured>
 }
 
 /** What an upstream answered, as far as a price needs it. */
@@ -78,9 +80,13 @@ type PerToken<Input> = {
   readonly expected: (input: Input) => number
   /** As the upstream counted them; undefined where it does not say. */
   readonly evidence: (reply: Reply) => number | undefined
+  /** As we count them in what was sent. */
+  readonly counted: (input: Input, count: (text: string) => Promise<number>) => Promise<number>
 }
 
-export function perToken<Input>({ unitPrice, most, expected, evidence }: PerToken<Input>): PriceContract<Input> {
+export function perToken<Input>(given: PerToken<Input>): PriceContract<Input> {
+  const { unitPrice, most, expected, evidence, counted } = given
+  const measured = (tokens: number) => ({ units: BigInt(tokens), inputTokens: tokens })
   return {
     contract: 'per_token',
     unit: 'token',
@@ -90,8 +96,9 @@ export function perToken<Input>({ unitPrice, most, expected, evidence }: PerToke
     isExact: false,
     measure(reply) {
       const tokens = evidence(reply)
-      return tokens === undefined ? undefined : { units: BigInt(tokens), inputTokens: tokens }
+      return tokens === undefined ? undefined : measured(tokens)
     },
+    counted: async (input, count) => measured(await counted(input, count)),
   }
 }
 

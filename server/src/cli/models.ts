@@ -5,6 +5,7 @@ import {
   listModels,
   type ModelListed,
   type NewModelPrice,
+  type RouteSettings,
   removeModel,
   removeRoute,
   saveModel,
@@ -16,6 +17,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { listUpstreams } from '../upstreams/configure.ts'
 import { PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
+import { PLAIN_PROFILE, type RouteProfile } from '../upstreams/protocols/route-profile.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { idOf, print, running, withPools } from './command.ts'
 
@@ -62,12 +64,18 @@ export function addModelCommands(program: Command): void {
     .action((id: string, options: PriceOptions) => running((config) => price(config, id, options)))
   models
     .command('route <model>')
-    .description('say where a model is asked; the same slot, protocol and name again changes that route')
+    .description(
+      'say where a model is asked; the same slot, protocol and name again changes what is named of that route',
+    )
     .requiredOption('--slot <slot>', 'whose upstreams are asked: see farebox upstreams add')
     .requiredOption('--protocol <name>', `what they speak (${PROTOCOL_NAMES.join(', ')})`)
     .option('--upstream-model <name>', "the model's name there; its own where left out")
-    .option('--priority <number>', 'the lowest is asked first', '0')
-    .option('--weight <number>', 'how often, among routes of the same priority', '1')
+    .option('--priority <number>', 'the lowest is asked first (0 in a new route)')
+    .option('--weight <number>', 'how often, among routes of the same priority (1 in a new route)')
+    .option('--output-limit <member>', 'the only member by which they limit output, or none: the one that came')
+    .option('--unknown <refuse|pass>', 'what becomes of members that we do not know (refuse in a new route)')
+    .option('--reasoning <within|apart>', 'where they count reasoning: in the output, or beside it (within)')
+    .option('--on-abort <stops|runs-on>', 'whether they stop counting when we close the connection (runs-on)')
     .option('--off', 'ask there no more, and keep the route')
     .action((id: string, options: RouteOptions) => running((config) => route(config, id, options)))
   models
@@ -179,24 +187,50 @@ type RouteOptions = {
   readonly slot: string
   readonly protocol: string
   readonly upstreamModel?: string
-  readonly priority: string
-  readonly weight: string
+  readonly priority?: string
+  readonly weight?: string
+  readonly outputLimit?: string
+  readonly unknown?: string
+  readonly reasoning?: string
+  readonly onAbort?: string
   readonly off?: true
 }
 
 async function route(config: Config, model: string, options: RouteOptions): Promise<void> {
   const { slot, upstreamModel = model, off } = options
   const protocol = protocolOf(options.protocol)
-  const priority = wholeNumber('--priority', options.priority)
-  const weight = wholeNumber('--weight', options.weight)
+  const priority = options.priority === undefined ? undefined : wholeNumber('--priority', options.priority)
+  const weight = options.weight === undefined ? undefined : wholeNumber('--weight', options.weight)
+  const profile = profileOf(options)
   await withPools(config, async ({ rest: pool }) => {
-    const given = { model, slot, protocol, upstreamModel, priority, weight, enabled: off !== true }
+    const given = { model, slot, protocol, upstreamModel, priority, weight, enabled: off !== true, profile }
     const id = await saveRoute({ pool, ids }, given)
     const where = `as ${upstreamModel} at ${slot}, in the protocol ${protocol}`
     print(off === true ? `Route ${id} is off.` : `Route ${id} asks for ${model} ${where}.`)
     if ((await listUpstreams({ pool }, slot)).length === 0)
       print(`No upstream fills ${slot} yet: see farebox upstreams add ${slot}.`)
   })
+}
+
+/** What is named of a route's profile. */
+function profileOf({ outputLimit, unknown, reasoning, onAbort }: RouteOptions): RouteSettings['profile'] {
+  return {
+    outputLimit: outputLimit === 'none' ? null : outputLimit,
+    unknown: choiceOf('--unknown', unknown, { refuse: 'refuse', pass: 'pass' }),
+    reasoning: choiceOf('--reasoning', reasoning, { within: 'within', apart: 'apart' }),
+    abort: choiceOf('--on-abort', onAbort, { stops: 'stops', 'runs-on': 'runs_on' }),
+  }
+}
+
+function choiceOf<Value extends string>(
+  option: string,
+  text: string | undefined,
+  choices: Readonly<Record<string, Value>>,
+): Value | undefined {
+  if (text === undefined) return undefined
+  const found = Object.hasOwn(choices, text) ? choices[text] : undefined
+  if (found === undefined) throw new Error(`${option} must be one of ${Object.keys(choices).join(', ')}`)
+  return found
 }
 
 async function remove(config: Config, model: string, route: string | undefined): Promise<void> {
@@ -221,10 +255,21 @@ async function list(config: Config): Promise<void> {
       for (const one of model.routes)
         print(
           `  ${one.id}  ${one.slot}  ${one.protocol}  ${one.upstreamModel}  priority ${one.priority}  ` +
-            `weight ${one.weight}${one.enabled ? '' : '  off'}`,
+            `weight ${one.weight}${profileText(one.profile)}${one.enabled ? '' : '  off'}`,
         )
     }
   })
+}
+
+/** What differs from what its protocol says. */
+function profileText({ outputLimit, unknown, reasoning, abort }: RouteProfile): string {
+  const differing = [
+    outputLimit === null ? '' : `limit ${outputLimit}`,
+    unknown === PLAIN_PROFILE.unknown ? '' : `unknown ${unknown}`,
+    reasoning === PLAIN_PROFILE.reasoning ? '' : `reasoning ${reasoning}`,
+    abort === PLAIN_PROFILE.abort ? '' : `on abort ${abort}`,
+  ]
+  return differing.map((text) => (text === '' ? '' : `  ${text}`)).join('')
 }
 
 function summaryOf({ id, contextWindow, outputCap, outputMost, partTokens, tokenizer, enabled }: ModelListed): string {

@@ -3,9 +3,11 @@ import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
+import { OUTPUT_LIMITS } from '../upstreams/protocols/output-limits.ts'
 import { type PartKind, PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
+import { PLAIN_PROFILE, type RouteProfile } from '../upstreams/protocols/route-profile.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
-import { MODEL_NAME, picturePriceIn, priceIn, TOKENIZERS, videoPriceIn } from './models.ts'
+import { MODEL_NAME, PROFILE_SQL, picturePriceIn, priceIn, routeProfile, TOKENIZERS, videoPriceIn } from './models.ts'
 
 /** What operators do with models. Every process follows within a second; calls under way go on as they began. */
 type Parts = { readonly pool: pg.Pool }
@@ -212,6 +214,7 @@ function requirePrice(name: string, text: string, read: (text: string) => unknow
   }
 }
 
+/** What is left out or undefined stays as it is, or gets its default in a new route. */
 export type RouteSettings = {
   readonly model: string
   readonly slot: string
@@ -219,36 +222,71 @@ export type RouteSettings = {
   /** The model's name there; its own where left out. */
   readonly upstreamModel?: string
   /** The lowest is asked first. */
-  readonly priority?: number
-  readonly weight?: number
-  readonly enabled?: boolean
+  readonly priority?: number | undefined
+  readonly weight?: number | undefined
+  readonly enabled?: boolean | undefined
+  readonly profile?: { readonly [Name in keyof RouteProfile]?: RouteProfile[Name] | undefined } | undefined
 }
 
-const route = z.object({
+const routeFields = z.object({
   slot: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,99}$/, 'must be lower-case letters, digits, _, . and -'),
   protocol: z.enum(PROTOCOL_NAMES, `must be one of ${PROTOCOL_NAMES.join(', ')}`),
   upstreamModel: words,
   priority: z.int('must be a whole number').min(-1_000).max(1_000),
   weight: z.int('must be a whole number').min(1, 'must be above 0').max(1_000_000),
   enabled: z.boolean(),
+  profile: routeProfile,
 })
 
-/** Makes a route of a model. One of the same slot, protocol and name upstream is changed, whole. */
+const route = routeFields.superRefine(({ protocol, profile: { outputLimit, reasoning } }, context) => {
+  const limits = OUTPUT_LIMITS[protocol]
+  const refuse = (name: string, message: string) =>
+    context.addIssue({ code: 'custom', path: ['profile', name], message: `${message} in the protocol ${protocol}` })
+  if (outputLimit !== null && !limits.includes(outputLimit))
+    refuse('outputLimit', limits.length === 0 ? 'there is no limit' : `must be one of ${limits.join(', ')}`)
+  if (reasoning === 'apart' && limits.length === 0) refuse('reasoning', 'there is none')
+})
+
+const NEW_ROUTE = { priority: 0, weight: 1, enabled: true, profile: PLAIN_PROFILE }
+
+/** Makes a route of a model, or changes what is named of one of the same slot, protocol and name upstream. */
 export async function saveRoute({ pool, ids }: Parts & { readonly ids: Ids }, given: RouteSettings): Promise<Id> {
-  const { upstreamModel = given.model, priority = 0, weight = 1, enabled = true } = given
-  const parsed = parse(route, { ...given, upstreamModel, priority, weight, enabled })
+  const { model, upstreamModel = given.model } = given
+  const changed = (before: typeof NEW_ROUTE) => {
+    const profile = { ...before.profile, ...without(undefined, given.profile ?? {}) }
+    return parse(route, { ...before, ...without(undefined, given), upstreamModel, profile })
+  }
+  const fresh = changed(NEW_ROUTE)
   return inTransaction(pool, async (query) => {
-    await requireModel(query, given.model)
+    await requireModel(query, model)
+    const before = await readRoute(query, { ...given, upstreamModel })
+    const saved = before === undefined ? fresh : changed(before)
     const { rows } = await query(
-      `insert into model_routes (id, model, slot, protocol, upstream_model, priority, weight, enabled)
-       values ($1, $2, $3, $4, $5, $6, $7, $8)
+      `insert into model_routes (id, model, slot, protocol, upstream_model, priority, weight, enabled,
+         output_limit, unknown_members, reasoning, on_abort)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
        on conflict (model, slot, protocol, upstream_model) do update
-         set priority = excluded.priority, weight = excluded.weight, enabled = excluded.enabled
+         set priority = excluded.priority, weight = excluded.weight, enabled = excluded.enabled,
+           output_limit = excluded.output_limit, unknown_members = excluded.unknown_members,
+           reasoning = excluded.reasoning, on_abort = excluded.on_abort
        returning id`,
-      [ids.next(), given.model, parsed.slot, parsed.protocol, upstreamModel, priority, weight, enabled],
+      [
+        ...[ids.next(), model, saved.slot, saved.protocol, upstreamModel, saved.priority, saved.weight, saved.enabled],
+        ...[saved.profile.outputLimit, saved.profile.unknown, saved.profile.reasoning, saved.profile.abort],
+      ],
     )
     return z.object({ id: z.string() }).parse(rows[0]).id
   })
+}
+
+async function readRoute(query: Query, { model, slot, protocol, upstreamModel }: RouteSettings) {
+  const { rows } = await query(
+    `select priority, weight, enabled, ${PROFILE_SQL} as profile from model_routes
+     where model = $1 and slot = $2 and protocol = $3 and upstream_model = $4`,
+    [model, slot, protocol, upstreamModel],
+  )
+  if (rows[0] === undefined) return undefined
+  return routeFields.pick({ priority: true, weight: true, enabled: true, profile: true }).parse(rows[0])
 }
 
 export async function removeRoute({ pool }: Parts, model: string, id: Id): Promise<void> {
@@ -281,7 +319,7 @@ const listedModel = fields.extend({
       videos: z.record(z.string(), z.string()).nullable(),
     })
     .nullable(),
-  routes: z.array(route.extend({ id: z.string() })),
+  routes: z.array(routeFields.extend({ id: z.string() })),
 })
 
 /** What operators see of a model: prices as they were written, and what is off too. */
@@ -295,7 +333,7 @@ export async function listModels({ pool }: Parts, id?: string): Promise<readonly
             'cacheRead', cache_read::text, 'cacheWrite', cache_write::text, 'images', images, 'videos', videos)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
-            'priority', priority, 'weight', weight, 'enabled', enabled)
+            'priority', priority, 'weight', weight, 'enabled', enabled, 'profile', ${PROFILE_SQL})
           from model_routes where model = models.id order by priority, id limit $2) as routes
      from models where $1::text is null or id = $1 order by id collate "C" limit $2`,
     [id ?? null, LIST_LIMIT],

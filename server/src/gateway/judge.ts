@@ -40,8 +40,8 @@ function ofNoAnswer(held: Held, { kind, failure, outcome }: Extract<Whole, { fai
 }
 
 /** The upstream was asked and the caller gets nothing, so nothing is charged; what it may have cost is overrun. */
-function atOurLoss({ terms, most, mostCounts }: Held): Outcome['ending'] {
-  return { amount: most, forgiven: true, usage: usageOf(terms, mostCounts, { failed: true }) }
+function atOurLoss(held: Held): Outcome['ending'] {
+  return { amount: held.most, forgiven: true, usage: usageOf(held, held.mostCounts, { failed: true }) }
 }
 
 function ofAnswer(
@@ -67,18 +67,19 @@ type Kind = { readonly forgiven: boolean; readonly failed: boolean }
 /** How a call ends that used so much; where that is not known, as much as it can have. */
 export function endingOf(held: Held, measured: Measured | undefined, { forgiven, failed }: Kind): Outcome['ending'] {
   const { terms, mostCounts } = held
-  const counts = measured === undefined ? mostCounts : believed(measured.counts, mostCounts)
+  // What is beyond the hold is our loss, and is told as the upstream claims it, however much that is.
+  const counts = measured?.counts ?? mostCounts
   return {
     amount: costOf(terms, counts),
     forgiven,
-    usage: usageOf(terms, counts, { failed, measured: measured && credible(measured, mostCounts) }),
+    usage: usageOf(held, counts, { failed, measured: measured && credible(measured, mostCounts) }),
   }
 }
 
 /** HTTP has none beyond, and what is not HTTP can't be answered. */
 const LAST_STATUS = 599
 
-/** What is claimed beyond so many times the bound is not believed, not even as our loss. */
+/** Values are added up by the day, and what is claimed beyond so many times the bound must not spoil the sum. */
 const CREDIBLE = 100n
 
 const smaller = (a: bigint, b: bigint) => (a < b ? a : b)
@@ -103,7 +104,7 @@ function credible(measured: Measured, mostCounts: Counts): Measured {
 }
 
 function usageOf(
-  terms: Terms,
+  { terms, mostCounts }: Held,
   counts: Counts,
   { failed, measured }: { readonly failed: boolean; readonly measured?: Measured | undefined },
 ): Usage {
@@ -111,7 +112,7 @@ function usageOf(
     ...NO_USAGE,
     executed: true,
     failed,
-    value: measured === undefined ? ZERO : listValueOf(terms, counts),
+    value: measured === undefined ? ZERO : listValueOf(terms, believed(counts, mostCounts)),
     upstreamCost: upstreamCostOf(terms, counts),
     inputTokens: measured?.inputTokens ?? 0,
     outputTokens: measured?.outputTokens ?? 0,

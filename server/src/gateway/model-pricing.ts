@@ -1,8 +1,8 @@
-import { memberOf } from '../catalogue/price.ts'
 import type { Caller } from '../identity/caller.ts'
 import { Fault } from '../kernel/fault.ts'
 import { multiply, type Rational } from '../kernel/rational.ts'
-import type { ModelAsk, Reported, TokenUsage } from '../upstreams/protocols/protocol.ts'
+import { picturesIn } from '../upstreams/protocols/openai-images.ts'
+import type { ModelAsk, ReplyForm, Reported, TokenUsage } from '../upstreams/protocols/protocol.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import type { ModelPrice } from './models.ts'
 import type { Measured, Plan } from './plan.ts'
@@ -10,22 +10,33 @@ import { type Counts, fraction, type Terms } from './terms.ts'
 
 /** What a call of a model costs, before and after it. */
 export type Pricing = Pick<Plan, 'terms' | 'most' | 'expected' | 'tokens'> & {
-  /** Of an answer that came whole and can be read. */
-  readonly ofReply: (
-    reply: Delivered & { readonly json: unknown },
+  /** Of an answer that came whole and is JSON; undefined where it gave nothing and does not say that it cost anything. */
+  readonly ofReply: (reply: Reply) => Promise<Measured | undefined> | Measured | undefined
+  /** Of one that is no JSON, by its text; undefined where that is packed. What it used is counted as far as that can be done. */
+  readonly ofUnreadable: (text: string | undefined) => Promise<Measured> | Measured
+  /** Of a stream, by what was reported and delivered. Undefined where that is nothing and the caller owes nothing for it. */
+  readonly ofDelivered: (
+    delivered: Delivered & { readonly isOwed: boolean },
   ) => Promise<Measured | undefined> | Measured | undefined
-  /** By what was reported and delivered; undefined where neither was. */
-  readonly ofDelivered: (delivered: Delivered) => Promise<Measured | undefined> | Measured | undefined
   /** What it has cost the upstream at the least, where the caller got nothing. */
   readonly ofNothing: (reported: Reported) => Promise<Measured> | Measured
   readonly nothing: Measured
 }
 
 type Delivered = { readonly reported: Reported; readonly text: string }
+type Reply = Delivered & {
+  readonly form: ReplyForm
+  /** Of pictures, how many. */
+  readonly json: unknown
+  /** The body as it came. */
+  readonly raw: () => string
+}
 
 type Priced = {
   readonly price: ModelPrice
   readonly ask: ModelAsk
+  /** How many tokens of output are held for, of all choices together. */
+  readonly outputMost: number
   readonly multiplier: Caller['priceMultiplier']
 }
 
@@ -62,7 +73,7 @@ export function pricingOf(priced: Priced, counting: Counting): Pricing {
 }
 
 /** Tokens at the price of their class, as the upstream reports them; what it does not report is counted. */
-function byToken({ price, ask, multiplier }: Priced, { counter, tokenizer }: Counting): Pricing {
+function byToken({ price, ask, outputMost, multiplier }: Priced, { counter, tokenizer }: Counting): Pricing {
   const { terms, dearest } = sheetOf(price, multiplier)
   // Every picture has about as many tokens as its model declares.
   const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
@@ -83,16 +94,31 @@ function byToken({ price, ask, multiplier }: Priced, { counter, tokenizer }: Cou
     return measured({ ...NONE, ...caches, input, output }, 'counted')
   }
 
-  const ofDelivered = ({ reported, text }: Delivered) =>
-    text === '' && reported.output === undefined ? undefined : usedBy(reported, text)
+  const most = { ...NONE, [dearest]: ask.inputMost, output: outputMost }
+  /** Vectors are no tokens. */
+  const isCountable = ask.outputLimit > 0
+
+  function ofUnreadable(text: string | undefined): Promise<Measured> | Measured {
+    // Neither a picture nor what is packed can be counted by looking at it.
+    if (ask.imageKind !== undefined) return measured(most, 'counted')
+    return usedBy(text === undefined ? { output: outputMost } : {}, isCountable ? (text ?? '') : '')
+  }
+
+  function ofReply({ reported, text, form, raw }: Reply): ReturnType<Pricing['ofReply']> {
+    if (reported.output !== undefined || text !== '') return usedBy(reported, text)
+    if (form === 'nothing') return undefined
+    return form === 'unreadable' || ask.imageKind !== undefined ? ofUnreadable(raw()) : usedBy(reported, text)
+  }
 
   return {
     terms,
-    most: countsOf({ ...NONE, [dearest]: ask.inputMost, output: ask.outputLimit * ask.choices }),
+    most: countsOf(most),
     expected: countsOf({ ...NONE, input: ask.inputEstimate, output: usual }),
     tokens: ask.inputEstimate + usual,
-    ofReply: ofDelivered,
-    ofDelivered,
+    ofReply,
+    ofUnreadable,
+    ofDelivered: ({ reported, text, isOwed }) =>
+      text === '' && reported.output === undefined && !isOwed ? undefined : usedBy(reported, text),
     ofNothing: (reported) => usedBy({ output: 0, ...reported }, ''),
     nothing: { counts: countsOf(NONE) },
   }
@@ -158,19 +184,14 @@ function byImage(
     most: asked,
     expected: asked,
     tokens: 0,
-    ofReply({ json }) {
+    ofReply({ json, form }) {
+      if (form === 'unreadable') return { counts: asked }
       const pictures = picturesIn(json)
       return pictures === undefined ? undefined : { counts: [BigInt(pictures)] }
     },
+    ofUnreadable: () => ({ counts: asked }),
     ofDelivered: async () => undefined,
     ofNothing: async () => ({ counts: asked }),
     nothing: { counts: [0n] },
   }
-}
-
-/** Undefined where nobody can tell; one that was filtered out is none. */
-function picturesIn(json: unknown): number | undefined {
-  const data = memberOf(json, 'data')
-  if (!Array.isArray(data)) return undefined
-  return data.filter((one) => Boolean(memberOf(one, 'url')) || Boolean(memberOf(one, 'b64_json'))).length
 }

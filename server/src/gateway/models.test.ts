@@ -90,7 +90,8 @@ describe('a model', () => {
     )
     await setModelPrice({ pool }, { model: id, input: '9', output: '9', providerInput: '0.4', providerOutput: '1.6' })
     await setModelPrice({ pool }, { model: id, input: '0.5', output: '2', cacheRead: '0.05' })
-    const second = await saveRoute({ pool, ids }, { model: id, slot: 'b', protocol: 'anthropic', priority: 2 })
+    const profile = { outputLimit: 'max_tokens', unknown: 'pass', reasoning: 'apart', abort: 'stops' } as const
+    const second = await saveRoute({ pool, ids }, { model: id, slot: 'b', protocol: 'anthropic', priority: 2, profile })
     const first = await saveRoute(
       { pool, ids },
       { model: id, slot: 'a', protocol: 'openai', upstreamModel: 'theirs', weight: 3 },
@@ -100,6 +101,7 @@ describe('a model', () => {
     const model = await find(id)
     assert.ok(model !== undefined)
     const { createdAt, price, ...rest } = model
+    const route = { priority: 0, weight: 1, profile: PLAIN_PROFILE }
     assert.ok(Math.abs(createdAt.getTime() - Date.now()) < 60_000)
     assert.deepEqual(rest, {
       id,
@@ -108,8 +110,8 @@ describe('a model', () => {
       limits: { contextWindow: 8_000, outputCap: 500, outputMost: 2_000, partTokens: { image: 85, file: 3_000 } },
       tokenizer: 'o200k',
       routes: [
-        { id: first, slot: 'a', protocol: 'openai', upstreamModel: 'theirs', priority: 0, weight: 3 },
-        { id: second, slot: 'b', protocol: 'anthropic', upstreamModel: id, priority: 2, weight: 1 },
+        { ...route, id: first, slot: 'a', protocol: 'openai', upstreamModel: 'theirs', weight: 3 },
+        { ...route, id: second, slot: 'b', protocol: 'anthropic', upstreamModel: id, priority: 2, profile },
       ],
     })
     const input = { published: perMillion('0.5'), providerCost: perMillion('0.4') }
@@ -404,6 +406,22 @@ describe('configuring a model', () => {
       (await find(id))?.routes.map(({ upstreamModel }) => upstreamModel),
       ['other'],
     )
+  })
+
+  it('changes what is named of a route and keeps the rest: a profile is not lost with a new priority', async () => {
+    const id = nextName()
+    await seedModel(pool, { id, protocols: [] })
+    const given = { model: id, slot: 'openai', protocol: 'openai' } as const
+    await saveRoute({ pool, ids }, { ...given, weight: 9, profile: { outputLimit: 'max_tokens', abort: 'stops' } })
+    await saveRoute({ pool, ids }, { ...given, priority: 4 })
+    await saveRoute({ pool, ids }, { ...given, profile: { reasoning: 'apart', outputLimit: undefined } })
+    const { find } = await startProcess()
+    const kept = { outputLimit: 'max_tokens', unknown: 'refuse', reasoning: 'apart', abort: 'stops' }
+    const [route] = (await find(id))?.routes ?? []
+    assert.deepEqual([route?.priority, route?.weight, route?.profile], [4, 9, kept])
+    await saveRoute({ pool, ids }, { ...given, profile: PLAIN_PROFILE })
+    const { find: findAgain } = await startProcess()
+    assert.deepEqual((await findAgain(id))?.routes[0]?.profile, PLAIN_PROFILE)
   })
 
   it('numbers no version twice: not where two set a price at once, and not after the model was removed', async () => {

@@ -10,7 +10,7 @@ import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Mode } from '../upstreams/bindings.ts'
 import { type ModelLimits, PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
-import { PLAIN_PROFILE, type RouteProfile } from '../upstreams/protocols/route-profile.ts'
+import type { RouteProfile } from '../upstreams/protocols/route-profile.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 
 /** A model that is sold. A call that has one keeps it, whatever is changed meanwhile. */
@@ -225,6 +225,20 @@ function ratesByKind(
 
 const tokens = z.int().positive()
 
+/** The profile of a row of routes, as JSON. */
+export const PROFILE_SQL = `jsonb_build_object('outputLimit', output_limit, 'unknown', unknown_members,
+  'reasoning', reasoning, 'abort', on_abort)`
+
+const oneOf = <const Values extends readonly string[]>(values: Values) =>
+  z.enum(values, `must be one of ${values.join(', ')}`)
+
+export const routeProfile = z.object({
+  outputLimit: z.string().nullable(),
+  unknown: oneOf(['refuse', 'pass']),
+  reasoning: oneOf(['within', 'apart']),
+  abort: oneOf(['stops', 'runs_on']),
+}) satisfies z.ZodType<RouteProfile>
+
 const modelRow = z
   .object({
     id: z.string(),
@@ -245,10 +259,7 @@ const modelRow = z
         upstreamModel: z.string(),
         priority: z.int(),
         weight: z.int().positive(),
-        profile: z
-          .unknown()
-          .optional()
-          .transform(() => PLAIN_PROFILE),
+        profile: routeProfile,
       }),
     ),
     modes: z.array(z.enum(['live', 'test'])),
@@ -282,7 +293,7 @@ async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Lo
             'videos', videos, 'provider_videos', provider_videos)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
-            'priority', priority, 'weight', weight)
+            'priority', priority, 'weight', weight, 'profile', ${PROFILE_SQL})
           from model_routes where model = models.id and enabled order by priority, id limit $2) as routes,
        array(select distinct mode from upstreams join model_routes using (slot)
           where model = models.id and upstreams.enabled and model_routes.enabled) as modes

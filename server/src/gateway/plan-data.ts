@@ -1,16 +1,17 @@
 import { type DataOperation, type Names, spell } from '../catalogue/operation.ts'
-import type { Reply } from '../catalogue/price.ts'
+import type { Reply, Measured as Units } from '../catalogue/price.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Links } from '../links/links.ts'
 import type { Session } from '../links/sessions.ts'
 import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
+import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import { type DeclaredModels, requireDeclaredModel } from './declared-models.ts'
 import { parseInput } from './parse-input.ts'
 import type { CallRequest } from './pipeline.ts'
-import type { Plan, Sent } from './plan.ts'
+import type { Measured, Plan, Sent } from './plan.ts'
 import type { Prices } from './prices.ts'
 import { credentialFor, DEADLINES, failed, sendOnce } from './send.ts'
 
@@ -21,10 +22,14 @@ type Parts = {
   readonly names: Names
   readonly declaredModels: DeclaredModels
   readonly links: Pick<Links, 'require' | 'tokenOf' | 'another'>
+  readonly counter: Pick<TokenCounter, 'count'>
 }
 
+/** Of what an upstream reads without saying how much: nobody knows its vocabulary, and this one is a usual one. */
+const TOKENIZER = 'o200k'
+
 /** One thing at one price, of one upstream, which is asked once: what became of a request that failed is not always known. */
-export function createDataPlan({ prices, bindings, transport, names, links, declaredModels }: Parts) {
+export function createDataPlan({ prices, bindings, transport, names, links, declaredModels, counter }: Parts) {
   return async (request: CallRequest, operation: DataOperation): Promise<Plan> => {
     const { caller, query, rawBody } = request
     const { price, limits, upstream } = operation
@@ -86,12 +91,12 @@ export function createDataPlan({ prices, bindings, transport, names, links, decl
       send: (id) => (session === undefined ? send(id, binding) : sendFor(id, session)),
       measure(reply) {
         const measured = price.measure(reply)
-        if (measured === undefined) {
-          if (withholds && isSuccess(reply)) throw new Fault('upstream_unreadable')
+        if (measured !== undefined) return asCounts(measured)
+        if (withholds && isSuccess(reply)) throw new Fault('upstream_unreadable')
+        // What is not handed over is not charged, and may have cost us all that it could.
+        if (price.counted === undefined || reply.status >= 300 || adapter.answer(reply, asked) === undefined)
           return undefined
-        }
-        const { units, ...tokens } = measured
-        return { counts: [units], ...tokens }
+        return price.counted(input, (text) => counter.count(text, TOKENIZER)).then(asCountedByUs)
       },
       answer: (reply) => adapter.answer(reply, asked),
       isAboutUs: ({ status }) =>
@@ -102,6 +107,14 @@ export function createDataPlan({ prices, bindings, transport, names, links, decl
 
 function isSuccess({ status }: Reply): boolean {
   return status >= 200 && status < 300
+}
+
+function asCounts({ units, ...tokens }: Units): Measured {
+  return { counts: [units], ...tokens }
+}
+
+function asCountedByUs(units: Units): Measured {
+  return { ...asCounts(units), source: 'counted' }
 }
 
 type Whose = { readonly mode: Binding['mode']; readonly session: Session | undefined }

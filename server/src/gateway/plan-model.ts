@@ -3,16 +3,20 @@ import { memberOf } from '../catalogue/price.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { rational } from '../kernel/rational.ts'
+import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import { passThrough } from '../upstreams/adapters/pass-through.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import { unknownRefusal } from '../upstreams/protocols/members.ts'
-import type { ProtocolName } from '../upstreams/protocols/protocol.ts'
+import type { ModelAsk, ModelLimits, ProtocolName } from '../upstreams/protocols/protocol.ts'
 import { FREE, headersFor, pathOf, SPOKEN } from '../upstreams/protocols/protocols.ts'
+import { PLAIN_PROFILE } from '../upstreams/protocols/route-profile.ts'
+import { MOST_TEXT_BYTES } from '../upstreams/protocols/withholding-reader.ts'
 import type { Quota } from '../upstreams/quota.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import { pricingOf } from './model-pricing.ts'
 import { type Model, type Models, orderRoutes, priceOfModel, type Route } from './models.ts'
+import { createOutputGuard } from './output-guard.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent } from './plan.ts'
 import { findBindings, notConfigured } from './plan-data.ts'
@@ -67,8 +71,11 @@ export function createModelPlan(parts: Parts) {
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
     const multiplier = FREE.has(operation.protocol) ? rational(0n) : caller.priceMultiplier
     const { tokenizer } = model
-    const pricing = pricingOf({ price: priceOfModel(model), ask, multiplier }, { counter, tokenizer })
+    const outputMost = outputMostOf(ask, routes, model.limits)
+    const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
     const targets = takersOf(await targetsOf(bindings, orderRoutes(routes, random), caller.mode), ask.unknownMembers)
+    /** How the one that was asked last counts. */
+    let profile = PLAIN_PROFILE
 
     const requestTo = (id: Id, { binding, route }: Target) => ({
       method: 'POST' as const,
@@ -87,7 +94,8 @@ export function createModelPlan(parts: Parts) {
 
     /** Asks one of them, once. */
     async function attempt(id: Id, target: Target): Promise<Sent> {
-      const { binding } = target
+      const { binding, route } = target
+      profile = route.profile
       // What costs nothing does not use up what paying callers need.
       const isCounted = binding.requestsPerMinute !== null && !FREE.has(operation.protocol)
       const refusal = isCounted ? await quotaRefusal(quota, binding) : undefined
@@ -99,13 +107,16 @@ export function createModelPlan(parts: Parts) {
         binding,
         () => requestTo(id, target),
         (reply) => {
-          const reader = stream.createReader(ask)
+          const reader = stream.createReader(ask, route.profile)
+          const limit = outputMostOf(ask, [route], model.limits)
           return {
             reply,
             reader,
-            measure: (text) => pricing.ofDelivered({ reported: reader.reported(), text }),
+            measure: (text, isOwed) => pricing.ofDelivered({ reported: reader.reported(), text, isOwed }),
             lost: () => pricing.ofNothing(reader.reported()),
             errorFrame: stream.errorFrame,
+            outputGuard: createOutputGuard({ counter, tokenizer, limit }),
+            stopsOnAbort: route.profile.abort === 'stops',
           }
         },
       )
@@ -120,14 +131,36 @@ export function createModelPlan(parts: Parts) {
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing
-        // What can't be read gave the caller nothing that could be counted.
-        if (status !== 200 || json === undefined) return undefined
-        return pricing.ofReply({ json, reported: protocol.usageOf(json), text: protocol.textOf(json) })
+        // An empty body gave nothing; what can't be read was handed over all the same.
+        if (json === undefined) return reply.body.length === 0 ? undefined : pricing.ofUnreadable(textOf(reply))
+        const reported = protocol.usageOf(json, profile)
+        const [text, form] = [protocol.textOf(json), protocol.formOf(json)]
+        return pricing.ofReply({ json, reported, text, form, raw: () => textOf(reply) ?? '' })
       },
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
       isAboutUs: ({ status, json }) => isAboutUs(status, json),
     }
   }
+}
+
+/**
+ * The most output that a call can have, of all choices together. Where an upstream counts reasoning apart, the limit that is
+ * sent does not bound it: it may reason for as long as the longest answer, within the context window.
+ */
+function outputMostOf(
+  { outputLimit, choices, imageKind }: ModelAsk,
+  routes: readonly Route[],
+  { outputMost, contextWindow }: ModelLimits,
+): number {
+  const isApart = routes.some(({ profile }) => profile.reasoning === 'apart')
+  if (!isApart || outputLimit === 0 || imageKind !== undefined) return outputLimit * choices
+  return Math.max(outputLimit, Math.min(outputLimit + outputMost, contextWindow)) * choices
+}
+
+/** Of a body that is no JSON, as much as is counted; undefined where it came in an encoding that nobody asked for. */
+function textOf({ headers, body }: Incoming): string | undefined {
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity') return undefined
+  return body.toString('utf8', 0, MOST_TEXT_BYTES)
 }
 
 /** One protocol streams in two forms, of which every library of its callers asks for this one. */

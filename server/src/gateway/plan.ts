@@ -4,6 +4,7 @@ import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
 import type { StreamReader } from '../upstreams/protocols/protocol.ts'
 import type { OpenReply } from '../upstreams/transport.ts'
+import type { OutputGuard } from './output-guard.ts'
 import type { Attempt } from './records.ts'
 import type { Counts, Terms } from './terms.ts'
 
@@ -61,9 +62,16 @@ export type Sent = { readonly attempts: readonly Attempt[]; readonly kind: Upstr
 export type OpenStream = {
   readonly reply: OpenReply
   readonly reader: StreamReader
-  /** How much was used, by what the reader has seen; undefined where nothing was delivered and nothing reported. */
-  readonly measure: (deliveredText: string) => Promise<Measured | undefined> | Measured | undefined
+  /**
+   * How much was used, by what the reader has seen. Undefined where nothing was delivered and nothing reported, unless that
+   * is owed all the same: it came to its end, or was given up because the caller had left.
+   */
+  readonly measure: (deliveredText: string, isOwed: boolean) => Promise<Measured | undefined> | Measured | undefined
   /** What it has cost the upstream at the least, where nobody is charged for it. */
   readonly lost: () => Promise<Measured> | Measured
   readonly errorFrame: (body: string) => string
+  /** Tells when it has more output than was asked for. */
+  readonly outputGuard: OutputGuard
+  /** Whether the upstream stops counting when it is given up, so that nobody has to hear it out. */
+  readonly stopsOnAbort: boolean
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
+import { after, describe, it } from 'node:test'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { nanos, ZERO } from '../kernel/money.ts'
 import { silentLog } from '../telemetry/log.ts'
 import type { BodyReader } from '../upstreams/exchange.ts'
@@ -8,7 +8,12 @@ import { UpstreamFailure } from '../upstreams/failure.ts'
 import { createReader as createGeminiReader } from '../upstreams/protocols/gemini-reply.ts'
 import { createReader as createOpenaiReader } from '../upstreams/protocols/openai-reply.ts'
 import type { Reported, StreamReader } from '../upstreams/protocols/protocol.ts'
+import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
+import { createOutputGuard } from './output-guard.ts'
 import { createRelay, type OutletListener } from './relay.ts'
+
+const counter = createTokenCounter()
+after(() => counter.close())
 
 /** A clock that moves when the test says so. */
 function createStillClock() {
@@ -39,20 +44,32 @@ function createStillClock() {
 }
 
 /** One stream, between an upstream and a caller that the test plays. */
-function startStream(reader: StreamReader) {
+function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false } = {}) {
   const clock = createStillClock()
-  const seen = { ended: [] as string[], got: '', isGood: undefined as boolean | undefined, counted: '' }
+  const seen = {
+    ended: [] as string[],
+    got: '',
+    isGood: undefined as boolean | undefined,
+    counted: '',
+    isOwed: undefined as boolean | undefined,
+    givenUp: 0,
+    timesCounted: 0,
+  }
   const settled: Reported[] = []
   let upstream: BodyReader | undefined
   let caller: OutletListener | undefined
   let hasRoom = true
+  let hasLeft = false
   const body = {
     read(to: BodyReader) {
       upstream = to
     },
     pause: () => {},
     resume: () => {},
-    giveUp: () => {},
+    giveUp() {
+      seen.givenUp += 1
+      upstream?.onFailure(new UpstreamFailure('u', { reason: 'aborted', certainty: 'unknown' }))
+    },
   }
   const take = (bytes: Buffer, isGood?: boolean) => {
     seen.got += bytes.toString()
@@ -65,12 +82,24 @@ function startStream(reader: StreamReader) {
     stream: {
       reply: { status: 200, headers: {}, body, timing: { sentAtMs: 0, firstByteAtMs: 0, endedAtMs: 0 } },
       reader,
-      measure(text) {
+      measure(text, isOwed) {
         seen.counted = text
+        seen.isOwed = isOwed
         return { counts: [] }
       },
       lost: () => ({ counts: [] }),
       errorFrame: (text) => `data: ${text}\n\n`,
+      outputGuard: createOutputGuard({
+        counter: {
+          count(text, tokenizer) {
+            seen.timesCounted += 1
+            return counter.count(text, tokenizer)
+          },
+        },
+        tokenizer: 'o200k',
+        limit,
+      }),
+      stopsOnAbort,
     },
     kind: 'native',
     held,
@@ -83,7 +112,7 @@ function startStream(reader: StreamReader) {
     listen(listener) {
       caller = listener
     },
-    hasLeft: () => false,
+    hasLeft: () => hasLeft,
     write: (bytes) => take(bytes),
     end: (bytes) => void take(bytes, true),
     breakOff: (bytes) => void take(bytes, false),
@@ -95,6 +124,10 @@ function startStream(reader: StreamReader) {
     say: (text: string) => upstream?.onPiece(Buffer.from(text)),
     end: () => upstream?.onEnd(),
     breakOff: () => upstream?.onFailure(new UpstreamFailure('u', { reason: 'reset', certainty: 'unknown' })),
+    leave() {
+      hasLeft = true
+      caller?.onLeft()
+    },
     setRoom(has: boolean) {
       hasRoom = has
       if (has) caller?.onRoom()
@@ -102,7 +135,8 @@ function startStream(reader: StreamReader) {
   }
 }
 
-const openai = () => startStream(createOpenaiReader({ choices: 1, wantsUsage: true }))
+const openai = (options?: Parameters<typeof startStream>[1]) =>
+  startStream(createOpenaiReader({ choices: 1, wantsUsage: true }), options)
 const frame = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`
 const saying = (content: string) => frame({ choices: [{ index: 0, delta: { content } }] })
 const STOP = frame({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
@@ -174,5 +208,87 @@ describe('a stream that is passed on', () => {
     await failing.pass(0)
     assert.match(failing.seen.got, /no more/)
     assert.doesNotMatch(failing.seen.got, /upstream_transport/)
+  })
+})
+
+describe('a stream whose caller leaves', () => {
+  it('is counted by what was delivered, not by what was heard out after he had left', async () => {
+    const { seen, say, leave, pass, end } = openai()
+    say(saying('hello'))
+    leave()
+    say(saying(' and all that nobody has heard') + STOP + DONE)
+    end()
+    await pass(0)
+    assert.deepEqual([seen.counted, seen.ended], ['hello', ['caller_left']])
+  })
+
+  it('is owed before its first word once it was given up, and not where its upstream failed meanwhile', async () => {
+    const abandoned = openai()
+    abandoned.leave()
+    await abandoned.pass(29_999)
+    assert.equal(abandoned.seen.givenUp, 0)
+    await abandoned.pass(1)
+    assert.deepEqual([abandoned.seen.counted, abandoned.seen.isOwed, abandoned.seen.givenUp], ['', true, 1])
+    const failed = openai()
+    failed.leave()
+    failed.breakOff()
+    await failed.pass(0)
+    assert.deepEqual([failed.seen.isOwed, failed.seen.givenUp], [false, 0])
+  })
+
+  it('is not owed where the upstream fails before its first word and he is still there', async () => {
+    const { seen, breakOff, pass } = openai()
+    breakOff()
+    await pass(0)
+    assert.deepEqual([seen.counted, seen.isOwed, seen.ended], ['', false, ['upstream_failed']])
+  })
+
+  it('is given up at once where that stops the meter of its upstream', async () => {
+    const { seen, say, leave, pass } = openai({ stopsOnAbort: true })
+    say(saying('hello'))
+    leave()
+    await pass(0)
+    assert.deepEqual([seen.counted, seen.isOwed, seen.givenUp], ['hello', true, 1])
+  })
+})
+
+describe('a stream beyond its output limit', () => {
+  const WORDS = 'one of many words that nobody has paid for '
+  const counted = async (pass: (ms: number) => Promise<void>, seen: { ended: string[] }) => {
+    // The tokenizer runs in a thread of its own.
+    for (let turns = 0; seen.ended.length === 0 && turns < 2_000; turns += 1) {
+      await pass(0)
+      await delay(5)
+    }
+  }
+
+  it('is cut, its upstream is given up, and it ends as nothing that anybody could take for an answer', async () => {
+    const { seen, say, pass } = openai({ limit: 10 })
+    for (let at = 0; at < 200; at += 1) say(saying(WORDS))
+    await counted(pass, seen)
+    assert.deepEqual([seen.ended, seen.isGood, seen.givenUp, seen.isOwed], [['over_limit'], false, 1, false])
+    assert.match(seen.got, /upstream_transport/)
+    assert.equal(seen.counted, WORDS.repeat(200))
+  })
+
+  it('is let be where it has many bytes and few tokens: a run of spaces is not many words', async () => {
+    const { seen, say, pass, end } = openai({ limit: 100 })
+    for (let at = 0; at < 200; at += 1) say(saying(`${' '.repeat(100)}x`))
+    for (let turns = 0; turns < 100; turns += 1) await delay(5)
+    // Counted again only when there is twice as much.
+    assert.deepEqual([seen.timesCounted, seen.givenUp], [3, 0])
+    say(STOP + USAGE + DONE)
+    end()
+    await pass(0)
+    assert.deepEqual([seen.ended, seen.isGood], [['complete'], true])
+  })
+
+  it('is not counted at all while it has no more bytes than such a limit allows', async () => {
+    const { seen, say, pass, end } = openai({ limit: 2_000 })
+    for (let at = 0; at < 370; at += 1) say(saying(WORDS))
+    say(STOP + USAGE + DONE)
+    end()
+    await pass(0)
+    assert.deepEqual([seen.ended, seen.timesCounted], [['complete'], 0])
   })
 })

@@ -48,7 +48,7 @@ type Relayed = {
 }
 
 /** How streams ended, to be counted. */
-export type StreamEnd = 'complete' | 'caller_left' | 'upstream_failed' | 'not_settled'
+export type StreamEnd = 'complete' | 'caller_left' | 'upstream_failed' | 'over_limit' | 'not_settled'
 
 type Parts = {
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
@@ -79,9 +79,10 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
 
   async function run(relayed: Relayed, outlet: Outlet): Promise<void> {
     const { stream, settle, renderFault, kind } = relayed
-    const { failure, delivered } = await pass(stream, outlet)
+    const { failure, delivered, isAbandoned } = await pass(stream, outlet)
     const isComplete = failure === undefined && stream.reader.state() === 'complete'
-    const outcome = await outcomeOf(relayed, delivered, !isComplete)
+    // Who left an upstream that was still at work owes what it was asked, as for an answer that came to its end.
+    const outcome = await outcomeOf(relayed, delivered, { isOwed: isComplete || isAbandoned, failed: !isComplete })
     try {
       const { charged } = await settle(outcome, stream.reply.status)
       if (isComplete) {
@@ -90,7 +91,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
         outlet.end(Buffer.concat(last))
         return
       }
-      ended(outlet.hasLeft() ? 'caller_left' : 'upstream_failed')
+      ended(failure instanceof OverLimit ? 'over_limit' : outlet.hasLeft() ? 'caller_left' : 'upstream_failed')
       const fault = transportFault(kind, failure ?? new Error('the stream ended before the answer did'))
       // An upstream that told of its failure itself has said what there is to say.
       outlet.breakOff(stream.reader.hasToldError() ? NO_BYTES : Buffer.from(stream.errorFrame(renderFault(fault))))
@@ -105,12 +106,20 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
    * Passes on what comes until the answer is complete, or nothing more is to be had. What the caller got of it. A piece goes
    * from the upstream's connection to the caller's in one turn: a promise for each would cost as much as all the rest.
    */
-  function pass({ reply: { body }, reader }: OpenStream, outlet: Outlet): Promise<Passed> {
+  function pass(stream: OpenStream, outlet: Outlet): Promise<Passed> {
+    const {
+      reply: { body },
+      reader,
+      outputGuard,
+      stopsOnAbort,
+    } = stream
     const { promise, resolve } = Promise.withResolvers<Passed>()
     let delivered: string | undefined
     let isOver = false
     let isPaused = false
     let lastHeldAtMs = 0
+    let isAbandoned = false
+    let countedFromBytes = outputGuard.quietBytes
     /** Of whatever is waited for longest. */
     let deadline: Deadline | undefined
 
@@ -119,7 +128,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       deadline?.callOff()
       // What is held back of a complete answer will be delivered, unless it can't be settled and costs nothing.
       delivered ??= reader.state() === 'complete' ? reader.wholeText() : reader.deliveredText()
-      resolve({ failure, delivered })
+      resolve({ failure, delivered, isAbandoned })
     }
 
     /** The upstream has said everything, and only its end is waited for. */
@@ -142,6 +151,32 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       isPaused = false
       lastHeldAtMs = clock.monotonicMs()
       body.resume()
+    }
+
+    /** Counts what has come, twice as much of it each time, and cuts a stream that is beyond its limit. */
+    function countOutput(): void {
+      const bytes = reader.textBytes()
+      countedFromBytes = 2 * bytes
+      body.pause()
+      outputGuard.isPassed(reader.wholeText(), bytes).then(
+        (isPassed) => {
+          if (isOver) return
+          if (isPassed) {
+            end(new OverLimit('the answer is beyond the output limit that was sent'))
+            body.giveUp()
+          } else if (!isPaused) body.resume()
+        },
+        (error: unknown) => {
+          log.error('the output of a stream could not be counted', { error })
+          if (!isOver && !isPaused) body.resume()
+        },
+      )
+    }
+
+    function giveUpForNobody(): void {
+      if (isOver) return
+      isAbandoned = true
+      body.giveUp()
     }
 
     /** The answer is there. Who falls silent without ending the stream is not waited for; a caller without room is. */
@@ -172,7 +207,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       onRoom: goOn,
       onLeft() {
         delivered ??= reader.deliveredText()
-        if (!isOver) startDeadline(drainMs, () => isOver || body.giveUp())
+        if (!isOver) startDeadline(stopsOnAbort ? 0 : drainMs, giveUpForNobody)
         goOn()
       },
     })
@@ -185,7 +220,10 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
           return endEarly(failure)
         }
         if (reader.state() !== 'open') return endEarly()
-        if (!reader.isHolding()) return
+        if (!reader.isHolding()) {
+          if (reader.textBytes() > countedFromBytes) countOutput()
+          return
+        }
         lastHeldAtMs = clock.monotonicMs()
         deadline ??= waitForEnd(LAST_FRAMES_MS)
       },
@@ -211,12 +249,23 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
 
 type Deadline = { readonly callOff: () => void }
 
-type Passed = { readonly delivered: string; readonly failure: unknown }
+type Passed = {
+  readonly delivered: string
+  readonly failure: unknown
+  /** Whether it was given up because the caller had left, and not because of anything that the upstream did. */
+  readonly isAbandoned: boolean
+}
+
+class OverLimit extends Error {}
 
 /** What was used of it is charged; where the caller got nothing, what it cost is our loss. */
-async function outcomeOf({ stream, held }: Relayed, delivered: string, failed: boolean): Promise<Settled> {
+async function outcomeOf(
+  { stream, held }: Relayed,
+  delivered: string,
+  { isOwed, failed }: { readonly isOwed: boolean; readonly failed: boolean },
+): Promise<Settled> {
   try {
-    const measured = await stream.measure(delivered)
+    const measured = await stream.measure(delivered, isOwed)
     if (measured !== undefined) return { measured, ending: endingOf(held, measured, { forgiven: false, failed }) }
     const { amount, usage } = endingOf(held, await stream.lost(), { forgiven: true, failed })
     // It is in nobody's report and uses up nobody's minute.

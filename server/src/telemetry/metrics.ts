@@ -54,7 +54,7 @@ export function createMetrics() {
     }),
     streams: new Counter({
       name: 'farebox_streams_total',
-      help: 'Streams by how they ended: complete, caller_left, upstream_failed or not_settled.',
+      help: 'Streams by how they ended: complete, caller_left, upstream_failed, over_limit or not_settled.',
       labelNames: ['how'] as const,
       registers,
     }),

@@ -178,8 +178,7 @@ const deltaTokens = ({ entry }: Cut) =>
   Math.ceil(Number(/delta-bytes=(\d+)/.exec(entry.directives.join(' '))?.[1] ?? 8) / 3)
 
 /** What had been sent and was not delivered, so that nobody pays for it. */
-const onTheWay = ({ entry, charge }: Cut) =>
-  (entry.tokens ?? 0) - (charge.outcome === 'voided' ? 0 : charge.tokens.output)
+const onTheWay = ({ entry, charge }: Cut) => (entry.tokens ?? 0) - charge.tokens.output
 
 /** Whether more than a twentieth, and more than one piece, was not charged. */
 const isShort = (cut: Cut) => onTheWay(cut) > Math.max(ON_THE_WAY * (cut.entry.tokens ?? 0), deltaTokens(cut))
@@ -234,29 +233,25 @@ describe('MODEL-3 a stream whose caller leaves at a random byte, and whose upstr
       }
       assert.ok(cuts.every((cut) => cut.end !== 'clean' || ended.includes(cut)))
 
-      const unpaid = aborted.filter(({ charge }) => charge.outcome === 'voided')
+      const unheard = aborted.filter(({ charge }) => charge.tokens.output === 0)
       for (const { entry, charge, text, end } of aborted) {
         assert.deepEqual([entry.outcome, end], ['left', 'cut'])
         assert.ok(charge.amount <= charge.held)
-        if (charge.outcome === 'voided') {
-          // It left before anything was delivered: nothing is charged, and the question was our loss.
-          const lost = costOf({ input: entry.input_tokens ?? 0, output: 0, cacheRead: 0, cacheWrite: 0 })
-          assert.deepEqual([text, charge.amount, charge.overrun], ['', 0n, lost])
-        } else {
-          assert.equal(charge.amount, costOf(charge.tokens))
-          assert.deepEqual([charge.overrun, charge.tokens.input], [0n, entry.input_tokens])
-          // What the caller has was delivered, and what was delivered had been sent.
-          const { output } = charge.tokens
-          assert.ok(tokensOf(text) <= output && output <= (entry.tokens ?? 0), JSON.stringify(entry))
-        }
+        // Who left before anything was delivered pays the question alone.
+        assert.equal(charge.outcome, 'posted')
+        assert.equal(charge.amount, costOf(charge.tokens))
+        assert.deepEqual([charge.overrun, charge.tokens.input], [0n, entry.input_tokens])
+        // What the caller has was delivered, and what was delivered had been sent.
+        const { output } = charge.tokens
+        assert.ok(tokensOf(text) <= output && output <= (entry.tokens ?? 0), JSON.stringify(entry))
       }
       const short = aborted.filter(isShort)
       if (isFullProof) assert.ok(short.every(isLate), JSON.stringify(short.filter((cut) => !isLate(cut))[0]))
       assert.ok(aborted.length > CUTS / 2 && ended.length > 0)
       recordProof('stream-cuts', `aborted, ${protocol}`, {
         streams: cuts.length,
-        charged_as_counted: aborted.length - unpaid.length,
-        left_before_anything_was_delivered_and_not_charged: unpaid.length,
+        charged_as_counted: aborted.length - unheard.length,
+        left_before_anything_was_delivered_and_charged_for_the_input_alone: unheard.length,
         read_to_the_end_or_ended_before_that_was_known: ended.length,
         most_not_charged_of_what_was_sent_percent: percent(aborted.filter((cut) => !isLate(cut))),
         of_more_because_the_upstream_learnt_late_that_the_caller_had_left: short.length,

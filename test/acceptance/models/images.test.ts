@@ -171,17 +171,25 @@ describe('pictures by the piece', () => {
     }
   })
 
-  it('cost nothing where none come: errors, and what can not be read', async () => {
+  it('cost nothing where none come: errors, and nothing at all', async () => {
     const customer = await buyer()
     for (const [directive, status] of [
       ['status=500', 500],
       ['status=400', 400],
-      ['garbage', 200],
+      ['empty', 200],
+      ['images=0', 200],
       ['reset=in-body', 502],
     ] as const) {
       const told = await draw(customer, { prompt: `sandbox:${directive}` })
       assert.deepEqual([told.status, told.costUsd], [status, '0.000000000'], directive)
     }
+  })
+
+  it('cost the hold where the answer can not be read: all that were asked for may be in it', async () => {
+    const customer = await buyer()
+    const told = await draw(customer, { n: 2, prompt: 'sandbox:garbage' })
+    assert.deepEqual([told.status, told.costUsd], [200, '0.084000000'])
+    assert.equal((await rowOf(pool, told.id))?.overrun, 0n)
   })
 
   it('are the same whatever usage the upstream reports', async () => {
@@ -286,16 +294,15 @@ describe('pictures by the token', () => {
     assert.ok((row?.overrun ?? 0n) > 90_000n * OUTPUT)
   })
 
-  it('are given and not charged where the upstream reports nothing: our loss is the most that they can have cost', async () => {
+  it('cost the hold where the upstream reports nothing, or can not be read: nobody can count a picture', async () => {
     const customer = await buyer()
-    for (const directive of ['no-usage', 'usage=null', 'usage=string']) {
+    for (const directive of ['no-usage', 'usage=null', 'usage=string', 'garbage']) {
       const members = { model: IMAGE_TOKENS_MODEL, prompt: `sandbox:${directive}` }
       const quote = await draw(customer, members, MODE)
       const told = await draw(customer, members)
-      assert.deepEqual([told.status, picturesIn(told), told.costUsd], [200, 1, '0.000000000'], directive)
       const row = await rowOf(pool, told.id)
-      assert.deepEqual([row?.outcome, row?.amount, row?.value], ['voided', 0n, 0n])
-      assert.equal(row?.overrun, usd(Object(quote.json.max).usd))
+      assert.deepEqual([told.status, told.costUsd], [200, Object(quote.json.max).usd], directive)
+      assert.deepEqual([row?.outcome, row?.overrun], ['posted', 0n])
     }
   })
 

@@ -30,6 +30,12 @@ function tokensAtMost({ query, instruction, documents }: Input): number {
   return documents.reduce((sum, text) => sum + withEach + Buffer.byteLength(text) + OVERHEAD_TOKENS, 0)
 }
 
+/** As upstreams bill it: the query once with each document. */
+async function tokensCounted({ query, documents }: Input, count: (text: string) => Promise<number>): Promise<number> {
+  const [ofQuery, ofDocuments] = await Promise.all([count(query), count(documents.join('\n'))])
+  return ofQuery * documents.length + ofDocuments
+}
+
 export const rerank = defineOperation<Input>({
   id: 'rerank',
   summary: 'Reorder documents by relevance to a query',
@@ -52,6 +58,7 @@ export const rerank = defineOperation<Input>({
     unitPrice: perMillion('0.050'),
     most: tokensAtMost,
     expected: (request) => Math.ceil(tokensAtMost(request) / 4),
+    counted: tokensCounted,
     evidence: ({ status, json }) => (status === 200 ? countIn(memberOf(json, 'usage', 'total_tokens')) : 0),
   }),
   upstream: {

@@ -1,12 +1,17 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
 import { isMembers } from './members.ts'
-import type { Reported, StreamReader } from './protocol.ts'
+import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
 import { itemsOf, reportedOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 export function usageOf(json: unknown): Reported {
   return countsIn(memberOf(json, 'usage'))
+}
+
+export function formOf(json: unknown): ReplyForm {
+  if (memberOf(json, 'error')) return 'nothing'
+  return Array.isArray(memberOf(json, 'content')) ? 'answer' : 'unreadable'
 }
 
 export function textOf(json: unknown): string {

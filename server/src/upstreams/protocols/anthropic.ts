@@ -1,4 +1,4 @@
-import { createReader, textOf, usageOf } from './anthropic-reply.ts'
+import { createReader, formOf, textOf, usageOf } from './anthropic-reply.ts'
 import { ask, askToCount, modelOf } from './anthropic-request.ts'
 import type { Protocol } from './protocol.ts'
 
@@ -11,6 +11,7 @@ export const anthropic: Protocol = {
   passesOn: ['anthropic-version', 'anthropic-beta'],
   defaultHeaders: { 'anthropic-version': '2023-06-01' },
   usageOf,
+  formOf,
   textOf,
   stream: { createReader, errorFrame: (body) => `event: error\ndata: ${body}\n\n` },
 }

@@ -1,6 +1,6 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
 import { isGiven, isMembers } from './members.ts'
-import type { ModelAsk, Reported, StreamReader } from './protocol.ts'
+import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
 import { itemsOf, reportedOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
@@ -23,6 +23,12 @@ const NONE: Counts = { prompt: 0, toolUse: 0, candidates: 0, thoughts: 0, cached
 
 export function usageOf(json: unknown): Reported {
   return classesOf(countsIn(memberOf(json, USAGE), {}, true))
+}
+
+/** A prompt that was blocked has no candidates. */
+export function formOf(json: unknown): ReplyForm {
+  if (memberOf(json, 'error')) return 'nothing'
+  return Array.isArray(memberOf(json, 'candidates')) || isBlocked(json) ? 'answer' : 'unreadable'
 }
 
 export function textOf(json: unknown): string {
@@ -93,12 +99,14 @@ function withoutCandidates({ candidates: _, ...rest }: Counts): Counts {
 }
 
 /** Parts say nothing without their whole, and are never more than it. */
-function classesOf({ prompt, toolUse = 0, candidates, thoughts = 0, cached }: Counts): Reported {
+function classesOf({ prompt, toolUse = 0, candidates, thoughts = 0, cached, total = 0 }: Counts): Reported {
   const input = prompt === undefined ? undefined : prompt + toolUse
+  // What a total has beyond all of them was generated too.
+  const unnamed = Math.max(0, total - (input ?? total) - (candidates ?? 0) - thoughts)
   const cacheRead = Math.min(cached ?? 0, input ?? 0)
   return reportedOf({
     input: input === undefined ? undefined : input - cacheRead,
-    output: candidates === undefined ? undefined : candidates + thoughts,
+    output: candidates === undefined ? undefined : candidates + thoughts + unnamed,
     cacheRead: input === undefined || cached === undefined ? undefined : cacheRead,
     // Nothing in this protocol says what was written to a cache.
     cacheWrite: undefined,

@@ -1,4 +1,4 @@
-import { createReader, textOf, usageOf } from './gemini-reply.ts'
+import { createReader, formOf, textOf, usageOf } from './gemini-reply.ts'
 import { ask, askToCount, modelOf } from './gemini-request.ts'
 import type { Protocol } from './protocol.ts'
 
@@ -10,6 +10,7 @@ export const gemini: Protocol = {
   credentialHeader: 'x-goog-api-key',
   passesOn: [],
   usageOf,
+  formOf,
   textOf,
 }
 

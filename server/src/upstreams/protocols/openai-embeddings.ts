@@ -17,5 +17,10 @@ export const openaiEmbeddings: Protocol = {
     // Vectors are no tokens. Without any, nothing was given that could be charged for.
     return itemsOf(memberOf(json, 'data')).length === 0 ? {} : { ...reported, output: 0 }
   },
+  formOf(json) {
+    const data = memberOf(json, 'data')
+    if (memberOf(json, 'error') || (Array.isArray(data) && data.length === 0)) return 'nothing'
+    return Array.isArray(data) ? 'answer' : 'unreadable'
+  },
   textOf: () => '',
 }

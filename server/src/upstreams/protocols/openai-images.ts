@@ -1,7 +1,7 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
 import { modelOf } from './members.ts'
 import { ask } from './openai-images-request.ts'
-import type { Protocol, Reported } from './protocol.ts'
+import type { Protocol, ReplyForm, Reported } from './protocol.ts'
 import { reportedOf } from './usage.ts'
 
 export const openaiImages: Protocol = {
@@ -12,8 +12,22 @@ export const openaiImages: Protocol = {
   credentialHeader: 'authorization',
   passesOn: ['openai-beta'],
   usageOf,
+  formOf,
   // What a picture has in tokens can't be counted by looking at it.
   textOf: () => '',
+}
+
+/** Undefined where nobody can tell; one that was filtered out is none. */
+export function picturesIn(json: unknown): number | undefined {
+  const data = memberOf(json, 'data')
+  if (!Array.isArray(data)) return undefined
+  return data.filter((one) => Boolean(memberOf(one, 'url')) || Boolean(memberOf(one, 'b64_json'))).length
+}
+
+function formOf(json: unknown): ReplyForm {
+  const pictures = picturesIn(json)
+  if (pictures === undefined) return memberOf(json, 'error') ? 'nothing' : 'unreadable'
+  return pictures === 0 ? 'nothing' : 'answer'
 }
 
 /** What was read from a cache is part of the input. */

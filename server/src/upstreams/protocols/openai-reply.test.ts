@@ -85,6 +85,40 @@ describe('the usage of a chat completion', () => {
   })
 })
 
+describe('reasoning outside of the completion', () => {
+  const output = (usage: object, profile?: Parameters<typeof usageOf>[1]) =>
+    usageOf({ usage: { prompt_tokens: 7, completion_tokens: 3, ...usage } }, profile).output
+  const apart = { reasoning: 'apart' } as const
+  const details = { completion_tokens_details: { reasoning_tokens: 50 } }
+
+  it('is output where the total has it, whatever the profile', () => {
+    for (const profile of [undefined, apart]) {
+      assert.equal(output({ total_tokens: 110 }, profile), 103)
+      assert.equal(output({ total_tokens: 10 }, profile), 3)
+      // A total that is less than its parts says nothing.
+      assert.equal(output({ total_tokens: 5 }, profile), 3)
+      assert.equal(output({ total_tokens: -1 }, profile), 3)
+    }
+  })
+
+  it('is part of the completion in the details, unless the profile says that it is apart', () => {
+    assert.equal(output(details), 3)
+    assert.equal(output(details, apart), 53)
+    assert.equal(output({ ...details, total_tokens: 110 }, apart), 103)
+    assert.equal(output({ ...details, total_tokens: 40 }, apart), 53)
+  })
+
+  it('is nothing by itself: what was written is to be counted where no completion is reported', () => {
+    assert.equal(usageOf({ usage: { prompt_tokens: 7, total_tokens: 10, ...details } }, apart).output, undefined)
+  })
+
+  it('is read in a stream too', () => {
+    const reader = createReader({ choices: 1, wantsUsage: true }, apart)
+    push(reader, says('a'), stops(), usageChunk({ ...USAGE, ...details }), DONE)
+    assert.deepEqual(reader.reported(), { input: 7, output: 53 })
+  })
+})
+
 describe('the text of a chat completion', () => {
   it('is what the model wrote, of all choices', () => {
     const message = {

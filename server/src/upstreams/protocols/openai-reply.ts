@@ -1,6 +1,7 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
 import { isMembers } from './members.ts'
-import type { ModelAsk, Reported, StreamReader } from './protocol.ts'
+import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
+import { PLAIN_PROFILE, type RouteProfile } from './route-profile.ts'
 import type { Frame } from './sse.ts'
 import { itemsOf, reportedOf, withoutNullUsage } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
@@ -11,13 +12,30 @@ type Counts = {
   readonly completion: number | undefined
   readonly cached: number | undefined
   readonly written: number | undefined
+  /** Of the completion, or beside it, as the route's profile says. */
+  readonly reasoning: number | undefined
+  readonly total: number | undefined
 }
 
-const NOTHING: Counts = { prompt: undefined, completion: undefined, cached: undefined, written: undefined }
+type Counted = Pick<RouteProfile, 'reasoning'>
+
+const NOTHING: Counts = {
+  prompt: undefined,
+  completion: undefined,
+  cached: undefined,
+  written: undefined,
+  reasoning: undefined,
+  total: undefined,
+}
 const NO_BYTES = Buffer.alloc(0)
 
-export function usageOf(json: unknown): Reported {
-  return classesOf(countsIn(memberOf(json, 'usage'), NOTHING))
+export function usageOf(json: unknown, profile: Counted = PLAIN_PROFILE): Reported {
+  return classesOf(countsIn(memberOf(json, 'usage'), NOTHING), profile)
+}
+
+export function formOf(json: unknown): ReplyForm {
+  if (memberOf(json, 'error')) return 'nothing'
+  return Array.isArray(memberOf(json, 'choices')) ? 'answer' : 'unreadable'
 }
 
 export function textOf(json: unknown): string {
@@ -30,7 +48,10 @@ export function textOf(json: unknown): string {
  * The answer ends with the chunk that has the last stop reason that is still missing, so that every choice asked for has
  * one; then come the usage and [DONE]. Upstreams that give fewer choices, or no reasons, are taken at these last two.
  */
-export function createReader({ choices, wantsUsage }: Pick<ModelAsk, 'choices' | 'wantsUsage'>): StreamReader {
+export function createReader(
+  { choices, wantsUsage }: Pick<ModelAsk, 'choices' | 'wantsUsage'>,
+  profile: Counted = PLAIN_PROFILE,
+): StreamReader {
   const stopped = new Set<unknown>()
   let counts = NOTHING
 
@@ -59,7 +80,7 @@ export function createReader({ choices, wantsUsage }: Pick<ModelAsk, 'choices' |
     }
   }
 
-  return createWithholdingReader({ read, reported: () => classesOf(counts) })
+  return createWithholdingReader({ read, reported: () => classesOf(counts, profile) })
 }
 
 /** The report at the end of a stream comes by itself. */
@@ -82,20 +103,34 @@ function countsIn(usage: unknown, earlier: Counts): Counts {
     completion: countIn(memberOf(usage, 'completion_tokens')) ?? earlier.completion,
     cached: countIn(memberOf(usage, 'prompt_tokens_details', 'cached_tokens')) ?? earlier.cached,
     written: countIn(memberOf(usage, 'prompt_tokens_details', 'cache_write_tokens')) ?? earlier.written,
+    reasoning: countIn(memberOf(usage, 'completion_tokens_details', 'reasoning_tokens')) ?? earlier.reasoning,
+    total: countIn(memberOf(usage, 'total_tokens')) ?? earlier.total,
   }
 }
 
 /** Parts say nothing without their whole, and are never more than it. */
-function classesOf({ prompt, completion, cached, written }: Counts): Reported {
-  if (prompt === undefined) return completion === undefined ? {} : { output: completion }
+function classesOf(counts: Counts, profile: Counted): Reported {
+  const { prompt, cached, written } = counts
+  const output = outputOf(counts, profile)
+  if (prompt === undefined) return output === undefined ? {} : { output }
   const cacheRead = Math.min(cached ?? 0, prompt)
   const cacheWrite = Math.min(written ?? 0, prompt - cacheRead)
   return reportedOf({
     input: prompt - cacheRead - cacheWrite,
-    output: completion,
+    output,
     cacheRead: cached === undefined ? undefined : cacheRead,
     cacheWrite: written === undefined ? undefined : cacheWrite,
   })
+}
+
+/**
+ * What a total has beyond prompt and completion was generated too, whatever the vendor calls it: reasoning, as a rule. One
+ * that counts it apart may say so in the details alone.
+ */
+function outputOf({ prompt, completion, reasoning = 0, total = 0 }: Counts, profile: Counted): number | undefined {
+  if (completion === undefined) return undefined
+  const inTotal = prompt === undefined ? completion : Math.max(completion, total - prompt)
+  return profile.reasoning === 'apart' ? Math.max(inTotal, completion + reasoning) : inTotal
 }
 
 /** A single choice may come without its index. */
@@ -113,9 +148,20 @@ function textIn(choices: readonly unknown[]): string {
 function generatedIn(message: unknown): string {
   if (!isMembers(message)) return ''
   const reasoning = memberOf(message, 'reasoning_content') ?? memberOf(message, 'reasoning')
-  let text = wordsIn(memberOf(message, 'content')) + wordsIn(memberOf(message, 'refusal')) + wordsIn(reasoning)
+  let text = contentIn(memberOf(message, 'content')) + wordsIn(memberOf(message, 'refusal')) + wordsIn(reasoning)
   for (const call of itemsOf(memberOf(message, 'tool_calls'))) text += callIn(memberOf(call, 'function'))
   return text + callIn(memberOf(message, 'function_call'))
+}
+
+/** Some upstreams write it in parts, those of reasoning in parts of their own. */
+function contentIn(content: unknown): string {
+  if (!Array.isArray(content)) return wordsIn(content)
+  let text = ''
+  for (const part of content) {
+    text += wordsIn(memberOf(part, 'text'))
+    for (const thought of itemsOf(memberOf(part, 'thinking'))) text += wordsIn(memberOf(thought, 'text'))
+  }
+  return text
 }
 
 function callIn(call: unknown): string {

@@ -1,4 +1,4 @@
-import { createReader, textOf, usageOf } from './openai-reply.ts'
+import { createReader, formOf, textOf, usageOf } from './openai-reply.ts'
 import { ask, modelOf } from './openai-request.ts'
 import type { Protocol } from './protocol.ts'
 
@@ -11,6 +11,7 @@ export const openai: Protocol = {
   // Organisation and project are about an account that the caller has elsewhere.
   passesOn: ['openai-beta'],
   usageOf,
+  formOf,
   textOf,
   stream: { createReader, errorFrame: (body) => `data: ${body}\n\n` },
 }

@@ -16,15 +16,23 @@ export type Protocol = {
   /** What the upstream requires and a caller may leave out, such as one who writes a request by hand. */
   readonly defaultHeaders?: Readonly<Record<string, string>>
   /** What an upstream reported in an answer that came whole. */
-  readonly usageOf: (json: unknown) => Reported
+  readonly usageOf: (json: unknown, profile?: Pick<RouteProfile, 'reasoning'>) => Reported
+  /** What the caller was given with it. */
+  readonly formOf: (json: unknown) => ReplyForm
   /** What such an answer gave to the caller, to be counted where nothing was reported. */
   readonly textOf: (json: unknown) => string
   /** Undefined where answers always come whole. */
   readonly stream?: StreamProtocol
 }
 
+/** An answer, whose text is all that there is to count; an error or the like; or what has neither form. */
+export type ReplyForm = 'answer' | 'nothing' | 'unreadable'
+
 export type StreamProtocol = {
-  readonly createReader: (ask: Pick<ModelAsk, 'choices' | 'wantsUsage'>) => StreamReader
+  readonly createReader: (
+    ask: Pick<ModelAsk, 'choices' | 'wantsUsage'>,
+    profile?: Pick<RouteProfile, 'reasoning'>,
+  ) => StreamReader
   /** The last words of a stream that can't end well, of the body that a fault has in this protocol. */
   readonly errorFrame: (body: string) => string
 }
@@ -107,6 +115,8 @@ export type StreamReader = {
   readonly deliveredText: () => string
   /** That, and what is held back. */
   readonly wholeText: () => string
+  /** How many bytes of text were generated so far, also those beyond what is kept to be counted. */
+  readonly textBytes: () => number
   /** What was held back, with what the call cost written where the protocol has room for it. */
   readonly release: (cost: string) => readonly Buffer[]
 }

@@ -69,6 +69,14 @@ const makers: [string, fc.Arbitrary<Buffer>, () => StreamReader][] = [
 ]
 
 describe('a reader of streams', () => {
+  it('knows how many bytes of text there were, also beyond what it keeps to be counted', () => {
+    const reader = createPlainReader()
+    const long = 'é'.repeat(300_000)
+    for (const part of ['abc', long, long, long]) reader.push(Buffer.from(say({ text: part, isPlain: true })))
+    assert.equal(reader.textBytes(), 3 + 3 * 600_000)
+    assert.ok(Buffer.byteLength(reader.wholeText()) <= MOST_TEXT_BYTES)
+  })
+
   for (const [title, stream, create] of makers) {
     it(`gives and says the same of ${title}, however the stream is cut`, () => {
       fc.assert(

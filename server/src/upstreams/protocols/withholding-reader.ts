@@ -173,6 +173,8 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
 
     wholeText: () => text.first(text.bytes),
 
+    textBytes: () => text.seenBytes,
+
     release(cost) {
       if (isReleased) return []
       isReleased = true
@@ -241,14 +243,21 @@ class KeptText {
   #block = Buffer.alloc(0)
   #isCut = false
   bytes = 0
+  /** Beyond the bound too. */
+  seenBytes = 0
 
   add(text: string): void {
-    if (this.#isCut) return
+    if (this.#isCut) {
+      this.seenBytes += Buffer.byteLength(text)
+      return
+    }
     const most = this.bytes + MOST_BYTES_OF_UNIT * text.length
     const needed = Math.min(most, MOST_TEXT_BYTES)
     if (needed > this.#block.length) this.#grow(needed)
     if (most > MOST_TEXT_BYTES) this.#isCut = this.bytes + Buffer.byteLength(text) > MOST_TEXT_BYTES
-    this.bytes += this.#block.write(text, this.bytes)
+    const written = this.#block.write(text, this.bytes)
+    this.bytes += written
+    this.seenBytes += this.#isCut ? Buffer.byteLength(text) : written
   }
 
   /** Of UTF-8, some bytes of a piece. */
@@ -264,7 +273,10 @@ class KeptText {
 
   /** Byte by byte, which is quicker than to call anything for the few that most frames have. False where it is not ASCII. */
   #addAscii(piece: Buffer, start: number, end: number): boolean {
-    if (this.#isCut) return true
+    if (this.#isCut) {
+      this.seenBytes += end - start
+      return true
+    }
     let to = this.bytes
     for (let at = start; at < end; at += 1) {
       const byte = piece[at] ?? NOT_ASCII
@@ -272,6 +284,7 @@ class KeptText {
       this.#block[to] = byte
       to += 1
     }
+    this.seenBytes += to - this.bytes
     this.bytes = to
     return true
   }

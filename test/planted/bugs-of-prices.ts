@@ -1,0 +1,64 @@
+import type { PlantedBug } from './planted-bug.ts'
+
+/** What every test once missed: a price that is right only as long as nothing changes or nobody leaves. */
+export const bugsOfPrices: readonly PlantedBug[] = [
+  {
+    id: 'quote-pins-the-maximum-alone',
+    title: 'a call with a quote is held to the quoted maximum, and charged by the price of today',
+    promise: 'What was quoted is charged by the quoted price, whatever prices do in between.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/quotes.ts',
+        find: "    price: fromFraction(prices[at] ?? ''),\n",
+        replace: '',
+      },
+    ],
+    caughtBy: [{ file: 'test/acceptance/quotes.test.ts', title: 'is charged by the quoted price of a unit' }],
+  },
+  {
+    id: 'input-held-at-its-own-price',
+    title: 'input is held for at the price of input, though to write it to a cache is dearer',
+    promise: 'A hold covers the most that a call can cost.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/model-pricing.ts',
+        find: "const dearest = READING.toSorted((a, b) => asNumber(priceOf(b)) - asNumber(priceOf(a)))[0] ?? 'input'",
+        replace: "const dearest = READING.find((name) => asNumber(priceOf(name)) >= 0) ?? 'input'",
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/gateway/model-pricing.test.ts',
+        title: 'at the dearest price that it can have: writing a cache',
+      },
+      {
+        file: 'server/src/gateway/model-pricing.test.ts',
+        title: 'covers whatever class the upstream reports the input in',
+      },
+    ],
+  },
+  {
+    id: 'drained-is-charged',
+    title: 'who left pays for what was heard out after that, as counted',
+    promise: 'Where the upstream reports nothing, what was delivered is counted, and no more.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/relay.ts',
+        find: `      onLeft() {
+        delivered ??= reader.deliveredText()
+`,
+        replace: `      onLeft() {
+`,
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/gateway/relay.test.ts',
+        title: 'is counted by what was delivered, not by what was heard out',
+      },
+    ],
+  },
+]
