@@ -181,7 +181,7 @@ const RULES: Readonly<Record<Rule, (judged: Judged) => void>> = {
     assert.equal(row.amount, hold)
     assert.ok(row.overrun > 0n)
     // The loss is what it claims, however much; what is added up of it is a hundred times the bound at the most.
-    const claimed = BigInt(Object(told.json.usage).total_tokens) * NANOS_PER_TOKEN
+    const claimed = BigInt(JSON.parse(told.text).usage.total_tokens) * NANOS_PER_TOKEN
     assert.equal(row.amount + row.overrun, claimed)
     assert.equal(row.value, claimed < 100n * hold ? claimed : 100n * hold)
     assert.equal(row.outcome, 'posted')

@@ -14,7 +14,7 @@ export const bugsOfPrices: readonly PlantedBug[] = [
         replace: '',
       },
     ],
-    caughtBy: [{ file: 'test/acceptance/quotes.test.ts', title: 'is charged by the quoted price of a unit' }],
+    caughtBy: [{ file: 'server/src/gateway/quotes.test.ts', title: 'has the quoted price of a unit' }],
   },
   {
     id: 'input-held-at-its-own-price',
