@@ -122,7 +122,8 @@ export const bugsOfInsiders: readonly PlantedBug[] = [
   },
   {
     id: 'concurrency-costs-a-request',
-    title: 'a call that is refused for concurrency takes a request of its windows, and one for want of money takes none',
+    title:
+      'a call that is refused for concurrency takes a request of its windows, and one for want of money takes none',
     promise: 'A refusal counts as a request where it is about money, a key or a quote; one for concurrency does not.',
     author: 'insider',
     edits: [
