@@ -60,11 +60,11 @@ function beyond(about: string, admitted: readonly Operation[], limit: number, cr
 
 const CRASHES: ReadonlySet<Kind> = new Set(['kill postgres', 'fill disk'])
 
-/** A refusal for another reason counts as no request. */
-const REFUSALS: ReadonlySet<number> = new Set([401, 402, 403, 409, 422, 429])
+/** A refusal for money, a key or a quote is a request as well: 402, 409 and 422. */
+const UNCOUNTED: ReadonlySet<number> = new Set([401, 403, 429])
 
 function isAdmitted({ told }: Operation): boolean {
-  return told.resetSeconds !== undefined && !REFUSALS.has(told.status ?? 0)
+  return told.resetSeconds !== undefined && !UNCOUNTED.has(told.status ?? 0)
 }
 
 export function nothingLeaks({ claimsLeft, leaks, resolutions }: Evidence): string[] {

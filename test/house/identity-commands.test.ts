@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { userInfo } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Gateway, startGateway } from '../../harness/gateways.ts'
@@ -27,11 +28,12 @@ after(async () => {
 const env = { ...process.env, FAREBOX_DATABASE_URL: database.url }
 const { farebox, said } = startShell(env)
 
+const MAIN = path.join(ROOT, 'server/src/main.ts')
+
 /** Runs a line in a process of its own, as an operator does. */
 function program(...args: readonly string[]): Promise<Ended> {
-  const main = path.join(ROOT, 'server/src/main.ts')
   return new Promise((resolve) => {
-    execFile(process.execPath, [main, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+    execFile(process.execPath, [MAIN, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr })
     })
   })
@@ -190,6 +192,79 @@ describe('farebox credit', () => {
     assert.deepEqual(await moneyOf(accountId), { credited: 1n, promo: 1n, paid: 0n })
     const { rows } = await pool.query('select expires_at from promotions where account_id = $1', [accountId])
     assert.deepEqual(rows, [{ expires_at: new Date('2099-06-30T10:00:00Z') }])
+  })
+
+  const deedsOf = async (workspaceId: string) => {
+    const { rows } = await pool.query(
+      "select actor, subject, detail from audit where workspace_id = $1 and action = 'account.credited'",
+      [workspaceId],
+    )
+    return rows
+  }
+  const NOTHING = { credited: 0n, promo: 0n, paid: 0n }
+
+  it('says in the audit log who added how much of what, once', async () => {
+    const { workspaceId } = await makeCustomer(pool)
+    const [paid, given] = [ids.next(), ids.next()]
+    for (let n = 0; n < 2; n += 1) await said('credit', workspaceId, '12.5', '--id', paid)
+    await said('credit', workspaceId, '1', '--promotion', '--test', '--id', given)
+    const actor = `operator ${userInfo().username}`
+    assert.deepEqual(await deedsOf(workspaceId), [
+      { actor, subject: paid, detail: { usd: '12.500000000', mode: 'live', kind: 'payment' } },
+      { actor, subject: given, detail: { usd: '1.000000000', mode: 'test', kind: 'promotion' } },
+    ])
+  })
+
+  it('adds no money that can not be written into the audit log', async () => {
+    const { workspaceId, accountId } = await makeCustomer(pool)
+    const id = ids.next()
+    await pool.query("alter table audit add constraint nobody_credits check (action <> 'account.credited') not valid")
+    const failed = await farebox('credit', workspaceId, '5', '--id', id)
+    await pool.query('alter table audit drop constraint nobody_credits')
+    assert.equal(failed.code, 1)
+    assert.match(failed.output, /nobody_credits/)
+    assert.deepEqual([await moneyOf(accountId), await deedsOf(workspaceId)], [NOTHING, []])
+
+    assert.match(await said('credit', workspaceId, '5', '--id', id), /were added/)
+    assert.equal((await deedsOf(workspaceId)).length, 1)
+  })
+
+  it('writes nothing into the audit log of money that could not be added', async () => {
+    const { workspaceId, accountId } = await makeCustomer(pool)
+    await pool.query("alter table entries add constraint nobody_pays check (kind <> 'payment') not valid")
+    const failed = await farebox('credit', workspaceId, '5')
+    await pool.query('alter table entries drop constraint nobody_pays')
+    assert.equal(failed.code, 1)
+    assert.deepEqual([await moneyOf(accountId), await deedsOf(workspaceId)], [NOTHING, []])
+  })
+
+  it('leaves neither money nor a record where it is killed between the two', async () => {
+    const { workspaceId, accountId } = await makeCustomer(pool)
+    const id = ids.next()
+    await pool.query(`create function wait_for_the_test() returns trigger language plpgsql as $$
+      begin perform pg_advisory_xact_lock(4711); return new; end $$`)
+    await pool.query('create trigger waits before insert on audit for each row execute function wait_for_the_test()')
+    const holder = await pool.connect()
+    await holder.query('select pg_advisory_lock(4711)')
+    const killed = execFile(process.execPath, [MAIN, 'credit', workspaceId, '5', '--id', id], { env })
+    const waiting = async () => {
+      const { rows } = await pool.query<{ pid: number }>(
+        "select pid from pg_locks where locktype = 'advisory' and objid = 4711 and not granted",
+      )
+      return rows[0]?.pid
+    }
+    await until(async () => (await waiting()) !== undefined, 60_000, 'that it has added the money')
+    const pid = await waiting()
+    killed.kill('SIGKILL')
+    await holder.query('select pg_advisory_unlock(4711)')
+    holder.release()
+    const lives = async () => (await pool.query('select from pg_stat_activity where pid = $1', [pid])).rowCount === 1
+    await until(async () => !(await lives()), 60_000, 'that PostgreSQL has noticed')
+    await pool.query('drop trigger waits on audit')
+    assert.deepEqual([await moneyOf(accountId), await deedsOf(workspaceId)], [NOTHING, []])
+
+    assert.match(await said('credit', workspaceId, '5', '--id', id), /were added/)
+    assert.equal((await deedsOf(workspaceId)).length, 1)
   })
 
   it('refuses what is no amount, and adds nothing', async () => {

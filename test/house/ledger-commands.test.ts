@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { userInfo } from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { ROOT } from '../../harness/root.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
+import { makeCustomer } from '../identity/customers.ts'
 import { callOf, makeParty, moneyOf, openSession, outcomesOf, postOf } from '../ledger/session.ts'
 import { connect } from '../ledger/world.ts'
 
@@ -25,16 +27,25 @@ function ledger(...args: readonly string[]): { code: number | null; output: stri
 }
 
 async function unsettledCall() {
-  const party = await makeParty(pool, nanos(5_000_000_000n))
+  const { workspaceId, accountId, keyId } = await makeCustomer(pool, { paid: 5_000_000_000n })
+  const party = { accountId, credentialId: keyId }
   const call = callOf(party, { hold: 2_000_000_000n })
   assert.deepEqual(await outcomesOf(session.begin(call)), ['begun'])
   await pool.query('select mark_unsettled(array[$1::uuid], (select owner_id from holds where id = $1))', [call.id])
-  return { party, call }
+  return { workspaceId, party, call }
+}
+
+async function deedsOf(callId: string) {
+  const { rows } = await pool.query<Record<'actor' | 'action' | 'workspace_id' | 'detail', unknown>>(
+    'select actor, action, workspace_id, detail from audit where subject = $1',
+    [callId],
+  )
+  return rows
 }
 
 describe('farebox ledger', () => {
   it('lists, explains and resolves an unsettled call by what the upstream says', async () => {
-    const { party, call } = await unsettledCall()
+    const { workspaceId, party, call } = await unsettledCall()
     assert.match(ledger('unsettled').output, new RegExp(`${call.id}.*holds 2\\.000000000 USD`))
     assert.match(ledger('explain', call.id).output, /is unsettled since .*Resolve it by evidence/s)
     assert.deepEqual(ledger('resolve', call.id, '--charge', '2.5'), {
@@ -48,6 +59,27 @@ describe('farebox ledger', () => {
     assert.match(ledger('explain', party.accountId).output, /charged 2\.000000000 USD.*3\.000000000 USD free/s)
     assert.equal((await moneyOf(pool, party)).held, 0n)
     assert.deepEqual(ledger('verify'), { code: 0, output: 'Every promise of the ledger holds.\n' })
+    assert.deepEqual(await deedsOf(call.id), [
+      {
+        actor: `operator ${userInfo().username}`,
+        action: 'call.resolved',
+        workspace_id: workspaceId,
+        detail: { outcome: 'posted', usd: '2.000000000', overrun: '0.500000000' },
+      },
+    ])
+  })
+
+  it('ends no call whose end can not be written into the audit log', async () => {
+    const { party, call } = await unsettledCall()
+    const before = await moneyOf(pool, party)
+    await pool.query("alter table audit add constraint nobody_resolves check (action <> 'call.resolved') not valid")
+    const failed = ledger('resolve', call.id, '--charge', '1')
+    await pool.query('alter table audit drop constraint nobody_resolves')
+    assert.equal(failed.code, 1)
+    assert.match(failed.output, /nobody_resolves/)
+    assert.deepEqual([await moneyOf(pool, party), await deedsOf(call.id)], [before, []])
+    assert.equal(ledger('resolve', call.id, '--charge', '1').code, 0)
+    assert.equal((await deedsOf(call.id)).length, 1)
   })
 
   it('voids one that was never executed, once', async () => {
@@ -57,6 +89,7 @@ describe('farebox ledger', () => {
     const again = ledger('resolve', call.id, '--charge', '1')
     assert.equal(again.code, 1)
     assert.match(again.output, /is not unsettled/)
+    assert.equal((await deedsOf(call.id)).length, 1, 'what did not happen is not written down')
   })
 
   it('does not touch a call that somebody runs, or one that has ended', async () => {

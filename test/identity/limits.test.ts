@@ -151,7 +151,55 @@ describe('LIMIT-4 the headers', () => {
   it('say of money that is missing what is left of the limits, too', async () => {
     const customer = await makeCustomer(pool)
     const told = await ask(url, customer.secret, { hold: 5 })
-    assert.deepEqual([told.status, told.code, rateOf(told, 'Requests').left], [402, 'insufficient_balance', 60])
+    assert.deepEqual([told.status, told.code, rateOf(told, 'Requests').left], [402, 'insufficient_balance', 59])
+  })
+})
+
+describe('refusals for want of money', () => {
+  it('count as requests: the 61st of a minute is refused for the limit, by whichever process', async () => {
+    const customer = await makeCustomer(pool)
+    const told = []
+    for (let at = 0; at < 64; at += 1)
+      told.push(await ask(gateways[at % 2]?.url ?? '', customer.secret, { hold: 5, limits: 'concurrency' }))
+    assert.deepEqual(
+      told.map(({ status, code }) => `${status} ${code}`),
+      [...Array(60).fill('402 insufficient_balance'), ...Array(4).fill('429 rate_limit_exceeded')],
+    )
+    assert.deepEqual(
+      told.map((one) => rateOf(one, 'Requests').left),
+      [...Array.from({ length: 60 }, (_, at) => 59 - at), 0, 0, 0, 0],
+    )
+    assert.deepEqual(await windowsOf(customer.keyId), [{ limit_group: 'all', requests: 60, tokens: 0n }])
+    const left = await pool.query('select 1 from holds where account_id = $1', [customer.accountId])
+    const places = await pool.query('select 1 from claims where credential_id = $1', [customer.keyId])
+    assert.deepEqual([left.rowCount, places.rowCount], [0, 0])
+  })
+
+  it('that race are as many as the limit allows, and the rest are refused for it', async () => {
+    const customer = await makeCustomer(pool)
+    const racing = Array.from({ length: 100 }, (_, at) =>
+      ask(gateways[at % 2]?.url ?? '', customer.secret, { hold: 5 }),
+    )
+    const statuses = (await Promise.all(racing)).map(({ status }) => status)
+    assert.equal(statuses.filter((status) => status === 402).length, 60)
+    assert.equal(statuses.filter((status) => status === 429).length, 40)
+  })
+
+  it('count in the window of a group, too', async () => {
+    const customer = await makeCustomer(pool)
+    const statuses = []
+    for (let at = 0; at < 6; at += 1)
+      statuses.push((await ask(url, customer.secret, { hold: 5, limits: 'deep_research' })).status)
+    assert.deepEqual(statuses, [402, 402, 402, 402, 402, 429])
+  })
+
+  it('cost nobody a statement once the limit is reached', async () => {
+    const customer = await makeCustomer(pool)
+    for (let at = 0; at < 61; at += 1) await ask(url, customer.secret, { hold: 5 })
+    // Whoever asked PostgreSQL would be refused for money now.
+    await pool.query('delete from windows where credential_id = $1', [customer.keyId])
+    for (let at = 0; at < 20; at += 1) assert.equal((await ask(url, customer.secret, { hold: 5 })).status, 429)
+    assert.deepEqual(await windowsOf(customer.keyId), [])
   })
 })
 

@@ -118,50 +118,119 @@ describe('the tokens of a window', () => {
   })
 })
 
-describe('a call that is refused for one reason consumes nothing of the others', () => {
+describe('a call that is refused', () => {
   const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: 60, endsWithOwner: false }
+  const QUOTE = { ...KEY, scope: 'quote', key: 'a quote' }
   const SLOT = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
+  const ONLY_SLOT = { ...SLOT, key: 'alone', limit: 1 }
+  const TASK = { ...SLOT, scope: 'tasks', key: 'videos', limit: 1, endsWithOwner: false }
+  /** The one that is begun first, the refused one twice, the one behind it, and one more. */
+  const ROOM = { ...REQUESTS, requestLimit: 5 }
 
   async function everything() {
     const party = await makeParty(pool, 100n)
     const allowance = await makeAllowance(pool, party.accountId, 'total', 50n)
-    const asks = { hold: 10n, allowances: [allowance], tokens: 10, windows: [REQUESTS, TOKENS], claims: [SLOT, KEY] }
+    const asks = {
+      hold: 10n,
+      allowances: [allowance],
+      tokens: 10,
+      windows: [ROOM, TOKENS],
+      claims: [SLOT, ONLY_SLOT, TASK, KEY, QUOTE],
+    }
     const state = async () => ({
       money: await moneyOf(pool, party),
       allowance: await periodsOf(pool, allowance),
-      windows: [await windowOf(pool, party, 'requests'), await windowOf(pool, party, 'tokens')],
+      tokens: (await windowOf(pool, party, 'tokens'))?.tokens,
       claims: (await pool.query('select key from claims where credential_id = $1', [party.credentialId])).rowCount,
       holds: (await pool.query('select id from holds where account_id = $1', [party.accountId])).rowCount,
     })
-    return { party, asks, state }
+    const requests = async () => [
+      (await windowOf(pool, party, 'requests'))?.requests,
+      (await windowOf(pool, party, 'tokens'))?.requests,
+    ]
+    return { party, asks, state, requests }
   }
 
-  const refusals: readonly (readonly [
-    outcome: string,
-    change: Partial<Awaited<ReturnType<typeof everything>>['asks']>,
-  ])[] = [
+  type Change = Partial<Awaited<ReturnType<typeof everything>>['asks']>
+  type Refusals = readonly (readonly [outcome: string, change: Change, what?: string])[]
+
+  function refuses(title: string, cost: number, refusals: Refusals): void {
+    for (const [outcome, change, what] of refusals) {
+      it(`${title} (${what === undefined ? '' : `${what}: `}${outcome})`, async () => {
+        const { party, asks, state, requests } = await everything()
+        assert.equal((await begin(callOf(party, asks))).outcome, 'begun')
+        const before = await state()
+        const refused = callOf(party, { ...asks, ...change })
+        const judgement = await begin(refused)
+        assert.equal(judgement.outcome, outcome)
+        assert.deepEqual(await state(), before)
+        assert.deepEqual(await requests(), [1 + cost, 1 + cost])
+        if (outcome !== 'requests_spent') assert.equal(judgement.rates.requests?.left, 4 - cost, 'as it was told')
+
+        const [again, next] = await session.begin(refused, callOf(party, { ...asks, claims: [] }))
+        assert.equal(again?.outcome, outcome, 'in a batch likewise')
+        assert.equal(next?.outcome, 'begun')
+        assert.equal(next?.free, 80n)
+        assert.equal(next?.rates.requests?.left, 3 - 2 * cost, 'it is counted before the one behind it')
+        assert.equal(next?.rates.tokens?.left, 80)
+      })
+    }
+  }
+
+  refuses('for one reason consumes nothing of the others', 0, [
     ['tokens_spent', { tokens: 91, claims: [] }],
     ['requests_spent', { windows: [TOKENS, { ...REQUESTS, requestLimit: 1 }], claims: [] }],
-    ['claim_taken', {}],
-    ['claim_differs', { claims: [SLOT, { ...KEY, fingerprint: 'other' }] }],
+    ['claim_taken', { claims: [ONLY_SLOT] }, 'a slot'],
+    ['claim_taken', { claims: [TASK] }, "a task's slot"],
+  ])
+
+  refuses('costs a request', 1, [
+    ['claim_taken', { claims: [SLOT, KEY] }, 'a key'],
+    ['claim_differs', { claims: [SLOT, { ...KEY, fingerprint: 'other' }] }, 'a key'],
+    ['claim_taken', { claims: [SLOT, QUOTE] }, 'a quote'],
     ['allowance_spent', { hold: 41n, claims: [SLOT] }],
     ['money_spent', { hold: 91n, claims: [SLOT], allowances: [] }],
-  ]
-  for (const [outcome, change] of refusals) {
-    it(`(${outcome})`, async () => {
-      const { party, asks, state } = await everything()
-      assert.equal((await begin(callOf(party, asks))).outcome, 'begun')
-      const before = await state()
-      const refused = callOf(party, { ...asks, ...change })
-      assert.equal((await begin(refused)).outcome, outcome)
-      assert.deepEqual(await state(), before)
+  ])
 
-      const [again, next] = await session.begin(refused, callOf(party, { ...asks, claims: [] }))
-      assert.equal(again?.outcome, outcome, 'in a batch likewise')
-      assert.equal(next?.outcome, 'begun')
-      assert.equal(next?.free, 80n)
-      assert.equal(next?.rates.requests?.left, 1, 'the refused call took no request from the one behind it')
-      assert.equal(next?.rates.tokens?.left, 80)
-    })
-  }
+  it('costs a request where its account owes money, and nothing of another account', async () => {
+    const party = await makeParty(pool, 0n)
+    await pool.query('update accounts set debt = 5, charged = 5 where id = $1', [party.accountId])
+    const suspended = () => callOf(party, { hold: 0n, windows: [REQUESTS] })
+    assert.deepEqual(await outcomesOf(session.begin(suspended(), suspended(), suspended(), suspended())), [
+      ...Array(3).fill('account_suspended'),
+      'requests_spent',
+    ])
+    const { credentialId } = await makeParty(pool, 0n)
+    const foreign = callOf({ ...party, credentialId }, { hold: 0n, windows: [REQUESTS] })
+    assert.equal((await begin(foreign)).outcome, 'credential_inactive')
+    assert.equal(await windowOf(pool, { ...party, credentialId }, 'requests'), undefined)
+  })
+
+  it('starts a window and is refused for its requests when they are spent, whatever was wrong with it', async () => {
+    const party = await makeParty(pool, 10n)
+    const poor = () => callOf(party, { hold: 11n, tokens: 5, windows: [REQUESTS, TOKENS] })
+    const judgements = [...(await session.begin(poor(), poor())), await begin(poor()), await begin(poor())]
+    assert.deepEqual(
+      judgements.map(({ outcome, rates }) => [outcome, rates.requests?.left, rates.tokens?.left]),
+      [
+        ['money_spent', 2, 100],
+        ['money_spent', 1, 100],
+        ['money_spent', 0, 100],
+        ['requests_spent', 0, 100],
+      ],
+    )
+    assert.deepEqual(await outcomesOf(session.begin(callOf(party, { windows: [REQUESTS] }))), ['requests_spent'])
+    assert.equal((await windowOf(pool, party, 'requests'))?.requests, 3)
+    assert.equal((await windowOf(pool, party, 'requests'))?.started_at, judgements[0]?.judgedAt)
+  })
+
+  it('as one that has begun or ended before takes no request: the same id again is the same call', async () => {
+    const party = await makeParty(pool, 100n)
+    const call = callOf(party, { windows: [REQUESTS] })
+    assert.deepEqual(await outcomesOf(session.begin(call)), ['begun'])
+    assert.deepEqual(await outcomesOf(session.begin(call)), ['begun'])
+    await session.end(voidOf(call))
+    assert.deepEqual(await outcomesOf(session.begin(call)), ['ended'])
+    assert.equal((await windowOf(pool, party, 'requests'))?.requests, 1)
+  })
 })

@@ -74,6 +74,7 @@ export function begin(model: Model, call: Call, atUs: bigint, ownerId = ''): Mod
   const repeated = call.hold !== null && model.holds.has(call.id)
   const refusal = repeated ? null : refusalOf(model, call, account, atUs)
   if (refusal === null && !repeated) take(model, call, atUs, ownerId)
+  if (refusal?.costsRequest === true) countRequest(model, call, atUs)
   return {
     outcome: refusal?.outcome ?? 'begun',
     free: account === undefined ? 0n : freeOf(account),
@@ -82,17 +83,26 @@ export function begin(model: Model, call: Call, atUs: bigint, ownerId = ''): Mod
   }
 }
 
-type Refusal = { readonly outcome: string; readonly holder?: string | null }
+type Refusal = {
+  readonly outcome: string
+  readonly holder?: string | null
+  /** Whether it counts as a request in the windows of the call: where it is about money, or about a key or quote. */
+  readonly costsRequest?: boolean
+}
 
 /** The first reason against a call, in the order in which reasons are told; null where there is none. */
 function refusalOf(model: Model, call: Call, account: Account | undefined, atUs: bigint): Refusal | null {
   if (call.hold !== null && model.ended.has(call.id)) return { outcome: 'ended' }
   if (account === undefined) return { outcome: 'account_unknown' }
   if (!account.active) return { outcome: 'account_inactive' }
-  if (account.debt > 0n && call.hold !== null) return { outcome: 'account_suspended' }
   const credential = model.credentials.get(call.credentialId)
   if (!credential?.active || credential.accountId !== call.accountId) return { outcome: 'credential_inactive' }
-  return windowRefusal(model, call, atUs) ?? claimRefusal(model, call, atUs) ?? moneyRefusal(model, call, account, atUs)
+  return (
+    windowRefusal(model, call, atUs) ??
+    suspension(call, account) ??
+    claimRefusal(model, call, atUs) ??
+    moneyRefusal(model, call, account, atUs)
+  )
 }
 
 function windowRefusal(model: Model, call: Call, atUs: bigint): Refusal | null {
@@ -104,13 +114,18 @@ function windowRefusal(model: Model, call: Call, atUs: bigint): Refusal | null {
   return null
 }
 
+function suspension(call: Call, account: Account): Refusal | null {
+  return account.debt > 0n && call.hold !== null ? { outcome: 'account_suspended', costsRequest: true } : null
+}
+
 function claimRefusal(model: Model, call: Call, atUs: bigint): Refusal | null {
-  for (const { scope, key, limit, fingerprint } of call.claims) {
+  for (const { scope, key, limit, fingerprint, keepSeconds } of call.claims) {
     const places = standingPlaces(model, setKey(call.credentialId, scope, key), atUs)
     if (places.length < limit) continue
     const holder = limit === 1 ? places[0] : undefined
     const differs = holder !== undefined && holder.fingerprint !== fingerprint
-    return { outcome: differs ? 'claim_differs' : 'claim_taken', holder: holder?.callId ?? null }
+    const outcome = differs ? 'claim_differs' : 'claim_taken'
+    return { outcome, holder: holder?.callId ?? null, costsRequest: keepSeconds > 0 }
   }
   return null
 }
@@ -119,20 +134,24 @@ function moneyRefusal(model: Model, call: Call, account: Account, atUs: bigint):
   if (call.hold === null) return null
   for (const id of call.hold.allowances) {
     const allowance = model.allowances.get(id)
-    if (allowance?.accountId !== call.accountId) return { outcome: 'allowance_spent' }
+    if (allowance?.accountId !== call.accountId) return { outcome: 'allowance_spent', costsRequest: true }
     const { amount, charged, held } = periodOf(model, id, atUs)
-    if (charged + held + call.hold.amount > amount) return { outcome: 'allowance_spent' }
+    if (charged + held + call.hold.amount > amount) return { outcome: 'allowance_spent', costsRequest: true }
   }
-  return call.hold.amount > freeOf(account) ? { outcome: 'money_spent' } : null
+  return call.hold.amount > freeOf(account) ? { outcome: 'money_spent', costsRequest: true } : null
 }
 
-function take(model: Model, call: Call, atUs: bigint, ownerId: string): void {
+function countRequest(model: Model, call: Call, atUs: bigint, tokens = 0): void {
   for (const { group, seconds, tokenLimit } of call.windows) {
     const standing = standingWindow(model, call, group, seconds, atUs) ?? { startedAtUs: atUs, requests: 0, tokens: 0 }
     standing.requests += 1
-    if (tokenLimit !== null) standing.tokens += call.tokens
+    if (tokenLimit !== null) standing.tokens += tokens
     model.windows.set(windowKey(call.credentialId, group), standing)
   }
+}
+
+function take(model: Model, call: Call, atUs: bigint, ownerId: string): void {
+  countRequest(model, call, atUs, call.tokens)
   for (const { scope, key, fingerprint, keepSeconds, endsWithOwner } of call.claims) {
     const set = setKey(call.credentialId, scope, key)
     const place = { callId: call.id, fingerprint, keepSeconds, endsWithOwner, keptUntilUs: null }

@@ -1,5 +1,5 @@
 import type { BugOfFaults } from './bugs-of-faults.ts'
-import { START_OF_BEGIN, START_OF_END, STATEMENTS, SWEEPING, WINDOWS_READ } from './statements.ts'
+import { BEGINNING, START_OF_BEGIN, START_OF_END, STATEMENTS, SWEEPING, WINDOWS_READ } from './statements.ts'
 
 const TABLES = 'server/src/storage/migrations/0002_ledger.sql'
 const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
@@ -149,9 +149,9 @@ $$;
     promise: 'A limit is a limit, however many processes there are.',
     author: 'blind',
     edits: [
-      { file: STATEMENTS, find: `\n${WINDOWS_READ}`, replace: '' },
+      { file: BEGINNING, find: `\n${WINDOWS_READ}`, replace: '' },
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: START_OF_BEGIN,
         replace: `${START_OF_BEGIN}  at := clock_timestamp();\n${WINDOWS_READ}`,
       },

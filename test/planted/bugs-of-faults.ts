@@ -1,6 +1,6 @@
 import type { Kind } from '../faults/plan.ts'
 import type { PlantedBug } from './planted-bug.ts'
-import { STATEMENTS, SWEEPING } from './statements.ts'
+import { BEGINNING, SWEEPING } from './statements.ts'
 
 /** A bug that a run of faults has to notice, by an invariant of its own. */
 export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
@@ -77,12 +77,12 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: 'from credentials where id = credentials_in[1] and active',
         replace: 'from credentials where id = credentials_in[1]',
       },
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: 'from credentials where id = item.id and active',
         replace: 'from credentials where id = item.id',
       },

@@ -1,5 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts'
-import { CHANGED_WITHOUT_A_HOLD, START_OF_BEGIN, STATEMENTS, WINDOWS_READ } from './statements.ts'
+import { BEGINNING, CHANGED_WITHOUT_A_HOLD, START_OF_BEGIN, STATEMENTS, WINDOWS_READ } from './statements.ts'
 
 const LOCKS_LIST = `from (select ctid, * from accounts where id = any (accounts_in) order by id for no key update) row;
 `
@@ -13,12 +13,12 @@ export const bugsOfInsiders: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: 'from accounts where id = accounts_in[1] for no key update;',
         replace: 'from accounts where id = accounts_in[1];',
       },
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: `account_free, account_state\n    ${LOCKS_LIST}`,
         replace: `account_free, account_state\n    ${LOCKS_LIST.replace(' for no key update', '')}`,
       },
@@ -73,9 +73,9 @@ export const bugsOfInsiders: readonly PlantedBug[] = [
     promise: 'A window never admits one more than its limit.',
     author: 'insider',
     edits: [
-      { file: STATEMENTS, find: WINDOWS_READ, replace: '' },
+      { file: BEGINNING, find: WINDOWS_READ, replace: '' },
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: START_OF_BEGIN,
         replace: `${START_OF_BEGIN}  at := clock_timestamp();\n${WINDOWS_READ}`,
       },
@@ -121,28 +121,27 @@ export const bugsOfInsiders: readonly PlantedBug[] = [
     caughtBy: [{ file: 'test/ledger/claims.test.ts', title: 'is kept after a charged call, from its end' }],
   },
   {
-    id: 'refusal-consumes-a-request',
-    title: 'a call that is refused for want of money, or for a claim, has used up a request of its windows',
-    promise: 'A refusal for one reason consumes nothing of the others.',
+    id: 'concurrency-costs-a-request',
+    title:
+      'a call that is refused for concurrency takes a request of its windows, and one for want of money takes none',
+    promise: 'A refusal counts as a request where it is about money, a key or a quote; one for concurrency does not.',
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
-        find: '    end judged;\n',
-        replace: `    end judged;
-    if outcome in ('claim_taken', 'claim_differs', 'allowance_spent', 'money_spent') then
-      for j in window_from .. ask_windows_to[i] loop
-        w := ask_windows[j];
-        if window_started[w] is null then window_started[w] := at; end if;
-        window_requests[w] := window_requests[w] + 1;
-      end loop;
-    end if;
-`,
+        file: BEGINNING,
+        find: 'takes_request := ask_keep_seconds[j] > 0;',
+        replace: '',
+      },
+      {
+        file: BEGINNING,
+        find: "outcome := 'money_spent'; exit judged;",
+        replace: "outcome := 'money_spent'; takes_request := false; exit judged;",
       },
     ],
     caughtBy: [
-      { file: 'test/ledger/windows.test.ts', title: 'consumes nothing of the others (money_spent)' },
-      { file: 'test/ledger/windows.test.ts', title: 'consumes nothing of the others (claim_taken)' },
+      { file: 'test/ledger/windows.test.ts', title: 'costs a request (money_spent)' },
+      { file: 'test/ledger/windows.test.ts', title: 'consumes nothing of the others (a slot: claim_taken)' },
+      { file: 'test/identity/limits.test.ts', title: 'a call refused for concurrency still burns a request' },
     ],
   },
   {
@@ -189,7 +188,7 @@ export const bugsOfInsiders: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: "outcome := 'money_spent'; exit judged;",
         replace: `outcome := 'money_spent';
           account_free[account] := account_free[account] - call_amounts[i];

@@ -1,5 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts'
-import { LOOK_UP_OF_IDS, START_OF_BEGIN, START_OF_END, STATEMENTS } from './statements.ts'
+import { BEGINNING, LOOK_UP_OF_IDS, START_OF_BEGIN, START_OF_END, STATEMENTS } from './statements.ts'
 
 const OF_THE_SAME_SET = `from claims mine
         join claims same on same.credential_id = mine.credential_id and same.scope = mine.scope and same.key = mine.key
@@ -15,7 +15,7 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: START_OF_BEGIN,
         replace: `${START_OF_BEGIN}  with waited as materialized (
     select id from accounts where id = any (accounts_in) order by id for no key update
@@ -36,12 +36,12 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
 `,
       },
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: '  if cardinality(allowances_in) = 1 then\n',
         replace: '  if false then\n',
       },
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: '  elsif cardinality(allowances_in) > 1 then\n',
         replace: '  elsif false then\n',
       },
@@ -57,10 +57,10 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     promise: 'Every verb is idempotent by its id; a void before a late hold wins.',
     author: 'blind',
     edits: [
-      { file: STATEMENTS, find: LOOK_UP_OF_IDS, replace: '' },
-      { file: STATEMENTS, find: START_OF_BEGIN, replace: `${START_OF_BEGIN}${LOOK_UP_OF_IDS}` },
+      { file: BEGINNING, find: LOOK_UP_OF_IDS, replace: '' },
+      { file: BEGINNING, find: START_OF_BEGIN, replace: `${START_OF_BEGIN}${LOOK_UP_OF_IDS}` },
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: 'from unnest(held_calls) i;',
         replace: 'from unnest(held_calls) i on conflict (id) do nothing;',
       },
@@ -113,14 +113,14 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: `call_id, fingerprint, keep_seconds, ends_with_owner)
     select`,
         replace: `call_id, fingerprint, keep_seconds, ends_with_owner, kept_until)
     select`,
       },
       {
-        file: STATEMENTS,
+        file: BEGINNING,
         find: '      ask_ends_with_owner[j]\n',
         replace: `      ask_ends_with_owner[j],
       case when ask_keep_seconds[j] > 0 then at + make_interval(secs => ask_keep_seconds[j]) end

@@ -1,7 +1,9 @@
 import type pg from 'pg'
+import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
 import { inPortions } from '../storage/in-portions.ts'
+import type { Query } from '../storage/transaction.ts'
 import type { Log } from '../telemetry/log.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly log: Log }
@@ -47,11 +49,23 @@ export async function resolveOverdue({ pool, log }: Parts, afterSeconds: number)
 export type Resolution = { readonly outcome: string; readonly charged: Nanos; readonly overrun: Nanos }
 
 /** Ends an unsettled call by what an operator knows of it; null voids. Undefined where the call is not unsettled. */
-export async function resolveCall(pool: pg.Pool, id: Id, amount: Nanos | null): Promise<Resolution | undefined> {
-  const { rows } = await pool.query<{ outcome: string; charged: bigint; overrun: bigint }>(
-    'select outcome, charged, overrun from resolve_call($1, $2)',
-    [id, amount],
-  )
-  const [row] = rows
-  return row && { outcome: row.outcome, charged: nanos(row.charged), overrun: nanos(row.overrun) }
+export function resolveCall(pool: pg.Pool, id: Id, amount: Nanos | null): Promise<Resolution | undefined> {
+  return resolveWithin((text, values = []) => pool.query(text, [...values]), id, amount)
 }
+
+/** The same in a transaction that has more to do. */
+export async function resolveWithin(query: Query, id: Id, amount: Nanos | null): Promise<Resolution | undefined> {
+  const { rows } = await query('select outcome, charged, overrun from resolve_call($1, $2)', [id, amount])
+  return resolutions.parse(rows)[0]
+}
+
+/** Whose money an open call holds. */
+export async function accountOfCall(query: Query, id: Id): Promise<Id | undefined> {
+  const { rows } = await query('select account_id from holds where id = $1', [id])
+  return holders.parse(rows)[0]?.account_id
+}
+
+const holders = z.array(z.object({ account_id: z.string() }))
+const resolutions = z.array(
+  z.object({ outcome: z.string(), charged: z.bigint().transform(nanos), overrun: z.bigint().transform(nanos) }),
+)

@@ -1,5 +1,8 @@
+import { userInfo } from 'node:os'
 import { type Config, loadConfig } from '../config.ts'
-import type { Id } from '../kernel/ids.ts'
+import type { Actor } from '../identity/audit.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { createIds, type Id } from '../kernel/ids.ts'
 import { createPools, type Pools } from '../storage/pools.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { explain } from './explain.ts'
@@ -29,6 +32,13 @@ export async function withPools(config: Config, work: (pools: Pools) => Promise<
   } finally {
     await pools.close()
   }
+}
+
+export const ids = createIds({ clock: systemClock })
+
+/** Who is at the keyboard, for the audit log. */
+export function operator(): Actor {
+  return `operator ${userInfo().username}`
 }
 
 /** For commands whose result is what they print. */

@@ -1,7 +1,7 @@
-import { userInfo } from 'node:os'
 import type { Command } from 'commander'
+import type pg from 'pg'
 import type { Config } from '../config.ts'
-import { type Actor, record } from '../identity/audit.ts'
+import { record } from '../identity/audit.ts'
 import type { Mode } from '../identity/caller.ts'
 import {
   type Budget,
@@ -13,17 +13,15 @@ import {
   rotateKey,
   setKeyBudget,
 } from '../identity/keys.ts'
-import { createWorkspace, findWorkspace, grantTier, type TierGrant } from '../identity/workspaces.ts'
+import { createWorkspace, findWorkspace, grantTier, type TierGrant, type Workspace } from '../identity/workspaces.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
-import { createIds, type Id } from '../kernel/ids.ts'
+import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
-import { creditAccount } from '../ledger/credit.ts'
+import { type Credit, creditWithin } from '../ledger/credit.ts'
 import { explainId } from '../ledger/explain.ts'
 import { inTransaction } from '../storage/transaction.ts'
-import { idOf, print, running, withPools } from './command.ts'
-
-const ids = createIds({ clock: systemClock })
+import { idOf, ids, operator, print, running, withPools } from './command.ts'
 
 export function addIdentityCommands(program: Command): void {
   const accounts = program.command('accounts').description('look after customers')
@@ -82,11 +80,6 @@ export function addIdentityCommands(program: Command): void {
     .action((account: string, amount: string, options: CreditOptions) =>
       running((config) => credit(config, account, amount, options)),
     )
-}
-
-/** Who is at the keyboard, for the audit log. */
-function operator(): Actor {
-  return `operator ${userInfo().username}`
 }
 
 async function createAccount(config: Config, options: { name: string; email?: string }): Promise<void> {
@@ -220,32 +213,30 @@ async function credit(config: Config, account: string, text: string, options: Cr
     throw new Error('--expires is for a promotion: paid money does not end')
   const expiresAt = options.expires === undefined ? {} : { expiresAt: futureOf(options.expires) }
   await withPools(config, async ({ rest: pool }) => {
-    const { liveAccountId, testAccountId } = await findWorkspace(pool, idOf(account)).catch(
-      unknown(`account ${account}`),
-    )
+    const workspace = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
     // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
     if (options.id === undefined) print(`To repeat it safely: --id ${entryId}`)
-    const added = await creditAccount(pool, {
+    const added = await addCredit(pool, workspace, {
       entryId,
-      accountId: options.test === true ? testAccountId : liveAccountId,
+      accountId: options.test === true ? workspace.testAccountId : workspace.liveAccountId,
       amount,
       ...(options.promotion === true ? { kind: 'promotion', ...expiresAt } : { kind: 'payment' }),
     })
     const money = `${formatUsd(amount)} USD${options.test === true ? ' of test money' : ''}`
-    if (added) {
-      const detail = { usd: formatUsd(amount), mode: options.test === true ? 'test' : 'live' }
-      const deed = {
-        actor: operator(),
-        action: 'account.credited',
-        workspaceId: idOf(account),
-        subject: entryId,
-        detail,
-      }
-      await inTransaction(pool, (query) => record(query, ids, deed))
-      return print(`${money} were added${options.promotion ? ' as a promotion' : ''}, as entry ${entryId}.`)
-    }
+    if (added) return print(`${money} were added${options.promotion ? ' as a promotion' : ''}, as entry ${entryId}.`)
     print(`Entry ${entryId} was added before; nothing was added now. This is what it is:`)
     for (const line of await explainId(pool, entryId)) print(line)
+  })
+}
+
+/** Money and the record of who added it are written together, or neither is. False where it was added before. */
+function addCredit(pool: pg.Pool, { id: workspaceId, testAccountId }: Workspace, credit: Credit): Promise<boolean> {
+  const { entryId: subject, accountId, kind, amount } = credit
+  const detail = { usd: formatUsd(amount), mode: accountId === testAccountId ? 'test' : 'live', kind }
+  return inTransaction(pool, async (query) => {
+    const isNew = await creditWithin(query, credit)
+    if (isNew) await record(query, ids, { actor: operator(), action: 'account.credited', workspaceId, subject, detail })
+    return isNew
   })
 }
 

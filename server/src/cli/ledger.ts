@@ -1,10 +1,15 @@
 import type { Command } from 'commander'
-import { resolveCall } from '../calls/orphans.ts'
+import type pg from 'pg'
+import { accountOfCall, type Resolution, resolveWithin } from '../calls/orphans.ts'
 import type { Config } from '../config.ts'
+import { record } from '../identity/audit.ts'
+import { workspaceOfAccount } from '../identity/workspaces.ts'
+import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { explainId, listUnsettled } from '../ledger/explain.ts'
 import { verifyLedger } from '../ledger/verify.ts'
-import { idOf, print, running, withPools } from './command.ts'
+import { inTransaction } from '../storage/transaction.ts'
+import { idOf, ids, operator, print, running, withPools } from './command.ts'
 
 export function addLedgerCommands(program: Command): void {
   const ledger = program.command('ledger').description('look after the ledger')
@@ -60,12 +65,33 @@ async function resolve(config: Config, text: string, options: ResolveOptions): P
   const amount = options.charge === undefined ? null : chargeOf(options.charge)
   const id = idOf(text)
   await withPools(config, async ({ rest }) => {
-    const resolution = await resolveCall(rest, id, amount)
+    const resolution = await resolveRecorded(rest, id, amount)
     if (resolution === undefined)
       throw new Error(`call ${id} is not unsettled, so there is nothing to resolve: see farebox ledger explain ${id}`)
     const { outcome, charged, overrun } = resolution
     const beyond = overrun === ZERO ? '' : ` ${formatUsd(overrun)} USD were beyond the hold and are our loss.`
     print(`Call ${id} is ${outcome}: ${formatUsd(charged)} USD were charged.${beyond}`)
+  })
+}
+
+/** The end of the call and the record of who ended it are written together, or neither is. */
+function resolveRecorded(pool: pg.Pool, id: Id, amount: Nanos | null): Promise<Resolution | undefined> {
+  return inTransaction(pool, async (query) => {
+    const accountId = await accountOfCall(query, id)
+    const resolution = await resolveWithin(query, id, amount)
+    if (accountId === undefined || resolution === undefined) return undefined
+    await record(query, ids, {
+      actor: operator(),
+      action: 'call.resolved',
+      workspaceId: await workspaceOfAccount(query, accountId),
+      subject: id,
+      detail: {
+        outcome: resolution.outcome,
+        usd: formatUsd(resolution.charged),
+        overrun: formatUsd(resolution.overrun),
+      },
+    })
+    return resolution
   })
 }
 

@@ -128,6 +128,17 @@ const workspaceRow = z.object({ id: z.string(), live_account_id: z.string(), tes
   }),
 )
 
+/** Whose money an account has. */
+export async function workspaceOfAccount(query: Query, accountId: Id): Promise<Id> {
+  const { rows } = await query('select id from workspaces where live_account_id = $1 or test_account_id = $1', [
+    accountId,
+  ])
+  if (rows[0] === undefined) throw new Error(`account ${accountId} belongs to no workspace`)
+  return workspaceIds.parse(rows)[0].id
+}
+
+const workspaceIds = z.tuple([z.object({ id: z.string() })])
+
 export async function findWorkspace(pool: pg.Pool, id: Id): Promise<Workspace> {
   const { rows } = await pool.query('select id, live_account_id, test_account_id from workspaces where id = $1', [id])
   if (rows[0] === undefined) throw new Fault('resource_not_found', { detail: `There is no workspace ${id}.` })

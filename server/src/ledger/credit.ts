@@ -1,6 +1,8 @@
 import type pg from 'pg'
+import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
+import type { Query } from '../storage/transaction.ts'
 
 export type Credit = {
   /** The same id again adds nothing. */
@@ -14,18 +16,25 @@ export type Credit = {
 )
 
 /** Adds money to an account, debt first. False where it was added before. */
-export async function creditAccount(pool: pg.Pool, credit: Credit): Promise<boolean> {
+export function creditAccount(pool: pg.Pool, credit: Credit): Promise<boolean> {
+  return creditWithin((text, values = []) => pool.query(text, [...values]), credit)
+}
+
+/** The same in a transaction that has more to do. */
+export async function creditWithin(query: Query, credit: Credit): Promise<boolean> {
   const { entryId, accountId, kind, amount } = credit
   const expiresAt = ('expiresAt' in credit && credit.expiresAt) || 'infinity'
-  const { rows } = await pool.query<{ added: boolean }>('select credit_account($1, $2, $3, $4, $5) as added', [
+  const { rows } = await query('select credit_account($1, $2, $3, $4, $5) as added', [
     entryId,
     accountId,
     kind,
     amount,
     expiresAt,
   ])
-  return rows[0]?.added ?? false
+  return added.parse(rows)[0].added
 }
+
+const added = z.tuple([z.object({ added: z.boolean() })])
 
 const EXPIRED_AT_ONCE = 100
 
