@@ -6,13 +6,13 @@ import { type Kind, LINK_KINDS, OUTAGES, planOf } from './plan.ts'
 import { type RunResult, runFaults } from './run.ts'
 
 /**
- * A run of one seed, two minutes with its start and its judgement, or of twenty at full counts, a minute each;
+ * A run of one seed, a minute with its start and its judgement, or of twenty at full counts, a minute each;
  * `npm run faults -- --seed N --seconds S` repeats one.
  */
 const PROOF = 'faults'
 const RESOLVED = { unit: 'ms', atMost: 60_000 } as const
 const SEEDS = count({ full: 20, reduced: 1 })
-const SECONDS = count({ full: 60, reduced: 90 })
+const SECONDS = count({ full: 60, reduced: 30 })
 /** Of faults, with a disk to fill. */
 const KINDS = 41
 const seeds = Array.from({ length: SEEDS }, (_, at) => (isFullProof ? at + 1 : seed))
