@@ -59,7 +59,7 @@ const SETTINGS = {
   synchronous_commit: 'on',
   full_page_writes: 'on',
   listen_addresses: '127.0.0.1',
-  max_connections: 200,
+  max_connections: 500,
   shared_buffers: '128MB',
   // In the data folder, so that a server that was killed leaves nothing behind when its folder goes.
   dynamic_shared_memory_type: 'mmap',

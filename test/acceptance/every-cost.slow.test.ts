@@ -10,7 +10,7 @@ import { costOfAnswer, type Made, makeRandomCall } from './every-cost-calls.ts'
 import { ask, type Customer, makeCustomer, makeKey, startInstallation, type Told } from './installation.ts'
 
 const CALLS = count({ full: 10_000, reduced: 400 })
-const AT_ONCE = 24
+const AT_ONCE = count({ full: 24, reduced: 8 })
 const KEYS = 6
 const DETAILS = count({ full: 1_000, reduced: 100 })
 

@@ -30,7 +30,7 @@ import {
 } from './streams.ts'
 
 const CUTS = count({ full: 500, reduced: 15 })
-const AT_ONCE = 25
+const AT_ONCE = count({ full: 25, reduced: 6 })
 const MONEY = 1_000_000_000_000n
 /** One protocol takes 30 calls a minute of each key. */
 const CALLS_OF_A_KEY = 25
