@@ -105,16 +105,34 @@ const RESELLER = {
 /** Which are about our account, so that the caller gets an answer of ours and pays nothing. */
 const OURS: ReadonlySet<number> = new Set([429, 502, 503])
 
-/** By the price list and by what the caller was given, in nanos. */
-export function costOfAnswer({ operation, body }: Made, { status, json }: Told): bigint {
+/** What models cost a token, in nanos: the sandbox's. None of these calls asks for a cache. */
+const MODELS = {
+  chat_completions: { input: 500n, output: 2_000n, names: ['prompt_tokens', 'completion_tokens'] },
+  messages: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
+  embeddings: { input: 100n, output: 0n, names: ['prompt_tokens', 'none'] },
+} as const
+
+type Tokens = { readonly input_tokens: bigint; readonly output_tokens: bigint }
+
+/** Whether a model gave something that does not say what it used, so that it was counted. */
+export function isCounted({ operation }: Made, { status, json, text }: Told): boolean {
+  return operation in MODELS && status === 200 && text !== '' && json.usage === undefined
+}
+
+/** By the price list and by what the caller was given, in nanos; of what was counted, by the count. */
+export function costOfAnswer(made: Made, told: Told, counted: Tokens): bigint {
+  const { operation, body } = made
+  const { status, json } = told
   if (typeof Object(json.error).code === 'string' && OURS.has(status)) return 0n
   switch (operation) {
     case 'chat_completions':
-      return status === 200 ? costOfTokens(json.usage, 'prompt_tokens', 'completion_tokens') : 0n
     case 'messages':
-      return status === 200 ? costOfTokens(json.usage, 'input_tokens', 'output_tokens') : 0n
-    case 'embeddings':
-      return status === 200 && json.usage !== undefined ? 100n * BigInt(Object(json.usage).prompt_tokens) : 0n
+    case 'embeddings': {
+      const { input, output, names } = MODELS[operation]
+      if (isCounted(made, told)) return input * counted.input_tokens + output * counted.output_tokens
+      const [read, written] = names.map((name) => BigInt(Object(json.usage)[name] ?? 0n))
+      return status === 200 ? input * (read ?? 0n) + output * (written ?? 0n) : 0n
+    }
     case 'rerank':
       return status === 200 ? least(50n * BigInt(Object(json.usage).total_tokens), 50n * mostTokens(body)) : 0n
     case 'post_comments':
@@ -129,12 +147,6 @@ export function costOfAnswer({ operation, body }: Made, { status, json }: Told):
     default:
       return json.code === 200 ? (RESELLER[operation as keyof typeof RESELLER] ?? -1n) : 0n
   }
-}
-
-/** By the price of the sandbox's models; none of these calls asks for a cache. */
-function costOfTokens(usage: unknown, input: string, output: string): bigint {
-  if (usage === undefined) return 0n
-  return 500n * BigInt(Object(usage)[input]) + 2_000n * BigInt(Object(usage)[output])
 }
 
 /** No tokenizer makes more of a request. */
