@@ -6,7 +6,7 @@ import { request } from 'undici'
 import { judge } from '../../harness/figures.ts'
 import { freePort } from '../../harness/free-port.ts'
 import { descendants } from '../../harness/processes.ts'
-import { recordProof } from '../../harness/proof.ts'
+import { count, recordProof } from '../../harness/proof.ts'
 import { startSandbox } from '../../harness/sandbox.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
@@ -39,9 +39,12 @@ const GROWTH_LIMIT_MIB = 64
 const MORE_FAILURES = 3
 /** Whose price is set anew when something else was changed, so that it shows whether the process has heard of that. */
 const MARKER = 'financial_metrics_snapshot'
-const WARM_UP = 50
-/** So that memory is what the process keeps: left to itself it collects later, and grows by more than the limit. */
-const COLLECT_EVERY_MS = 100
+const WARM_UP = count({ full: 50, reduced: 1 })
+/**
+ * So that memory is what the process keeps: left to itself it collects later, and grows by more than the limit. 0 where nobody
+ * looks at it: collecting so often takes a quarter of a core.
+ */
+const COLLECT_EVERY_MS = count({ full: 100, reduced: 0 })
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, {
