@@ -60,7 +60,8 @@ function verdictOf(name: string, { limits, casing, reasoning, onAbort, size }: F
   if (limit !== undefined) return limit.verdict ?? 'unclear'
   if (name === 'case') return CASING[casing ?? 'unclear']
   if (name === 'reasoning') return reasoning === undefined ? 'unclear' : reasoningText(reasoning)
-  if (name === 'abort') return `usage when we left: ${onAbort ?? 'nothing'}`
+  if (name === 'abort')
+    return onAbort === 'no stream' ? 'no stream came' : `usage when we left: ${onAbort ?? 'nothing'}`
   return size === undefined ? 'unreadable' : sizeText(size)
 }
 
@@ -95,9 +96,9 @@ function abortText(abort: 'stops' | 'runs_on'): string {
   return abort === 'stops' ? 'stops' : 'runs-on'
 }
 
-function warningsOf({ limits, casing, size }: Findings): readonly string[] {
-  const verdicts = limits.map(({ verdict }) => verdict)
-  const isUnbounded = verdicts.every((verdict) => verdict === 'ignored' || verdict === 'refused')
+function warningsOf({ limits, casing, size, stopped }: Findings): readonly string[] {
+  const isUseless = ({ verdict }: Findings['limits'][number]) => verdict === 'ignored' || verdict === 'refused'
+  const isUnbounded = stopped === undefined && limits.every(isUseless)
   return [
     ...(isUnbounded
       ? ['Warning: no limit works here. Streams are cut beyond theirs; a whole answer can cost more than its hold.']

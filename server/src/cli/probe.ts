@@ -173,5 +173,5 @@ function record(folder: string, { route: { protocol, upstreamModel }, binding, f
 
 function printSpending(purse: Purse): void {
   const { known, most } = purse.spent()
-  print(`Spent ${usdText(known)} USD by what was reported, ${usdText(most)} at the most.`)
+  print(`Spent ${usdText(known)} USD by what was reported or counted, ${usdText(most)} at the most.`)
 }

@@ -56,7 +56,7 @@ export type Findings = {
   readonly stopped: string | undefined
 }
 
-export type AbortVerdict = 'nothing' | 'input' | 'input and output'
+export type AbortVerdict = 'no stream' | 'nothing' | 'input' | 'input and output'
 
 type Parts = {
   readonly transport: Pick<Transport, 'open'>
@@ -72,6 +72,7 @@ export async function probeRoute(parts: Parts, route: ProbedRoute): Promise<Find
     limits.push({ member, seen: await trials.make(limitExperiment(route, member)) })
   const member = limits.find(({ seen }) => seen !== undefined && limitVerdict(seen) === 'obeyed')?.member
   const answer = await trials.make(answerExperiment(route, member))
+  trials.requireAnAnswer()
   const reasoned = await trials.make(reasoningExperiment(route, member))
   const folded = await trials.make(caseExperiment(route, member))
   const left = await trials.make(abortExperiment(route, member))
@@ -83,6 +84,10 @@ export async function probeRoute(parts: Parts, route: ProbedRoute): Promise<Find
   const whole = [...limits.map(({ seen }) => seen), answer, reasoned].filter((seen) => seen !== undefined)
   const outputLimit = outputLimitOf(judged)
   const reasoning = reasoningVerdict(route.protocol, whole, limited)
+  const profile = {
+    ...(outputLimit !== undefined && { outputLimit }),
+    ...(reasoning && { reasoning: reasoning.counted }),
+  }
   return {
     trials: trials.made,
     limits: judged,
@@ -90,7 +95,7 @@ export async function probeRoute(parts: Parts, route: ProbedRoute): Promise<Find
     reasoning,
     onAbort: left && abortVerdict(left),
     size: answer?.isReadable === true ? sizeVerdict(answer) : undefined,
-    profile: { ...(outputLimit !== undefined && { outputLimit }), ...(reasoning && { reasoning: reasoning.counted }) },
+    profile: trials.stopped() === undefined ? profile : {},
     unaffordable: trials.unaffordable,
     stopped: trials.stopped(),
   }
@@ -135,10 +140,17 @@ function createTrials({ purse, ...parts }: Parts, { protocol, rates, outputMost 
     }
   }
 
-  return { make, made, unaffordable, stopped: () => stopped }
+  /** A name that is refused says nothing of limits where everything is. */
+  function requireAnAnswer(): void {
+    if (made.length === 0 || made.some(({ seen }) => seen.isReadable)) return
+    stopped ??= `none of its answers could be read (status ${made.at(-1)?.seen.status})`
+  }
+
+  return { make, made, unaffordable, requireAnAnswer, stopped: () => stopped }
 }
 
-function abortVerdict({ reported }: Observation): AbortVerdict {
+function abortVerdict({ isStream, reported }: Observation): AbortVerdict {
+  if (!isStream) return 'no stream'
   if (reported.output !== undefined) return 'input and output'
   return reported.input === undefined ? 'nothing' : 'input'
 }
