@@ -23,16 +23,25 @@ type Options = {
   readonly port?: number
   /** A file with the video tasks of an earlier life, with which it goes on. */
   readonly videoTasks?: string | undefined
+  /** Folders of recordings, each served under `/replay/<its name>`. */
+  readonly replay?: readonly string[]
 }
 
 /** That only a hang meets: many start at once where tests run beside each other. */
 const READY_DEADLINE_MS = 120_000
 
-export async function startSandbox({ seed = 1, port = 0, videoTasks }: Options = {}): Promise<SandboxProcess> {
+export async function startSandbox({
+  seed = 1,
+  port = 0,
+  videoTasks,
+  replay = [],
+}: Options = {}): Promise<SandboxProcess> {
   const program = path.join(ROOT, 'sandbox/src/main.ts')
   const ready = Promise.withResolvers<string>()
   const known = videoTasks === undefined ? [] : ['--video-tasks', videoTasks]
-  const child = startChild(process.execPath, [program, '--port', String(port), '--seed', String(seed), ...known], {
+  const recorded = replay.flatMap((folder) => ['--replay', folder])
+  const args = [program, '--port', String(port), '--seed', String(seed), ...known, ...recorded]
+  const child = startChild(process.execPath, args, {
     onLine: (line) => line.startsWith('{"url"') && ready.resolve(JSON.parse(line).url),
   })
   const failure = child.exited.then(() => undefined)

@@ -6,6 +6,7 @@ import { createExchanges, finish } from './exchange.ts'
 import { Journal } from './journal.ts'
 import { answerPlatformControl, PLATFORM_CONTROL } from './platform-control.ts'
 import { jsonIn, readBody } from './read-body.ts'
+import { answerReplay, REPLAY, type Replays } from './replay.ts'
 import { sendJson } from './send-json.ts'
 import { Platform } from './upstreams/platform-state.ts'
 import { type VideoTask, VideoTasks } from './upstreams/video-tasks.ts'
@@ -23,8 +24,11 @@ type Options = {
   readonly nowMs?: () => number
   /** The video tasks of an earlier life, as control gives them. */
   readonly videoTasks?: readonly VideoTask[]
+  /** What vendors were recorded to answer. */
+  readonly replays?: Replays
 }
 
+const NO_REPLAYS: Replays = new Map()
 const CONNECTIONS_LIMIT = 20_000
 /** Longer than any pool keeps an idle connection, so that it is never the sandbox that closes one under a request. */
 const KEEP_ALIVE_MS = 120_000
@@ -32,7 +36,8 @@ const GRACE_MS = 2000
 const IDLE_LOOK_MS = 20
 
 /** The simulated upstreams: each vendor's wire format under a prefix of its own, with a journal of what was asked. */
-export function createSandbox({ seed = 1, nowMs = Date.now, videoTasks = [] }: Options = {}): Sandbox {
+export function createSandbox(options: Options = {}): Sandbox {
+  const { seed = 1, nowMs = Date.now, videoTasks = [], replays = NO_REPLAYS } = options
   const journal = new Journal()
   const control = new Control()
   const videos = new VideoTasks()
@@ -49,7 +54,10 @@ export function createSandbox({ seed = 1, nowMs = Date.now, videoTasks = [] }: O
     else if (path.startsWith(VIDEO_CONTROL)) answerVideoControl({ videos, request, response, path, query, nowMs })
     else if (path.startsWith(PLATFORM_CONTROL))
       answerPlatformControl({ platform, request, response, path, query, nowMs })
-    else askUpstream(request, response, path, query)
+    else if (path.startsWith(REPLAY)) {
+      const entry = journal.open(request, path, query)
+      answerReplay(replays, { request, response, entry, path, query, hung })
+    } else askUpstream(request, response, path, query)
   })
 
   function askUpstream(request: IncomingMessage, response: ServerResponse, path: string, query: string): void {

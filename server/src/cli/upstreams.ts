@@ -11,6 +11,7 @@ import { Secret } from '../kernel/secret.ts'
 import type { Pools } from '../storage/pools.ts'
 import { listUpstreams, removeUpstream, saveUpstream, turnUpstream } from '../upstreams/configure.ts'
 import { idOf, print, running, withPools } from './command.ts'
+import { addProbeCommand } from './probe.ts'
 
 const ids = createIds({ clock: systemClock })
 
@@ -46,6 +47,7 @@ export function addUpstreamCommands(program: Command): void {
     .command('remove <id>')
     .description('ask an upstream no more')
     .action((id: string) => running((config) => remove(config, id)))
+  addProbeCommand(upstreams)
 }
 
 function slots(): readonly string[] {

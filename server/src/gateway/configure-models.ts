@@ -315,6 +315,9 @@ const listedModel = fields.extend({
       output: z.string(),
       cacheRead: z.string().nullable(),
       cacheWrite: z.string().nullable(),
+      /** What the upstream charges us; null where nobody has said it. */
+      providerInput: z.string().nullable(),
+      providerOutput: z.string().nullable(),
       images: z.record(z.string(), z.string()).nullable(),
       videos: z.record(z.string(), z.string()).nullable(),
     })
@@ -330,7 +333,8 @@ export async function listModels({ pool }: Parts, id?: string): Promise<readonly
   const { rows } = await pool.query(
     `select id, ${SETTINGS}, created_at as "createdAt", changed_at as "changedAt",
        (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
-            'cacheRead', cache_read::text, 'cacheWrite', cache_write::text, 'images', images, 'videos', videos)
+            'cacheRead', cache_read::text, 'cacheWrite', cache_write::text, 'providerInput', provider_input::text,
+            'providerOutput', provider_output::text, 'images', images, 'videos', videos)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
             'priority', priority, 'weight', weight, 'enabled', enabled, 'profile', ${PROFILE_SQL})

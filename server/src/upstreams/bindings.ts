@@ -65,7 +65,8 @@ export function createBindings(parts: Parts): Bindings {
     name: 'upstreams',
     topic: 'upstream',
     load: async (key) => {
-      const all = await loadBindings(pool, key, parts)
+      const [slot = '', mode = ''] = key.split(' ')
+      const all = await loadBindings(pool, { slot, mode }, parts)
       return { all, enabled: all.filter(({ enabled }) => enabled) }
     },
     feed,
@@ -103,8 +104,18 @@ const bindingRow = z.object({
 type Row = z.output<typeof bindingRow>
 type Reading = Pick<Parts, 'seal' | 'log' | 'allowPlainHttp'>
 
-async function loadBindings(pool: pg.Pool, key: string, reading: Reading): Promise<readonly Binding[]> {
-  const [slot, mode] = key.split(' ')
+/** Those of a slot as they are now, for whoever asks once; the disabled ones too, at the end. */
+export function readBindings(
+  { pool, ...reading }: Pick<Parts, 'pool' | 'seal' | 'log' | 'allowPlainHttp'>,
+  slot: string,
+  mode: Mode,
+): Promise<readonly Binding[]> {
+  return loadBindings(pool, { slot, mode }, reading)
+}
+
+type Place = { readonly slot: string; readonly mode: string }
+
+async function loadBindings(pool: pg.Pool, { slot, mode }: Place, reading: Reading): Promise<readonly Binding[]> {
   const { rows } = await pool.query(
     `select id, slot, mode, base_url, kind, credential, segments, weight, requests_per_minute, enabled, client_id, authorize_url
      from upstreams
