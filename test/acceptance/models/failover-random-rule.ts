@@ -145,16 +145,28 @@ function withIt(call: Known, entry: JournalEntry): Judged {
   if (isPassed) isServedBy(call.well[0], call)
   else if (verdict === 'answered') isServedBy(entry, call)
   else if (verdict === 'broken off') isBrokenOff(entry, call)
+  else if (verdict === 'unreadable') isCounted(call, way)
   else {
     // Nothing is charged. What it may have cost is our loss, unless it is certain that it cost nothing.
     const loss = verdict === 'passed on' ? 0n : charge.held
     assert.deepEqual([charge.amount, charge.overrun], [0n, loss], `${id} ${way}`)
-    const told = verdict === 'passed on' ? 500 : isLost ? 502 : 200
+    const told = verdict === 'passed on' ? 500 : 502
     if (heard !== undefined) assert.deepEqual([heard.status, heard.end], [told, 'clean'], `${id} ${way}`)
   }
   const outcome = isPassed ? 'answered by the other' : heard === undefined ? `${verdict}, the caller had left` : verdict
   const isPaused = way === ORDINARY && call.state === 'paused'
-  return { way: isPaused ? 'paused' : way, outcome, isServed: isPassed || verdict === 'answered' }
+  return {
+    way: isPaused ? 'paused' : way,
+    outcome,
+    isServed: isPassed || verdict === 'answered' || verdict === 'unreadable',
+  }
+}
+
+/** The caller has something that does not say what it used, and pays for it as it was counted; for pictures, the hold. */
+function isCounted({ id, heard, charge, failing }: Known, way: string): void {
+  assert.deepEqual([charge.amount > 0n, charge.overrun], [true, 0n], `${id} ${way}`)
+  if (failing[0]?.path.endsWith('/images/generations')) assert.equal(charge.amount, charge.held, `${id} ${way}`)
+  if (heard !== undefined) assert.deepEqual([heard.status, heard.end], [200, 'clean'], `${id} ${way}`)
 }
 
 function verdictOn(
