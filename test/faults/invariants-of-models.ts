@@ -71,8 +71,9 @@ function heardBytesOf({ told }: Known): number {
 }
 
 function wrongAmount(known: Known): string[] {
-  const { speech, entry, amount } = known
-  const worth = (tokens: Tokens) => costOf(entry.model, tokens)
+  const { row, speech, entry, amount } = known
+  // What is beyond the hold is the operator's loss.
+  const worth = (tokens: Tokens) => smallest([costOf(entry.model, tokens), row.held])
   const sent = sentOf(speech, entry)
   const reported = speech.reported(entry)
   const whole = worth(reported ?? sent)
@@ -97,7 +98,8 @@ const largest = (amounts: readonly bigint[]) => amounts.reduce((a, b) => (a > b 
 function wrongTokens(known: Known): string[] {
   const { row, speech, entry, source } = known
   const tokens = tokensIn([row])
-  if (row.outcome === 'posted' && row.amount > 0n && costOf(entry.model, tokens) !== row.amount)
+  const worth = smallest([costOf(entry.model, tokens), row.held])
+  if (row.outcome === 'posted' && row.amount > 0n && worth !== row.amount)
     return [`${row.amount} for ${inWords(tokens)}`]
   const reported = speech.reported(entry)
   if (isReportedAsItGoes(entry, row)) return row.outcome === 'posted' ? wrongSoFar(known, tokens, reported) : []

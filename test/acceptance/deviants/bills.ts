@@ -10,7 +10,7 @@ import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { usd } from '../../../server/src/kernel/money.ts'
 
 /** What a vendor's bill comes to, at the prices at which we sell: a vendor's price is ours, so that a hold buys just so much. */
-export function valueOf({ bill, upstream, path, model }: JournalEntry): bigint {
+export function billedNanos({ bill, upstream, path, model }: JournalEntry): bigint {
   if (bill === null) return 0n
   const value = upstream === 'video' ? ofSeconds(bill) : ofUnits(bill, rateOf(upstream, path), model ?? '')
   return bill.price_class === 'large' ? 10n * value : value

@@ -86,7 +86,7 @@ export const DATA_SLOTS = ['rerank', 'traffic', 'comments', 'reseller'] as const
 export const OUTPUT_CAP = 300
 /** No answer of a vendor is longer, whatever it ignores, but those that never end. */
 export const OUTPUT_MOST = 4_000
-const LIMITS = { ...SANDBOX_LIMITS, outputCap: OUTPUT_CAP, outputMost: OUTPUT_MOST }
+export const VENDOR_LIMITS = { ...SANDBOX_LIMITS, outputCap: OUTPUT_CAP, outputMost: OUTPUT_MOST }
 const SHORT = { contextWindow: 8_192, outputCap: 1, outputMost: 1, tokenizer: 'bytes_3' } as const
 const PICTURES = { contextWindow: 32_000, outputCap: 6_240, outputMost: 6_240, tokenizer: 'bytes_3' } as const
 const VIDEOS = { ...SHORT, outputMost: VIDEO_SECONDS_MOST } as const
@@ -99,19 +99,17 @@ const KINDS = [
   ['video', VIDEOS, 'video', 'video', { videos: VIDEO_PRICES }],
 ] as const
 
-type World = Pick<Installation, 'pool' | 'masterKey' | 'sandbox'>
-
-/** Puts the models of all vendors on sale, at the prices of the vendors themselves. */
-export async function saveVendors(world: World): Promise<void> {
-  for (const vendor of VENDORS) await saveVendor(world, vendor)
+type World = Pick<Installation, 'pool' | 'masterKey'> & {
+  readonly sandbox: Pick<Installation['sandbox'], 'url' | 'deviant'>
 }
 
+/** Puts the models of a vendor on sale, at the prices of the vendor itself. */
 export async function saveVendor(world: World, { name, words, profiles }: Vendor): Promise<void> {
   const { pool } = world
   for (const upstream of [...ALL_PROTOCOLS, 'video'] as const)
     await addUpstream(world, `${name}.${upstream}`, upstream, words)
   const id = `${name}/chat`
-  await saveModel({ pool }, { id, ...LIMITS })
+  await saveModel({ pool }, { id, ...VENDOR_LIMITS })
   await setModelPrice({ pool }, { model: id, ...SANDBOX_PRICE })
   for (const protocol of ALL_PROTOCOLS)
     await saveRoute({ pool, ids }, { model: id, slot: `${name}.${protocol}`, protocol, profile: profiles[protocol] })
@@ -143,9 +141,7 @@ export async function bindData(world: World, words: readonly string[]): Promise<
   }
 }
 
-/** Of the vendor whose model this is. */
-export function vendorOf(model: string): Vendor {
-  const found = VENDORS.find(({ name }) => name === model.slice(0, model.indexOf('/')))
-  if (found === undefined) throw new Error(`${model} is nobody's`)
-  return found
+/** Whose model it is; undefined where it is none of theirs. */
+export function vendorOf(model: string): Vendor | undefined {
+  return VENDORS.find(({ name }) => model.startsWith(`${name}/`))
 }

@@ -1,6 +1,6 @@
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { ALL_PROTOCOLS, type Charge } from '../models/streams.ts'
-import { claimOf, OUTPUT_NANOS, unsoldIn, valueOf } from './bills.ts'
+import { billedNanos, claimOf, OUTPUT_NANOS, unsoldIn } from './bills.ts'
 import type { Heard } from './exchange.ts'
 import type { Request } from './requests.ts'
 import { OUTPUT_MOST, vendorOf } from './vendors.ts'
@@ -39,7 +39,7 @@ export function judge(call: Call): Verdict {
   const { charge, entries } = call
   const [entry] = entries
   if (entry === undefined) throw new Error(`${charge.id} has reached nobody`)
-  const bill = entries.reduce((sum, one) => sum + valueOf(one), 0n)
+  const bill = entries.reduce((sum, one) => sum + billedNanos(one), 0n)
   const loss = bill - charge.amount
   const { deviant, speech, isRight } = whoIs(entry)
   const judged = { deviant, speech, isRight, bill, held: charge.held, loss }
@@ -48,12 +48,17 @@ export function judge(call: Call): Verdict {
 
 function whoIs({ upstream, model, deviant, stream }: JournalEntry): Pick<Verdict, 'deviant' | 'speech' | 'isRight'> {
   const speech = `${upstream}${stream === true ? ' stream' : ''}`
-  if (model === null || upstream === 'rerank' || !model.includes('/'))
-    return { deviant: deviant.join('+'), speech, isRight: true }
-  const vendor = vendorOf(model)
+  const vendor = vendorOf(model ?? '')
+  if (vendor === undefined || model === null) return { deviant: deviant.join('+'), speech, isRight: true }
+  const isRight = isRightOf({ model, upstream })
+  return { deviant: vendor.name, speech: model.endsWith('/chat') ? speech : kindIn(model), isRight }
+}
+
+/** Whether the route by which a vendor was asked says how it limits output. */
+export function isRightOf({ model, upstream }: Pick<JournalEntry, 'model' | 'upstream'>): boolean {
   const protocol = ALL_PROTOCOLS.find((name) => name === upstream)
-  const isWrong = protocol !== undefined && model.endsWith('/chat') && vendor.isWrongIn.includes(protocol)
-  return { deviant: vendor.name, speech: model.endsWith('/chat') ? speech : kindIn(model), isRight: !isWrong }
+  if (protocol === undefined || model?.endsWith('/chat') !== true) return true
+  return vendorOf(model)?.isWrongIn.includes(protocol) !== true
 }
 
 const kindIn = (model: string) => model.slice(model.indexOf('/') + 1)
@@ -68,7 +73,7 @@ function problemsOf(call: Call, entry: JournalEntry, judged: Judged): string[] {
   if (amount > held) problems.push(`charged ${amount} of a hold of ${held}`)
   if (entries.length > 1) problems.push(`asked ${entries.length} times`)
   if (isRight && bill > held) problems.push(`got ${bill} for a hold of ${held}`)
-  const most = held + lossMost(call, entry)
+  const most = lossMost(held, entry, choicesOf(done?.request))
   if (loss > most) problems.push(`lost ${loss}, which is beyond ${most}`)
   if (bill > 0n && amount === 0n && !isWithheld(entry)) problems.push(`got ${bill} for nothing`)
   if (done?.heard.end !== 'clean' || done.heard.status !== 200 || entry.outcome !== 'answered') return problems
@@ -94,17 +99,16 @@ function isWithheld({ deviant, model }: JournalEntry): boolean {
 }
 
 /**
- * What one call can take beyond its hold where nobody knows how its vendor limits output. In one piece: the longest answers
+ * What one call can take where nobody knows how its vendor limits output, beside what its hold buys. In one piece: the longest answers
  * that the model gives. In a stream: what has come until it is counted the second time, and is under way by then.
  */
-function lossMost({ charge, done }: Call, { stream }: JournalEntry): bigint {
-  const limit = Number(charge.held / OUTPUT_NANOS)
-  const choices = choicesOf(done?.request) ?? Math.min(limit, CHOICES_MOST)
-  const longest = choices * OUTPUT_MOST
-  if (stream !== true) return BigInt(longest) * OUTPUT_NANOS
+export function lossMost(held: bigint, { stream }: Pick<JournalEntry, 'stream'>, choices?: number): bigint {
+  const limit = Number(held / OUTPUT_NANOS)
+  const longest = (choices ?? Math.min(limit, CHOICES_MOST)) * OUTPUT_MOST
+  if (stream !== true) return held + BigInt(longest) * OUTPUT_NANOS
   const countedBytes = 2 * (QUIET_BYTES.perToken * limit + QUIET_BYTES.most) + PIECE_BYTES
   const cut = Math.ceil((countedBytes + UNDER_WAY_BYTES) / BYTES_PER_TOKEN)
-  return BigInt(cut) * OUTPUT_NANOS
+  return held + BigInt(cut) * OUTPUT_NANOS
 }
 
 function choicesOf(request: Request | undefined): number | undefined {
