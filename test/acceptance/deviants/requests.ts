@@ -82,7 +82,7 @@ const DRAFTS: Readonly<Record<Kind, (random: Random, models: Models) => Draft>> 
     }),
   rerank: (random) =>
     post('/v1/rerank', {
-      query: prose(random),
+      query: prose(random) + silence(random),
       documents: Array.from({ length: random.between(1, 30) }, () => prose(random)),
       ...some(random, 0.3, { model: 'rerank' }),
       ...some(random, 0.4, { instruction: prose(random) }),
@@ -196,7 +196,7 @@ function limitsOf(random: Random, names: readonly [string, ...string[]]): Json {
 /** What is said, and how long the vendor would go on by itself. */
 function told(random: Random, stream: boolean): string {
   if (stream && random.chance(LIKELIHOOD.endless)) return `${prose(random)} ${ENDLESS}`
-  if (random.chance(0.2)) return prose(random)
+  if (random.chance(0.2)) return prose(random) + silence(random)
   const most = random.pick([200, 1_000, OUTPUT_MOST])
   const pieces = stream ? ` sandbox:delta-bytes=${random.pick([8, 50, 400])}` : ''
   const pace = stream && random.chance(0.15) ? ' sandbox:delta-ms=1 sandbox:delta-bytes=400' : ''
@@ -206,6 +206,9 @@ function told(random: Random, stream: boolean): string {
 const WORDS = ['fox', 'snow', 'Größe', '東京', 'why', 'a', 'the', 'sea', 'is', 'salty', '🙂'] as const
 const prose = (random: Random): string =>
   Array.from({ length: random.between(1, 30) }, () => random.pick(WORDS)).join(' ')
+
+/** Now and then the vendor does not say what was used. */
+const silence = (random: Random): string => (random.chance(0.2) ? ' sandbox:no-usage' : '')
 
 const some = (random: Random, likelihood: number, members: Json): Json => (random.chance(likelihood) ? members : {})
 

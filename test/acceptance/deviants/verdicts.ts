@@ -89,7 +89,7 @@ const misreports = ({ deviant }: JournalEntry) => deviant.includes('over-reports
 
 /** Those that say what they count in their answers, in a form that is read here; a task says it later. */
 function isMetered(entry: JournalEntry): boolean {
-  if (entry.upstream === 'video') return false
+  if (entry.upstream === 'video' || entry.directives.includes('no-usage')) return false
   return !misreports(entry) || entry.model?.endsWith('/chat') === true
 }
 
@@ -116,7 +116,7 @@ function choicesOf(request: Request | undefined): number | undefined {
   try {
     const { n, generationConfig } = Object(JSON.parse(request.body))
     const { candidateCount, candidate_count } = Object(generationConfig)
-    return Number(n ?? candidateCount ?? candidate_count ?? 1)
+    return Math.max(1, Number(generationConfig === undefined ? (n ?? 1) : (candidateCount ?? candidate_count ?? 1)))
   } catch {
     return undefined
   }
