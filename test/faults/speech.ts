@@ -48,7 +48,7 @@ export type Speech = {
   readonly reported: (entry: JournalEntry) => Tokens | undefined
   /** The tokens of the input by their classes, as far as they were reported. */
   readonly reportedInput: (entry: JournalEntry) => Omit<Tokens, 'output'> | undefined
-  /** Whether an answer costs nothing that does not say what it used: nobody can count it. */
+  /** Whether an answer costs the hold that does not say what it used: nobody can count it. */
   readonly isUncountable?: boolean
 }
 
