@@ -8,6 +8,8 @@ import { Secret } from '../../server/src/kernel/secret.ts'
 import { migrate } from '../../server/src/storage/migrate.ts'
 import { createPools, type Pools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
+import { saveVendor } from '../acceptance/deviants/vendors.ts'
+import { DEVIANTS } from './deviants.ts'
 import { type Haproxy, startHaproxy } from './haproxy.ts'
 import { createMember, type Member } from './member.ts'
 import { GATEWAYS } from './plan.ts'
@@ -101,7 +103,13 @@ async function start(
   ends.push(upstream.stop)
 
   const masterKey = makeMasterKey()
-  await bindSandbox({ pool, masterKey, sandboxUrl: upstream.way.url(upstream.url).replace(/\/$/, '') })
+  const sandboxUrl = upstream.way.url(upstream.url).replace(/\/$/, '')
+  await bindSandbox({ pool, masterKey, sandboxUrl })
+  const sandbox = {
+    url: sandboxUrl,
+    deviant: (name: string, ...words: readonly string[]) => `${sandboxUrl}/deviant/${words.join('+')}/${name}`,
+  }
+  for (const vendor of DEVIANTS) await saveVendor({ pool, masterKey, sandbox }, vendor)
   const starts = createTurn()
   const member = (name: string, database: Way, more: Readonly<Record<string, string>>, edge?: Way) => {
     const made = createMember({

@@ -71,16 +71,14 @@ function heardBytesOf({ told }: Known): number {
 }
 
 function wrongAmount(known: Known): string[] {
-  const { speech, entry, amount } = known
-  const worth = (tokens: Tokens) => costOf(entry.model, tokens)
+  const { row, speech, entry, amount } = known
+  // What is beyond the hold is the operator's loss.
+  const worth = (tokens: Tokens) => smallest([costOf(entry.model, tokens), row.held])
   const sent = sentOf(speech, entry)
   const reported = speech.reported(entry)
-  const whole = worth(reported ?? sent)
-  if (isWhole(known)) {
-    const due = reported === undefined && speech.isUncountable === true ? 0n : whole
-    return amount === due ? [] : [`${amount}, and ${due} is what its whole answer is worth`]
-  }
-  if (amount === 0n || amount === whole) return []
+  const due = reported === undefined && speech.isUncountable === true ? row.held : worth(reported ?? sent)
+  if (isWhole(known)) return amount === due ? [] : [`${amount}, and ${due} is what its whole answer is worth`]
+  if (amount === 0n || amount === due) return []
   const output = Math.max(0, Math.ceil(heardBytesOf(known) / BYTES_PER_TOKEN) - ROUNDING_TOKENS)
   // What was reported of the input may not have come; then all of it is counted, from wherever it was read.
   const inputs = [sent, { input: entry.input_tokens ?? 0, cacheRead: 0, cacheWrite: 0 }]
@@ -97,9 +95,12 @@ const largest = (amounts: readonly bigint[]) => amounts.reduce((a, b) => (a > b 
 function wrongTokens(known: Known): string[] {
   const { row, speech, entry, source } = known
   const tokens = tokensIn([row])
-  if (row.outcome === 'posted' && row.amount > 0n && costOf(entry.model, tokens) !== row.amount)
+  const worth = smallest([costOf(entry.model, tokens), row.held])
+  if (row.outcome === 'posted' && row.amount > 0n && worth !== row.amount)
     return [`${row.amount} for ${inWords(tokens)}`]
   const reported = speech.reported(entry)
+  // What is beyond the hold uses up nobody's minute: of what was reported, only that counts which the request can have.
+  if (row.amount === row.held && reported !== undefined && tokens.output < reported.output) return []
   if (isReportedAsItGoes(entry, row)) return row.outcome === 'posted' ? wrongSoFar(known, tokens, reported) : []
   if (source !== 'provider' || row.amount === 0n) return []
   if (reported === undefined) return [`for ${inWords(tokens)}, which nobody reported`]

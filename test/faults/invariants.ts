@@ -1,3 +1,4 @@
+import { holdsAreEnough, lossesAreBounded } from './deviants.ts'
 import type { Evidence } from './evidence.ts'
 import { usedIsPaid } from './invariants-of-models.ts'
 import {
@@ -33,6 +34,8 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
   'no call is charged twice': chargedOnce,
   'no acknowledged charge is lost': nothingLost,
   'models cost what was used': usedIsPaid,
+  'no call gets more than its hold buys': holdsAreEnough,
+  'the loss of a call is bounded': lossesAreBounded,
   'tasks are created once': createdOnce,
   'tasks end as their upstream says': endedAsTold,
   'tasks cost what was made': madeIsPaid,

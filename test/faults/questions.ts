@@ -1,6 +1,7 @@
 import { EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL } from '../../harness/seed.ts'
 import type { Random } from '../../sandbox/src/random.ts'
 import { usd } from '../../server/src/kernel/money.ts'
+import { DEVIANTS, modelOf } from './deviants.ts'
 import type { Question } from './speech.ts'
 import { embeddings, KINDS, pictures } from './whole-speeches.ts'
 
@@ -33,6 +34,7 @@ const OUTPUT_LIMIT = 300
 
 /** A stream of a fifth of a second to five, at the pace of its deltas of eight bytes. */
 export function streamedQuestion(random: Random): Question {
+  if (random.chance(DEVIANT)) return { ...deviantQuestion(random), isStream: true, wantsUsage: random.chance(0.6) }
   const model = random.pick(STREAMED)
   return { ...question(random, model, paceOf(random, model)), isStream: true, wantsUsage: random.chance(0.6) }
 }
@@ -41,7 +43,18 @@ export function streamedQuestion(random: Random): Question {
 export function wholeQuestion(operation: string, random: Random, words: string): Question {
   if (operation === embeddings.operation) return { ...WHOLLY, model: EMBEDDING_MODEL, words: hiding(random, words) }
   if (operation === pictures.operation) return pictureQuestion(random, words)
+  if (random.chance(DEVIANT)) return { ...deviantQuestion(random), ...WHOLLY }
   return { ...question(random, random.pick(WHOLE), words), ...WHOLLY }
+}
+
+/** Of the questions: those to vendors that deviate. */
+const DEVIANT = 0.2
+
+/** With a limit far below what the vendor would say, or with that of the model. */
+function deviantQuestion(random: Random): Pick<Question, 'model' | 'words' | 'outputLimit'> {
+  const vendor = DEVIANTS[random.between(0, DEVIANTS.length - 1)] ?? fail()
+  const words = `sandbox:output-tokens=${random.between(100, 1_200)} sandbox:delta-bytes=40 sandbox:delta-ms=${random.between(1, 20)}`
+  return { model: modelOf(vendor), words, ...(random.chance(0.7) && { outputLimit: random.between(70, 200) }) }
 }
 
 const WHOLLY = { isStream: false, wantsUsage: false } as const
@@ -66,7 +79,7 @@ function hiding(random: Random, words: string): string {
 }
 
 function fail(): never {
-  throw new Error('no kind of picture has a price')
+  throw new Error('there is nothing to choose from')
 }
 
 function question(random: Random, model: string, words: string): Pick<Question, 'model' | 'words' | 'outputLimit'> {

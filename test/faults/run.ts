@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createCaller, Marks } from './caller.ts'
 import { type Cluster, startCluster } from './cluster.ts'
+import { callsOfDeviants } from './deviants.ts'
 import { type Evidence, gatherEvidence } from './evidence.ts'
 import { History } from './history.ts'
 import { carryOut, type Trouble } from './injector.ts'
@@ -64,7 +65,7 @@ export async function runFaults({
     const isWhole = seconds >= WHOLE_AFTER_SECONDS && kinds === undefined
     const faults = {
       ...hitsByKind(plan, evidence.troubles),
-      ...(isWhole && { ...callsOfModels(evidence), ...callsOfTasks(evidence) }),
+      ...(isWhole && { ...callsOfModels(evidence), ...callsOfTasks(evidence), ...callsOfDeviants(evidence) }),
     }
     log(`${since()}: judged`)
     const ok =
@@ -150,6 +151,7 @@ function figuresOf(evidence: Evidence) {
     forgiven: entries.filter(({ kind }) => kind === 'forgiveness').length,
     upstream_calls: journal.length,
     ...callsOfModels(evidence),
+    ...callsOfDeviants(evidence),
     tasks: evidence.tasks.size,
     ...callsOfTasks(evidence),
     tasks_settled_after_the_death_of_who_created_them: tasksOutliving(evidence),

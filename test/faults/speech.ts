@@ -1,6 +1,8 @@
 import { SANDBOX_LIMITS } from '../../harness/seed.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { SPOKEN } from '../../server/src/upstreams/protocols/protocols.ts'
+import { VENDOR_LIMITS, vendorOf } from '../acceptance/deviants/vendors.ts'
+import { profileOf } from './deviants.ts'
 
 /** Tokens in classes that do not overlap, as they are priced. */
 export type Tokens = {
@@ -46,7 +48,7 @@ export type Speech = {
   readonly reported: (entry: JournalEntry) => Tokens | undefined
   /** The tokens of the input by their classes, as far as they were reported. */
   readonly reportedInput: (entry: JournalEntry) => Omit<Tokens, 'output'> | undefined
-  /** Whether an answer costs nothing that does not say what it used: nobody can count it. */
+  /** Whether an answer costs the hold that does not say what it used: nobody can count it. */
   readonly isUncountable?: boolean
 }
 
@@ -63,7 +65,8 @@ export type Members = Readonly<Record<string, unknown>>
 
 export function passedOn(name: keyof typeof SPOKEN, body: string, model: string): Buffer {
   const request = { body: JSON.parse(body), rawBody: Buffer.from(body), headers: {} }
-  return SPOKEN[name].protocol.ask(request, SANDBOX_LIMITS).bodyFor(model)
+  const limits = vendorOf(model) === undefined ? SANDBOX_LIMITS : VENDOR_LIMITS
+  return SPOKEN[name].protocol.ask(request, limits).bodyFor(model, profileOf(model, SPOKEN[name].by))
 }
 
 export function memberOf(value: unknown, ...names: readonly string[]): unknown {

@@ -28,8 +28,10 @@ const openai: StreamedSpeech = {
     if (usage === null) return undefined
     const details = memberOf(usage, 'prompt_tokens_details')
     const [cacheRead, cacheWrite] = [countOf(details, 'cached_tokens'), countOf(details, 'cache_write_tokens')]
-    const input = countOf(usage, 'prompt_tokens') - cacheRead - cacheWrite
-    return { input, output: countOf(usage, 'completion_tokens'), cacheRead, cacheWrite }
+    const prompt = countOf(usage, 'prompt_tokens')
+    // What was thought may be in the total alone.
+    const output = Math.max(countOf(usage, 'completion_tokens'), countOf(usage, 'total_tokens') - prompt)
+    return { input: prompt - cacheRead - cacheWrite, output, cacheRead, cacheWrite }
   },
   reportedInput: (entry) => openai.reported(entry),
 }

@@ -61,4 +61,39 @@ export const bugsOfPrices: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    id: 'profile-of-a-route-unread',
+    title: 'the output limit is sent as the caller wrote it, though the route says that its upstreams ignore that name',
+    promise: 'A route says by which member its upstreams limit output, and it alone is sent.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/upstreams/protocols/openai-request.ts',
+        find: 'bodyFor(upstreamModel, { outputLimit: name } = PLAIN_PROFILE) {',
+        replace: 'bodyFor(upstreamModel) {\n      const name = PLAIN_PROFILE.outputLimit',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/upstreams/protocols/openai-request.test.ts',
+        title: 'is sent as the member that the route names, and as nothing else',
+      },
+    ],
+  },
+  {
+    id: 'cut-after-leaving-is-free',
+    title: 'who left before the first word pays nothing for a stream that is cut beyond its limit later',
+    promise: 'A caller who left owes the input once it was sent.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/relay.ts',
+        find: 'const isOwed = isComplete || isAbandoned || isCut',
+        replace: 'const isOwed = isComplete || isAbandoned',
+      },
+    ],
+    caughtBy: [
+      { file: 'server/src/gateway/relay.test.ts', title: 'is owed where its caller has left before the first word' },
+    ],
+  },
 ]

@@ -266,9 +266,17 @@ describe('a stream beyond its output limit', () => {
     const { seen, say, pass } = openai({ limit: 10 })
     for (let at = 0; at < 200; at += 1) say(saying(WORDS))
     await counted(pass, seen)
-    assert.deepEqual([seen.ended, seen.isGood, seen.givenUp, seen.isOwed], [['over_limit'], false, 1, false])
+    assert.deepEqual([seen.ended, seen.isGood, seen.givenUp, seen.isOwed], [['over_limit'], false, 1, true])
     assert.match(seen.got, /upstream_transport/)
     assert.equal(seen.counted, WORDS.repeat(200))
+  })
+
+  it('is owed where its caller has left before the first word, and it is cut while it is heard out', async () => {
+    const { seen, say, leave, pass } = openai({ limit: 10 })
+    leave()
+    for (let at = 0; at < 200; at += 1) say(saying(WORDS))
+    await counted(pass, seen)
+    assert.deepEqual([seen.ended, seen.counted, seen.isOwed, seen.givenUp], [['over_limit'], '', true, 1])
   })
 
   it('is let be where it has many bytes and few tokens: a run of spaces is not many words', async () => {

@@ -81,8 +81,10 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     const { stream, settle, renderFault, kind } = relayed
     const { failure, delivered, isAbandoned } = await pass(stream, outlet)
     const isComplete = failure === undefined && stream.reader.state() === 'complete'
-    // Who left an upstream that was still at work owes what it was asked, as for an answer that came to its end.
-    const outcome = await outcomeOf(relayed, delivered, { isOwed: isComplete || isAbandoned, failed: !isComplete })
+    const isCut = failure instanceof OverLimit
+    // Who left an upstream that was still at work owes what it was asked, as for an answer that came to its end or beyond it.
+    const isOwed = isComplete || isAbandoned || isCut
+    const outcome = await outcomeOf(relayed, delivered, { isOwed, failed: !isComplete })
     try {
       const { charged } = await settle(outcome, stream.reply.status)
       if (isComplete) {
@@ -91,7 +93,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
         outlet.end(Buffer.concat(last))
         return
       }
-      ended(failure instanceof OverLimit ? 'over_limit' : outlet.hasLeft() ? 'caller_left' : 'upstream_failed')
+      ended(isCut ? 'over_limit' : outlet.hasLeft() ? 'caller_left' : 'upstream_failed')
       const fault = transportFault(kind, failure ?? new Error('the stream ended before the answer did'))
       // An upstream that told of its failure itself has said what there is to say.
       outlet.breakOff(stream.reader.hasToldError() ? NO_BYTES : Buffer.from(stream.errorFrame(renderFault(fault))))

@@ -9,12 +9,12 @@ import {
   refused,
   type Table,
 } from '../../catalogue/member-table.ts'
+import { withBeyond } from './beyond-protocols.ts'
 import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
 
 /** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
 const SUMMARY = 'what a summary generates is charged beyond the output limit.'
 const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
-const SENT_ELSEWHERE = 'it has a gateway before the model send something else, or elsewhere.'
 
 const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE) })
 const CACHE_CONTROL = formed(
@@ -230,7 +230,7 @@ const contextManagement = memberTable('context_management', {
 const metadata = memberTable('metadata', { user_id: neutral() })
 const diagnostics = memberTable('diagnostics', { previous_message_id: neutral() })
 
-export const MESSAGES = memberTable('messages and their count', {
+const MEMBERS: Readonly<Record<string, Member>> = {
   model: priced('its price is that of the call'),
   messages: priced(IN_INPUT, () => message),
   system: priced(IN_INPUT, () => BLOCK),
@@ -262,16 +262,10 @@ export const MESSAGES = memberTable('messages and their count', {
   betas: refused('send them as the header anthropic-beta.'),
   container: refused(RUN_UPSTREAM),
   mcp_servers: refused(RUN_UPSTREAM),
-  fallbacks: refused(OTHER_MODEL),
   fallback_credit_token: refused(OTHER_MODEL),
   compaction: refused(SUMMARY),
   thread: refused('what an upstream has stored of a conversation is not in the bound of the input.'),
   user_profile_id: refused('it is about an account that you have elsewhere.'),
   workspace_id: refused('it is about an account that you have elsewhere.'),
-  max_completion_tokens: refused('output is limited by "max_tokens" here.'),
-  max_output_tokens: refused('output is limited by "max_tokens" here.'),
-  max_tokens_to_sample: refused('output is limited by "max_tokens" here.'),
-  provider: refused(SENT_ELSEWHERE),
-  extra_body: refused(SENT_ELSEWHERE),
-  api_base: refused(SENT_ELSEWHERE),
-})
+}
+export const MESSAGES = memberTable('messages and their count', withBeyond('max_tokens', MEMBERS))

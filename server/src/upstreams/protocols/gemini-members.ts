@@ -8,6 +8,7 @@ import {
   refused,
   type Table,
 } from '../../catalogue/member-table.ts'
+import { withBeyond } from './beyond-protocols.ts'
 import { IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
 
 /** Contents, as a stream or whole, and the count of their tokens: https://ai.google.dev/api/generate-content. */
@@ -207,8 +208,9 @@ const BODY: Readonly<Record<string, Member>> = {
   generationOutputConfig: refused(RUN_UPSTREAM),
 }
 
-export const CONTENT_REQUEST = spelt('contents to be generated', BODY)
-export const COUNT_REQUEST = spelt('contents to be counted', {
-  ...BODY,
-  generateContentRequest: priced('it costs nothing', () => CONTENT_REQUEST),
-})
+const LIMIT = 'generationConfig.maxOutputTokens'
+export const CONTENT_REQUEST = spelt('contents to be generated', withBeyond(LIMIT, BODY))
+export const COUNT_REQUEST = spelt(
+  'contents to be counted',
+  withBeyond(LIMIT, { ...BODY, generateContentRequest: priced('it costs nothing', () => CONTENT_REQUEST) }),
+)

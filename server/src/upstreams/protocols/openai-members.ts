@@ -1,11 +1,17 @@
-import { type Choice, formed, limited, memberTable, neutral, priced, refused } from '../../catalogue/member-table.ts'
-import { CACHE, IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
+import {
+  type Choice,
+  formed,
+  limited,
+  type Member,
+  memberTable,
+  neutral,
+  priced,
+  refused,
+} from '../../catalogue/member-table.ts'
+import { withBeyond, withElsewhere } from './beyond-protocols.ts'
+import { CACHE, IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, TIERS } from './reasons.ts'
 
 /** Chat completions: https://platform.openai.com/docs/api-reference/chat/create, and what others add to them. */
-const SEARCH = 'what a search costs is not in the tokens of an answer.'
-const ANOTHER_LIMIT = 'it is not by this name that output is limited here. Use "max_completion_tokens".'
-const SENT_ELSEWHERE = 'it has a gateway before the model send something else, or elsewhere.'
-const MORE_OUTPUT = 'it has more generated than is asked for.'
 
 const cacheBreakpoint = memberTable('prompt_cache_breakpoint', {
   mode: neutral(),
@@ -130,7 +136,7 @@ const streamOptions = memberTable('stream_options', {
 })
 const cacheOptions = memberTable('prompt_cache_options', { mode: neutral(), ttl: limited(['30m'], CACHE) })
 
-export const CHAT = memberTable('chat completions', {
+const CHAT_MEMBERS: Readonly<Record<string, Member>> = {
   model: priced('its price is that of the call'),
   messages: priced(IN_INPUT, () => message),
   max_completion_tokens: priced(IN_OUTPUT),
@@ -179,45 +185,16 @@ export const CHAT = memberTable('chat completions', {
   prompt_cache_retention: limited(['in_memory', 'in-memory'], CACHE),
   service_tier: limited(['auto', 'default'], TIERS),
   modalities: limited(['text'], 'other answers have prices of their own.'),
-  web_search_options: refused(SEARCH),
-  search_parameters: refused(SEARCH),
-  search_options: refused(SEARCH),
-  enable_search: refused(SEARCH),
-  plugins: refused(SEARCH),
-  data_sources: refused(SEARCH),
   moderation: refused(OTHER_MODEL),
-  models: refused(OTHER_MODEL),
-  fallbacks: refused(OTHER_MODEL),
-  route: refused(OTHER_MODEL),
-  provider: refused(SENT_ELSEWHERE),
-  preset: refused(SENT_ELSEWHERE),
-  transforms: refused(SENT_ELSEWHERE),
-  extra_body: refused(SENT_ELSEWHERE),
-  extra_headers: refused(SENT_ELSEWHERE),
-  api_base: refused(SENT_ELSEWHERE),
-  base_url: refused(SENT_ELSEWHERE),
-  api_key: refused(SENT_ELSEWHERE),
-  num_retries: refused('what is tried again is paid for again.'),
-  max_retries: refused('what is tried again is paid for again.'),
-  n_predict: refused(ANOTHER_LIMIT),
-  num_predict: refused(ANOTHER_LIMIT),
-  max_output_tokens: refused(ANOTHER_LIMIT),
-  max_new_tokens: refused(ANOTHER_LIMIT),
-  thinking_budget: refused('what is thought may be generated beyond the output limit.'),
-  min_tokens: refused(MORE_OUTPUT),
-  ignore_eos: refused(MORE_OUTPUT),
   best_of: refused('it generates more than it gives. Ask for choices by "n".'),
-  use_beam_search: refused(MORE_OUTPUT),
   audio: refused('spoken answers have a price of their own.'),
-  prediction: refused('what is predicted wrongly is charged beyond the output limit.'),
-  chat_template: refused('a template can repeat the prompt without bound.'),
-  mm_processor_kwargs: refused('it changes how many tokens a picture has.'),
-})
+}
+export const CHAT = memberTable('chat completions', withBeyond('max_completion_tokens', CHAT_MEMBERS))
 
 const ONLY_TEXTS = 'only texts are embedded.'
 const IN_THE_INPUT = 'what is to be embedded stands in "input".'
 
-export const EMBEDDINGS = memberTable('embeddings', {
+const EMBEDDINGS_MEMBERS: Readonly<Record<string, Member>> = {
   model: priced('its price is that of the call'),
   input: priced('each input is in the bound'),
   dimensions: neutral(),
@@ -231,14 +208,9 @@ export const EMBEDDINGS = memberTable('embeddings', {
   image: refused(ONLY_TEXTS),
   images: refused(ONLY_TEXTS),
   mm_processor_kwargs: refused(ONLY_TEXTS),
-  models: refused(OTHER_MODEL),
-  fallbacks: refused(OTHER_MODEL),
-  route: refused(OTHER_MODEL),
-  provider: refused(SENT_ELSEWHERE),
-  extra_body: refused(SENT_ELSEWHERE),
-  api_base: refused(SENT_ELSEWHERE),
   chat_template: refused('a template can repeat the input without bound.'),
-})
+}
+export const EMBEDDINGS = memberTable('embeddings', withElsewhere(EMBEDDINGS_MEMBERS))
 
 const IN_PARTS = 'pictures come whole here; each part of one has a price of its own.'
 const DEARER = 'it may change what a picture costs.'

@@ -5,6 +5,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { OVERHEAD } from './bound.ts'
 import { ask, modelOf } from './openai-request.ts'
 import type { ModelAsk, ModelLimits } from './protocol.ts'
+import { PLAIN_PROFILE } from './route-profile.ts'
 
 const PROOF = 'openai-request'
 
@@ -56,6 +57,18 @@ describe('what a chat completion asks for', () => {
     assert.equal(asked({ max_completion_tokens: 20 }).outputLimit, 20)
     assert.equal(asked({ max_tokens: 30, max_completion_tokens: 20 }).outputLimit, 30)
     assert.equal(asked({ max_tokens: 10, max_completion_tokens: 20 }).isDefaultLimit, false)
+  })
+
+  it('is sent as the member that the route names, and as nothing else', () => {
+    for (const [name, other] of [
+      ['max_tokens', 'max_completion_tokens'],
+      ['max_completion_tokens', 'max_tokens'],
+    ] as const)
+      for (const members of [{}, { [name]: 10 }, { [other]: 20 }, { [name]: 30, [other]: 20 }, { [other]: null }]) {
+        const { outputLimit, bodyFor } = asked(members)
+        const sent = JSON.parse(bodyFor('m', { ...PLAIN_PROFILE, outputLimit: name }).toString())
+        assert.deepEqual([sent[name], other in sent], [outputLimit, false])
+      }
   })
 
   it('MODEL-5 is refused with the maximum of the model where its limit is above, and never shrunk', () => {
