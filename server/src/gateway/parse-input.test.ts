@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { postComments } from '../catalogue/operations/post-comments.ts'
+import { rerank } from '../catalogue/operations/rerank.ts'
 import { tagDetail } from '../catalogue/operations/tag-detail.ts'
 import { websiteTraffic } from '../catalogue/operations/website-traffic.ts'
 import { Fault } from '../kernel/fault.ts'
+import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import { parseInput } from './parse-input.ts'
 
 const readNone = () => assert.fail('a GET has no body')
@@ -114,6 +116,22 @@ describe('a name that is refused', () => {
     it(`is refused as ${name}`, () => {
       assert.match(refusal(() => read(`${name}=true`, postComments)) ?? '', /"include_replies".* is not taken: replies/)
     })
+})
+
+describe('a query beside a body that says everything', () => {
+  const body = { query: 'a', documents: ['b'] }
+  const reranked = (query: string) => parseInput(rerank, { query, readBody: () => body })
+
+  it('is refused: nobody has priced what it says', () => {
+    assert.deepEqual(reranked(''), body)
+    for (const query of ['model=rerank-xl&instruction=zzz', 'a', '&'])
+      assert.match(refusal(() => reranked(query)) ?? '', /takes no query parameters/)
+  })
+
+  it('is not sent', () => {
+    const asked = { input: body, query: 'instruction=zzz', rawBody: null }
+    assert.equal(ADAPTERS.rerank.ask(asked).query, '')
+  })
 })
 
 describe('every other name', () => {

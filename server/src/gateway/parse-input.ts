@@ -17,6 +17,8 @@ const NOT_IN_A_QUERY = /["\\#]/
 export function parseInput(operation: DataOperation, { query, readBody }: Given): unknown {
   if (NOT_IN_A_QUERY.test(query))
     throw new Fault('invalid_request', { detail: 'The characters ", \\ and # in a query have to be percent-encoded.' })
+  if (operation.isBodyOnly && query !== '')
+    throw invalid('This operation takes no query parameters. Send them in the body.')
   const isInQuery = operation.method === 'GET'
   const given = isInQuery ? parameters(query) : readBody()
   requirePlainNames(operation, query, isInQuery ? {} : given)
