@@ -22,18 +22,30 @@ const CACHE_CONTROL = formed(
   neutral(() => cacheControl),
 )
 
-const source: Choice = {
-  title: 'sources of a picture or a document',
+const BINARY_SOURCES: Choice['kinds'] = {
+  base64: memberTable('sources of type base64', {
+    type: neutral(),
+    media_type: priced('by its kind'),
+    data: priced('by its kind'),
+  }),
+  url: memberTable('sources of type url', { type: neutral(), url: priced('by its kind') }),
+  file: memberTable('sources of type file', { type: neutral(), file_id: priced('by its kind') }),
+}
+
+const pictureSource: Choice = {
+  title: 'sources of a picture',
+  by: 'type',
+  kindOf: (type) => type,
+  kinds: BINARY_SOURCES,
+  others: 'a picture has none of another kind. Send text as text.',
+}
+
+const documentSource: Choice = {
+  title: 'sources of a document',
   by: 'type',
   kindOf: (type) => type,
   kinds: {
-    base64: memberTable('sources of type base64', {
-      type: neutral(),
-      media_type: priced('by its kind'),
-      data: priced('by its kind'),
-    }),
-    url: memberTable('sources of type url', { type: neutral(), url: priced('by its kind') }),
-    file: memberTable('sources of type file', { type: neutral(), file_id: priced('by its kind') }),
+    ...BINARY_SOURCES,
     text: memberTable('sources of type text', {
       type: neutral(),
       media_type: neutral(),
@@ -74,11 +86,11 @@ export const BLOCK: Choice = {
   kinds: {
     text: ofBlock('text', { text: priced(IN_INPUT), citations: priced(IN_INPUT) }),
     image: ofBlock('image', {
-      source: priced('as a picture', () => source),
+      source: priced('as a picture, or as a file where its data are none', () => pictureSource),
       transformations: neutral(() => transformations),
     }),
     document: ofBlock('document', {
-      source: priced('as text or as a file', () => source),
+      source: priced('as text or as a file', () => documentSource),
       citations: neutral(() => citations),
       context: priced(IN_INPUT),
       title: priced(IN_INPUT),

@@ -1,7 +1,7 @@
 import { MESSAGES, undated } from './anthropic-members.ts'
 import { ANTHROPIC_BETAS, unknownBetas } from './betas.ts'
 import { inputOf, type Prompt } from './bound.ts'
-import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole } from './gather.ts'
+import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole, kindOfPicture } from './gather.ts'
 import {
   isGiven,
   isMembers,
@@ -136,7 +136,7 @@ function gatherBlock(block: unknown, gathered: Gathered): void {
   if (textMember !== undefined) gatherText(rest, textMember, gathered)
   else if (type === 'tool_result' || type === 'search_result') gatherHolder(rest, gathered)
   else if (type === 'document') gatherDocument(rest, gathered)
-  else if (type === 'image') gatherOther(rest, 'image', gathered)
+  else if (type === 'image') gatherOther(rest, kindOfPicture(rest.source), gathered)
   else if (STRUCTURED_BLOCKS.some((one) => one === type)) gathered.structures.push(rest)
   else gatherOther(rest, undefined, gathered)
 }

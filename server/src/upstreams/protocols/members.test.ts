@@ -144,7 +144,12 @@ describe('audio', () => {
     const audio = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }
     refuses('openai', content(audio), /content\[0\]\.type" may not be "input_audio": audio/)
     refuses('openai', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }, /"messages\[0\]\.audio"/)
-    for (const url of ['data:audio/wav;base64,AAAA', ' DATA:Audio/mp3,A'])
+    for (const url of [
+      'data:audio/wav;base64,AAAA',
+      ' DATA:Audio/mp3,A',
+      'data:application/ogg,A',
+      'da\nta:au\tdio/wav,A',
+    ])
       refuses('openai', content({ type: 'image_url', image_url: { url } }), /audio has no price/)
     refuses('openai', content({ type: 'file', file: { file_data: 'data:audio/wav;base64,AA' } }), /audio has no price/)
     const source = { type: 'base64', media_type: 'audio/wav', data: 'AAAA' }
@@ -162,6 +167,44 @@ describe('audio', () => {
       { inlineData: 'AAAA' },
     ])
       refuses('gemini', parts(part), /"mimeType"/)
+  })
+})
+
+describe('a picture', () => {
+  const most = (name: Name, ...list: readonly unknown[]) => asked(name, content(...list)).inputMost
+  const url = (address: string) => ({ type: 'image_url', image_url: { url: address } })
+  const source = (members: object) => ({ type: 'image', source: members })
+  const PDF = 'JVBERi0x'.repeat(50)
+
+  it('is held as one where its data or its address say so', () => {
+    for (const address of ['https://a/b.png', 'http://a', 'data:image/png;base64,AAAA', ' DATA:Image/webp,A'])
+      assert.ok(most('openai', url(address)) < 1_000, address)
+    for (const members of [
+      { type: 'base64', media_type: 'image/png', data: 'AAAA' },
+      { type: 'url', url: 'https://a' },
+      { type: 'file', file_id: 'f' },
+    ])
+      assert.ok(most('anthropic', source(members)) < 1_000, JSON.stringify(members))
+  })
+
+  it('is held as a file where it is something else', () => {
+    for (const address of [
+      ...[`data:application/pdf;base64,${PDF}`, 'data:video/mp4;base64,AAAA', `data:,${PDF}`, `data:;base64,${PDF}`],
+      ...['gs://a/b.pdf', PDF, 'da\tta:application/pdf;base64,AAAA'],
+    ])
+      assert.equal(most('openai', url(address)), LIMITS.contextWindow, address)
+    assert.equal(most('openai', { type: 'image_url', image_url: `data:application/pdf,${PDF}` }), LIMITS.contextWindow)
+    for (const members of [
+      { type: 'base64', media_type: 'application/pdf', data: PDF },
+      { type: 'base64', data: PDF },
+      { type: 'url', url: `data:application/pdf;base64,${PDF}` },
+    ])
+      assert.equal(most('anthropic', source(members)), LIMITS.contextWindow, JSON.stringify(members))
+  })
+
+  it('has no source that is a text', () => {
+    const text = source({ type: 'text', media_type: 'text/plain', data: 'x'.repeat(600_000) })
+    refuses('anthropic', content(text), /source\.type" may not be "text"/)
   })
 })
 

@@ -16,7 +16,10 @@ const BREAKPOINT = formed(
   neutral(() => cacheBreakpoint),
 )
 
-const imageUrl = memberTable('image_url', { url: priced('as a picture'), detail: priced('as a picture') })
+const imageUrl = memberTable('image_url', {
+  url: priced('as a picture; data of another type as a file; no audio'),
+  detail: priced('as a picture'),
+})
 const file = memberTable('file', {
   file_data: priced('as a file'),
   file_id: priced('as a file'),
