@@ -1,3 +1,5 @@
+import { foldName } from './fold-name.ts'
+
 /**
  * Tables of the members that a request may have, and what becomes of each. What no table knows is not sent: an upstream
  * might act on it, and nobody would have paid for that.
@@ -67,20 +69,15 @@ export function memberTable(
   const spellings = (name: string) => (spelling === 'exact' ? [name] : [...new Set([name, inSnakeCase(name)])])
   const names = Object.keys(members)
   for (const [name, member] of Object.entries(members)) {
-    const same = names.filter((other) => fold(other) === fold(name)).flatMap(spellings)
+    const same = names.filter((other) => foldName(other) === foldName(name)).flatMap(spellings)
     for (const one of spellings(name)) bySpelling.set(one, { name, member, twins: same.filter((it) => it !== one) })
-    byFold.set(fold(name), name)
+    byFold.set(foldName(name), name)
   }
   return { title, members, spelling, others, bySpelling, byFold }
 }
 
 export function inSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-}
-
-/** What some upstream may take for the same name. */
-export function fold(name: string): string {
-  return name.replaceAll('_', '').toUpperCase().toLowerCase()
 }
 
 /** What is to be said of the members of a request. */
@@ -93,8 +90,9 @@ export type Findings = {
 
 type Found = { unknown: string[]; refused: { path: string; words: string } | undefined }
 
-const UNKNOWN_MOST = 8
-const NAME_LENGTH = 64
+/** As many unknown names are told at once, and so much of each. */
+export const UNKNOWN_MOST = 8
+export const NAME_LENGTH = 64
 
 /** Reads the names of all objects that the tables describe, and of none that is free-form. */
 export function inspectMembers(value: unknown, shape: Shape): Findings {
@@ -139,16 +137,29 @@ function join(prefix: string, path: string): string {
 
 function tableOfKind(value: Readonly<Record<string, unknown>>, choice: Choice, found: Found): Table | undefined {
   const kind = choice.kindOf(value[choice.by])
-  const table = typeof kind === 'string' && Object.hasOwn(choice.kinds, kind) ? choice.kinds[kind] : choice.others
+  const table = typeof kind === 'string' && Object.hasOwn(choice.kinds, kind) ? choice.kinds[kind] : undefined
   if (typeof table === 'object') return table
   const shown = JSON.stringify(value[choice.by] ?? null).slice(0, NAME_LENGTH)
-  if (table !== undefined) found.refused = { path: choice.by, words: `may not be ${shown}: ${table}` }
+  const why = table ?? reasonAgainst(kind, value, choice) ?? choice.others
+  if (why !== undefined) found.refused = { path: choice.by, words: `may not be ${shown}: ${why}` }
   else if (found.unknown.length < UNKNOWN_MOST) found.unknown.push(`${choice.by}: ${shown}`)
   return undefined
 }
 
+/** Some upstream may take it for a kind that we know: by another spelling, or by a member that only such a kind has. */
+function reasonAgainst(kind: unknown, value: Readonly<Record<string, unknown>>, { kinds }: Choice): string | undefined {
+  const folded = typeof kind === 'string' ? foldName(kind) : undefined
+  const names = new Set(Object.keys(value).map(foldName))
+  for (const [known, table] of Object.entries(kinds)) {
+    const one = foldName(known)
+    if (typeof table === 'string' && (one === folded || names.has(one))) return table
+    if (one === folded) return `write it "${known}".`
+  }
+  return undefined
+}
+
 function judgeStranger(name: string, table: Table, strangers: Set<string>, found: Found): void {
-  const folded = fold(name)
+  const folded = foldName(name)
   const known = table.byFold.get(folded)
   const path = name.slice(0, NAME_LENGTH)
   if (known !== undefined) found.refused = { path, words: `is not taken in this spelling. Write it "${known}".` }

@@ -1,4 +1,5 @@
 import { unescape as unescapePercent } from 'node:querystring'
+import { foldName } from '../catalogue/fold-name.ts'
 
 /**
  * Names as the loosest of servers read them. Frameworks differ in which spellings they take for one name, and we do not know
@@ -18,14 +19,10 @@ export function spellingsIn(query: string): readonly string[] {
   })
 }
 
-/** The same for all spellings of a name: `Name`, `name[]`, `name[0]`, `[name]`, `na.me`, `na-me`, `na+me`, `n%61me`, `;name`. */
-export function foldName(spelling: string): string {
+/** The same for all spellings of a name: what is folded everywhere, `name[0]`, `na+me`, `n%61me`, `;name`. */
+export function foldParameter(spelling: string): string {
   const [, name = ''] = /^[\s?[;]*([^[\]=;\0]*)/.exec(decoded(spelling).normalize('NFKC')) ?? []
-  return name
-    .trim()
-    .toUpperCase()
-    .toLowerCase()
-    .replace(/[\s.-]/g, '_')
+  return foldName(name)
 }
 
 function decoded(spelling: string): string {

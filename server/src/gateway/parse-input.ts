@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DataOperation } from '../catalogue/operation.ts'
 import { Fault } from '../kernel/fault.ts'
-import { foldName, spellingsIn } from './loose-names.ts'
+import { foldParameter, spellingsIn } from './loose-names.ts'
 
 type Given = {
   readonly query: string
@@ -35,9 +35,9 @@ function requirePlainNames({ refuses = {}, priced = {}, method }: DataOperation,
   const names = [...Object.keys(refuses), ...Object.keys(priced)]
   if (names.length === 0) return
   const [inQuery, inBody] = [spellingsIn(query), namesIn(body)]
-  const found = Map.groupBy([...inQuery, ...inBody], foldName)
+  const found = Map.groupBy([...inQuery, ...inBody], foldParameter)
   for (const name of names) {
-    const spellings = found.get(foldName(name)) ?? []
+    const spellings = found.get(foldParameter(name)) ?? []
     const [spelling = name] = spellings.filter((one) => one !== name)
     const why = refuses[name]
     if (why !== undefined && spellings.length > 0) throw invalid(`${readAs(spelling, name)} is not taken: ${why}.`)

@@ -9,12 +9,10 @@ import {
   refused,
   type Table,
 } from '../../catalogue/member-table.ts'
-import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
+import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, SUMMARY, TIERS } from './reasons.ts'
 
 /** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
-const SUMMARY = 'what a summary generates is charged beyond the output limit.'
 const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
-const SENT_ELSEWHERE = 'it has a gateway before the model send something else, or elsewhere.'
 
 const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE) })
 const CACHE_CONTROL = formed(

@@ -59,7 +59,10 @@ export function kindOfPicture(source: unknown): PartKind {
 
 /** Readers of addresses leave spaces and control characters out. */
 function startOf(text: string): string {
-  return text.trimStart().slice(0, SCHEME_LENGTH).replace(/[\s\p{C}]/gu, '')
+  return text
+    .trimStart()
+    .slice(0, SCHEME_LENGTH)
+    .replace(/[\s\p{C}]/gu, '')
 }
 
 /** A part that is no text. Without its data, it can still reach the prompt as text, such as by a file's name. */

@@ -98,6 +98,20 @@ describe('names below the top level', () => {
     ['gemini', { generationConfig: { thinkingConfig: { thinkingBudget: 1, thinking_budget: 2 } } }, /two spellings/],
     ['gemini', parts({ inlineData: { mimeType: 'image/png', mime_type: 'audio/wav' } }), /mimeType" is given in two/],
     ['openai', { thing: 1, Thing: 2 }, /"Thing" stands twice/],
+    ['openai', { 'max-tokens': 5 }, /"max-tokens" .*"max_tokens"/],
+    ['openai', { 'max_tokens ': 5 }, /"max_tokens " .*"max_tokens"/],
+    ['openai', { 'service-tier': 'flex' }, /"service-tier" .*"service_tier"/],
+    ['openai', { Ｎ: 9 }, /"Ｎ" .*"n"/],
+    ['openai', { 'extra.body': {} }, /"extra.body" .*"extra_body"/],
+    [
+      'openai',
+      content({ type: 'Input_Audio', input_audio: {} }),
+      /content\[0\]\.type" may not be "Input_Audio": audio/,
+    ],
+    ['openai', content({ type: 'inputAudio ' }), /may not be "inputAudio ": audio/],
+    ['openai', content({ type: ['x'], Input_Audio: {} }), /audio has no price/],
+    ['openai', content({ type: 'Text', text: 'a' }), /may not be "Text": write it "text"/],
+    ['anthropic', content({ type: 'Container-Upload' }), /may not be "Container-Upload": what an upstream runs/],
   ]
   for (const [name, members, expected] of lookalikes) {
     it(`are refused in another case or twice: ${name}, ${JSON.stringify(members).slice(0, 60)}`, () => {
@@ -228,6 +242,16 @@ describe('betas', () => {
       assert.deepEqual(asked(name, {}, { 'openai-beta': 'fast=v1' }).unknownMembers, ['openai-beta: fast=v1'])
       assert.deepEqual(asked(name, {}, { 'openai-beta': 'assistants=v2' }).unknownMembers, [])
     }
+  })
+
+  it('that cost are refused whatever parts them and however they are spelt', () => {
+    for (const header of [
+      ...['oauth-2025-04-20;context-1m-2025-08-07', 'oauth-2025-04-20 context-1m-2025-08-07', 'Context-1M-2025-08-07'],
+      ...['oauth-2025-04-20\tcontext-1m', 'context_1m_2025_08_07', 'context1m-20250807', ',,;context-1m'],
+    ])
+      refuses('anthropic', {}, /anthropic-beta may not have "context.*": it has a price of its own/, {
+        'anthropic-beta': header,
+      })
   })
 
   it('that cost are refused, with the reason', () => {

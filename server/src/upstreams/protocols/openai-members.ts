@@ -1,10 +1,9 @@
 import { type Choice, formed, limited, memberTable, neutral, priced, refused } from '../../catalogue/member-table.ts'
-import { CACHE, IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
+import { CACHE, IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, TIERS } from './reasons.ts'
 
 /** Chat completions: https://platform.openai.com/docs/api-reference/chat/create, and what others add to them. */
 const SEARCH = 'what a search costs is not in the tokens of an answer.'
 const ANOTHER_LIMIT = 'it is not by this name that output is limited here. Use "max_completion_tokens".'
-const SENT_ELSEWHERE = 'it has a gateway before the model send something else, or elsewhere.'
 const MORE_OUTPUT = 'it has more generated than is asked for.'
 
 const cacheBreakpoint = memberTable('prompt_cache_breakpoint', {
