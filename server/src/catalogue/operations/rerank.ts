@@ -30,10 +30,14 @@ function tokensAtMost({ query, instruction, documents }: Input): number {
   return documents.reduce((sum, text) => sum + withEach + Buffer.byteLength(text) + OVERHEAD_TOKENS, 0)
 }
 
-/** As upstreams bill it: the query once with each document. */
-async function tokensCounted({ query, documents }: Input, count: (text: string) => Promise<number>): Promise<number> {
-  const [ofQuery, ofDocuments] = await Promise.all([count(query), count(documents.join('\n'))])
-  return ofQuery * documents.length + ofDocuments
+/** As upstreams bill it: query and instruction once with each document. */
+async function tokensCounted(
+  { query, instruction, documents }: Input,
+  count: (text: string) => Promise<number>,
+): Promise<number> {
+  const texts = [query, instruction ?? '', documents.join('\n')]
+  const [ofQuery = 0, ofInstruction = 0, ofDocuments = 0] = await Promise.all(texts.map(count))
+  return (ofQuery + ofInstruction) * documents.length + ofDocuments
 }
 
 export const rerank = defineOperation<Input>({
