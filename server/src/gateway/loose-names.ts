@@ -8,13 +8,14 @@ import { foldName } from '../catalogue/fold-name.ts'
 
 /** Some proxies decode what was decoded before them. */
 const DECODED_TIMES = 3
-/** A separator to some servers, and to some even where it is encoded. */
-const SEMICOLON = /;|%(?:25)*3b/i
 
-/** Every name that a server could find in a query, as it is spelt there; with the semicolon that may begin or end it. */
+/**
+ * Every name that a server could find in a query, as it is spelt there; with the semicolon that may begin or end it. Some servers
+ * part a query there. One that is encoded belongs to its value, such as in an address.
+ */
 export function spellingsIn(query: string): readonly string[] {
   return query.split('&').flatMap((pair) => {
-    const [first = '', ...others] = pair.split(SEMICOLON).map((part) => part.split('=', 1)[0] ?? '')
+    const [first = '', ...others] = pair.split(';').map((part) => part.split('=', 1)[0] ?? '')
     return others.length === 0 ? [first] : [`${first};`, ...others.map((name) => `;${name}`)]
   })
 }

@@ -46,8 +46,6 @@ describe('a name that sets the price', () => {
     '?metrics=visits',
     '%EF%BD%8Detrics=visits',
     'a=1;metrics=visits',
-    'a=1%3Bmetrics=visits',
-    'a=1%253bmetrics=visits',
     'metrics=visits;metrics=page_views',
     'metrics=visits;page_views',
     'metrics;a=1',
@@ -122,7 +120,6 @@ describe('a name that is refused', () => {
     'include%255Freplies',
     '[include_replies]',
     'a=1;include_replies',
-    'a=1%3Binclude_replies',
   ])
     it(`is refused as ${name}`, () => {
       assert.match(refusal(() => read(`${name}=true`, postComments)) ?? '', /"include_replies".* is not taken: replies/)
@@ -151,6 +148,8 @@ describe('every other name', () => {
       'a=1&a=2&a[]=3&A=4&a.b=5&a;b=6',
       'metric=1&Metric[]=2&metrics_2=3&xmetrics=4',
       'replies=include_replies&a=metrics',
+      'url=a%3Bmetrics%3D1&metrics=visits',
+      'url=a%3Bgranularity=1%253bformat=x',
     ])
       assert.equal(
         refusal(() => read(query)),
@@ -197,6 +196,11 @@ describe('what is held for web traffic', () => {
       ['2026-00', '2026-01', 37n],
       ['2026-01-00', '2026-01', 37n],
       ['2026-01-32', '2026-01', 37n],
+      ['2026-02-30', '2026-02-28', 37n],
+      ['2026-02-01', '2026-02-29', 37n],
+      ['2026-04-01', '2026-04-31', 37n],
+      ['2024-02-01', '2024-02-29', 1n],
+      ['0001-01-01', '0001-01-31', 1n],
     ] as const)
       assert.equal(held(`metrics=visits&start_date=${start}&end_date=${end}`), most, `${start} ${end}`)
   })
@@ -205,7 +209,7 @@ describe('what is held for web traffic', () => {
 /** A server that takes everything for everything, written without a look at ours: what it finds under each name. */
 function looseReading(query: string): Map<string, string[]> {
   const found = new Map<string, string[]>()
-  for (const part of query.split('&').flatMap((pair) => pair.replace(/%3b/gi, ';').split(';'))) {
+  for (const part of query.split(/[&;]/)) {
     const at = part.indexOf('=')
     const [name, value] = at < 0 ? [part, ''] : [part.slice(0, at), part.slice(at + 1)]
     let plain = name.replaceAll('+', ' ')
