@@ -10,8 +10,10 @@ export type Standing =
   /** It is in the price of a call, in the way that it says. */
   | { readonly is: 'priced'; readonly how: string }
   | { readonly is: 'refused'; readonly why: string }
-  /** Only these values cost nothing beyond what is metered. Of a list, each item has to be one of them. */
-  | { readonly is: 'limited'; readonly to: readonly (string | boolean)[]; readonly why: string }
+  /** Only these values cost nothing beyond what is metered. A list of them is taken where lists are meant. */
+  | { readonly is: 'limited'; readonly to: Values; readonly why: string; readonly isList?: true }
+
+type Values = readonly (string | boolean)[]
 
 export type Member = Standing & {
   /** What its objects have; where there is none, it is free-form and nobody looks into it. */
@@ -54,7 +56,8 @@ type Spelt = { readonly name: string; readonly member: Member; readonly twins: r
 export const neutral = (within?: () => Shape): Member => ({ is: 'neutral', ...(within && { within }) })
 export const priced = (how: string, within?: () => Shape): Member => ({ is: 'priced', how, ...(within && { within }) })
 export const refused = (why: string): Member => ({ is: 'refused', why })
-export const limited = (to: readonly (string | boolean)[], why: string): Member => ({ is: 'limited', to, why })
+export const limited = (to: Values, why: string): Member => ({ is: 'limited', to, why })
+export const limitedEach = (to: Values, why: string): Member => ({ is: 'limited', to, why, isList: true })
 export const formed = (form: NonNullable<Member['form']>, member: Member): Member => ({ ...member, form })
 
 type TableOptions = { readonly spelling?: Spelling; readonly others?: string }
@@ -184,8 +187,8 @@ function judgeMember(
   if (given === undefined || given === null || found.refused !== undefined) return
   if (member.is === 'refused') found.refused = { path: name, words: `is not taken: ${member.why}` }
   else if (member.is === 'limited') {
-    const { to } = member
-    const items: readonly unknown[] = Array.isArray(given) ? given : [given]
+    const { to, isList } = member
+    const items: readonly unknown[] = isList && Array.isArray(given) ? given : [given]
     if (items.every((item) => to.some((one) => one === item))) return
     const only = to.every((one) => one === false) ? 'not taken' : `taken as ${to.map(quoted).join(' or ')} only`
     found.refused = { path: name, words: `is ${only}: ${member.why}` }

@@ -14,7 +14,7 @@ import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, 
 /** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
 const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
 
-const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE) })
+const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE), scope: neutral() })
 const CACHE_CONTROL = formed(
   'object',
   neutral(() => cacheControl),

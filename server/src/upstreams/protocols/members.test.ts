@@ -261,6 +261,52 @@ describe('betas', () => {
   })
 })
 
+describe('the version of the protocol', () => {
+  it('is one whose answers can be read', () => {
+    for (const name of ['anthropic', 'anthropic_count_tokens'] as const) {
+      for (const version of ['2023-06-01', '2026-10-21']) asked(name, {}, { 'anthropic-version': version })
+      for (const version of ['2023-01-01', '2027-01-01', 'latest', '', '2023-06-01, 2026-10-21'])
+        refuses(name, {}, /anthropic-version must be one of 2023-06-01, 2026-10-21/, { 'anthropic-version': version })
+    }
+  })
+})
+
+describe('what a caller was given', () => {
+  it('goes back into a conversation: the reasoning of an answer', () => {
+    const details = [{ type: 'reasoning.text', text: 'Hm.', signature: null }]
+    const answer = {
+      role: 'assistant',
+      content: 'a',
+      reasoning: 'Hm.',
+      reasoning_details: details,
+      reasoning_content: 'Hm.',
+    }
+    const { unknownMembers, inputMost } = asked('openai', { messages: [...MESSAGES, answer] })
+    assert.deepEqual(unknownMembers, [])
+    const without = asked('openai', { messages: [...MESSAGES, { role: 'assistant', content: 'a' }] })
+    assert.ok(inputMost >= without.inputMost + JSON.stringify(details).length)
+  })
+
+  it('may be cached for whom a beta says', () => {
+    const cache_control = { type: 'ephemeral', ttl: '5m', scope: 'global' }
+    assert.deepEqual(asked('anthropic', content({ type: 'text', text: 'a', cache_control })).unknownMembers, [])
+  })
+})
+
+describe('a value that has no price', () => {
+  it('does not pass in a list, but where lists are meant', () => {
+    for (const value of [[], ['auto'], [['flex']], ['auto', 'flex']])
+      refuses('openai', { service_tier: value }, /"service_tier" is taken as "auto" or "default" only/)
+    refuses('openai_embeddings', { stream: [] }, /"stream" is not taken/)
+    refuses('anthropic', { cache_control: { type: 'ephemeral', ttl: [] } }, /"cache_control.ttl"/)
+    refuses('gemini', { serviceTier: ['standard'] }, /"serviceTier"/)
+    asked('openai', { modalities: ['text'] })
+    asked('gemini', { generationConfig: { responseModalities: ['TEXT'] } })
+    refuses('openai', { modalities: ['text', 'audio'] }, /"modalities"/)
+    refuses('openai', { modalities: [['text']] }, /"modalities"/)
+  })
+})
+
 describe('the request of Claude Code', () => {
   const ephemeral = { type: 'ephemeral' }
   const body = {

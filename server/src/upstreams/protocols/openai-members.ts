@@ -1,4 +1,13 @@
-import { type Choice, formed, limited, memberTable, neutral, priced, refused } from '../../catalogue/member-table.ts'
+import {
+  type Choice,
+  formed,
+  limited,
+  limitedEach,
+  memberTable,
+  neutral,
+  priced,
+  refused,
+} from '../../catalogue/member-table.ts'
 import { CACHE, IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, TIERS } from './reasons.ts'
 
 /** Chat completions: https://platform.openai.com/docs/api-reference/chat/create, and what others add to them. */
@@ -71,7 +80,9 @@ const message = memberTable('messages', {
   content: priced(IN_INPUT, () => part),
   name: priced(IN_INPUT),
   refusal: priced(IN_INPUT),
+  reasoning: priced(IN_INPUT),
   reasoning_content: priced(IN_INPUT),
+  reasoning_details: priced(IN_INPUT),
   annotations: priced(IN_INPUT),
   parsed: priced(IN_INPUT),
   tool_calls: priced(IN_INPUT, () => toolCall),
@@ -180,7 +191,7 @@ export const CHAT = memberTable('chat completions', {
   ),
   prompt_cache_retention: limited(['in_memory', 'in-memory'], CACHE),
   service_tier: limited(['auto', 'default'], TIERS),
-  modalities: limited(['text'], 'other answers have prices of their own.'),
+  modalities: limitedEach(['text'], 'other answers have prices of their own.'),
   web_search_options: refused(SEARCH),
   search_parameters: refused(SEARCH),
   search_options: refused(SEARCH),
