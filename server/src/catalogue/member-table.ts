@@ -166,7 +166,8 @@ function judgeStranger(name: string, table: Table, strangers: Set<string>, found
   const known = table.byFold.get(folded)
   const path = name.slice(0, NAME_LENGTH)
   if (known !== undefined) found.refused = { path, words: `is not taken in this spelling. Write it "${known}".` }
-  else if (strangers.has(folded)) found.refused = { path, words: 'stands twice, in two spellings.' }
+  else if (strangers.has(folded))
+    found.refused = { path, words: 'is a duplicate key in another spelling. Send it once.' }
   else if (table.others !== undefined) found.refused = { path, words: `is not taken: ${table.others}` }
   else {
     strangers.add(folded)
@@ -181,7 +182,7 @@ function judgeMember(
   found: Found,
 ): void {
   for (const twin of twins) {
-    if (Object.hasOwn(value, twin)) found.refused = { path: name, words: 'is given in two spellings. Give it once.' }
+    if (Object.hasOwn(value, twin)) found.refused = { path: name, words: 'is given in two spellings. Send it once.' }
   }
   const given = value[spelling]
   if (given === undefined || given === null || found.refused !== undefined) return

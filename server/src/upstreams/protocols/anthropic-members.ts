@@ -12,6 +12,7 @@ import {
 import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, SUMMARY, TIERS } from './reasons.ts'
 
 /** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
+const ANOTHER_LIMIT = 'use "max_tokens".'
 const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
 
 const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE), scope: neutral() })
@@ -278,9 +279,9 @@ export const MESSAGES = memberTable('messages and their count', {
   thread: refused('what an upstream has stored of a conversation is not in the bound of the input.'),
   user_profile_id: refused('it is about an account that you have elsewhere.'),
   workspace_id: refused('it is about an account that you have elsewhere.'),
-  max_completion_tokens: refused('output is limited by "max_tokens" here.'),
-  max_output_tokens: refused('output is limited by "max_tokens" here.'),
-  max_tokens_to_sample: refused('output is limited by "max_tokens" here.'),
+  max_completion_tokens: refused(ANOTHER_LIMIT),
+  max_output_tokens: refused(ANOTHER_LIMIT),
+  max_tokens_to_sample: refused(ANOTHER_LIMIT),
   provider: refused(SENT_ELSEWHERE),
   extra_body: refused(SENT_ELSEWHERE),
   api_base: refused(SENT_ELSEWHERE),

@@ -97,7 +97,7 @@ describe('names below the top level', () => {
     ['gemini', { tools: [{ functionDeclarations: [], GoogleSearch: {} }] }, /"tools\[0\]\.GoogleSearch"/],
     ['gemini', { generationConfig: { thinkingConfig: { thinkingBudget: 1, thinking_budget: 2 } } }, /two spellings/],
     ['gemini', parts({ inlineData: { mimeType: 'image/png', mime_type: 'audio/wav' } }), /mimeType" is given in two/],
-    ['openai', { thing: 1, Thing: 2 }, /"Thing" stands twice/],
+    ['openai', { thing: 1, Thing: 2 }, /"Thing" is a duplicate key in another spelling/],
     ['openai', { 'max-tokens': 5 }, /"max-tokens" .*"max_tokens"/],
     ['openai', { 'max_tokens ': 5 }, /"max_tokens " .*"max_tokens"/],
     ['openai', { 'service-tier': 'flex' }, /"service-tier" .*"service_tier"/],

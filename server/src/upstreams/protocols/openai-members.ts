@@ -12,7 +12,7 @@ import { CACHE, IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, SENT_E
 
 /** Chat completions: https://platform.openai.com/docs/api-reference/chat/create, and what others add to them. */
 const SEARCH = 'what a search costs is not in the tokens of an answer.'
-const ANOTHER_LIMIT = 'it is not by this name that output is limited here. Use "max_completion_tokens".'
+const ANOTHER_LIMIT = 'use "max_completion_tokens".'
 const MORE_OUTPUT = 'it has more generated than is asked for.'
 
 const cacheBreakpoint = memberTable('prompt_cache_breakpoint', {
