@@ -9,13 +9,24 @@ import { foldName } from '../catalogue/fold-name.ts'
 /** Some proxies decode what was decoded before them. */
 const DECODED_TIMES = 3
 
-/**
- * Every name that a server could find in a query, as it is spelt there; with the semicolon that may begin or end it. Some servers
- * part a query there. One that is encoded belongs to its value, such as in an address.
- */
+/** Some servers part a query at a semicolon too. */
+const SEMICOLON = /;/
+/** To some it parts even where it is encoded; mostly it belongs to a value then, such as an address. */
+const SEMICOLON_ENCODED = /;|%(?:25)*3b/i
+
+/** Every name that a server could find in a query, as it is spelt there; with the semicolon that may begin or end it. */
 export function spellingsIn(query: string): readonly string[] {
+  return partedAt(SEMICOLON, query)
+}
+
+/** Those, and what stands behind an encoded semicolon. */
+export function loosestSpellingsIn(query: string): readonly string[] {
+  return partedAt(SEMICOLON_ENCODED, query)
+}
+
+function partedAt(semicolon: RegExp, query: string): readonly string[] {
   return query.split('&').flatMap((pair) => {
-    const [first = '', ...others] = pair.split(';').map((part) => part.split('=', 1)[0] ?? '')
+    const [first = '', ...others] = pair.split(semicolon).map((part) => part.split('=', 1)[0] ?? '')
     return others.length === 0 ? [first] : [`${first};`, ...others.map((name) => `;${name}`)]
   })
 }

@@ -120,6 +120,8 @@ describe('a name that is refused', () => {
     'include%255Freplies',
     '[include_replies]',
     'a=1;include_replies',
+    'a=1%3Binclude_replies',
+    'a=1%253binclude_replies',
   ])
     it(`is refused as ${name}`, () => {
       assert.match(refusal(() => read(`${name}=true`, postComments)) ?? '', /"include_replies".* is not taken: replies/)
@@ -149,7 +151,7 @@ describe('every other name', () => {
       'metric=1&Metric[]=2&metrics_2=3&xmetrics=4',
       'replies=include_replies&a=metrics',
       'url=a%3Bmetrics%3D1&metrics=visits',
-      'url=a%3Bgranularity=1%253bformat=x',
+      'url=a%3Bmetrics=1%253bstart_date=x',
     ])
       assert.equal(
         refusal(() => read(query)),
