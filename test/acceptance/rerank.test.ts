@@ -66,12 +66,15 @@ describe('POST /v1/rerank', () => {
       [{ Instruction: 'x' }, /"Instruction" is not taken in this spelling/],
       [{ instruction: 'a', topN: 2 }, /"topN"/],
       [{ instruction: ['a'] }, /instruction/],
+      [{ max_chunks_per_doc: 9 }, /"max_chunks_per_doc" is not taken/],
       [{ model: 'large' }, /"model".* rerank, another, a third/],
     ] as const) {
       const told = await rerank({ ...REQUEST, ...more })
       assert.equal(told.status, 400, JSON.stringify(more))
       assert.match(String(errorOf(told).message), expected)
     }
+    const queried = await ask(url, customer.secret, '/v1/rerank?instruction=zzz', { body: REQUEST })
+    assert.equal(queried.status, 400, queried.text)
     assert.equal((await sandbox.journal()).length, before)
   })
 

@@ -1,3 +1,5 @@
+import { foldName } from './fold-name.ts'
+
 /**
  * Tables of the members that a request may have, and what becomes of each. What no table knows is not sent: an upstream
  * might act on it, and nobody would have paid for that.
@@ -8,8 +10,10 @@ export type Standing =
   /** It is in the price of a call, in the way that it says. */
   | { readonly is: 'priced'; readonly how: string }
   | { readonly is: 'refused'; readonly why: string }
-  /** Only these values cost nothing beyond what is metered. Of a list, each item has to be one of them. */
-  | { readonly is: 'limited'; readonly to: readonly (string | boolean)[]; readonly why: string }
+  /** Only these values cost nothing beyond what is metered. A list of them is taken where lists are meant. */
+  | { readonly is: 'limited'; readonly to: Values; readonly why: string; readonly isList?: true }
+
+type Values = readonly (string | boolean)[]
 
 export type Member = Standing & {
   /** What its objects have; where there is none, it is free-form and nobody looks into it. */
@@ -52,7 +56,8 @@ type Spelt = { readonly name: string; readonly member: Member; readonly twins: r
 export const neutral = (within?: () => Shape): Member => ({ is: 'neutral', ...(within && { within }) })
 export const priced = (how: string, within?: () => Shape): Member => ({ is: 'priced', how, ...(within && { within }) })
 export const refused = (why: string): Member => ({ is: 'refused', why })
-export const limited = (to: readonly (string | boolean)[], why: string): Member => ({ is: 'limited', to, why })
+export const limited = (to: Values, why: string): Member => ({ is: 'limited', to, why })
+export const limitedEach = (to: Values, why: string): Member => ({ is: 'limited', to, why, isList: true })
 export const formed = (form: NonNullable<Member['form']>, member: Member): Member => ({ ...member, form })
 
 type TableOptions = { readonly spelling?: Spelling; readonly others?: string }
@@ -67,20 +72,15 @@ export function memberTable(
   const spellings = (name: string) => (spelling === 'exact' ? [name] : [...new Set([name, inSnakeCase(name)])])
   const names = Object.keys(members)
   for (const [name, member] of Object.entries(members)) {
-    const same = names.filter((other) => fold(other) === fold(name)).flatMap(spellings)
+    const same = names.filter((other) => foldName(other) === foldName(name)).flatMap(spellings)
     for (const one of spellings(name)) bySpelling.set(one, { name, member, twins: same.filter((it) => it !== one) })
-    byFold.set(fold(name), name)
+    byFold.set(foldName(name), name)
   }
   return { title, members, spelling, others, bySpelling, byFold }
 }
 
 export function inSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-}
-
-/** What some upstream may take for the same name. */
-export function fold(name: string): string {
-  return name.replaceAll('_', '').toUpperCase().toLowerCase()
 }
 
 /** What is to be said of the members of a request. */
@@ -93,8 +93,9 @@ export type Findings = {
 
 type Found = { unknown: string[]; refused: { path: string; words: string } | undefined }
 
-const UNKNOWN_MOST = 8
-const NAME_LENGTH = 64
+/** As many unknown names are told at once, and so much of each. */
+export const UNKNOWN_MOST = 8
+export const NAME_LENGTH = 64
 
 /** Reads the names of all objects that the tables describe, and of none that is free-form. */
 export function inspectMembers(value: unknown, shape: Shape): Findings {
@@ -139,20 +140,34 @@ function join(prefix: string, path: string): string {
 
 function tableOfKind(value: Readonly<Record<string, unknown>>, choice: Choice, found: Found): Table | undefined {
   const kind = choice.kindOf(value[choice.by])
-  const table = typeof kind === 'string' && Object.hasOwn(choice.kinds, kind) ? choice.kinds[kind] : choice.others
+  const table = typeof kind === 'string' && Object.hasOwn(choice.kinds, kind) ? choice.kinds[kind] : undefined
   if (typeof table === 'object') return table
   const shown = JSON.stringify(value[choice.by] ?? null).slice(0, NAME_LENGTH)
-  if (table !== undefined) found.refused = { path: choice.by, words: `may not be ${shown}: ${table}` }
+  const why = table ?? reasonAgainst(kind, value, choice) ?? choice.others
+  if (why !== undefined) found.refused = { path: choice.by, words: `may not be ${shown}: ${why}` }
   else if (found.unknown.length < UNKNOWN_MOST) found.unknown.push(`${choice.by}: ${shown}`)
   return undefined
 }
 
+/** Some upstream may take it for a kind that we know: by another spelling, or by a member that only such a kind has. */
+function reasonAgainst(kind: unknown, value: Readonly<Record<string, unknown>>, { kinds }: Choice): string | undefined {
+  const folded = typeof kind === 'string' ? foldName(kind) : undefined
+  const names = new Set(Object.keys(value).map(foldName))
+  for (const [known, table] of Object.entries(kinds)) {
+    const one = foldName(known)
+    if (typeof table === 'string' && (one === folded || names.has(one))) return table
+    if (one === folded) return `write it "${known}".`
+  }
+  return undefined
+}
+
 function judgeStranger(name: string, table: Table, strangers: Set<string>, found: Found): void {
-  const folded = fold(name)
+  const folded = foldName(name)
   const known = table.byFold.get(folded)
   const path = name.slice(0, NAME_LENGTH)
   if (known !== undefined) found.refused = { path, words: `is not taken in this spelling. Write it "${known}".` }
-  else if (strangers.has(folded)) found.refused = { path, words: 'stands twice, in two spellings.' }
+  else if (strangers.has(folded))
+    found.refused = { path, words: 'is a duplicate key in another spelling. Send it once.' }
   else if (table.others !== undefined) found.refused = { path, words: `is not taken: ${table.others}` }
   else {
     strangers.add(folded)
@@ -167,14 +182,14 @@ function judgeMember(
   found: Found,
 ): void {
   for (const twin of twins) {
-    if (Object.hasOwn(value, twin)) found.refused = { path: name, words: 'is given in two spellings. Give it once.' }
+    if (Object.hasOwn(value, twin)) found.refused = { path: name, words: 'is given in two spellings. Send it once.' }
   }
   const given = value[spelling]
   if (given === undefined || given === null || found.refused !== undefined) return
   if (member.is === 'refused') found.refused = { path: name, words: `is not taken: ${member.why}` }
   else if (member.is === 'limited') {
-    const { to } = member
-    const items: readonly unknown[] = Array.isArray(given) ? given : [given]
+    const { to, isList } = member
+    const items: readonly unknown[] = isList && Array.isArray(given) ? given : [given]
     if (items.every((item) => to.some((one) => one === item))) return
     const only = to.every((one) => one === false) ? 'not taken' : `taken as ${to.map(quoted).join(' or ')} only`
     found.refused = { path: name, words: `is ${only}: ${member.why}` }

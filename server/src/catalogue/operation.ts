@@ -31,6 +31,8 @@ export type DataOperation<Input = unknown> = Common & {
   readonly refuses?: Readonly<Record<string, string>>
   /** Parameters that the price is computed from: each with an example of how it is written. They have one spelling. */
   readonly priced?: Readonly<Record<string, string>>
+  /** The body says everything: a query would reach the upstream without having been priced, and is refused. */
+  readonly isBodyOnly?: true
   readonly output: z.ZodType
   readonly price: PriceContract<Input>
   readonly upstream: Upstream

@@ -1,4 +1,5 @@
 import { unescape as unescapePercent } from 'node:querystring'
+import { foldName } from '../catalogue/fold-name.ts'
 
 /**
  * Names as the loosest of servers read them. Frameworks differ in which spellings they take for one name, and we do not know
@@ -7,25 +8,33 @@ import { unescape as unescapePercent } from 'node:querystring'
 
 /** Some proxies decode what was decoded before them. */
 const DECODED_TIMES = 3
-/** A separator to some servers, and to some even where it is encoded. */
-const SEMICOLON = /;|%(?:25)*3b/i
+
+/** Some servers part a query at a semicolon too. */
+const SEMICOLON = /;/
+/** To some it parts even where it is encoded; mostly it belongs to a value then, such as an address. */
+const SEMICOLON_ENCODED = /;|%(?:25)*3b/i
 
 /** Every name that a server could find in a query, as it is spelt there; with the semicolon that may begin or end it. */
 export function spellingsIn(query: string): readonly string[] {
+  return partedAt(SEMICOLON, query)
+}
+
+/** Those, and what stands behind an encoded semicolon. */
+export function loosestSpellingsIn(query: string): readonly string[] {
+  return partedAt(SEMICOLON_ENCODED, query)
+}
+
+function partedAt(semicolon: RegExp, query: string): readonly string[] {
   return query.split('&').flatMap((pair) => {
-    const [first = '', ...others] = pair.split(SEMICOLON).map((part) => part.split('=', 1)[0] ?? '')
+    const [first = '', ...others] = pair.split(semicolon).map((part) => part.split('=', 1)[0] ?? '')
     return others.length === 0 ? [first] : [`${first};`, ...others.map((name) => `;${name}`)]
   })
 }
 
-/** The same for all spellings of a name: `Name`, `name[]`, `name[0]`, `[name]`, `na.me`, `na-me`, `na+me`, `n%61me`, `;name`. */
-export function foldName(spelling: string): string {
+/** The same for all spellings of a name: what is folded everywhere, `name[0]`, `na+me`, `n%61me`, `;name`. */
+export function foldParameter(spelling: string): string {
   const [, name = ''] = /^[\s?[;]*([^[\]=;\0]*)/.exec(decoded(spelling).normalize('NFKC')) ?? []
-  return name
-    .trim()
-    .toUpperCase()
-    .toLowerCase()
-    .replace(/[\s.-]/g, '_')
+  return foldName(name)
 }
 
 function decoded(spelling: string): string {

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { postComments } from '../catalogue/operations/post-comments.ts'
+import { rerank } from '../catalogue/operations/rerank.ts'
 import { tagDetail } from '../catalogue/operations/tag-detail.ts'
 import { websiteTraffic } from '../catalogue/operations/website-traffic.ts'
 import { Fault } from '../kernel/fault.ts'
+import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import { parseInput } from './parse-input.ts'
 
 const readNone = () => assert.fail('a GET has no body')
@@ -44,8 +46,6 @@ describe('a name that sets the price', () => {
     '?metrics=visits',
     '%EF%BD%8Detrics=visits',
     'a=1;metrics=visits',
-    'a=1%3Bmetrics=visits',
-    'a=1%253bmetrics=visits',
     'metrics=visits;metrics=page_views',
     'metrics=visits;page_views',
     'metrics;a=1',
@@ -61,7 +61,16 @@ describe('a name that sets the price', () => {
     assert.match(refusal(() => read('start_date=2026-01&start_date=2026-01')) ?? '', /"start_date" is given 2 times/)
   })
 
-  for (const name of ['start.date', 'start-date', 'start+date', 'start%20date', 'Start_Date', 'start%5Fdate'])
+  for (const name of [
+    'start.date',
+    'start-date',
+    'start+date',
+    'start%20date',
+    'Start_Date',
+    'start%5Fdate',
+    'startDate',
+    '_start_date',
+  ])
     it(`is refused with another sign between its words: ${name}`, () => {
       const told = refusal(() => read(`${name}=2026-01`))
       assert.equal(
@@ -105,23 +114,44 @@ describe('a name that is refused', () => {
     'include+replies',
     'Include_Replies',
     'include_replies[]',
+    'includeReplies',
+    'INCLUDEREPLIES',
     'include%5Freplies',
     'include%255Freplies',
     '[include_replies]',
     'a=1;include_replies',
     'a=1%3Binclude_replies',
+    'a=1%253binclude_replies',
   ])
     it(`is refused as ${name}`, () => {
       assert.match(refusal(() => read(`${name}=true`, postComments)) ?? '', /"include_replies".* is not taken: replies/)
     })
 })
 
+describe('a query beside a body that says everything', () => {
+  const body = { query: 'a', documents: ['b'] }
+  const reranked = (query: string) => parseInput(rerank, { query, readBody: () => body })
+
+  it('is refused: nobody has priced what it says', () => {
+    assert.deepEqual(reranked(''), body)
+    for (const query of ['model=rerank-xl&instruction=zzz', 'a', '&'])
+      assert.match(refusal(() => reranked(query)) ?? '', /takes no query parameters/)
+  })
+
+  it('is not sent', () => {
+    const asked = { input: body, query: 'instruction=zzz', rawBody: null }
+    assert.equal(ADAPTERS.rerank.ask(asked).query, '')
+  })
+})
+
 describe('every other name', () => {
   it('passes, whatever it is and however often it stands', () => {
     for (const query of [
       'a=1&a=2&a[]=3&A=4&a.b=5&a;b=6',
-      'metric=1&Metric[]=2&metrics_=3&xmetrics=4',
+      'metric=1&Metric[]=2&metrics_2=3&xmetrics=4',
       'replies=include_replies&a=metrics',
+      'url=a%3Bmetrics%3D1&metrics=visits',
+      'url=a%3Bmetrics=1%253bstart_date=x',
     ])
       assert.equal(
         refusal(() => read(query)),
@@ -168,6 +198,11 @@ describe('what is held for web traffic', () => {
       ['2026-00', '2026-01', 37n],
       ['2026-01-00', '2026-01', 37n],
       ['2026-01-32', '2026-01', 37n],
+      ['2026-02-30', '2026-02-28', 37n],
+      ['2026-02-01', '2026-02-29', 37n],
+      ['2026-04-01', '2026-04-31', 37n],
+      ['2024-02-01', '2024-02-29', 1n],
+      ['0001-01-01', '0001-01-31', 1n],
     ] as const)
       assert.equal(held(`metrics=visits&start_date=${start}&end_date=${end}`), most, `${start} ${end}`)
   })
@@ -176,17 +211,22 @@ describe('what is held for web traffic', () => {
 /** A server that takes everything for everything, written without a look at ours: what it finds under each name. */
 function looseReading(query: string): Map<string, string[]> {
   const found = new Map<string, string[]>()
-  for (const part of query.split('&').flatMap((pair) => pair.replace(/%3b/gi, ';').split(';'))) {
+  for (const part of query.split(/[&;]/)) {
     const at = part.indexOf('=')
     const [name, value] = at < 0 ? [part, ''] : [part.slice(0, at), part.slice(at + 1)]
     let plain = name.replaceAll('+', ' ')
     plain = plain.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
-    plain = plain.trim().toLowerCase().replace(/\[.*$/, '').replace(/[. -]/g, '_')
+    plain = plain
+      .trim()
+      .toLowerCase()
+      .replace(/\[.*$/, '')
+      .replace(/[. _-]/g, '')
     found.set(plain, [...(found.get(plain) ?? []), decodeURIComponent(value.replaceAll('+', ' '))])
   }
   return found
 }
 
+const found = (loose: Map<string, string[]>, name: string) => loose.get(name.replaceAll('_', ''))
 const encode = (letter: string) => `%${letter.charCodeAt(0).toString(16).padStart(2, '0')}`
 
 /** A name with letters as somebody may write them who wants it to be read by one and not by another. */
@@ -199,7 +239,7 @@ const respelt = (name: string): fc.Arbitrary<string> =>
       }),
       fc.constantFrom('', '', '', '+', '%20'),
       fc.constantFrom('', '', '', '[]', '[0]', '%5B%5d', '[a][b]', '+', '%20'),
-      fc.constantFrom('.', '-', '+', '%20', '%2E'),
+      fc.constantFrom('.', '-', '+', '%20', '%2E', ''),
     )
     .map(([how, before, after, sign]) => {
       const letters = Array.from(name, (letter, at) => {
@@ -230,8 +270,8 @@ describe('however a query is spelt', () => {
         if (strict.isRefused === true) return
         taken += 1
         const loose = looseReading(text)
-        for (const priced of PRICED) assert.deepEqual(loose.get(priced) ?? [], [strict[priced] ?? []].flat(), text)
-        for (const refused of REFUSED) assert.equal(loose.get(refused), undefined, text)
+        for (const priced of PRICED) assert.deepEqual(found(loose, priced) ?? [], [strict[priced] ?? []].flat(), text)
+        for (const refused of REFUSED) assert.equal(found(loose, refused), undefined, text)
       }),
       { numRuns: 20_000 },
     )

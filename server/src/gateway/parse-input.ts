@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DataOperation } from '../catalogue/operation.ts'
 import { Fault } from '../kernel/fault.ts'
-import { foldName, spellingsIn } from './loose-names.ts'
+import { foldParameter, loosestSpellingsIn, spellingsIn } from './loose-names.ts'
 
 type Given = {
   readonly query: string
@@ -17,6 +17,8 @@ const NOT_IN_A_QUERY = /["\\#]/
 export function parseInput(operation: DataOperation, { query, readBody }: Given): unknown {
   if (NOT_IN_A_QUERY.test(query))
     throw new Fault('invalid_request', { detail: 'The characters ", \\ and # in a query have to be percent-encoded.' })
+  if (operation.isBodyOnly && query !== '')
+    throw invalid('This operation takes no query parameters. Send them in the body.')
   const isInQuery = operation.method === 'GET'
   const given = isInQuery ? parameters(query) : readBody()
   requirePlainNames(operation, query, isInQuery ? {} : given)
@@ -27,17 +29,18 @@ export function parseInput(operation: DataOperation, { query, readBody }: Given)
 
 /**
  * Everything else passes as it came, but a name that decides the price has to mean the same to every server: it stands once, as
- * it is spelt in the operation. One that is refused is refused however it is spelt.
+ * it is spelt in the operation. One that is refused is refused however it is spelt, also where it may be part of a value.
  */
 function requirePlainNames({ refuses = {}, priced = {}, method }: DataOperation, query: string, body: unknown): void {
   const names = [...Object.keys(refuses), ...Object.keys(priced)]
   if (names.length === 0) return
   const [inQuery, inBody] = [spellingsIn(query), namesIn(body)]
-  const found = Map.groupBy([...inQuery, ...inBody], foldName)
+  const found = Map.groupBy([...inQuery, ...inBody], foldParameter)
+  const foundLoosely = Map.groupBy([...loosestSpellingsIn(query), ...inBody], foldParameter)
   for (const name of names) {
-    const spellings = found.get(foldName(name)) ?? []
-    const [spelling = name] = spellings.filter((one) => one !== name)
     const why = refuses[name]
+    const spellings = (why === undefined ? found : foundLoosely).get(foldParameter(name)) ?? []
+    const [spelling = name] = spellings.filter((one) => one !== name)
     if (why !== undefined && spellings.length > 0) throw invalid(`${readAs(spelling, name)} is not taken: ${why}.`)
     const example = priced[name]
     if (example === undefined) continue

@@ -44,7 +44,7 @@ describe('who may get a request', () => {
       (error) =>
         error instanceof Fault &&
         error.status === 400 &&
-        /"extra" is not a member.*messages\[0\]\.more/.test(error.message),
+        /Unknown parameter "extra" \(also "messages\[0\]\.more"\)\. Remove it/.test(error.message),
     )
   })
 

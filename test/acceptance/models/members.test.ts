@@ -22,20 +22,21 @@ type Case = readonly [path: string, body: object, expected: RegExp, headers?: Re
 
 /** What an upstream might act on, and nobody here would have read. */
 const REFUSED: readonly Case[] = [
-  [CHAT, { ...turns, something: 1 }, /"something" is not a member that this gateway knows/],
+  [CHAT, { ...turns, something: 1 }, /Unknown parameter "something"\. Remove it/],
   [
     CHAT,
     { ...turns, messages: [{ role: 'user', content: 'a', weight: 9 }] },
-    /"messages\[0\]\.weight" is not a member/,
+    /Unknown parameter "messages\[0\]\.weight"/,
   ],
   ...['provider', 'preset', 'extra_body', 'api_base', 'num_retries', 'n_predict', 'max_output_tokens'].map(
     (name): Case => [CHAT, { ...turns, [name]: 1 }, new RegExp(`"${name}" is not taken`)],
   ),
   [CHAT, { ...turns, tools: [{ ...tool, Type: 'web_search' }] }, /"tools\[0\]\.Type"/],
-  [CHAT, turns, /"openai-beta: fast=v1" is not a member/, { 'openai-beta': 'fast=v1' }],
+  [CHAT, turns, /Unknown parameter "openai-beta: fast=v1"/, { 'openai-beta': 'fast=v1' }],
   [CHAT, { ...turns, messages: [{ role: 'user', content: [{ type: 'input_audio' }] }] }, /"input_audio"/],
   [MESSAGES, { ...turns, cache_control: { type: 'ephemeral', ttl: '5m', TTL: '1h' } }, /"cache_control\.TTL"/],
-  [MESSAGES, { ...turns, thinking: { type: 'adaptive', depth: 9 } }, /"thinking\.depth" is not a member/],
+  [MESSAGES, { ...turns, thinking: { type: 'adaptive', depth: 9 } }, /Unknown parameter "thinking\.depth"/],
+  [MESSAGES, turns, /anthropic-version must be one of/, { 'anthropic-version': '2024-01-01' }],
   [MESSAGES, turns, /"anthropic-beta: of-tomorrow-2027-01-01"/, { 'anthropic-beta': 'of-tomorrow-2027-01-01' }],
   [
     GEMINI,
@@ -43,7 +44,7 @@ const REFUSED: readonly Case[] = [
     /"generationConfig\.thinkingConfig\.Depth"/,
   ],
   [GEMINI, { contents: [{ parts: [{ inlineData: { mimeType: 'audio/wav', data: 'AA' } }] }] }, /audio/],
-  ['/v1/embeddings', { model: EMBEDDING_MODEL, input: 'a', something: 1 }, /"something" is not a member/],
+  ['/v1/embeddings', { model: EMBEDDING_MODEL, input: 'a', something: 1 }, /Unknown parameter "something"/],
   ['/v1/images/generations', { model: IMAGE_MODEL, prompt: 'a', num_images: 9 }, /"num_images" is not taken/],
   [
     VIDEO,

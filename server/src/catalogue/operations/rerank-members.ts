@@ -1,4 +1,4 @@
-import { memberTable, neutral, priced } from '../member-table.ts'
+import { memberTable, neutral, priced, refused } from '../member-table.ts'
 
 const WITH_EACH = 'in the bound once for each document, which is read with it'
 
@@ -13,7 +13,7 @@ export const RERANK = memberTable(
     top_n: neutral(),
     return_documents: neutral(),
     max_tokens_per_doc: neutral(),
-    max_chunks_per_doc: neutral(),
+    max_chunks_per_doc: refused('the query is read with each chunk, and held once for each document.'),
     truncation: neutral(),
     rank_fields: neutral(),
     user: neutral(),

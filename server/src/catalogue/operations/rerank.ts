@@ -49,6 +49,7 @@ export const rerank = defineOperation<Input>({
   limits: ['tokens'],
   quotable: true,
   definition: 'complete',
+  isBodyOnly: true,
   input,
   output: z.object({
     model: z.string(),

@@ -48,8 +48,15 @@ function monthsBetween(start: string | undefined, end: string | undefined): numb
 
 function monthOf(text: string | undefined): number | undefined {
   // What is no date an upstream may leave out of account, and deliver every month that it has.
-  const [, year, month] = /^(\d{4})-(0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?$/.exec(text ?? '') ?? []
-  return year === undefined ? undefined : Number(year) * 12 + Number(month) - 1
+  const [, year, month, day = '01'] = /^(\d{4})-(0[1-9]|1[0-2])(?:-(\d{2}))?$/.exec(text ?? '') ?? []
+  if (year === undefined || !isDate(`${year}-${month}-${day}`)) return undefined
+  return Number(year) * 12 + Number(month) - 1
+}
+
+/** February has no thirtieth day: a date that does not exist is read as another one, or as none. */
+function isDate(text: string): boolean {
+  const date = new Date(`${text}T00:00:00Z`)
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
 }
 
 export const websiteTraffic = defineOperation<Input>({

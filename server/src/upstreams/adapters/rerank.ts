@@ -23,9 +23,10 @@ const answered = z.looseObject({
  * may leave it out, cut it, or answer in an order of its own.
  */
 export const rerank: Adapter = {
-  ask({ input, query }) {
+  ask({ input }) {
     const { model = DEFAULT_RERANK_MODEL, ...rest } = asked.parse(input)
-    return { query, body: Buffer.from(JSON.stringify({ model, ...rest })) }
+    // Only what was priced is sent.
+    return { query: '', body: Buffer.from(JSON.stringify({ model, ...rest })) }
   },
   answer(reply, request) {
     if (reply.status !== 200) return passThrough.answer(reply, request)

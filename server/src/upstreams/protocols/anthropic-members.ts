@@ -10,30 +10,41 @@ import {
   type Table,
 } from '../../catalogue/member-table.ts'
 import { withBeyond } from './beyond-protocols.ts'
-import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
+import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, SUMMARY, TIERS } from './reasons.ts'
 
 /** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
-const SUMMARY = 'what a summary generates is charged beyond the output limit.'
 const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
 
-const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE) })
+const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE), scope: neutral() })
 const CACHE_CONTROL = formed(
   'object',
   neutral(() => cacheControl),
 )
 
-const source: Choice = {
-  title: 'sources of a picture or a document',
+const BINARY_SOURCES: Choice['kinds'] = {
+  base64: memberTable('sources of type base64', {
+    type: neutral(),
+    media_type: priced('by its kind'),
+    data: priced('by its kind'),
+  }),
+  url: memberTable('sources of type url', { type: neutral(), url: priced('by its kind') }),
+  file: memberTable('sources of type file', { type: neutral(), file_id: priced('by its kind') }),
+}
+
+const pictureSource: Choice = {
+  title: 'sources of a picture',
+  by: 'type',
+  kindOf: (type) => type,
+  kinds: BINARY_SOURCES,
+  others: 'a picture has none of another kind. Send text as text.',
+}
+
+const documentSource: Choice = {
+  title: 'sources of a document',
   by: 'type',
   kindOf: (type) => type,
   kinds: {
-    base64: memberTable('sources of type base64', {
-      type: neutral(),
-      media_type: priced('by its kind'),
-      data: priced('by its kind'),
-    }),
-    url: memberTable('sources of type url', { type: neutral(), url: priced('by its kind') }),
-    file: memberTable('sources of type file', { type: neutral(), file_id: priced('by its kind') }),
+    ...BINARY_SOURCES,
     text: memberTable('sources of type text', {
       type: neutral(),
       media_type: neutral(),
@@ -74,11 +85,11 @@ export const BLOCK: Choice = {
   kinds: {
     text: ofBlock('text', { text: priced(IN_INPUT), citations: priced(IN_INPUT) }),
     image: ofBlock('image', {
-      source: priced('as a picture', () => source),
+      source: priced('as a picture, or as a file where its data are none', () => pictureSource),
       transformations: neutral(() => transformations),
     }),
     document: ofBlock('document', {
-      source: priced('as text or as a file', () => source),
+      source: priced('as text or as a file', () => documentSource),
       citations: neutral(() => citations),
       context: priced(IN_INPUT),
       title: priced(IN_INPUT),

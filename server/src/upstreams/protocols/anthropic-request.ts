@@ -1,7 +1,7 @@
 import { MESSAGES, undated } from './anthropic-members.ts'
 import { ANTHROPIC_BETAS, unknownBetas } from './betas.ts'
 import { inputOf, type Prompt } from './bound.ts'
-import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole } from './gather.ts'
+import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole, kindOfPicture } from './gather.ts'
 import {
   isGiven,
   isMembers,
@@ -12,6 +12,7 @@ import {
   modelOf,
   outputLimitOf,
   readMembers,
+  refusal,
 } from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { spliceJson, withModel } from './splice-json.ts'
@@ -38,6 +39,9 @@ const TEXT_BLOCKS: ReadonlyMap<unknown, string> = new Map([
 /** Blocks whose members are all written into the prompt. */
 const STRUCTURED_BLOCKS = ['tool_use', 'redacted_thinking', 'tool_reference']
 const BINARY_SOURCES = ['base64', 'url', 'file']
+
+/** Under another version, an answer may have a form that nobody here can read, and so not meter. */
+const VERSIONS = ['2023-06-01', '2026-10-21']
 
 /** What a request for a message asks for. */
 export function ask(request: ModelRequest, limits: ModelLimits): ModelAsk {
@@ -82,11 +86,17 @@ type Read = {
 
 function read({ body, headers }: ModelRequest, limits: ModelLimits): Read {
   const { members, unknown } = readMembers(body, MESSAGES)
+  requireKnownVersion(headers)
   const model = modelOf(body)
   const messages = messagesOf(members)
   const unknownMembers = [...unknown, ...unknownBetas(headers, ANTHROPIC_BETAS)]
   const input = { choices: 1, wantsUsage: true, unknownMembers, ...inputOf(promptOf(members, messages), limits) }
   return { members, model, input }
+}
+
+function requireKnownVersion({ 'anthropic-version': version }: ModelRequest['headers']): void {
+  if (version !== undefined && !VERSIONS.includes(version))
+    throw refusal(`The header anthropic-version must be one of ${VERSIONS.join(', ')}.`)
 }
 
 function promptOf(members: Members, messages: readonly unknown[]): Prompt {
@@ -136,7 +146,7 @@ function gatherBlock(block: unknown, gathered: Gathered): void {
   if (textMember !== undefined) gatherText(rest, textMember, gathered)
   else if (type === 'tool_result' || type === 'search_result') gatherHolder(rest, gathered)
   else if (type === 'document') gatherDocument(rest, gathered)
-  else if (type === 'image') gatherOther(rest, 'image', gathered)
+  else if (type === 'image') gatherOther(rest, kindOfPicture(rest.source), gathered)
   else if (STRUCTURED_BLOCKS.some((one) => one === type)) gathered.structures.push(rest)
   else gatherOther(rest, undefined, gathered)
 }

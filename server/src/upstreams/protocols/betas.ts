@@ -1,14 +1,13 @@
-import type { Member } from '../../catalogue/member-table.ts'
-import { neutral, refused } from '../../catalogue/member-table.ts'
+import { foldName } from '../../catalogue/fold-name.ts'
+import { type Member, NAME_LENGTH, neutral, refused, UNKNOWN_MOST } from '../../catalogue/member-table.ts'
 import { refusal } from './members.ts'
-import { OTHER_MODEL, RUN_UPSTREAM } from './reasons.ts'
+import { OTHER_MODEL, RUN_UPSTREAM, SUMMARY } from './reasons.ts'
 
 /** What callers may ask for in the headers of the protocols, by its name without its date. */
 export type Betas = { readonly header: string; readonly known: Readonly<Record<string, Member>> }
 
 const ELSEWHERE = 'it is about endpoints that are not served here.'
 const PRICE_OF_ITS_OWN = 'it has a price of its own.'
-const SUMMARY = 'what a summary generates is charged beyond the output limit.'
 
 export const ANTHROPIC_BETAS: Betas = {
   header: 'anthropic-beta',
@@ -87,24 +86,30 @@ export const OPENAI_BETAS: Betas = {
   },
 }
 
-const NAME_LENGTH = 64
-const UNKNOWN_MOST = 8
+/** Servers differ in what parts the items of a header. */
+const SEPARATOR = /[,;\s]+/
 
-/** The betas of a header that we do not know. One that costs something is refused by its name. */
+/** The betas of a header that we do not know. One that costs something is refused by its name, in any spelling. */
 export function unknownBetas(headers: Readonly<Record<string, string>>, { header, known }: Betas): readonly string[] {
   const value = headers[header]
   if (value === undefined) return []
   const unknown: string[] = []
-  for (const text of value.split(',')) {
-    const name = text.trim().toLowerCase()
+  for (const text of value.split(SEPARATOR)) {
+    const name = text.toLowerCase()
     if (name === '') continue
-    const family = familyOf(name)
-    const standing = Object.hasOwn(known, family) ? known[family] : undefined
     const shown = name.slice(0, NAME_LENGTH)
+    const family = familyOf(name)
+    const standing = Object.hasOwn(known, family) ? known[family] : lookalikeOf(name, known)
     if (standing?.is === 'refused') throw refusal(`The header ${header} may not have "${shown}": ${standing.why}`)
     if (standing === undefined && unknown.length < UNKNOWN_MOST) unknown.push(`${header}: ${shown}`)
   }
   return unknown
+}
+
+/** A beta that costs something and may be meant by this spelling. */
+function lookalikeOf(name: string, known: Betas['known']): Member | undefined {
+  const folded = foldName(name).replace(/\d{8}$/, '')
+  return Object.entries(known).find(([one, { is }]) => is === 'refused' && foldName(one) === folded)?.[1]
 }
 
 /** `context-1m-2025-08-07` is `context-1m`, and `assistants=v2` is `assistants`. */

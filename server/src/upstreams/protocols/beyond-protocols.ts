@@ -43,7 +43,7 @@ function without(own: Members, others: Members): Members {
 }
 
 function ofConversations(limit: string): Members {
-  const anotherLimit = refused(`it is not by this name that output is limited here. Use "${limit}".`)
+  const anotherLimit = refused(`use "${limit}".`)
   return {
     ...ELSEWHERE,
     web_search_options: refused(SEARCH),

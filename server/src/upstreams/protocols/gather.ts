@@ -10,10 +10,15 @@ export type Gathered = {
 }
 
 const ROLE_LENGTH = 16
+const ADDRESSES = ['url', 'image_url']
 /** Where the data of a part stands, which is no text of the prompt. */
-const DATA_MEMBERS = ['url', 'data', 'file_data', 'image_url', 'file_id']
+const DATA_MEMBERS = [...ADDRESSES, 'data', 'file_data', 'file_id']
 
-const AUDIO = /^\s*(data:\s*)?audio\//i
+const AUDIO = /^(data:)?(audio\/|application\/ogg)/i
+/** An address that is fetched, or the picture itself. Vendors take nothing but pictures from such an address. */
+const PICTURE_URL = /^(https?:|data:image\/)/i
+const PICTURE_TYPE = /^image\//i
+const SCHEME_LENGTH = 256
 
 /** What a template's share for each message covers; a longer role is counted as text. */
 export function isShortRole(role: unknown): boolean {
@@ -30,7 +35,34 @@ export function gatherText(part: Members, member: string, gathered: Gathered): v
 
 /** What a caller calls audio is refused, wherever it says so: in the type of the data, or in the address that holds it. */
 export function refuseAudio(what: unknown): void {
-  if (typeof what === 'string' && AUDIO.test(what)) throw refusal(`A part with audio is not taken: ${NO_AUDIO}`)
+  if (typeof what === 'string' && AUDIO.test(startOf(what)))
+    throw refusal(`A part with audio is not taken: ${NO_AUDIO}`)
+}
+
+/** What a media type says that the data are. Whatever is no picture may have as many pages or minutes as a file. */
+export function kindOfType(mediaType: unknown): PartKind {
+  return typeof mediaType === 'string' && PICTURE_TYPE.test(startOf(mediaType)) ? 'image' : 'file'
+}
+
+/** What a caller calls a picture is held as one only where all its data are: a document in its place is read as a file. */
+export function kindOfPicture(source: unknown): PartKind {
+  const { media_type: mediaType, ...members }: Members = isMembers(source) ? source : { url: source }
+  for (const [name, value] of Object.entries(members)) {
+    if (!isData(name, value) || name === 'file_id') continue
+    const isPicture = ADDRESSES.includes(name)
+      ? PICTURE_URL.test(startOf(String(value)))
+      : kindOfType(mediaType) === 'image'
+    if (!isPicture) return 'file'
+  }
+  return 'image'
+}
+
+/** Readers of addresses leave spaces and control characters out. */
+function startOf(text: string): string {
+  return text
+    .trimStart()
+    .slice(0, SCHEME_LENGTH)
+    .replace(/[\s\p{C}]/gu, '')
 }
 
 /** A part that is no text. Without its data, it can still reach the prompt as text, such as by a file's name. */

@@ -1,6 +1,7 @@
 import {
   formed,
   limited,
+  limitedEach,
   type Member,
   memberTable,
   neutral,
@@ -172,7 +173,7 @@ export const GENERATION_CONFIG = spelt('generationConfig', {
     'objects',
     priced(IN_INPUT, () => responseFormat),
   ),
-  responseModalities: limited(['TEXT'], NOT_TEXT),
+  responseModalities: limitedEach(['TEXT'], NOT_TEXT),
   thinkingConfig: neutral(() => thinkingConfig),
   mediaResolution: priced('a part is held at its highest resolution'),
   audioTimestamp: neutral(),

@@ -1,5 +1,5 @@
 import type { Table } from '../../catalogue/member-table.ts'
-import { type Gathered, gatherRest, isShortRole, refuseAudio } from './gather.ts'
+import { type Gathered, gatherRest, isShortRole, kindOfType, refuseAudio } from './gather.ts'
 import {
   CONTENT,
   FILE_DATA,
@@ -11,7 +11,6 @@ import {
 } from './gemini-members.ts'
 import { spelled } from './gemini-names.ts'
 import { isGiven, isMembers, type Members, refusal } from './members.ts'
-import type { PartKind } from './protocol.ts'
 
 /** What a part may have whose tokens are known: it is text, or the upstream writes it as such, or a kind is declared for it. */
 const MEASURABLE: ReadonlySet<string> = new Set([
@@ -60,7 +59,7 @@ function gatherData(data: unknown, table: Table, rescaled: boolean, gathered: Ga
   if (typeof rest.mimeType !== 'string' || rest.mimeType === '')
     throw refusal(`"${table.title}" must say in "mimeType" what it is: audio has no price of its own here yet.`)
   for (const said of [rest.mimeType, fileUri]) refuseAudio(said)
-  gathered.parts.push(rescaled ? undefined : kindOf(rest.mimeType))
+  gathered.parts.push(rescaled ? undefined : kindOfType(rest.mimeType))
   gatherRest(rest, gathered)
 }
 
@@ -73,10 +72,6 @@ function gatherResponse(response: unknown, gathered: Gathered): void {
   const { parts, ...rest } = spelled(response, FUNCTION_RESPONSE)
   for (const part of itemsIn(parts)) gatherPart(part, gathered)
   gatherRest(rest, gathered)
-}
-
-function kindOf(mimeType: unknown): PartKind {
-  return String(mimeType).trim().toLowerCase().startsWith('image/') ? 'image' : 'file'
 }
 
 /** Whether the caller says how many tokens a part has, or pictures a second. What is declared for its kind is not about that. */

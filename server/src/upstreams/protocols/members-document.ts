@@ -22,7 +22,7 @@ export function membersDocument(): string {
 
 Written by \`node scripts/members.ts\` from the tables by which requests are read. A member that is not here is refused with
 400, which says where it stands, unless a route of the model passes unknown members on (see [models.md](models.md)). So is a
-name in another case, or one that stands twice in two spellings. Free-form members are passed on as they are, whatever they
+name in another spelling (in another case, or with other signs between its words), or one that is given in two. Free-form members are passed on as they are, whatever they
 hold: nobody looks into them.
 
 - **neutral**: it changes nothing that is paid for.

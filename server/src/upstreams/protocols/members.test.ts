@@ -97,7 +97,21 @@ describe('names below the top level', () => {
     ['gemini', { tools: [{ functionDeclarations: [], GoogleSearch: {} }] }, /"tools\[0\]\.GoogleSearch"/],
     ['gemini', { generationConfig: { thinkingConfig: { thinkingBudget: 1, thinking_budget: 2 } } }, /two spellings/],
     ['gemini', parts({ inlineData: { mimeType: 'image/png', mime_type: 'audio/wav' } }), /mimeType" is given in two/],
-    ['openai', { thing: 1, Thing: 2 }, /"Thing" stands twice/],
+    ['openai', { thing: 1, Thing: 2 }, /"Thing" is a duplicate key in another spelling/],
+    ['openai', { 'max-tokens': 5 }, /"max-tokens" .*"max_tokens"/],
+    ['openai', { 'max_tokens ': 5 }, /"max_tokens " .*"max_tokens"/],
+    ['openai', { 'service-tier': 'flex' }, /"service-tier" .*"service_tier"/],
+    ['openai', { Ｎ: 9 }, /"Ｎ" .*"n"/],
+    ['openai', { 'extra.body': {} }, /"extra.body" .*"extra_body"/],
+    [
+      'openai',
+      content({ type: 'Input_Audio', input_audio: {} }),
+      /content\[0\]\.type" may not be "Input_Audio": audio/,
+    ],
+    ['openai', content({ type: 'inputAudio ' }), /may not be "inputAudio ": audio/],
+    ['openai', content({ type: ['x'], Input_Audio: {} }), /audio has no price/],
+    ['openai', content({ type: 'Text', text: 'a' }), /may not be "Text": write it "text"/],
+    ['anthropic', content({ type: 'Container-Upload' }), /may not be "Container-Upload": what an upstream runs/],
   ]
   for (const [name, members, expected] of lookalikes) {
     it(`are refused in another case or twice: ${name}, ${JSON.stringify(members).slice(0, 60)}`, () => {
@@ -144,7 +158,12 @@ describe('audio', () => {
     const audio = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }
     refuses('openai', content(audio), /content\[0\]\.type" may not be "input_audio": audio/)
     refuses('openai', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }, /"messages\[0\]\.audio"/)
-    for (const url of ['data:audio/wav;base64,AAAA', ' DATA:Audio/mp3,A'])
+    for (const url of [
+      'data:audio/wav;base64,AAAA',
+      ' DATA:Audio/mp3,A',
+      'data:application/ogg,A',
+      'da\nta:au\tdio/wav,A',
+    ])
       refuses('openai', content({ type: 'image_url', image_url: { url } }), /audio has no price/)
     refuses('openai', content({ type: 'file', file: { file_data: 'data:audio/wav;base64,AA' } }), /audio has no price/)
     const source = { type: 'base64', media_type: 'audio/wav', data: 'AAAA' }
@@ -162,6 +181,44 @@ describe('audio', () => {
       { inlineData: 'AAAA' },
     ])
       refuses('gemini', parts(part), /"mimeType"/)
+  })
+})
+
+describe('a picture', () => {
+  const most = (name: Name, ...list: readonly unknown[]) => asked(name, content(...list)).inputMost
+  const url = (address: string) => ({ type: 'image_url', image_url: { url: address } })
+  const source = (members: object) => ({ type: 'image', source: members })
+  const PDF = 'JVBERi0x'.repeat(50)
+
+  it('is held as one where its data or its address say so', () => {
+    for (const address of ['https://a/b.png', 'http://a', 'data:image/png;base64,AAAA', ' DATA:Image/webp,A'])
+      assert.ok(most('openai', url(address)) < 1_000, address)
+    for (const members of [
+      { type: 'base64', media_type: 'image/png', data: 'AAAA' },
+      { type: 'url', url: 'https://a' },
+      { type: 'file', file_id: 'f' },
+    ])
+      assert.ok(most('anthropic', source(members)) < 1_000, JSON.stringify(members))
+  })
+
+  it('is held as a file where it is something else', () => {
+    for (const address of [
+      ...[`data:application/pdf;base64,${PDF}`, 'data:video/mp4;base64,AAAA', `data:,${PDF}`, `data:;base64,${PDF}`],
+      ...['gs://a/b.pdf', PDF, 'da\tta:application/pdf;base64,AAAA'],
+    ])
+      assert.equal(most('openai', url(address)), LIMITS.contextWindow, address)
+    assert.equal(most('openai', { type: 'image_url', image_url: `data:application/pdf,${PDF}` }), LIMITS.contextWindow)
+    for (const members of [
+      { type: 'base64', media_type: 'application/pdf', data: PDF },
+      { type: 'base64', data: PDF },
+      { type: 'url', url: `data:application/pdf;base64,${PDF}` },
+    ])
+      assert.equal(most('anthropic', source(members)), LIMITS.contextWindow, JSON.stringify(members))
+  })
+
+  it('has no source that is a text', () => {
+    const text = source({ type: 'text', media_type: 'text/plain', data: 'x'.repeat(600_000) })
+    refuses('anthropic', content(text), /source\.type" may not be "text"/)
   })
 })
 
@@ -187,10 +244,66 @@ describe('betas', () => {
     }
   })
 
+  it('that cost are refused whatever parts them and however they are spelt', () => {
+    for (const header of [
+      ...['oauth-2025-04-20;context-1m-2025-08-07', 'oauth-2025-04-20 context-1m-2025-08-07', 'Context-1M-2025-08-07'],
+      ...['oauth-2025-04-20\tcontext-1m', 'context_1m_2025_08_07', 'context1m-20250807', ',,;context-1m'],
+    ])
+      refuses('anthropic', {}, /anthropic-beta may not have "context.*": it has a price of its own/, {
+        'anthropic-beta': header,
+      })
+  })
+
   it('that cost are refused, with the reason', () => {
     refuses('anthropic', {}, /anthropic-beta.*"advisor-tool-2026-03-01": it has another model/, {
       'anthropic-beta': 'advisor-tool-2026-03-01',
     })
+  })
+})
+
+describe('the version of the protocol', () => {
+  it('is one whose answers can be read', () => {
+    for (const name of ['anthropic', 'anthropic_count_tokens'] as const) {
+      for (const version of ['2023-06-01', '2026-10-21']) asked(name, {}, { 'anthropic-version': version })
+      for (const version of ['2023-01-01', '2027-01-01', 'latest', '', '2023-06-01, 2026-10-21'])
+        refuses(name, {}, /anthropic-version must be one of 2023-06-01, 2026-10-21/, { 'anthropic-version': version })
+    }
+  })
+})
+
+describe('what a caller was given', () => {
+  it('goes back into a conversation: the reasoning of an answer', () => {
+    const details = [{ type: 'reasoning.text', text: 'Hm.', signature: null }]
+    const answer = {
+      role: 'assistant',
+      content: 'a',
+      reasoning: 'Hm.',
+      reasoning_details: details,
+      reasoning_content: 'Hm.',
+    }
+    const { unknownMembers, inputMost } = asked('openai', { messages: [...MESSAGES, answer] })
+    assert.deepEqual(unknownMembers, [])
+    const without = asked('openai', { messages: [...MESSAGES, { role: 'assistant', content: 'a' }] })
+    assert.ok(inputMost >= without.inputMost + JSON.stringify(details).length)
+  })
+
+  it('may be cached for whom a beta says', () => {
+    const cache_control = { type: 'ephemeral', ttl: '5m', scope: 'global' }
+    assert.deepEqual(asked('anthropic', content({ type: 'text', text: 'a', cache_control })).unknownMembers, [])
+  })
+})
+
+describe('a value that has no price', () => {
+  it('does not pass in a list, but where lists are meant', () => {
+    for (const value of [[], ['auto'], [['flex']], ['auto', 'flex']])
+      refuses('openai', { service_tier: value }, /"service_tier" is taken as "auto" or "default" only/)
+    refuses('openai_embeddings', { stream: [] }, /"stream" is not taken/)
+    refuses('anthropic', { cache_control: { type: 'ephemeral', ttl: [] } }, /"cache_control.ttl"/)
+    refuses('gemini', { serviceTier: ['standard'] }, /"serviceTier"/)
+    asked('openai', { modalities: ['text'] })
+    asked('gemini', { generationConfig: { responseModalities: ['TEXT'] } })
+    refuses('openai', { modalities: ['text', 'audio'] }, /"modalities"/)
+    refuses('openai', { modalities: [['text']] }, /"modalities"/)
   })
 })
 

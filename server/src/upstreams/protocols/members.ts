@@ -31,10 +31,9 @@ export function readMembers(body: unknown, table: Table): ReadBody {
 
 /** What a caller is told of members that no route of the model passes on. */
 export function unknownRefusal([first = '', ...others]: readonly string[]): Fault {
-  const more = others.length === 0 ? '' : ` Nor are ${others.map((one) => `"${one}"`).join(', ')}.`
+  const more = others.length === 0 ? '' : ` (also ${others.map((one) => `"${one}"`).join(', ')})`
   return refusal(
-    `"${first}" is not a member that this gateway knows, so it is not sent.${more} ` +
-      'Remove it, or ask the operator to allow unknown members on the route.',
+    `Unknown parameter "${first}"${more}. Remove it, or ask the operator to allow unknown parameters on this route.`,
   )
 }
 

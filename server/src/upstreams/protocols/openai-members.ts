@@ -2,6 +2,7 @@ import {
   type Choice,
   formed,
   limited,
+  limitedEach,
   type Member,
   memberTable,
   neutral,
@@ -22,7 +23,10 @@ const BREAKPOINT = formed(
   neutral(() => cacheBreakpoint),
 )
 
-const imageUrl = memberTable('image_url', { url: priced('as a picture'), detail: priced('as a picture') })
+const imageUrl = memberTable('image_url', {
+  url: priced('as a picture; data of another type as a file; no audio'),
+  detail: priced('as a picture'),
+})
 const file = memberTable('file', {
   file_data: priced('as a file'),
   file_id: priced('as a file'),
@@ -75,7 +79,9 @@ const message = memberTable('messages', {
   content: priced(IN_INPUT, () => part),
   name: priced(IN_INPUT),
   refusal: priced(IN_INPUT),
+  reasoning: priced(IN_INPUT),
   reasoning_content: priced(IN_INPUT),
+  reasoning_details: priced(IN_INPUT),
   annotations: priced(IN_INPUT),
   parsed: priced(IN_INPUT),
   tool_calls: priced(IN_INPUT, () => toolCall),
@@ -184,7 +190,7 @@ const CHAT_MEMBERS: Readonly<Record<string, Member>> = {
   ),
   prompt_cache_retention: limited(['in_memory', 'in-memory'], CACHE),
   service_tier: limited(['auto', 'default'], TIERS),
-  modalities: limited(['text'], 'other answers have prices of their own.'),
+  modalities: limitedEach(['text'], 'other answers have prices of their own.'),
   moderation: refused(OTHER_MODEL),
   best_of: refused('it generates more than it gives. Ask for choices by "n".'),
   audio: refused('spoken answers have a price of their own.'),

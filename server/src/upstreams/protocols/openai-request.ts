@@ -1,6 +1,6 @@
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
 import { inputOf, type Prompt } from './bound.ts'
-import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole } from './gather.ts'
+import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole, kindOfPicture } from './gather.ts'
 import {
   isGiven,
   isMembers,
@@ -31,11 +31,6 @@ const TEXT_PARTS: ReadonlyMap<unknown, string> = new Map([
   ['text', 'text'],
   ['refusal', 'refusal'],
 ])
-const OTHER_PARTS: ReadonlyMap<unknown, PartKind> = new Map([
-  ['image_url', 'image'],
-  ['file', 'file'],
-])
-
 /** What a request for a chat completion asks for. */
 export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimits): ModelAsk {
   const { members, unknown } = readMembers(body, CHAT)
@@ -119,5 +114,10 @@ function gatherPart(part: unknown, gathered: Gathered): void {
   const { type, ...rest } = part
   const member = TEXT_PARTS.get(type)
   if (member !== undefined) gatherText(rest, member, gathered)
-  else gatherOther(rest, OTHER_PARTS.get(type), gathered)
+  else gatherOther(rest, kindOfPart(type, rest), gathered)
+}
+
+function kindOfPart(type: unknown, { image_url: picture }: Members): PartKind | undefined {
+  if (type === 'image_url') return kindOfPicture(picture)
+  return type === 'file' ? 'file' : undefined
 }

@@ -24,7 +24,12 @@ describe('what a request for a video asks for', () => {
     assert.throws(() => asked({ size: '1280*720', resolution: '720P' }), Fault)
   })
 
-  it('passes what the definition does not show, in any spelling that stands once', () => {
+  it('passes what the definition does not show in several spellings: nobody has priced it', () => {
+    const more = { input: { prompt: 'a', media: [{ url: 'a', URL: 'b' }] }, Extra: { a_b: 1, ab: 2 } }
+    asked({ 'a.b': 1, ab: 2, shot: { type: 'one', Type: 'many', duration: 3 } }, more)
+  })
+
+  it('passes what the definition does not show, in any spelling', () => {
     const { bodyFor } = asked({ Shot: { Type: 'multi' }, watermark: false, n: 1 }, { Extra: [{ a: 1 }, { A: 2 }] })
     assert.deepEqual(JSON.parse(bodyFor('m').toString()).parameters.Shot, { Type: 'multi' })
   })
@@ -58,8 +63,15 @@ describe('what a request for a video asks for', () => {
     ['a number after a semicolon', { 'n;x': 4 }, {}],
     ['a length by its path', { duration: 1 }, { 'parameters.duration': 15 }],
     ['another case of the prompt', {}, { input: { prompt: 'a', Prompt: 'b' } }],
-    ['two spellings of what nobody knows', { shot: { type: 'one', Type: 'many' } }, {}],
-    ['two spellings in a list', {}, { input: { prompt: 'a', media: [{ url: 'a', URL: 'b' }] } }],
+    ['a length with a sign in it', { duration: 1, dura_tion: 15 }, {}],
+    ['a length with a dash in it', { 'dura-tion': 15 }, {}],
+    ['a length in wide letters', { duration: 1, ｄuration: 15 }, {}],
+    ['a length with a dot in it', { 'dura.tion': 15 }, {}],
+    ['a length at the top', { duration: 1 }, { duration: 15 }],
+    ['a length among the input', { duration: 1 }, { input: { prompt: 'a', duration: 15 } }],
+    ['a number at the top, in another case', {}, { N: 4 }],
+    ['a resolution among the input', {}, { input: { prompt: 'a', 'Resolution[]': '1080P' } }],
+    ['a model among the parameters', { Model: 'dearer' }, {}],
   ] as const)
     it(`refuses ${what}`, () => {
       assert.throws(

@@ -1,5 +1,5 @@
 import { memberOf } from '../../catalogue/price.ts'
-import { refuseLookalikes } from './lookalikes.ts'
+import { refuseLookalikes, refuseMisplaced } from './lookalikes.ts'
 import { isGiven, isMembers, type Members, modelOf, refusal } from './members.ts'
 import type { ModelLimits } from './protocol.ts'
 import { withModel } from './splice-json.ts'
@@ -43,6 +43,10 @@ export function askOfVideo(body: unknown, rawBody: Buffer, { outputMost }: Pick<
   refuseLookalikes(body, READ.body)
   refuseLookalikes(input, READ.input, 'input.')
   refuseLookalikes(parameters, READ.parameters, 'parameters.')
+  refuseMisplaced(body, READ.parameters, '', 'parameters.')
+  refuseMisplaced(input, READ.parameters, 'input.', 'parameters.')
+  refuseMisplaced(input, ['model'], 'input.', '')
+  refuseMisplaced(parameters, ['model'], 'parameters.', '')
   return {
     prompt: promptOf(input),
     secondsMost: wholeOf(parameters, 'duration', outputMost) ?? outputMost,
