@@ -271,6 +271,14 @@ describe('a stream beyond its output limit', () => {
     assert.equal(seen.counted, WORDS.repeat(200))
   })
 
+  it('is cut where its words stand where no text is expected, and is counted by them', async () => {
+    const { seen, say, pass } = openai({ limit: 10 })
+    for (let at = 0; at < 200; at += 1) say(frame({ choices: [{ index: 0, text: WORDS }] }))
+    await counted(pass, seen)
+    assert.deepEqual([seen.ended, seen.givenUp], [['over_limit'], 1])
+    assert.equal(seen.counted, WORDS.repeat(200))
+  })
+
   it('is let be where it has many bytes and few tokens: a run of spaces is not many words', async () => {
     const { seen, say, pass, end } = openai({ limit: 100 })
     for (let at = 0; at < 200; at += 1) say(saying(`${' '.repeat(100)}x`))

@@ -134,6 +134,21 @@ describe('the text of a chat completion', () => {
     assert.equal(textOf(json), 'abcd{"e":1}fgh')
   })
 
+  it('has calls of custom tools, and reasoning once, under whichever name it stands', () => {
+    const textOfMessage = (message: object) => textOf({ choices: [{ message }] })
+    assert.equal(
+      textOfMessage({ tool_calls: [{ type: 'custom', custom: { name: 'run', input: 'ls -l' } }] }),
+      'runls -l',
+    )
+    const details = [{ text: 'a' }, { summary: 'b' }, { type: 'reasoning.encrypted', data: 'no' }]
+    assert.equal(textOfMessage({ reasoning_content: '', reasoning: 'r', reasoning_details: details }), 'r')
+    assert.equal(textOfMessage({ reasoning_content: null, reasoning_details: details }), 'ab')
+    const reader = wanting()
+    const delta = { tool_calls: [{ index: 0, custom: { input: 'ls' } }], reasoning_content: '', reasoning: 'r' }
+    push(reader, frame({ choices: [{ index: 0, delta }] }))
+    assert.equal(reader.deliveredText(), 'rls')
+  })
+
   it('is empty where the answer has another shape', () => {
     for (const json of [undefined, null, [], { choices: {} }, { choices: [null, 1, { message: [] }] }]) {
       assert.equal(textOf(json), '')

@@ -1,4 +1,5 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
+import { wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from './route-profile.ts'
@@ -147,10 +148,20 @@ function textIn(choices: readonly unknown[]): string {
 /** What the model wrote in a message, or in a part of one. */
 function generatedIn(message: unknown): string {
   if (!isMembers(message)) return ''
-  const reasoning = memberOf(message, 'reasoning_content') ?? memberOf(message, 'reasoning')
-  let text = contentIn(memberOf(message, 'content')) + wordsIn(memberOf(message, 'refusal')) + wordsIn(reasoning)
-  for (const call of itemsOf(memberOf(message, 'tool_calls'))) text += callIn(memberOf(call, 'function'))
+  let text = contentIn(memberOf(message, 'content')) + wordsIn(memberOf(message, 'refusal')) + reasoningIn(message)
+  for (const call of itemsOf(memberOf(message, 'tool_calls')))
+    text += callIn(memberOf(call, 'function')) + callIn(memberOf(call, 'custom'))
   return text + callIn(memberOf(message, 'function_call'))
+}
+
+/** Upstreams that write it under several names write the same under each. */
+function reasoningIn(message: unknown): string {
+  const words = wordsIn(memberOf(message, 'reasoning_content')) || wordsIn(memberOf(message, 'reasoning'))
+  if (words !== '') return words
+  let text = ''
+  for (const detail of itemsOf(memberOf(message, 'reasoning_details')))
+    text += wordsIn(memberOf(detail, 'text')) + wordsIn(memberOf(detail, 'summary'))
+  return text
 }
 
 /** Some upstreams write it in parts, those of reasoning in parts of their own. */
@@ -164,10 +175,7 @@ function contentIn(content: unknown): string {
   return text
 }
 
+/** Of a function by its arguments, of a custom tool by its input. */
 function callIn(call: unknown): string {
-  return wordsIn(memberOf(call, 'name')) + wordsIn(memberOf(call, 'arguments'))
-}
-
-function wordsIn(value: unknown): string {
-  return typeof value === 'string' ? value : ''
+  return wordsIn(memberOf(call, 'name')) + wordsIn(memberOf(call, 'arguments')) + wordsIn(memberOf(call, 'input'))
 }
