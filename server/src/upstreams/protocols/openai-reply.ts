@@ -4,7 +4,7 @@ import { isMembers } from './members.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from './route-profile.ts'
 import type { Frame } from './sse.ts'
-import { itemsOf, reportedOf, withoutNullUsage } from './usage.ts'
+import { countedBeside, itemsOf, reportedOf, withoutNullUsage } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 /** As the protocol counts: what was read from a cache and written to one is part of the prompt. */
@@ -112,8 +112,10 @@ function countsIn(usage: unknown, earlier: Counts): Counts {
 /** Parts say nothing without their whole, and are never more than it. */
 function classesOf(counts: Counts, profile: Counted): Reported {
   const { prompt, cached, written } = counts
-  const output = outputOf(counts, profile)
+  const apart = cachesBeside(counts)
+  const output = outputOf(counts, apart, profile)
   if (prompt === undefined) return output === undefined ? {} : { output }
+  if (apart > 0) return reportedOf({ input: prompt, output, cacheRead: cached, cacheWrite: written })
   const cacheRead = Math.min(cached ?? 0, prompt)
   const cacheWrite = Math.min(written ?? 0, prompt - cacheRead)
   return reportedOf({
@@ -124,13 +126,20 @@ function classesOf(counts: Counts, profile: Counted): Reported {
   })
 }
 
+/** What caches have, where the vendor counts that beside the prompt. */
+function cachesBeside({ prompt, completion = 0, cached = 0, written = 0, total = 0 }: Counts): number {
+  if (prompt === undefined) return 0
+  return countedBeside(cached + written, { whole: prompt, excess: total - prompt - completion })
+}
+
 /**
- * What a total has beyond prompt and completion was generated too, whatever the vendor calls it: reasoning, as a rule. One
- * that counts it apart may say so in the details alone.
+ * What a total has beyond the prompt, caches beside it, and the completion was generated too, whatever the vendor calls it:
+ * reasoning, as a rule. One that counts it apart may say so in the details alone.
  */
-function outputOf({ prompt, completion, reasoning = 0, total = 0 }: Counts, profile: Counted): number | undefined {
+function outputOf(counts: Counts, caches: number, profile: Counted): number | undefined {
+  const { prompt, completion, reasoning = 0, total = 0 } = counts
   if (completion === undefined) return undefined
-  const inTotal = prompt === undefined ? completion : Math.max(completion, total - prompt)
+  const inTotal = prompt === undefined ? completion : Math.max(completion, total - prompt - caches)
   return profile.reasoning === 'apart' ? Math.max(inTotal, completion + reasoning) : inTotal
 }
 
