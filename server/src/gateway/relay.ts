@@ -1,6 +1,6 @@
 import type { Settlement } from '../calls/call.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, type Fault } from '../kernel/fault.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
 import { formatUsd, ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
@@ -91,7 +91,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
         outlet.end(Buffer.concat(last))
         return
       }
-      ended(failure instanceof OverLimit ? 'over_limit' : outlet.hasLeft() ? 'caller_left' : 'upstream_failed')
+      ended(isOverLimit(failure) ? 'over_limit' : outlet.hasLeft() ? 'caller_left' : 'upstream_failed')
       const fault = transportFault(kind, failure ?? new Error('the stream ended before the answer did'))
       // An upstream that told of its failure itself has said what there is to say.
       outlet.breakOff(stream.reader.hasToldError() ? NO_BYTES : Buffer.from(stream.errorFrame(renderFault(fault))))
@@ -162,7 +162,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
         (isPassed) => {
           if (isOver) return
           if (isPassed) {
-            end(new OverLimit('the answer is beyond the output limit that was sent'))
+            isAbandoned ||= outlet.hasLeft()
+            end(overLimit(outputGuard.limit))
             body.giveUp()
           } else if (!isPaused) body.resume()
         },
@@ -207,7 +208,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       onRoom: goOn,
       onLeft() {
         delivered ??= reader.deliveredText()
-        if (!isOver) startDeadline(stopsOnAbort ? 0 : drainMs, giveUpForNobody)
+        // Once the answer has ended there is no meter left to stop, and its usage comes next.
+        if (!isOver) startDeadline(stopsOnAbort && !reader.isHolding() ? 0 : drainMs, giveUpForNobody)
         goOn()
       },
     })
@@ -256,7 +258,14 @@ type Passed = {
   readonly isAbandoned: boolean
 }
 
-class OverLimit extends Error {}
+function overLimit(limit: number): Fault {
+  const detail = `The limit is ${limit} tokens. Ask for less or raise the limit; if this happens often, tell the operator.`
+  return new Fault('output_limit_passed', { detail })
+}
+
+function isOverLimit(failure: unknown): boolean {
+  return failure instanceof Fault && failure.code === 'output_limit_passed'
+}
 
 /** What was used of it is charged; where the caller got nothing, what it cost is our loss. */
 async function outcomeOf(
