@@ -25,17 +25,36 @@ const QUIET_BYTES = 4_096
 const MARGIN = 1.5
 const MARGIN_TOKENS = 256
 
+/**
+ * A tokenizer takes the square of the time for one long run of letters or of space, until nobody waits for it and an estimate
+ * is all there is. So a long text is counted by some parts of it.
+ */
+const PART_LENGTH = 4_096
+const PARTS_MOST = 8
+
 export function createOutputGuard({ counter, tokenizer, limit }: Parts): OutputGuard {
   return {
     limit,
     quietBytes: QUIET_BYTES_PER_TOKEN * limit + QUIET_BYTES,
     async isPassed(text, bytes) {
-      // An honest answer must not be cut because the tokenizer is far from its vocabulary, so that a lower estimate is
-      // taken instead: down to half of the count, because an estimate knows ordinary text only.
-      const count = await counter.count(text, tokenizer)
-      const tokens = Math.min(count, Math.max(estimateTokens(text), count / 2))
-      const share = bytes / Math.max(1, Buffer.byteLength(text))
+      let tokens = 0
+      let countedBytes = 0
+      for (const part of partsOf(text)) {
+        // An honest answer must not be cut because the tokenizer is far from its vocabulary, so that a lower estimate is
+        // taken instead: down to half of the count, because an estimate knows ordinary text only.
+        const count = await counter.count(part, tokenizer)
+        tokens += Math.min(count, Math.max(estimateTokens(part), count / 2))
+        countedBytes += Buffer.byteLength(part)
+      }
+      const share = bytes / Math.max(1, countedBytes)
       return tokens * Math.max(1, share) > MARGIN * limit + MARGIN_TOKENS
     },
   }
+}
+
+/** All of a text that is short enough; else parts that are spread over it. */
+function partsOf(text: string): readonly string[] {
+  const parts = Math.min(PARTS_MOST, Math.ceil(text.length / PART_LENGTH))
+  const step = Math.ceil(text.length / parts)
+  return Array.from({ length: parts }, (_, at) => text.slice(at * step, at * step + Math.min(step, PART_LENGTH)))
 }

@@ -77,6 +77,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     return hasRoom
   }
   const held = { terms: { version: '1', rates: [] }, mostCounts: [], most: ZERO }
+  const guard = createOutputGuard({ counter, tokenizer: 'o200k', limit })
   const relay = createRelay({ clock, log: silentLog, ended: (how) => seen.ended.push(how) })
   relay({
     stream: {
@@ -89,16 +90,13 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
       },
       lost: () => ({ counts: [] }),
       errorFrame: (text) => `data: ${text}\n\n`,
-      outputGuard: createOutputGuard({
-        counter: {
-          count(text, tokenizer) {
-            seen.timesCounted += 1
-            return counter.count(text, tokenizer)
-          },
+      outputGuard: {
+        ...guard,
+        isPassed(text, bytes) {
+          seen.timesCounted += 1
+          return guard.isPassed(text, bytes)
         },
-        tokenizer: 'o200k',
-        limit,
-      }),
+      },
       stopsOnAbort,
     },
     kind: 'native',
