@@ -74,6 +74,18 @@ describe('farebox models', () => {
     await said('models', 'remove', 'maker/odd')
   })
 
+  it('route turns a route off and on, and leaves it as it is where neither is said', async () => {
+    await said('models', 'set', 'maker/off', ...LIMITS)
+    const route = ['models', 'route', 'maker/off', '--slot', 'openai', '--protocol', 'openai']
+    const shown = async () => /maker\/off {2}priority (.*)$/m.exec(await said('models', 'list'))?.[1]
+    assert.match(await said(...route, '--off'), /^Route \S{36} is off\.\n/)
+    assert.match(await said(...route, '--output-limit', 'max_tokens'), /^Route \S{36} is off\.\n/)
+    assert.equal(await shown(), '0  weight 1  limit max_tokens  off')
+    assert.match(await said(...route, '--on'), /^Route \S{36} asks for maker\/off /)
+    assert.equal(await shown(), '0  weight 1  limit max_tokens')
+    await said('models', 'remove', 'maker/off')
+  })
+
   it('set changes what is named and keeps the rest, and turns a model off and on', async () => {
     await said('models', 'set', 'maker/two', ...LIMITS, '--image-tokens', '9')
     const off = await said('models', 'set', 'maker/two', '--off', '--output-cap', '10', '--image-tokens', 'none')
@@ -182,6 +194,7 @@ describe('farebox models', () => {
       [...route.slice(0, 4), '--protocol', 'soap'],
       /there is no protocol "soap": openai, anthropic/,
     ],
+    ['a route on and off at once', [...route, '--on', '--off'], /a route is on or off: give one of --on and --off/],
     ['a weight of nothing', [...route, '--weight', '0'], /weight: must be above 0/],
     [
       'a limit that the protocol does not have',

@@ -72,11 +72,18 @@ export function addModelCommands(program: Command): void {
     .option('--upstream-model <name>', "the model's name there; its own where left out")
     .option('--priority <number>', 'the lowest is asked first (0 in a new route)')
     .option('--weight <number>', 'how often, among routes of the same priority (1 in a new route)')
-    .option('--output-limit <member>', 'the only member by which they limit output, or none: the one that came')
-    .option('--unknown <refuse|pass>', 'what becomes of members that we do not know (refuse in a new route)')
+    .option(
+      '--output-limit <member>',
+      'the member they read the output limit from; the limit is sent as that alone (none: as the caller wrote it)',
+    )
+    .option('--unknown <refuse|pass>', 'what to do with unknown parameters (refuse in a new route)')
     .option('--reasoning <within|apart>', 'where they count reasoning: in the output, or beside it (within)')
-    .option('--on-abort <stops|runs-on>', 'whether they stop counting when we close the connection (runs-on)')
+    .option(
+      '--on-abort <stops|runs-on>',
+      'whether they stop billing when we close the connection; not for models with hidden reasoning (runs-on)',
+    )
     .option('--off', 'ask there no more, and keep the route')
+    .option('--on', 'ask there again')
     .action((id: string, options: RouteOptions) => running((config) => route(config, id, options)))
   models
     .command('remove <model>')
@@ -94,7 +101,6 @@ type SetOptions = Partial<
 
 async function set(config: Config, id: string, options: SetOptions): Promise<void> {
   const { tokenizer, displayName, ownedBy } = options
-  if (options.on === true && options.off === true) throw new Error('a model is on or off: give one of --on and --off')
   const given = {
     contextWindow: tokens('--context-window', options.contextWindow),
     outputCap: tokens('--output-cap', options.outputCap),
@@ -102,7 +108,7 @@ async function set(config: Config, id: string, options: SetOptions): Promise<voi
     tokenizer: tokenizer === undefined ? undefined : tokenizerOf(tokenizer),
     displayName,
     ownedBy,
-    enabled: options.off === true ? false : options.on,
+    enabled: enabledOf('a model', options),
     partTokens: {
       image: tokensOrNone('--image-tokens', options.imageTokens),
       audio: tokensOrNone('--audio-tokens', options.audioTokens),
@@ -194,22 +200,31 @@ type RouteOptions = {
   readonly reasoning?: string
   readonly onAbort?: string
   readonly off?: true
+  readonly on?: true
 }
 
 async function route(config: Config, model: string, options: RouteOptions): Promise<void> {
-  const { slot, upstreamModel = model, off } = options
+  const { slot, upstreamModel = model } = options
+  const enabled = enabledOf('a route', options)
   const protocol = protocolOf(options.protocol)
   const priority = options.priority === undefined ? undefined : wholeNumber('--priority', options.priority)
   const weight = options.weight === undefined ? undefined : wholeNumber('--weight', options.weight)
   const profile = profileOf(options)
   await withPools(config, async ({ rest: pool }) => {
-    const given = { model, slot, protocol, upstreamModel, priority, weight, enabled: off !== true, profile }
+    const given = { model, slot, protocol, upstreamModel, priority, weight, enabled, profile }
     const id = await saveRoute({ pool, ids }, given)
     const where = `as ${upstreamModel} at ${slot}, in the protocol ${protocol}`
-    print(off === true ? `Route ${id} is off.` : `Route ${id} asks for ${model} ${where}.`)
+    const isOn = (await listModels({ pool })).some(({ routes }) => routes.some((one) => one.id === id && one.enabled))
+    print(!isOn ? `Route ${id} is off.` : `Route ${id} asks for ${model} ${where}.`)
     if ((await listUpstreams({ pool }, slot)).length === 0)
       print(`No upstream fills ${slot} yet: see farebox upstreams add ${slot}.`)
   })
+}
+
+/** Undefined where neither is said: then it stays as it is. */
+function enabledOf(what: string, { on, off }: { readonly on?: true; readonly off?: true }): boolean | undefined {
+  if (on === true && off === true) throw new Error(`${what} is on or off: give one of --on and --off`)
+  return off === true ? false : on
 }
 
 /** What is named of a route's profile. */

@@ -56,6 +56,20 @@ describe('the hold of a call', () => {
   })
 })
 
+describe('the cost of a whole answer without a report', () => {
+  const { ofReply } = pricing(priceOf('0.5', '0.05', '0.625'))
+  const outputOf = async (json: unknown) =>
+    (await ofReply({ reported: { input: 7 }, text: '', form: 'answer', json, raw: () => '' }))?.outputTokens
+
+  it('counts the words that stand where no text is expected, and not a few strange ones', async () => {
+    assert.equal(await outputOf({ id: 'i'.repeat(900), choices: [{ index: 0, text: 'x'.repeat(300) }] }), 100)
+    assert.equal(
+      await outputOf({ choices: [{ message: { role: 'assistant', content: '' }, note: 'x'.repeat(30) }] }),
+      0,
+    )
+  })
+})
+
 describe('the cost of what was delivered', () => {
   const { ofDelivered } = pricing(priceOf('0.5', '0.05', '0.625'))
 

@@ -1,6 +1,7 @@
 import type { Caller } from '../identity/caller.ts'
 import { Fault } from '../kernel/fault.ts'
 import { multiply, type Rational } from '../kernel/rational.ts'
+import { UNREAD_ALLOWANCE, unreadText } from '../upstreams/protocols/generated-text.ts'
 import { picturesIn } from '../upstreams/protocols/openai-images.ts'
 import type { ModelAsk, ReplyForm, Reported, TokenUsage } from '../upstreams/protocols/protocol.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
@@ -26,7 +27,7 @@ export type Pricing = Pick<Plan, 'terms' | 'most' | 'expected' | 'tokens'> & {
 type Delivered = { readonly reported: Reported; readonly text: string }
 type Reply = Delivered & {
   readonly form: ReplyForm
-  /** Of pictures, how many. */
+  /** Of pictures, how many; of what has the form of an answer and no text that we know, what else may be text. */
   readonly json: unknown
   /** The body as it came. */
   readonly raw: () => string
@@ -104,10 +105,13 @@ function byToken({ price, ask, outputMost, multiplier }: Priced, { counter, toke
     return usedBy(text === undefined ? { output: outputMost } : {}, isCountable ? (text ?? '') : '')
   }
 
-  function ofReply({ reported, text, form, raw }: Reply): ReturnType<Pricing['ofReply']> {
+  function ofReply({ reported, text, form, json, raw }: Reply): ReturnType<Pricing['ofReply']> {
     if (reported.output !== undefined || text !== '') return usedBy(reported, text)
     if (form === 'nothing') return undefined
-    return form === 'unreadable' || ask.imageKind !== undefined ? ofUnreadable(raw()) : usedBy(reported, text)
+    if (form === 'unreadable' || ask.imageKind !== undefined) return ofUnreadable(raw())
+    // It has the form of an answer, but its words may stand where nobody looks for them.
+    const unread = isCountable ? unreadText(json) : ''
+    return usedBy(reported, unread.length > UNREAD_ALLOWANCE ? unread : '')
   }
 
   return {

@@ -77,6 +77,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     return hasRoom
   }
   const held = { terms: { version: '1', rates: [] }, mostCounts: [], most: ZERO }
+  const guard = createOutputGuard({ counter, tokenizer: 'o200k', limit })
   const relay = createRelay({ clock, log: silentLog, ended: (how) => seen.ended.push(how) })
   relay({
     stream: {
@@ -89,16 +90,13 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
       },
       lost: () => ({ counts: [] }),
       errorFrame: (text) => `data: ${text}\n\n`,
-      outputGuard: createOutputGuard({
-        counter: {
-          count(text, tokenizer) {
-            seen.timesCounted += 1
-            return counter.count(text, tokenizer)
-          },
+      outputGuard: {
+        ...guard,
+        isPassed(text, bytes) {
+          seen.timesCounted += 1
+          return guard.isPassed(text, bytes)
         },
-        tokenizer: 'o200k',
-        limit,
-      }),
+      },
       stopsOnAbort,
     },
     kind: 'native',
@@ -107,7 +105,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
       settled.push(reader.reported())
       return { outcome: 'posted', charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '' }
     },
-    renderFault: ({ code }) => JSON.stringify({ error: code }),
+    renderFault: ({ code, message }) => JSON.stringify({ error: code, message }),
   }).body.sendTo({
     listen(listener) {
       caller = listener
@@ -252,6 +250,20 @@ describe('a stream whose caller leaves', () => {
   })
 })
 
+describe('a stream whose caller leaves an upstream that stops its meter', () => {
+  it('is waited for where the answer has ended, because its usage comes next', async () => {
+    const { seen, settled, say, leave, pass, end } = openai({ stopsOnAbort: true })
+    say(saying('hello') + STOP)
+    leave()
+    await pass(1_000)
+    assert.equal(seen.givenUp, 0)
+    say(USAGE + DONE)
+    end()
+    await pass(0)
+    assert.deepEqual([settled, seen.ended], [[{ input: 7, output: 3_000 }], ['caller_left']])
+  })
+})
+
 describe('a stream beyond its output limit', () => {
   const WORDS = 'one of many words that nobody has paid for '
   const counted = async (pass: (ms: number) => Promise<void>, seen: { ended: string[] }) => {
@@ -267,11 +279,19 @@ describe('a stream beyond its output limit', () => {
     for (let at = 0; at < 200; at += 1) say(saying(WORDS))
     await counted(pass, seen)
     assert.deepEqual([seen.ended, seen.isGood, seen.givenUp, seen.isOwed], [['over_limit'], false, 1, true])
-    assert.match(seen.got, /upstream_transport/)
+    assert.match(seen.got, /output_limit_passed.*The limit is 10 tokens/)
     assert.equal(seen.counted, WORDS.repeat(200))
   })
 
-  it('is owed where its caller has left before the first word, and it is cut while it is heard out', async () => {
+  it('is cut where its words stand where no text is expected, and is counted by them', async () => {
+    const { seen, say, pass } = openai({ limit: 10 })
+    for (let at = 0; at < 200; at += 1) say(frame({ choices: [{ index: 0, text: WORDS }] }))
+    await counted(pass, seen)
+    assert.deepEqual([seen.ended, seen.givenUp], [['over_limit'], 1])
+    assert.equal(seen.counted, WORDS.repeat(200))
+  })
+
+  it('is owed by a caller who left before its first word', async () => {
     const { seen, say, leave, pass } = openai({ limit: 10 })
     leave()
     for (let at = 0; at < 200; at += 1) say(saying(WORDS))

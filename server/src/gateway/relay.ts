@@ -1,6 +1,6 @@
 import type { Settlement } from '../calls/call.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, type Fault } from '../kernel/fault.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
 import { formatUsd, ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
@@ -81,7 +81,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     const { stream, settle, renderFault, kind } = relayed
     const { failure, delivered, isAbandoned } = await pass(stream, outlet)
     const isComplete = failure === undefined && stream.reader.state() === 'complete'
-    const isCut = failure instanceof OverLimit
+    const isCut = isOverLimit(failure)
     // Who left an upstream that was still at work owes what it was asked, as for an answer that came to its end or beyond it.
     const isOwed = isComplete || isAbandoned || isCut
     const outcome = await outcomeOf(relayed, delivered, { isOwed, failed: !isComplete })
@@ -164,7 +164,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
         (isPassed) => {
           if (isOver) return
           if (isPassed) {
-            end(new OverLimit('the answer is beyond the output limit that was sent'))
+            end(overLimit(outputGuard.limit))
             body.giveUp()
           } else if (!isPaused) body.resume()
         },
@@ -209,7 +209,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       onRoom: goOn,
       onLeft() {
         delivered ??= reader.deliveredText()
-        if (!isOver) startDeadline(stopsOnAbort ? 0 : drainMs, giveUpForNobody)
+        // Once the answer has ended there is no meter left to stop, and its usage comes next.
+        if (!isOver) startDeadline(stopsOnAbort && !reader.isHolding() ? 0 : drainMs, giveUpForNobody)
         goOn()
       },
     })
@@ -258,7 +259,14 @@ type Passed = {
   readonly isAbandoned: boolean
 }
 
-class OverLimit extends Error {}
+function overLimit(limit: number): Fault {
+  const detail = `The limit is ${limit} tokens. Ask for less or raise the limit; if this happens often, tell the operator.`
+  return new Fault('output_limit_passed', { detail })
+}
+
+function isOverLimit(failure: unknown): boolean {
+  return failure instanceof Fault && failure.code === 'output_limit_passed'
+}
 
 /** What was used of it is charged; where the caller got nothing, what it cost is our loss. */
 async function outcomeOf(

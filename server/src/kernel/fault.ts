@@ -50,6 +50,10 @@ export const FAULTS = {
     502,
     'The provider answered, but what the answer costs can not be read from it, so it is withheld. You were not charged.',
   ),
+  output_limit_passed: row(
+    502,
+    'The provider sent more than the output limit of this request, so the stream was cut. What you received is charged.',
+  ),
   managed_upstream_transport: row(503, 'The upstream could not be reached or did not answer properly.'),
   upstream_account: row(503, 'The upstream refuses our account with it. The operator has to act; yours is fine.'),
   billing_dependency_timeout: row(503, 'The ledger did not answer in time. Nothing was charged. Try again.', RETRYABLE),

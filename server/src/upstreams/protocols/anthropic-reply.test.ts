@@ -202,6 +202,13 @@ describe('a stream of a message', () => {
     assert.equal(reader.deliveredText(), 'abcd{"e"')
   })
 
+  it('counts the input of a tool that comes whole in its start', () => {
+    const reader = createReader()
+    const content_block = { type: 'tool_use', id: 'no', name: 'd', input: { e: 1 } }
+    push(reader, frame('content_block_start', { index: 0, content_block }))
+    assert.equal(reader.deliveredText(), 'd{"e":1}')
+  })
+
   it('goes by the name of the event where the data has no type', () => {
     const reader = createReader()
     const bare = 'event: message_delta\ndata: {"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}\n\n'

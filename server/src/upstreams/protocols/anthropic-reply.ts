@@ -1,4 +1,5 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
+import { jsonText, wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
 import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
@@ -37,7 +38,7 @@ export function createReader(): StreamReader {
         return {}
       }
       case 'content_block_start':
-        return { text: generatedIn(memberOf(json, 'content_block')) }
+        return { text: startIn(memberOf(json, 'content_block')) }
       case 'content_block_delta':
         return { text: generatedIn(memberOf(json, 'delta')), isPlain: true }
       case 'message_delta':
@@ -64,6 +65,12 @@ function kindOf({ event }: Frame, json: unknown): unknown {
   return isMembers(json) ? (memberOf(json, 'type') ?? event) : undefined
 }
 
+/** A call of a tool starts with an empty input as a rule, and has it whole where an upstream does not stream it. */
+function startIn(block: unknown): string {
+  const input = memberOf(block, 'input')
+  return generatedIn(block) + (isMembers(input) && Object.keys(input).length > 0 ? jsonText(input) : '')
+}
+
 /** What caches have is not in the protocol's input tokens. */
 function countsIn(usage: unknown): Reported {
   return reportedOf({
@@ -78,19 +85,6 @@ function countsIn(usage: unknown): Reported {
 function generatedIn(block: unknown): string {
   if (!isMembers(block)) return ''
   let text = ''
-  for (const member of ['text', 'thinking', 'name', 'partial_json']) {
-    const words = memberOf(block, member)
-    if (typeof words === 'string') text += words
-  }
+  for (const member of ['text', 'thinking', 'name', 'partial_json']) text += wordsIn(memberOf(block, member))
   return text
-}
-
-/** What is nested too deeply to be written is too strange to be counted. */
-function jsonText(value: unknown): string {
-  if (!isMembers(value)) return ''
-  try {
-    return JSON.stringify(value)
-  } catch {
-    return ''
-  }
 }

@@ -63,6 +63,13 @@ describe('the usage of an answer', () => {
     assert.deepEqual(usage({ totalTokenCount: 0 }), { input: 0, output: 0, cacheRead: 0 })
   })
 
+  it('has a cache beside the prompt where the total says so, and only the rest of its excess is output', () => {
+    const counts = { promptTokenCount: 100, candidatesTokenCount: 10, cachedContentTokenCount: 10_000 }
+    assert.deepEqual(usage({ ...counts, totalTokenCount: 10_110 }), { input: 100, output: 10, cacheRead: 10_000 })
+    assert.deepEqual(usage({ ...counts, totalTokenCount: 10_115 }), { input: 100, output: 15, cacheRead: 10_000 })
+    assert.deepEqual(usage({ ...counts, totalTokenCount: 110 }), { input: 0, output: 10, cacheRead: 100 })
+  })
+
   it('hears nothing of what is left out where the rest is not the total, or there is none', () => {
     assert.deepEqual(usage({ promptTokenCount: 7, totalTokenCount: 12 }), { input: 7 })
     assert.deepEqual(usage({ promptTokenCount: 7 }), { input: 7 })
@@ -107,11 +114,11 @@ describe('the text of an answer', () => {
       { text: 'b', thoughtSignature: 'no' },
       { functionCall: { id: 'no', name: 'c', args: { d: [1, 'é'] } } },
       { functionCall: { name: 'e' } },
-      { functionCall: { partialArgs: [{ jsonPath: '$.f' }] } },
+      { functionCall: { partialArgs: [{ jsonPath: '$.f', stringValue: 'x', willContinue: true }] } },
       { inlineData: { data: 'no' } },
     ]
     const candidates = [{ content: { parts } }, { content: { parts: [{ text: 'g' }] } }]
-    assert.equal(textOf({ candidates }), 'abc{"d":[1,"é"]}e[{"jsonPath":"$.f"}]g')
+    assert.equal(textOf({ candidates }), 'abc{"d":[1,"é"]}e$.fxg')
   })
 
   it('is empty where the answer has another shape', () => {
@@ -125,6 +132,18 @@ describe('the text of an answer', () => {
     const args = JSON.parse(`{"a":${'['.repeat(300_000)}${']'.repeat(300_000)}}`)
     const parts = [{ functionCall: { name: 'deep', args } }, { text: 'b' }]
     assert.equal(textOf({ candidates: [{ content: { parts } }] }), 'deepb')
+  })
+})
+
+describe('a call whose arguments come in parts', () => {
+  it('is counted by their values, and by each path once', () => {
+    const reader = reading()
+    const part = (...partialArgs: object[]) =>
+      frame({ candidates: [{ content: { parts: [{ functionCall: { partialArgs, willContinue: true } }] } }] })
+    const city = (stringValue: string) => part({ jsonPath: '$.city', stringValue, willContinue: true })
+    push(reader, ...Array.from({ length: 1_000 }, () => city('a')))
+    push(reader, part({ jsonPath: '$.n', numberValue: 5 }, { jsonPath: '$.b', boolValue: true }), part({}))
+    assert.equal(reader.deliveredText(), `$.city${'a'.repeat(1_000)}$.n5$.btrue`)
   })
 })
 

@@ -1,8 +1,9 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
+import { jsonText, wordsIn } from './generated-text.ts'
 import { isGiven, isMembers } from './members.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
-import { itemsOf, reportedOf } from './usage.ts'
+import { countedBeside, itemsOf, reportedOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 const USAGE = 'usageMetadata'
@@ -43,6 +44,7 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
   const finished = new Set<unknown>()
   let counts: Counts = {}
   let isStopped = false
+  const at: ArgumentPath = { last: '' }
 
   function read(_: Frame, json: unknown): Reading {
     if (!isMembers(json)) return {}
@@ -51,7 +53,7 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
     const isError = Boolean(memberOf(json, 'error'))
     const isStop = !isError && (finished.size >= choices || (candidates.length === 0 && isBlocked(json)))
     isStopped ||= isStop
-    const text = textIn(candidates)
+    const text = textIn(candidates, at)
     const usage = memberOf(json, USAGE)
     counts = countsIn(usage, text === '' ? counts : withoutCandidates(counts), isStopped)
     return { text, isError, isStop, takesCost: isMembers(usage) }
@@ -101,41 +103,46 @@ function withoutCandidates({ candidates: _, ...rest }: Counts): Counts {
 /** Parts say nothing without their whole, and are never more than it. */
 function classesOf({ prompt, toolUse = 0, candidates, thoughts = 0, cached, total = 0 }: Counts): Reported {
   const input = prompt === undefined ? undefined : prompt + toolUse
-  // What a total has beyond all of them was generated too.
-  const unnamed = Math.max(0, total - (input ?? total) - (candidates ?? 0) - thoughts)
-  const cacheRead = Math.min(cached ?? 0, input ?? 0)
+  const excess = Math.max(0, total - (input ?? total) - (candidates ?? 0) - thoughts)
+  const beside = input === undefined ? 0 : countedBeside(cached ?? 0, { whole: input, excess })
+  const cacheRead = Math.min(cached ?? 0, (input ?? 0) + beside)
   return reportedOf({
-    input: input === undefined ? undefined : input - cacheRead,
-    output: candidates === undefined ? undefined : candidates + thoughts + unnamed,
+    input: input === undefined ? undefined : input + beside - cacheRead,
+    // What a total has beyond all of them was generated too.
+    output: candidates === undefined ? undefined : candidates + thoughts + excess - beside,
     cacheRead: input === undefined || cached === undefined ? undefined : cacheRead,
     // Nothing in this protocol says what was written to a cache.
     cacheWrite: undefined,
   })
 }
 
-/** What the model wrote, thoughts and calls of functions too. */
-function textIn(candidates: readonly unknown[]): string {
+/** What the model wrote, thoughts and calls of functions too. The last path of arguments that come in parts is kept in `at`. */
+function textIn(candidates: readonly unknown[], at: ArgumentPath = { last: '' }): string {
   let text = ''
   for (const candidate of candidates) {
-    for (const part of itemsOf(memberOf(candidate, 'content', 'parts'))) text += generatedIn(part)
+    for (const part of itemsOf(memberOf(candidate, 'content', 'parts'))) text += generatedIn(part, at)
   }
   return text
 }
 
-function generatedIn(part: unknown): string {
-  const text = memberOf(part, 'text')
-  const name = memberOf(part, 'functionCall', 'name')
-  const args =
-    jsonText(memberOf(part, 'functionCall', 'args')) + jsonText(memberOf(part, 'functionCall', 'partialArgs'))
-  return (typeof text === 'string' ? text : '') + (typeof name === 'string' ? name : '') + args
+type ArgumentPath = { last: string }
+
+function generatedIn(part: unknown, at: ArgumentPath): string {
+  const call = memberOf(part, 'functionCall')
+  let text = wordsIn(memberOf(part, 'text')) + wordsIn(memberOf(call, 'name')) + jsonText(memberOf(call, 'args'))
+  for (const argument of itemsOf(memberOf(call, 'partialArgs'))) text += argumentIn(argument, at)
+  return text
 }
 
-/** What is nested too deeply to be written is too strange to be counted. */
-function jsonText(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return ''
-  try {
-    return JSON.stringify(value)
-  } catch {
-    return ''
+/** The path stands in every part of a value, and was written once. */
+function argumentIn(argument: unknown, at: ArgumentPath): string {
+  const path = wordsIn(memberOf(argument, 'jsonPath'))
+  const name = path === at.last ? '' : path
+  at.last = path
+  let text = name + wordsIn(memberOf(argument, 'stringValue'))
+  for (const member of ['numberValue', 'boolValue']) {
+    const value = memberOf(argument, member)
+    if (typeof value === 'number' || typeof value === 'boolean') text += String(value)
   }
+  return text
 }

@@ -63,6 +63,17 @@ describe('the usage of a chat completion', () => {
     })
   })
 
+  it('has caches beside the prompt where the total says so, and only the rest of its excess is output', () => {
+    const counts = { prompt_tokens: 100, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 10_000 } }
+    const of = (total_tokens: number, more = {}) => usageOf({ usage: { ...counts, ...more, total_tokens } })
+    assert.deepEqual(of(10_110), { input: 100, output: 10, cacheRead: 10_000 })
+    assert.deepEqual(of(10_150), { input: 100, output: 50, cacheRead: 10_000 })
+    assert.deepEqual(of(110), { input: 0, output: 10, cacheRead: 100 })
+    const smaller = { prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 20 } }
+    assert.deepEqual(of(190, smaller), { input: 100, output: 10, cacheRead: 60, cacheWrite: 20 })
+    assert.deepEqual(of(150, smaller), { input: 20, output: 50, cacheRead: 60, cacheWrite: 20 })
+  })
+
   it('takes a zero as a report', () => {
     assert.deepEqual(usage(0, 0, { cached_tokens: 0 }), { input: 0, output: 0, cacheRead: 0 })
   })
@@ -132,6 +143,21 @@ describe('the text of a chat completion', () => {
     }
     const json = { choices: [{ message }, { message: { content: null, reasoning: 'h' } }] }
     assert.equal(textOf(json), 'abcd{"e":1}fgh')
+  })
+
+  it('has calls of custom tools, and reasoning once, under whichever name it stands', () => {
+    const textOfMessage = (message: object) => textOf({ choices: [{ message }] })
+    assert.equal(
+      textOfMessage({ tool_calls: [{ type: 'custom', custom: { name: 'run', input: 'ls -l' } }] }),
+      'runls -l',
+    )
+    const details = [{ text: 'a' }, { summary: 'b' }, { type: 'reasoning.encrypted', data: 'no' }]
+    assert.equal(textOfMessage({ reasoning_content: '', reasoning: 'r', reasoning_details: details }), 'r')
+    assert.equal(textOfMessage({ reasoning_content: null, reasoning_details: details }), 'ab')
+    const reader = wanting()
+    const delta = { tool_calls: [{ index: 0, custom: { input: 'ls' } }], reasoning_content: '', reasoning: 'r' }
+    push(reader, frame({ choices: [{ index: 0, delta }] }))
+    assert.equal(reader.deliveredText(), 'rls')
   })
 
   it('is empty where the answer has another shape', () => {

@@ -1,9 +1,10 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
+import { wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from './route-profile.ts'
 import type { Frame } from './sse.ts'
-import { itemsOf, reportedOf, withoutNullUsage } from './usage.ts'
+import { countedBeside, itemsOf, reportedOf, withoutNullUsage } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 /** As the protocol counts: what was read from a cache and written to one is part of the prompt. */
@@ -111,8 +112,10 @@ function countsIn(usage: unknown, earlier: Counts): Counts {
 /** Parts say nothing without their whole, and are never more than it. */
 function classesOf(counts: Counts, profile: Counted): Reported {
   const { prompt, cached, written } = counts
-  const output = outputOf(counts, profile)
+  const apart = cachesBeside(counts)
+  const output = outputOf(counts, apart, profile)
   if (prompt === undefined) return output === undefined ? {} : { output }
+  if (apart > 0) return reportedOf({ input: prompt, output, cacheRead: cached, cacheWrite: written })
   const cacheRead = Math.min(cached ?? 0, prompt)
   const cacheWrite = Math.min(written ?? 0, prompt - cacheRead)
   return reportedOf({
@@ -123,13 +126,20 @@ function classesOf(counts: Counts, profile: Counted): Reported {
   })
 }
 
+/** What caches have, where the vendor counts that beside the prompt. */
+function cachesBeside({ prompt, completion = 0, cached = 0, written = 0, total = 0 }: Counts): number {
+  if (prompt === undefined) return 0
+  return countedBeside(cached + written, { whole: prompt, excess: total - prompt - completion })
+}
+
 /**
- * What a total has beyond prompt and completion was generated too, whatever the vendor calls it: reasoning, as a rule. One
- * that counts it apart may say so in the details alone.
+ * What a total has beyond the prompt, caches beside it, and the completion was generated too, whatever the vendor calls it:
+ * reasoning, as a rule. One that counts it apart may say so in the details alone.
  */
-function outputOf({ prompt, completion, reasoning = 0, total = 0 }: Counts, profile: Counted): number | undefined {
+function outputOf(counts: Counts, caches: number, profile: Counted): number | undefined {
+  const { prompt, completion, reasoning = 0, total = 0 } = counts
   if (completion === undefined) return undefined
-  const inTotal = prompt === undefined ? completion : Math.max(completion, total - prompt)
+  const inTotal = prompt === undefined ? completion : Math.max(completion, total - prompt - caches)
   return profile.reasoning === 'apart' ? Math.max(inTotal, completion + reasoning) : inTotal
 }
 
@@ -147,10 +157,20 @@ function textIn(choices: readonly unknown[]): string {
 /** What the model wrote in a message, or in a part of one. */
 function generatedIn(message: unknown): string {
   if (!isMembers(message)) return ''
-  const reasoning = memberOf(message, 'reasoning_content') ?? memberOf(message, 'reasoning')
-  let text = contentIn(memberOf(message, 'content')) + wordsIn(memberOf(message, 'refusal')) + wordsIn(reasoning)
-  for (const call of itemsOf(memberOf(message, 'tool_calls'))) text += callIn(memberOf(call, 'function'))
+  let text = contentIn(memberOf(message, 'content')) + wordsIn(memberOf(message, 'refusal')) + reasoningIn(message)
+  for (const call of itemsOf(memberOf(message, 'tool_calls')))
+    text += callIn(memberOf(call, 'function')) + callIn(memberOf(call, 'custom'))
   return text + callIn(memberOf(message, 'function_call'))
+}
+
+/** Upstreams that write it under several names write the same under each. */
+function reasoningIn(message: unknown): string {
+  const words = wordsIn(memberOf(message, 'reasoning_content')) || wordsIn(memberOf(message, 'reasoning'))
+  if (words !== '') return words
+  let text = ''
+  for (const detail of itemsOf(memberOf(message, 'reasoning_details')))
+    text += wordsIn(memberOf(detail, 'text')) + wordsIn(memberOf(detail, 'summary'))
+  return text
 }
 
 /** Some upstreams write it in parts, those of reasoning in parts of their own. */
@@ -164,10 +184,7 @@ function contentIn(content: unknown): string {
   return text
 }
 
+/** Of a function by its arguments, of a custom tool by its input. */
 function callIn(call: unknown): string {
-  return wordsIn(memberOf(call, 'name')) + wordsIn(memberOf(call, 'arguments'))
-}
-
-function wordsIn(value: unknown): string {
-  return typeof value === 'string' ? value : ''
+  return wordsIn(memberOf(call, 'name')) + wordsIn(memberOf(call, 'arguments')) + wordsIn(memberOf(call, 'input'))
 }

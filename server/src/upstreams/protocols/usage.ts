@@ -14,6 +14,17 @@ export function reportedOf(counts: { readonly [Class in keyof TokenUsage]: numbe
   }
 }
 
+/**
+ * What parts of a whole have where they were counted beside it, against their protocol: a total has room for them beyond
+ * everything else, and they are more than their whole, or all that the total has beyond. Else 0.
+ */
+export function countedBeside(
+  parts: number,
+  { whole, excess }: { readonly whole: number; readonly excess: number },
+): number {
+  return excess >= parts && (parts > whole || parts === excess) ? parts : 0
+}
+
 /** Of a JSON value that should be a list. */
 export function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []

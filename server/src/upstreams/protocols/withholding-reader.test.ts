@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { count, seed } from '../../../../harness/proof.ts'
 import { createReader as createAnthropicReader } from './anthropic-reply.ts'
+import { createReader as createGeminiReader } from './gemini-reply.ts'
 import { createReader as createOpenaiReader } from './openai-reply.ts'
 import type { StreamReader } from './protocol.ts'
 import { createWithholdingReader, MOST_HELD_BYTES, MOST_TEXT_BYTES, type Reading } from './withholding-reader.ts'
@@ -75,6 +76,73 @@ describe('a reader of streams', () => {
     for (const part of ['abc', long, long, long]) reader.push(Buffer.from(say({ text: part, isPlain: true })))
     assert.equal(reader.textBytes(), 3 + 3 * 600_000)
     assert.ok(Buffer.byteLength(reader.wholeText()) <= MOST_TEXT_BYTES)
+  })
+
+  it('takes for text what stands in frames that have none, once it is more than a few words', () => {
+    const strange = 'words that stand where nobody looks for them, '
+    for (const [title, reader, frames] of [
+      ['old completions', createOpenaiReader({ choices: 1, wantsUsage: true }), { choices: [{ text: strange }] }],
+      ['an unknown delta', createAnthropicReader(), { type: 'content_block_delta', delta: { type: 'x', x: strange } }],
+      ['an unknown event', createAnthropicReader(), { type: 'x', x: [{ y: strange }] }],
+      ['unknown parts', createGeminiReader({ choices: 1 }), { candidates: [{ content: [strange] }] }],
+    ] as const) {
+      const piece = Buffer.from(`data: ${JSON.stringify(frames)}\n\n`)
+      for (let at = 0; at < 5; at += 1) reader.push(piece)
+      assert.equal(reader.textBytes(), 0, title)
+      for (let at = 0; at < 5; at += 1) reader.push(piece)
+      assert.deepEqual([reader.textBytes(), reader.deliveredText()], [10 * strange.length, strange.repeat(10)], title)
+    }
+    for (const line of [`data: ${strange}\n\n`, `${strange}\n\n`]) {
+      const reader = createOpenaiReader({ choices: 1, wantsUsage: true })
+      for (let at = 0; at < 10; at += 1) reader.push(Buffer.from(line))
+      assert.ok(reader.textBytes() > 400, line)
+    }
+  })
+
+  it('takes nothing for text in what honest streams have besides it, however often', () => {
+    const long = 'x'.repeat(300)
+    const base = { id: long, object: 'chat.completion.chunk', model: long, system_fingerprint: long }
+    const filter = { content_filter_results: { hate: { severity: long } } }
+    for (const [reader, frames] of [
+      [
+        createOpenaiReader({ choices: 1, wantsUsage: true }),
+        [
+          { ...base, choices: [{ index: 0, delta: { role: 'assistant', content: '' }, ...filter }], usage: null },
+          {
+            ...base,
+            choices: [{ index: 0, delta: { reasoning_details: [{ type: 'reasoning.encrypted', data: long }] } }],
+          },
+          { ...base, choices: [], usage: { prompt_tokens: 1 } },
+        ],
+      ],
+      [
+        createAnthropicReader(),
+        [
+          {
+            type: 'message_start',
+            message: { id: long, type: 'message', role: 'assistant', model: long, content: [] },
+          },
+          { type: 'ping' },
+          { type: 'content_block_start', content_block: { type: 'redacted_thinking', data: long } },
+          { type: 'content_block_delta', delta: { type: 'signature_delta', signature: long } },
+          { type: 'content_block_stop', index: 0 },
+        ],
+      ],
+      [
+        createGeminiReader({ choices: 1 }),
+        [
+          {
+            candidates: [{ content: { role: 'model', parts: [{ text: '', thoughtSignature: long }] } }],
+            responseId: long,
+          },
+        ],
+      ],
+    ] as const) {
+      const piece = frames.map((json) => `data: ${JSON.stringify(json)}\n\n`).join('')
+      const pings = `: ${long}\n\nevent: ${long}\n\nevent: ping\nid: ${long}\nretry: 5\n\n`
+      for (let at = 0; at < 20; at += 1) reader.push(Buffer.from(piece + pings))
+      assert.deepEqual([reader.textBytes(), reader.deliveredText()], [0, ''], piece)
+    }
   })
 
   for (const [title, stream, create] of makers) {

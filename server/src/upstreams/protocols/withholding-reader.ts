@@ -1,4 +1,5 @@
 import { CollectedBody } from '../collected-body.ts'
+import { UNREAD_ALLOWANCE, unreadTextOf } from './generated-text.ts'
 import { type Likeness, likenessOf } from './likeness.ts'
 import { isMembers } from './members.ts'
 import type { Reported, StreamReader } from './protocol.ts'
@@ -54,6 +55,9 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
   /** How much of the text is not held back, once anything is. */
   let passedText: number | undefined
   let deliveredText = 0
+  /** What may be text in frames that gave none, until it is more than is let be. */
+  let unread = ''
+  let isUnreadCounted = false
   let likeness: Likeness | undefined
   let unlike = 0
   let isStopped = false
@@ -72,12 +76,22 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
     if (reading.isEnd) isEnded = true
     if (reading.isStop || reading.isEnd) passedText ??= text.bytes
     if (reading.text) text.add(reading.text)
+    else if (!reading.isEnd && !reading.isError) addUnread(unreadTextOf(frame, json))
     const bytes = terminated(frame, reading.bytes ?? frame.bytes)
     if (passedText === undefined) {
       passed.add(bytes)
       if (reading.isError) hasToldError = true
       if (reading.isPlain && reading.text && unlike < MOST_UNLIKE) learn(frame, reading.text, bytes)
     } else hold(bytes, reading.takesCost ? endOfUsage(frame, usageName) : -1)
+  }
+
+  /** A stream that we can't read is passed on all the same, and must be neither free nor endless. */
+  function addUnread(found: string): void {
+    unread += found
+    if (!isUnreadCounted && unread.length <= UNREAD_ALLOWANCE) return
+    isUnreadCounted = true
+    text.add(unread)
+    unread = ''
   }
 
   function learn(frame: Frame, text: string, bytes: Buffer): void {
