@@ -15,7 +15,7 @@ export const FAULTS = {
   invalid_json: row(400, 'The body is not valid JSON in UTF-8. Correct it and send it again.'),
   body_too_deep: row(400, 'The JSON body is nested too deeply. Flatten it and send it again.'),
   quote_not_supported: row(400, 'This endpoint gives no quotes. Send the request without the cost-mode header.'),
-  quote_invalid: row(400, 'The quote can not be used for this request. Nothing was charged.'),
+  quote_invalid: row(400, 'The quote cannot be used for this request. Nothing was charged.'),
   missing_credential: row(401, 'No credential was sent. Send your API key as "Authorization: Bearer <key>".'),
   invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
   insufficient_balance: row(402, 'The balance does not cover the most this call can cost. Add credit.'),
@@ -33,7 +33,7 @@ export const FAULTS = {
   idempotency_completed: row(409, 'A call with this idempotency key has completed. Look it up by its request id.'),
   idempotency_running: row(409, 'A call with this idempotency key is still running. Try again shortly.', RETRYABLE),
   outcome_unknown: row(409, 'A call with this idempotency key was interrupted. Look it up by its request id.'),
-  task_not_cancelable: row(409, 'The task can not be canceled now: it goes on.'),
+  task_not_cancelable: row(409, 'The task cannot be canceled now: it goes on.'),
   body_too_large: row(413, 'The body is too large. Send less.'),
   uri_too_long: row(414, 'The URL is too long. Shorten it.'),
   unsupported_media_type: row(415, 'The content type is not supported. Send application/json.'),
@@ -48,7 +48,7 @@ export const FAULTS = {
   upstream_transport: row(502, 'The upstream could not be reached or did not answer properly.'),
   upstream_unreadable: row(
     502,
-    'The provider answered, but what the answer costs can not be read from it, so it is withheld. You were not charged.',
+    'The provider answered, but what the answer costs cannot be read from it, so it is withheld. You were not charged.',
   ),
   output_limit_passed: row(
     502,

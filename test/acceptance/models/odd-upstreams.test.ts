@@ -212,6 +212,30 @@ describe('an upstream whose answer can not be read', () => {
         assert.equal(Object(evidence).usage_source, 'counted')
       })
 
+  for (const protocol of ALL_PROTOCOLS) {
+    const WORDS = 'words in a member that the protocol does not have '
+    const strange = chunk(frame({ choices: [{ index: 0, text: WORDS }] }))
+
+    it(`is paid for as counted where it is a stream: ${protocol}`, async () => {
+      const { secret } = await makeCustomer(pool, { money: MONEY })
+      respond(EVENTS, strange.repeat(30), END)
+      const { id } = await hear(url, secret, streamed(protocol, MODEL, 'word '.repeat(30)))
+      const charge = await chargeOf(pool, id)
+      assert.equal(charge.tokens.output, counted(WORDS.repeat(30)))
+      isCharged(charge, charge.tokens)
+    })
+
+    it(`is cut beyond its limit where it is a stream, and costs the output that was held for: ${protocol}`, async () => {
+      const { secret } = await makeCustomer(pool, { money: MONEY })
+      respond(EVENTS, strange.repeat(3_000))
+      const { id, end, events } = await hear(url, secret, streamed(protocol, MODEL, '', limited(protocol, 100)))
+      assert.equal(end, 'broken')
+      assert.match(Object(Object(events.at(-1)).error).message, /more than the output limit.*The limit is 100 tokens/)
+      const charge = await chargeOf(pool, id)
+      assert.equal(charge.amount, charge.held)
+    })
+  }
+
   it('costs as much output as was held for where it is packed, so that nothing can be counted', async () => {
     const { secret } = await makeCustomer(pool, { money: MONEY })
     respond(okay(PAGE, 'content-encoding: br'))
