@@ -114,9 +114,11 @@ const MODELS = {
 
 type Tokens = { readonly input_tokens: bigint; readonly output_tokens: bigint }
 
+const isSuccess = (status: number) => status >= 200 && status < 300
+
 /** Whether a model gave something that does not say what it used, so that it was counted. */
 export function isCounted({ operation }: Made, { status, json, text }: Told): boolean {
-  return operation in MODELS && status === 200 && text !== '' && json.usage === undefined
+  return operation in MODELS && isSuccess(status) && text !== '' && json.usage === undefined
 }
 
 /** By the price list and by what the caller was given, in nanos; of what was counted, by the count. */
@@ -131,7 +133,7 @@ export function costOfAnswer(made: Made, told: Told, counted: Tokens): bigint {
       const { input, output, names } = MODELS[operation]
       if (isCounted(made, told)) return input * counted.input_tokens + output * counted.output_tokens
       const [read, written] = names.map((name) => BigInt(Object(json.usage)[name] ?? 0n))
-      return status === 200 ? input * (read ?? 0n) + output * (written ?? 0n) : 0n
+      return isSuccess(status) ? input * (read ?? 0n) + output * (written ?? 0n) : 0n
     }
     case 'rerank':
       return status === 200 ? least(50n * BigInt(Object(json.usage).total_tokens), 50n * mostTokens(body)) : 0n
