@@ -98,6 +98,13 @@ describe('POST /v1/rerank', () => {
     }
   })
 
+  it('RERANK-3 tells the count that is charged where the upstream does not say what it used', async () => {
+    const { json, costUsd } = await rerank({ ...REQUEST, query: 'sandbox:no-usage' })
+    const tokens = Number(Object(json.usage).total_tokens)
+    assert.ok(tokens > 0)
+    assert.equal(costUsd, `0.${String(tokens * 50).padStart(9, '0')}`)
+  })
+
   it('ERR-4 a native upstream that can not be reached is 502, and costs nothing', async () => {
     const told = await rerank({ ...REQUEST, query: 'sandbox:reset=before-headers' })
     assert.equal(told.status, 502)

@@ -98,7 +98,7 @@ export function createDataPlan({ prices, bindings, transport, names, links, decl
           return undefined
         return price.counted(input, (text) => counter.count(text, TOKENIZER)).then(asCountedByUs)
       },
-      answer: (reply) => adapter.answer(reply, asked),
+      answer: (reply, measured) => adapter.answer(reply, asked, measured?.inputTokens),
       isAboutUs: ({ status }) =>
         status === 401 || status === 402 || (status === 403 && upstream.passesOnForbidden !== true),
     }

@@ -26,7 +26,7 @@ export type Plan = {
   /** Reads from an answer how much was used; undefined where nobody can know. */
   readonly measure: (reply: Incoming) => Promise<Measured | undefined> | Measured | undefined
   /** What the caller is given of it; undefined where it is not what was promised. */
-  readonly answer: (reply: Incoming) => Answer | undefined
+  readonly answer: (reply: Incoming, measured?: Measured) => Answer | undefined
   /** Whether an answer is about our account with the upstream, and not about what the caller asked for. */
   readonly isAboutUs: (reply: Incoming) => boolean
   /** Of a call that takes minutes, and goes on when it has been answered. */

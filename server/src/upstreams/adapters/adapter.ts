@@ -27,6 +27,9 @@ export type Answer = {
 /** How an operation's request becomes an upstream's, and the upstream's answer becomes ours. */
 export type Adapter = {
   readonly ask: (asked: Asked) => Outgoing
-  /** Undefined where the upstream's answer is not what it promises, so that the caller can be given nothing. */
-  readonly answer: (reply: Incoming, asked: Asked) => Answer | undefined
+  /**
+   * Undefined where the upstream's answer is not what it promises, so that the caller can be given nothing. Tokens are those that
+   * are charged, where that is known already.
+   */
+  readonly answer: (reply: Incoming, asked: Asked, tokens?: number) => Answer | undefined
 }

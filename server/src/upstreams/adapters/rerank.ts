@@ -28,7 +28,7 @@ export const rerank: Adapter = {
     // Only what was priced is sent.
     return { query: '', body: Buffer.from(JSON.stringify({ model, ...rest })) }
   },
-  answer(reply, request) {
+  answer(reply, request, tokens = 0) {
     if (reply.status !== 200) return passThrough.answer(reply, request)
     const { success, data } = answered.safeParse(reply.json)
     const { documents, top_n, model } = asked.parse(request.input)
@@ -42,7 +42,8 @@ export const rerank: Adapter = {
     const body = {
       model: data.model ?? model ?? DEFAULT_RERANK_MODEL,
       results,
-      usage: { total_tokens: data.usage?.total_tokens ?? 0 },
+      // Where the upstream does not say, it is what we have counted.
+      usage: { total_tokens: data.usage?.total_tokens ?? tokens },
     }
     return { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
   },
