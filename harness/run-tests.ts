@@ -32,7 +32,7 @@ const ALONE = /\.alone\.test\.ts$/
 const TOGETHER = 4
 const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harness', 'scripts', 'bench', 'test']
 /** A test that hangs must not hang the run; a proof at full counts takes its time. */
-const TEST_TIMEOUT_MS = { proof: 30 * 60_000, otherwise: 4 * 60_000 }
+const TEST_TIMEOUT_MS = { proof: 30 * 60_000, otherwise: 10 * 60_000 }
 
 export function findTests(within: readonly string[] = FOLDERS): string[] {
   return within.flatMap((place) => {
