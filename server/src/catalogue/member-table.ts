@@ -13,6 +13,9 @@ export type Standing =
   /** Only these values cost nothing beyond what is metered. A list of them is taken where lists are meant. */
   | { readonly is: 'limited'; readonly to: Values; readonly why: string; readonly isList?: true }
 
+/** The members of a JSON object. */
+export type Members = Readonly<Record<string, unknown>>
+
 type Values = readonly (string | boolean)[]
 
 export type Member = Standing & {
@@ -114,7 +117,7 @@ function inspect(value: unknown, shape: Shape, found: Found): void {
     }
     return
   }
-  if (!isObject(value)) return
+  if (!isMembers(value)) return
   const table = 'kinds' in shape ? tableOfKind(value, shape, found) : shape
   if (table === undefined) return
   let strangers: Set<string> | undefined
@@ -138,7 +141,7 @@ function join(prefix: string, path: string): string {
   return path === '' || path.startsWith('[') ? prefix + path : `${prefix}.${path}`
 }
 
-function tableOfKind(value: Readonly<Record<string, unknown>>, choice: Choice, found: Found): Table | undefined {
+function tableOfKind(value: Members, choice: Choice, found: Found): Table | undefined {
   const kind = choice.kindOf(value[choice.by])
   const table = typeof kind === 'string' && Object.hasOwn(choice.kinds, kind) ? choice.kinds[kind] : undefined
   if (typeof table === 'object') return table
@@ -150,7 +153,7 @@ function tableOfKind(value: Readonly<Record<string, unknown>>, choice: Choice, f
 }
 
 /** Some upstream may take it for a kind that we know: by another spelling, or by a member that only such a kind has. */
-function reasonAgainst(kind: unknown, value: Readonly<Record<string, unknown>>, { kinds }: Choice): string | undefined {
+function reasonAgainst(kind: unknown, value: Members, { kinds }: Choice): string | undefined {
   const folded = typeof kind === 'string' ? foldName(kind) : undefined
   const names = new Set(Object.keys(value).map(foldName))
   for (const [known, table] of Object.entries(kinds)) {
@@ -175,12 +178,7 @@ function judgeStranger(name: string, table: Table, strangers: Set<string>, found
   }
 }
 
-function judgeMember(
-  value: Readonly<Record<string, unknown>>,
-  spelling: string,
-  { name, member, twins }: Spelt,
-  found: Found,
-): void {
+function judgeMember(value: Members, spelling: string, { name, member, twins }: Spelt, found: Found): void {
   for (const twin of twins) {
     if (Object.hasOwn(value, twin)) found.refused = { path: name, words: 'is given in two spellings. Send it once.' }
   }
@@ -208,10 +206,10 @@ function quoted(value: string | boolean): string {
 
 function formFault(value: unknown, form: NonNullable<Member['form']>): string | undefined {
   if (form === 'list' && !Array.isArray(value)) return 'must be an array.'
-  if (form === 'object' || !Array.isArray(value)) return isObject(value) ? undefined : 'must be an object.'
-  return value.every(isObject) ? undefined : 'must have objects only.'
+  if (form === 'object' || !Array.isArray(value)) return isMembers(value) ? undefined : 'must be an object.'
+  return value.every(isMembers) ? undefined : 'must have objects only.'
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { usd } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
+import { isMembers } from '../member-table.ts'
 import { defineOperation } from '../operation.ts'
 import { dynamic, memberOf } from '../price.ts'
 
@@ -90,7 +91,7 @@ export const websiteTraffic = defineOperation<Input>({
       if (status !== 200) return 0
       if (!Array.isArray(rows)) return undefined
       // What is no row says nothing about what was delivered, however large it is.
-      if (!rows.every((row) => typeof row === 'object' && row !== null && !Array.isArray(row))) return undefined
+      if (!rows.every(isMembers)) return undefined
       return rows.reduce((sum: number, row: object) => sum + Math.max(0, Object.keys(row).length - 1), 0)
     },
   }),

@@ -1,15 +1,11 @@
-import { inspectMembers, type Table } from '../../catalogue/member-table.ts'
+import { inspectMembers, isMembers, type Members, type Table } from '../../catalogue/member-table.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { ModelLimits } from './protocol.ts'
 
 /** Reads the members that the protocols have in common, and refuses by name what has no price. */
-export type Members = Readonly<Record<string, unknown>>
+export { isMembers, type Members }
 
 export const MODEL_NAME_LENGTH = 200
-
-export function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 export function refusal(detail: string): Fault {
   return new Fault('invalid_request', { detail })
