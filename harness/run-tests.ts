@@ -31,6 +31,8 @@ const ALONE = /\.alone\.test\.ts$/
 /** More files than cores: most of them wait for something most of the time. */
 const TOGETHER = 4
 const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harness', 'scripts', 'bench', 'test']
+/** Each of some hundreds of processes would strip and compile the same files again. `npm ci` empties it. */
+const COMPILE_CACHE = path.join(ROOT, 'node_modules/.cache/compile')
 /** A test that hangs must not hang the run; a proof at full counts takes its time. */
 const TEST_TIMEOUT_MS = { proof: 30 * 60_000, otherwise: 10 * 60_000 }
 
@@ -47,6 +49,7 @@ export function findTests(within: readonly string[] = FOLDERS): string[] {
 /** Runs test files, each in a process of its own, on a PostgreSQL that belongs to this run. */
 export async function runTests({ files, oneByOne = false, ...options }: Options): Promise<Result[]> {
   chooseSeed(options.quiet === true)
+  process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE
   const postgres = await startTestPostgres()
   try {
     if (oneByOne) return await runBatch(files.toSorted(), 1, options)
