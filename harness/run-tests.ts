@@ -49,7 +49,8 @@ export function findTests(within: readonly string[] = FOLDERS): string[] {
 /** Runs test files, each in a process of its own, on a PostgreSQL that belongs to this run. */
 export async function runTests({ files, oneByOne = false, ...options }: Options): Promise<Result[]> {
   chooseSeed(options.quiet === true)
-  process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE
+  // A proof measures what starts without one.
+  if (!isFullProof()) process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE
   const postgres = await startTestPostgres()
   try {
     if (oneByOne) return await runBatch(files.toSorted(), 1, options)
