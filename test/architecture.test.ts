@@ -4,12 +4,13 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { inspectServer } from './architecture.ts'
+import { MIGRATIONS_FOLDER, readMigrations } from '../server/src/storage/migrations.ts'
+import { inspectServer, TABLES } from './architecture.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '..')
 const dependencies = Object.keys(JSON.parse(readFileSync(path.join(ROOT, 'server/package.json'), 'utf8')).dependencies)
 
-describe('the law of who may import whom', () => {
+describe('the laws of imports and of tables', () => {
   it('holds in server/src', () => {
     assert.deepEqual(inspectServer(path.join(ROOT, 'server/src'), dependencies).violations, [])
   })
@@ -26,6 +27,12 @@ describe('the law of who may import whom', () => {
       expected.filter((file) => !read.includes(file)),
       [],
     )
+  })
+
+  it('knows every table that a database has', async () => {
+    const sql = (await readMigrations(MIGRATIONS_FOLDER)).map(({ text }) => text).join('\n')
+    const made = [...sql.matchAll(/^create (?:unlogged )?table (\w+)/gm)].map(([, table]) => table ?? '')
+    assert.deepEqual(Object.keys(TABLES).sort(), [...made, 'schema_migrations'].sort())
   })
 
   const planted: Readonly<Record<string, readonly [file: string, text: string, expected: RegExp]>> = {
@@ -56,6 +63,16 @@ describe('the law of who may import whom', () => {
       'ledger/post.ts',
       "import { env } from 'node:process'\nexport const home = env.HOME",
       /environment or any module/,
+    ],
+    'a table of another folder': [
+      'links/count.ts',
+      'export const COUNT = `select count(*)\n  from charges where true`',
+      /links may not name the table charges/,
+    ],
+    'a table that only stored functions touch': [
+      'limits/count.ts',
+      "export const CLEAR = 'delete from windows'",
+      /limits may not name the table windows/,
     ],
     'a package that is not listed': ['ledger/post.ts', "import 'left-pad'", /does not list/],
     'an import from outside the server': [

@@ -24,6 +24,44 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['main.ts'],
 ]
 
+/** Which folders may name a table in SQL: its owner first. Stored functions touch most of them, and belong to nobody. */
+export const TABLES: Readonly<Record<string, readonly string[]>> = {
+  schema_migrations: ['storage'],
+  change_log: ['storage'],
+  workspaces: ['identity', 'links'],
+  members: ['identity'],
+  plans: ['identity'],
+  api_keys: ['identity', 'links'],
+  credentials: ['identity', 'ledger', 'links'],
+  audit: ['identity'],
+  accounts: ['ledger', 'identity', 'tasks'],
+  allowances: ['ledger', 'identity'],
+  allowance_periods: ['ledger'],
+  charges: ['ledger'],
+  entries: ['ledger'],
+  promotions: ['ledger'],
+  usage_hours: ['ledger'],
+  dropped_allowances: ['ledger'],
+  dropped_charges: ['ledger'],
+  dropped_days: ['ledger'],
+  holds: ['calls', 'ledger', 'tasks'],
+  claims: ['calls', 'ledger'],
+  owners: ['calls'],
+  windows: [],
+  upstreams: ['upstreams', 'gateway', 'tasks'],
+  upstream_quotas: [],
+  upstream_polls: [],
+  link_sessions: ['links', 'upstreams'],
+  link_attempts: ['links'],
+  models: ['gateway'],
+  model_routes: ['gateway'],
+  model_prices: ['gateway'],
+  price_versions: ['gateway'],
+  account_prices: ['gateway'],
+  request_records: ['gateway', 'ledger'],
+  tasks: ['tasks', 'calls', 'ledger', 'upstreams'],
+}
+
 /** Configuration reaches everybody else as values. */
 const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'main.ts']
 const CONFIG = 'config.ts'
@@ -49,6 +87,8 @@ function violationsIn(root: string, file: string, dependencies: readonly string[
   const broken = importsOf(file, text)
     .map((target) => reasonAgainst(from, file, target, dependencies))
     .filter((reason) => reason !== undefined)
+  for (const table of tablesIn(file, text))
+    if (!(TABLES[table] ?? []).includes(from)) broken.push(`${from} may not name the table ${table}`)
   if (rankOf(from) === -1 && from !== CONFIG) broken.push(`${from} is not in the table of layers`)
   if (from !== CONFIG && /\bprocess\s*(\.|\[\s*['"])\s*env\b/.test(text))
     broken.push('reads process.env, which only config.ts may')
@@ -85,6 +125,27 @@ function partOf(file: string): string {
 
 function rankOf(part: string): number {
   return LAYERS.findIndex((layer) => layer.includes(part))
+}
+
+/** The tables that stand behind a verb of SQL in a string of the file. */
+function tablesIn(file: string, text: string): readonly string[] {
+  const named = stringsOf(parseSync(file, text).program).flatMap((string) => [...string.matchAll(NAMED_IN_SQL)])
+  return [...new Set(named.map(([, table]) => table ?? ''))].filter((table) => Object.hasOwn(TABLES, table))
+}
+
+const NAMED_IN_SQL = /\b(?:from|join|into|update|table|using)\s+(?:only\s+)?(\w+)/gi
+
+/** Every string and every piece of a template below a node of the syntax tree. */
+function stringsOf(node: unknown): string[] {
+  if (typeof node !== 'object' || node === null) return []
+  if ('type' in node && node.type === 'TemplateElement' && 'value' in node) return stringsIn(node.value)
+  if ('type' in node && node.type === 'Literal' && 'value' in node) return stringsIn(node.value)
+  return Object.values(node).flatMap(stringsOf)
+}
+
+function stringsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null && 'raw' in value ? [String(value.raw)] : []
 }
 
 /** Every way to name a module: import, import type, export … from, import(). */

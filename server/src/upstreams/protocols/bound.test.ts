@@ -5,12 +5,12 @@ import { countTokens as countCl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countO200k } from 'gpt-tokenizer/encoding/o200k_base'
 import { judge } from '../../../../harness/figures.ts'
 import { count, recordProof, seed } from '../../../../harness/proof.ts'
+import { TEXTS_BY_SCRIPT } from '../../../../test/upstreams/texts.ts'
 import * as anthropic from './anthropic-request.ts'
 import { OVERHEAD } from './bound.ts'
 import { estimateTokens } from './estimate.ts'
 import * as openai from './openai-request.ts'
 import type { ModelLimits } from './protocol.ts'
-import { TEXTS_BY_SCRIPT } from './test-texts.ts'
 
 const CASES = count({ full: 10_000, reduced: 300 })
 /** Parts of each text, from the beginning of one word to the end of another. */

@@ -3,11 +3,11 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { count, seed } from '../../../../harness/proof.ts'
+import { TEXTS_BY_SCRIPT } from '../../../../test/upstreams/texts.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { OVERHEAD } from './bound.ts'
 import { gemini, geminiCount, geminiStream } from './gemini.ts'
 import type { ModelAsk, ModelLimits, Protocol } from './protocol.ts'
-import { TEXTS_BY_SCRIPT } from './test-texts.ts'
 
 const CASES = count({ full: 10_000, reduced: 300 })
 const LIMITS: ModelLimits = { contextWindow: 128_000, outputCap: 4_096, outputMost: 16_384, partTokens: { image: 256 } }

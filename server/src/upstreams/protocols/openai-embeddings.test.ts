@@ -5,10 +5,10 @@ import { countTokens as countCl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countO200k } from 'gpt-tokenizer/encoding/o200k_base'
 import { count, seed } from '../../../../harness/proof.ts'
 import { embeddingTokens } from '../../../../sandbox/src/upstreams/models/openai-embeddings.ts'
+import { TEXTS_BY_SCRIPT } from '../../../../test/upstreams/texts.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { openaiEmbeddings } from './openai-embeddings.ts'
 import type { ModelAsk, ModelLimits } from './protocol.ts'
-import { TEXTS_BY_SCRIPT } from './test-texts.ts'
 
 const CASES = count({ full: 5_000, reduced: 300 })
 const LIMITS: ModelLimits = { contextWindow: 8_192, outputCap: 1, outputMost: 1, partTokens: {} }

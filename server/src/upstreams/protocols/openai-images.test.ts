@@ -5,11 +5,11 @@ import { countTokens as countCl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countO200k } from 'gpt-tokenizer/encoding/o200k_base'
 import { count, seed } from '../../../../harness/proof.ts'
 import { outputTokens as tokensBy3 } from '../../../../sandbox/src/upstreams/models/tokens.ts'
+import { TEXTS_BY_SCRIPT } from '../../../../test/upstreams/texts.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { OVERHEAD } from './bound.ts'
 import { openaiImages } from './openai-images.ts'
 import type { ModelAsk, ModelLimits } from './protocol.ts'
-import { TEXTS_BY_SCRIPT } from './test-texts.ts'
 
 const CASES = count({ full: 5_000, reduced: 300 })
 const LIMITS: ModelLimits = { contextWindow: 32_000, outputCap: 100, outputMost: 6_240, partTokens: {} }
