@@ -1,25 +1,8 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../kernel/clock.ts'
 import { type Addresses, plainAddress } from './address.ts'
-import type { Exchange } from './exchange.ts'
+import type { Connection, Exchange } from './exchange.ts'
 import type { EdgeLimits } from './limits.ts'
-
-/** One caller's connection. Its requests are answered one after another, so at most one of them is running. */
-export type Connection = {
-  readonly socket: Socket
-  /** The other end, whoever it speaks for. */
-  readonly peer: string
-  running: Exchange | undefined
-  readonly waiting: Exchange[]
-  received: number
-  /** The request that was received last, as long as it runs or its body is still on its way. */
-  newest: Exchange | undefined
-  idleSinceMs: number
-  /** Set once nothing more is taken from it; it ends when all that came before has been answered. */
-  isClosing: boolean
-  /** What is left to say then, to something that was no request. */
-  lastWords: (() => void) | undefined
-}
 
 export type Connections = ReturnType<typeof createConnections>
 

@@ -1,5 +1,5 @@
-import type { Connection, Connections } from './connections.ts'
-import type { Exchange } from './exchange.ts'
+import type { Connections } from './connections.ts'
+import type { Connection, Exchange } from './exchange.ts'
 import type { EdgeLimits } from './limits.ts'
 
 type Parts = {
