@@ -68,12 +68,16 @@ export function createChores({ pools, ownerId, poller, links, metrics, clock, lo
 
 type LossChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly look: () => Promise<void> }
 
-/** What every process that takes calls does: it begins to add up losses once a second. */
+/** So that a ceiling is known in every process within a second, with the time that it takes to read. */
+const LOOK_EVERY_MS = 800
+const LOOK_PAUSE_MS = 100
+
+/** What every process that takes calls does: it adds up losses once a second. */
 export function createLossChore({ look, clock, log }: LossChoreParts): Chore {
   let startedMs = clock.monotonicMs()
   return createChore({
     name: 'ceilings on loss',
-    everyMs: () => Math.max(SECOND_MS / 10, SECOND_MS - (clock.monotonicMs() - startedMs)),
+    everyMs: () => Math.max(LOOK_PAUSE_MS, LOOK_EVERY_MS - (clock.monotonicMs() - startedMs)),
     work() {
       startedMs = clock.monotonicMs()
       return look()
