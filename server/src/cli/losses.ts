@@ -92,7 +92,10 @@ function sumsText(sums: Sums, ceilings: Readonly<Record<LossWindow, Nanos | null
   }).join('  ')
 }
 
-/** The minute in which what counts now came to the ceiling; of a route, without what its accounts count for at the most. */
+/**
+ * The minute in which what counts now came to the ceiling. Of a route all that its accounts lost is added up, so that it may be told
+ * somewhat early.
+ */
 function sinceOf({ route, accountId, window, ceiling }: ReachedCeiling, minutes: readonly LostInMinute[]): string {
   const last = Math.max(...minutes.map(({ minute }) => minute))
   const first = window === 'day' ? 0 : last - 60
