@@ -31,15 +31,14 @@ const minuteRows = z.array(
     .transform(({ account_id: accountId, ...row }): LostInMinute => ({ ...row, accountId })),
 )
 
-/** Losses since a moment, by route, account and minute. */
+/** Losses since a moment, by route, account and minute. Planned each time: a plan for any moment would read them all. */
 export async function readLosses(pool: pg.Pool, sinceMs: number): Promise<readonly LostInMinute[]> {
-  const { rows } = await pool.query({
-    name: 'read_losses',
-    text: `select route, account_id, floor(extract(epoch from at) / 60)::integer as minute, sum(nanos)::text as nanos
-      from losses where at >= to_timestamp($1::double precision / 1000) and ${COUNTS}
-      group by 1, 2, 3`,
-    values: [sinceMs],
-  })
+  const { rows } = await pool.query(
+    `select route, account_id, floor(extract(epoch from at) / 60)::integer as minute, sum(nanos)::text as nanos
+     from losses where at >= to_timestamp($1::double precision / 1000) and ${COUNTS}
+     group by 1, 2, 3`,
+    [sinceMs],
+  )
   return minuteRows.parse(rows)
 }
 
@@ -47,10 +46,7 @@ const releaseRows = z.array(z.object({ at: z.string().nullable() }))
 
 /** A mark that changes with every release; null before the first. */
 export async function lastRelease(pool: pg.Pool): Promise<string | null> {
-  const { rows } = await pool.query({
-    name: 'last_loss_release',
-    text: 'select max(at)::text as at from loss_releases',
-  })
+  const { rows } = await pool.query('select max(at)::text as at from loss_releases')
   return releaseRows.parse(rows)[0]?.at ?? null
 }
 
