@@ -1,13 +1,16 @@
 import { type Calls, createCalls } from './calls/calls.ts'
+import { createLossWatch } from './calls/loss-ceilings.ts'
+import { ceilingsOf } from './calls/loss-sums.ts'
 import { createMoneyQuery } from './calls/money-query.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, isSoldByUnit, isTask, spell } from './catalogue/operation.ts'
-import { createChores } from './chores.ts'
+import { createChores, createLossChore } from './chores.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames, type HeaderNames } from './gateway/header-names.ts'
 import { firstCall } from './gateway/idempotency.ts'
+import { createLossGuard, type LossGuard } from './gateway/loss-guard.ts'
 import { createModels } from './gateway/models.ts'
 import { type CallRequest, createPipeline, type Pipeline } from './gateway/pipeline.ts'
 import type { Plan } from './gateway/plan.ts'
@@ -19,6 +22,7 @@ import { createPrices } from './gateway/prices.ts'
 import { createQuotes } from './gateway/quotes.ts'
 import { createRecords } from './gateway/records.ts'
 import { createRelay } from './gateway/relay.ts'
+import { createTellLoss } from './gateway/tell-loss.ts'
 import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
@@ -29,7 +33,6 @@ import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
-import { formatUsd, NANOS_PER_USD } from './kernel/money.ts'
 import { type Seal, sealOf } from './kernel/seal.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { RATE_HEADERS } from './limits/headers.ts'
@@ -121,15 +124,14 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     offlineAccess: config.links.offline_access,
     howToLink: spell('Link one: POST /apis/v1/{social_a}/auth_{social_a}.', names),
   })
-  const overran: Parameters<typeof createPipeline>[0]['overran'] = ({ id, operation, amount }) => {
-    metrics.overrunUsd.inc({ operation }, Number(amount) / Number(NANOS_PER_USD))
-    log.warn('an upstream cost us more than was charged', { request_id: id, operation, amount: formatUsd(amount) })
-  }
+  const overran = createTellLoss({ metrics, log })
+  const losses = createLossWatch({ pool: pools.rest, ceilings: ceilingsOf(config.loss), time, log, metrics })
+  const lossGuard = createLossGuard(losses)
   const run = createPipeline({
     requireUnspent,
     begin,
     end: calls.end,
-    plan: createPlan(config, { ...cached, ...asking, links, calls, models, headerNames, counter }),
+    plan: createPlan(config, { ...cached, ...asking, links, calls, models, headerNames, counter, lossGuard }),
     quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
     firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
@@ -164,9 +166,11 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
         jsonLimits,
       },
     })
-  const chores = config.roles.includes('worker')
-    ? createChores({ pools, ownerId, poller, links, metrics, clock, log })
-    : []
+  const isGateway = config.roles.includes('gateway')
+  const chores = [
+    ...(config.roles.includes('worker') ? createChores({ pools, ownerId, poller, links, metrics, clock, log }) : []),
+    ...(isGateway ? [createLossChore({ look: losses.look, clock, log })] : []),
+  ]
   const failures = createFailuresByAddress({ clock })
   const edgeParts = {
     clock,
@@ -204,6 +208,8 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     await requireMigrated(pools.rest)
     await partitions.start()
     await ownership.start()
+    // What was reached before must be known before the first call.
+    if (isGateway) await losses.look()
     for (const chore of chores) chore.start()
     feed.start()
     await untilFresh(feed, clock)
@@ -235,11 +241,12 @@ type PlanParts = Pick<Parameters<typeof createModelPlan>[0], 'models' | 'counter
     readonly transport: Transport
     readonly seal: Seal | null
     readonly headerNames: HeaderNames
+    readonly lossGuard: LossGuard
   }
 
 /** How each kind of what is sold runs. */
 function createPlan({ names, rerank }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
-  const { bindings, links, transport, models, counter, headerNames } = parts
+  const { bindings, links, transport, models, counter, headerNames, lossGuard } = parts
   const quota = createQuota(parts)
   const declaredModels = { rerank: [DEFAULT_RERANK_MODEL, ...rerank.models] }
   const ofData = createDataPlan({
@@ -250,6 +257,7 @@ function createPlan({ names, rerank }: Config, parts: PlanParts): (request: Call
     names,
     declaredModels,
     counter,
+    lossGuard,
   })
   const ofModels = createModelPlan({
     models,
@@ -258,6 +266,7 @@ function createPlan({ names, rerank }: Config, parts: PlanParts): (request: Call
     transport,
     counter,
     outputCapHeader: headerNames.outputCap,
+    lossGuard,
   })
   const ofVideos = createVideoPlan({ ...parts, quota, asyncHeader: headerNames.async, provider: names.provider })
   return (request) => {

@@ -1,8 +1,11 @@
+import { pruneLosses } from './calls/losses.ts'
 import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { pruneRecords } from './gateway/records.ts'
+import { tellPresumed } from './gateway/tell-loss.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
+import type { Nanos } from './kernel/money.ts'
 import { expirePromotions } from './ledger/credit.ts'
 import { dropOldCharges } from './ledger/retention.ts'
 import { forgetAttempts } from './links/attempts.ts'
@@ -25,6 +28,7 @@ const SWEEP_GRACE_SECONDS = 10
 const UNSETTLED_SECONDS = 24 * 3_600
 const CHARGES_KEPT_DAYS = 1_100
 const RECORDS_KEPT_DAYS = 30
+const LOSSES_KEPT_DAYS = 30
 
 type ChoreParts = {
   readonly pools: Pools
@@ -32,7 +36,7 @@ type ChoreParts = {
   /** Null without a master key: then there are no tasks. */
   readonly poller: Poller | null
   readonly links: Pick<Links, 'sweep'>
-  readonly metrics: Pick<Metrics, 'taskPollLagSeconds'>
+  readonly metrics: Pick<Metrics, 'taskPollLagSeconds' | 'lossUsd'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -40,14 +44,15 @@ type ChoreParts = {
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores({ pools, ownerId, poller, links, metrics, clock, log }: ChoreParts): readonly Chore[] {
   const pool = pools.rest
+  const lost = (amount: Nanos) => tellPresumed(metrics, amount)
   const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
     createChore({ name, everyMs, work, clock, log })
   return [
     chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
-    chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log }, UNSETTLED_SECONDS)),
+    chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log, lost }, UNSETTLED_SECONDS)),
     ...(poller === null ? [] : [chore('tasks', poller.pauseMs, poller.tick)]),
     chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
-    chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log }, UNSETTLED_SECONDS)),
+    chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log, lost }, UNSETTLED_SECONDS)),
     chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
     chore('links', HOUR_MS, () => forgetAttempts(pool)),
     chore('links that have ended', MINUTE_MS, links.sweep),
@@ -55,9 +60,31 @@ export function createChores({ pools, ownerId, poller, links, metrics, clock, lo
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
     chore('request records', 10 * MINUTE_MS, () => pruneRecords(pool, RECORDS_KEPT_DAYS)),
+    chore('losses', 10 * MINUTE_MS, () => pruneLosses(pool, LOSSES_KEPT_DAYS)),
     chore('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
     chore('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),
   ]
+}
+
+type LossChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly look: () => Promise<void> }
+
+/** So that a ceiling is known in every process within a second, with the time that it takes to read. */
+const LOOK_EVERY_MS = 800
+const LOOK_PAUSE_MS = 100
+
+/** What every process that takes calls does: it adds up losses once a second. */
+export function createLossChore({ look, clock, log }: LossChoreParts): Chore {
+  let startedMs = clock.monotonicMs()
+  return createChore({
+    name: 'ceilings on loss',
+    everyMs: () => Math.max(LOOK_PAUSE_MS, LOOK_EVERY_MS - (clock.monotonicMs() - startedMs)),
+    work() {
+      startedMs = clock.monotonicMs()
+      return look()
+    },
+    clock,
+    log,
+  })
 }
 
 /** Beyond this, callers wait notably longer for what has been made. */

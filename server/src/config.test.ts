@@ -47,7 +47,8 @@ describe('configuration', () => {
     })
     assert.deepEqual(config.listen.gateway, { host: '127.0.0.1', port: 8700 })
     assert.ok(!inspect(config, { depth: null }).includes('canary'))
-    assert.ok(!JSON.stringify(config).includes('canary'))
+    const plain = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
+    assert.ok(!JSON.stringify(config, plain).includes('canary'))
   })
 
   it('has two paths of deep research, here and upstream, which may be the same and have slashes', () => {
@@ -240,4 +241,35 @@ describe('configuration', () => {
       assert.equal(more.filter((other) => !other.includes('database.url')).length, 0, more.join('\n'))
     })
   }
+})
+
+describe('ceilings on loss', () => {
+  const loss = (env: Readonly<Record<string, string>>) => loadConfig({ FAREBOX_DATABASE_URL: URL, ...env }).loss
+
+  it('are there by default, are amounts of USD, and can be left out', () => {
+    assert.deepEqual(loss({}), {
+      account_hour_usd: 5_000_000_000n,
+      account_day_usd: 20_000_000_000n,
+      route_hour_usd: 50_000_000_000n,
+      route_day_usd: 200_000_000_000n,
+    })
+    assert.equal(loss({ FAREBOX_LOSS_ACCOUNT_HOUR_USD: '0.25' }).account_hour_usd, 250_000_000n)
+    assert.equal(loss({ FAREBOX_LOSS_ROUTE_DAY_USD: 'none' }).route_day_usd, null)
+    const config = loadConfig({
+      FAREBOX_DATABASE_URL: URL,
+      FAREBOX_CONFIG: file('loss:\n  account_day_usd: 1.5\n'),
+    })
+    assert.equal(config.loss.account_day_usd, 1_500_000_000n)
+  })
+
+  it('are refused where they are no amounts, or where one account could reach that of a route', () => {
+    for (const wrong of ['0', '-1', 'many', '', '1e3'])
+      assert.match(
+        problems({ FAREBOX_DATABASE_URL: URL, FAREBOX_LOSS_ACCOUNT_HOUR_USD: wrong })[0] ?? '',
+        /^loss\.account_hour_usd \(FAREBOX_LOSS_ACCOUNT_HOUR_USD\) must be an amount of USD above 0/,
+      )
+    assert.deepEqual(problems({ FAREBOX_DATABASE_URL: URL, FAREBOX_LOSS_ROUTE_DAY_USD: '59.99' }), [
+      'loss.route_day_usd (FAREBOX_LOSS_ROUTE_DAY_USD) is less than three times loss.account_day_usd: raise it',
+    ])
+  })
 })

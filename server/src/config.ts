@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { parse as parseYaml } from 'yaml'
 import { z } from 'zod'
+import { type Nanos, usd, ZERO } from './kernel/money.ts'
 import { isMasterKey } from './kernel/seal.ts'
 import { Secret } from './kernel/secret.ts'
 
@@ -69,6 +70,19 @@ const list = <T extends z.ZodType>(item: T) =>
 
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')], {
   error: 'must be true or false',
+})
+
+const CEILING = 'must be an amount of USD above 0, such as 5 or 0.50, or none for no ceiling'
+const ceiling = z.union([z.string(), z.number()], { error: CEILING }).transform((value, context): Nanos | null => {
+  if (value === 'none') return null
+  try {
+    const amount = usd(String(value))
+    if (amount > ZERO) return amount
+  } catch {
+    // Told below, as for what is not above 0.
+  }
+  context.addIssue({ code: 'custom', message: CEILING })
+  return z.NEVER
 })
 
 const secret = () => z.instanceof(Secret, { error: 'is missing' })
@@ -154,6 +168,15 @@ const settings = z.strictObject({
     .prefault({}),
   // Names of rerank models that callers may ask for beside the default; all are sold at the one price of reranking.
   rerank: z.strictObject({ models: list(z.string().min(1).max(200)).prefault([]) }).prefault({}),
+  // How much evidenced loss is borne before calls are refused: docs/hostile-upstreams.md.
+  loss: z
+    .strictObject({
+      account_hour_usd: ceiling.prefault('5'),
+      account_day_usd: ceiling.prefault('20'),
+      route_hour_usd: ceiling.prefault('50'),
+      route_day_usd: ceiling.prefault('200'),
+    })
+    .prefault({}),
   links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),
   log: z
     .strictObject({
@@ -170,7 +193,7 @@ const schema = settings.superRefine((config, context) => {
 
 /** Values that are fine by themselves and wrong together. */
 function* contradictions(config: z.infer<typeof settings>): Generator<[path: string[], message: string]> {
-  const { roles, secrets, listen, http, names } = config
+  const { roles, secrets, listen, http, names, loss } = config
   if (roles.length === 0) yield [['roles'], 'names no role: name at least one']
   if (secrets.previous_master_key !== undefined && secrets.master_key === undefined)
     yield [['secrets', 'previous_master_key'], 'is given without secrets.master_key: give the current one too']
@@ -186,6 +209,11 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
   }
   if (http.cors_origins.includes('*') && http.cors_origins.length > 1) {
     yield [['http', 'cors_origins'], 'names * and others: * means every origin, so leave out one or the other']
+  }
+  for (const window of ['hour', 'day'] as const) {
+    const [account, route] = [loss[`account_${window}_usd`], loss[`route_${window}_usd`]]
+    if (account !== null && route !== null && route < 3n * account)
+      yield [['loss', `route_${window}_usd`], `is less than three times loss.account_${window}_usd: raise it`]
   }
   if (http.drain_pause_ms > http.drain_ms) {
     yield [['http', 'drain_pause_ms'], 'is longer than http.drain_ms, of which it is a part']

@@ -3,7 +3,7 @@ import { nanos } from '../kernel/money.ts'
 import type { Rate, Window } from '../limits/window.ts'
 import type { Begun, Call, Claim, Judgement, Refused } from './call.ts'
 import { arrayText, daysOf, Positions } from './columns.ts'
-import { type Column, createCall, type Query, Row } from './query.ts'
+import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
 
 const SELECT = `outcome, free, subject, allowance_left, holder,
   request_limit::float8, requests_left::float8, extract(epoch from requests_reset_at)::float8,
@@ -12,8 +12,8 @@ const SELECT = `outcome, free, subject, allowance_left, holder,
 const callOf = createCall('begin_calls', SELECT)
 
 /** The rows of those that are tasks are made by the same statement: there is no call without its task, nor the other way. */
-const callWithTasksOf = createCall('begin_calls', SELECT, {
-  name: 'begin_calls_with_tasks',
+const TASKS: Beside = {
+  name: 'with_tasks',
   types: ['integer[]', 'uuid[]', 'uuid[]', 'uuid[]', 'text[]', 'bytea[]'],
   also: (parameters) => `insert into tasks (id, account_id, credential_id, model, prompt, state, created_at)
     select item.id, item.account_id, item.credential_id, item.model, item.prompt, 'CREATING', result.judged_at
@@ -21,7 +21,8 @@ const callWithTasksOf = createCall('begin_calls', SELECT, {
     join result on result.ordinality = item.place
     where result.outcome = 'begun'
     on conflict (id) do nothing returning id`,
-})
+}
+const callWithTasksOf = createCall('begin_calls', SELECT, [TASKS])
 
 /** One statement for many calls. No id may stand in a batch twice. */
 export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {

@@ -66,7 +66,18 @@ export type Ending = {
   readonly usage: Usage
   /** Of a task: what its row says from then on. */
   readonly task?: TaskEnd
+  /** Where there is evidence that it cost more than was held, or was delivered and can't be read. */
+  readonly loss?: Loss
 }
+
+/** Evidence of what a call cost the operator. What is presumed, because nobody knows what became of a request, is none. */
+export type Evidence = {
+  readonly nanos: Nanos
+  /** What the upstream says that the whole call used, at the call's prices; null where it says nothing that can be read. */
+  readonly claim: Nanos | null
+}
+
+export type Loss = Evidence & { readonly route: string }
 
 export type TaskEnd =
   | {

@@ -1,31 +1,68 @@
 import { nanos } from '../kernel/money.ts'
 import type { Ending, Settlement, TaskEnd } from './call.ts'
 import { daysOf, Positions } from './columns.ts'
-import { type Column, createCall, type Query, Row } from './query.ts'
+import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
 
 const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
-
-const callOf = createCall('end_calls', SELECT)
 
 /**
  * The state of a task, its money and its place among those at once change together. Whoever ends a call first ends its task;
  * for the others it has ended. Rows are locked in the order of their ids, as by whoever reschedules some.
  */
-const callWithTasksOf = createCall('end_calls', SELECT, {
-  name: 'end_calls_with_tasks',
+const TASKS: Beside = {
+  name: 'with_tasks',
   types: ['integer[]', 'uuid[]', 'text[]', 'bytea[]', 'float8[]', 'integer[]', 'integer[]', 'text[]', 'text[]'],
   also: ([places, ...columns]) => `select end_tasks(${columns.join(', ')},
       (select array_agg(result.ended_now order by item.place)
        from unnest(${places}) with ordinality item (call, place) join result on result.ordinality = item.call),
       (select max(settled_at) from result))`,
-})
+}
+
+/**
+ * A loss is written with the end of its call, and once: by whoever ends it. It is never more than what the call overran, whatever
+ * was made of it since it was judged. Batches without a loss do not have this part at all.
+ */
+const LOSSES: Beside = {
+  name: 'with_losses',
+  types: ['integer[]', 'uuid[]', 'uuid[]', 'text[]', 'bigint[]', 'bigint[]'],
+  also: (columns) => `insert into losses (id, account_id, route, nanos, claim, at)
+      select item.id, item.account_id, item.route, least(item.nanos, result.overrun), item.claim, result.settled_at
+      from unnest(${columns.join(', ')}) item (place, id, account_id, route, nanos, claim)
+      join result on result.ordinality = item.place
+      where result.ended_now and least(item.nanos, result.overrun) > 0
+      returning id`,
+}
+
+const callOf = createCall('end_calls', SELECT)
+const callWithTasksOf = createCall('end_calls', SELECT, [TASKS])
+const callWithLossesOf = createCall('end_calls', SELECT, [LOSSES])
+const callWithBothOf = createCall('end_calls', SELECT, [TASKS, LOSSES])
 
 /** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
 export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
   const columns = encode(endings)
   const hasTasks = endings.some(({ task }) => task !== undefined)
-  const rows = await query(hasTasks ? callWithTasksOf([...columns, ...taskColumns(endings)]) : callOf(columns))
+  const hasLosses = endings.some(({ loss }) => loss !== undefined)
+  if (hasTasks) columns.push(...taskColumns(endings))
+  if (hasLosses) columns.push(...lossColumns(endings))
+  const withLosses = hasTasks ? callWithBothOf : callWithLossesOf
+  const without = hasTasks ? callWithTasksOf : callOf
+  const rows = await query((hasLosses ? withLosses : without)(columns))
   return endings.map((_, at) => decode(new Row(rows[at])))
+}
+
+function lossColumns(endings: readonly Ending[]): Column[] {
+  const losses = endings.flatMap(({ id, accountId, loss }, at) =>
+    loss === undefined ? [] : [{ id, accountId, place: at + 1, ...loss }],
+  )
+  return [
+    ['integer[]', losses.map(({ place }) => place)],
+    ['uuid[]', losses.map(({ id }) => id)],
+    ['uuid[]', losses.map(({ accountId }) => accountId)],
+    ['text[]', losses.map(({ route }) => route)],
+    ['bigint[]', losses.map(({ nanos: lost }) => lost)],
+    ['bigint[]', losses.map(({ claim }) => claim)],
+  ]
 }
 
 function taskColumns(endings: readonly Ending[]): Column[] {

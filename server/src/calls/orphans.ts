@@ -31,17 +31,22 @@ export async function sweepOrphans({ pool, log, ownerId, graceSeconds }: Sweep):
 }
 
 /** Voids what nobody resolved in time, at the operator's loss. How many that were. */
-export async function resolveOverdue({ pool, log }: Parts, afterSeconds: number): Promise<number> {
+export async function resolveOverdue(
+  { pool, log, lost = () => {} }: Parts & { readonly lost?: (amount: Nanos) => void },
+  afterSeconds: number,
+): Promise<number> {
   return inPortions(AT_ONCE, async (most) => {
     const { rows } = await pool.query<{ id: Id; overrun: bigint }>('select id, overrun from resolve_overdue($1, $2)', [
       afterSeconds,
       most,
     ])
-    for (const { id, overrun } of rows)
+    for (const { id, overrun } of rows) {
+      lost(nanos(overrun))
       log.error('a call was never resolved: it is voided at our loss', {
         request_id: id,
         amount: formatUsd(nanos(overrun)),
       })
+    }
     return rows.length
   })
 }

@@ -9,8 +9,8 @@ export type Statement = { readonly name: string; readonly text: string; readonly
 export type Column = readonly [type: ArrayType, values: readonly Value[]]
 
 /** What a statement does beside calling its function: all of it happens, or none. */
-type Beside = {
-  /** Of the whole, by which it is prepared once. */
+export type Beside = {
+  /** Added to the name of the whole, by which that is prepared once. */
   readonly name: string
   readonly types: readonly ArrayType[]
   /** What it does and selects, by its parameters and by `result`, the function's rows with their `ordinality`. */
@@ -21,24 +21,32 @@ type Beside = {
  * Calls a function of batches with what it takes of each of them, of which the first is no array: whose batch it is. What is done
  * beside it takes columns of its own, after those.
  */
-export function createCall(name: string, select: string, beside?: Beside) {
+export function createCall(name: string, select: string, besides: readonly Beside[] = []) {
+  const fullName = [name, ...besides.map((beside) => beside.name)].join('_')
   let text: string | undefined
   return (columns: readonly Column[], owner?: Id): Statement => {
     const first = owner === undefined ? [] : [owner]
-    text ??= textOf(name, select, [...first.map(() => 'uuid'), ...columns.map(([type]) => type)], beside)
+    text ??= textOf(name, select, [...first.map(() => 'uuid'), ...columns.map(([type]) => type)], besides)
     const values = columns.map(([type, values]) => encodeArray(type, values))
-    return { name: beside?.name ?? name, text, values: [...first, ...values] }
+    return { name: fullName, text, values: [...first, ...values] }
   }
 }
 
-function textOf(name: string, select: string, types: readonly string[], beside: Beside | undefined): string {
-  const own = types.length - (beside?.types.length ?? 0)
+function textOf(name: string, select: string, types: readonly string[], besides: readonly Beside[]): string {
+  const own = types.length - besides.reduce((sum, beside) => sum + beside.types.length, 0)
   const parameters = types.map((type, at) => `$${at + 1}::${type}`)
   const call = `${name}(${parameters.slice(0, own).join(', ')})`
-  if (beside === undefined) return `select ${select} from ${call}`
+  if (besides.length === 0) return `select ${select} from ${call}`
+  let from = own
+  const parts = besides.map(({ types: { length }, also }, at) => {
+    from += length
+    return `also_${at} as materialized (${also(parameters.slice(from - length, from))})`
+  })
+  // Reads what each of them answers, because what nobody reads may not be done.
+  const done = besides.map((_, at) => ` cross join (select count(*) from also_${at}) done_${at}`)
   return `with result as materialized (select * from ${call} with ordinality),
-      also as materialized (${beside.also(parameters.slice(own))})
-    select ${select} from result cross join (select count(*) from also) done order by ordinality`
+      ${parts.join(',\n      ')}
+    select ${select} from result${done.join('')} order by ordinality`
 }
 
 /** A row of PostgreSQL is input from outside: what is not of the type that the function promises is a defect. */

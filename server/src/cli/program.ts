@@ -5,6 +5,7 @@ import { checkSafety } from '../storage/safety.ts'
 import { print, quietLog, running, withPools } from './command.ts'
 import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
+import { addLossCommands } from './losses.ts'
 import { addModelCommands } from './models.ts'
 import { addPriceCommands } from './prices.ts'
 import { addSecretCommands } from './rotate.ts'
@@ -45,6 +46,7 @@ export function createProgram({ serve }: Parts): Command {
   addUpstreamCommands(program)
   addTaskCommands(program)
   addLedgerCommands(program)
+  addLossCommands(program)
   addSecretCommands(program)
   return program
 }

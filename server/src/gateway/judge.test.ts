@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { NANOS_LIMIT, nanos, perMillion } from '../kernel/money.ts'
-import { endingOf, type Held } from './judge.ts'
+import { UpstreamFailure } from '../upstreams/failure.ts'
+import { endingOf, type Held, judge } from './judge.ts'
+import type { Measured, Sent } from './plan.ts'
 
 const KIND = { forgiven: false, failed: false }
 
@@ -26,5 +28,58 @@ describe('what an upstream claims beyond the hold', () => {
   it('is cut at what the ledger can hold, so that the call ends', () => {
     const { amount } = endingOf(heldAt('1000000'), { counts: [10n ** 12n] }, KIND)
     assert.equal(amount, NANOS_LIMIT)
+  })
+})
+
+/** What an upstream said, measured as the test says, of which the caller is given something or nothing. */
+async function lossOf(
+  { status = 200, ...sent }: { status?: number; failure?: unknown },
+  { measured, gives = true }: { measured?: Measured | 'unreadable'; gives?: boolean } = {},
+) {
+  const reply = { status, headers: {}, body: Buffer.from('{}'), json: {} }
+  const came: Exclude<Sent, { outcome: 'streaming' }> =
+    'failure' in sent
+      ? { attempts: [], kind: 'native', outcome: 'unknown', failure: sent.failure }
+      : { attempts: [], kind: 'native', outcome: 'answered', reply }
+  const plan = {
+    measure() {
+      if (measured === 'unreadable') throw new Error('it says nothing')
+      return measured
+    },
+    answer: () => (gives ? { status, headers: {}, body: '{}' } : undefined),
+    isAboutUs: () => status === 401,
+  }
+  const { ending } = await judge(plan, { ...heldAt('1000'), most: nanos(1_000_000_000n) }, came)
+  return ending.loss
+}
+
+const used = (count: bigint): Measured => ({ counts: [count] })
+
+describe('the evidence of a loss', () => {
+  it('is what was reported beyond the hold, with what was claimed in all', async () => {
+    assert.deepEqual(await lossOf({}, { measured: used(1_500n) }), { nanos: 500_000_000n, claim: 1_500_000_000n })
+    assert.equal(await lossOf({}, { measured: used(1_000n) }), undefined)
+  })
+
+  it('is what was delivered and can not be read: the hold, or what it says of itself where nothing of it could be given', async () => {
+    const hold = { nanos: 1_000_000_000n, claim: null }
+    assert.deepEqual(await lossOf({}, { measured: 'unreadable' }), hold)
+    assert.deepEqual(await lossOf({}, { gives: false }), hold)
+    assert.deepEqual(await lossOf({}, { gives: false, measured: used(10n) }), {
+      nanos: 10_000_000n,
+      claim: 10_000_000n,
+    })
+  })
+
+  it('is nothing of what is presumed: no answer, errors, our own account, answers that gave nothing', async () => {
+    for (const reason of ['reset', 'headers_timeout', 'total_timeout', 'too_large'] as const) {
+      const failure = new UpstreamFailure('an upstream', { reason, certainty: 'unknown' })
+      assert.equal(await lossOf({ failure }), undefined)
+    }
+    for (const status of [401, 429, 500, 503, 999]) {
+      assert.equal(await lossOf({ status }, { gives: false }), undefined)
+      assert.equal(await lossOf({ status }, { measured: 'unreadable' }), undefined)
+    }
+    assert.equal(await lossOf({}), undefined)
   })
 })

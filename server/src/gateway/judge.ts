@@ -1,8 +1,7 @@
-import type { Ending, Usage } from '../calls/call.ts'
+import type { Ending, Evidence, Usage } from '../calls/call.ts'
 import { NO_USAGE } from '../calls/calls.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
-import type { Nanos } from '../kernel/money.ts'
-import { ZERO } from '../kernel/money.ts'
+import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
 import { UpstreamFailure } from '../upstreams/transport.ts'
@@ -13,7 +12,10 @@ import { type Counts, costOf, listValueOf, type Terms, upstreamCostOf } from './
 export type Held = { readonly terms: Terms; readonly mostCounts: Counts; readonly most: Nanos }
 
 export type Outcome = {
-  readonly ending: Pick<Ending, 'amount' | 'forgiven' | 'usage'>
+  readonly ending: Pick<Ending, 'amount' | 'forgiven' | 'usage'> & {
+    /** What there is evidence for of what it lost; what is presumed has none. */
+    readonly loss?: Evidence
+  }
   readonly measured?: Measured | undefined
 } & ({ readonly answer: Answer; readonly fault?: undefined } | { readonly answer?: undefined; readonly fault: Fault })
 
@@ -28,20 +30,26 @@ export async function judge(plan: Judged, held: Held, sent: Whole): Promise<Outc
     return ofAnswer(plan, held, sent, measured instanceof Promise ? await measured : measured)
   } catch (error) {
     // Whatever an upstream wrote that we can't read or add up, the call has to end.
-    return { ending: atOurLoss(held), fault: asFault(error) }
+    return { ending: atOurLoss(held, { isUnreadable: isSuccess(sent.reply) }), fault: asFault(error) }
   }
+}
+
+function isSuccess({ status }: Incoming): boolean {
+  return status >= 200 && status < 300
 }
 
 function ofNoAnswer(held: Held, { kind, failure, outcome }: Extract<Whole, { failure: unknown }>): Outcome {
   const fault = transportFault(kind, failure)
   // Nothing reached the upstream: it is as if the call had never been.
   if (outcome === 'not_sent') return { ending: { amount: null, forgiven: false, usage: NO_USAGE }, fault }
-  return { ending: atOurLoss(held), fault }
+  return { ending: atOurLoss(held, { isUnreadable: false }), fault }
 }
 
 /** The upstream was asked and the caller gets nothing, so nothing is charged; what it may have cost is overrun. */
-function atOurLoss(held: Held): Outcome['ending'] {
-  return { amount: held.most, forgiven: true, usage: usageOf(held, held.mostCounts, { failed: true }) }
+function atOurLoss(held: Held, { isUnreadable }: { readonly isUnreadable: boolean }): Outcome['ending'] {
+  const loss = evidenceOf(held, held.most, { isReported: false, isUnreadable })
+  const usage = usageOf(held, held.mostCounts, { failed: true })
+  return { amount: held.most, forgiven: true, usage, ...(loss && { loss }) }
 }
 
 function ofAnswer(
@@ -57,23 +65,46 @@ function ofAnswer(
     // An answer that does not say what it used is given, and not charged: what it cost is our loss.
     forgiven: answer === undefined || measured === undefined,
     failed: reply.status >= 400 || answer === undefined,
+    isUnreadable: answer === undefined && refusal === undefined && isSuccess(reply),
   })
   if (answer !== undefined) return { ending, measured, answer }
   return { ending, measured, fault: refusal ?? transportFault(kind, new Error('the answer is not what was promised')) }
 }
 
-type Kind = { readonly forgiven: boolean; readonly failed: boolean }
+type Kind = {
+  readonly forgiven: boolean
+  readonly failed: boolean
+  /** Whether the upstream has delivered what we can't make anything of. */
+  readonly isUnreadable?: boolean
+}
 
 /** How a call ends that used so much; where that is not known, as much as it can have. */
-export function endingOf(held: Held, measured: Measured | undefined, { forgiven, failed }: Kind): Outcome['ending'] {
+export function endingOf(held: Held, measured: Measured | undefined, kind: Kind): Outcome['ending'] {
+  const { forgiven, failed } = kind
   const { terms, mostCounts } = held
   // What is beyond the hold is our loss, and is told as the upstream claims it, however much that is.
   const counts = measured?.counts ?? mostCounts
+  const amount = costOf(terms, counts)
+  const loss = evidenceOf(held, amount, { isReported: measured !== undefined, ...kind })
   return {
-    amount: costOf(terms, counts),
+    amount,
     forgiven,
+    ...(loss !== undefined && { loss }),
     usage: usageOf(held, counts, { failed, measured: measured && credible(measured, mostCounts) }),
   }
+}
+
+/**
+ * What counts towards the ceilings on loss: what was reported or counted beyond the hold, and all of what was delivered and can't
+ * be read. Nobody is refused for what may have been: broken connections, timeouts, answers that gave nothing.
+ */
+function evidenceOf(
+  { most }: Held,
+  amount: Nanos,
+  { isReported, isUnreadable = false }: Pick<Kind, 'isUnreadable'> & { readonly isReported: boolean },
+): Evidence | undefined {
+  if (isUnreadable) return amount > ZERO ? { nanos: amount, claim: isReported ? amount : null } : undefined
+  return isReported && amount > most ? { nanos: nanos(amount - most), claim: amount } : undefined
 }
 
 /** HTTP has none beyond, and what is not HTTP can't be answered. */

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import { PATIENCE_MS } from '../../../harness/until.ts'
 import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { createOutputGuard } from './output-guard.ts'
 
-const counter = createTokenCounter()
+const counter = createTokenCounter({ deadlineMs: PATIENCE_MS })
 after(() => counter.close())
 
 const LIMIT = 1_000

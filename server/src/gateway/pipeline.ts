@@ -11,12 +11,14 @@ import { type Begin, type RequireUnspent, Taken } from './begin.ts'
 import type { HeaderNames } from './header-names.ts'
 import { IDEMPOTENCY, idempotencyClaim, isKey } from './idempotency.ts'
 import { type Held, judge, type Outcome } from './judge.ts'
+import { lossRoute } from './loss-guard.ts'
 import type { Plan, Sent } from './plan.ts'
 import type { Quotes } from './quotes.ts'
 import { detailOf } from './record-detail.ts'
 import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
+import type { Overrun } from './tell-loss.ts'
 import { mostFor, termsAsText } from './terms.ts'
 
 /** A call that somebody wants, whoever asks: an HTTP client, an agent, or a task. */
@@ -58,7 +60,7 @@ type Parts = {
   /** What became of the first call with an idempotency key, as the caller of the second is told. */
   readonly firstCall: (credentialId: Id, id: Id) => Promise<Fault>
   /** Somebody has to hear of it: the upstream used more than was held, or what nobody can be charged for. */
-  readonly overran: (loss: { readonly id: Id; readonly operation: string; readonly amount: Nanos }) => void
+  readonly overran: (overrun: Overrun) => void
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly headerNames: HeaderNames
 }
@@ -165,9 +167,16 @@ export function createPipeline(parts: Parts): Pipeline {
     status: number,
   ): Promise<Settlement> {
     const task = plan.task && notCreated(outcome)
-    const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending, ...(task && { task }) })
+    const { loss, ...ending } = outcome.ending
+    const settlement = await end({
+      id,
+      accountId: caller.accountId,
+      ...ending,
+      ...(task && { task }),
+      ...(loss && { loss: { ...loss, route: routeOf(plan, sent, caller) } }),
+    })
     times.note('settled')
-    if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun })
+    if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun, loss })
     records.add(id, detailOf({ terms: held.terms, sent, outcome, status, timeline: times.noted }))
     return settlement
   }
@@ -217,6 +226,11 @@ type Running = {
 }
 
 type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
+
+/** Where the call went: the last that was asked decided. */
+function routeOf({ sold }: Plan, { attempts }: Sent, { mode }: Caller): string {
+  return lossRoute(sold, { slot: attempts.at(-1)?.slot ?? 'none', mode })
+}
 
 /** The end of a task that no upstream took. */
 function notCreated({ fault }: Settled): TaskEnd {

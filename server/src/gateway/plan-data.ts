@@ -9,6 +9,7 @@ import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import { type DeclaredModels, requireDeclaredModel } from './declared-models.ts'
+import type { LossGuard } from './loss-guard.ts'
 import { parseInput } from './parse-input.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Measured, Plan, Sent } from './plan.ts'
@@ -23,13 +24,15 @@ type Parts = {
   readonly declaredModels: DeclaredModels
   readonly links: Pick<Links, 'require' | 'tokenOf' | 'another'>
   readonly counter: Pick<TokenCounter, 'count'>
+  readonly lossGuard: LossGuard
 }
 
 /** Of what an upstream reads without saying how much: nobody knows its vocabulary, and this one is a usual one. */
 const TOKENIZER = 'o200k'
 
 /** One thing at one price, of one upstream, which is asked once: what became of a request that failed is not always known. */
-export function createDataPlan({ prices, bindings, transport, names, links, declaredModels, counter }: Parts) {
+export function createDataPlan(parts: Parts) {
+  const { prices, bindings, transport, names, links, declaredModels, counter, lossGuard } = parts
   return async (request: CallRequest, operation: DataOperation): Promise<Plan> => {
     const { caller, query, rawBody } = request
     const { price, limits, upstream } = operation
@@ -40,6 +43,7 @@ export function createDataPlan({ prices, bindings, transport, names, links, decl
     const expected = price.expected(input)
     const session = operation.actsFor && (await links.require(caller.credentialId, operation.actsFor.scopes))
     const binding = await bindingFor(bindings, operation, { mode: caller.mode, session })
+    lossGuard([{ binding }], { accountId: caller.accountId, sold: operation.id })
     const adapter = ADAPTERS[upstream.adapter]
     // What passes through is worth as much to the caller as if it had been paid for: who could make it unreadable would pay nothing.
     const withholds = upstream.adapter === 'pass_through'
@@ -81,6 +85,7 @@ export function createDataPlan({ prices, bindings, transport, names, links, decl
     }
 
     return {
+      sold: operation.id,
       terms,
       most: [price.most(input)],
       expected: [expected],

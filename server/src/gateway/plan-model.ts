@@ -14,6 +14,7 @@ import { MOST_TEXT_BYTES } from '../upstreams/protocols/withholding-reader.ts'
 import type { Quota } from '../upstreams/quota.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../upstreams/transport.ts'
+import type { LossGuard } from './loss-guard.ts'
 import { pricingOf } from './model-pricing.ts'
 import { type Model, type Models, orderRoutes, priceOfModel, type Route } from './models.ts'
 import { createOutputGuard } from './output-guard.ts'
@@ -31,6 +32,7 @@ type Parts = {
   readonly transport: Pick<Transport, 'send' | 'open'>
   readonly counter: Pick<TokenCounter, 'count'>
   readonly outputCapHeader: string
+  readonly lossGuard: LossGuard
   readonly random?: () => number
 }
 
@@ -56,7 +58,7 @@ const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
 export function createModelPlan(parts: Parts) {
-  const { models, bindings, quota, transport, counter, outputCapHeader, random = Math.random } = parts
+  const { models, bindings, quota, transport, counter, outputCapHeader, lossGuard, random = Math.random } = parts
 
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -69,11 +71,15 @@ export function createModelPlan(parts: Parts) {
     const routes = routesFor(model, by, operation)
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
-    const multiplier = FREE.has(operation.protocol) ? rational(0n) : caller.priceMultiplier
+    const isFree = FREE.has(operation.protocol)
+    const multiplier = isFree ? rational(0n) : caller.priceMultiplier
     const { tokenizer } = model
     const outputMost = outputMostOf(ask, routes, model.limits)
     const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
-    const targets = takersOf(await targetsOf(bindings, orderRoutes(routes, random), caller.mode), ask.unknownMembers)
+    const bound = await targetsOf(bindings, orderRoutes(routes, random), caller.mode)
+    // What costs nothing loses nothing.
+    const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
+    const targets = takersOf(open, ask.unknownMembers)
     /** How the one that was asked last counts. */
     let profile = PLAIN_PROFILE
 
@@ -97,7 +103,7 @@ export function createModelPlan(parts: Parts) {
       const { binding, route } = target
       profile = route.profile
       // What costs nothing does not use up what paying callers need.
-      const isCounted = binding.requestsPerMinute !== null && !FREE.has(operation.protocol)
+      const isCounted = binding.requestsPerMinute !== null && !isFree
       const refusal = isCounted ? await quotaRefusal(quota, binding) : undefined
       if (refusal !== undefined) return notAsked(binding, refusal)
       const { stream } = protocol
@@ -124,6 +130,7 @@ export function createModelPlan(parts: Parts) {
 
     return {
       ...pricing,
+      sold: model.id,
       isExact: false,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},

@@ -13,6 +13,7 @@ import { modelOf } from '../upstreams/protocols/members.ts'
 import { askOfVideo, createdIn, VIDEO } from '../upstreams/protocols/video.ts'
 import type { Quota } from '../upstreams/quota.ts'
 import type { Transport } from '../upstreams/transport.ts'
+import type { LossGuard } from './loss-guard.ts'
 import { type Models, orderRoutes, priceOfModel } from './models.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent, TaskPlan } from './plan.ts'
@@ -33,6 +34,7 @@ type Parts = {
   readonly asyncHeader: string
   /** Our provider's word, which an upstream may spell otherwise. */
   readonly provider: string
+  readonly lossGuard: LossGuard
   readonly random?: () => number
 }
 
@@ -75,7 +77,7 @@ export function boundToTask(id: Id, what: 'prompt' | 'video_url'): string {
 
 /** A video at the price of its seconds. The upstream is asked once to make it; after a doubt it is never asked again. */
 export function createVideoPlan(parts: Parts) {
-  const { models, bindings, quota, transport, asyncHeader, random = Math.random } = parts
+  const { models, bindings, quota, transport, asyncHeader, lossGuard, random = Math.random } = parts
 
   return async (request: CallRequest, operation: TaskOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -85,8 +87,9 @@ export function createVideoPlan(parts: Parts) {
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
     const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier: caller.priceMultiplier })
-    const targets = await targetsOf(bindings, orderRoutes(routes, random), caller.mode)
-    if (targets.length === 0) throw notConfigured()
+    const found = await targetsOf(bindings, orderRoutes(routes, random), caller.mode)
+    if (found.length === 0) throw notConfigured()
+    const targets = lossGuard(found, { accountId: caller.accountId, sold: model.id })
     let asked: Target | undefined
 
     async function attempt(id: Id, target: Target): Promise<Sent> {
@@ -112,6 +115,7 @@ export function createVideoPlan(parts: Parts) {
 
     return {
       ...pricing,
+      sold: model.id,
       isExact: false,
       tokens: 0,
       headers: {},

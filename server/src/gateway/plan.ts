@@ -10,6 +10,8 @@ import type { Counts, Terms } from './terms.ts'
 
 /** How a call would run: made from what is asked for, before anything is held. What differs between endpoints is in here. */
 export type Plan = {
+  /** What is asked for, by the name under which operators know it: a model, or an operation that is none of a model's. */
+  readonly sold: string
   readonly terms: Terms
   /** What is held for. No charge exceeds it. */
   readonly most: Counts

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
+import { PATIENCE_MS } from '../../../harness/until.ts'
 import { nanos, ZERO } from '../kernel/money.ts'
 import { silentLog } from '../telemetry/log.ts'
 import type { BodyReader } from '../upstreams/exchange.ts'
@@ -12,7 +13,7 @@ import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { createOutputGuard } from './output-guard.ts'
 import { createRelay, type OutletListener } from './relay.ts'
 
-const counter = createTokenCounter()
+const counter = createTokenCounter({ deadlineMs: PATIENCE_MS })
 after(() => counter.close())
 
 /** A clock that moves when the test says so. */

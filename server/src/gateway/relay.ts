@@ -277,12 +277,13 @@ async function outcomeOf(
   try {
     const measured = await stream.measure(delivered, isOwed)
     if (measured !== undefined) return { measured, ending: endingOf(held, measured, { forgiven: false, failed }) }
-    const { amount, usage } = endingOf(held, await stream.lost(), { forgiven: true, failed })
+    const { usage, ...ending } = endingOf(held, await stream.lost(), { forgiven: true, failed })
     // It is in nobody's report and uses up nobody's minute.
-    return { ending: { amount, forgiven: true, usage: { ...usage, ...UNUSED } } }
+    return { ending: { ...ending, usage: { ...usage, ...UNUSED } } }
   } catch {
     // Whatever an upstream wrote that we can't add up, the call has to end.
-    return { ending: endingOf(held, undefined, { forgiven: true, failed: true }) }
+    const isUnreadable = delivered !== ''
+    return { ending: endingOf(held, undefined, { forgiven: true, failed: true, isUnreadable }) }
   }
 }
 

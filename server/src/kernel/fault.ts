@@ -25,6 +25,10 @@ export const FAULTS = {
   forbidden: row(403, 'The credential is not allowed to do this. Use one with the right scope.'),
   link_required: row(403, 'An account has to be linked to this key before it can act for it.'),
   link_scope_missing: row(403, 'The linked account did not allow this. Link it again with more scopes.'),
+  loss_ceiling_account: row(
+    403,
+    'The provider used more than your calls were priced for, beyond what we cover. Nothing was charged for this call. Use another model or endpoint, or contact the operator.',
+  ),
   route_not_found: row(404, 'There is no such endpoint. Check the method and the path.'),
   resource_not_found: row(404, 'There is no such resource.'),
   method_not_allowed: row(405, 'The endpoint does not take this method. See the Allow header.'),
@@ -55,6 +59,11 @@ export const FAULTS = {
     'The provider sent more than the output limit of this request, so the stream was cut. What you received is charged.',
   ),
   managed_upstream_transport: row(503, 'The upstream could not be reached or did not answer properly.'),
+  loss_ceiling_route: row(
+    503,
+    'The provider uses more than calls are priced for, so it is not asked for now. Nothing was charged. Use another model or endpoint, or try again later.',
+    RETRYABLE,
+  ),
   upstream_account: row(503, 'The upstream refuses our account with it. The operator has to act; yours is fine.'),
   billing_dependency_timeout: row(503, 'The ledger did not answer in time. Nothing was charged. Try again.', RETRYABLE),
   settlement_timeout: row(

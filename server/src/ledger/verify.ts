@@ -120,6 +120,11 @@ const PROMISES: Readonly<Record<string, string>> = {
   'a call is open or has ended, never both': `
     select h.id from holds h join charges c on c.id = h.id where $1::uuid[] is null or h.account_id = any ($1)`,
 
+  'a loss is of a call that has ended, of its account, and no more than what that overran': `
+    select l.id from losses l left join charges c on c.id = l.id
+    where ($1::uuid[] is null or l.account_id = any ($1))
+      and (c.id is null or c.account_id <> l.account_id or l.nanos > c.overrun or l.claim < l.nanos)`,
+
   'a reversal gives back no more than was charged': `
     select e.corrects from entries e join charges c on c.id = e.corrects
     where $1::uuid[] is null or e.account_id = any ($1)

@@ -3,9 +3,10 @@ import { z } from 'zod'
 import type { Calls } from '../calls/calls.ts'
 import type { Records } from '../gateway/records.ts'
 import { credentialFor } from '../gateway/send.ts'
+import type { Overrun } from '../gateway/tell-loss.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
-import { type Nanos, ZERO } from '../kernel/money.ts'
+import { ZERO } from '../kernel/money.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
@@ -33,7 +34,7 @@ type Parts = {
   readonly clock: Clock
   readonly log: Log
   /** Somebody has to hear of it: the upstream used more than was held. */
-  readonly overran: (loss: { readonly id: Id; readonly operation: string; readonly amount: Nanos }) => void
+  readonly overran: (overrun: Overrun) => void
   /** Counts what questions were answered with. */
   readonly polled: (what: { readonly slot: string; readonly told: string }) => void
   readonly random?: () => number
@@ -131,16 +132,17 @@ export function createPoller(parts: Parts): Poller {
     }
   }
 
-  async function settle({ id, account_id: accountId, slot }: Claimed, report: FinalReport): Promise<void> {
-    const { rows } = await pool.query('select terms from holds where id = $1', [id])
-    const [hold] = z.array(z.object({ terms: z.string() })).parse(rows)
+  async function settle(task: Claimed, report: FinalReport): Promise<void> {
+    const { id, account_id: accountId, slot, mode } = task
+    const { rows } = await pool.query('select terms, model from holds join tasks using (id) where id = $1', [id])
+    const [hold] = z.array(z.object({ terms: z.string(), model: z.string() })).parse(rows)
     // Another has settled it.
     if (hold === undefined) return
-    const { ending, detail } = settlingOf({ id, accountId, slot, ...hold }, report, seal)
+    const { ending, detail } = settlingOf({ id, accountId, slot, mode, ...hold }, report, seal)
     const { overrun, endedNow } = await calls.endTask(ending)
     if (!endedNow) return
     records.add(id, detail)
-    if (overrun > ZERO) overran({ id, operation: 'video_synthesis', amount: overrun })
+    if (overrun > ZERO) overran({ id, operation: 'video_synthesis', amount: overrun, loss: ending.loss })
   }
 
   /** It is asked for again after a while; many are written at once. */

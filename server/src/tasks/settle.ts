@@ -1,6 +1,7 @@
 import type { Ending } from '../calls/call.ts'
 import { NO_USAGE } from '../calls/calls.ts'
 import { endingOf } from '../gateway/judge.ts'
+import { lossRoute } from '../gateway/loss-guard.ts'
 import { boundToTask } from '../gateway/plan-video.ts'
 import { detailOf } from '../gateway/record-detail.ts'
 import type { RecordDetail } from '../gateway/records.ts'
@@ -9,13 +10,21 @@ import { videoCounts } from '../gateway/video-pricing.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
 import { Secret } from '../kernel/secret.ts'
+import type { Mode } from '../upstreams/bindings.ts'
 import type { TaskReport } from '../upstreams/protocols/video.ts'
 
 /** What an upstream says of a task that has ended. */
 export type FinalReport = Extract<TaskReport, { readonly state: 'SUCCEEDED' | 'FAILED' | 'CANCELED' }>
 
 /** A task that has not been settled, with the prices that were kept when it began. */
-type Held = { readonly id: Id; readonly accountId: Id; readonly slot: string; readonly terms: string }
+type Held = {
+  readonly id: Id
+  readonly accountId: Id
+  readonly model: string
+  readonly slot: string
+  readonly mode: Mode
+  readonly terms: string
+}
 
 type Settling = {
   readonly ending: Ending & Required<Pick<Ending, 'task'>>
@@ -27,13 +36,16 @@ type Settling = {
  * How a task ends, by the upstream's word and by what was kept when it began: one that succeeded costs what it reports, one
  * that was canceled costs what it reports if anything, one that failed costs nothing.
  */
-export function settlingOf({ id, accountId, slot, terms: text }: Held, report: FinalReport, seal: Seal): Settling {
-  const { terms, most } = termsInText(text)
+export function settlingOf(held: Held, report: FinalReport, seal: Seal): Settling {
+  const { id, accountId, slot } = held
+  const { terms, most } = termsInText(held.terms)
   const counts = countsOf(terms, most, report)
   const measured = counts && { counts }
   const attempts = [{ slot, outcome: 'answered', status: 200, reason: null }] as const
+  const { loss, ...cost } = costOf(terms, most, report, counts)
+  const task = taskEnd(id, report, { terms, most, seal })
   return {
-    ending: { id, accountId, ...costOf(terms, most, report, counts), task: taskEnd(id, report, { terms, most, seal }) },
+    ending: { id, accountId, ...cost, task, ...(loss && { loss: { ...loss, route: lossRoute(held.model, held) } }) },
     detail: detailOf({ terms, sent: { attempts }, outcome: { measured }, status: 200, timeline: {} }),
   }
 }
@@ -44,11 +56,17 @@ function countsOf(terms: Terms, most: Counts, report: FinalReport): Counts | und
   return reported ?? (report.state === 'SUCCEEDED' ? undefined : terms.rates.map(() => 0n))
 }
 
-function costOf(terms: Terms, most: Counts, { state }: FinalReport, counts: Counts | undefined) {
+function costOf(
+  terms: Terms,
+  most: Counts,
+  { state }: FinalReport,
+  counts: Counts | undefined,
+): ReturnType<typeof endingOf> {
   if (state === 'FAILED') return { amount: null, forgiven: false, usage: { ...NO_USAGE, executed: true, failed: true } }
   const held = { terms, mostCounts: most, most: mostFor(terms, most) }
   // What nobody can measure is given, at our loss.
-  const how = { forgiven: counts === undefined, failed: state === 'CANCELED' }
+  const isUnreadable = counts === undefined
+  const how = { forgiven: isUnreadable, failed: state === 'CANCELED', isUnreadable }
   return endingOf(held, counts && { counts }, how)
 }
 

@@ -1,17 +1,21 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { formatUsd, nanos } from '../kernel/money.ts'
+import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
 import { inPortions } from '../storage/in-portions.ts'
 import type { Log } from '../telemetry/log.ts'
 
 const AT_ONCE = 200
 
+type Expiry = { readonly pool: pg.Pool; readonly log: Log; readonly lost?: (amount: Nanos) => void }
+
 /** Ends tasks of which nothing final was heard for so long, at our loss. How many that were. */
-export async function expireTasks({ pool, log }: { readonly pool: pg.Pool; readonly log: Log }, afterSeconds: number) {
+export async function expireTasks({ pool, log, lost = () => {} }: Expiry, afterSeconds: number): Promise<number> {
   return inPortions(AT_ONCE, async (most) => {
     const { rows } = await pool.query('select id, overrun from expire_tasks($1, $2)', [afterSeconds, most])
-    for (const { id, overrun } of z.array(z.object({ id: z.string(), overrun: z.bigint() })).parse(rows))
+    for (const { id, overrun } of z.array(z.object({ id: z.string(), overrun: z.bigint() })).parse(rows)) {
+      lost(nanos(overrun))
       log.error('a task never ended: it is voided at our loss', { request_id: id, amount: formatUsd(nanos(overrun)) })
+    }
     return rows.length
   })
 }

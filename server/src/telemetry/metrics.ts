@@ -52,6 +52,18 @@ export function createMetrics() {
       labelNames: ['operation'] as const,
       registers,
     }),
+    lossUsd: new Counter({
+      name: 'farebox_loss_usd_total',
+      help: 'The same in USD by evidence: reported beyond the hold, delivered and unreadable, or presumed, which counts towards no ceiling.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    lossCeilingsReached: new Gauge({
+      name: 'farebox_loss_ceilings_reached',
+      help: 'Ceilings on loss that are reached, by scope: an account at a route, or a route for everybody. Alert above 0.',
+      labelNames: ['scope'] as const,
+      registers,
+    }),
     streams: new Counter({
       name: 'farebox_streams_total',
       help: 'Streams by how they ended: complete, caller_left, upstream_failed, over_limit or not_settled.',

@@ -232,7 +232,7 @@ describe('a task that has ended', () => {
         const told = answer === 'reset' ? undefined : reportIn(JSON.parse(answer.body), task.name)
         assert.ok(told?.state === 'SUCCEEDED' || told?.state === 'FAILED' || told?.state === 'CANCELED')
         const { endedNow } = await calls.endTask(
-          settlingOf({ ...task, slot: 'video', terms: TERMS }, told, world.seal).ending,
+          settlingOf({ ...task, model: 'wan', slot: 'video', mode: 'test', terms: TERMS }, told, world.seal).ending,
         )
         assert.equal(endedNow, false)
       }

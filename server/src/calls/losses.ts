@@ -1,0 +1,93 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Id, Ids } from '../kernel/ids.ts'
+import { NANOS_LIMIT, type Nanos, nanos } from '../kernel/money.ts'
+import { inPortions } from '../storage/in-portions.ts'
+import type { Query } from '../storage/transaction.ts'
+
+/** What an account's calls to a route lost within a minute, counted since 1970. */
+export type LostInMinute = {
+  readonly route: string
+  readonly accountId: Id
+  readonly minute: number
+  readonly nanos: Nanos
+}
+
+/** What was released since counts no more. */
+const COUNTS = `not exists (
+  select from loss_releases released
+  where released.route = losses.route and released.at >= losses.at
+    and (released.account_id is null or released.account_id = losses.account_id))`
+
+/** Sums can be more than a column holds; beyond that it makes no difference to any ceiling. */
+const sum = z.string().transform((text) => {
+  const exact = BigInt(text)
+  return nanos(exact > NANOS_LIMIT ? NANOS_LIMIT : exact)
+})
+
+const minuteRows = z.array(
+  z
+    .object({ route: z.string(), account_id: z.string(), minute: z.int(), nanos: sum })
+    .transform(({ account_id: accountId, ...row }): LostInMinute => ({ ...row, accountId })),
+)
+
+/** Losses since a moment, by route, account and minute. Planned each time: a plan for any moment would read them all. */
+export async function readLosses(pool: pg.Pool, sinceMs: number): Promise<readonly LostInMinute[]> {
+  const { rows } = await pool.query(
+    `select route, account_id, floor(extract(epoch from at) / 60)::integer as minute, sum(nanos)::text as nanos
+     from losses where at >= to_timestamp($1::double precision / 1000) and ${COUNTS}
+     group by 1, 2, 3`,
+    [sinceMs],
+  )
+  return minuteRows.parse(rows)
+}
+
+const releaseRows = z.array(z.object({ at: z.string().nullable() }))
+
+/** A mark that changes with every release; null before the first. */
+export async function lastRelease(pool: pg.Pool): Promise<string | null> {
+  const { rows } = await pool.query('select max(at)::text as at from loss_releases')
+  return releaseRows.parse(rows)[0]?.at ?? null
+}
+
+type Release = {
+  readonly route: string
+  /** Of all accounts where it is left out. */
+  readonly accountId: Id | undefined
+  readonly actor: string
+}
+
+const accountRows = z.array(z.object({ account_id: z.string() }).transform(({ account_id }) => account_id))
+
+/** Makes the losses at a route until now count no more. The accounts that had some; nothing is written where none had. */
+export async function releaseLosses(query: Query, ids: Ids, release: Release): Promise<readonly Id[]> {
+  const { route, accountId = null, actor } = release
+  const { rows } = await query(
+    `select distinct account_id from losses
+     where route = $1 and ($2::uuid is null or account_id = $2) and at > clock_timestamp() - interval '25 hours' and ${COUNTS}`,
+    [route, accountId],
+  )
+  const accounts = accountRows.parse(rows)
+  if (accounts.length > 0)
+    await query('insert into loss_releases (id, route, account_id, actor) values ($1, $2, $3, $4)', [
+      ids.next(),
+      route,
+      accountId,
+      actor,
+    ])
+  return accounts
+}
+
+const PRUNED_AT_ONCE = 5_000
+
+/** Deletes losses that have long ceased to count. How many that were. */
+export async function pruneLosses(pool: pg.Pool, keptDays: number): Promise<number> {
+  return inPortions(PRUNED_AT_ONCE, async (most) => {
+    const { rowCount } = await pool.query(
+      `delete from losses where ctid = any (array(
+         select ctid from losses where at < clock_timestamp() - make_interval(days => $1) order by at limit $2))`,
+      [keptDays, most],
+    )
+    return rowCount ?? 0
+  })
+}

@@ -1,0 +1,144 @@
+import type { Command } from 'commander'
+import type pg from 'pg'
+import {
+  type AccountLosses,
+  ceilingsOf,
+  countedForRoute,
+  createLossSums,
+  type LossCeilings,
+  type LossWindow,
+  type ReachedCeiling,
+  type RouteLosses,
+  reachedCeilings,
+  WINDOWS,
+} from '../calls/loss-sums.ts'
+import { type LostInMinute, readLosses, releaseLosses } from '../calls/losses.ts'
+import type { Config } from '../config.ts'
+import { record } from '../identity/audit.ts'
+import { workspaceOfAccount } from '../identity/workspaces.ts'
+import { systemClock } from '../kernel/clock.ts'
+import type { Id } from '../kernel/ids.ts'
+import { formatUsd, type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import { overrunOfLastDay } from '../ledger/overrun.ts'
+import { inTransaction } from '../storage/transaction.ts'
+import { idOf, ids, operator, print, running, withPools } from './command.ts'
+
+export function addLossCommands(program: Command): void {
+  const losses = program
+    .command('losses')
+    .description('list what upstreams cost beyond what was charged, on evidence, and which ceilings that has reached')
+    .action(() => running(list))
+  losses
+    .command('release')
+    .description('let calls through again: what was lost at a route until now counts no more')
+    .requiredOption('--route <route>', 'as farebox losses lists it, such as gpt@openai:live')
+    .option('--account <id>', 'for this account alone; without it the route is released for all')
+    .action((options: ReleaseOptions) => running((config) => release(config, options)))
+}
+
+const MINUTE_MS = 60_000
+const DAY_MINUTES = 24 * 60
+
+async function list(config: Config): Promise<void> {
+  const ceilings = ceilingsOf(config.loss)
+  await withPools(config, async ({ rest: pool }) => {
+    const nowMs = systemClock.nowMs()
+    const minute = Math.floor(nowMs / MINUTE_MS)
+    const minutes = await readLosses(pool, (minute - DAY_MINUTES) * MINUTE_MS)
+    const sums = createLossSums()
+    sums.put(minutes)
+    const routes = sums.at(minute)
+    if (routes.length === 0)
+      print('No upstream has cost more than was charged in the last day, as far as there is evidence.')
+    const reached = reachedCeilings(routes, ceilings)
+    for (const route of routes) for (const line of linesOf(route, ceilings, reached, minutes)) print(line)
+    const evidenced = totalOf(minutes)
+    const presumed = (await overrunOfLastDay(pool, nowMs)) - evidenced
+    print(
+      `Presumed loss of the last day, which counts towards no ceiling: ${formatUsd(nanos(presumed > 0n ? presumed : 0n))} USD.`,
+    )
+  })
+}
+
+function totalOf(minutes: readonly LostInMinute[]): bigint {
+  return minutes.reduce((sum, { nanos: lost }) => sum + lost, 0n)
+}
+
+function linesOf(
+  { route, accounts }: RouteLosses,
+  ceilings: LossCeilings,
+  reached: readonly ReachedCeiling[],
+  minutes: readonly LostInMinute[],
+): readonly string[] {
+  const stateOf = (accountId: Id | null) => {
+    const found = reached.find((one) => one.route === route && one.accountId === accountId)
+    return found === undefined ? '' : `  REFUSED since ${sinceOf(found, minutes)}: ${howToRelease(found)}`
+  }
+  const counted = (window: LossWindow) => countedForRoute(accounts, window, ceilings)
+  return [
+    `${route}  ${sumsText({ hour: counted('hour'), day: counted('day') }, ceilings.route)}${stateOf(null)}`,
+    ...accounts
+      .toSorted((a, b) => Number(b.day - a.day))
+      .map((one) => `  ${one.accountId}  ${sumsText(one, ceilings.account)}${stateOf(one.accountId)}`),
+  ]
+}
+
+type Sums = Pick<AccountLosses, LossWindow>
+
+function sumsText(sums: Sums, ceilings: Readonly<Record<LossWindow, Nanos | null>>): string {
+  return WINDOWS.map((window) => {
+    const ceiling = ceilings[window]
+    return `${formatUsd(sums[window])} of ${ceiling === null ? 'any' : formatUsd(ceiling)} USD in the last ${window}`
+  }).join('  ')
+}
+
+/**
+ * The minute in which what counts now came to the ceiling. Of a route all that its accounts lost is added up, so that it may be told
+ * somewhat early.
+ */
+function sinceOf({ route, accountId, window, ceiling }: ReachedCeiling, minutes: readonly LostInMinute[]): string {
+  const last = Math.max(...minutes.map(({ minute }) => minute))
+  const first = window === 'day' ? 0 : last - 60
+  let lost: bigint = ZERO
+  const own = minutes
+    .filter((one) => one.route === route && (accountId === null || one.accountId === accountId) && one.minute >= first)
+    .toSorted((a, b) => a.minute - b.minute)
+  for (const { minute, nanos: more } of own) {
+    lost += more
+    if (lost >= ceiling) return new Date(minute * MINUTE_MS).toISOString().replace(':00.000Z', 'Z')
+  }
+  return 'now'
+}
+
+function howToRelease({ route, accountId }: ReachedCeiling): string {
+  return `farebox losses release --route ${route}${accountId === null ? '' : ` --account ${accountId}`}`
+}
+
+type ReleaseOptions = { readonly route: string; readonly account?: string }
+
+async function release(config: Config, { route, account }: ReleaseOptions): Promise<void> {
+  const accountId = account === undefined ? undefined : idOf(account)
+  await withPools(config, async ({ rest }) => {
+    const accounts = await releaseRecorded(rest, { route, accountId })
+    if (accounts.length === 0)
+      throw new Error(`nothing was lost at ${route} that still counts: see farebox losses for the names of routes`)
+    const whose = accountId === undefined ? `${accounts.length} accounts` : `account ${accountId}`
+    print(`Losses of ${whose} at ${route} until now count no more. Every process follows within a second.`)
+  })
+}
+
+/** The release and the record of who released are written together, or neither is: one for each account that it concerns. */
+function releaseRecorded(
+  pool: pg.Pool,
+  { route, accountId }: { readonly route: string; readonly accountId: Id | undefined },
+): Promise<readonly Id[]> {
+  const actor = operator()
+  return inTransaction(pool, async (query) => {
+    const accounts = await releaseLosses(query, ids, { route, accountId, actor })
+    for (const subject of accounts) {
+      const workspaceId = await workspaceOfAccount(query, subject)
+      await record(query, ids, { actor, action: 'losses.released', workspaceId, subject, detail: { route } })
+    }
+    return accounts
+  })
+}
