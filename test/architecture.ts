@@ -47,6 +47,8 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   holds: ['calls', 'ledger', 'tasks'],
   claims: ['calls', 'ledger'],
   owners: ['calls'],
+  losses: ['calls', 'ledger'],
+  loss_releases: ['calls'],
   windows: [],
   upstreams: ['upstreams', 'gateway', 'tasks'],
   upstream_quotas: [],
