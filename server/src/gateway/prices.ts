@@ -154,7 +154,7 @@ export async function setPrice(pool: pg.Pool, { operation, unitPrice, providerCo
        from price_versions where operation = $1 returning version`,
       [operation, unitPrice, providerCost ?? null],
     )
-    await query("select record_change('price', $1)", [operation])
+    await query("select record_change(topic => 'price', key => $1)", [operation])
     return z.object({ version: z.int() }).parse(rows[0]).version
   })
 }
@@ -176,6 +176,6 @@ export async function setAccountPrice(
          on conflict (account_id, operation) do update set unit_price = excluded.unit_price`,
         [accountId, operation, unitPrice],
       )
-    await query("select record_change('account_price', $1)", [accountId])
+    await query("select record_change(topic => 'account_price', key => $1)", [accountId])
   })
 }
