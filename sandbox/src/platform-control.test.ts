@@ -222,6 +222,15 @@ describe('what tests may set', () => {
     const { follows, follow_refusals } = await summary()
     assert.deepEqual([follows, follow_refusals], [0, 0])
     assert.equal((await followWith(renewed)).status, 200)
+    const written = (await sandbox.journal()).filter(({ path }) => path.endsWith('/following'))
+    assert.deepEqual(
+      written.map(({ status, billed }) => [status, billed]),
+      [
+        [401, false],
+        [401, false],
+        [200, true],
+      ],
+    )
   })
 
   it('follow_limit: so many follows in a quarter of an hour', async () => {

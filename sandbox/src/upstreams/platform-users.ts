@@ -73,7 +73,7 @@ function limited({ user }: Session, asked: Asked): Reply {
         ...problem(400, 'Invalid Request', 'Send { target_user_id } with 1 to 19 digits, and no more.', headers),
         carryOut,
       }
-    : { ...fine({ data: { following: true, pending_follow: isProtected(target) } }, headers), carryOut }
+    : { ...fine({ data: { following: true, pending_follow: isProtected(target) } }, headers), isBilled: true, carryOut }
 }
 
 /** Whoever is protected must agree first. */
