@@ -75,12 +75,7 @@ export type Report = { readonly files: readonly string[]; readonly violations: r
 
 /** Reads every source file under `root` (a server/src) and says which imports break the law. */
 export function inspectServer(root: string, dependencies: readonly string[]): Report {
-  const files = readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.[cm]?[jt]sx?$/.test(entry.name))
-    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
-    .sort()
-  const sources = files.filter((file) => !file.endsWith('.test.ts'))
-  return { files, violations: sources.flatMap((file) => violationsIn(root, file, dependencies)) }
+  return { files: filesIn(root), violations: sourcesIn(root).flatMap((file) => violationsIn(root, file, dependencies)) }
 }
 
 function violationsIn(root: string, file: string, dependencies: readonly string[]): string[] {
@@ -127,6 +122,46 @@ function partOf(file: string): string {
 
 function rankOf(part: string): number {
   return LAYERS.findIndex((layer) => layer.includes(part))
+}
+
+/** Files that import each other, directly or around corners: each a circle, in the order of their names. */
+export function circlesIn(root: string): readonly (readonly string[])[] {
+  const files = sourcesIn(root)
+  const importsOfFile = new Map(
+    files.map((file) => [
+      file,
+      importsOf(file, readFileSync(path.join(root, file), 'utf8'))
+        .filter((target) => target.startsWith('.'))
+        .map((target) => path.normalize(path.join(path.dirname(file), target))),
+    ]),
+  )
+  const reach = (from: string): ReadonlySet<string> => {
+    const reached = new Set<string>()
+    const open = [from]
+    for (let file = open.pop(); file !== undefined; file = open.pop())
+      for (const target of importsOfFile.get(file) ?? [])
+        if (!reached.has(target)) {
+          reached.add(target)
+          open.push(target)
+        }
+    return reached
+  }
+  const reached = new Map(files.map((file) => [file, reach(file)]))
+  const circles = files
+    .filter((file) => reached.get(file)?.has(file))
+    .map((file) => files.filter((other) => reached.get(file)?.has(other) && reached.get(other)?.has(file)).join(' '))
+  return [...new Set(circles)].map((circle) => circle.split(' '))
+}
+
+function sourcesIn(root: string): string[] {
+  return filesIn(root).filter((file) => !file.endsWith('.test.ts'))
+}
+
+function filesIn(root: string): string[] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.[cm]?[jt]sx?$/.test(entry.name))
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+    .sort()
 }
 
 /** The tables that stand behind a verb of SQL in a string of the file. */
