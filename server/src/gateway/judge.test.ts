@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { NANOS_LIMIT, nanos, perMillion } from '../kernel/money.ts'
 import { UpstreamFailure } from '../upstreams/failure.ts'
-import { endingOf, type Held, judge } from './judge.ts'
-import type { Measured, Sent } from './plan.ts'
+import { endingOf, judge } from './judge.ts'
+import type { Sent } from './plan.ts'
+import type { Measured } from './priced.ts'
+import type { Held } from './terms.ts'
 
 const KIND = { forgiven: false, failed: false }
 

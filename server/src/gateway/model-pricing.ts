@@ -6,11 +6,13 @@ import { picturesIn } from '../upstreams/protocols/openai-images.ts'
 import type { ModelAsk, ReplyForm, Reported, TokenUsage } from '../upstreams/protocols/protocol.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import type { ModelPrice } from './models.ts'
-import type { Measured, Plan } from './plan.ts'
+import type { Measured, Priced } from './priced.ts'
 import { type Counts, fraction, type Terms } from './terms.ts'
 
 /** What a call of a model costs, before and after it. */
-export type Pricing = Pick<Plan, 'terms' | 'most' | 'expected' | 'tokens'> & {
+export type Pricing = Omit<Priced, 'isExact'> & {
+  /** By estimate, for the limit of tokens a minute. */
+  readonly tokens: number
   /** Of an answer that came whole and is JSON; undefined where it gave nothing and does not say that it cost anything. */
   readonly ofReply: (reply: Reply) => Promise<Measured | undefined> | Measured | undefined
   /** Of one that is no JSON, by its text; undefined where that is packed. What it used is counted as far as that can be done. */
@@ -33,7 +35,7 @@ type Reply = Delivered & {
   readonly raw: () => string
 }
 
-type Priced = {
+type Asked = {
   readonly price: ModelPrice
   readonly ask: ModelAsk
   /** How many tokens of output are held for, of all choices together. */
@@ -63,18 +65,18 @@ const USUAL_OUTPUT = 500
 
 type Counting = { readonly counter: Pick<TokenCounter, 'count'>; readonly tokenizer: Tokenizer }
 
-export function pricingOf(priced: Priced, counting: Counting): Pricing {
-  const { images } = priced.price
-  if (images === null) return byToken(priced, counting)
-  const { imageKind } = priced.ask
-  if (imageKind !== undefined) return byImage(priced, imageKind, images)
+export function pricingOf(asked: Asked, counting: Counting): Pricing {
+  const { images } = asked.price
+  if (images === null) return byToken(asked, counting)
+  const { imageKind } = asked.ask
+  if (imageKind !== undefined) return byImage(asked, imageKind, images)
   // Its tokens have no price, and must not be free.
   const cause = new Error('a model that sells pictures by the piece was asked for something else')
   throw new Fault('invalid_billing_configuration', { cause })
 }
 
 /** Tokens at the price of their class, as the upstream reports them; what it does not report is counted. */
-function byToken({ price, ask, outputMost, multiplier }: Priced, { counter, tokenizer }: Counting): Pricing {
+function byToken({ price, ask, outputMost, multiplier }: Asked, { counter, tokenizer }: Counting): Pricing {
   const { terms, dearest } = sheetOf(price, multiplier)
   // Every picture has about as many tokens as its model declares.
   const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
@@ -135,7 +137,7 @@ type Sheet = { readonly terms: Terms; readonly dearest: (typeof READING)[number]
 const sheets = new WeakMap<ModelPrice, Map<string, Sheet>>()
 const SHEETS_LIMIT = 1_000
 
-function sheetOf(price: ModelPrice, multiplier: Priced['multiplier']): Sheet {
+function sheetOf(price: ModelPrice, multiplier: Asked['multiplier']): Sheet {
   const ofPrice = sheets.get(price) ?? new Map<string, Sheet>()
   const key = fraction(multiplier)
   const known = ofPrice.get(key)
@@ -146,7 +148,7 @@ function sheetOf(price: ModelPrice, multiplier: Priced['multiplier']): Sheet {
   return made
 }
 
-function makeSheet({ version, rates }: ModelPrice, multiplier: Priced['multiplier']): Sheet {
+function makeSheet({ version, rates }: ModelPrice, multiplier: Asked['multiplier']): Sheet {
   const priceOf = (name: (typeof CLASSES)[number]) => multiply(rates[name].published, multiplier)
   const terms = {
     version,
@@ -171,7 +173,7 @@ function measured(usage: TokenUsage, source: 'provider' | 'counted'): Measured {
 
 /** Pictures by the piece, by their size and quality: as many as came. */
 function byImage(
-  { price: { version }, ask, multiplier }: Priced,
+  { price: { version }, ask, multiplier }: Asked,
   kind: string,
   images: NonNullable<ModelPrice['images']>,
 ): Pricing {

@@ -10,7 +10,7 @@ import { rateHeaders } from '../limits/headers.ts'
 import { type Begin, type RequireUnspent, Taken } from './begin.ts'
 import type { HeaderNames } from './header-names.ts'
 import { IDEMPOTENCY, idempotencyClaim, isKey } from './idempotency.ts'
-import { type Held, judge, type Outcome } from './judge.ts'
+import { judge, type Outcome } from './judge.ts'
 import { lossRoute } from './loss-guard.ts'
 import type { Plan, Sent } from './plan.ts'
 import type { Quotes } from './quotes.ts'
@@ -19,7 +19,7 @@ import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
 import type { Overrun } from './tell-loss.ts'
-import { mostFor, termsAsText } from './terms.ts'
+import { type Held, mostFor, termsAsText } from './terms.ts'
 
 /** A call that somebody wants, whoever asks: an HTTP client, an agent, or a task. */
 export type CallRequest = {

@@ -1,6 +1,5 @@
 import { createHmac, hash, hkdfSync, randomUUID, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
-import type { Claim } from '../calls/call.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -8,8 +7,8 @@ import { Fault } from '../kernel/fault.ts'
 import { formatUsd, type Nanos, nanos, type UnitPrice, wholeMicros } from '../kernel/money.ts'
 import { rational } from '../kernel/rational.ts'
 import type { Secret } from '../kernel/secret.ts'
-import type { Held } from './judge.ts'
-import type { Plan } from './plan.ts'
+import type { Priced } from './priced.ts'
+import type { Held } from './terms.ts'
 import { costOf, fraction, mostFor, type Terms } from './terms.ts'
 
 /**
@@ -17,7 +16,7 @@ import { costOf, fraction, mostFor, type Terms } from './terms.ts'
  * until when. Nothing is stored until it is used, and then a claim sees to it that it is used once.
  */
 export type Quotes = {
-  readonly issue: (asked: Quoted, plan: QuotedPlan) => Quote
+  readonly issue: (asked: Quoted, priced: Priced) => Quote
   /** What was quoted, or a fault that says why the quote can't be used here. */
   readonly redeem: (quoteId: string, asked: Quoted) => Redeemed
 }
@@ -28,12 +27,20 @@ export type Quoted = {
   readonly digest: string
 }
 
-type QuotedPlan = Pick<Plan, 'terms' | 'most' | 'expected' | 'isExact'>
-
 export type Redeemed = {
-  readonly claim: Claim
+  /** What must be claimed with the call, so that the quote is used once. */
+  readonly claim: SingleUse
   /** What the call is held for, where these are its terms today: what we pay ourselves is not in the caller's hands. */
   readonly held: (today: Terms) => Held
+}
+
+type SingleUse = {
+  readonly scope: typeof QUOTE
+  readonly key: string
+  readonly limit: 1
+  readonly fingerprint: string
+  readonly keepSeconds: number
+  readonly endsWithOwner: false
 }
 
 /** The body that answers a request for a quote. */
@@ -53,10 +60,10 @@ const KEPT_SECONDS = 24 * 3_600
 export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Quotes {
   const keys = masterKeys.map(signingKeyOf)
   return {
-    issue({ caller, operation, digest }, plan) {
-      const { terms } = plan
-      const most = mostFor(terms, plan.most)
-      const expected = costOf(terms, plan.expected)
+    issue({ caller, operation, digest }, priced) {
+      const { terms } = priced
+      const most = mostFor(terms, priced.most)
+      const expected = costOf(terms, priced.expected)
       const expiresAtMs = Math.floor(time.nowMs()) + lifeSeconds * 1_000
       const payload: Payload = {
         n: randomUUID(),
@@ -69,7 +76,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
         w: unitsOf(terms),
         u: terms.rates.map(({ price }) => fraction(price)).join(' '),
         p: terms.rates.map(({ published }) => fraction(published)).join(' '),
-        s: plan.most.join(' '),
+        s: priced.most.join(' '),
         x: String(most),
         e: expiresAtMs,
       }
@@ -79,7 +86,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
         currency: 'USD',
         expected: money(expected, wholeMicros(expected)),
         max: money(most, -wholeMicros(-most)),
-        exact: plan.isExact,
+        exact: priced.isExact,
         price_version: terms.version,
         contract_hash: null,
         expires_at: new Date(expiresAtMs).toISOString(),
@@ -95,7 +102,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
       if (payload.k !== caller.credentialId) throw invalid('It was made for another key.')
       if (payload.o !== operation.id || payload.d !== digest) throw invalid('It was made for another request.')
       if (payload.e <= time.nowMs()) throw invalid('It has expired. Ask for a new one.')
-      const claim = {
+      const claim: SingleUse = {
         scope: QUOTE,
         key: payload.n,
         limit: 1,

@@ -1,7 +1,8 @@
 import type { UnitPrice } from '../kernel/money.ts'
 import { decimalText } from '../kernel/rational.ts'
 import type { Outcome } from './judge.ts'
-import type { Measured, Sent } from './plan.ts'
+import type { Sent } from './plan.ts'
+import type { Measured } from './priced.ts'
 import type { RecordDetail } from './records.ts'
 import type { Terms } from './terms.ts'
 

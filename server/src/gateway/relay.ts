@@ -6,8 +6,9 @@ import type { Log } from '../telemetry/log.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { passedOn } from '../upstreams/adapters/pass-through.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
-import { endingOf, type Held, type Outcome, transportFault } from './judge.ts'
+import { endingOf, type Outcome, transportFault } from './judge.ts'
 import type { OpenStream } from './plan.ts'
+import type { Held } from './terms.ts'
 
 /** An answer that comes whole, or one whose body is still coming. */
 export type RelayedAnswer = Answer | StreamedAnswer

@@ -148,3 +148,6 @@ export function termsInText(text: string): { readonly terms: Terms; readonly mos
 }
 
 export const fraction = ({ numerator, denominator }: UnitPrice) => `${numerator}/${denominator}`
+
+/** What a call is held for, and at which prices. */
+export type Held = { readonly terms: Terms; readonly mostCounts: Counts; readonly most: Nanos }

@@ -3,10 +3,10 @@ import { Fault } from '../kernel/fault.ts'
 import { multiply } from '../kernel/rational.ts'
 import type { VideoAsk, VideoUsage } from '../upstreams/protocols/video.ts'
 import type { ModelPrice } from './models.ts'
-import type { Plan } from './plan.ts'
+import type { Priced } from './priced.ts'
 import type { Counts, Rate, Terms } from './terms.ts'
 
-type Priced = {
+type Asked = {
   readonly price: ModelPrice
   readonly ask: Pick<VideoAsk, 'secondsMost' | 'videos' | 'resolution' | 'pixels'>
   readonly multiplier: Caller['priceMultiplier']
@@ -19,7 +19,7 @@ const pixelsOf = (resolution: string) => (linesOf(resolution) ** 2 * 16) / 9
 const UNIT = / video millisecond$/
 
 /** What a video may cost: all of its seconds, at the price of its resolution or, where that is open, at the dearest. */
-export function videoPricingOf({ price, ask, multiplier }: Priced): Pick<Plan, 'terms' | 'most' | 'expected'> {
+export function videoPricingOf({ price, ask, multiplier }: Asked): Omit<Priced, 'isExact'> {
   if (price.videos === null) {
     const cause = new Error('a model that makes videos has no price of a second')
     throw new Fault('invalid_billing_configuration', { cause })
@@ -37,7 +37,7 @@ export function videoPricingOf({ price, ask, multiplier }: Priced): Pick<Plan, '
 }
 
 /** The place of the rate by which a request is held for. */
-function rateAsked({ rates }: Terms, { resolution, pixels }: Priced['ask']): number {
+function rateAsked({ rates }: Terms, { resolution, pixels }: Asked['ask']): number {
   const names = rates.map(({ unit }) => unit.replace(UNIT, ''))
   if (resolution === undefined && pixels === undefined) return dearest(rates)
   const place =
