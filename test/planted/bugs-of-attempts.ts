@@ -42,7 +42,7 @@ export const bugsOfAttempts: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/plan-model.ts',
+        file: 'server/src/gateway/routing.ts',
         find: ' || asked(before) + asked(sent.attempts) >= requests)',
         replace: ')',
       },

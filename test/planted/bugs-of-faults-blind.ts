@@ -119,9 +119,10 @@ $$;
       },
       {
         file: SWEEP,
-        find: "pool.query<{ id: Id; owner_id: Id }>('select id, owner_id from sweep_orphans(sweeper => $1, grace_seconds => $2, most => $3)', [",
-        replace:
-          "pool.query('select o.id, o.owner_id, to_jsonb(holds) as hold from sweep_orphans(sweeper => $1, grace_seconds => $2, most => $3) o join holds using (id)', [",
+        find: `pool.query<{ id: Id; owner_id: Id }>(
+      'select id, owner_id from sweep_orphans(sweeper => $1, grace_seconds => $2, most => $3)',`,
+        replace: `pool.query(
+      'select o.id, o.owner_id, to_jsonb(holds) as hold from sweep_orphans(sweeper => $1, grace_seconds => $2, most => $3) o join holds using (id)',`,
       },
       {
         file: SWEEP,

@@ -1,6 +1,6 @@
 import { type DataOperation, type Names, spell } from '../catalogue/operation.ts'
 import type { Reply, Measured as Units } from '../catalogue/price.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Links } from '../links/links.ts'
 import type { Session } from '../links/sessions.ts'
@@ -16,6 +16,7 @@ import type { Plan, Sent } from './plan.ts'
 import type { Measured } from './priced.ts'
 import type { Prices } from './prices.ts'
 import type { Attempt } from './records.ts'
+import { findBindings, notConfigured } from './routing.ts'
 import { credentialFor, DEADLINES, failed, sendOnce } from './send.ts'
 
 type Parts = {
@@ -149,17 +150,4 @@ async function bindingFor(
 /** An answer that comes whole has its headers at its end. */
 function deadlinesOf({ totalMs }: DataOperation['upstream']) {
   return { ...DEADLINES, headersMs: Math.max(DEADLINES.headersMs, totalMs), totalMs }
-}
-
-export function findBindings(bindings: Bindings, slot: string, mode: Binding['mode']): ReturnType<Bindings['find']> {
-  const found = bindings.find(slot, mode)
-  return found instanceof Promise ? found.catch(asUnavailable) : found
-}
-
-function asUnavailable(cause: unknown): never {
-  throw unavailable(cause)
-}
-
-export function notConfigured(): Fault {
-  return new Fault('managed_upstream_transport', { detail: 'No upstream is configured for this operation.' })
 }

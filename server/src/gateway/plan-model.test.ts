@@ -4,7 +4,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { createIds } from '../kernel/ids.ts'
 import { PLAIN_PROFILE, type RouteProfile } from '../upstreams/protocols/route-profile.ts'
-import { takersOf } from './plan-model.ts'
+import { takersOf } from './routing.ts'
 
 const ids = createIds({ clock: systemClock })
 

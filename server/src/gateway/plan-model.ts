@@ -1,14 +1,13 @@
-import type { Attempts, ModelOperation, Operation } from '../catalogue/operation.ts'
+import type { ModelOperation } from '../catalogue/operation.ts'
 import { memberOf } from '../catalogue/price.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { rational } from '../kernel/rational.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import { passThrough } from '../upstreams/adapters/pass-through.ts'
-import type { Binding, Bindings } from '../upstreams/bindings.ts'
-import { unknownRefusal } from '../upstreams/protocols/members.ts'
-import type { ModelAsk, ModelLimits, ProtocolName } from '../upstreams/protocols/protocol.ts'
-import { FREE, headersFor, pathOf, SPOKEN } from '../upstreams/protocols/protocols.ts'
+import type { Bindings } from '../upstreams/bindings.ts'
+import type { ModelAsk, ModelLimits } from '../upstreams/protocols/protocol.ts'
+import { FREE, headersFor, SPOKEN } from '../upstreams/protocols/protocols.ts'
 import { PLAIN_PROFILE } from '../upstreams/protocols/route-profile.ts'
 import { MOST_TEXT_BYTES } from '../upstreams/protocols/withholding-reader.ts'
 import type { Quota } from '../upstreams/quota.ts'
@@ -16,12 +15,20 @@ import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import type { LossGuard } from './loss-guard.ts'
 import { pricingOf } from './model-pricing.ts'
-import { type Model, type Models, orderRoutes, priceOfModel, type Route } from './models.ts'
+import { type Models, orderRoutes, priceOfModel, type Route } from './models.ts'
 import { createOutputGuard } from './output-guard.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent } from './plan.ts'
-import { findBindings, notConfigured } from './plan-data.ts'
-import type { Attempt } from './records.ts'
+import {
+  firstToTake,
+  notAsked,
+  quotaRefusal,
+  requireModel,
+  routesFor,
+  type Target,
+  takersOf,
+  targetsOf,
+} from './routing.ts'
 import { credentialFor, sendOnce } from './send.ts'
 import { openOnce } from './send-stream.ts'
 
@@ -36,8 +43,6 @@ type Parts = {
   readonly random?: () => number
 }
 
-/** Those that can't be reached cost little, and are not among the requests that a call may make. */
-const TRIED_MOST = 20
 const MINUTE_MS = 60_000
 /** A model may think for long before its first word, and between words. */
 const DEADLINES = { connectMs: 5_000, headersMs: 10 * MINUTE_MS, idleMs: 5 * MINUTE_MS, totalMs: 60 * MINUTE_MS }
@@ -184,93 +189,8 @@ function isAboutUs(status: number, json: unknown): boolean {
   return ABOUT_US.has(status) || [...names, ...reasons].some((name) => ABOUT_US_BY_NAME.has(name))
 }
 
-export async function findModel(models: Parts['models'], name: string): Promise<Model> {
-  return requireModel(await models.find(name), name)
-}
-
-function requireModel(model: Model | undefined, name: string): Model {
-  if (model !== undefined) return model
-  const detail = `There is no model ${JSON.stringify(name)}. GET /v1/models lists those that there are.`
-  throw new Fault('resource_not_found', { detail })
-}
-
-/** Those of its upstreams that speak the caller's protocol; nothing is translated. */
-export function routesFor(
-  { id, routes }: Model,
-  by: ProtocolName,
-  { path }: Pick<Operation, 'path'>,
-): readonly Route[] {
-  const found = routes.filter(({ protocol }) => protocol === by)
-  if (found.length > 0) return found
-  const others = [...new Set(routes.map(({ protocol }) => pathOf(protocol)))]
-  const instead = others.length === 0 ? 'Nobody serves it yet.' : `It is served at ${others.join(' and ')}.`
-  throw new Fault('resource_not_found', { detail: `The model ${id} is not served at ${path}. ${instead}` })
-}
-
-export type Target = { readonly route: Route; readonly binding: Binding }
-
-export async function targetsOf(
-  bindings: Bindings,
-  routes: readonly Route[],
-  mode: Binding['mode'],
-): Promise<Target[]> {
-  const targets: Target[] = []
-  for (const route of routes) {
-    const found = findBindings(bindings, route.slot, mode)
-    for (const binding of found instanceof Promise ? await found : found) targets.push({ route, binding })
-  }
-  return targets
-}
-
-/** Those that may get a request: what our tables do not know goes to those alone whose route passes it on. */
-export function takersOf(targets: readonly Target[], unknownMembers: readonly string[]): readonly Target[] {
-  if (targets.length === 0) throw notConfigured()
-  if (unknownMembers.length === 0) return targets
-  const takers = targets.filter(({ route }) => route.profile.unknown === 'pass')
-  if (takers.length === 0) throw unknownRefusal(unknownMembers)
-  return takers
-}
-
-/** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */
-export async function firstToTake(
-  targets: readonly Target[],
-  attempt: (target: Target) => Promise<Sent>,
-  mayAskAnother: (sent: Sent) => boolean,
-  { requests }: Attempts,
-): Promise<Sent> {
-  const before: Attempt[] = []
-  let left = Math.min(targets.length, TRIED_MOST)
-  for (const target of targets) {
-    left -= 1
-    const sent = await attempt(target)
-    if (left === 0 || !mayAskAnother(sent) || asked(before) + asked(sent.attempts) >= requests)
-      return before.length === 0 ? sent : { ...sent, attempts: [...before, ...sent.attempts] }
-    before.push(...sent.attempts)
-  }
-  throw notConfigured()
-}
-
-function asked(attempts: readonly Attempt[]): number {
-  return attempts.filter(({ outcome }) => outcome !== 'not_sent').length
-}
-
 function mayAskAnother(sent: Sent): boolean {
   if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
   const { status, json } = sent.reply
   return BUSY.has(status) || isAboutUs(status, json)
-}
-
-/** Why our quota with the upstream does not let us ask it; undefined where it does. */
-export async function quotaRefusal(quota: Quota, binding: Binding): Promise<Fault | undefined> {
-  try {
-    const taken = await quota.take(binding)
-    return taken === 'taken' ? undefined : new Fault('upstream_rate_limit', taken)
-  } catch (error) {
-    return asFault(error)
-  }
-}
-
-export function notAsked({ slot, kind }: Binding, failure: Fault): Sent {
-  const attempts = [{ slot, outcome: 'not_sent' as const, status: null, reason: 'quota' }]
-  return { attempts, kind, outcome: 'not_sent', failure }
 }

@@ -17,8 +17,16 @@ import type { LossGuard } from './loss-guard.ts'
 import { type Models, orderRoutes, priceOfModel } from './models.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent, TaskPlan } from './plan.ts'
-import { notConfigured } from './plan-data.ts'
-import { findModel, firstToTake, notAsked, quotaRefusal, routesFor, type Target, targetsOf } from './plan-model.ts'
+import {
+  findModel,
+  firstToTake,
+  notAsked,
+  notConfigured,
+  quotaRefusal,
+  routesFor,
+  type Target,
+  targetsOf,
+} from './routing.ts'
 import { credentialFor, DEADLINES, sendOnce } from './send.ts'
 import { videoPricingOf } from './video-pricing.ts'
 
