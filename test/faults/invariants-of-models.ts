@@ -25,6 +25,8 @@ type Known = {
   readonly amount: bigint
   /** Where its record says that its tokens are from, as far as that is kept. */
   readonly source: string | undefined
+  /** Whether an operator ended it, by what the upstream billed. */
+  readonly isResolved: boolean
 }
 
 /**
@@ -42,7 +44,8 @@ export function usedIsPaid(evidence: Evidence): string[] {
     const entry = askedById.get(id)?.find(({ billed }) => billed)
     if (speech === undefined || entry === undefined) return []
     const [told, source] = [toldOf.get(id) ?? [], reports.tokens.get(id)?.source]
-    const known: Known = { row, speech, entry, told, source, amount: chargeOf(id) }
+    const isResolved = resolutions.byId.has(id)
+    const known: Known = { row, speech, entry, told, source, isResolved, amount: chargeOf(id) }
     const about = `${id} (${row.operation} of ${entry.model}, ${entry.outcome})`
     const wrong = [
       ...(row.amount > row.held ? [`${row.amount} of ${row.held} held`] : []),
@@ -50,7 +53,7 @@ export function usedIsPaid(evidence: Evidence): string[] {
         ? ['nothing, though its caller heard some of it and nothing kept it from being settled']
         : []),
       ...(isByPiece(entry.model) ? wrongPictures(known, questions.get(id)?.pictures) : wrongAmount(known)),
-      ...(resolutions.byId.has(id) || isByPiece(entry.model) ? [] : wrongTokens(known)),
+      ...(isResolved || isByPiece(entry.model) ? [] : wrongTokens(known)),
     ]
     return wrong.map((what) => `${about} is charged ${what}`)
   })
@@ -71,12 +74,13 @@ function heardBytesOf({ told }: Known): number {
 }
 
 function wrongAmount(known: Known): string[] {
-  const { row, speech, entry, amount } = known
+  const { row, speech, entry, amount, isResolved } = known
   // What is beyond the hold is the operator's loss.
   const worth = (tokens: Tokens) => smallest([costOf(entry.model, tokens), row.held])
   const sent = sentOf(speech, entry)
   const reported = speech.reported(entry)
-  const due = reported === undefined && speech.isUncountable === true ? row.held : worth(reported ?? sent)
+  const isHeldFor = reported === undefined && speech.isUncountable === true && !isResolved
+  const due = isHeldFor ? row.held : worth(reported ?? sent)
   if (isWhole(known)) return amount === due ? [] : [`${amount}, and ${due} is what its whole answer is worth`]
   if (amount === 0n || amount === due) return []
   const output = Math.max(0, Math.ceil(heardBytesOf(known) / BYTES_PER_TOKEN) - ROUNDING_TOKENS)

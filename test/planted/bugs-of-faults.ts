@@ -16,8 +16,7 @@ export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
-const SETTLES =
-  'const settlement = await end({ id, accountId: caller.accountId, ...outcome.ending, ...(task && { task }) })'
+const SETTLES = 'const settlement = await end(ending)'
 /** What a caller would be told if everything went well. */
 const ANSWERS_FIRST = `const { amount, forgiven } = outcome.ending
     const settlement = { charged: amount === null || forgiven ? ZERO : amount, free: ZERO }`
@@ -144,7 +143,7 @@ async function sendJustOnce(`,
         file: PIPELINE,
         find: SETTLES,
         replace: `${ANSWERS_FIRST}
-    setTimeout(() => void end({ id, accountId: caller.accountId, ...outcome.ending }), 10_000).unref()`,
+    setTimeout(() => void end(ending), 10_000).unref()`,
       },
       {
         file: 'server/src/calls/calls.ts',
@@ -164,7 +163,7 @@ async function sendJustOnce(`,
         file: PIPELINE,
         find: SETTLES,
         replace: `${ANSWERS_FIRST}
-    void end({ id, accountId: caller.accountId, ...outcome.ending }).catch(() => {})`,
+    void end(ending).catch(() => {})`,
       },
     ],
     caughtBy: {

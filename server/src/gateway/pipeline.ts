@@ -167,14 +167,15 @@ export function createPipeline(parts: Parts): Pipeline {
     status: number,
   ): Promise<Settlement> {
     const task = plan.task && notCreated(outcome)
-    const { loss, ...ending } = outcome.ending
-    const settlement = await end({
+    const { loss, ...judged } = outcome.ending
+    const ending = {
       id,
       accountId: caller.accountId,
-      ...ending,
+      ...judged,
       ...(task && { task }),
       ...(loss && { loss: { ...loss, route: routeOf(plan, sent, caller) } }),
-    })
+    }
+    const settlement = await end(ending)
     times.note('settled')
     if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun, loss })
     records.add(id, detailOf({ terms: held.terms, sent, outcome, status, timeline: times.noted }))
