@@ -49,13 +49,13 @@ export const bugsOfLosses: readonly PlantedBug[] = [
   },
   {
     id: 'release-unheard',
-    title: 'a process that is running does not notice a release until it reads everything again',
+    title: 'a process that is running does not notice a release',
     promise: 'One command lets calls through again, within a second.',
     author: 'insider',
     edits: [
       {
         file: 'server/src/calls/loss-ceilings.ts',
-        find: 'read.release !== release || ',
+        find: ' || read.releases !== releases',
         replace: '',
       },
     ],
