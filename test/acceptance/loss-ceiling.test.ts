@@ -206,6 +206,16 @@ describe('what counts', () => {
     ])
   })
 
+  it('is no page that a vendor shows in an outage instead of an answer, of data and of models', async () => {
+    const customer = await makeCustomer(pool, { money: MONEY })
+    const told = await call(url, customer.secret, 'post_comments', 'sandbox:html')
+    assert.equal(codeOf(told), 'upstream_unreadable')
+    const short = question('openai', 'sandbox/text', 'sandbox:html', { max_tokens: 1 })
+    assert.equal((await hear(url, customer.secret, short)).status, 200)
+    assert.ok((await overrunOf(customer)) > 0n, 'it has a figure of its own')
+    assert.deepEqual(await lossesOf(customer), [])
+  })
+
   it('is no error, no broken connection and no answer about our account', async () => {
     const customer = await makeCustomer(pool, { money: MONEY })
     for (const word of ['reset=before-headers', 'reset=in-body', 'truncate', 'close-early', 'status=500', 'status=401'])
