@@ -141,8 +141,8 @@ function createWatch(time: Pick<Clock, 'nowMs'> = systemClock) {
     },
     metrics: {
       lossCeilingsReached: {
-        set({ scope }, value) {
-          gauge[scope] = value
+        set({ scope, mode }, value) {
+          gauge[`${mode} ${scope}`] = value
         },
       },
     },
@@ -181,7 +181,7 @@ describe('a process that looks', () => {
       [watch.isRefused(one, route), watch.isRefused(other, route), watch.isRefused(one, elsewhere)],
       [true, false, false],
     )
-    assert.deepEqual(watch.gauge, { account: 1, route: 0 })
+    assert.deepEqual(watch.gauge, { 'live account': 1, 'live route': 0, 'test account': 0, 'test route': 0 })
     assert.deepEqual(watch.errors, [`loss ceiling reached: an account is refused at a route ${one.accountId}`])
     assert.deepEqual(await release(route, other.accountId), [other.accountId])
     await watch.look()
@@ -211,13 +211,23 @@ describe('a process that looks', () => {
     for (const one of [watch, late]) {
       await one.look()
       assert.equal(one.isRefused(stranger, route), true)
-      assert.equal(one.gauge.route, 1)
+      assert.equal(one.gauge['live route'], 1)
     }
     assert.equal((await release(route)).length, 4)
     for (const one of [watch, late]) {
       await one.look()
       assert.equal(one.isQuiet(), true)
     }
+  })
+
+  it('refuses in test mode too, and raises no alarm about it: whoever has a test key can ask the sandbox for a loss', async () => {
+    const [party, route] = [await makeParty(pool, 1_000n), 'model@slot:test']
+    await lose(party, route, 100n)
+    const watch = createWatch()
+    await watch.look()
+    assert.equal(watch.isRefused(party, route), true)
+    assert.deepEqual(watch.gauge, { 'live account': 0, 'live route': 0, 'test account': 1, 'test route': 0 })
+    assert.deepEqual(watch.errors, [])
   })
 
   it('keeps what it knew while PostgreSQL can not be asked', async () => {
