@@ -1,8 +1,10 @@
+import assert from 'node:assert/strict'
 import path from 'node:path'
 import { request } from 'undici'
 import type { Fault } from '../sandbox/src/control.ts'
 import type { JournalEntry, JournalPage } from '../sandbox/src/journal.ts'
 import type { UpstreamName } from '../sandbox/src/upstream.ts'
+import { createAttemptsTally } from './attempts.ts'
 import { type Child, startChild } from './child.ts'
 import { ROOT } from './root.ts'
 
@@ -30,7 +32,8 @@ type Options = {
 /** That only a hang meets: many start at once where tests run beside each other. */
 const READY_DEADLINE_MS = 120_000
 
-export async function startSandbox({
+/** One that nobody judges: for whoever calls it by hand, or judges what it was asked by itself. */
+export async function startBareSandbox({
   seed = 1,
   port = 0,
   videoTasks,
@@ -66,6 +69,54 @@ export async function startSandbox({
       const answer = await request(`${url}/control`, { method: 'POST', body })
       const said = await answer.body.text()
       if (answer.statusCode !== 200) throw new Error(said)
+    },
+  }
+}
+
+/**
+ * One that holds all that it is asked against what operations say that a call may ask: it fails to stop where a call has asked
+ * more. What the newest 200,000 requests do not show it has not seen, nor what came after a pause that it was killed in.
+ */
+export async function startSandbox(options: Options = {}): Promise<SandboxProcess> {
+  const sandbox = await startBareSandbox(options)
+  const tally = createAttemptsTally()
+  let isPaused = false
+  let seen = 0
+
+  async function look(): Promise<void> {
+    if (isPaused || sandbox.hasExited()) return
+    const entries = await sandbox.journal(seen)
+    tally.add(entries)
+    seen = (entries.at(-1)?.n ?? seen - 1) + 1
+  }
+
+  /** It ends in any case. */
+  async function ended<T>(end: () => Promise<T>): Promise<T> {
+    const failure = await look().then(
+      () => undefined,
+      (error: unknown) => new Error('what the sandbox was asked could not be read', { cause: error }),
+    )
+    const exit = await end()
+    if (failure !== undefined) throw failure
+    assert.deepEqual(tally.problems(), [], 'calls that asked upstreams more than their operations say')
+    return exit
+  }
+
+  return {
+    ...sandbox,
+    stop: (...how) => ended(() => sandbox.stop(...how)),
+    kill: () => ended(sandbox.kill),
+    async emptyJournal() {
+      await look()
+      await sandbox.emptyJournal()
+    },
+    pause() {
+      isPaused = true
+      sandbox.pause()
+    },
+    resume() {
+      isPaused = false
+      sandbox.resume()
     },
   }
 }

@@ -35,6 +35,13 @@ const SLOTS = {
   social_a_account: { prefix: '/platform/2', kind: 'native' },
 } as const
 
+/** The sandbox's upstream that a slot is bound to; undefined where it has none for it. */
+export function upstreamOf(slot: string): string | undefined {
+  return Object.entries(SLOTS)
+    .find(([name]) => name === slot)?.[1]
+    .prefix.split('/')[1]
+}
+
 type Parts = { readonly pool: pg.Pool; readonly masterKey: Secret; readonly sandboxUrl: string }
 
 /** The sandbox's models, each of which answers in a way of its own. All are asked in all protocols, at the same price. */

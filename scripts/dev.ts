@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { freePort } from '../harness/free-port.ts'
 import { startGateway } from '../harness/gateways.ts'
 import { startPostgres } from '../harness/postgres.ts'
-import { startSandbox } from '../harness/sandbox.ts'
+import { startBareSandbox } from '../harness/sandbox.ts'
 import { bindSandbox, makeMasterKey, seedCustomer } from '../harness/seed.ts'
 import { Secret } from '../server/src/kernel/secret.ts'
 import { migrate } from '../server/src/storage/migrate.ts'
@@ -54,7 +54,7 @@ async function start() {
 
   const sandboxPort = await portNear(PORTS.sandbox)
   await begin('the sandbox', async () => {
-    const sandbox = await startSandbox({ port: sandboxPort })
+    const sandbox = await startBareSandbox({ port: sandboxPort })
     return { ...sandbox, name: 'the sandbox', ended: sandbox.exited }
   })
   const sandboxUrl = `http://127.0.0.1:${sandboxPort}`

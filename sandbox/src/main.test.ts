@@ -3,14 +3,14 @@ import { after, describe, it } from 'node:test'
 import { request } from 'undici'
 import { judge } from '../../harness/figures.ts'
 import { freePort } from '../../harness/free-port.ts'
-import { startSandbox } from '../../harness/sandbox.ts'
+import { startBareSandbox } from '../../harness/sandbox.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { ASK, askRaw, reranking } from './test-sandbox.ts'
 
 describe('the sandbox as a process', () => {
   it('listens where it is told, answers by its seed, and hands out its journal', async () => {
     const port = await freePort()
-    const [one, other] = await Promise.all([startSandbox({ port, seed: 7 }), startSandbox({ seed: 8 })])
+    const [one, other] = await Promise.all([startBareSandbox({ port, seed: 7 }), startBareSandbox({ seed: 8 })])
     after(() => Promise.all([one.kill(), other.kill()]))
     assert.equal(one.url, `http://127.0.0.1:${port}`)
     const text = async (url: string) =>
@@ -38,7 +38,7 @@ describe('the sandbox as a process', () => {
   })
 
   it('stops at once on SIGTERM though a connection hangs and another is idle', async () => {
-    const sandbox = await startSandbox()
+    const sandbox = await startBareSandbox()
     after(() => sandbox.kill())
     const hung = askRaw(Number(new URL(sandbox.url).port), reranking('hang=body'), PATIENCE_MS)
     await until(async () => (await sandbox.journal())[0]?.outcome === 'hung', PATIENCE_MS)
@@ -50,7 +50,7 @@ describe('the sandbox as a process', () => {
   })
 
   it('can be paused, as an upstream whose host hangs, and resumed', async () => {
-    const sandbox = await startSandbox()
+    const sandbox = await startBareSandbox()
     after(() => sandbox.kill())
     sandbox.pause()
     const answer = request(sandbox.url + ASK.traffic.path, { headers: ASK.traffic.headers })

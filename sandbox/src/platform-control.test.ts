@@ -115,6 +115,7 @@ describe('what tests see of the platform', () => {
       refresh_hangs: 0,
       refresh_cuts: 0,
       follow_limit: 50,
+      follow_refusals: 0,
     })
     assert.equal((await me(access_token)).status, 401)
     await authorize('bob')
@@ -205,15 +206,37 @@ describe('what tests may set', () => {
     )
   })
 
+  const followWith = (access: string) =>
+    sandbox.ask({
+      path: `/platform/2/users/${userNamed('alice', 1).id}/following`,
+      headers: { authorization: `Bearer ${access}` },
+      body: { target_user_id: '7' },
+    })
+
+  it('follow_refusals: so many follows are refused, with new tokens too, which there are', async () => {
+    const { access_token, refresh_token } = await link()
+    await order({ follow_refusals: 2 })
+    assert.equal((await followWith(access_token)).status, 401)
+    const renewed = (await refresh(refresh_token)).json().access_token
+    assert.equal((await followWith(renewed)).status, 401)
+    const { follows, follow_refusals } = await summary()
+    assert.deepEqual([follows, follow_refusals], [0, 0])
+    assert.equal((await followWith(renewed)).status, 200)
+    const written = (await sandbox.journal()).filter(({ path }) => path.endsWith('/following'))
+    assert.deepEqual(
+      written.map(({ status, billed }) => [status, billed]),
+      [
+        [401, false],
+        [401, false],
+        [200, true],
+      ],
+    )
+  })
+
   it('follow_limit: so many follows in a quarter of an hour', async () => {
     const { access_token } = await link()
     await order({ follow_limit: 1 })
-    const follow = () =>
-      sandbox.ask({
-        path: `/platform/2/users/${userNamed('alice', 1).id}/following`,
-        headers: { authorization: `Bearer ${access_token}` },
-        body: { target_user_id: '7' },
-      })
+    const follow = () => followWith(access_token)
     assert.deepEqual([(await follow()).status, (await follow()).status], [200, 429])
     await order({ follow_limit: 1000 })
     const answer = await follow()

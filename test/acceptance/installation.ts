@@ -50,8 +50,10 @@ export async function startInstallation(databaseUrl: string, options: Options = 
     pool: pools.rest,
     masterKey,
     async stop() {
-      await Promise.all([...gateways.map((gateway) => gateway.stop()), sandbox.stop()])
+      // The sandbox refuses where a call has asked more than it may: everything else ends all the same.
+      const ended = await Promise.allSettled([...gateways.map((gateway) => gateway.stop()), sandbox.stop()])
       await pools.close()
+      for (const one of ended) if (one.status === 'rejected') throw one.reason
     },
   }
 }

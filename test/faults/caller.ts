@@ -5,6 +5,7 @@ import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { CALLS } from '../acceptance/installation.ts'
 import type { History, Operation, Told } from './history.ts'
+import { FOLLOW_OPERATION, FOLLOW_PATH } from './linked-accounts.ts'
 import { listen } from './listen.ts'
 import type { Key, Person } from './people.ts'
 import type { Question, Speech } from './speech.ts'
@@ -236,6 +237,13 @@ export class Marks {
     this.#remember(speech.upstreamBody(body, question), mark)
     const { operation: whole, streamOperation = whole } = speech
     return { operation: question.isStream ? streamOperation : whole, path: speech.path(question), body, question }
+  }
+
+  /** Somebody whom a user is to follow, who has the number of the mark. */
+  follow(mark: string): Request {
+    const body = JSON.stringify({ target_user_id: mark.replaceAll(/\D/g, '') })
+    this.#remember(body, mark)
+    return { operation: FOLLOW_OPERATION, path: FOLLOW_PATH, body }
   }
 
   /** A video that is to be made, with its mark in it. */

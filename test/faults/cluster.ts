@@ -130,6 +130,8 @@ async function start(
         FAREBOX_HTTP_DRAIN_PAUSE_MS: '500',
         // Shorter than the longest streams, so that some are heard out and some are not.
         FAREBOX_HTTP_ABANDONED_STREAM_MS: '3000',
+        // So that tokens of linked accounts can be refreshed.
+        FAREBOX_LINKS_OFFLINE_ACCESS: 'true',
         ...env,
         ...more,
       },

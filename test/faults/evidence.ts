@@ -8,6 +8,7 @@ import type { Cluster } from './cluster.ts'
 import type { History, Operation } from './history.ts'
 import type { Trouble } from './injector.ts'
 import type { Leaks } from './leaks.ts'
+import { ABOUT_A_LINK } from './linked-accounts.ts'
 import type { Person } from './people.ts'
 import type { Reports } from './reports.ts'
 import type { Resolutions } from './resolve.ts'
@@ -64,7 +65,9 @@ export type Evidence = {
   readonly entries: readonly EntryRow[]
   /** What was given back of each charge. */
   readonly givenBack: ReadonlyMap<Id, bigint>
-  /** What was asked of upstreams on behalf of callers; of a task how it was created. */
+  /** All that upstreams were asked for calls. */
+  readonly asked: readonly JournalEntry[]
+  /** Of that, what calls are for: of a task how it was created, and nothing about the tokens of a linked account. */
   readonly journal: readonly JournalEntry[]
   /** By the calls that created them: the rows of tasks, what callers asked for, and all that the upstream has made. */
   readonly tasks: ReadonlyMap<Id, TaskRow>
@@ -95,13 +98,12 @@ type Given = Pick<Evidence, 'people' | 'samples' | 'troubles' | 'resolutions' | 
 export async function gatherEvidence({ history, marks, ...given }: Given): Promise<Evidence> {
   const { pool, upstream } = given.cluster
   // What has no id of ours an operator asked, to see what a call had used.
-  const journal = (await upstream.journal()).filter(
-    (entry) => entry.request_id !== null && !ASKS_ABOUT.test(entry.path),
-  )
+  const asked = (await upstream.journal()).filter(({ request_id }) => request_id !== null)
+  const journal = asked.filter(({ path }) => !ASKS_ABOUT.test(path) && !ABOUT_A_LINK.test(path))
   const upstreamTasks = await upstream.videoTasks()
   const charges = await chargesIn(pool)
   const entries = await entriesIn(pool)
-  const asked = Map.groupBy(journal, ({ request_id }) => request_id ?? '')
+  const byCall = Map.groupBy(journal, ({ request_id }) => request_id ?? '')
   const marked = Map.groupBy(journal, (entry) => marks.of(entry) ?? '')
   const asking = new Map(history.operations.map(({ mark, question }) => [mark, question]))
   const filming = new Map(history.operations.map(({ mark, video }) => [mark, video]))
@@ -111,6 +113,7 @@ export async function gatherEvidence({ history, marks, ...given }: Given): Promi
     operations: history.operations,
     charges: new Map(charges.map((row) => [row.id, row])),
     entries,
+    asked,
     givenBack: new Map([...corrections].map(([id, rows]) => [id, -rows.reduce((sum, row) => sum + row.charged, 0n)])),
     journal,
     tasks: new Map((await tasksIn(pool)).map((row) => [row.id, row])),
@@ -119,7 +122,7 @@ export async function gatherEvidence({ history, marks, ...given }: Given): Promi
       ...journal.flatMap((entry) => pairOf(entry.request_id ?? undefined, filming.get(marks.of(entry)))),
     ]),
     upstreamTasks,
-    askedById: asked,
+    askedById: byCall,
     idsByMark: new Map([...marked].map(([mark, rows]) => [mark, rows.map(({ request_id }) => request_id ?? '')])),
     questions: new Map(
       journal.flatMap((entry) => {

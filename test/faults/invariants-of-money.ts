@@ -1,3 +1,4 @@
+import { createAttemptsTally } from '../../harness/attempts.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { wholeMicros } from '../../server/src/kernel/money.ts'
@@ -153,8 +154,11 @@ export function upstreamAskedOnce(evidence: Evidence): string[] {
       problems.push(`operation ${n} (${told.id}) completed, is billed and cost nothing`)
   }
   const lossById = new Map(entries.map(({ corrects, overrun }) => [corrects, overrun]))
-  for (const [id, asked] of askedById)
+  for (const [id, all] of askedById) {
+    // Whose token is refused has done nothing, and may be asked once more.
+    const asked = all.filter(({ status }) => status !== 401)
     if (asked.length > 1) problems.push(`the upstream was asked ${asked.length} times for ${id}`)
+  }
   for (const { id, amount } of charges.values()) {
     const billed = (askedById.get(id) ?? []).filter((entry) => entry.billed)
     if (amount > 0n && billed.length !== 1)
@@ -172,6 +176,13 @@ export function upstreamAskedOnce(evidence: Evidence): string[] {
       problems.push(`${request_id} is billed (${outcome}), ${row.outcome} without a charge and without a loss`)
   }
   return problems
+}
+
+/** What each operation says that a call may ask of upstreams, refreshes of its token included. */
+export function attemptsKept({ asked }: Evidence): readonly string[] {
+  const tally = createAttemptsTally()
+  tally.add(asked)
+  return asked.length === 0 ? ['no upstream was asked'] : tally.problems()
 }
 
 /**

@@ -2,6 +2,7 @@ import { holdsAreEnough, lossesAreBounded } from './deviants.ts'
 import type { Evidence } from './evidence.ts'
 import { usedIsPaid } from './invariants-of-models.ts'
 import {
+  attemptsKept,
   chargedOnce,
   moneyConserved,
   noMistakes,
@@ -47,6 +48,7 @@ export const INVARIANTS: Readonly<Record<string, Invariant>> = {
   'unsettled only for a reason': unsettledForReason,
   'everything is resolved': everythingResolved,
   'one billed upstream call per charge': upstreamAskedOnce,
+  'no call asks more than its operation says': attemptsKept,
   'revoked keys start nothing': revokedStartNothing,
   'a new price is known in time': pricesKnown,
   'the ledger replays': replayProblems,

@@ -60,6 +60,8 @@ const PEOPLE = {
   hasty: { money: '100', keys: [{}], clients: 1, atOnce: 8, asksFor: ['generate_content', 'image_generations'] },
   /** It makes videos above all, as many at once as its keys may. */
   filming: { money: '1000', keys: [{}, {}, {}, {}, {}, {}], clients: 4, films: 0.6 },
+  /** It acts for users of a platform, through keys that they have linked their accounts to. */
+  linked: { money: '100', keys: [{}, {}], clients: 3, atOnce: 2, asksFor: ['follow_user'] },
 } as const satisfies Record<string, Wanted>
 
 export type Name = keyof typeof PEOPLE

@@ -10,6 +10,7 @@ import type { Id } from '../../server/src/kernel/ids.ts'
 import { charge, type Nanos } from '../../server/src/kernel/money.ts'
 import { add, multiply, type Rational, rational } from '../../server/src/kernel/rational.ts'
 import type { Cluster } from './cluster.ts'
+import { ABOUT_A_LINK, FOLLOW_OPERATION } from './linked-accounts.ts'
 import { resolveTasks, type TaskResolutions } from './resolve-tasks.ts'
 import type { Tokens } from './speech.ts'
 import { sentOf, speechOf } from './speeches.ts'
@@ -79,7 +80,7 @@ async function amountOf(
   journal: readonly JournalEntry[],
   upstreamUrl: string,
 ): Promise<Nanos | null> {
-  const billed = journal.find((entry) => entry.request_id === id && entry.billed)
+  const billed = journal.find((entry) => entry.request_id === id && entry.billed && !ABOUT_A_LINK.test(entry.path))
   if (billed === undefined) return null
   const tokens = tokensOf(operation, billed)
   if (tokens === 'none') return null
@@ -121,6 +122,8 @@ function tokensOf(operation: string, entry: JournalEntry): Tokens | 'none' | und
 
 /** What an upstream's answer was worth that nobody has seen: the sandbox gives the same one again, without the trouble. */
 async function unitsOf(operation: string, { path, query }: JournalEntry, upstreamUrl: string): Promise<bigint> {
+  // What was done in a user's name is not done again to see what it came to.
+  if (operation === FOLLOW_OPERATION) return 1n
   const asked = `${upstreamUrl}${path}?${query.replaceAll(/sandbox%3A[^&+]*/g, '')}`
   const headers = { authorization: 'Bearer sandbox-key', 'x-api-key': 'sandbox-key', 'api-key': 'sandbox-key' }
   const { statusCode: status, body } = await request(asked, { headers })

@@ -7,8 +7,9 @@ import { History } from './history.ts'
 import { carryOut, type Trouble } from './injector.ts'
 import { judge, type Verdicts } from './invariants.ts'
 import { findLeaks } from './leaks.ts'
+import { callsOfLinks, linkAccount, startMoods } from './linked-accounts.ts'
 import { startOperators } from './operators.ts'
-import { makePeople, setRate } from './people.ts'
+import { type Key, makePeople, setRate } from './people.ts'
 import { type Kind, type PlannedFault, planOf } from './plan.ts'
 import { readReports } from './reports.ts'
 import { resolveAll } from './resolve.ts'
@@ -65,7 +66,12 @@ export async function runFaults({
     const isWhole = seconds >= WHOLE_AFTER_SECONDS && kinds === undefined
     const faults = {
       ...hitsByKind(plan, evidence.troubles),
-      ...(isWhole && { ...callsOfModels(evidence), ...callsOfTasks(evidence), ...callsOfDeviants(evidence) }),
+      ...(isWhole && {
+        ...callsOfModels(evidence),
+        ...callsOfTasks(evidence),
+        ...callsOfDeviants(evidence),
+        ...callsOfLinks(evidence),
+      }),
     }
     log(`${since()}: judged`)
     const ok =
@@ -100,13 +106,15 @@ async function putThrough(cluster: Cluster, plan: readonly PlannedFault[], throu
   const people = await makePeople(pool)
   const samples = startSampling(pool, people)
   const caller = createCaller(cluster.url, history)
-  const workload = startWorkload({ seed, people, caller, marks })
+  const link = (key: Key) => linkAccount(cluster.url, key)
+  const workload = startWorkload({ seed, people, caller, marks, link })
+  const moods = startMoods(seed, cluster.upstream)
   const operators = startOperators({ seed, people, pool: cluster.operator.rest, upstream: cluster.upstream, history })
   const [troubles] = await Promise.all([carryOut(plan, cluster, history), delay(seconds * 1_000)])
   log('the last fault is over')
 
   await heal(cluster)
-  await Promise.all([workload.stop(), operators.stop()])
+  await Promise.all([workload.stop(), operators.stop(), moods.stop()])
   await operators.finish()
   log(`healed, and nobody asks any more after ${history.operations.length} operations`)
   const resolutions = await resolveAll(cluster, workload.comeBack)
@@ -152,6 +160,7 @@ function figuresOf(evidence: Evidence) {
     upstream_calls: journal.length,
     ...callsOfModels(evidence),
     ...callsOfDeviants(evidence),
+    ...callsOfLinks(evidence),
     tasks: evidence.tasks.size,
     ...callsOfTasks(evidence),
     tasks_settled_after_the_death_of_who_created_them: tasksOutliving(evidence),

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { freePort } from '../../harness/free-port.ts'
-import { type SandboxProcess, startSandbox } from '../../harness/sandbox.ts'
+import { type SandboxProcess, startBareSandbox } from '../../harness/sandbox.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import type { ShownTask } from '../../sandbox/src/upstreams/video-tasks.ts'
 import { createTurn, type Turn } from './turn.ts'
@@ -39,7 +39,7 @@ export async function createUpstream({ seed, folder, makeWay }: Options): Promis
   const port = await freePort()
   const way = await makeWay('upstream', port)
   const past: JournalEntry[] = []
-  let sandbox = await startSandbox({ seed, port })
+  let sandbox = await startBareSandbox({ seed, port })
 
   return {
     url: sandbox.url,
@@ -65,7 +65,7 @@ export async function createUpstream({ seed, folder, makeWay }: Options): Promis
       return unanswered
     },
     async start() {
-      sandbox = await startSandbox({ seed, port, videoTasks })
+      sandbox = await startBareSandbox({ seed, port, videoTasks })
     },
     journal: async () => [...past, ...(await sandbox.journal())],
     async videoTasks() {

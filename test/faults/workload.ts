@@ -3,6 +3,7 @@ import { Random } from '../../sandbox/src/random.ts'
 import { CALLS, FREE, LINKED, TASKS } from '../acceptance/installation.ts'
 import type { Asked, Caller, Marks } from './caller.ts'
 import { isStreamed, type Operation } from './history.ts'
+import { FOLLOW_OPERATION } from './linked-accounts.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
 import { streamedQuestion, wholeQuestion } from './questions.ts'
 import { SPEECHES, speechOf } from './speeches.ts'
@@ -20,6 +21,8 @@ type Parts = {
   readonly people: readonly Person[]
   readonly caller: Caller
   readonly marks: Marks
+  /** Has the user of a key link an account to it. */
+  readonly link: (key: Key) => Promise<void>
 }
 
 type Client = {
@@ -33,8 +36,8 @@ const REFUSED_PAUSE_MS = 400
 /** Who does not know what became of a key or a quote asks again after so long: its process has been found dead by then. */
 const COMES_BACK_MS = 14_000
 /**
- * What costs nothing has nothing to lose, nobody has linked an account, tasks and streams have likelihoods of their own, and
- * the last would be refused most of the time.
+ * What costs nothing has nothing to lose, only one of all has linked accounts, tasks and streams have likelihoods of their own,
+ * and the last would be refused most of the time.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...FREE,
@@ -57,7 +60,7 @@ const CANCELED_AFTER_MS = { least: 50, most: 1_500 }
 const WATCHED_EVERY_MS = { least: 500, most: 1_500 }
 const LOOKS_MOST = 15
 
-export function startWorkload({ seed, people, caller, marks }: Parts): Workload {
+export function startWorkload({ seed, people, caller, marks, link }: Parts): Workload {
   let isOver = false
   const clients = people.flatMap((person, place) =>
     Array.from(
@@ -73,6 +76,7 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
   async function ask(asked: Asked): Promise<Operation> {
     const operation = await caller.ask(asked)
     if (operation.told.status === 429) await delay(REFUSED_PAUSE_MS)
+    if (operation.told.code === 'link_required') await link(asked.key)
     return operation
   }
 
@@ -200,6 +204,7 @@ export function startWorkload({ seed, people, caller, marks }: Parts): Workload 
 
   function requestOf({ random, person: { asksFor = OPERATIONS } }: Client, mark: string) {
     const operation = asksFor[random.between(0, asksFor.length - 1)] ?? 'rerank'
+    if (operation === FOLLOW_OPERATION) return marks.follow(mark)
     const speech = speechOf(operation)
     if (speech !== undefined) return marks.question(speech, mark, wholeQuestion(operation, random, wordsFor(random)))
     return marks.request(operation, mark, wordsFor(random))

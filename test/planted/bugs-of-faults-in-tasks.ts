@@ -14,9 +14,9 @@ export const bugsOfFaultsInTasks: readonly BugOfFaults[] = [
     edits: [
       {
         file: 'server/src/gateway/plan-video.ts',
-        find: 'send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother),',
+        find: 'send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts),',
         replace: `send: async (id) => {
-        const ask = () => firstToTake(targets, (target) => attempt(id, target), mayAskAnother)
+        const ask = () => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts)
         const sent = await ask()
         return sent.outcome === 'unknown' ? ask() : sent
       },`,

@@ -49,6 +49,20 @@ async function sendJustOnce(`,
     caughtBy: { invariants: ['one billed upstream call per charge'], kinds: ['cut upstream'], seconds: 8 },
   },
   {
+    id: 'refused-token-replaced-for-ever',
+    title: 'a call whose token is refused takes another one for as long as the platform issues them',
+    promise: 'One refresh a call, then the link needs renewing.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/plan-data.ts',
+        find: 'access = await links.another(session, access, left)',
+        replace: 'access = await links.another(session, access, { id, ...operation.attempts })',
+      },
+    ],
+    caughtBy: { invariants: ['no call asks more than its operation says'], kinds: ['slow edge'], seconds: 12 },
+  },
+  {
     id: 'limits-per-process',
     title: 'every process counts requests in a window of its own',
     promise: 'A limit is a limit, however many processes there are.',

@@ -30,8 +30,8 @@ const CAUGHT_WITHIN = { unit: 'ms', atMost: 180_000 } as const
 const QUICK_SECONDS = 18
 const quick = bugsOfFaults.filter(({ caughtBy }) => caughtBy.seconds <= QUICK_SECONDS)
 const sample = isFullProof ? bugsOfFaults : quick.slice(seed % quick.length).slice(0, 1)
-/** What a copy needs beside what the tests of the ledger do. */
-const ALSO = ['sandbox/src', 'sandbox/package.json', 'scripts/faults.ts']
+/** What a copy needs beside what tests do. */
+const ALSO = ['scripts/faults.ts']
 /** Just under what a test may take. */
 const RUN_TIMEOUT_MS = 220_000
 

@@ -5,7 +5,10 @@ import { ROOT } from '../../harness/root.ts'
 import { type Edit, patched } from './planted-bug.ts'
 
 /** What the tests of the server need. Packages are those of the project itself. */
-const COPIED = ['server/src', 'server/package.json', 'harness', 'test', 'package.json', 'tsconfig.json']
+const COPIED = [
+  ...['server/src', 'server/package.json', 'sandbox/src', 'sandbox/package.json'],
+  ...['harness', 'test', 'package.json', 'tsconfig.json'],
+]
 const LINKED = 'node_modules'
 
 /** A copy of the project with a patch applied, to be removed after use. */

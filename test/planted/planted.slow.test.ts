@@ -4,6 +4,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { ROOT } from '../../harness/root.ts'
+import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
@@ -24,7 +25,7 @@ const SETS = {
   'of begin and end': [...bugsOfInsiders, ...bugsOfTheBlind],
   'of deaths, debts, reversals and reports': [...bugsOfInsidersUnderDeath, ...bugsOfTheBlindUnderDeath],
 }
-const ALL = [...Object.values(SETS).flat(), ...bugsOfIdentity, ...bugsOfPrices, ...bugsOfLosses]
+const ALL = [...Object.values(SETS).flat(), ...bugsOfAttempts, ...bugsOfIdentity, ...bugsOfPrices, ...bugsOfLosses]
 const FEWEST = 12
 const SAMPLE = count({ full: ALL.length, reduced: 2 })
 

@@ -21,6 +21,7 @@ export const KNOB_LIMITS = {
   refresh_hangs: TIMES_LIMIT,
   refresh_cuts: TIMES_LIMIT,
   follow_limit: TIMES_LIMIT,
+  follow_refusals: TIMES_LIMIT,
 } as const
 
 const USUAL_KNOBS: Readonly<PlatformKnobs> = {
@@ -32,6 +33,7 @@ const USUAL_KNOBS: Readonly<PlatformKnobs> = {
   refresh_hangs: 0,
   refresh_cuts: 0,
   follow_limit: 50,
+  follow_refusals: 0,
 }
 
 const NO_COUNTS = {
@@ -82,6 +84,14 @@ export class Platform {
     if (refresh_cuts === 0) return undefined
     this.turn({ refresh_cuts: refresh_cuts - 1 })
     return 'cut'
+  }
+
+  /** Whether the follow that has just come in is refused, whatever its token. Counts down as it is taken. */
+  takeFollowRefusal(): boolean {
+    const { follow_refusals } = this.#knobs
+    if (follow_refusals === 0) return false
+    this.turn({ follow_refusals: follow_refusals - 1 })
+    return true
   }
 
   summary() {

@@ -25,11 +25,12 @@ export function me(asked: Asked): Reply {
 }
 
 export function follow(userId: string, asked: Asked): Reply {
-  return allowed(asked, FOLLOW_SCOPES, (session) =>
-    session.user.id === userId
+  return allowed(asked, FOLLOW_SCOPES, (session) => {
+    if (asked.platform.takeFollowRefusal()) return problem(401, 'Unauthorized', 'Unauthorized')
+    return session.user.id === userId
       ? limited(session, asked)
-      : problem(403, 'Forbidden', 'The id must be that of the authenticated user.'),
-  )
+      : problem(403, 'Forbidden', 'The id must be that of the authenticated user.')
+  })
 }
 
 function allowed(asked: Asked, needed: readonly string[], answer: (session: Session) => Reply): Reply {
@@ -72,7 +73,7 @@ function limited({ user }: Session, asked: Asked): Reply {
         ...problem(400, 'Invalid Request', 'Send { target_user_id } with 1 to 19 digits, and no more.', headers),
         carryOut,
       }
-    : { ...fine({ data: { following: true, pending_follow: isProtected(target) } }, headers), carryOut }
+    : { ...fine({ data: { following: true, pending_follow: isProtected(target) } }, headers), isBilled: true, carryOut }
 }
 
 /** Whoever is protected must agree first. */

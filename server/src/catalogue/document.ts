@@ -32,8 +32,16 @@ ${summary}.
 - \`${method} ${path}\`
 - ${priceOf(operation)}
 - Also limited by ${also.length === 0 ? 'nothing else' : also.join(', ')}
+- ${attemptsOf(operation)}
 - ${quotable ? 'Can be quoted' : 'Gives no quotes'}${definition === 'pending' ? '\n- Its definition is pending: request and answer pass through as they are' : ''}
 `
+}
+
+function attemptsOf(operation: Operation): string {
+  const { requests, refreshes } = operation.attempts
+  const counted = `A call makes at most ${requests === 1 ? '1 request' : `${requests} requests`} to upstreams`
+  if (refreshes > 0) return `${counted}, and refreshes the token of its link at most once`
+  return isTask(operation) ? `${counted} to create its task; what becomes of it is asked at the worker's pace` : counted
 }
 
 function priceOf(operation: Operation): string {

@@ -21,6 +21,18 @@ type Common = {
   readonly quotable: boolean
   /** A pending definition is incomplete: its request passes through as it came. */
   readonly definition: 'complete' | 'pending'
+  readonly attempts: Attempts
+}
+
+/**
+ * How many requests a call may make of upstreams at the most, whatever they answer and whoever still waits for it. What can not
+ * be reached has got none. Who sends reads its bound from here, and tests hold the sandbox's journal against it.
+ */
+export type Attempts = {
+  /** For what the call is for: to one upstream after another, or to the same once more. */
+  readonly requests: number
+  /** To refresh the token by which it acts for a user. */
+  readonly refreshes: number
 }
 
 /** One thing at one price, from one upstream. */
@@ -103,9 +115,16 @@ const record = z.looseObject({
   id: z.string().regex(/^[a-z][a-z0-9_]{1,62}$/),
   path: z.string().regex(/^\/(v1|v1beta|apis\/v1)\/[A-Za-z0-9_{}/:-]+$/),
   summary: z.string().min(10),
+  attempts: z.object({ requests: z.int().min(1).max(3), refreshes: z.literal(0) }),
 })
 
+/** It is asked for once: what became of a request that failed is not always known. */
+const ONCE = z.object({ requests: z.literal(1), refreshes: z.literal(0) })
+/** A platform that refuses a token has done nothing: one refresh, and one more request. */
+const ONCE_MORE_WITH_ANOTHER_TOKEN = z.object({ requests: z.int().min(1).max(2), refreshes: z.literal(1) })
+
 const soldByUnit = record.extend({
+  attempts: ONCE,
   price: z.looseObject({
     unit: z.string().min(1),
     unitPrice: z.object({ numerator: z.bigint().positive(), denominator: z.bigint().positive() }),
@@ -114,12 +133,14 @@ const soldByUnit = record.extend({
   }),
 })
 
-/** The list of what is sold. An operation without a price, or one that collides with another, is refused. */
+const doneForUser = soldByUnit.extend({ attempts: ONCE_MORE_WITH_ANOTHER_TOKEN })
+
+/** The list of what is sold. An operation without a price, without a bound on what it asks of upstreams, or one that collides with another, is refused. */
 export function createCatalogue(operations: readonly Operation[]): Catalogue {
   const byId = new Map<string, Operation>()
   const places = new Set<string>()
   for (const operation of operations) {
-    const { error } = (isSoldByUnit(operation) ? soldByUnit : record).safeParse(operation)
+    const { error } = formOf(operation).safeParse(operation)
     if (error) throw new Error(`${operation.id} can't be sold: ${z.prettifyError(error)}`)
     const place = `${operation.method} ${operation.path}`
     if (byId.has(operation.id) || places.has(place)) throw new Error(`${operation.id} (${place}) is there already`)
@@ -127,6 +148,11 @@ export function createCatalogue(operations: readonly Operation[]): Catalogue {
     places.add(place)
   }
   return { operations: [...byId.values()], find: (id) => byId.get(id) }
+}
+
+function formOf(operation: Operation): z.ZodType {
+  if (!isSoldByUnit(operation)) return record
+  return operation.actsFor === undefined ? soldByUnit : doneForUser
 }
 
 /** Words of the configuration for the {names} in paths. */

@@ -14,6 +14,7 @@ import { parseInput } from './parse-input.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Measured, Plan, Sent } from './plan.ts'
 import type { Prices } from './prices.ts'
+import type { Attempt } from './records.ts'
 import { credentialFor, DEADLINES, failed, sendOnce } from './send.ts'
 
 type Parts = {
@@ -69,18 +70,23 @@ export function createDataPlan(parts: Parts) {
         }
       })
 
-    /** As the user who has linked an account. A token that the platform does not take says that the link has ended. */
+    /** As the user who has linked an account. Tokens that the platform does not take say that the link has ended. */
     async function sendFor(id: Id, session: Session): Promise<Sent> {
+      const before: Attempt[] = []
+      const told = (sent: Sent): Sent => ({ ...sent, attempts: [...before, ...sent.attempts] })
       try {
-        let access = await links.tokenOf(session)
+        let access = await links.tokenOf(session, id)
+        let left = { id, ...operation.attempts }
         for (;;) {
           const sent = await send(id, { credential: access.token })
-          if (sent.outcome !== 'answered' || sent.reply.status !== 401) return sent
+          if (sent.outcome !== 'answered' || sent.reply.status !== 401) return told(sent)
+          before.push(...sent.attempts)
+          left = { id, requests: left.requests - 1, refreshes: left.refreshes - (access.isRefreshedByUs ? 1 : 0) }
           // Nothing was done. Another token may be taken; where there is none, the caller is told to link again.
-          access = await links.another(session, access)
+          access = await links.another(session, access, left)
         }
       } catch (error) {
-        return failed(binding, error, false)
+        return told(failed(binding, error, false))
       }
     }
 

@@ -1,4 +1,4 @@
-import type { ModelOperation, Operation } from '../catalogue/operation.ts'
+import type { Attempts, ModelOperation, Operation } from '../catalogue/operation.ts'
 import { memberOf } from '../catalogue/price.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -36,8 +36,7 @@ type Parts = {
   readonly random?: () => number
 }
 
-/** So many get the request; those that can't be reached cost little and are not counted among them. */
-const ASKED_MOST = 3
+/** Those that can't be reached cost little, and are not among the requests that a call may make. */
 const TRIED_MOST = 20
 const MINUTE_MS = 60_000
 /** A model may think for long before its first word, and between words. */
@@ -134,7 +133,7 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother),
+      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing
@@ -237,13 +236,14 @@ export async function firstToTake(
   targets: readonly Target[],
   attempt: (target: Target) => Promise<Sent>,
   mayAskAnother: (sent: Sent) => boolean,
+  { requests }: Attempts,
 ): Promise<Sent> {
   const before: Attempt[] = []
   let left = Math.min(targets.length, TRIED_MOST)
   for (const target of targets) {
     left -= 1
     const sent = await attempt(target)
-    if (left === 0 || !mayAskAnother(sent) || asked(before) + asked(sent.attempts) >= ASKED_MOST)
+    if (left === 0 || !mayAskAnother(sent) || asked(before) + asked(sent.attempts) >= requests)
       return before.length === 0 ? sent : { ...sent, attempts: [...before, ...sent.attempts] }
     before.push(...sent.attempts)
   }

@@ -119,7 +119,7 @@ export function createVideoPlan(parts: Parts) {
       isExact: false,
       tokens: 0,
       headers: {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother),
+      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts),
       // Whatever ends a call here has made nothing.
       measure: () => ({ counts: pricing.terms.rates.map(() => 0n) }),
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),

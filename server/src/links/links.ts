@@ -19,6 +19,7 @@ import { type AccessToken, createRefresh } from './refresh.ts'
 import {
   deleteSession,
   distrust,
+  endAt,
   endSession,
   findByUndo,
   findEnding,
@@ -43,13 +44,16 @@ export type Links = {
   readonly revoke: (credentialId: Id, id: string) => Promise<boolean>
   /** The linked account that a key's call acts for, or the fault that says how to get one. */
   readonly require: (credentialId: Id, scopes: readonly string[]) => Promise<Session>
-  /** A token of it that is good for a while. Refreshed where it must be, once whoever asks. */
-  readonly tokenOf: (session: Session) => Promise<AccessToken>
-  /** The platform did not take a token: another one, or the fault that says that the link has ended. */
-  readonly another: (session: Session, refused: AccessToken) => Promise<AccessToken>
+  /** A token of it that is good for a while, for a call. Refreshed where it must be, once whoever asks. */
+  readonly tokenOf: (session: Session, callId: Id) => Promise<AccessToken>
+  /** The platform did not take a token: another one, within what is left to the call, or the fault that says what to do. */
+  readonly another: (session: Session, refused: AccessToken, left: Left) => Promise<AccessToken>
   /** Tells platforms of links that ended without it, and of those of keys that are no more. How many. */
   readonly sweep: () => Promise<number>
 }
+
+/** What a call may still ask of its platform. */
+export type Left = { readonly id: Id; readonly requests: number; readonly refreshes: number }
 
 type Back = {
   readonly state: string
@@ -111,6 +115,7 @@ const LINK_SECONDS = 600
 const UNDO_SECONDS = 600
 const SWEPT_MOST = 50
 const UNDO = /^[A-Za-z0-9_-]{43}$/
+const REFUSED = 'The link has ended (revoked): the platform does not take its tokens any more.'
 const LOOK_MS = 50
 /** Whoever refreshes has an answer by then. */
 const LAST_REFRESH_MS = 11_000
@@ -214,6 +219,20 @@ export function createLinks(parts: Parts): Links {
     }
   }
 
+  /**
+   * A platform may refuse whatever it is shown and give out new tokens for ever, so that a call has one refresh and one more
+   * request. Who is refused with the newest token there is ends the link; one that was replaced meanwhile says nothing against it.
+   */
+  async function another(session: Session, { version }: AccessToken, left: Left): Promise<AccessToken> {
+    if (left.requests > 0 && left.refreshes > 0 && (await distrust(pool, session, version)))
+      return refresh.tokenOf(session, left.id)
+    if (await endAt(pool, session, version)) throw needsLink(REFUSED)
+    const newer = await refresh.newerThan(version, session)
+    if (newer !== undefined && left.requests > 0) return newer
+    const detail = 'The platform refused a token that was replaced meanwhile. Nothing was done: try again.'
+    throw new Fault('upstream_transport', { detail, retryAfterSeconds: 1 })
+  }
+
   return {
     start,
     finish,
@@ -243,12 +262,8 @@ export function createLinks(parts: Parts): Links {
         throw new Fault('link_scope_missing', { detail: `It lacks ${missing.join(', ')}. ${howToLink}` })
       return session
     },
-    tokenOf: (session) => refresh(session).catch(asUnavailable),
-    async another(session, { version }) {
-      if (await distrust(pool, session, version).catch(asUnavailable)) return refresh(session).catch(asUnavailable)
-      await endSession(pool, session, 'revoked').catch(asUnavailable)
-      throw needsLink('The link has ended (revoked).')
-    },
+    tokenOf: (session, callId) => refresh.tokenOf(session, callId).catch(asUnavailable),
+    another: (session, refused, left) => another(session, refused, left).catch(asUnavailable),
     async sweep() {
       const ending = await findEnding(pool, SWEPT_MOST)
       for (const session of ending)

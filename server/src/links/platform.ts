@@ -1,5 +1,6 @@
 import * as oauth from 'openid-client'
 import { z } from 'zod'
+import type { Id } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 
 /** A platform whose users let us act for them, and how we are known there. */
@@ -65,6 +66,15 @@ function configurationOf(platform: Platform): oauth.Configuration {
   // Which addresses may be asked, and how, is the transport's to say.
   oauth.allowInsecureRequests(configuration)
   return configuration
+}
+
+/** What it is asked can be found by the call that it is asked for, here and in the platform's own record. */
+export function onBehalfOf(callId: Id, platform: Platform): Platform {
+  const { send } = platform
+  return {
+    ...platform,
+    send: (request) => send({ ...request, headers: { ...request.headers, 'x-request-id': callId } }),
+  }
 }
 
 /** As the platform documents it. The library's own writes a dash as %2D, as a standard has it and few platforms expect. */

@@ -5,7 +5,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Log } from '../telemetry/log.ts'
-import { type Platform, Refused, refreshTokens, revokeToken, Unasked } from './platform.ts'
+import { onBehalfOf, type Platform, Refused, refreshTokens, revokeToken, Unasked } from './platform.ts'
 import {
   beginRefresh,
   endSession,
@@ -37,20 +37,18 @@ const WRITE_AGAIN_MS = 500
  * to link anew.
  */
 export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: Parts) {
-  return async function tokenOf({ credentialId, id }: Session): Promise<AccessToken> {
+  async function tokenOf(asked: Session, callId: Id): Promise<AccessToken> {
     const deadlineMs = clock.monotonicMs() + LONGEST_MS
     while (clock.monotonicMs() < deadlineMs) {
-      const session = await findSession(pool, credentialId)
-      if (session === undefined || session.id !== id) throw needsLink('The link was ended or replaced meanwhile.')
-      if (session.ended !== null) throw needsLink(`The link has ended (${session.ended}).`)
+      const session = await current(asked)
       if (session.isFresh) {
-        const tokens = await readTokens(pool, seal(), session)
-        if (tokens !== undefined) return { token: tokens.access, version: session.version }
+        const found = await kept(session)
+        if (found !== undefined) return found
       } else if (!session.canRefresh) await give(session, 'expired')
       else if (session.refreshing === 'lost') await give(session, 'lost')
       else if (session.refreshing === 'yes') await clock.sleep(LOOK_MS)
       else {
-        const refreshed = await refresh(session)
+        const refreshed = await refresh(session, callId)
         if (refreshed !== undefined) return refreshed
       }
     }
@@ -60,13 +58,34 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
     })
   }
 
-  /** Undefined where somebody else is at it. */
-  async function refresh(session: Session): Promise<AccessToken | undefined> {
+  /** One that somebody else has got since; undefined where there is none. */
+  async function newerThan(version: number, asked: Session): Promise<AccessToken | undefined> {
+    const session = await current(asked)
+    return session.isFresh && session.version > version ? kept(session) : undefined
+  }
+
+  /** The session as it is now, or the fault where it is over. */
+  async function current({ credentialId, id }: Session): Promise<Session> {
+    const session = await findSession(pool, credentialId)
+    if (session === undefined || session.id !== id) throw needsLink('The link was ended or replaced meanwhile.')
+    if (session.ended !== null) throw needsLink(`The link has ended (${session.ended}).`)
+    return session
+  }
+
+  /** Undefined where it has another one by now. */
+  async function kept(session: Session): Promise<AccessToken | undefined> {
+    const tokens = await readTokens(pool, seal(), session)
+    return tokens && { token: tokens.access, version: session.version, isRefreshedByUs: false }
+  }
+
+  /** Undefined where somebody else is at it. The platform is asked once, and once more to end what nobody would use. */
+  async function refresh(session: Session, callId: Id): Promise<AccessToken | undefined> {
     // What can fail without the platform comes before we say that we are at it: nobody would know whether the token was spent.
     const before = await readTokens(pool, seal(), session)
-    const platform = await platforms.byId(session.upstreamId)
+    const found = await platforms.byId(session.upstreamId)
     if (before === undefined) return undefined
-    if (before.refresh === null || platform === undefined) throw needsLink('The link can not be refreshed.')
+    if (before.refresh === null || found === undefined) throw needsLink('The link can not be refreshed.')
+    const platform = onBehalfOf(callId, found)
     if (!(await beginRefresh(pool, session))) {
       await clock.sleep(LOOK_MS)
       return undefined
@@ -74,7 +93,7 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
     try {
       const tokens = await refreshTokens(platform, before.refresh, session.scopes)
       if (await written(() => storeRefreshed(pool, seal(), session, before, tokens)))
-        return { token: tokens.access, version: session.version + 1 }
+        return { token: tokens.access, version: session.version + 1, isRefreshedByUs: true }
       // The link was replaced meanwhile: nobody would ever end these.
       await revokeToken(platform, tokens.refresh ?? tokens.access).catch(() => {})
     } catch (error) {
@@ -104,6 +123,14 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
       }
     }
   }
+
+  return { tokenOf, newerThan }
 }
 
-export type AccessToken = { readonly token: Secret /** Of the session, when it had it. */; readonly version: number }
+export type AccessToken = {
+  readonly token: Secret
+  /** Of the session, when it had it. */
+  readonly version: number
+  /** Whether whoever asked for it has spent a refresh, and not found one that there was. */
+  readonly isRefreshedByUs: boolean
+}

@@ -228,6 +228,15 @@ export async function endSession(
   await pool.query(END_TEXT, [credentialId, id, why])
 }
 
+/** Ends it because its platform refuses the token of this version. False where it has another one, or is another by now. */
+export async function endAt(pool: pg.Pool, { credentialId, id }: Session, version: number): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `update link_sessions set ended = coalesce(ended, 'revoked') where credential_id = $1 and id = $2 and version = $3`,
+    [credentialId, id, version],
+  )
+  return rowCount === 1
+}
+
 /** Those that have ended and whose platform is to be told, and those of keys that nobody can use any more. */
 export async function findEnding(pool: pg.Pool, most: number): Promise<readonly Session[]> {
   const { rows } = await pool.query(

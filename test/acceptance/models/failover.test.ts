@@ -179,6 +179,24 @@ describe('a model with two upstreams', () => {
     })
   }
 
+  for (const protocol of PROTOCOLS)
+    it(`makes as many requests as its operation says at the most, though more would be left to ask: ${protocol}`, async () => {
+      // Who can not be reached has got no request.
+      const ways: Way[] = [{ slot: await makeSlot(protocol, { isGone: true }), upstreamModel: 'gone' }]
+      for (let priority = 1; priority <= 6; priority += 1)
+        ways.push({ slot: await makeSlot(protocol), upstreamModel: 'sandbox/429', priority })
+      const { path, body } = question(protocol, await makeModel(protocol, ways))
+      await sandbox.emptyJournal()
+      const told = await ask(url, customer.secret, path, { body })
+      assert.deepEqual([told.status, errorOf(told).code], [429, 'upstream_rate_limit'])
+      const journal = await sandbox.journal()
+      assert.deepEqual(
+        journal.map(({ request_id }) => request_id),
+        [told.id, told.id, told.id],
+      )
+      assert.equal((await chargeOf(pool, told.id)).amount, 0n)
+    })
+
   it('is asked where its priority is lowest, and among equals as often as their weights say', async () => {
     const CALLS = 200
     const slot = await makeSlot('openai')

@@ -10,5 +10,6 @@ export const chatCompletions: ModelOperation = {
   limits: ['tokens', 'concurrency'],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 3, refreshes: 0 },
   protocol: 'openai',
 }

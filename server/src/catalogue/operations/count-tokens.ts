@@ -10,5 +10,6 @@ export const countTokens: ModelOperation = {
   limits: [],
   quotable: false,
   definition: 'complete',
+  attempts: { requests: 3, refreshes: 0 },
   protocol: 'anthropic_count_tokens',
 }

@@ -17,6 +17,7 @@ export const deepResearch = defineOperation({
   limits: ['concurrency', 'deep_research'],
   quotable: true,
   definition: 'pending',
+  attempts: { requests: 1, refreshes: 0 },
   input: z.looseObject({}),
   output: z.unknown(),
   price: {

@@ -10,5 +10,6 @@ export const embeddings: ModelOperation = {
   limits: ['tokens'],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 3, refreshes: 0 },
   protocol: 'openai_embeddings',
 }

@@ -18,6 +18,7 @@ export const financialMetricsSnapshot = defineOperation({
   limits: [],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 1, refreshes: 0 },
   input,
   output: z.looseObject({ snapshot: z.looseObject({ ticker: z.string() }) }),
   price: perCall({

@@ -15,6 +15,7 @@ export const followUser = defineOperation({
   limits: [],
   quotable: true,
   definition: 'pending',
+  attempts: { requests: 2, refreshes: 1 },
   input: z.looseObject({}),
   output: z.unknown(),
   price: perCall({

@@ -10,5 +10,6 @@ export const geminiCountTokens: ModelOperation = {
   limits: [],
   quotable: false,
   definition: 'complete',
+  attempts: { requests: 3, refreshes: 0 },
   protocol: 'gemini_count_tokens',
 }

@@ -10,5 +10,6 @@ export const imageGenerations: ModelOperation = {
   limits: ['tokens', 'concurrency', 'images'],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 3, refreshes: 0 },
   protocol: 'openai_images',
 }

@@ -24,6 +24,7 @@ export const postComments = defineOperation({
   limits: [],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 1, refreshes: 0 },
   input: z.looseObject({ url: z.string().optional() }),
   refuses: { include_replies: 'replies cost many times as much and are not priced' },
   output: z.looseObject({

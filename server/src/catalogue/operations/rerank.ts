@@ -49,6 +49,7 @@ export const rerank = defineOperation<Input>({
   limits: ['tokens'],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 1, refreshes: 0 },
   isBodyOnly: true,
   input,
   output: z.object({

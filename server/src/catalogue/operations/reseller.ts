@@ -50,6 +50,7 @@ export function resellerEndpoint({
     limits: [],
     quotable: true,
     definition,
+    attempts: { requests: 1, refreshes: 0 },
     input,
     output: envelope,
     price: perCall({

@@ -10,5 +10,6 @@ export const streamGenerateContent: ModelOperation = {
   limits: ['tokens', 'concurrency', 'generate_content'],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 3, refreshes: 0 },
   protocol: 'gemini_stream',
 }

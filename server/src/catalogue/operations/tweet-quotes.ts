@@ -14,6 +14,7 @@ export const tweetQuotes = defineOperation({
   limits: [],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 1, refreshes: 0 },
   input: z.looseObject({ tweetId: z.string().min(1), cursor: z.string().optional() }),
   output: z.looseObject({
     tweets: z.array(z.looseObject({ id: z.string(), text: z.string() })),

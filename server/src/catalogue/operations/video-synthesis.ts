@@ -10,5 +10,6 @@ export const videoSynthesis: TaskOperation = {
   limits: ['video_tasks'],
   quotable: true,
   definition: 'complete',
+  attempts: { requests: 3, refreshes: 0 },
   protocol: 'video',
 }

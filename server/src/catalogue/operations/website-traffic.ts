@@ -70,6 +70,7 @@ export const websiteTraffic = defineOperation<Input>({
   limits: [],
   quotable: true,
   definition: 'pending',
+  attempts: { requests: 1, refreshes: 0 },
   input,
   refuses: {
     granularity: 'a finer one delivers many times as much and is not priced',

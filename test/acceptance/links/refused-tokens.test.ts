@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { after, beforeEach, describe, it } from 'node:test'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { until } from '../../../harness/until.ts'
+import { ask, type Customer, chargesOf, codeOf, makeCustomer, startInstallation, type Told } from '../installation.ts'
+import { evidenceOf } from '../models/streams.ts'
+import { FOLLOW, follow, LINKS, linkAccount } from './linking.ts'
+import { expire, platformOf } from './sandbox-platform.ts'
+
+const PROCESSES = 2
+/** Many enough that whoever goes on as long as it is refused is told from who stops; few enough that it ends. */
+const REFUSALS = 20
+const AT_ONCE = 12
+
+const database = await freshDatabase()
+const installation = await startInstallation(database.url, {
+  processes: PROCESSES,
+  env: { FAREBOX_LINKS_OFFLINE_ACCESS: 'true' },
+})
+const { gateways, pool, sandbox, url } = installation
+const platform = platformOf(sandbox.url)
+after(installation.stop)
+beforeEach(() => platform.turn({ follow_limit: 1_000_000, follow_refusals: 0 }))
+
+let users = 0
+async function linked(): Promise<Customer & { readonly user: string }> {
+  const customer = await makeCustomer(pool)
+  const user = `refused_${users++}`
+  await linkAccount(url, customer.secret, user)
+  return { ...customer, user }
+}
+
+async function stateOf(secret: string): Promise<readonly unknown[]> {
+  const [link] = (await ask(url, secret, LINKS)).json.data as Record<string, unknown>[]
+  return [link?.status, link?.reason]
+}
+
+/** What the platform was asked for a call: writes, and refreshes. */
+async function askedFor(id: string): Promise<readonly [number, number]> {
+  const asked = (await sandbox.journal()).filter(({ request_id }) => request_id === id)
+  const refreshes = asked.filter(({ path }) => path.endsWith('/oauth2/token')).length
+  return [asked.length - refreshes, refreshes]
+}
+
+const writes = async () => (await sandbox.journal()).filter(({ path }) => path.endsWith('/following'))
+
+async function isFree({ accountId }: Customer): Promise<boolean> {
+  return [...(await chargesOf(pool, accountId)).values()].every((amount) => amount === 0n)
+}
+
+function isRefused(told: Told): void {
+  assert.deepEqual([told.status, codeOf(told)], [403, 'link_required'], told.text)
+}
+
+describe('a platform that refuses every token and goes on issuing them', () => {
+  it('LINK-6 is asked twice and for one refresh by a call; then the link needs renewing, and nothing more is asked', async () => {
+    const customer = await linked()
+    await platform.turn({ follow_refusals: REFUSALS })
+    const told = await follow(url, customer.secret)
+    assert.deepEqual(await askedFor(told.id), [2, 1])
+    isRefused(told)
+    assert.deepEqual(await stateOf(customer.secret), ['needs_link', 'revoked'])
+
+    const before = (await sandbox.journal()).length
+    for (const gateway of gateways) isRefused(await follow(gateway.url, customer.secret))
+    assert.equal((await sandbox.journal()).length, before, 'the platform was asked nothing')
+    assert.ok(await isFree(customer))
+
+    await platform.turn({ follow_refusals: 0 })
+    await linkAccount(url, customer.secret, customer.user)
+    assert.deepEqual(await stateOf(customer.secret), ['active', null])
+    assert.equal((await follow(url, customer.secret)).status, 200)
+  })
+
+  it('LINK-6 is asked once where the refresh came first: a token that a call has just got is not asked for again', async () => {
+    const customer = await linked()
+    await expire(pool, sandbox.url, [customer.keyId])
+    await platform.turn({ follow_refusals: REFUSALS })
+    const told = await follow(url, customer.secret)
+    assert.deepEqual(await askedFor(told.id), [1, 1])
+    isRefused(told)
+    assert.deepEqual(await stateOf(customer.secret), ['needs_link', 'revoked'])
+    assert.ok(await isFree(customer))
+  })
+
+  it('LINK-6 is asked no more when the caller has left', async () => {
+    const customer = await linked()
+    await platform.turn({ follow_refusals: REFUSALS, token_delay_ms: 300 })
+    const before = (await writes()).length
+    const leaving = new AbortController()
+    const call = fetch(url + FOLLOW, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${customer.secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ target_user_id: '123' }),
+      signal: leaving.signal,
+    })
+    await until(async () => (await writes()).length > before, 60_000, 'its first write')
+    leaving.abort()
+    await assert.rejects(call, { name: 'AbortError' })
+    const id = (await writes())[before]?.request_id ?? ''
+    const isOver = async () => (await chargesOf(pool, customer.accountId)).has(id)
+    await until(isOver, 60_000, 'the end of the call')
+    await platform.turn({ token_delay_ms: 0 })
+    assert.deepEqual(await askedFor(id), [2, 1])
+    assert.deepEqual(await stateOf(customer.secret), ['needs_link', 'revoked'])
+  })
+
+  it('LINK-6 is asked no more by many calls at once, through all processes, than by each of them alone', async () => {
+    const customer = await linked()
+    await platform.turn({ follow_refusals: AT_ONCE * REFUSALS })
+    const told = await Promise.all(
+      Array.from({ length: AT_ONCE }, (_, at) => follow(gateways[at % PROCESSES]?.url ?? '', customer.secret)),
+    )
+    for (const one of told) {
+      // One whose token was replaced by another call's refresh has no say about the link.
+      assert.ok(codeOf(one) === 'link_required' || codeOf(one) === 'upstream_transport', one.text)
+      const [asked, refreshes] = await askedFor(one.id)
+      assert.ok(asked <= 2 && refreshes <= 1, `${asked} writes and ${refreshes} refreshes`)
+    }
+    assert.deepEqual(await stateOf(customer.secret), ['needs_link', 'revoked'])
+    assert.ok(await isFree(customer))
+  })
+})
+
+describe('a platform that refuses one token', () => {
+  it('LINK-6 is asked again with another; the call succeeds, its record tells both requests, and the link stays', async () => {
+    const customer = await linked()
+    await platform.turn({ follow_refusals: 1 })
+    const told = await follow(url, customer.secret)
+    assert.equal(told.status, 200, told.text)
+    assert.deepEqual(await askedFor(told.id), [2, 1])
+    assert.deepEqual(await stateOf(customer.secret), ['active', null])
+    const { upstream } = await evidenceOf(url, customer.secret, told.id)
+    assert.deepEqual(Array.isArray(upstream) && upstream.map(({ slot, outcome, status }) => [slot, outcome, status]), [
+      ['social_a_account', 'answered', 401],
+      ['social_a_account', 'answered', 200],
+    ])
+  })
+})

@@ -1,0 +1,57 @@
+import type { PlantedBug } from './planted-bug.ts'
+
+/** Calls that ask more of upstreams than their operation says. */
+export const bugsOfAttempts: readonly PlantedBug[] = [
+  {
+    id: 'refused-token-replaced-for-ever',
+    title: 'a call whose token is refused takes another one for as long as the platform issues them',
+    promise: 'One refresh a call, then the link needs renewing.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/plan-data.ts',
+        find: 'access = await links.another(session, access, left)',
+        replace: 'access = await links.another(session, access, { id, ...operation.attempts })',
+      },
+    ],
+    caughtBy: [
+      { file: 'test/acceptance/links/refused-tokens.test.ts', title: 'is asked twice and for one refresh by a call' },
+      { file: 'test/acceptance/links/refused-tokens.test.ts', title: 'is asked no more when the caller has left' },
+    ],
+  },
+  {
+    id: 'refused-twice-and-not-ended',
+    title: 'a link whose tokens are refused stays active, so that every call spends a refresh',
+    promise: 'One refresh a call, then the link needs renewing.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/links/sessions.ts',
+        find: "set ended = coalesce(ended, 'revoked')",
+        replace: 'set ended = ended',
+      },
+    ],
+    caughtBy: [
+      { file: 'test/acceptance/links/refused-tokens.test.ts', title: 'is asked twice and for one refresh by a call' },
+    ],
+  },
+  {
+    id: 'every-route-is-asked',
+    title: 'a model that is too busy is asked for by as many routes as it has',
+    promise: 'A call makes no more requests of upstreams than its operation says.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/plan-model.ts',
+        find: ' || asked(before) + asked(sent.attempts) >= requests)',
+        replace: ')',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'test/acceptance/models/failover.test.ts',
+        title: 'makes as many requests as its operation says at the most, though more would be left to ask: openai',
+      },
+    ],
+  },
+]
