@@ -82,7 +82,7 @@ describe('an account whose calls cost more than their holds', () => {
     assert.equal(refused.costUsd, null, 'nothing was held or charged')
     assert.equal((await askHonestly(other)).status, 200)
     assert.equal((await call(url, hostile.secret, 'tag_detail')).status, 200)
-    assert.equal(await metric('farebox_loss_ceilings_reached{scope="account"}'), 1)
+    assert.equal(await metric('farebox_loss_ceilings_reached{scope="account",mode="test"}'), 1)
     assert.ok((await metric('farebox_loss_usd_total{kind="reported"}')) > 0.14)
 
     const lines = (await said('losses')).split('\n')
@@ -102,6 +102,12 @@ describe('an account whose calls cost more than their holds', () => {
     )
     const actor = `operator ${userInfo().username}`
     assert.deepEqual(rows, [{ actor, workspace_id: hostile.workspaceId, detail: { route: RERANK } }])
+    const presumed = (text: string) => text.split('\n').find((line) => line.startsWith('Presumed loss'))
+    assert.equal(
+      presumed(await said('losses')),
+      presumed(lines.join('\n')),
+      'what was released is not presumed for that',
+    )
     const again = await farebox(...command)
     assert.equal(again.code, 1)
     assert.match(again.output, /nothing was lost at rerank@rerank:test that still counts/)
@@ -204,6 +210,16 @@ describe('what counts', () => {
     assert.deepEqual(await lossesOf(customer), [
       { route: 'post_comments@comments:test', nanos: await overrunOf(customer), claim: null },
     ])
+  })
+
+  it('is no page that a vendor shows in an outage instead of an answer, of data and of models', async () => {
+    const customer = await makeCustomer(pool, { money: MONEY })
+    const told = await call(url, customer.secret, 'post_comments', 'sandbox:html')
+    assert.equal(codeOf(told), 'upstream_unreadable')
+    const short = question('openai', 'sandbox/text', 'sandbox:html', { max_tokens: 1 })
+    assert.equal((await hear(url, customer.secret, short)).status, 200)
+    assert.ok((await overrunOf(customer)) > 0n, 'it has a figure of its own')
+    assert.deepEqual(await lossesOf(customer), [])
   })
 
   it('is no error, no broken connection and no answer about our account', async () => {

@@ -5,9 +5,9 @@ import type { Ending } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import { createLossWatch } from '../../server/src/calls/loss-ceilings.ts'
 import { ceilingsOf } from '../../server/src/calls/loss-sums.ts'
-import { pruneLosses, readLosses, releaseLosses } from '../../server/src/calls/losses.ts'
+import { partsOfDay, pruneLosses, readDay, readLosses, releaseLosses } from '../../server/src/calls/losses.ts'
 import { resolveOverdue } from '../../server/src/calls/orphans.ts'
-import { systemClock } from '../../server/src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../server/src/kernel/clock.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -125,7 +125,7 @@ describe('END', () => {
 })
 
 /** A process that looks when the test says so, with ceilings in nanos: 100 an hour for an account and 300 for a route. */
-function createWatch() {
+function createWatch(time: Pick<Clock, 'nowMs'> = systemClock) {
   const gauge: Record<string, number> = {}
   const errors: string[] = []
   const watch = createLossWatch({
@@ -134,15 +134,15 @@ function createWatch() {
       ...{ account_hour_usd: nanos(100n), account_day_usd: nanos(100n) },
       ...{ route_hour_usd: nanos(300n), route_day_usd: nanos(300n) },
     }),
-    time: systemClock,
+    time,
     log: {
       info: () => {},
       error: (message, fields) => void errors.push(`${message} ${fields?.account_id ?? ''}`.trim()),
     },
     metrics: {
       lossCeilingsReached: {
-        set({ scope }, value) {
-          gauge[scope] = value
+        set({ scope, mode }, value) {
+          gauge[`${mode} ${scope}`] = value
         },
       },
     },
@@ -181,7 +181,7 @@ describe('a process that looks', () => {
       [watch.isRefused(one, route), watch.isRefused(other, route), watch.isRefused(one, elsewhere)],
       [true, false, false],
     )
-    assert.deepEqual(watch.gauge, { account: 1, route: 0 })
+    assert.deepEqual(watch.gauge, { 'live account': 1, 'live route': 0, 'test account': 0, 'test route': 0 })
     assert.deepEqual(watch.errors, [`loss ceiling reached: an account is refused at a route ${one.accountId}`])
     assert.deepEqual(await release(route, other.accountId), [other.accountId])
     await watch.look()
@@ -211,13 +211,23 @@ describe('a process that looks', () => {
     for (const one of [watch, late]) {
       await one.look()
       assert.equal(one.isRefused(stranger, route), true)
-      assert.equal(one.gauge.route, 1)
+      assert.equal(one.gauge['live route'], 1)
     }
     assert.equal((await release(route)).length, 4)
     for (const one of [watch, late]) {
       await one.look()
       assert.equal(one.isQuiet(), true)
     }
+  })
+
+  it('refuses in test mode too, and raises no alarm about it: whoever has a test key can ask the sandbox for a loss', async () => {
+    const [party, route] = [await makeParty(pool, 1_000n), 'model@slot:test']
+    await lose(party, route, 100n)
+    const watch = createWatch()
+    await watch.look()
+    assert.equal(watch.isRefused(party, route), true)
+    assert.deepEqual(watch.gauge, { 'live account': 0, 'live route': 0, 'test account': 1, 'test route': 0 })
+    assert.deepEqual(watch.errors, [])
   })
 
   it('keeps what it knew while PostgreSQL can not be asked', async () => {
@@ -230,6 +240,100 @@ describe('a process that looks', () => {
     await pool.query('alter table losses_away rename to losses')
     assert.equal(watch.isRefused(party, route), true)
     await release(route)
+  })
+})
+
+/** A loss of a call that was judged so long ago, and is committed now. */
+async function loseLate(party: Party, route: string, { lost, minutesAgo }: { lost: number; minutesAgo: number }) {
+  await pool.query(
+    `insert into losses (id, account_id, route, nanos, at)
+     values ($1, $2, $3, $4, clock_timestamp() - make_interval(mins => $5))`,
+    [ids.next(), party.accountId, route, lost, minutesAgo],
+  )
+}
+
+/** What is older than some hours can't be read, as where there is too much of it. */
+async function withoutTheOld(work: () => Promise<void>): Promise<void> {
+  await pool.query('alter table losses rename to losses_all')
+  await pool.query(`create view losses as select id, account_id, route, at, claim,
+    case when at < now() - interval '3 hours' then nanos / 0 else nanos end as nanos from losses_all`)
+  try {
+    await work()
+  } finally {
+    await pool.query('drop view losses')
+    await pool.query('alter table losses_all rename to losses')
+  }
+}
+
+const MINUTE_MS = 60_000
+
+describe('a process that looks at a long day', () => {
+  beforeEach(() => pool.query('delete from losses'))
+
+  it('knows what is lost now, though what was lost before can not be read again', async () => {
+    const [party, other, route] = [await makeParty(pool, 1_000n), await makeParty(pool, 1_000n), newRoute()]
+    await loseLate(other, route, { lost: 1, minutesAgo: 300 })
+    let laterMs = 0
+    const watch = createWatch({ nowMs: () => Date.now() + laterMs })
+    await watch.look()
+    await lose(party, route, 100n)
+    // So much later that all was read again by now.
+    laterMs = 11 * MINUTE_MS
+    await withoutTheOld(() => watch.look().catch(() => {}))
+    assert.equal(watch.isRefused(party, route), true)
+  })
+
+  it('hears within ten minutes of losses that are committed long after they were judged', async () => {
+    const route = newRoute()
+    let laterMs = 0
+    const watch = createWatch({ nowMs: () => Date.now() + laterMs })
+    await watch.look()
+    const ages = [5, 59, 200, 1_300]
+    const parties = await Promise.all(ages.map(() => makeParty(pool, 1_000n)))
+    for (const [at, party] of parties.entries()) await loseLate(party, route, { lost: 100, minutesAgo: ages[at] ?? 0 })
+    while (laterMs <= 10 * MINUTE_MS) {
+      laterMs += 24_000
+      await watch.look()
+    }
+    assert.deepEqual(
+      parties.map((party) => watch.isRefused(party, route)),
+      [true, true, true, true],
+    )
+  })
+
+  it('keeps a bounded number of sums for an account, and loses nothing of them', async () => {
+    const [party, route] = [await makeParty(pool, 1_000n), newRoute()]
+    const minute = Math.floor(Date.now() / MINUTE_MS)
+    await pool.query(
+      `insert into losses (id, account_id, route, nanos, at)
+       select gen_random_uuid(), $1, $2, 1, to_timestamp(($3::integer - ago) * 60) from generate_series(0, 1439) ago`,
+      [party.accountId, route, minute],
+    )
+    const day = await readDay(pool, minute)
+    assert.equal(
+      day.reduce((sum, { nanos: lost }) => sum + lost, 0n),
+      1_440n,
+    )
+    assert.ok(day.length <= partsOfDay(minute).hours.length + 120, `${day.length}`)
+  })
+})
+
+describe('releases', () => {
+  beforeEach(() => pool.query('delete from losses'))
+
+  it('are heard of in whatever order they are committed', async () => {
+    const [party, route, other] = [await makeParty(pool, 1_000n), newRoute(), newRoute()]
+    await lose(party, route, 100n)
+    await lose(party, other, 100n)
+    const watch = createWatch()
+    await inTransaction(pool, async (query) => {
+      await releaseLosses(query, ids, { route, accountId: undefined, actor: 'a test' })
+      await release(other)
+      await watch.look()
+      assert.deepEqual([watch.isRefused(party, route), watch.isRefused(party, other)], [true, false])
+    })
+    await watch.look()
+    assert.equal(watch.isRefused(party, route), false)
   })
 })
 

@@ -49,16 +49,45 @@ export const bugsOfLosses: readonly PlantedBug[] = [
   },
   {
     id: 'release-unheard',
-    title: 'a process that is running does not notice a release until it reads everything again',
+    title: 'a process that is running does not notice a release',
     promise: 'One command lets calls through again, within a second.',
     author: 'insider',
     edits: [
       {
         file: 'server/src/calls/loss-ceilings.ts',
-        find: 'read.release !== release || ',
+        find: ' || read.releases !== releases',
         replace: '',
       },
     ],
     caughtBy: [{ file: STORED, title: 'lets it through when released' }],
+  },
+  {
+    id: 'outage-page-counts',
+    title: 'a page that a vendor shows in an outage counts towards the ceilings as a delivery',
+    promise: 'An outage of a vendor reaches no ceiling on loss.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/judge.ts',
+        find: 'reply.status < 300 && !isOutage(reply)',
+        replace: 'reply.status < 300',
+      },
+      { file: 'server/src/gateway/judge.ts', find: '    isOutage: isOutage(reply),\n', replace: '' },
+    ],
+    caughtBy: [{ file: 'server/src/gateway/judge.test.ts', title: 'is no page that a vendor shows in an outage' }],
+  },
+  {
+    id: 'late-loss-unread',
+    title: 'only the oldest hour of the day is read again',
+    promise: 'A loss that is committed late counts within ten minutes.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/calls/loss-ceilings.ts',
+        find: 'hours[turn % (hours.length + 1)]',
+        replace: 'hours[0]',
+      },
+    ],
+    caughtBy: [{ file: STORED, title: 'committed long after they were judged' }],
   },
 ]

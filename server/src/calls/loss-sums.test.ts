@@ -106,6 +106,16 @@ describe('sums', () => {
     )
   })
 
+  it('take an hour as a whole for all that was known of its minutes, without counting any of it twice', () => {
+    const sums = createLossSums()
+    const hour = NOW / 60 - 3
+    const at = (minute: number) => ({ route: ROUTE, accountId: 'one', minute, nanos: nanos(3n) })
+    sums.put([at(hour * 60 - 1), at(hour * 60), at(hour * 60 + 59), at((hour + 1) * 60), at(NOW)])
+    sums.fold(hour, [{ ...at(hour * 60 + 59), nanos: nanos(7n) }])
+    const [one] = sums.at(NOW)[0]?.accounts ?? []
+    assert.deepEqual([one?.hour, one?.day], [3n, 16n])
+  })
+
   it('forget what is over, and hold what no column could', () => {
     const sums = createLossSums()
     const most = { route: ROUTE, accountId: 'one', nanos: nanos(NANOS_LIMIT) }

@@ -47,7 +47,8 @@ export function ceilingsOf(loss: Settings): LossCeilings {
 export type LossSums = {
   /** What was known of the same minutes is replaced. */
   readonly put: (minutes: readonly LostInMinute[]) => void
-  readonly clear: () => void
+  /** All minutes of an hour, counted since 1970, are replaced by one. */
+  readonly fold: (hour: number, losses: readonly LostInMinute[]) => void
   readonly at: (minute: number) => readonly RouteLosses[]
 }
 
@@ -69,18 +70,28 @@ export function createLossSums(): LossSums {
     return kept.summed
   }
 
+  function put(minutes: readonly LostInMinute[]): void {
+    for (const { route, accountId, minute, nanos: lost } of minutes) {
+      const accounts = routes.get(route) ?? new Map<Id, Kept>()
+      const kept = accounts.get(accountId) ?? { minutes: new Map<number, Nanos>() }
+      if (kept.minutes.get(minute) === lost) continue
+      kept.minutes.set(minute, lost)
+      delete kept.summed
+      routes.set(route, accounts.set(accountId, kept))
+    }
+  }
+
+  function forgetHour(kept: Kept, hour: number): void {
+    for (let minute = hour * MINUTES.hour; minute < (hour + 1) * MINUTES.hour; minute += 1)
+      if (kept.minutes.delete(minute)) delete kept.summed
+  }
+
   return {
-    put(minutes) {
-      for (const { route, accountId, minute, nanos: lost } of minutes) {
-        const accounts = routes.get(route) ?? new Map<Id, Kept>()
-        const kept = accounts.get(accountId) ?? { minutes: new Map<number, Nanos>() }
-        if (kept.minutes.get(minute) === lost) continue
-        kept.minutes.set(minute, lost)
-        delete kept.summed
-        routes.set(route, accounts.set(accountId, kept))
-      }
+    put,
+    fold(hour, losses) {
+      for (const accounts of routes.values()) for (const kept of accounts.values()) forgetHour(kept, hour)
+      put(losses)
     },
-    clear: () => routes.clear(),
     at(minute) {
       const all: RouteLosses[] = []
       for (const [route, accounts] of routes) {

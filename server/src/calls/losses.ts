@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Id, Ids } from '../kernel/ids.ts'
-import { NANOS_LIMIT, type Nanos, nanos } from '../kernel/money.ts'
+import { NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import { inPortions } from '../storage/in-portions.ts'
 import type { Query } from '../storage/transaction.ts'
 
@@ -42,12 +42,45 @@ export async function readLosses(pool: pg.Pool, sinceMs: number): Promise<readon
   return minuteRows.parse(rows)
 }
 
-const releaseRows = z.array(z.object({ at: z.string().nullable() }))
+/** Those of an hour, counted since 1970, as if all were of its last minute. */
+export async function readHour(pool: pg.Pool, hour: number): Promise<readonly LostInMinute[]> {
+  const { rows } = await pool.query(
+    `select route, account_id, $1 * 60 + 59 as minute, sum(nanos)::text as nanos
+     from losses where at >= to_timestamp($1::integer * 3600.0) and at < to_timestamp(($1 + 1) * 3600.0) and ${COUNTS}
+     group by 1, 2`,
+    [hour],
+  )
+  return minuteRows.parse(rows)
+}
 
-/** A mark that changes with every release; null before the first. */
-export async function lastRelease(pool: pg.Pool): Promise<string | null> {
-  const { rows } = await pool.query('select max(at)::text as at from loss_releases')
-  return releaseRows.parse(rows)[0]?.at ?? null
+const HOUR_MS = 3_600_000
+const HOURS_BEFORE = 24
+
+/** Of the last day as it is at a minute: which hours are read whole, and from when on what is younger is read by the minute. */
+export function partsOfDay(minute: number): { readonly hours: readonly number[]; readonly minutesSinceMs: number } {
+  const hour = Math.floor(minute / 60)
+  const hours = Array.from({ length: HOURS_BEFORE - 1 }, (_, at) => hour - HOURS_BEFORE + at)
+  return { hours, minutesSinceMs: (hour - 1) * HOUR_MS }
+}
+
+/**
+ * What was lost in the last day: by the minute where the last hour needs it, by the hour before. An hour at a time, because there
+ * may be so many that no statement reads them all in its time; and so that each account has a bounded number.
+ */
+export async function readDay(pool: pg.Pool, minute: number): Promise<readonly LostInMinute[]> {
+  const { hours, minutesSinceMs } = partsOfDay(minute)
+  const day: LostInMinute[] = []
+  for (const hour of hours) for (const lost of await readHour(pool, hour)) day.push(lost)
+  for (const lost of await readLosses(pool, minutesSinceMs)) day.push(lost)
+  return day
+}
+
+const countRows = z.array(z.object({ count: z.string() }))
+
+/** Changes with every release, in whatever order they are committed. */
+export async function countReleases(pool: pg.Pool): Promise<string> {
+  const { rows } = await pool.query('select count(*)::text as count from loss_releases')
+  return countRows.parse(rows)[0]?.count ?? '0'
 }
 
 type Release = {
@@ -76,6 +109,23 @@ export async function releaseLosses(query: Query, ids: Ids, release: Release): P
       actor,
     ])
   return accounts
+}
+
+/** All that was lost since a moment on evidence, released or not. */
+export async function evidencedSince(pool: pg.Pool, sinceMs: number): Promise<Nanos> {
+  const { rows } = await pool.query(
+    `select coalesce(sum(nanos), 0)::text as nanos from losses where at > to_timestamp($1::double precision / 1000)`,
+    [sinceMs],
+  )
+  return z.array(z.object({ nanos: sum })).parse(rows)[0]?.nanos ?? ZERO
+}
+
+/** PostgreSQL's time, which losses have: that of the machine at which an operator sits may be another. */
+export async function timeOfLosses(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query('select extract(epoch from clock_timestamp())::float8 * 1000 as ms')
+  const [now] = z.array(z.object({ ms: z.number() })).parse(rows)
+  if (now === undefined) throw new Error('PostgreSQL did not tell its time')
+  return now.ms
 }
 
 const PRUNED_AT_ONCE = 5_000

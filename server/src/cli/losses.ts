@@ -12,11 +12,10 @@ import {
   reachedCeilings,
   WINDOWS,
 } from '../calls/loss-sums.ts'
-import { type LostInMinute, readLosses, releaseLosses } from '../calls/losses.ts'
+import { evidencedSince, type LostInMinute, readDay, releaseLosses, timeOfLosses } from '../calls/losses.ts'
 import type { Config } from '../config.ts'
 import { record } from '../identity/audit.ts'
 import { workspaceOfAccount } from '../identity/workspaces.ts'
-import { systemClock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import { overrunOfLastDay } from '../ledger/overrun.ts'
@@ -37,14 +36,14 @@ export function addLossCommands(program: Command): void {
 }
 
 const MINUTE_MS = 60_000
-const DAY_MINUTES = 24 * 60
+const DAY_MS = 24 * 60 * MINUTE_MS
 
 async function list(config: Config): Promise<void> {
   const ceilings = ceilingsOf(config.loss)
   await withPools(config, async ({ rest: pool }) => {
-    const nowMs = systemClock.nowMs()
+    const nowMs = await timeOfLosses(pool)
     const minute = Math.floor(nowMs / MINUTE_MS)
-    const minutes = await readLosses(pool, (minute - DAY_MINUTES) * MINUTE_MS)
+    const minutes = await readDay(pool, minute)
     const sums = createLossSums()
     sums.put(minutes)
     const routes = sums.at(minute)
@@ -52,16 +51,12 @@ async function list(config: Config): Promise<void> {
       print('No upstream has cost more than was charged in the last day, as far as there is evidence.')
     const reached = reachedCeilings(routes, ceilings)
     for (const route of routes) for (const line of linesOf(route, ceilings, reached, minutes)) print(line)
-    const evidenced = totalOf(minutes)
-    const presumed = (await overrunOfLastDay(pool, nowMs)) - evidenced
+    // What was released was evidenced all the same.
+    const presumed = (await overrunOfLastDay(pool, nowMs)) - (await evidencedSince(pool, nowMs - DAY_MS))
     print(
       `Presumed loss of the last day, which counts towards no ceiling: ${formatUsd(nanos(presumed > 0n ? presumed : 0n))} USD.`,
     )
   })
-}
-
-function totalOf(minutes: readonly LostInMinute[]): bigint {
-  return minutes.reduce((sum, { nanos: lost }) => sum + lost, 0n)
 }
 
 function linesOf(
@@ -93,11 +88,11 @@ function sumsText(sums: Sums, ceilings: Readonly<Record<LossWindow, Nanos | null
 }
 
 /**
- * The minute in which what counts now came to the ceiling. Of a route all that its accounts lost is added up, so that it may be told
- * somewhat early.
+ * The minute in which what counts now came to the ceiling; the hour, where that is a while ago. Of a route all that its accounts lost
+ * is added up, so that it may be told somewhat early.
  */
 function sinceOf({ route, accountId, window, ceiling }: ReachedCeiling, minutes: readonly LostInMinute[]): string {
-  const last = Math.max(...minutes.map(({ minute }) => minute))
+  const last = minutes.reduce((most, { minute }) => Math.max(most, minute), 0)
   const first = window === 'day' ? 0 : last - 60
   let lost: bigint = ZERO
   const own = minutes

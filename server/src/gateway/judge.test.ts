@@ -35,10 +35,11 @@ describe('what an upstream claims beyond the hold', () => {
 
 /** What an upstream said, measured as the test says, of which the caller is given something or nothing. */
 async function lossOf(
-  { status = 200, ...sent }: { status?: number; failure?: unknown },
+  { status = 200, type, text = '{}', ...sent }: { status?: number; failure?: unknown; type?: string; text?: string },
   { measured, gives = true }: { measured?: Measured | 'unreadable'; gives?: boolean } = {},
 ) {
-  const reply = { status, headers: {}, body: Buffer.from('{}'), json: {} }
+  const json = text === '{}' ? {} : undefined
+  const reply = { status, headers: type === undefined ? {} : { 'content-type': type }, body: Buffer.from(text), json }
   const came: Exclude<Sent, { outcome: 'streaming' }> =
     'failure' in sent
       ? { attempts: [], kind: 'native', outcome: 'unknown', failure: sent.failure }
@@ -83,5 +84,19 @@ describe('the evidence of a loss', () => {
       assert.equal(await lossOf({ status }, { measured: 'unreadable' }), undefined)
     }
     assert.equal(await lossOf({}), undefined)
+  })
+
+  it('is no page that a vendor shows in an outage, and no empty body, however dear its length would be', async () => {
+    const pages = [
+      { type: 'text/html; charset=utf-8', text: 'We will be back soon.' },
+      { text: ' <!doctype html><title>Maintenance</title>' },
+      { type: 'application/json', text: ' \n' },
+    ]
+    for (const page of pages) {
+      assert.equal(await lossOf(page, { measured: 'unreadable' }), undefined)
+      assert.equal(await lossOf(page, { gives: false }), undefined)
+      assert.equal(await lossOf(page, { measured: used(1_500n) }), undefined)
+    }
+    assert.ok((await lossOf({ text: 'half an answ' }, { measured: 'unreadable' })) !== undefined)
   })
 })

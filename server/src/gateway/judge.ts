@@ -28,12 +28,23 @@ export async function judge(plan: Judged, held: Held, sent: Whole): Promise<Outc
     return ofAnswer(plan, held, sent, measured instanceof Promise ? await measured : measured)
   } catch (error) {
     // Whatever an upstream wrote that we can't read or add up, the call has to end.
-    return { ending: atOurLoss(held, { isUnreadable: isSuccess(sent.reply) }), fault: asFault(error) }
+    return { ending: atOurLoss(held, { isUnreadable: isDelivery(sent.reply) }), fault: asFault(error) }
   }
 }
 
-function isSuccess({ status }: Incoming): boolean {
-  return status >= 200 && status < 300
+/** Whether a success by its status has something in it that the upstream may have made of the request. */
+function isDelivery(reply: Incoming): boolean {
+  return reply.status >= 200 && reply.status < 300 && !isOutage(reply)
+}
+
+const LOOKED_AT_BYTES = 1_024
+
+/** A page for people, or nothing: so vendors answer in an outage, with whatever status. No caller gains by it, and no ceiling counts it. */
+function isOutage({ headers, body, json }: Incoming): boolean {
+  if (json !== undefined) return false
+  if (headers['content-type']?.trimStart().toLowerCase().startsWith('text/html') === true) return true
+  const start = body.toString('utf8', 0, LOOKED_AT_BYTES).trimStart()
+  return start === '' || start.startsWith('<')
 }
 
 function ofNoAnswer(held: Held, { kind, failure, outcome }: Extract<Whole, { failure: unknown }>): Outcome {
@@ -63,7 +74,8 @@ function ofAnswer(
     // An answer that does not say what it used is given, and not charged: what it cost is our loss.
     forgiven: answer === undefined || measured === undefined,
     failed: reply.status >= 400 || answer === undefined,
-    isUnreadable: answer === undefined && refusal === undefined && isSuccess(reply),
+    isUnreadable: answer === undefined && refusal === undefined && isDelivery(reply),
+    isOutage: isOutage(reply),
   })
   if (answer !== undefined) return { ending, measured, answer }
   return { ending, measured, fault: refusal ?? transportFault(kind, new Error('the answer is not what was promised')) }
@@ -74,6 +86,8 @@ type Kind = {
   readonly failed: boolean
   /** Whether the upstream has delivered what we can't make anything of. */
   readonly isUnreadable?: boolean
+  /** Whether what came is no answer at all, so that its length says nothing about what was used. */
+  readonly isOutage?: boolean
 }
 
 /** How a call ends that used so much; where that is not known, as much as it can have. */
@@ -94,13 +108,18 @@ export function endingOf(held: Held, measured: Measured | undefined, kind: Kind)
 
 /**
  * What counts towards the ceilings on loss: what was reported or counted beyond the hold, and all of what was delivered and can't
- * be read. Nobody is refused for what may have been: broken connections, timeouts, answers that gave nothing.
+ * be read. Nobody is refused for what may have been: broken connections, timeouts, answers that gave nothing, pages of an outage.
  */
 function evidenceOf(
   { most }: Held,
   amount: Nanos,
-  { isReported, isUnreadable = false }: Pick<Kind, 'isUnreadable'> & { readonly isReported: boolean },
+  {
+    isReported,
+    isUnreadable = false,
+    isOutage = false,
+  }: Omit<Kind, 'forgiven' | 'failed'> & { readonly isReported: boolean },
 ): Evidence | undefined {
+  if (isOutage) return undefined
   if (isUnreadable) return amount > ZERO ? { nanos: amount, claim: isReported ? amount : null } : undefined
   return isReported && amount > most ? { nanos: nanos(amount - most), claim: amount } : undefined
 }

@@ -60,8 +60,8 @@ export function createMetrics() {
     }),
     lossCeilingsReached: new Gauge({
       name: 'farebox_loss_ceilings_reached',
-      help: 'Ceilings on loss that are reached, by scope: an account at a route, or a route for everybody. Alert above 0.',
-      labelNames: ['scope'] as const,
+      help: 'Ceilings on loss that are reached, by scope: an account at a route, or a route for everybody. Alert above 0 in mode live.',
+      labelNames: ['scope', 'mode'] as const,
       registers,
     }),
     streams: new Counter({
