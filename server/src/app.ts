@@ -29,6 +29,7 @@ import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
+import { createMemoryBudget } from './kernel/memory-budget.ts'
 import { formatUsd, NANOS_PER_USD } from './kernel/money.ts'
 import { type Seal, sealOf } from './kernel/seal.ts'
 import { createPartitions } from './ledger/partitions.ts'
@@ -107,6 +108,8 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const requireUnspent = createRequireUnspent({ spent, time })
   const cached = { pool: pools.rest, feed, clock, metrics }
   const transport = createTransport({ clock, metrics, breakers: createBreakers({ clock, metrics }) })
+  const memory = createMemoryBudget({ totalBytes: config.memory.budget_bytes, clock })
+  metrics.watchMemory(memory.figures)
   const records = createRecords({ pool: pools.rest, clock, log })
   const headerNames = createHeaderNames(names.provider)
   const models = createModels(cached)
@@ -173,6 +176,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     ids,
     log,
     metrics,
+    memory,
     identify: createIdentify({ ...cached, time, failures }),
     readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
   }
@@ -280,7 +284,7 @@ function createListeners(
   { http, roles }: Config,
   families: readonly Family[],
   ownHeaders: readonly string[],
-  parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>,
+  parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'memory' | 'identify' | 'readiness'>,
   mustShed: () => boolean,
 ): readonly Listener[] {
   const shared: Omit<EdgeParts, 'families'> = {

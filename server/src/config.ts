@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { parse as parseYaml } from 'yaml'
 import { z } from 'zod'
+import { leastBudgetFor } from './kernel/memory-budget.ts'
 import { isMasterKey } from './kernel/seal.ts'
 import { Secret } from './kernel/secret.ts'
 
@@ -43,6 +44,8 @@ export const RESERVED_MODEL_SEGMENTS = [
   ...['chat', 'messages', 'models', 'embeddings', 'images', 'rerank'],
   ...['usage', 'balance', 'requests'],
 ]
+
+const MIB = 1_048_576
 
 const ROLES = ['gateway', 'admin', 'worker'] as const
 
@@ -137,6 +140,8 @@ const settings = z.strictObject({
         .optional(),
     })
     .prefault({}),
+  // What requests, replies and unread answers may take together, beside what the program itself needs.
+  memory: z.strictObject({ budget_bytes: integer(MIB, 65_536 * MIB).prefault(384 * MIB) }).prefault({}),
   names: z
     .strictObject({
       provider: z
@@ -170,7 +175,7 @@ const schema = settings.superRefine((config, context) => {
 
 /** Values that are fine by themselves and wrong together. */
 function* contradictions(config: z.infer<typeof settings>): Generator<[path: string[], message: string]> {
-  const { roles, secrets, listen, http, names } = config
+  const { roles, secrets, listen, http, memory, names } = config
   if (roles.length === 0) yield [['roles'], 'names no role: name at least one']
   if (secrets.previous_master_key !== undefined && secrets.master_key === undefined)
     yield [['secrets', 'previous_master_key'], 'is given without secrets.master_key: give the current one too']
@@ -189,6 +194,11 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
   }
   if (http.drain_pause_ms > http.drain_ms) {
     yield [['http', 'drain_pause_ms'], 'is longer than http.drain_ms, of which it is a part']
+  }
+  const leastBudget = leastBudgetFor(http.body_bytes)
+  if (memory.budget_bytes < leastBudget) {
+    const least = `at least ${Math.ceil(leastBudget / MIB)} MiB for bodies of http.body_bytes and the largest replies`
+    yield [['memory', 'budget_bytes'], `must be ${least}`]
   }
   const segments = Object.entries(names).filter(([name]) => !OTHER_NAMES.includes(name))
   for (const [index, [name, value]] of segments.entries()) {

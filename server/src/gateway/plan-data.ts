@@ -2,10 +2,12 @@ import { type DataOperation, type Names, spell } from '../catalogue/operation.ts
 import type { Reply, Measured as Units } from '../catalogue/price.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import type { Links } from '../links/links.ts'
 import type { Session } from '../links/sessions.ts'
 import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
+import { readOutline } from '../upstreams/protocols/json-outline.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import { type DeclaredModels, requireDeclaredModel } from './declared-models.ts'
@@ -13,6 +15,7 @@ import { parseInput } from './parse-input.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Measured, Plan, Sent } from './plan.ts'
 import type { Prices } from './prices.ts'
+import { DATA_REPLY_BYTES } from './reply-bytes.ts'
 import { credentialFor, DEADLINES, failed, sendOnce } from './send.ts'
 
 type Parts = {
@@ -44,33 +47,39 @@ export function createDataPlan({ prices, bindings, transport, names, links, decl
     // What passes through is worth as much to the caller as if it had been paid for: who could make it unreadable would pay nothing.
     const withholds = upstream.adapter === 'pass_through'
 
-    const send = (id: Id, credential: Pick<Binding, 'credential'>) =>
-      sendOnce(transport, binding, () => {
-        const { query, body } = adapter.ask(asked)
-        const words = { ...names, ...binding.segments, ...(session && { linked_user: session.userId ?? '' }) }
-        const target = spell(upstream.path, words)
-        return {
-          method: operation.method,
-          target: query === '' ? target : `${target}?${query}`,
-          headers: {
-            accept: 'application/json',
-            // The upstream's own record can be found by it.
-            'x-request-id': id,
-            ...(body !== null && { 'content-type': 'application/json' }),
-            ...credentialFor(credential, upstream.credentialHeader),
-          },
-          body,
-          maxBodyBytes: upstream.maxBodyBytes,
-          deadlines: deadlinesOf(upstream),
-        }
-      })
+    const send = (id: Id, credential: Pick<Binding, 'credential'>, room: ReplyRoom) =>
+      sendOnce(
+        transport,
+        binding,
+        () => {
+          const { query, body } = adapter.ask(asked)
+          const words = { ...names, ...binding.segments, ...(session && { linked_user: session.userId ?? '' }) }
+          const target = spell(upstream.path, words)
+          return {
+            method: operation.method,
+            target: query === '' ? target : `${target}?${query}`,
+            headers: {
+              accept: 'application/json',
+              // The upstream's own record can be found by it.
+              'x-request-id': id,
+              ...(body !== null && { 'content-type': 'application/json' }),
+              ...credentialFor(credential, upstream.credentialHeader),
+            },
+            body,
+            maxBodyBytes: upstream.maxBodyBytes,
+            room,
+            deadlines: deadlinesOf(upstream),
+          }
+        },
+        withholds ? readOutline : undefined,
+      )
 
     /** As the user who has linked an account. A token that the platform does not take says that the link has ended. */
-    async function sendFor(id: Id, session: Session): Promise<Sent> {
+    async function sendFor(id: Id, session: Session, room: ReplyRoom): Promise<Sent> {
       try {
         let access = await links.tokenOf(session)
         for (;;) {
-          const sent = await send(id, { credential: access.token })
+          const sent = await send(id, { credential: access.token }, room)
           if (sent.outcome !== 'answered' || sent.reply.status !== 401) return sent
           // Nothing was done. Another token may be taken; where there is none, the caller is told to link again.
           access = await links.another(session, access)
@@ -88,7 +97,8 @@ export function createDataPlan({ prices, bindings, transport, names, links, decl
       // Counted by estimate where the operation counts them; the settlement corrects it.
       tokens: limits.includes('tokens') ? Number(expected) : 0,
       headers: {},
-      send: (id) => (session === undefined ? send(id, binding) : sendFor(id, session)),
+      replyBytes: Math.min(upstream.maxBodyBytes, DATA_REPLY_BYTES),
+      send: (id, room) => (session === undefined ? send(id, binding, room) : sendFor(id, session, room)),
       measure(reply) {
         const measured = price.measure(reply)
         if (measured !== undefined) return asCounts(measured)

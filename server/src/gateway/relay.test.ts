@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
+import { unboundedMemory } from '../kernel/memory-budget.ts'
 import { nanos, ZERO } from '../kernel/money.ts'
 import { silentLog } from '../telemetry/log.ts'
 import type { BodyReader } from '../upstreams/exchange.ts'
@@ -78,6 +79,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
   }
   const held = { terms: { version: '1', rates: [] }, mostCounts: [], most: ZERO }
   const guard = createOutputGuard({ counter, tokenizer: 'o200k', limit })
+  const room = unboundedMemory(clock).open('')
   const relay = createRelay({ clock, log: silentLog, ended: (how) => seen.ended.push(how) })
   relay({
     stream: {
@@ -101,6 +103,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     },
     kind: 'native',
     held,
+    room,
     settle: async () => {
       settled.push(reader.reported())
       return { outcome: 'posted', charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '' }

@@ -10,6 +10,7 @@ function begin() {
     {
       upstreamId: 'one',
       maxBodyBytes: MIB,
+      room: undefined,
       deadlines: DEADLINES,
       signal: undefined,
       clock: systemClock,

@@ -5,7 +5,9 @@ import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { type Lease, REQUEST_COPIES } from '../../kernel/memory-budget.ts'
 import { renderFault } from '../answer.ts'
+import { exchangeOf } from '../exchange.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
 import { sendStreamed } from '../outlet.ts'
 import { sendWhole } from '../send-whole.ts'
@@ -47,25 +49,43 @@ function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
   return async (operation, request, reply, model) => {
     const { id, rawBody } = request
     if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
-    const answer = await run({
-      id,
-      caller: request.caller,
-      operation,
-      ...(model !== undefined && { model }),
-      query: queryOf(request),
-      rawBody,
-      readBody: () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits)),
-      maxCost: single(request.headers[headerNames.maxCost]),
-      costMode: single(request.headers[headerNames.costMode]),
-      quoteId: single(request.headers[headerNames.quoteId]),
-      idempotencyKey: single(request.headers['idempotency-key']),
-      headers: (names) => pick(request.headers, names),
-      renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
-    })
-    if (isStreamed(answer)) sendStreamed(reply, answer)
-    else sendWhole(reply, answer)
-    return reply
+    const memory = memoryOf(request)
+    // A call goes on when its caller has left, and an answer waits to be read when its call has ended.
+    memory.keep()
+    let ending: Promise<void> | undefined
+    try {
+      const answer = await run({
+        id,
+        caller: request.caller,
+        operation,
+        ...(model !== undefined && { model }),
+        query: queryOf(request),
+        rawBody,
+        readBody: () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits)),
+        maxCost: single(request.headers[headerNames.maxCost]),
+        costMode: single(request.headers[headerNames.costMode]),
+        quoteId: single(request.headers[headerNames.quoteId]),
+        idempotencyKey: single(request.headers['idempotency-key']),
+        headers: (names) => pick(request.headers, names),
+        memory,
+        renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
+      })
+      if (isStreamed(answer)) ending = sendStreamed(reply, answer)
+      else sendWhole(reply, answer)
+      return reply
+    } finally {
+      if (ending === undefined) memory.release()
+      else ending.finally(() => memory.release())
+    }
   }
+}
+
+/** What was reserved when the request was admitted; its body may have turned out shorter than it could have been. */
+function memoryOf({ raw, rawBody }: FastifyRequest): Lease {
+  const memory = exchangeOf(raw)?.memory
+  if (memory === undefined) throw new TypeError('a request was not admitted')
+  memory.shrink(REQUEST_COPIES * (rawBody?.length ?? 0))
+  return memory
 }
 
 const MODEL = '{model}:'
