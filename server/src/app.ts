@@ -109,7 +109,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const cached = { pool: pools.rest, feed, clock, metrics }
   const transport = createTransport({ clock, metrics, breakers: createBreakers({ clock, metrics }) })
   const memory = createMemoryBudget({ totalBytes: config.memory.budget_bytes, clock })
-  metrics.watchMemory(memory.figures)
+  metrics.watchMemory(memory)
   const records = createRecords({ pool: pools.rest, clock, log })
   const headerNames = createHeaderNames(names.provider)
   const models = createModels(cached)

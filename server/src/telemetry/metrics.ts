@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
-import type { MemoryFigures } from '../kernel/memory-budget.ts'
+import type { MemoryBudget, MemoryFigures } from '../kernel/memory-budget.ts'
 
 /** Every metric that the service has, in one place; whoever measures calls these names. */
 export type Metrics = ReturnType<typeof createMetrics>
@@ -16,7 +16,7 @@ export function createMetrics() {
   const registers = [registry]
   return {
     /** Figures that somebody else keeps, read whenever metrics are asked for. */
-    watchMemory: (figures: () => MemoryFigures) => watchMemory(figures, registers),
+    watchMemory: (memory: Pick<MemoryBudget, 'figures'>) => watchMemory(memory, registers),
     expose: () => registry.metrics(),
     contentType: registry.contentType,
     requests: new Counter({
@@ -94,14 +94,14 @@ export function createMetrics() {
 }
 
 /** Kept as plain numbers where they change with every call: a metric would cost more than what it measures. */
-function watchMemory(figures: () => MemoryFigures, registers: Registry[]): void {
+function watchMemory(memory: Pick<MemoryBudget, 'figures'>, registers: Registry[]): void {
   const gauge = (name: string, help: string, read: (figures: MemoryFigures) => number) =>
     new Gauge({
       name,
       help,
       registers,
       collect() {
-        this.set(read(figures()))
+        this.set(read(memory.figures()))
       },
     })
   const counter = (name: string, help: string, read: (figures: MemoryFigures) => number) =>
@@ -111,7 +111,7 @@ function watchMemory(figures: () => MemoryFigures, registers: Registry[]): void 
       registers,
       collect() {
         this.reset()
-        this.inc(read(figures()))
+        this.inc(read(memory.figures()))
       },
     })
   gauge(
