@@ -22,6 +22,7 @@ import { createRelay } from './gateway/relay.ts'
 import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
+import { createLargeJson } from './http/large-json.ts'
 import { DEFAULT_LIMITS } from './http/limits.ts'
 import { createFamilies } from './http/routes/families.ts'
 import { createShedding } from './http/shedding.ts'
@@ -149,6 +150,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
       polled: (what) => metrics.taskPolls.inc(what),
     })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
+  const largeJson = createLargeJson(jsonLimits)
   const families =
     start_.families?.({ begin, end: calls.end, run }) ??
     createFamilies({
@@ -165,6 +167,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
         names,
         headerNames,
         jsonLimits,
+        largeJson,
       },
     })
   const chores = config.roles.includes('worker')
@@ -193,7 +196,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
     await transport.close()
     // Streams that were cut wait for their tokens to be counted, which from here on is by estimate.
-    await counter.close()
+    await Promise.all([counter.close(), largeJson.close()])
     await calls.untilNoneOpen(ABORTED_ENDED_MS)
     await flush(calls, log)
     await chored

@@ -46,6 +46,7 @@ export const RESERVED_MODEL_SEGMENTS = [
 ]
 
 const MIB = 1_048_576
+const BODY_MOST_BYTES = 16 * MIB
 
 const ROLES = ['gateway', 'admin', 'worker'] as const
 
@@ -120,7 +121,8 @@ const settings = z.strictObject({
     .prefault({}),
   http: z
     .strictObject({
-      body_bytes: integer(1_024, 64 * 1_048_576).prefault(1_048_576),
+      // Beyond 16 MiB, what is done with a body besides parsing it would take a long turn of the event loop.
+      body_bytes: integer(1_024, BODY_MOST_BYTES).prefault(MIB),
       header_bytes: integer(4_096, 65_536).prefault(16_384),
       json_depth: integer(8, 512).prefault(64),
       headers_timeout_ms: integer(1_000, 60_000).prefault(10_000),
@@ -196,7 +198,7 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
     yield [['http', 'drain_pause_ms'], 'is longer than http.drain_ms, of which it is a part']
   }
   const leastBudget = leastBudgetFor(http.body_bytes)
-  if (memory.budget_bytes < leastBudget) {
+  if (memory.budget_bytes < leastBudget && http.body_bytes <= BODY_MOST_BYTES) {
     const least = `at least ${Math.ceil(leastBudget / MIB)} MiB for bodies of http.body_bytes and the largest replies`
     yield [['memory', 'budget_bytes'], `must be ${least}`]
   }

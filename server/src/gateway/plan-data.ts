@@ -7,7 +7,6 @@ import type { Links } from '../links/links.ts'
 import type { Session } from '../links/sessions.ts'
 import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
-import { readOutline } from '../upstreams/protocols/json-outline.ts'
 import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import { type DeclaredModels, requireDeclaredModel } from './declared-models.ts'
@@ -71,7 +70,7 @@ export function createDataPlan({ prices, bindings, transport, names, links, decl
             deadlines: deadlinesOf(upstream),
           }
         },
-        withholds ? readOutline : undefined,
+        adapter.readLarge,
       )
 
     /** As the user who has linked an account. A token that the platform does not take says that the link has ended. */

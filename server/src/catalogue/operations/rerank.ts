@@ -71,7 +71,7 @@ export const rerank = defineOperation<Input>({
     adapter: 'rerank',
     credentialHeader: 'authorization',
     totalMs: 60_000,
-    // A request has a mebibyte as a rule, and an answer repeats its documents at worst. It is parsed in one turn.
-    maxBodyBytes: 4 * 1_048_576,
+    // A request has a mebibyte as a rule, and an answer repeats its documents at worst.
+    maxBodyBytes: 8 * 1_048_576,
   },
 })

@@ -5,10 +5,11 @@ import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
 import { Fault } from '../../kernel/fault.ts'
-import { type Lease, REQUEST_COPIES } from '../../kernel/memory-budget.ts'
+import { LARGE_BYTES, type Lease, REQUEST_COPIES } from '../../kernel/memory-budget.ts'
 import { renderFault } from '../answer.ts'
 import { exchangeOf } from '../exchange.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
+import type { LargeJson } from '../large-json.ts'
 import { sendStreamed } from '../outlet.ts'
 import { sendWhole } from '../send-whole.ts'
 
@@ -17,6 +18,7 @@ type Parts = {
   readonly names: Names
   readonly headerNames: HeaderNames
   readonly jsonLimits: JsonLimits
+  readonly largeJson: Pick<LargeJson, 'read'>
 }
 
 /** A request without a credential is told that these do not exist. */
@@ -45,7 +47,7 @@ export function addOperations(
 
 type Handle = (operation: Operation, request: FastifyRequest, reply: FastifyReply, model?: string) => Promise<unknown>
 
-function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
+function createHandler({ run, headerNames, jsonLimits, largeJson }: Parts): Handle {
   return async (operation, request, reply, model) => {
     const { id, rawBody } = request
     if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
@@ -54,6 +56,9 @@ function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
     memory.keep()
     let ending: Promise<void> | undefined
     try {
+      const isLarge = rawBody !== null && rawBody.length > LARGE_BYTES
+      const readLarge = isLarge ? await largeJson.read(rawBody) : undefined
+      const readSmall = () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits))
       const answer = await run({
         id,
         caller: request.caller,
@@ -61,7 +66,7 @@ function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
         ...(model !== undefined && { model }),
         query: queryOf(request),
         rawBody,
-        readBody: () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits)),
+        readBody: readLarge ?? readSmall,
         maxCost: single(request.headers[headerNames.maxCost]),
         costMode: single(request.headers[headerNames.costMode]),
         quoteId: single(request.headers[headerNames.quoteId]),

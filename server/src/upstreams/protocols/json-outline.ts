@@ -18,8 +18,10 @@ const COMMA = 0x2c
 const SPACE = 0x20
 
 export type OutlineLimits = {
-  /** Everything but lists of numbers is kept until it is so much. */
+  /** Of lists and objects all but numbers is kept until it is so much. */
   readonly keptBytes: number
+  /** Of strings, until it is so much. */
+  readonly textBytes: number
   /** A list of numbers that is shorter stays as it is. */
   readonly numbersBytes: number
   /** A string that is shorter is kept even then. */
@@ -34,6 +36,7 @@ export type OutlineLimits = {
 
 const LIMITS: OutlineLimits = {
   keptBytes: 524_288,
+  textBytes: 524_288,
   numbersBytes: 64,
   stringBytes: 256,
   mostBytes: 1_048_576,
@@ -146,7 +149,7 @@ class Outline {
     }
     this.#at = Math.min(quote + 1, this.#bytes.length)
     const length = this.#at - this.#stringAt
-    const excess = this.#pendingBytes() - this.#limits.keptBytes
+    const excess = this.#pendingBytes() - this.#limits.textBytes
     if (length > this.#limits.stringBytes && excess > 0 && this.#leftOutDepth === 0) this.#shorten(length - excess)
     this.#stringAt = -1
   }
