@@ -7,6 +7,7 @@ import { ROOT } from '../../harness/root.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
+import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
@@ -23,7 +24,7 @@ const SETS = {
   'of begin and end': [...bugsOfInsiders, ...bugsOfTheBlind],
   'of deaths, debts, reversals and reports': [...bugsOfInsidersUnderDeath, ...bugsOfTheBlindUnderDeath],
 }
-const ALL = [...Object.values(SETS).flat(), ...bugsOfIdentity, ...bugsOfPrices]
+const ALL = [...Object.values(SETS).flat(), ...bugsOfIdentity, ...bugsOfPrices, ...bugsOfMemory]
 const FEWEST = 12
 const SAMPLE = count({ full: ALL.length, reduced: 2 })
 

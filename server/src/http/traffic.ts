@@ -41,8 +41,7 @@ export function createTraffic({ clock, log, metrics }: Parts) {
   function refused(fault: Fault, exchange?: Exchange, route?: string): void {
     const { code, status } = fault
     metrics.faults.inc({ code })
-    // Who has no room for a request says so in metrics of its own.
-    if (status < 500 || code === 'overloaded' || !mayWrite()) return
+    if (status < 500 || !mayWrite()) return
     log[code === 'internal_error' ? 'error' : 'warn']('request failed', {
       code,
       status,

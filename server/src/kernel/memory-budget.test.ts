@@ -198,6 +198,19 @@ describe('a budget of memory', () => {
     assert.deepEqual([budget.figures().waiting, clock.asleep()], [0, 0])
   })
 
+  it('does not wait for more once its reply is there', async () => {
+    const { take, budget } = start()
+    const [one] = [take('a', 24 * MIB), take('b', 24 * MIB)]
+    const lease = budget.open('c')
+    lease.reserveReply(65_536)
+    const more = lease.growReply(2 * MIB, 16 * MIB)
+    lease.shrinkReply(65_536)
+    one.release()
+    assert.equal(lease.bytes, 65_536)
+    assert.equal(await more, false)
+    assert.equal(budget.figures().waiting, 0)
+  })
+
   it('lets a reply grow by twice what it needs while it is small, and then to its most at once', () => {
     const { take } = start()
     const lease = take('a', 10_000)
