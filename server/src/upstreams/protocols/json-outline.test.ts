@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { count, seed } from '../../../../harness/proof.ts'
 import { readOutline } from './json-outline.ts'
+import { picturesIn } from './openai-images.ts'
 
 const CASES = count({ full: 20_000, reduced: 1_000 })
 /** Nothing is too much, and there are many turns. */
@@ -106,7 +107,7 @@ describe('the outline of a JSON text', () => {
     const written = JSON.stringify({ data: [picture, picture, picture], usage: { output_tokens: 9 } })
     const { data, usage } = Object(await readOutline(Buffer.from(written)))
     assert.equal(usage.output_tokens, 9)
-    assert.ok(data.length >= 1 && data[0].b64_json.length > 0)
+    assert.deepEqual([data.length, picturesIn({ data })], [3, 3])
   })
 
   it('is nothing where the text is no JSON, ends too early, is too deep or has too many members', async () => {

@@ -20,7 +20,7 @@ const SPACE = 0x20
 export type OutlineLimits = {
   /** Of lists and objects all but numbers is kept until it is so much. */
   readonly keptBytes: number
-  /** Of strings, until it is so much. */
+  /** Of strings, until it is so much: less, so that what has long strings in it is counted all the same. */
   readonly textBytes: number
   /** A list of numbers that is shorter stays as it is. */
   readonly numbersBytes: number
@@ -35,7 +35,7 @@ export type OutlineLimits = {
 }
 
 const LIMITS: OutlineLimits = {
-  keptBytes: 524_288,
+  keptBytes: 786_432,
   textBytes: 524_288,
   numbersBytes: 64,
   stringBytes: 256,
