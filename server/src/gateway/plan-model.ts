@@ -2,10 +2,12 @@ import type { Attempts, ModelOperation, Operation } from '../catalogue/operation
 import { memberOf } from '../catalogue/price.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import { REPLY_MOST_BYTES, type ReplyRoom } from '../kernel/memory-budget.ts'
 import { rational } from '../kernel/rational.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import { passThrough } from '../upstreams/adapters/pass-through.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
+import { readOutline } from '../upstreams/protocols/json-outline.ts'
 import { unknownRefusal } from '../upstreams/protocols/members.ts'
 import type { ModelAsk, ModelLimits, ProtocolName } from '../upstreams/protocols/protocol.ts'
 import { FREE, headersFor, pathOf, SPOKEN } from '../upstreams/protocols/protocols.ts'
@@ -22,6 +24,7 @@ import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent } from './plan.ts'
 import { findBindings, notConfigured } from './plan-data.ts'
 import type { Attempt } from './records.ts'
+import { replyBytesOf } from './reply-bytes.ts'
 import { credentialFor, sendOnce } from './send.ts'
 import { openOnce } from './send-stream.ts'
 
@@ -41,7 +44,6 @@ const TRIED_MOST = 20
 const MINUTE_MS = 60_000
 /** A model may think for long before its first word, and between words. */
 const DEADLINES = { connectMs: 5_000, headersMs: 10 * MINUTE_MS, idleMs: 5 * MINUTE_MS, totalMs: 60 * MINUTE_MS }
-const BODY_BYTES = 64 * 1_048_576
 
 /** The model's name there is ours to get right, so that a 404 is no more the caller's than a wrong key. */
 const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
@@ -82,7 +84,7 @@ export function createModelPlan(parts: Parts) {
     /** How the one that was asked last counts. */
     let profile = PLAIN_PROFILE
 
-    const requestTo = (id: Id, { binding, route }: Target) => ({
+    const requestTo = (id: Id, { binding, route }: Target, room: ReplyRoom) => ({
       method: 'POST' as const,
       target: protocol.target(route.upstreamModel),
       headers: {
@@ -93,12 +95,13 @@ export function createModelPlan(parts: Parts) {
         ...credentialFor(binding, protocol.credentialHeader),
       },
       body: ask.bodyFor(route.upstreamModel, route.profile),
-      maxBodyBytes: BODY_BYTES,
+      maxBodyBytes: REPLY_MOST_BYTES,
+      room,
       deadlines: DEADLINES,
     })
 
     /** Asks one of them, once. */
-    async function attempt(id: Id, target: Target): Promise<Sent> {
+    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
       const { binding, route } = target
       profile = route.profile
       // What costs nothing does not use up what paying callers need.
@@ -106,11 +109,12 @@ export function createModelPlan(parts: Parts) {
       const refusal = isCounted ? await quotaRefusal(quota, binding) : undefined
       if (refusal !== undefined) return notAsked(binding, refusal)
       const { stream } = protocol
-      if (!ask.isStream || stream === undefined) return sendOnce(transport, binding, () => requestTo(id, target))
+      if (!ask.isStream || stream === undefined)
+        return sendOnce(transport, binding, () => requestTo(id, target, room), readOutline)
       return openOnce(
         transport,
         binding,
-        () => requestTo(id, target),
+        () => requestTo(id, target, room),
         (reply) => {
           const reader = stream.createReader(ask, route.profile)
           const limit = outputMostOf(ask, [route], model.limits)
@@ -133,7 +137,9 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts),
+      replyBytes: replyBytesOf(ask, outputMost),
+      send: (id, room) =>
+        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Fault } from '../kernel/fault.ts'
+import type { Lease } from '../kernel/memory-budget.ts'
 import type { Connection } from './connections.ts'
 import type { FamilyName } from './families.ts'
 
@@ -11,6 +12,8 @@ export type Exchange = {
   readonly response: ServerResponse
   readonly connection: Connection
   readonly startedMs: number
+  /** What it holds of the process's memory, once it is known who asks. */
+  memory: Lease | undefined
   /** Set where its body turned out to be broken while it waited for its turn. */
   refusal: Fault | undefined
 }
