@@ -22,7 +22,10 @@ async function bundle(input: Record<string, string>, folder: string): Promise<vo
 }
 
 // A thread needs a file of its own, beside the bundle.
-const threads = { 'count-worker': at('server/src/upstreams/tokens/count-worker.ts') }
+const threads = {
+  'count-worker': at('server/src/upstreams/tokens/count-worker.ts'),
+  'large-json-worker': at('server/src/http/large-json-worker.ts'),
+}
 await bundle({ main: at('server/src/main.ts'), ...threads }, at('server/dist'))
 cpSync(at('server/src/storage/migrations'), at('server/dist/migrations'), { recursive: true })
 await bundle({ main: at('sandbox/src/main.ts') }, at('sandbox/dist'))

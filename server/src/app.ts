@@ -26,6 +26,7 @@ import { createTellLoss } from './gateway/tell-loss.ts'
 import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
+import { createLargeJson } from './http/large-json.ts'
 import { DEFAULT_LIMITS } from './http/limits.ts'
 import { createFamilies } from './http/routes/families.ts'
 import { createShedding } from './http/shedding.ts'
@@ -33,6 +34,7 @@ import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
+import { createMemoryBudget } from './kernel/memory-budget.ts'
 import { type Seal, sealOf } from './kernel/seal.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { RATE_HEADERS } from './limits/headers.ts'
@@ -110,6 +112,8 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
   const requireUnspent = createRequireUnspent({ spent, time })
   const cached = { pool: pools.rest, feed, clock, metrics }
   const transport = createTransport({ clock, metrics, breakers: createBreakers({ clock, metrics }) })
+  const memory = createMemoryBudget({ totalBytes: config.memory.budget_bytes, clock })
+  metrics.watchMemory(memory)
   const records = createRecords({ pool: pools.rest, clock, log })
   const headerNames = createHeaderNames(names.provider)
   const models = createModels(cached)
@@ -148,6 +152,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
       polled: (what) => metrics.taskPolls.inc(what),
     })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
+  const largeJson = createLargeJson(jsonLimits)
   const families =
     start_.families?.({ begin, end: calls.end, run }) ??
     createFamilies({
@@ -164,6 +169,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
         names,
         headerNames,
         jsonLimits,
+        largeJson,
       },
     })
   const isGateway = config.roles.includes('gateway')
@@ -177,6 +183,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     ids,
     log,
     metrics,
+    memory,
     identify: createIdentify({ ...cached, time, failures }),
     readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
   }
@@ -193,7 +200,7 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
     await transport.close()
     // Streams that were cut wait for their tokens to be counted, which from here on is by estimate.
-    await counter.close()
+    await Promise.all([counter.close(), largeJson.close()])
     await calls.untilNoneOpen(ABORTED_ENDED_MS)
     await flush(calls, log)
     await chored
@@ -289,7 +296,7 @@ function createListeners(
   { http, roles }: Config,
   families: readonly Family[],
   ownHeaders: readonly string[],
-  parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>,
+  parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'memory' | 'identify' | 'readiness'>,
   mustShed: () => boolean,
 ): readonly Listener[] {
   const shared: Omit<EdgeParts, 'families'> = {

@@ -189,6 +189,10 @@ describe('configuration', () => {
       { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_BODY_BYTES: '99999999999' },
       /from 1024 to/,
     ],
+    'a budget of memory that is too small for the largest call': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_MEMORY_BUDGET_BYTES: '104857600' },
+      /must be at least 179 MiB/,
+    ],
     'an address without a port': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_LISTEN_GATEWAY: 'localhost' },
       /must be host:port/,

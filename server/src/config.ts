@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { parse as parseYaml } from 'yaml'
 import { z } from 'zod'
+import { leastBudgetFor } from './kernel/memory-budget.ts'
 import { type Nanos, usd, ZERO } from './kernel/money.ts'
 import { isMasterKey } from './kernel/seal.ts'
 import { Secret } from './kernel/secret.ts'
@@ -44,6 +45,9 @@ export const RESERVED_MODEL_SEGMENTS = [
   ...['chat', 'messages', 'models', 'embeddings', 'images', 'rerank'],
   ...['usage', 'balance', 'requests'],
 ]
+
+const MIB = 1_048_576
+const BODY_MOST_BYTES = 16 * MIB
 
 const ROLES = ['gateway', 'admin', 'worker'] as const
 
@@ -131,7 +135,8 @@ const settings = z.strictObject({
     .prefault({}),
   http: z
     .strictObject({
-      body_bytes: integer(1_024, 64 * 1_048_576).prefault(1_048_576),
+      // Beyond 16 MiB, what is done with a body besides parsing it would take a long turn of the event loop.
+      body_bytes: integer(1_024, BODY_MOST_BYTES).prefault(MIB),
       header_bytes: integer(4_096, 65_536).prefault(16_384),
       json_depth: integer(8, 512).prefault(64),
       headers_timeout_ms: integer(1_000, 60_000).prefault(10_000),
@@ -151,6 +156,8 @@ const settings = z.strictObject({
         .optional(),
     })
     .prefault({}),
+  // What requests, replies and unread answers may take together, beside what the program itself needs.
+  memory: z.strictObject({ budget_bytes: integer(MIB, 65_536 * MIB).prefault(384 * MIB) }).prefault({}),
   names: z
     .strictObject({
       provider: z
@@ -193,7 +200,7 @@ const schema = settings.superRefine((config, context) => {
 
 /** Values that are fine by themselves and wrong together. */
 function* contradictions(config: z.infer<typeof settings>): Generator<[path: string[], message: string]> {
-  const { roles, secrets, listen, http, names, loss } = config
+  const { roles, secrets, listen, http, memory, names, loss } = config
   if (roles.length === 0) yield [['roles'], 'names no role: name at least one']
   if (secrets.previous_master_key !== undefined && secrets.master_key === undefined)
     yield [['secrets', 'previous_master_key'], 'is given without secrets.master_key: give the current one too']
@@ -217,6 +224,11 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
   }
   if (http.drain_pause_ms > http.drain_ms) {
     yield [['http', 'drain_pause_ms'], 'is longer than http.drain_ms, of which it is a part']
+  }
+  const leastBudget = leastBudgetFor(http.body_bytes)
+  if (memory.budget_bytes < leastBudget && http.body_bytes <= BODY_MOST_BYTES) {
+    const least = `at least ${Math.ceil(leastBudget / MIB)} MiB for bodies of http.body_bytes and the largest replies`
+    yield [['memory', 'budget_bytes'], `must be ${least}`]
   }
   const segments = Object.entries(names).filter(([name]) => !OTHER_NAMES.includes(name))
   for (const [index, [name, value]] of segments.entries()) {

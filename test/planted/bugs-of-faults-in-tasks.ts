@@ -14,9 +14,10 @@ export const bugsOfFaultsInTasks: readonly BugOfFaults[] = [
     edits: [
       {
         file: 'server/src/gateway/plan-video.ts',
-        find: 'send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts),',
-        replace: `send: async (id) => {
-        const ask = () => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts)
+        find: `send: (id, room) =>
+        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),`,
+        replace: `send: async (id, room) => {
+        const ask = () => firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts)
         const sent = await ask()
         return sent.outcome === 'unknown' ? ask() : sent
       },`,

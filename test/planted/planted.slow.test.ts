@@ -9,6 +9,7 @@ import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
+import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
@@ -25,7 +26,14 @@ const SETS = {
   'of begin and end': [...bugsOfInsiders, ...bugsOfTheBlind],
   'of deaths, debts, reversals and reports': [...bugsOfInsidersUnderDeath, ...bugsOfTheBlindUnderDeath],
 }
-const ALL = [...Object.values(SETS).flat(), ...bugsOfAttempts, ...bugsOfIdentity, ...bugsOfPrices, ...bugsOfLosses]
+const ALL = [
+  ...Object.values(SETS).flat(),
+  ...bugsOfAttempts,
+  ...bugsOfIdentity,
+  ...bugsOfLosses,
+  ...bugsOfMemory,
+  ...bugsOfPrices,
+]
 const FEWEST = 12
 const SAMPLE = count({ full: ALL.length, reduced: 2 })
 

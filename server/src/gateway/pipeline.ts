@@ -3,8 +3,9 @@ import type { Calls } from '../calls/calls.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { asFault, Fault, noRoom } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Lease } from '../kernel/memory-budget.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import { type Begin, type RequireUnspent, Taken } from './begin.ts'
@@ -42,6 +43,8 @@ export type CallRequest = {
   readonly model?: string
   /** Those of some other headers that the request has, by their names in lower case. */
   readonly headers: (names: readonly string[]) => Readonly<Record<string, string>>
+  /** What the request holds of the process's memory, with room for its reply once that is reserved. */
+  readonly memory: Lease
   /** The body that a fault has in the caller's protocol, for one that comes when the answer has begun. */
   readonly renderFault: (fault: Fault) => string
 }
@@ -89,6 +92,9 @@ export function createPipeline(parts: Parts): Pipeline {
     if (request.costMode !== undefined) return quote(request, ready)
 
     const { plan, held, claims } = ready
+    // Before anything is held: what a call may need to come to its end is there when it begins.
+    const isReserved = request.memory.reserveReply(plan.replyBytes)
+    if (isReserved !== true && !(await isReserved)) throw noRoom()
     const { rates } = await begin({
       id,
       caller,
@@ -101,7 +107,7 @@ export function createPipeline(parts: Parts): Pipeline {
     times.note('begun')
 
     // From here on the call is ours to end, whatever happens.
-    const sent = await plan.send(id)
+    const sent = await plan.send(id, request.memory)
     times.note('answered')
     const told = rateHeaders(rates)
     Object.assign(told, plan.headers)
@@ -112,12 +118,14 @@ export function createPipeline(parts: Parts): Pipeline {
       const relayed = relay({
         ...sent,
         held,
+        room: request.memory,
         settle: (outcome, told) => settle(running, outcome, told),
         renderFault: request.renderFault,
       })
       return { ...relayed, headers: { ...relayed.headers, ...told, ...STREAMED } }
     }
 
+    request.memory.shrinkReply(sent.outcome === 'answered' ? sent.reply.body.length : 0)
     const handedOver = await plan.task?.handOver(id, sent)
     if (handedOver !== undefined) return { ...handedOver, headers: { ...handedOver.headers, ...told } }
 

@@ -2,6 +2,7 @@ import { type DataOperation, type Names, spell } from '../catalogue/operation.ts
 import type { Reply, Measured as Units } from '../catalogue/price.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import type { Links } from '../links/links.ts'
 import type { Session } from '../links/sessions.ts'
 import { ADAPTERS } from '../upstreams/adapters/adapters.ts'
@@ -16,6 +17,7 @@ import type { Plan, Sent } from './plan.ts'
 import type { Measured } from './priced.ts'
 import type { Prices } from './prices.ts'
 import type { Attempt } from './records.ts'
+import { DATA_REPLY_BYTES } from './reply-bytes.ts'
 import { findBindings, notConfigured } from './routing.ts'
 import { credentialFor, DEADLINES, failed, sendOnce } from './send.ts'
 
@@ -51,36 +53,42 @@ export function createDataPlan(parts: Parts) {
     // What passes through is worth as much to the caller as if it had been paid for: who could make it unreadable would pay nothing.
     const withholds = upstream.adapter === 'pass_through'
 
-    const send = (id: Id, credential: Pick<Binding, 'credential'>) =>
-      sendOnce(transport, binding, () => {
-        const { query, body } = adapter.ask(asked)
-        const words = { ...names, ...binding.segments, ...(session && { linked_user: session.userId ?? '' }) }
-        const target = spell(upstream.path, words)
-        return {
-          method: operation.method,
-          target: query === '' ? target : `${target}?${query}`,
-          headers: {
-            accept: 'application/json',
-            // The upstream's own record can be found by it.
-            'x-request-id': id,
-            ...(body !== null && { 'content-type': 'application/json' }),
-            ...credentialFor(credential, upstream.credentialHeader),
-          },
-          body,
-          maxBodyBytes: upstream.maxBodyBytes,
-          deadlines: deadlinesOf(upstream),
-        }
-      })
+    const send = (id: Id, credential: Pick<Binding, 'credential'>, room: ReplyRoom) =>
+      sendOnce(
+        transport,
+        binding,
+        () => {
+          const { query, body } = adapter.ask(asked)
+          const words = { ...names, ...binding.segments, ...(session && { linked_user: session.userId ?? '' }) }
+          const target = spell(upstream.path, words)
+          return {
+            method: operation.method,
+            target: query === '' ? target : `${target}?${query}`,
+            headers: {
+              accept: 'application/json',
+              // The upstream's own record can be found by it.
+              'x-request-id': id,
+              ...(body !== null && { 'content-type': 'application/json' }),
+              ...credentialFor(credential, upstream.credentialHeader),
+            },
+            body,
+            maxBodyBytes: upstream.maxBodyBytes,
+            room,
+            deadlines: deadlinesOf(upstream),
+          }
+        },
+        adapter.readLarge,
+      )
 
     /** As the user who has linked an account. Tokens that the platform does not take say that the link has ended. */
-    async function sendFor(id: Id, session: Session): Promise<Sent> {
+    async function sendFor(id: Id, session: Session, room: ReplyRoom): Promise<Sent> {
       const before: Attempt[] = []
       const told = (sent: Sent): Sent => ({ ...sent, attempts: [...before, ...sent.attempts] })
       try {
         let access = await links.tokenOf(session, id)
         let left = { id, ...operation.attempts }
         for (;;) {
-          const sent = await send(id, { credential: access.token })
+          const sent = await send(id, { credential: access.token }, room)
           if (sent.outcome !== 'answered' || sent.reply.status !== 401) return told(sent)
           before.push(...sent.attempts)
           left = { id, requests: left.requests - 1, refreshes: left.refreshes - (access.isRefreshedByUs ? 1 : 0) }
@@ -101,7 +109,8 @@ export function createDataPlan(parts: Parts) {
       // Counted by estimate where the operation counts them; the settlement corrects it.
       tokens: limits.includes('tokens') ? Number(expected) : 0,
       headers: {},
-      send: (id) => (session === undefined ? send(id, binding) : sendFor(id, session)),
+      replyBytes: Math.min(upstream.maxBodyBytes, DATA_REPLY_BYTES),
+      send: (id, room) => (session === undefined ? send(id, binding, room) : sendFor(id, session, room)),
       measure(reply) {
         const measured = price.measure(reply)
         if (measured !== undefined) return asCounts(measured)

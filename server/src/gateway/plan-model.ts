@@ -2,10 +2,12 @@ import type { ModelOperation } from '../catalogue/operation.ts'
 import { memberOf } from '../catalogue/price.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import { REPLY_MOST_BYTES, type ReplyRoom } from '../kernel/memory-budget.ts'
 import { rational } from '../kernel/rational.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import { passThrough } from '../upstreams/adapters/pass-through.ts'
 import type { Bindings } from '../upstreams/bindings.ts'
+import { readOutline } from '../upstreams/protocols/json-outline.ts'
 import type { ModelAsk, ModelLimits } from '../upstreams/protocols/protocol.ts'
 import { FREE, headersFor, SPOKEN } from '../upstreams/protocols/protocols.ts'
 import { PLAIN_PROFILE } from '../upstreams/protocols/route-profile.ts'
@@ -19,6 +21,7 @@ import { type Models, orderRoutes, priceOfModel, type Route } from './models.ts'
 import { createOutputGuard } from './output-guard.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent } from './plan.ts'
+import { replyBytesOf } from './reply-bytes.ts'
 import {
   firstToTake,
   notAsked,
@@ -46,7 +49,6 @@ type Parts = {
 const MINUTE_MS = 60_000
 /** A model may think for long before its first word, and between words. */
 const DEADLINES = { connectMs: 5_000, headersMs: 10 * MINUTE_MS, idleMs: 5 * MINUTE_MS, totalMs: 60 * MINUTE_MS }
-const BODY_BYTES = 64 * 1_048_576
 
 /** The model's name there is ours to get right, so that a 404 is no more the caller's than a wrong key. */
 const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
@@ -87,7 +89,7 @@ export function createModelPlan(parts: Parts) {
     /** How the one that was asked last counts. */
     let profile = PLAIN_PROFILE
 
-    const requestTo = (id: Id, { binding, route }: Target) => ({
+    const requestTo = (id: Id, { binding, route }: Target, room: ReplyRoom) => ({
       method: 'POST' as const,
       target: protocol.target(route.upstreamModel),
       headers: {
@@ -98,12 +100,13 @@ export function createModelPlan(parts: Parts) {
         ...credentialFor(binding, protocol.credentialHeader),
       },
       body: ask.bodyFor(route.upstreamModel, route.profile),
-      maxBodyBytes: BODY_BYTES,
+      maxBodyBytes: REPLY_MOST_BYTES,
+      room,
       deadlines: DEADLINES,
     })
 
     /** Asks one of them, once. */
-    async function attempt(id: Id, target: Target): Promise<Sent> {
+    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
       const { binding, route } = target
       profile = route.profile
       // What costs nothing does not use up what paying callers need.
@@ -111,11 +114,12 @@ export function createModelPlan(parts: Parts) {
       const refusal = isCounted ? await quotaRefusal(quota, binding) : undefined
       if (refusal !== undefined) return notAsked(binding, refusal)
       const { stream } = protocol
-      if (!ask.isStream || stream === undefined) return sendOnce(transport, binding, () => requestTo(id, target))
+      if (!ask.isStream || stream === undefined)
+        return sendOnce(transport, binding, () => requestTo(id, target, room), readOutline)
       return openOnce(
         transport,
         binding,
-        () => requestTo(id, target),
+        () => requestTo(id, target, room),
         (reply) => {
           const reader = stream.createReader(ask, route.profile)
           const limit = outputMostOf(ask, [route], model.limits)
@@ -138,7 +142,9 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts),
+      replyBytes: replyBytesOf(ask, outputMost),
+      send: (id, room) =>
+        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing

@@ -4,6 +4,7 @@ import type { TaskOperation } from '../catalogue/operation.ts'
 import { memberOf } from '../catalogue/price.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import type { Seal } from '../kernel/seal.ts'
 import { Secret } from '../kernel/secret.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
@@ -17,6 +18,7 @@ import type { LossGuard } from './loss-guard.ts'
 import { type Models, orderRoutes, priceOfModel } from './models.ts'
 import type { CallRequest } from './pipeline.ts'
 import type { Plan, Sent, TaskPlan } from './plan.ts'
+import { DATA_REPLY_BYTES } from './reply-bytes.ts'
 import {
   findModel,
   firstToTake,
@@ -100,7 +102,7 @@ export function createVideoPlan(parts: Parts) {
     const targets = lossGuard(found, { accountId: caller.accountId, sold: model.id })
     let asked: Target | undefined
 
-    async function attempt(id: Id, target: Target): Promise<Sent> {
+    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
       const { binding, route } = target
       asked = target
       const refusal = await quotaRefusal(quota, binding)
@@ -117,6 +119,7 @@ export function createVideoPlan(parts: Parts) {
         },
         body: ask.bodyFor(route.upstreamModel),
         maxBodyBytes: BODY_BYTES,
+        room,
         deadlines: { ...DEADLINES, totalMs: CREATE_MS },
       }))
     }
@@ -127,7 +130,9 @@ export function createVideoPlan(parts: Parts) {
       isExact: false,
       tokens: 0,
       headers: {},
-      send: (id) => firstToTake(targets, (target) => attempt(id, target), mayAskAnother, operation.attempts),
+      replyBytes: DATA_REPLY_BYTES,
+      send: (id, room) =>
+        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
       // Whatever ends a call here has made nothing.
       measure: () => ({ counts: pricing.terms.rates.map(() => 0n) }),
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),

@@ -1,5 +1,6 @@
 import type { NewTask } from '../calls/call.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
 import type { StreamReader } from '../upstreams/protocols/protocol.ts'
@@ -14,10 +15,12 @@ export type Plan = Priced & {
   readonly sold: string
   /** Tokens by estimate, for the limit of tokens a minute; 0 where none are counted. */
   readonly tokens: number
+  /** How much of the process's memory the reply may take, reserved before the call begins. */
+  readonly replyBytes: number
   /** What the caller is told of the plan itself. */
   readonly headers: Readonly<Record<string, string>>
   /** Asks one upstream after another, as long as nothing can have come of it. Never throws. */
-  readonly send: (id: Id) => Promise<Sent>
+  readonly send: (id: Id, room: ReplyRoom) => Promise<Sent>
   /** Reads from an answer how much was used; undefined where nobody can know. */
   readonly measure: (reply: Incoming) => Promise<Measured | undefined> | Measured | undefined
   /** What the caller is given of it; undefined where it is not what was promised. */

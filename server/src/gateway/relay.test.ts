@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { PATIENCE_MS } from '../../../harness/until.ts'
+import { type ReplyRoom, unboundedMemory } from '../kernel/memory-budget.ts'
 import { nanos, ZERO } from '../kernel/money.ts'
 import { silentLog } from '../telemetry/log.ts'
 import type { BodyReader } from '../upstreams/exchange.ts'
@@ -44,8 +45,10 @@ function createStillClock() {
   }
 }
 
+type Options = { readonly limit?: number; readonly stopsOnAbort?: boolean; readonly memory?: ReplyRoom }
+
 /** One stream, between an upstream and a caller that the test plays. */
-function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false } = {}) {
+function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false, memory }: Options = {}) {
   const clock = createStillClock()
   const seen = {
     ended: [] as string[],
@@ -54,6 +57,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     counted: '',
     isOwed: undefined as boolean | undefined,
     givenUp: 0,
+    isPaused: false,
     timesCounted: 0,
   }
   const settled: Reported[] = []
@@ -65,8 +69,12 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     read(to: BodyReader) {
       upstream = to
     },
-    pause: () => {},
-    resume: () => {},
+    pause() {
+      seen.isPaused = true
+    },
+    resume() {
+      seen.isPaused = false
+    },
     giveUp() {
       seen.givenUp += 1
       upstream?.onFailure(new UpstreamFailure('u', { reason: 'aborted', certainty: 'unknown' }))
@@ -79,6 +87,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
   }
   const held = { terms: { version: '1', rates: [] }, mostCounts: [], most: ZERO }
   const guard = createOutputGuard({ counter, tokenizer: 'o200k', limit })
+  const room = memory ?? unboundedMemory(clock).open('')
   const relay = createRelay({ clock, log: silentLog, ended: (how) => seen.ended.push(how) })
   relay({
     stream: {
@@ -102,6 +111,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     },
     kind: 'native',
     held,
+    room,
     settle: async () => {
       settled.push(reader.reported())
       return { outcome: 'posted', charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '' }
@@ -319,5 +329,51 @@ describe('a stream beyond its output limit', () => {
     end()
     await pass(0)
     assert.deepEqual([seen.ended, seen.timesCounted], [['complete'], 0])
+  })
+})
+
+describe('a stream whose text needs more memory', () => {
+  /** Has room for a reply of so many bytes; more is given when the test says so. */
+  function createRoom(replyBytes: number) {
+    const asked: { readonly neededBytes: number; readonly give: (hasRoom: boolean) => void }[] = []
+    const room = {
+      replyBytes,
+      growReply(neededBytes: number) {
+        const { promise, resolve } = Promise.withResolvers<boolean>()
+        asked.push({ neededBytes, give: resolve })
+        return promise
+      },
+    }
+    return { room, asked }
+  }
+
+  it('waits with its upstream until there is some, also where its caller has room meanwhile', async () => {
+    const { room, asked } = createRoom(65_536)
+    const { seen, settled, say, pass, setRoom, end } = openai({ limit: 100_000, memory: room })
+    say(saying('x'.repeat(30_000)))
+    assert.deepEqual([asked.length, seen.isPaused], [0, false])
+    say(saying('x'.repeat(10_000)))
+    assert.deepEqual([asked.length, seen.isPaused], [1, true])
+    assert.ok((asked[0]?.neededBytes ?? 0) >= 40_000)
+    setRoom(true)
+    assert.equal(seen.isPaused, true)
+    room.replyBytes = 200_000
+    asked[0]?.give(true)
+    await pass(0)
+    assert.equal(seen.isPaused, false)
+    say(STOP + USAGE + DONE)
+    end()
+    await pass(0)
+    assert.deepEqual([settled.length, seen.ended, seen.isGood], [1, ['complete'], true])
+  })
+
+  it('is cut where there is none, and what came of it is charged', async () => {
+    const { room, asked } = createRoom(65_536)
+    const { seen, say, pass } = openai({ limit: 100_000, memory: room })
+    say(saying('x'.repeat(40_000)))
+    asked[0]?.give(false)
+    await pass(0)
+    assert.deepEqual([seen.givenUp, seen.isGood, seen.counted.length], [1, false, 40_000])
+    assert.match(seen.got, /overloaded/)
   })
 })

@@ -1,11 +1,14 @@
 import type { Settlement } from '../calls/call.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { asFault, Fault, noRoom } from '../kernel/fault.ts'
+import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { formatUsd, ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { passedOn } from '../upstreams/adapters/pass-through.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
+import { MOST_FRAME_BYTES } from '../upstreams/protocols/sse.ts'
+import { MOST_HELD_BYTES, MOST_TEXT_BYTES } from '../upstreams/protocols/withholding-reader.ts'
 import { endingOf, type Outcome, transportFault } from './judge.ts'
 import type { OpenStream } from './plan.ts'
 import type { Held } from './terms.ts'
@@ -20,7 +23,10 @@ export function isStreamed(answer: RelayedAnswer): answer is StreamedAnswer {
 }
 
 /** A body that is still coming. It owns its call, which ends only if the body is sent, be it to one who has left. */
-export type StreamedBody = { readonly sendTo: (outlet: Outlet) => void }
+export type StreamedBody = {
+  /** Resolves when the call has ended, which may be long after its caller has left. */
+  readonly sendTo: (outlet: Outlet) => Promise<void>
+}
 
 /** The caller's end of a stream. What is written to one who has left goes nowhere. */
 export type Outlet = {
@@ -44,6 +50,7 @@ type Relayed = {
   readonly stream: OpenStream
   readonly kind: UpstreamKind
   readonly held: Held
+  readonly room: ReplyRoom
   readonly settle: (outcome: Settled, status: number) => Promise<Settlement>
   readonly renderFault: (fault: Fault) => string
 }
@@ -64,23 +71,26 @@ const DRAIN_MS = 30_000
 const LAST_BYTES_MS = 1_000
 /** And so long to say what comes after the answer: its usage, and the end. */
 const LAST_FRAMES_MS = 10_000
+/** Of what a stream holds, that which is on its way: a reading of one connection and a write to the other. */
+const PASSING_BYTES = 32_768
+/** What is kept of its text, what is held back of it, a frame that is not complete, and the rest. */
+const STREAM_MOST_BYTES = MOST_TEXT_BYTES + MOST_HELD_BYTES + MOST_FRAME_BYTES + PASSING_BYTES
 const NO_BYTES = Buffer.alloc(0)
 
 export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): Relay {
   return (relayed) => {
     const { status, headers } = relayed.stream.reply
-    const sendTo = (outlet: Outlet) => {
+    const sendTo = (outlet: Outlet) =>
       run(relayed, outlet).catch((error: unknown) => {
         log.error('a stream could not be ended', { error })
         outlet.breakOff(NO_BYTES)
       })
-    }
     return { status, headers: passedOn(headers), body: { sendTo } }
   }
 
   async function run(relayed: Relayed, outlet: Outlet): Promise<void> {
     const { stream, settle, renderFault, kind } = relayed
-    const { failure, delivered, isAbandoned } = await pass(stream, outlet)
+    const { failure, delivered, isAbandoned } = await pass(relayed, outlet)
     const isComplete = failure === undefined && stream.reader.state() === 'complete'
     const isCut = isOverLimit(failure)
     // Who left an upstream that was still at work owes what it was asked, as for an answer that came to its end or beyond it.
@@ -109,7 +119,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
    * Passes on what comes until the answer is complete, or nothing more is to be had. What the caller got of it. A piece goes
    * from the upstream's connection to the caller's in one turn: a promise for each would cost as much as all the rest.
    */
-  function pass(stream: OpenStream, outlet: Outlet): Promise<Passed> {
+  function pass({ stream, room }: Relayed, outlet: Outlet): Promise<Passed> {
     const {
       reply: { body },
       reader,
@@ -120,6 +130,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     let delivered: string | undefined
     let isOver = false
     let isPaused = false
+    let isShortOfRoom = false
     let lastHeldAtMs = 0
     let isAbandoned = false
     let countedFromBytes = outputGuard.quietBytes
@@ -153,7 +164,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     function goOn(): void {
       isPaused = false
       lastHeldAtMs = clock.monotonicMs()
-      body.resume()
+      if (!isShortOfRoom) body.resume()
     }
 
     /** Counts what has come, twice as much of it each time, and cuts a stream that is beyond its limit. */
@@ -167,13 +178,29 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
           if (isPassed) {
             end(overLimit(outputGuard.limit))
             body.giveUp()
-          } else if (!isPaused) body.resume()
+          } else if (!isPaused && !isShortOfRoom) body.resume()
         },
         (error: unknown) => {
           log.error('the output of a stream could not be counted', { error })
-          if (!isOver && !isPaused) body.resume()
+          if (!isOver && !isPaused && !isShortOfRoom) body.resume()
         },
       )
+    }
+
+    /** What is kept of a stream grows with its text. Its upstream waits where there is no room for more. */
+    function makeRoom(): void {
+      const isGiven = room.growReply(reader.keptBytes() + PASSING_BYTES, STREAM_MOST_BYTES)
+      if (isGiven === true || isShortOfRoom) return
+      isShortOfRoom = true
+      body.pause()
+      isGiven.then((hasRoom) => {
+        isShortOfRoom = false
+        if (isOver) return
+        if (hasRoom && !isPaused) body.resume()
+        if (hasRoom) return
+        end(noRoom())
+        body.giveUp()
+      })
     }
 
     function giveUpForNobody(): void {
@@ -224,6 +251,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
           return endEarly(failure)
         }
         if (reader.state() !== 'open') return endEarly()
+        if (reader.keptBytes() + PASSING_BYTES > room.replyBytes) makeRoom()
         if (!reader.isHolding()) {
           if (reader.textBytes() > countedFromBytes) countOutput()
           return

@@ -1,3 +1,4 @@
+import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 import { CollectedBody } from '../upstreams/collected-body.ts'
 import {
@@ -8,7 +9,7 @@ import {
   type UpstreamRequest,
 } from '../upstreams/transport.ts'
 import type { OpenStream, Sent } from './plan.ts'
-import { answered, failed } from './send.ts'
+import { answered, failed, jsonOf } from './send.ts'
 
 const EVENTS = 'text/event-stream'
 /** Of what is no stream although one was asked for. */
@@ -27,7 +28,10 @@ export async function openOnce(
     isAsked = true
     const reply = await transport.open(asked)
     const { status } = reply
-    if (status !== 200 || !isEvents(reply)) return answered(binding, await collect(reply, binding.id))
+    if (status !== 200 || !isEvents(reply)) {
+      const whole = await collect(reply, asked)
+      return answered(binding, whole, jsonOf(whole))
+    }
     const attempts = [{ slot: binding.slot, outcome: 'answered' as const, status, reason: null }]
     return { attempts, kind: binding.kind, outcome: 'streaming', stream: read(reply) }
   } catch (error) {
@@ -41,18 +45,30 @@ function isEvents({ headers }: OpenReply): boolean {
   return isPlain && headers['content-type']?.trimStart().toLowerCase().startsWith(EVENTS) === true
 }
 
-function collect({ status, headers, body, timing }: OpenReply, upstreamId: string): Promise<UpstreamReply> {
+function collect(reply: OpenReply, { upstream, room }: UpstreamRequest): Promise<UpstreamReply> {
+  const { status, headers, body, timing } = reply
   const whole = new CollectedBody(undefined)
   const { promise, resolve, reject } = Promise.withResolvers<UpstreamReply>()
   let bytes = 0
+
+  function tooLarge(): void {
+    reject(new UpstreamFailure(upstream.id, { reason: 'too_large', certainty: 'unknown' }))
+    body.giveUp()
+  }
+
+  function makeRoom(room: ReplyRoom): void {
+    const isGiven = room.growReply(bytes, MOST_BYTES)
+    if (isGiven === true) return
+    body.pause()
+    isGiven.then((hasRoom) => (hasRoom ? body.resume() : tooLarge()))
+  }
+
   body.read({
     onPiece(piece) {
       bytes += piece.length
-      if (bytes <= MOST_BYTES) whole.add(piece)
-      else {
-        reject(new UpstreamFailure(upstreamId, { reason: 'too_large', certainty: 'unknown' }))
-        body.giveUp()
-      }
+      whole.add(piece)
+      if (bytes > MOST_BYTES) tooLarge()
+      else if (room !== undefined && bytes > room.replyBytes) makeRoom(room)
     },
     onEnd: () => resolve({ status, headers, body: whole.whole(), timing }),
     onFailure: reject,

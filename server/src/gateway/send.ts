@@ -1,3 +1,4 @@
+import { LARGE_BYTES } from '../kernel/memory-budget.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 import { type Transport, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
@@ -9,26 +10,32 @@ export const DEADLINES = { connectMs: 5_000, headersMs: 60_000, idleMs: 30_000 }
 
 type Tried = Pick<Binding, 'slot' | 'kind'>
 
-/** Asks an upstream once. Only when the request has been worked out may the upstream have heard of the call. */
+/**
+ * Asks an upstream once; a large answer is read as told. Only when the request has been worked out may the upstream have heard
+ * of the call.
+ */
 export async function sendOnce(
   transport: Pick<Transport, 'send'>,
   binding: Binding,
   request: () => Omit<UpstreamRequest, 'upstream'>,
+  readLarge?: (body: Buffer) => Promise<unknown>,
 ): Promise<Sent> {
   let isAsked = false
   try {
     const asked = { ...request(), upstream: binding }
     isAsked = true
-    return answered(binding, await transport.send(asked))
+    const reply = await transport.send(asked)
+    const isLarge = readLarge !== undefined && reply.body.length > LARGE_BYTES && isPlain(reply)
+    return answered(binding, reply, isLarge ? await readLarge(reply.body) : jsonOf(reply))
   } catch (error) {
     return failed(binding, error, isAsked)
   }
 }
 
-export function answered(tried: Tried, reply: UpstreamReply): Sent {
+export function answered(tried: Tried, reply: UpstreamReply, json: unknown): Sent {
   const attempts: readonly Attempt[] = [{ slot: tried.slot, outcome: 'answered', status: reply.status, reason: null }]
   const { status, headers, body } = reply
-  return { attempts, kind: tried.kind, outcome: 'answered', reply: { status, headers, body, json: jsonOf(reply) } }
+  return { attempts, kind: tried.kind, outcome: 'answered', reply: { status, headers, body, json } }
 }
 
 export function failed({ slot, kind }: Tried, failure: unknown, isAsked: boolean): Sent {
@@ -49,9 +56,15 @@ export function credentialFor(
 
 const BYTE_ORDER_MARK = 0xfeff
 
-/** Undefined where the body is no JSON; an encoding that we did not ask for is not read. */
-function jsonOf({ headers, body }: Pick<Incoming, 'headers' | 'body'>): unknown {
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity') return undefined
+/** In an encoding that we did not ask for, nothing is read. */
+function isPlain({ headers }: Pick<Incoming, 'headers'>): boolean {
+  return (headers['content-encoding'] ?? 'identity') === 'identity'
+}
+
+/** Undefined where the body is no JSON. */
+export function jsonOf(reply: Pick<Incoming, 'headers' | 'body'>): unknown {
+  if (!isPlain(reply)) return undefined
+  const { body } = reply
   try {
     const text = body.toString('utf8')
     return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type {
   FastifyInstance,
   FastifyReply,
@@ -8,7 +9,8 @@ import type {
 import type { Caller } from '../identity/caller.ts'
 import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault } from '../kernel/fault.ts'
+import { Fault, noRoom } from '../kernel/fault.ts'
+import { type MemoryBudget, REQUEST_COPIES } from '../kernel/memory-budget.ts'
 import type { Addresses } from './address.ts'
 import { readCredential } from './credential.ts'
 import { exchangeOf } from './exchange.ts'
@@ -25,6 +27,7 @@ type Parts = {
   readonly identify: Identify
   readonly addresses: Addresses
   readonly limits: Pick<EdgeLimits, 'bodyBytes'>
+  readonly memory: MemoryBudget
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
@@ -35,7 +38,7 @@ const FRESH_MS = 500
  * The first thing that happens to every request: whether its route exists is told only to a caller who is known, and no
  * body is read from anybody else.
  */
-export function createAdmission({ identify, addresses, limits, clock }: Parts) {
+export function createAdmission({ identify, addresses, limits, memory, clock }: Parts) {
   function findCaller(request: FastifyRequest, access: Access): Caller | null | Promise<Caller> {
     const forwardedFor = request.headers['x-forwarded-for']
     const peer = exchangeOf(request.raw)?.connection.peer ?? ''
@@ -54,26 +57,43 @@ export function createAdmission({ identify, addresses, limits, clock }: Parts) {
     if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
       throw new Fault('unsupported_media_type', { detail: 'Send the body without a content encoding.' })
     }
-    if (headers.expect !== undefined && Number(headers['content-length'] ?? 0) <= limits.bodyBytes) {
-      reply.raw.writeContinue()
-    }
+  }
+
+  /** Now the body may come. */
+  function invite({ headers }: FastifyRequest, reply: FastifyReply, hasRoom: boolean): void {
+    if (!hasRoom) throw noRoom()
+    if (headers.expect !== undefined && lengthOf(headers) <= limits.bodyBytes) reply.raw.writeContinue()
+  }
+
+  /** Memory for what the request has, before any of its body is read. */
+  function reserve({ raw, caller }: FastifyRequest): true | Promise<boolean> {
+    const exchange = exchangeOf(raw)
+    // Who has left meanwhile needs none, and would never give it back.
+    if (exchange === undefined || exchange.response.closed) return Promise.resolve(false)
+    exchange.memory ??= memory.open(caller?.accountId ?? '')
+    const bytes = isChunked(raw.headers) ? limits.bodyBytes : Math.min(lengthOf(raw.headers), limits.bodyBytes)
+    return exchange.memory.reserve(REQUEST_COPIES * bytes)
   }
 
   const admit: onRequestHookHandler = (request, reply, done) => {
     // On the response itself, so that it is there whoever ends up answering.
     if (request.is404 || request.routeOptions.config.writesId !== true) setId(reply, request.id)
     const access = request.is404 ? 'credential' : (request.routeOptions.config.access ?? 'credential')
-    const settle = (caller: Caller | null) => {
+    const settle = (caller: Caller | null): Promise<void> | undefined => {
       request.caller = caller
       judge(request, reply)
+      const isReserved = reserve(request)
+      if (isReserved !== true) return isReserved.then((hasRoom) => invite(request, reply, hasRoom))
+      invite(request, reply, true)
+      return undefined
     }
     try {
       const found = findCaller(request, access)
-      if (found instanceof Promise) {
-        found.then(settle).then(() => done(), done)
+      const settled = found instanceof Promise ? found.then(settle) : settle(found)
+      if (settled !== undefined) {
+        settled.then(() => done(), done)
         return
       }
-      settle(found)
     } catch (error) {
       done(asError(error))
       return
@@ -104,6 +124,15 @@ export function createAdmission({ identify, addresses, limits, clock }: Parts) {
 function setId({ raw }: FastifyReply, id: string): void {
   const headers = idHeaders(id)
   for (const name in headers) raw.setHeader(name, headers[name] ?? '')
+}
+
+function lengthOf(headers: IncomingHttpHeaders): number {
+  return Number(headers['content-length'] ?? 0)
+}
+
+/** Such a body may have any length, until it is there. */
+function isChunked(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined
 }
 
 function asError(thrown: unknown): Error {

@@ -5,6 +5,7 @@ import type { Caller } from '../identity/caller.ts'
 import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Ids } from '../kernel/ids.ts'
+import { type MemoryBudget, unboundedMemory } from '../kernel/memory-budget.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createAddresses } from './address.ts'
@@ -33,6 +34,8 @@ export type EdgeParts = {
   readonly readiness: () => readonly string[]
   /** Whether there is too much to do for one more request, asked for each but those about health; never by default. */
   readonly mustShed?: () => boolean
+  /** What requests, replies and unread answers may take of the process's memory; as much as they want by default. */
+  readonly memory?: MemoryBudget
   readonly limits?: Partial<EdgeLimits>
   /** Origins whose pages may call from a browser; none by default. */
   readonly corsOrigins?: readonly string[]
@@ -91,7 +94,14 @@ export function createEdge(parts: EdgeParts): Edge {
   })
 
   const answerFailure = createFailureAnswer(traffic)
-  const { admit, admitAgain, identifyFirst } = createAdmission({ identify: parts.identify, addresses, limits, clock })
+  const memory = parts.memory ?? unboundedMemory(clock)
+  const { admit, admitAgain, identifyFirst } = createAdmission({
+    identify: parts.identify,
+    addresses,
+    limits,
+    memory,
+    clock,
+  })
   const root = fastify({
     serverFactory: () => server,
     clientErrorHandler: onClientError,

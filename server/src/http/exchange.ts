@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Fault } from '../kernel/fault.ts'
+import type { Lease } from '../kernel/memory-budget.ts'
 import type { FamilyName } from './families.ts'
 
 /** One request and its answer, from the moment that its headers have been read. */
@@ -11,6 +12,8 @@ export type Exchange = {
   readonly response: ServerResponse
   readonly connection: Connection
   readonly startedMs: number
+  /** What it holds of the process's memory, once it is known who asks. */
+  memory: Lease | undefined
   /** Set where its body turned out to be broken while it waited for its turn. */
   refusal: Fault | undefined
 }

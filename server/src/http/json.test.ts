@@ -5,7 +5,7 @@ import { seed } from '../../../harness/proof.ts'
 import { Fault } from '../kernel/fault.ts'
 import { parseJson } from './json.ts'
 
-const LIMITS = { jsonDepth: 64, jsonNodes: 30_000 }
+const LIMITS = { jsonDepth: 64, jsonNodes: 30_000, jsonValues: 524_288 }
 const parse = (text: string | Buffer) => parseJson(Buffer.from(text), LIMITS)
 const refusedAs = (code: string, hint?: RegExp) => (error: unknown) =>
   error instanceof Fault && error.code === code && (hint === undefined || hint.test(error.message))

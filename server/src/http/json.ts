@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { Fault } from '../kernel/fault.ts'
 
 const QUOTE = 34
+const COMMA = 44
 const COLON = 58
 const OPEN_BRACKET = 91
 const BACKSLASH = 92
@@ -13,6 +14,8 @@ export type JsonLimits = {
   readonly jsonDepth: number
   /** Names and containers in all: they are what costs time, a megabyte of them a tenth of a second. */
   readonly jsonNodes: number
+  /** Values of all lists and objects: no more than a mebibyte can have, however large the body is. */
+  readonly jsonValues: number
 }
 
 /**
@@ -30,10 +33,11 @@ export function parseJson(bytes: Buffer, limits: JsonLimits): unknown {
 }
 
 /** Counts the names of all objects, and refuses what is too deep or too much before it is built. Nothing recurses. */
-function scan(text: string, { jsonDepth, jsonNodes }: JsonLimits): number {
+function scan(text: string, { jsonDepth, jsonNodes, jsonValues }: JsonLimits): number {
   let depth = 0
   let names = 0
   let containers = 0
+  let commas = 0
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at)
     if (code === QUOTE) {
@@ -46,9 +50,14 @@ function scan(text: string, { jsonDepth, jsonNodes }: JsonLimits): number {
       if (depth > jsonDepth) throw new Fault('body_too_deep', { detail: `At most ${jsonDepth} levels are taken.` })
     } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
       depth -= 1
+    } else if (code === COMMA) {
+      commas += 1
     } else if (isInNumber(code)) {
       at = endOfNumber(text, at)
     }
+  }
+  if (commas > jsonValues) {
+    throw new Fault('invalid_request', { detail: `The body has more than ${jsonValues} values.` })
   }
   if (names + containers > jsonNodes) {
     throw new Fault('invalid_request', { detail: `The body has more than ${jsonNodes} names, objects and arrays.` })

@@ -32,6 +32,7 @@ export const DEFAULT_LIMITS: EdgeLimits = {
   urlBytes: 8 * 1024,
   jsonDepth: 64,
   jsonNodes: 30_000,
+  jsonValues: 524_288,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 60_000,
   // Longer than the 60 seconds that load balancers keep an idle connection, so that they close it and not we.

@@ -42,7 +42,7 @@ const OVERLOADED = new Fault('overloaded', { retryAfterSeconds: 1 })
  */
 export function createListener(parts: Parts) {
   const { clock, ids, limits, connections, traffic, findFamily, findFault, answerCors, mustShed, handle } = parts
-  const turns = createTurns({ connections, limits, run, onEnd: traffic.ended })
+  const turns = createTurns({ connections, limits, run, onEnd })
   const clientErrors = createClientErrors({
     ids,
     connections,
@@ -62,7 +62,13 @@ export function createListener(parts: Parts) {
     const id = ids.next()
     const family = findFamily(request.url ?? '')
     const startedMs = clock.monotonicMs()
-    turns.receive({ id, family, request, response, connection, startedMs, refusal: undefined })
+    turns.receive({ id, family, request, response, connection, startedMs, memory: undefined, refusal: undefined })
+  }
+
+  /** The last byte of the answer has left the process, or nobody is there to get it. */
+  function onEnd(exchange: Exchange): void {
+    exchange.memory?.release()
+    traffic.ended(exchange)
   }
 
   function run(exchange: Exchange): void {

@@ -16,7 +16,8 @@ const url = await app.listen({ host: '127.0.0.1', port: 0 })
 after(() => app.close())
 
 /** From now on, callers get what is written here. */
-function answerWith(sendTo: (outlet: Outlet) => void, headers: Readonly<Record<string, string>> = {}): void {
+function answerWith(send: (outlet: Outlet) => void, headers: Readonly<Record<string, string>> = {}): void {
+  const sendTo = async (outlet: Outlet) => send(outlet)
   answer = { status: 200, headers: { 'content-type': 'text/event-stream', ...headers }, body: { sendTo } }
 }
 

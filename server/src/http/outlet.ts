@@ -3,8 +3,11 @@ import type { FastifyReply } from 'fastify'
 import type { Outlet, OutletListener, StreamedAnswer } from '../gateway/relay.ts'
 import { idHeaders } from './send-whole.ts'
 
-/** Sends an answer whose body is still coming. From here on the answer belongs to its body, and the framework has no part in it. */
-export function sendStreamed(reply: FastifyReply, { status, headers, body }: StreamedAnswer): void {
+/**
+ * Sends an answer whose body is still coming. From here on the answer belongs to its body, and the framework has no part in it.
+ * Resolves when its call has ended.
+ */
+export function sendStreamed(reply: FastifyReply, { status, headers, body }: StreamedAnswer): Promise<void> {
   const { raw: response, request } = reply
   // HTTP/1.0 knows no chunks: there, an answer ends with its connection.
   const isChunked = request.raw.httpVersion !== '1.0'
@@ -17,7 +20,7 @@ export function sendStreamed(reply: FastifyReply, { status, headers, body }: Str
   }
   reply.hijack()
   response.flushHeaders()
-  body.sendTo(createOutlet(response, isChunked))
+  return body.sendTo(createOutlet(response, isChunked))
 }
 
 const CHUNKED = { 'transfer-encoding': 'chunked' }

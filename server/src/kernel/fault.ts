@@ -130,6 +130,11 @@ export function asFault(thrown: unknown): Fault {
   return thrown instanceof Fault ? thrown : new Fault('internal_error', { cause: thrown })
 }
 
+/** There is no memory for what a request may take. Nothing was held or sent, and the caller may try again. */
+export function noRoom(): Fault {
+  return new Fault('overloaded', { detail: 'There is no memory for a call of this size now.', retryAfterSeconds: 1 })
+}
+
 /** PostgreSQL can't be asked. That says nothing about the caller, who may try again. */
 export function unavailable(cause: unknown): Fault {
   return new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import type { MemoryBudget, MemoryFigures } from '../kernel/memory-budget.ts'
 
 /** Every metric that the service has, in one place; whoever measures calls these names. */
 export type Metrics = ReturnType<typeof createMetrics>
@@ -14,6 +15,8 @@ export function createMetrics() {
   collectDefaultMetrics({ register: registry, eventLoopUtilizationTimeout: UTILIZATION_EVERY_MS })
   const registers = [registry]
   return {
+    /** Figures that somebody else keeps, read whenever metrics are asked for. */
+    watchMemory: (memory: Pick<MemoryBudget, 'figures'>) => watchMemory(memory, registers),
     expose: () => registry.metrics(),
     contentType: registry.contentType,
     requests: new Counter({
@@ -100,4 +103,36 @@ export function createMetrics() {
       registers,
     }),
   }
+}
+
+/** Kept as plain numbers where they change with every call: a metric would cost more than what it measures. */
+function watchMemory(memory: Pick<MemoryBudget, 'figures'>, registers: Registry[]): void {
+  const gauge = (name: string, help: string, read: (figures: MemoryFigures) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read(memory.figures()))
+      },
+    })
+  const counter = (name: string, help: string, read: (figures: MemoryFigures) => number) =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(read(memory.figures()))
+      },
+    })
+  gauge(
+    'farebox_memory_reserved_bytes',
+    'Memory reserved for requests, replies and unread answers.',
+    (now) => now.reservedBytes,
+  )
+  gauge('farebox_memory_reserved_large_bytes', 'Of that, what calls above 1 MiB have.', (now) => now.largeBytes)
+  gauge('farebox_memory_waiting', 'Calls that wait for memory.', (now) => now.waiting)
+  counter('farebox_memory_waits_total', 'Reservations of memory that had to wait.', (now) => now.waits)
+  counter('farebox_memory_refusals_total', 'Reservations of memory that got none.', (now) => now.refusals)
 }

@@ -1,4 +1,6 @@
 const BLOCK_BYTES = 65_536
+/** Beyond so much, what came before and all that may come have one block: to join them at the end would take it all twice. */
+const JOINED_BYTES = 1_048_576
 const EMPTY = Buffer.alloc(0)
 
 /**
@@ -7,14 +9,16 @@ const EMPTY = Buffer.alloc(0)
  */
 export class CollectedBody {
   readonly #declaredBytes: number | undefined
+  readonly #mostBytes: number
   /** The first piece, which is often the only one. */
   #first: Buffer = EMPTY
   #full: Buffer[] = []
   #block: Buffer = EMPTY
   #used = 0
 
-  constructor(declaredBytes: number | undefined) {
+  constructor(declaredBytes: number | undefined, mostBytes = 0) {
     this.#declaredBytes = declaredBytes
+    this.#mostBytes = mostBytes
   }
 
   add(piece: Buffer): void {
@@ -42,12 +46,21 @@ export class CollectedBody {
     while (copied < piece.length) {
       if (this.#used === this.#block.length) {
         this.#full.push(this.#block)
-        this.#startBlock(BLOCK_BYTES)
+        if (this.#full.length * BLOCK_BYTES === JOINED_BYTES && this.#mostBytes > JOINED_BYTES) this.#join()
+        else this.#startBlock(BLOCK_BYTES)
       }
       const bytes = piece.copy(this.#block, this.#used, copied)
       this.#used += bytes
       copied += bytes
     }
+  }
+
+  /** Pages of the block that nothing is written to are not used. */
+  #join(): void {
+    const before = this.#full
+    this.#full = []
+    this.#startBlock(this.#mostBytes)
+    for (const block of before) this.#used += block.copy(this.#block, this.#used)
   }
 
   #startBlock(bytes: number): void {

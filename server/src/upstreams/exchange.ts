@@ -1,5 +1,6 @@
 import { type Dispatcher, errors } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
+import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { CollectedBody } from './collected-body.ts'
 import { ConnectFailure } from './connector.ts'
 import type { Deadlines, Watched } from './deadlines.ts'
@@ -58,6 +59,8 @@ export type UpstreamReply = {
 type Parts = {
   readonly upstreamId: string
   readonly maxBodyBytes: number
+  /** Where a body that is collected has its place; without one, only its bound counts. */
+  readonly room: ReplyRoom | undefined
   readonly deadlines: StageDeadlines
   readonly signal: AbortSignal | undefined
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -168,8 +171,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, Body {
     this.#status = status
     this.#headers = headers
     this.#setDeadline(this.#parts.clock.monotonicMs() + this.#parts.deadlines.idleMs)
-    if (this.#collected !== undefined) this.#whole = new CollectedBody(declared)
-    else this.#opened.resolve({ status, headers, body: this, timing: this.#timing })
+    if (this.#collected !== undefined) {
+      this.#whole = new CollectedBody(declared, this.#parts.maxBodyBytes)
+      if (declared !== undefined) this.#makeRoom(declared, declared)
+    } else this.#opened.resolve({ status, headers, body: this, timing: this.#timing })
   }
 
   onResponseData(_: Dispatcher.DispatchController, piece: Buffer): void {
@@ -181,8 +186,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, Body {
       return
     }
     this.#setDeadline(this.#parts.clock.monotonicMs() + this.#parts.deadlines.idleMs)
-    if (this.#whole !== undefined) this.#whole.add(piece)
-    else if (this.#reader === undefined || this.#isPaused) this.#keep(piece)
+    if (this.#whole !== undefined) {
+      this.#whole.add(piece)
+      this.#makeRoom(this.#bytes, this.#parts.maxBodyBytes)
+    } else if (this.#reader === undefined || this.#isPaused) this.#keep(piece)
     else this.#reader.onPiece(piece)
   }
 
@@ -264,6 +271,20 @@ export class Exchange implements Dispatcher.DispatchHandler, Watched, Body {
     this.#isTold = true
     if (this.#failure === undefined) reader.onEnd()
     else reader.onFailure(this.#failure)
+  }
+
+  /** A body that outgrows its place waits for a larger one, and its upstream with it. */
+  #makeRoom(neededBytes: number, mostBytes: number): void {
+    const { room } = this.#parts
+    if (room === undefined || neededBytes <= room.replyBytes || this.#isPaused) return
+    const isGiven = room.growReply(neededBytes, mostBytes)
+    if (isGiven === true) return
+    this.pause()
+    isGiven.then((hasRoom) => {
+      if (this.#state !== 'body') return
+      if (hasRoom) this.resume()
+      else this.#fail('too_large', new Error('there was no room for so large an answer'))
+    })
   }
 
   #setDeadline(stageMs: number): void {

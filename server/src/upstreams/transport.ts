@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
+import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { type Address, isTarget, parseBaseUrl } from './address.ts'
 import type { Breakers } from './breakers.ts'
 import { createDeadlines } from './deadlines.ts'
@@ -18,6 +19,8 @@ export type UpstreamRequest = {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer | null
   readonly maxBodyBytes: number
+  /** What of the process's memory the reply may take until it asks for more; all that it can need where left out. */
+  readonly room?: ReplyRoom | undefined
   readonly deadlines: StageDeadlines
   readonly signal?: AbortSignal
 }
@@ -114,6 +117,7 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
       {
         upstreamId: upstream.id,
         maxBodyBytes: request.maxBodyBytes,
+        room: request.room,
         deadlines: request.deadlines,
         signal,
         clock,

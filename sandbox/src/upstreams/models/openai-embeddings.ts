@@ -10,7 +10,7 @@ const DIMENSIONS_LIMIT = 3_072
 const INPUTS_LIMIT = 2_048
 
 /** A vector for each input, from seed, model and input alone. */
-export function embeddingsFor({ body, seed }: Asked): Made | Wrong {
+export function embeddingsFor({ body, seed }: Pick<Asked, 'body' | 'seed'>): Made | Wrong {
   if (!isObject(body)) return { wrong: 'We could not parse the JSON body of your request.', field: null }
   const wrong = wrongField(body)
   if (wrong !== undefined) return { wrong: `Invalid value for '${wrong}'.`, field: wrong }

@@ -72,7 +72,7 @@ export const rerank = defineOperation<Input>({
     adapter: 'rerank',
     credentialHeader: 'authorization',
     totalMs: 60_000,
-    // A request has a mebibyte at the most, and an answer repeats its documents at worst.
+    // A request has a mebibyte as a rule, and an answer repeats its documents at worst.
     maxBodyBytes: 8 * 1_048_576,
   },
 })

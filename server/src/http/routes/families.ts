@@ -11,6 +11,7 @@ import type { Links } from '../../links/links.ts'
 import type { Tasks } from '../../tasks/tasks.ts'
 import type { Family } from '../families.ts'
 import type { JsonLimits } from '../json.ts'
+import type { LargeJson } from '../large-json.ts'
 import { addBalance } from './balance.ts'
 import { addLinks } from './links.ts'
 import { addGeminiModels, addModels } from './models.ts'
@@ -32,6 +33,7 @@ type Parts = {
   readonly names: Names
   readonly headerNames: HeaderNames
   readonly jsonLimits: JsonLimits
+  readonly largeJson: Pick<LargeJson, 'read'>
 }
 
 /** Base paths, the longer of two that begin alike first. */

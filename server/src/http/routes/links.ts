@@ -5,6 +5,7 @@ import type { Begin } from '../../gateway/begin.ts'
 import type { Caller } from '../../identity/caller.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
+import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { rateHeaders } from '../../limits/headers.ts'
 import type { Links } from '../../links/links.ts'
 import type { Session } from '../../links/sessions.ts'
@@ -102,6 +103,7 @@ async function admitLink({ begin }: Parts, request: FastifyRequest, reply: Fasti
 /** Undefined for the default ones. */
 function scopesIn(rawBody: Buffer | null, limits: JsonLimits): readonly string[] | undefined {
   if (rawBody === null || rawBody.length === 0) return undefined
+  if (rawBody.length > LARGE_BYTES) throw new Fault('body_too_large')
   const { success, data, error } = wanted.safeParse(parseJson(rawBody, limits))
   if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
   return data.scopes === null || data.scopes === undefined || data.scopes.length === 0 ? undefined : data.scopes

@@ -5,8 +5,11 @@ import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { LARGE_BYTES, type Lease, REQUEST_COPIES } from '../../kernel/memory-budget.ts'
 import { renderFault } from '../answer.ts'
+import { exchangeOf } from '../exchange.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
+import type { LargeJson } from '../large-json.ts'
 import { sendStreamed } from '../outlet.ts'
 import { sendWhole } from '../send-whole.ts'
 
@@ -15,6 +18,7 @@ type Parts = {
   readonly names: Names
   readonly headerNames: HeaderNames
   readonly jsonLimits: JsonLimits
+  readonly largeJson: Pick<LargeJson, 'read'>
 }
 
 /** A request without a credential is told that these do not exist. */
@@ -43,29 +47,50 @@ export function addOperations(
 
 type Handle = (operation: Operation, request: FastifyRequest, reply: FastifyReply, model?: string) => Promise<unknown>
 
-function createHandler({ run, headerNames, jsonLimits }: Parts): Handle {
+function createHandler({ run, headerNames, jsonLimits, largeJson }: Parts): Handle {
   return async (operation, request, reply, model) => {
     const { id, rawBody } = request
     if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
-    const answer = await run({
-      id,
-      caller: request.caller,
-      operation,
-      ...(model !== undefined && { model }),
-      query: queryOf(request),
-      rawBody,
-      readBody: () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits)),
-      maxCost: single(request.headers[headerNames.maxCost]),
-      costMode: single(request.headers[headerNames.costMode]),
-      quoteId: single(request.headers[headerNames.quoteId]),
-      idempotencyKey: single(request.headers['idempotency-key']),
-      headers: (names) => pick(request.headers, names),
-      renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
-    })
-    if (isStreamed(answer)) sendStreamed(reply, answer)
-    else sendWhole(reply, answer)
-    return reply
+    const memory = memoryOf(request)
+    // A call goes on when its caller has left, and an answer waits to be read when its call has ended.
+    memory.keep()
+    let ending: Promise<void> | undefined
+    try {
+      const isLarge = rawBody !== null && rawBody.length > LARGE_BYTES
+      const readLarge = isLarge ? await largeJson.read(rawBody) : undefined
+      const readSmall = () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits))
+      const answer = await run({
+        id,
+        caller: request.caller,
+        operation,
+        ...(model !== undefined && { model }),
+        query: queryOf(request),
+        rawBody,
+        readBody: readLarge ?? readSmall,
+        maxCost: single(request.headers[headerNames.maxCost]),
+        costMode: single(request.headers[headerNames.costMode]),
+        quoteId: single(request.headers[headerNames.quoteId]),
+        idempotencyKey: single(request.headers['idempotency-key']),
+        headers: (names) => pick(request.headers, names),
+        memory,
+        renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
+      })
+      if (isStreamed(answer)) ending = sendStreamed(reply, answer)
+      else sendWhole(reply, answer)
+      return reply
+    } finally {
+      if (ending === undefined) memory.release()
+      else ending.finally(() => memory.release())
+    }
   }
+}
+
+/** What was reserved when the request was admitted; its body may have turned out shorter than it could have been. */
+function memoryOf({ raw, rawBody }: FastifyRequest): Lease {
+  const memory = exchangeOf(raw)?.memory
+  if (memory === undefined) throw new TypeError('a request was not admitted')
+  memory.shrink(REQUEST_COPIES * (rawBody?.length ?? 0))
+  return memory
 }
 
 const MODEL = '{model}:'

@@ -27,6 +27,8 @@ export type Answer = {
 /** How an operation's request becomes an upstream's, and the upstream's answer becomes ours. */
 export type Adapter = {
   readonly ask: (asked: Asked) => Outgoing
+  /** Reads of a large answer what `answer` and the price look at, without building all of it in one turn. */
+  readonly readLarge: (body: Buffer) => Promise<unknown>
   /**
    * Undefined where the upstream's answer is not what it promises, so that the caller can be given nothing. Tokens are those that
    * are charged, where that is known already.

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { readOutline } from '../protocols/json-outline.ts'
 import type { Adapter } from './adapter.ts'
 import { passThrough } from './pass-through.ts'
 
@@ -18,6 +19,12 @@ const answered = z.looseObject({
   usage: z.looseObject({ total_tokens: z.int().nonnegative() }).optional(),
 })
 
+/** All results of as many documents as are taken, without the documents, which are ours; names as long as they may be. */
+const RESULTS = {
+  ...{ keptBytes: 4_194_304, mostBytes: 4_194_304, textBytes: 0, stringBytes: 256, numbersBytes: 64 },
+  ...{ depth: 64, turnSteps: 200_000 },
+}
+
 /**
  * The common form of a reranker. What comes back is put in order, and each document is the one that was sent: an upstream
  * may leave it out, cut it, or answer in an order of its own.
@@ -28,6 +35,7 @@ export const rerank: Adapter = {
     // Only what was priced is sent.
     return { query: '', body: Buffer.from(JSON.stringify({ model, ...rest })) }
   },
+  readLarge: (body) => readOutline(body, RESULTS),
   answer(reply, request, tokens = 0) {
     if (reply.status !== 200) return passThrough.answer(reply, request)
     const { success, data } = answered.safeParse(reply.json)

@@ -4,6 +4,23 @@
  * other than Latin.
  */
 export function estimateTokens(text: string): number {
+  return text.length > LONG_LENGTH ? estimateByParts(text) : estimateWhole(text)
+}
+
+/** Beyond it, a text is estimated by parts that are spread over it: one pass over all would take a long turn. */
+const LONG_LENGTH = 1_048_576
+const PARTS = 32
+const PART_LENGTH = 16_384
+
+function estimateByParts(text: string): number {
+  const step = Math.floor((text.length - PART_LENGTH) / (PARTS - 1))
+  let tokens = 0
+  for (let part = 0; part < PARTS; part += 1)
+    tokens += estimateWhole(text.slice(part * step, part * step + PART_LENGTH))
+  return Math.ceil((tokens * text.length) / (PARTS * PART_LENGTH))
+}
+
+function estimateWhole(text: string): number {
   const isPlain = ASCII_ALONE.test(text)
   const sums = { plain: 0, plainWords: 0, markedWords: 0, marked: 0 }
   for (let at = 0; at < text.length; ) {

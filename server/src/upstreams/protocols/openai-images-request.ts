@@ -7,6 +7,9 @@ import { withModel } from './splice-json.ts'
 
 const PICTURES_MOST = 10
 const WORD_LENGTH = 32
+/** A large picture in base64, with what is said about it; or its address. */
+const PICTURE_BYTES = 8 * 1_048_576
+const ADDRESS_BYTES = 16_384
 /** Members that no prompt has. */
 const OUTSIDE_PROMPT = ['model', 'prompt', 'user']
 
@@ -23,6 +26,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
     isStream: false,
     wantsUsage: false,
     choices: picturesOf(members),
+    replyBytes: picturesOf(members) * (members.response_format === 'url' ? ADDRESS_BYTES : PICTURE_BYTES),
     outputLimit: limits.outputMost,
     isDefaultLimit: false,
     unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],

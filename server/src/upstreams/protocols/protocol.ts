@@ -76,6 +76,8 @@ export type ModelAsk = {
   readonly unknownMembers: readonly string[]
   /** The caller's bytes, but for the model's name upstream, the output limit, and the usage in a stream. */
   readonly bodyFor: (upstreamModel: string, profile?: RouteProfile) => Buffer
+  /** The most bytes that a reply has by what is asked for, where that is no text. */
+  readonly replyBytes?: number
   /** To be counted where the upstream reports nothing. */
   readonly inputText: () => string
   /** Of pictures that are asked for, where a model sells them by the piece: `<size>/<quality>`, `auto` for what is not said. */
@@ -117,6 +119,8 @@ export type StreamReader = {
   readonly wholeText: () => string
   /** How many bytes of text were generated so far, also those beyond what is kept to be counted. */
   readonly textBytes: () => number
+  /** How much of the process's memory it takes. */
+  readonly keptBytes: () => number
   /** What was held back, with what the call cost written where the protocol has room for it. */
   readonly release: (cost: string) => readonly Buffer[]
 }

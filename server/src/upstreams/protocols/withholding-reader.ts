@@ -189,6 +189,8 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
 
     textBytes: () => text.seenBytes,
 
+    keptBytes: () => text.bytes + heldBytes,
+
     release(cost) {
       if (isReleased) return []
       isReleased = true

@@ -1,0 +1,318 @@
+import type { Clock } from './clock.ts'
+
+/** What one request holds of a process's memory, from its first byte until the last one of its answer has left. */
+export type Lease = {
+  readonly bytes: number
+  /**
+   * Takes so many bytes in all. True at once where there is room, which is the usual case and costs a few additions; else
+   * a promise, false where no room came in time. Who has begun waits longer, and goes first: its upstream was asked.
+   */
+  readonly reserve: (toBytes: number, hasBegun?: boolean) => true | Promise<boolean>
+  /** Takes room for a reply beside what is held already, which is the request. */
+  readonly reserveReply: (replyBytes: number) => true | Promise<boolean>
+  /** What may be held of the reply now. */
+  readonly replyBytes: number
+  /** Takes more for a reply that needs it, `mostBytes` where it may end nowhere before. Its upstream waits meanwhile. */
+  readonly growReply: (neededBytes: number, mostBytes: number) => true | Promise<boolean>
+  /** The reply is there, and has so many bytes. */
+  readonly shrinkReply: (replyBytes: number) => void
+  /** Gives back what is beyond so many bytes in all. */
+  readonly shrink: (toBytes: number) => void
+  /** One more has to release it before it is over. */
+  readonly keep: () => void
+  /** Gives back everything when the last of those who keep it has said so. Whoever waits for more is told that there is none. */
+  readonly release: () => void
+}
+
+/** What a reply is collected within. */
+export type ReplyRoom = Pick<Lease, 'replyBytes' | 'growReply'>
+
+export type MemoryFigures = {
+  readonly reservedBytes: number
+  /** Of those, what belongs to leases above the size of a small one. */
+  readonly largeBytes: number
+  readonly leases: number
+  readonly waiting: number
+  /** Since the start: reservations that had to wait, and those that got nothing. */
+  readonly waits: number
+  readonly refusals: number
+}
+
+export type MemoryBudget = {
+  /** A lease that holds nothing yet. */
+  readonly open: (account: string) => Lease
+  readonly figures: () => MemoryFigures
+}
+
+type Parts = {
+  readonly totalBytes: number
+  readonly clock: Pick<Clock, 'sleep'>
+}
+
+/** Beyond this a lease is large, and all of it comes from the part of the budget that large ones share. */
+export const LARGE_BYTES = 1_048_576
+/** Small leases always have the rest. */
+const LARGE_PART = 3 / 4
+/** Of all, and of the large part, what one account may have. Somebody else always finds room. */
+const ACCOUNT_PART = 3 / 4
+const ACCOUNT_LARGE_PART = 1 / 2
+const WAIT_MS = 1_000
+/** An upstream that was asked costs money, and a caller who does not read is cut after twice this. */
+const BEGUN_WAIT_MS = 30_000
+const WAITING_MOST = 256
+
+/** A body as it came, its texts as they are read from it, and as they are sent on. */
+export const REQUEST_COPIES = 3
+/** What a whole reply of a model has at the most; no other has more. */
+export const REPLY_MOST_BYTES = 64 * 1_048_576
+
+/** The smallest budget in which the largest call finds room. */
+export function leastBudgetFor(requestBytes: number): number {
+  return Math.ceil((REQUEST_COPIES * requestBytes + REPLY_MOST_BYTES) / (LARGE_PART * ACCOUNT_LARGE_PART))
+}
+
+/** What an account has. */
+type Share = { readonly account: string; leases: number; bytes: number; largeBytes: number }
+type Shortage = 'total' | 'large' | 'account'
+type Waiter = {
+  readonly lease: Held
+  readonly toBytes: number
+  readonly queue: Waiter[]
+  readonly tell: (isGranted: boolean) => void
+  readonly deadline: AbortController
+}
+
+const largeOf = (bytes: number) => (bytes > LARGE_BYTES ? bytes : 0)
+
+/**
+ * One budget for all bytes that a process holds for requests, replies and unread answers. What has no room waits shortly, in
+ * order of arrival, or gets none. A reply that takes a large lease has all that it can need, and never waits again: what is
+ * held always comes free.
+ */
+export function createMemoryBudget({ totalBytes, clock }: Parts): MemoryBudget {
+  return new Budget(totalBytes, clock)
+}
+
+/** For a listener whose requests are few and small. */
+export function unboundedMemory(clock: Pick<Clock, 'sleep'>): MemoryBudget {
+  return new Budget(Number.POSITIVE_INFINITY, clock)
+}
+
+class Budget implements MemoryBudget {
+  readonly #clock: Pick<Clock, 'sleep'>
+  readonly #totalMost: number
+  readonly #largeMost: number
+  readonly #accountMost: number
+  readonly #accountLargeMost: number
+  readonly #shares = new Map<string, Share>()
+  /** In the order in which they are served. */
+  readonly #begun: Waiter[] = []
+  readonly #small: Waiter[] = []
+  readonly #large: Waiter[] = []
+  #bytes = 0
+  #largeBytes = 0
+  #leases = 0
+  #waits = 0
+  #refusals = 0
+
+  constructor(totalBytes: number, clock: Pick<Clock, 'sleep'>) {
+    this.#clock = clock
+    this.#totalMost = totalBytes
+    this.#largeMost = totalBytes * LARGE_PART
+    this.#accountMost = totalBytes * ACCOUNT_PART
+    this.#accountLargeMost = totalBytes * LARGE_PART * ACCOUNT_LARGE_PART
+  }
+
+  open(account: string): Lease {
+    let share = this.#shares.get(account)
+    if (share === undefined) {
+      share = { account, leases: 0, bytes: 0, largeBytes: 0 }
+      this.#shares.set(account, share)
+    }
+    share.leases += 1
+    this.#leases += 1
+    return new Held(this, share)
+  }
+
+  figures(): MemoryFigures {
+    return {
+      reservedBytes: this.#bytes,
+      largeBytes: this.#largeBytes,
+      leases: this.#leases,
+      waiting: this.#begun.length + this.#small.length + this.#large.length,
+      waits: this.#waits,
+      refusals: this.#refusals,
+    }
+  }
+
+  reserve(lease: Held, toBytes: number, hasBegun: boolean): true | Promise<boolean> {
+    if (toBytes <= lease.bytes) return true
+    const queue = hasBegun ? this.#begun : toBytes > LARGE_BYTES ? this.#large : this.#small
+    if (this.#begun.length + queue.length === 0 && this.#shortage(lease, toBytes) === undefined) {
+      this.resize(lease, toBytes)
+      return true
+    }
+    return this.#wait(lease, toBytes, queue)
+  }
+
+  resize(lease: Held, toBytes: number): void {
+    const { share, bytes } = lease
+    const more = toBytes - bytes
+    const moreLarge = largeOf(toBytes) - largeOf(bytes)
+    lease.bytes = toBytes
+    share.bytes += more
+    share.largeBytes += moreLarge
+    this.#bytes += more
+    this.#largeBytes += moreLarge
+  }
+
+  /** What was given back may be what somebody waits for. */
+  serve(): void {
+    if (this.#begun.length + this.#small.length + this.#large.length === 0) return
+    const short = this.#serveQueue(this.#begun)
+    // Those who have begun are not overtaken by those who would take what they wait for.
+    if (short === 'total') return
+    this.#serveQueue(this.#small)
+    if (short === undefined) this.#serveQueue(this.#large)
+  }
+
+  /** Nobody waits for more of it any longer. */
+  callOff({ waiter }: Held): void {
+    if (waiter !== undefined) this.#leave(waiter, false)
+  }
+
+  close(lease: Held): void {
+    const { share } = lease
+    this.callOff(lease)
+    this.#leases -= 1
+    share.leases -= 1
+    if (share.leases === 0) this.#shares.delete(share.account)
+  }
+
+  /** What there is too little of; undefined where there is room. */
+  #shortage({ share, bytes }: Held, toBytes: number): Shortage | undefined {
+    const more = toBytes - bytes
+    const moreLarge = largeOf(toBytes) - largeOf(bytes)
+    if (share.bytes + more > this.#accountMost) return 'account'
+    if (moreLarge > 0 && share.largeBytes + moreLarge > this.#accountLargeMost) return 'account'
+    if (this.#bytes + more > this.#totalMost) return 'total'
+    return moreLarge > 0 && this.#largeBytes + moreLarge > this.#largeMost ? 'large' : undefined
+  }
+
+  #wait(lease: Held, toBytes: number, queue: Waiter[]): true | Promise<boolean> {
+    if (lease.isOver || lease.waiter !== undefined || queue.length >= WAITING_MOST) return this.#refuse()
+    if (toBytes > Math.max(this.#accountLargeMost, LARGE_BYTES)) return this.#refuse()
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const deadline = new AbortController()
+    const waiter = { lease, toBytes, queue, tell: resolve, deadline }
+    lease.waiter = waiter
+    queue.push(waiter)
+    // There may be room all the same, where those before wait for what only their own account lacks.
+    this.serve()
+    if (lease.bytes === toBytes) return true
+    this.#waits += 1
+    const waitMs = queue === this.#begun ? BEGUN_WAIT_MS : WAIT_MS
+    this.#clock.sleep(waitMs, deadline.signal).then(
+      () => {
+        this.#leave(waiter, false)
+        this.serve()
+      },
+      () => {},
+    )
+    return promise
+  }
+
+  #refuse(): Promise<boolean> {
+    this.#refusals += 1
+    return Promise.resolve(false)
+  }
+
+  /** In order of arrival; whoever lacks room of its own account alone is passed by. What the first of the others lacks. */
+  #serveQueue(queue: Waiter[]): Shortage | undefined {
+    const passedBy = new Set<Share>()
+    for (const waiter of [...queue]) {
+      const { lease, toBytes } = waiter
+      if (passedBy.has(lease.share)) continue
+      const shortage = this.#shortage(lease, toBytes)
+      if (shortage === undefined) {
+        this.resize(lease, toBytes)
+        this.#leave(waiter, true)
+      } else if (shortage === 'account') passedBy.add(lease.share)
+      else return shortage
+    }
+    return undefined
+  }
+
+  #leave(waiter: Waiter, isGranted: boolean): void {
+    const { lease, queue, tell, deadline } = waiter
+    if (lease.waiter !== waiter) return
+    lease.waiter = undefined
+    queue.splice(queue.indexOf(waiter), 1)
+    if (!isGranted) this.#refusals += 1
+    deadline.abort()
+    tell(isGranted)
+  }
+}
+
+class Held implements Lease {
+  readonly #budget: Budget
+  readonly share: Share
+  bytes = 0
+  waiter: Waiter | undefined
+  /** What the request has. */
+  #requestBytes = 0
+  #keepers = 1
+
+  constructor(budget: Budget, share: Share) {
+    this.#budget = budget
+    this.share = share
+  }
+
+  get isOver(): boolean {
+    return this.#keepers === 0
+  }
+
+  reserve(toBytes: number, hasBegun = false): true | Promise<boolean> {
+    return this.isOver ? Promise.resolve(false) : this.#budget.reserve(this, toBytes, hasBegun)
+  }
+
+  reserveReply(replyBytes: number): true | Promise<boolean> {
+    this.#requestBytes = this.bytes
+    return this.reserve(this.bytes + replyBytes)
+  }
+
+  get replyBytes(): number {
+    return this.bytes - this.#requestBytes
+  }
+
+  growReply(neededBytes: number, mostBytes: number): true | Promise<boolean> {
+    // Twice as much each time as long as it is small; then all at once, so that it never waits again.
+    const smallBytes = Math.min(mostBytes, LARGE_BYTES - this.#requestBytes)
+    const replyBytes = neededBytes <= smallBytes ? Math.min(2 * neededBytes, smallBytes) : mostBytes
+    return this.reserve(this.#requestBytes + replyBytes, true)
+  }
+
+  shrinkReply(replyBytes: number): void {
+    this.shrink(this.#requestBytes + replyBytes)
+  }
+
+  shrink(toBytes: number): void {
+    this.#budget.callOff(this)
+    if (toBytes >= this.bytes) return
+    this.#budget.resize(this, toBytes)
+    this.#budget.serve()
+  }
+
+  keep(): void {
+    if (!this.isOver) this.#keepers += 1
+  }
+
+  release(): void {
+    if (this.isOver) return
+    this.#keepers -= 1
+    if (this.#keepers > 0) return
+    this.#budget.close(this)
+    this.#budget.resize(this, 0)
+    this.#budget.serve()
+  }
+}

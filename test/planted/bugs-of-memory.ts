@@ -1,0 +1,50 @@
+import type { PlantedBug } from './planted-bug.ts'
+
+const BUDGET = 'server/src/kernel/memory-budget.ts'
+const CATCHERS = 'server/src/kernel/memory-budget.test.ts'
+
+/** What would let some callers take the memory of all, or lose it for good. */
+export const bugsOfMemory: readonly PlantedBug[] = [
+  {
+    id: 'large-part-is-everything',
+    title: 'large calls may take all of the memory, and small ones find none',
+    promise: 'Large calls share a part of the budget, so that small ones always have the rest.',
+    author: 'insider',
+    edits: [
+      {
+        file: BUDGET,
+        find: "return moreLarge > 0 && this.#largeBytes + moreLarge > this.#largeMost ? 'large' : undefined",
+        replace: 'return undefined',
+      },
+    ],
+    caughtBy: [
+      { file: CATCHERS, title: 'leaves a quarter to small ones' },
+      { file: CATCHERS, title: 'is never above its bounds' },
+    ],
+  },
+  {
+    id: 'outgrown-reply-keeps-its-wait',
+    title: 'a reply that is there still gets the memory for which it had waited, and nobody gives that back',
+    promise: 'What is reserved for a reply is what it has, once it is there.',
+    author: 'insider',
+    edits: [
+      {
+        file: BUDGET,
+        find: `  shrink(toBytes: number): void {
+    this.#budget.callOff(this)
+`,
+        replace: `  shrink(toBytes: number): void {
+`,
+      },
+    ],
+    caughtBy: [{ file: CATCHERS, title: 'does not wait for more once its reply is there' }],
+  },
+  {
+    id: 'lease-given-back-by-the-first',
+    title: 'the memory of an answer is given back when its call has ended, though nobody has read the answer yet',
+    promise: 'Unread answers count.',
+    author: 'insider',
+    edits: [{ file: BUDGET, find: '    if (this.#keepers > 0) return\n', replace: '    this.#keepers = 0\n' }],
+    caughtBy: [{ file: CATCHERS, title: 'until everybody who keeps it has released it' }],
+  },
+]
