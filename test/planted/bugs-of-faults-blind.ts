@@ -8,7 +8,7 @@ const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const CALLS = 'server/src/calls/calls.ts'
 const SWEEP = 'server/src/calls/orphans.ts'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
-const PRICES = 'server/src/gateway/prices.ts'
+const PRICES = 'server/src/pricing/prices.ts'
 const APP = 'server/src/app.ts'
 
 /** Without these PostgreSQL itself would refuse what the bug does, and callers would be told of a mistake instead. */

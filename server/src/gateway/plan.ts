@@ -1,12 +1,12 @@
 import type { NewTask } from '../calls/call.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
+import type { Measured, Priced } from '../pricing/priced.ts'
+import type { StreamReader } from '../protocols/protocol.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
-import type { StreamReader } from '../upstreams/protocols/protocol.ts'
 import type { OpenReply } from '../upstreams/transport.ts'
 import type { OutputGuard } from './output-guard.ts'
-import type { Measured, Priced } from './priced.ts'
 import type { Attempt } from './records.ts'
 
 /** How a call would run: made from what is asked for, before anything is held. What differs between endpoints is in here. */

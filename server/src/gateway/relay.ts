@@ -3,15 +3,15 @@ import type { Clock } from '../kernel/clock.ts'
 import { asFault, Fault, noRoom } from '../kernel/fault.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { formatUsd, ZERO } from '../kernel/money.ts'
+import type { Held } from '../pricing/terms.ts'
+import { MOST_FRAME_BYTES } from '../protocols/sse.ts'
+import { MOST_HELD_BYTES, MOST_TEXT_BYTES } from '../protocols/withholding-reader.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { passedOn } from '../upstreams/adapters/pass-through.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
-import { MOST_FRAME_BYTES } from '../upstreams/protocols/sse.ts'
-import { MOST_HELD_BYTES, MOST_TEXT_BYTES } from '../upstreams/protocols/withholding-reader.ts'
 import { endingOf, type Outcome, transportFault } from './judge.ts'
 import type { OpenStream } from './plan.ts'
-import type { Held } from './terms.ts'
 
 /** An answer that comes whole, or one whose body is still coming. */
 export type RelayedAnswer = Answer | StreamedAnswer
