@@ -1,8 +1,8 @@
 import type { JournalEntry } from '../sandbox/src/journal.ts'
 import { catalogue } from '../server/src/catalogue/catalogue.ts'
 import { isSoldByUnit, isTask, type Operation } from '../server/src/catalogue/operation.ts'
-import { SPOKEN } from '../server/src/upstreams/protocols/protocols.ts'
-import { VIDEO } from '../server/src/upstreams/protocols/video.ts'
+import { SPOKEN } from '../server/src/protocols/protocols.ts'
+import { VIDEO } from '../server/src/protocols/video.ts'
 import { upstreamOf } from './seed.ts'
 
 /** Counts what upstreams were asked for each call, and says which calls asked more than their operation may. */

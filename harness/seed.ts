@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
-import { type NewModelPrice, saveModel, saveRoute, setModelPrice } from '../server/src/gateway/configure-models.ts'
 import { createKey } from '../server/src/identity/keys.ts'
 import { createWorkspace, grantTier } from '../server/src/identity/workspaces.ts'
 import { systemClock } from '../server/src/kernel/clock.ts'
@@ -9,6 +8,7 @@ import { usd } from '../server/src/kernel/money.ts'
 import { createSeal } from '../server/src/kernel/seal.ts'
 import { Secret } from '../server/src/kernel/secret.ts'
 import { creditAccount } from '../server/src/ledger/credit.ts'
+import { type NewModelPrice, saveModel, saveRoute, setModelPrice } from '../server/src/pricing/configure-models.ts'
 import { saveUpstream } from '../server/src/upstreams/configure.ts'
 
 /** A master key for an installation that lives as long as a test or an afternoon. */

@@ -18,6 +18,11 @@ export async function startTestPostgres(): Promise<Postgres> {
   return postgres
 }
 
+/** The migrated database of a PostgreSQL that this module started. */
+export function templateUrl(server: string): string {
+  return withDatabase(server, TEMPLATE)
+}
+
 /**
  * For a run inside a run, whose migrations may differ: it copies databases of a template of its own, on the PostgreSQL
  * of the run around it where there is one.

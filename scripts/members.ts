@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { ROOT } from '../harness/root.ts'
-import { membersDocument } from '../server/src/upstreams/protocols/members-document.ts'
+import { membersDocument } from '../server/src/protocols/members-document.ts'
 
 /** `node scripts/members.ts [--check]`: writes docs/members.md from the tables of members, or says whether it is what it would write. */
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } })

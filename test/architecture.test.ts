@@ -4,12 +4,13 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { inspectServer } from './architecture.ts'
+import { MIGRATIONS_FOLDER, readMigrations } from '../server/src/storage/migrations.ts'
+import { circlesIn, inspectServer, TABLES } from './architecture.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '..')
 const dependencies = Object.keys(JSON.parse(readFileSync(path.join(ROOT, 'server/package.json'), 'utf8')).dependencies)
 
-describe('the law of who may import whom', () => {
+describe('the laws of imports and of tables', () => {
   it('holds in server/src', () => {
     assert.deepEqual(inspectServer(path.join(ROOT, 'server/src'), dependencies).violations, [])
   })
@@ -26,6 +27,28 @@ describe('the law of who may import whom', () => {
       expected.filter((file) => !read.includes(file)),
       [],
     )
+  })
+
+  it('knows every table that a database has', async () => {
+    const sql = (await readMigrations(MIGRATIONS_FOLDER)).map(({ text }) => text).join('\n')
+    const made = [...sql.matchAll(/^create (?:unlogged )?table (\w+)/gm)].map(([, table]) => table ?? '')
+    assert.deepEqual(Object.keys(TABLES).sort(), [...made, 'schema_migrations'].sort())
+  })
+
+  for (const part of ['server/src', 'sandbox/src']) {
+    it(`has no circle in ${part}`, () => {
+      assert.deepEqual(circlesIn(path.join(ROOT, part)), [])
+    })
+  }
+
+  it('catches a circle around three corners, by types alone', () => {
+    const texts = {
+      'a.ts': "import type { B } from './b.ts'\nexport type A = B",
+      'b.ts': "import type { C } from './deep/c.ts'\nexport type B = C",
+      'deep/c.ts': "import type { A } from '../a.ts'\nexport type C = A",
+      'd.ts': "import type { A } from './a.ts'\nexport type D = A",
+    }
+    withFiles(texts, (root) => assert.deepEqual(circlesIn(root), [['a.ts', 'b.ts', 'deep/c.ts']]))
   })
 
   const planted: Readonly<Record<string, readonly [file: string, text: string, expected: RegExp]>> = {
@@ -57,6 +80,16 @@ describe('the law of who may import whom', () => {
       "import { env } from 'node:process'\nexport const home = env.HOME",
       /environment or any module/,
     ],
+    'a table of another folder': [
+      'links/count.ts',
+      'export const COUNT = `select count(*)\n  from charges where true`',
+      /links may not name the table charges/,
+    ],
+    'a table that only stored functions touch': [
+      'limits/count.ts',
+      "export const CLEAR = 'delete from windows'",
+      /limits may not name the table windows/,
+    ],
     'a package that is not listed': ['ledger/post.ts', "import 'left-pad'", /does not list/],
     'an import from outside the server': [
       'ledger/post.ts',
@@ -67,22 +100,27 @@ describe('the law of who may import whom', () => {
   }
   for (const [what, [file, text, expected]] of Object.entries(planted)) {
     it(`catches ${what}`, () => {
-      const root = mkdtempSync(path.join(tmpdir(), 'farebox-law-'))
-      try {
-        mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
-        writeFileSync(path.join(root, file), text)
-        assert.match(inspectServer(root, dependencies).violations.join('\n'), expected)
-      } finally {
-        rmSync(root, { recursive: true })
-      }
+      withFiles({ [file]: text }, (root) =>
+        assert.match(inspectServer(root, dependencies).violations.join('\n'), expected),
+      )
     })
   }
 
   it('refuses an import whose target is only known when it runs', () => {
-    const root = mkdtempSync(path.join(tmpdir(), 'farebox-law-'))
-    mkdirSync(path.join(root, 'ledger'))
-    writeFileSync(path.join(root, 'ledger/post.ts'), 'export const load = (name: string) => import(name)')
-    assert.throws(() => inspectServer(root, dependencies), /only known when it runs/)
-    rmSync(root, { recursive: true })
+    const texts = { 'ledger/post.ts': 'export const load = (name: string) => import(name)' }
+    withFiles(texts, (root) => assert.throws(() => inspectServer(root, dependencies), /only known when it runs/))
   })
 })
+
+function withFiles(texts: Readonly<Record<string, string>>, look: (root: string) => void): void {
+  const root = mkdtempSync(path.join(tmpdir(), 'farebox-law-'))
+  try {
+    for (const [file, text] of Object.entries(texts)) {
+      mkdirSync(path.dirname(path.join(root, file)), { recursive: true })
+      writeFileSync(path.join(root, file), text)
+    }
+    look(root)
+  } finally {
+    rmSync(root, { recursive: true })
+  }
+}

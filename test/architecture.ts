@@ -11,8 +11,10 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['kernel'],
   ['telemetry'],
   ['catalogue'],
+  ['protocols'],
   ['storage'],
   ['identity', 'limits', 'ledger', 'links', 'upstreams'],
+  ['pricing'],
   ['calls'],
   ['gateway'],
   ['tasks', 'contracts'],
@@ -23,6 +25,46 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['app.ts'],
   ['main.ts'],
 ]
+
+/** Which folders may name a table in SQL: its owner first. Stored functions touch most of them, and belong to nobody. */
+export const TABLES: Readonly<Record<string, readonly string[]>> = {
+  schema_migrations: ['storage'],
+  change_log: ['storage'],
+  workspaces: ['identity', 'links'],
+  members: ['identity'],
+  plans: ['identity'],
+  api_keys: ['identity', 'links'],
+  credentials: ['identity', 'ledger', 'links'],
+  audit: ['identity'],
+  accounts: ['ledger', 'identity', 'tasks'],
+  allowances: ['ledger', 'identity'],
+  allowance_periods: ['ledger'],
+  charges: ['ledger'],
+  entries: ['ledger'],
+  promotions: ['ledger'],
+  usage_hours: ['ledger'],
+  dropped_allowances: ['ledger'],
+  dropped_charges: ['ledger'],
+  dropped_days: ['ledger'],
+  holds: ['calls', 'ledger', 'tasks'],
+  claims: ['calls', 'ledger'],
+  owners: ['calls'],
+  losses: ['calls', 'ledger'],
+  loss_releases: ['calls'],
+  windows: [],
+  upstreams: ['upstreams', 'pricing', 'tasks'],
+  upstream_quotas: [],
+  upstream_polls: [],
+  link_sessions: ['links', 'upstreams'],
+  link_attempts: ['links'],
+  models: ['pricing'],
+  model_routes: ['pricing'],
+  model_prices: ['pricing'],
+  price_versions: ['pricing'],
+  account_prices: ['pricing'],
+  request_records: ['gateway', 'ledger'],
+  tasks: ['tasks', 'calls', 'ledger', 'upstreams'],
+}
 
 /** Configuration reaches everybody else as values. */
 const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'main.ts']
@@ -35,12 +77,7 @@ export type Report = { readonly files: readonly string[]; readonly violations: r
 
 /** Reads every source file under `root` (a server/src) and says which imports break the law. */
 export function inspectServer(root: string, dependencies: readonly string[]): Report {
-  const files = readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.[cm]?[jt]sx?$/.test(entry.name))
-    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
-    .sort()
-  const sources = files.filter((file) => !file.endsWith('.test.ts'))
-  return { files, violations: sources.flatMap((file) => violationsIn(root, file, dependencies)) }
+  return { files: filesIn(root), violations: sourcesIn(root).flatMap((file) => violationsIn(root, file, dependencies)) }
 }
 
 function violationsIn(root: string, file: string, dependencies: readonly string[]): string[] {
@@ -49,6 +86,8 @@ function violationsIn(root: string, file: string, dependencies: readonly string[
   const broken = importsOf(file, text)
     .map((target) => reasonAgainst(from, file, target, dependencies))
     .filter((reason) => reason !== undefined)
+  for (const table of tablesIn(file, text))
+    if (!(TABLES[table] ?? []).includes(from)) broken.push(`${from} may not name the table ${table}`)
   if (rankOf(from) === -1 && from !== CONFIG) broken.push(`${from} is not in the table of layers`)
   if (from !== CONFIG && /\bprocess\s*(\.|\[\s*['"])\s*env\b/.test(text))
     broken.push('reads process.env, which only config.ts may')
@@ -85,6 +124,67 @@ function partOf(file: string): string {
 
 function rankOf(part: string): number {
   return LAYERS.findIndex((layer) => layer.includes(part))
+}
+
+/** Files that import each other, directly or around corners: each a circle, in the order of their names. */
+export function circlesIn(root: string): readonly (readonly string[])[] {
+  const files = sourcesIn(root)
+  const importsOfFile = new Map(
+    files.map((file) => [
+      file,
+      importsOf(file, readFileSync(path.join(root, file), 'utf8'))
+        .filter((target) => target.startsWith('.'))
+        .map((target) => path.normalize(path.join(path.dirname(file), target))),
+    ]),
+  )
+  const reach = (from: string): ReadonlySet<string> => {
+    const reached = new Set<string>()
+    const open = [from]
+    for (let file = open.pop(); file !== undefined; file = open.pop())
+      for (const target of importsOfFile.get(file) ?? [])
+        if (!reached.has(target)) {
+          reached.add(target)
+          open.push(target)
+        }
+    return reached
+  }
+  const reached = new Map(files.map((file) => [file, reach(file)]))
+  const circles = files
+    .filter((file) => reached.get(file)?.has(file))
+    .map((file) => files.filter((other) => reached.get(file)?.has(other) && reached.get(other)?.has(file)).join(' '))
+  return [...new Set(circles)].map((circle) => circle.split(' '))
+}
+
+function sourcesIn(root: string): string[] {
+  return filesIn(root).filter((file) => !file.endsWith('.test.ts'))
+}
+
+function filesIn(root: string): string[] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.[cm]?[jt]sx?$/.test(entry.name))
+    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+    .sort()
+}
+
+/** The tables that stand behind a verb of SQL in a string of the file. */
+function tablesIn(file: string, text: string): readonly string[] {
+  const named = stringsOf(parseSync(file, text).program).flatMap((string) => [...string.matchAll(NAMED_IN_SQL)])
+  return [...new Set(named.map(([, table]) => table ?? ''))].filter((table) => Object.hasOwn(TABLES, table))
+}
+
+const NAMED_IN_SQL = /\b(?:from|join|into|update|table|using)\s+(?:only\s+)?(\w+)/gi
+
+/** Every string and every piece of a template below a node of the syntax tree. */
+function stringsOf(node: unknown): string[] {
+  if (typeof node !== 'object' || node === null) return []
+  if ('type' in node && node.type === 'TemplateElement' && 'value' in node) return stringsIn(node.value)
+  if ('type' in node && node.type === 'Literal' && 'value' in node) return stringsIn(node.value)
+  return Object.values(node).flatMap(stringsOf)
+}
+
+function stringsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null && 'raw' in value ? [String(value.raw)] : []
 }
 
 /** Every way to name a module: import, import type, export … from, import(). */

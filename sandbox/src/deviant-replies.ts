@@ -1,4 +1,5 @@
-import { type Asked, isObject, type Reply } from './upstream.ts'
+import { isObject } from './json.ts'
+import type { Asked, Reply } from './upstream.ts'
 
 const XML = '<?xml version="1.0" encoding="UTF-8"?>\n<answer><status>ok</status></answer>\n'
 

@@ -6,12 +6,21 @@ import { deviate } from './deviant-replies.ts'
 import type { Deviance } from './deviants.ts'
 import { applyDirectives } from './directives.ts'
 import { directivesInBody, directivesInQuery, type Written } from './find-directives.ts'
-import { type Credential, closeEntry, type OpenEntry, type Outcome } from './journal.ts'
+import { closeEntry, type OpenEntry, type Outcome } from './journal.ts'
 import { foldedJson, parametersOf } from './loose-reading.ts'
 import { headersOf, planFor } from './plan.ts'
 import { BODY_LIMIT, jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
-import { type Asked, type Header, type Knobs, type Reply, SANDBOX_KEY, type Upstream, usageIn } from './upstream.ts'
+import {
+  type Asked,
+  type Credential,
+  type Header,
+  type Knobs,
+  type Reply,
+  SANDBOX_KEY,
+  type Upstream,
+  usageIn,
+} from './upstream.ts'
 import { Prefixes } from './upstreams/models/prefixes.ts'
 import type { Platform } from './upstreams/platform-state.ts'
 import type { VideoTasks } from './upstreams/video-tasks.ts'

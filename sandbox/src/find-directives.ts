@@ -1,4 +1,4 @@
-import { isObject } from './upstream.ts'
+import { isObject } from './json.ts'
 
 /** `name` or `name=value`, as it stands after `sandbox:`. */
 export type Written = string

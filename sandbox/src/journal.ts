@@ -1,16 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import type { Bill } from './bill.ts'
+import type { JsonObject } from './json.ts'
 import { Ring } from './ring.ts'
-import type { JsonObject, UpstreamName } from './upstream.ts'
+import type { Credential, UpstreamName } from './upstream.ts'
 
 /**
  * `open` while it is answered; `left`: the client went away first; `cut`: the sandbox closed the connection before the
  * answer was whole; `refused`: the sandbox itself could not do what was asked, as with a directive that it does not know.
  */
 export type Outcome = 'open' | 'answered' | 'hung' | 'reset' | 'cut' | 'left' | 'refused'
-
-/** Whether the credential that came was the one that was asked for. */
-export type Credential = 'right' | 'wrong' | 'missing'
 
 /** One request that the sandbox was asked, in the order of arrival. */
 export type JournalEntry = {

@@ -1,5 +1,5 @@
 import type { Deviance } from './deviants.ts'
-import { isObject, type JsonObject } from './upstream.ts'
+import { isObject, type JsonObject } from './json.ts'
 
 /** The parameters of a query as the vendor reads them. */
 export function parametersOf(query: string, deviance: Deviance): URLSearchParams {

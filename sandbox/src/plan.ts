@@ -1,24 +1,8 @@
 import { type Bytes, wholeBytes } from './bytes.ts'
-import type { Asked, Header, JsonObject, Knobs, Reply, Upstream } from './upstream.ts'
+import type { Delivery } from './delivery.ts'
+import type { JsonObject } from './json.ts'
+import type { Asked, Header, Knobs, Reply, Upstream } from './upstream.ts'
 import type { Stream } from './upstreams/models/stream.ts'
-
-/** How an answer goes wrong on its way. */
-export type Delivery = {
-  interims: number
-  delayMs: number
-  firstByteMs: number
-  dripMs: number
-  isChunked: boolean
-  /** Added to the true Content-Length. */
-  lengthOff: number
-  /** Beyond what the answer needs. */
-  paddingBytes: number
-  hang: 'never' | 'accept' | 'headers' | 'body'
-  reset: 'never' | 'before-headers' | 'in-body'
-  close: 'never' | 'before-headers' | 'in-body'
-  /** Where in the body it breaks off or hangs. A first delta there is only in a stream. */
-  breaksAfter: 'half' | 'first-delta'
-}
 
 /** An answer that directives may still change, each in its turn, before it is delivered. */
 export type Plan = {

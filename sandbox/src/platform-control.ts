@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isObject } from './json.ts'
 import { jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
-import { isObject } from './upstream.ts'
 import { KNOB_LIMITS, type NumberKnob, type Platform, type PlatformKnobs } from './upstreams/platform-state.ts'
 import { isUsername } from './upstreams/platform-user.ts'
 

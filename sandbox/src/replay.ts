@@ -4,8 +4,8 @@ import path from 'node:path'
 import type { Hung } from './deliver.ts'
 import { finish } from './exchange.ts'
 import { closeEntry, type OpenEntry } from './journal.ts'
+import { isObject } from './json.ts'
 import { readBody } from './read-body.ts'
-import { isObject } from './upstream.ts'
 
 export const REPLAY = '/replay/'
 const FILES_LIMIT = 1_000

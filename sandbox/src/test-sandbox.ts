@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Agent, request } from 'undici'
 import type { JournalEntry } from './journal.ts'
+import type { JsonObject } from './json.ts'
 import { createSandbox } from './sandbox.ts'
-import type { JsonObject } from './upstream.ts'
 
 /** A right request for each upstream; tests change what they are about. */
 export const ASK = {

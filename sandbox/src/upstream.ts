@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Bill } from './bill.ts'
+import type { Delivery } from './delivery.ts'
 import type { Deviance } from './deviants.ts'
-import type { Credential } from './journal.ts'
-import type { Delivery } from './plan.ts'
+import { isObject, type JsonObject } from './json.ts'
 import type { Prefixes } from './upstreams/models/prefixes.ts'
 import type { Stream } from './upstreams/models/stream.ts'
 import type { Platform } from './upstreams/platform-state.ts'
@@ -34,7 +34,6 @@ export type Asked = {
   readonly deviance: Deviance
 }
 
-export type JsonObject = Record<string, unknown>
 export type Header = readonly [name: string, value: string]
 
 /** What directives may set about an answer before it is made. */
@@ -122,6 +121,5 @@ export function usageIn({ usage, usageMetadata }: JsonObject): JsonObject | unde
   return [usage, usageMetadata].find(isObject)
 }
 
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
+/** Whether the credential that came was the one that was asked for. */
+export type Credential = 'right' | 'wrong' | 'missing'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isObject } from './json.ts'
 import { jsonIn, readBody } from './read-body.ts'
 import { sendJson } from './send-json.ts'
-import { isObject } from './upstream.ts'
 import type { VideoTasks } from './upstreams/video-tasks.ts'
 
 export const VIDEO_CONTROL = '/control/video'

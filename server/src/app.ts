@@ -4,42 +4,39 @@ import { ceilingsOf } from './calls/loss-sums.ts'
 import { createMoneyQuery } from './calls/money-query.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
-import { type Catalogue, isSoldByUnit, isTask, spell } from './catalogue/operation.ts'
+import { type Catalogue, spell } from './catalogue/operation.ts'
 import { createChores, createLossChore } from './chores.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
-import { createHeaderNames, type HeaderNames } from './gateway/header-names.ts'
+import { createHeaderNames } from './gateway/header-names.ts'
 import { firstCall } from './gateway/idempotency.ts'
-import { createLossGuard, type LossGuard } from './gateway/loss-guard.ts'
-import { createModels } from './gateway/models.ts'
-import { type CallRequest, createPipeline, type Pipeline } from './gateway/pipeline.ts'
-import type { Plan } from './gateway/plan.ts'
-import { createDataPlan } from './gateway/plan-data.ts'
-import { createModelPlan } from './gateway/plan-model.ts'
-import { createVideoPlan } from './gateway/plan-video.ts'
+import { createLossGuard } from './gateway/loss-guard.ts'
+import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
+import { createPlans } from './gateway/plans/choose.ts'
 import { createPlatforms } from './gateway/platforms.ts'
-import { createPrices } from './gateway/prices.ts'
-import { createQuotes } from './gateway/quotes.ts'
 import { createRecords } from './gateway/records.ts'
 import { createRelay } from './gateway/relay.ts'
 import { createTellLoss } from './gateway/tell-loss.ts'
-import type { DrainOptions } from './http/drain.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { createLargeJson } from './http/large-json.ts'
-import { DEFAULT_LIMITS } from './http/limits.ts'
 import { createFamilies } from './http/routes/families.ts'
-import { createShedding } from './http/shedding.ts'
+import type { DrainOptions } from './http/wire/drain.ts'
+import { DEFAULT_LIMITS } from './http/wire/limits.ts'
+import { createShedding } from './http/wire/shedding.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
 import { createMemoryBudget } from './kernel/memory-budget.ts'
-import { type Seal, sealOf } from './kernel/seal.ts'
+import { sealOf } from './kernel/seal.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { RATE_HEADERS } from './limits/headers.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
-import { createLinks, type Links } from './links/links.ts'
+import { createLinks } from './links/links.ts'
+import { createModels } from './pricing/models.ts'
+import { createPrices } from './pricing/prices.ts'
+import { createQuotes } from './pricing/quotes.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
@@ -49,11 +46,11 @@ import { createTasks } from './tasks/tasks.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, type Metrics } from './telemetry/metrics.ts'
 import { DEFAULT_RERANK_MODEL } from './upstreams/adapters/rerank.ts'
-import { type Bindings, createBindings } from './upstreams/bindings.ts'
+import { createBindings } from './upstreams/bindings.ts'
 import { createBreakers } from './upstreams/breakers.ts'
 import { createQuota } from './upstreams/quota.ts'
 import { createTokenCounter } from './upstreams/tokens/count-tokens.ts'
-import { createTransport, type Transport } from './upstreams/transport.ts'
+import { createTransport } from './upstreams/transport.ts'
 
 export type App = {
   readonly addresses: Readonly<Partial<Record<ListeningRole, string>>>
@@ -135,7 +132,15 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     requireUnspent,
     begin,
     end: calls.end,
-    plan: createPlan(config, { ...cached, ...asking, links, calls, models, headerNames, counter, lossGuard }),
+    plan: createPlans({
+      ...{ ...asking, links, calls, models, counter, lossGuard, names },
+      prices: createPrices(cached),
+      quota: createQuota(cached),
+      declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
+      outputCapHeader: headerNames.outputCap,
+      asyncHeader: headerNames.async,
+      provider: names.provider,
+    }),
     quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
     firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
@@ -237,49 +242,6 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     // Nobody was told that we are up, so there is nothing to wait for.
     await stop({ deadlineMs: 0 }, FAILED_START_CLOSE_MS)
     throw error
-  }
-}
-
-type PlanParts = Pick<Parameters<typeof createModelPlan>[0], 'models' | 'counter'> &
-  Parameters<typeof createPrices>[0] & {
-    readonly calls: Calls
-    readonly bindings: Bindings
-    readonly links: Links
-    readonly transport: Transport
-    readonly seal: Seal | null
-    readonly headerNames: HeaderNames
-    readonly lossGuard: LossGuard
-  }
-
-/** How each kind of what is sold runs. */
-function createPlan({ names, rerank }: Config, parts: PlanParts): (request: CallRequest) => Promise<Plan> {
-  const { bindings, links, transport, models, counter, headerNames, lossGuard } = parts
-  const quota = createQuota(parts)
-  const declaredModels = { rerank: [DEFAULT_RERANK_MODEL, ...rerank.models] }
-  const ofData = createDataPlan({
-    prices: createPrices(parts),
-    bindings,
-    links,
-    transport,
-    names,
-    declaredModels,
-    counter,
-    lossGuard,
-  })
-  const ofModels = createModelPlan({
-    models,
-    bindings,
-    quota,
-    transport,
-    counter,
-    outputCapHeader: headerNames.outputCap,
-    lossGuard,
-  })
-  const ofVideos = createVideoPlan({ ...parts, quota, asyncHeader: headerNames.async, provider: names.provider })
-  return (request) => {
-    const { operation } = request
-    if (isTask(operation)) return ofVideos(request, operation)
-    return isSoldByUnit(operation) ? ofData(request, operation) : ofModels(request, operation)
   }
 }
 

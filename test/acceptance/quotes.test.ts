@@ -6,13 +6,13 @@ import { until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { type DataOperation, isSoldByUnit } from '../../server/src/catalogue/operation.ts'
 import { TIERS } from '../../server/src/catalogue/tiers.ts'
-import { setPrice } from '../../server/src/gateway/prices.ts'
-import { createQuotes } from '../../server/src/gateway/quotes.ts'
 import { digestOf } from '../../server/src/gateway/request-digest.ts'
 import type { Caller } from '../../server/src/identity/caller.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { setPrice } from '../../server/src/pricing/prices.ts'
+import { createQuotes } from '../../server/src/pricing/quotes.ts'
 import {
   ask,
   CALLS,

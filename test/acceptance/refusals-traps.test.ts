@@ -5,10 +5,10 @@ import { until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { createCatalogue, type Operation } from '../../server/src/catalogue/operation.ts'
 import { tagDetail } from '../../server/src/catalogue/operations/tag-detail.ts'
-import { setAccountPrice, setPrice } from '../../server/src/gateway/prices.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { setAccountPrice, setPrice } from '../../server/src/pricing/prices.ts'
 import {
   ask,
   CALLS,

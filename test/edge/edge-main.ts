@@ -2,7 +2,7 @@ import { subscribe } from 'node:diagnostics_channel'
 import { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
-import type { EdgeLimits } from '../../server/src/http/limits.ts'
+import type { EdgeLimits } from '../../server/src/http/wire/limits.ts'
 import { KEY, probeFamilies, startProbeEdge } from './probe-edge.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
-import type { ProtocolName } from '../../server/src/upstreams/protocols/protocol.ts'
-import { PLAIN_PROFILE, type RouteProfile } from '../../server/src/upstreams/protocols/route-profile.ts'
+import type { ProtocolName } from '../../server/src/protocols/protocol.ts'
+import { PLAIN_PROFILE, type RouteProfile } from '../../server/src/protocols/route-profile.ts'
 import { billedNanos } from '../acceptance/deviants/bills.ts'
 import { VENDORS, type Vendor, vendorOf } from '../acceptance/deviants/vendors.ts'
 import { isRightOf, lossMost } from '../acceptance/deviants/verdicts.ts'

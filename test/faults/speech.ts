@@ -1,6 +1,6 @@
 import { SANDBOX_LIMITS } from '../../harness/seed.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
-import { SPOKEN } from '../../server/src/upstreams/protocols/protocols.ts'
+import { SPOKEN } from '../../server/src/protocols/protocols.ts'
 import { VENDOR_LIMITS, vendorOf } from '../acceptance/deviants/vendors.ts'
 import { profileOf } from './deviants.ts'
 

@@ -1,7 +1,7 @@
 import { VIDEO_MODEL, VIDEO_PRICES, VIDEO_SECONDS_MOST } from '../../harness/seed.ts'
 import type { Random } from '../../sandbox/src/random.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { askOfVideo } from '../../server/src/upstreams/protocols/video.ts'
+import { askOfVideo } from '../../server/src/protocols/video.ts'
 import { memberOf } from './speech.ts'
 
 /** What is sold as a task, and whose upstream goes on when its creation has been answered. */

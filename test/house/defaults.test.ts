@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { loadConfig } from '../../server/src/config.ts'
-import { DEFAULT_LIMITS } from '../../server/src/http/limits.ts'
+import { DEFAULT_LIMITS } from '../../server/src/http/wire/limits.ts'
 import { createPools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 

@@ -9,7 +9,7 @@ export const bugsOfAttempts: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/plan-data.ts',
+        file: 'server/src/gateway/plans/data.ts',
         find: 'access = await links.another(session, access, left)',
         replace: 'access = await links.another(session, access, { id, ...operation.attempts })',
       },
@@ -42,7 +42,7 @@ export const bugsOfAttempts: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/plan-model.ts',
+        file: 'server/src/gateway/routing.ts',
         find: ' || asked(before) + asked(sent.attempts) >= requests)',
         replace: ')',
       },

@@ -8,7 +8,7 @@ const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
 const CALLS = 'server/src/calls/calls.ts'
 const SWEEP = 'server/src/calls/orphans.ts'
 const PIPELINE = 'server/src/gateway/pipeline.ts'
-const PRICES = 'server/src/gateway/prices.ts'
+const PRICES = 'server/src/pricing/prices.ts'
 const APP = 'server/src/app.ts'
 
 /** Without these PostgreSQL itself would refuse what the bug does, and callers would be told of a mistake instead. */
@@ -119,9 +119,10 @@ $$;
       },
       {
         file: SWEEP,
-        find: "pool.query<{ id: Id; owner_id: Id }>('select id, owner_id from sweep_orphans($1, $2, $3)', [",
-        replace:
-          "pool.query('select o.id, o.owner_id, to_jsonb(holds) as hold from sweep_orphans($1, $2, $3) o join holds using (id)', [",
+        find: `pool.query<{ id: Id; owner_id: Id }>(
+      'select id, owner_id from sweep_orphans(sweeper => $1, grace_seconds => $2, most => $3)',`,
+        replace: `pool.query(
+      'select o.id, o.owner_id, to_jsonb(holds) as hold from sweep_orphans(sweeper => $1, grace_seconds => $2, most => $3) o join holds using (id)',`,
       },
       {
         file: SWEEP,

@@ -13,7 +13,7 @@ export const bugsOfFaultsInTasks: readonly BugOfFaults[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/plan-video.ts',
+        file: 'server/src/gateway/plans/video.ts',
         find: `send: (id, room) =>
         firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),`,
         replace: `send: async (id, room) => {

@@ -54,7 +54,7 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/plan-data.ts',
+        file: 'server/src/gateway/plans/data.ts',
         find: 'access = await links.another(session, access, left)',
         replace: 'access = await links.another(session, access, { id, ...operation.attempts })',
       },
@@ -193,7 +193,7 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: 'server/src/upstreams/protocols/gemini-reply.ts',
+        file: 'server/src/protocols/gemini-reply.ts',
         find: 'reported: () => classesOf(counts), usageName',
         replace: 'reported: () => classesOf(isStopped ? counts : NONE), usageName',
       },
@@ -207,7 +207,7 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: 'server/src/upstreams/protocols/openai-embeddings.ts',
+        file: 'server/src/protocols/openai-embeddings.ts',
         find: '{ ...reported, output: 0 }',
         replace: '{ ...reported, ...(reported.input && { input: 2 * reported.input }), output: 0 }',
       },
@@ -221,7 +221,7 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/model-pricing.ts',
+        file: 'server/src/pricing/by-token.ts',
         find: 'const rate = images.get(kind)',
         replace: "const rate = images.get(kind) && images.get('auto/auto')",
       },

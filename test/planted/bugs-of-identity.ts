@@ -175,7 +175,7 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       { file: 'server/src/telemetry/scrubber.ts', find: ', /fb_(live|test)_[A-Za-z0-9_]+/gi]', replace: ']' },
       {
-        file: 'server/src/http/traffic.ts',
+        file: 'server/src/http/wire/traffic.ts',
         find: 'withoutCredential(fault.cause, exchange?.request.headers ?? {})',
         replace: 'withoutCredential(fault.cause, {})',
       },

@@ -9,12 +9,12 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/quotes.ts',
+        file: 'server/src/pricing/quotes.ts',
         find: "    price: fromFraction(prices[at] ?? ''),\n",
         replace: '',
       },
     ],
-    caughtBy: [{ file: 'server/src/gateway/quotes.test.ts', title: 'has the quoted price of a unit' }],
+    caughtBy: [{ file: 'server/src/pricing/quotes.test.ts', title: 'has the quoted price of a unit' }],
   },
   {
     id: 'input-held-at-its-own-price',
@@ -23,18 +23,18 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/model-pricing.ts',
+        file: 'server/src/pricing/by-token.ts',
         find: "const dearest = READING.toSorted((a, b) => asNumber(priceOf(b)) - asNumber(priceOf(a)))[0] ?? 'input'",
         replace: "const dearest = READING.find((name) => asNumber(priceOf(name)) >= 0) ?? 'input'",
       },
     ],
     caughtBy: [
       {
-        file: 'server/src/gateway/model-pricing.test.ts',
+        file: 'server/src/pricing/by-token.test.ts',
         title: 'at the dearest price that it can have: writing a cache',
       },
       {
-        file: 'server/src/gateway/model-pricing.test.ts',
+        file: 'server/src/pricing/by-token.test.ts',
         title: 'covers whatever class the upstream reports the input in',
       },
     ],
@@ -68,14 +68,14 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/upstreams/protocols/openai-request.ts',
+        file: 'server/src/protocols/openai-request.ts',
         find: 'bodyFor(upstreamModel, { outputLimit: name } = PLAIN_PROFILE) {',
         replace: 'bodyFor(upstreamModel) {\n      const name = PLAIN_PROFILE.outputLimit',
       },
     ],
     caughtBy: [
       {
-        file: 'server/src/upstreams/protocols/openai-request.test.ts',
+        file: 'server/src/protocols/openai-request.test.ts',
         title: 'is sent as the member that the route names, and as nothing else',
       },
     ],

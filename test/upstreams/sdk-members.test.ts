@@ -4,14 +4,10 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { ROOT } from '../../harness/root.ts'
 import type { Shape, Table } from '../../server/src/catalogue/member-table.ts'
-import { MESSAGES } from '../../server/src/upstreams/protocols/anthropic-members.ts'
-import { ANTHROPIC_BETAS, type Betas, familyOf, OPENAI_BETAS } from '../../server/src/upstreams/protocols/betas.ts'
-import {
-  CONTENT_REQUEST,
-  COUNT_REQUEST,
-  GENERATION_CONFIG,
-} from '../../server/src/upstreams/protocols/gemini-members.ts'
-import { CHAT, EMBEDDINGS, IMAGES } from '../../server/src/upstreams/protocols/openai-members.ts'
+import { MESSAGES } from '../../server/src/protocols/anthropic-members.ts'
+import { ANTHROPIC_BETAS, type Betas, familyOf, OPENAI_BETAS } from '../../server/src/protocols/betas.ts'
+import { CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG } from '../../server/src/protocols/gemini-members.ts'
+import { CHAT, EMBEDDINGS, IMAGES } from '../../server/src/protocols/openai-members.ts'
 import { createDeclaredTypes, type ObjectType, textsOf } from './declared-types.ts'
 
 const MODULES = path.join(ROOT, 'node_modules')

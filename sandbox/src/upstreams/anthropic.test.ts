@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, it } from 'node:test'
+import type { JsonObject } from '../json.ts'
 import { ASK, askRaw, assertMembers, framesIn, startTestSandbox, unchunked } from '../test-sandbox.ts'
-import type { JsonObject } from '../upstream.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
 import { inputTokens, outputTokens } from './models/tokens.ts'
 

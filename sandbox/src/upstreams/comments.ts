@@ -1,7 +1,8 @@
 import { creditsBill } from '../bill.ts'
 import { reported } from '../deviants.ts'
+import type { JsonObject } from '../json.ts'
 import { hashOf, Random } from '../random.ts'
-import type { Asked, JsonObject, Reply, Upstream } from '../upstream.ts'
+import type { Asked, Reply, Upstream } from '../upstream.ts'
 
 const PAGE_SIZE = 15
 const PAGES = 3

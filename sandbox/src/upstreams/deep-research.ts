@@ -1,6 +1,7 @@
 import { creditsBill } from '../bill.ts'
+import { isObject, type JsonObject } from '../json.ts'
 import { hashOf, Random } from '../random.ts'
-import { isObject, type JsonObject, type Upstream } from '../upstream.ts'
+import type { Upstream } from '../upstream.ts'
 import { proseOfWords } from './models/prose.ts'
 
 const ANSWER_WORDS = 40

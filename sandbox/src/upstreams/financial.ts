@@ -1,6 +1,7 @@
 import { creditsBill } from '../bill.ts'
+import type { JsonObject } from '../json.ts'
 import { hashOf, Random } from '../random.ts'
-import type { JsonObject, Reply, Upstream } from '../upstream.ts'
+import type { Reply, Upstream } from '../upstream.ts'
 
 type Range = readonly [least: number, most: number, places: number]
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { after, beforeEach, describe, it } from 'node:test'
+import type { JsonObject } from '../json.ts'
 import { ASK, askRaw, assertMembers, type Question, startTestSandbox } from '../test-sandbox.ts'
-import type { JsonObject } from '../upstream.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
 import { inputTokens, outputTokens } from './models/tokens.ts'
 

@@ -1,6 +1,8 @@
 import type { Deviance } from '../deviants.ts'
+import type { JsonObject } from '../json.ts'
 import { hashOf, Random } from '../random.ts'
-import type { Asked, JsonObject, Knobs, Reply, Upstream } from '../upstream.ts'
+import type { Asked, Knobs, Reply, Upstream } from '../upstream.ts'
+import type { Counted, Dialect } from './models/dialect.ts'
 import { bodyWithExtras } from './models/extras.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
 import { openaiBody, openaiFrames } from './models/openai-answer.ts'
@@ -9,7 +11,7 @@ import { imagesFor } from './models/openai-images.ts'
 import { openaiQuestion } from './models/openai-question.ts'
 import { NO_CACHE } from './models/prefixes.ts'
 import type { Wrong } from './models/question.ts'
-import { type Counted, type Dialect, replyTo } from './models/reply.ts'
+import { replyTo } from './models/reply.ts'
 import { type Made, wholeReply } from './models/whole-reply.ts'
 
 const CREATED = Date.UTC(2026, 0, 1) / 1000

@@ -1,4 +1,5 @@
-import type { Header, JsonObject, Reply } from '../upstream.ts'
+import type { JsonObject } from '../json.ts'
+import type { Header, Reply } from '../upstream.ts'
 
 /** The forms in which the platform answers: OAuth's errors, problems of its interface, and pages for people. */
 

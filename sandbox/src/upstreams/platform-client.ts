@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Credential } from '../journal.ts'
+import type { Credential } from '../upstream.ts'
 
 /** The one app that the platform knows. */
 export const CLIENT_ID = 'sandbox-client'

@@ -1,5 +1,5 @@
-import type { Credential } from '../journal.ts'
-import { type Asked, type Header, isObject, type Reply } from '../upstream.ts'
+import { isObject } from '../json.ts'
+import type { Asked, Credential, Header, Reply } from '../upstream.ts'
 import { fine, problem } from './platform-answer.ts'
 import { isGood, type Session } from './platform-sessions.ts'
 

@@ -1,4 +1,5 @@
-import type { Asked, JsonObject, Upstream } from '../upstream.ts'
+import type { JsonObject } from '../json.ts'
+import type { Asked, Upstream } from '../upstream.ts'
 import { PROBLEM_TYPE, problemBody } from './platform-answer.ts'
 import { authorize } from './platform-authorize.ts'
 import { clientCredential } from './platform-client.ts'

@@ -1,8 +1,9 @@
 import { priceClassOf } from '../bill.ts'
 import { reported } from '../deviants.ts'
+import { isObject, type JsonObject } from '../json.ts'
 import { hashOf } from '../random.ts'
 import { tokensOf } from '../tokens.ts'
-import { type Asked, isObject, type JsonObject, type Reply, type Upstream } from '../upstream.ts'
+import type { Asked, Reply, Upstream } from '../upstream.ts'
 
 const DEFAULT_MODEL = 'sandbox-rerank'
 /** Whichever of these is given; vendors differ. */

@@ -1,6 +1,7 @@
 import { creditsBill } from '../bill.ts'
+import type { JsonObject } from '../json.ts'
 import { hashOf, Random } from '../random.ts'
-import type { Asked, JsonObject, Reply, Upstream } from '../upstream.ts'
+import type { Asked, Reply, Upstream } from '../upstream.ts'
 
 type Endpoint = {
   readonly path: RegExp

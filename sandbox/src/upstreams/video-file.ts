@@ -1,6 +1,6 @@
 import { hashOf, Random } from '../random.ts'
 import type { Asked } from '../upstream.ts'
-import type { VideoTask } from './video-tasks.ts'
+import type { VideoTask } from './video-task.ts'
 
 /** The addresses of videos are signed, so that the files themselves need no memory. */
 

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../upstream.ts'
+import { isObject, type JsonObject } from '../json.ts'
 
 /** What a create call asks for. */
 export type Job = {

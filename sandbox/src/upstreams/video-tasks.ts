@@ -1,24 +1,9 @@
 import { hashOf, Random } from '../random.ts'
 import { PAGE_LIMIT, type Page, Ring } from '../ring.ts'
 import { LastSecond } from './last-second.ts'
-import { type Course, endedAtMs, type State, stateAt, truthAt } from './video-course.ts'
-import type { Job } from './video-job.ts'
+import { endedAtMs, type State, stateAt, truthAt } from './video-course.ts'
+import type { VideoTask } from './video-task.ts'
 import { chargedSeconds, usageOf } from './video-usage.ts'
-
-/** A task that the vendor knows, and what was asked about it. How it goes is worked out from this whenever somebody asks. */
-export type VideoTask = {
-  readonly n: number
-  readonly id: string
-  /** The `X-Request-Id` of the call that made it. */
-  readonly requestId: string | null
-  readonly job: Job
-  readonly course: Course
-  readonly createdAtMs: number
-  canceledAtMs: number | undefined
-  polls: number
-  lastPollAtMs: number | undefined
-  cancels: number
-}
 
 /** A task as tests see it. */
 export type ShownTask = {

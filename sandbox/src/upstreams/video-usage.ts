@@ -1,7 +1,7 @@
 import { reported } from '../deviants.ts'
-import type { JsonObject } from '../upstream.ts'
+import type { JsonObject } from '../json.ts'
 import { type State, truthAt } from './video-course.ts'
-import type { VideoTask } from './video-tasks.ts'
+import type { VideoTask } from './video-task.ts'
 
 /** The seconds that the vendor charges for, whatever it reports; undefined while it charges nothing. */
 export function chargedSeconds(task: VideoTask, state: State): number | undefined {

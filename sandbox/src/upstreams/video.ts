@@ -1,7 +1,8 @@
 import { STATUS_CODES } from 'node:http'
 import { type Bill, priceClassOf } from '../bill.ts'
+import type { JsonObject } from '../json.ts'
 import { hashOf, Random } from '../random.ts'
-import type { Asked, JsonObject, Knobs, Reply, Upstream } from '../upstream.ts'
+import type { Asked, Knobs, Reply, Upstream } from '../upstream.ts'
 import {
   type Course,
   cancelFault,
@@ -14,7 +15,8 @@ import {
 } from './video-course.ts'
 import { addressOf, fileAt, isFile } from './video-file.ts'
 import { type Job, jobIn } from './video-job.ts'
-import { uuidOf, type VideoTask } from './video-tasks.ts'
+import type { VideoTask } from './video-task.ts'
+import { uuidOf } from './video-tasks.ts'
 import { usageOf } from './video-usage.ts'
 
 const CREATE = /^\/services\/aigc\/(?:video-generation|image2video)\/video-synthesis$/

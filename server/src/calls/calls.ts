@@ -161,7 +161,7 @@ export function createCalls(parts: Parts): Calls {
   async function handOver({ id, upstream, name, state }: HandOver): Promise<boolean> {
     const statement = {
       name: 'hand_over_task',
-      text: 'select hand_over_task($1, $2, $3, $4, $5, $6, $7)',
+      text: 'select hand_over_task(task => $1, upstream => $2, slot_in => $3, mode_in => $4, name => $5, state_in => $6, first_poll_seconds => $7)',
       values: [id, upstream.id, upstream.slot, upstream.mode, name, state, FIRST_POLL_SECONDS],
     }
     // By these an operator can say later who has it.
@@ -185,7 +185,11 @@ export function createCalls(parts: Parts): Calls {
   }
 
   function unsettling(id: Id): Statement {
-    return { name: 'mark_unsettled', text: 'select id from mark_unsettled($1, $2)', values: [[id], ownerId] }
+    return {
+      name: 'mark_unsettled',
+      text: 'select id from mark_unsettled(ids => $1, of => $2)',
+      values: [[id], ownerId],
+    }
   }
 
   /** Waits until a call is no longer ours, but no longer than an end may take; the rest is done without its caller. */
@@ -227,7 +231,7 @@ export function createCalls(parts: Parts): Calls {
     open.delete(ending.id)
     if (endedNow || charged === ZERO || !ending.forgiven) return
     const values = [ending.id, charged.toString()]
-    await untilAnswered({ name: 'forgive_charge', text: 'select forgive_charge($1, $2)', values })
+    await untilAnswered({ name: 'forgive_charge', text: 'select forgive_charge(charge_id => $1, most => $2)', values })
   }
 
   /** A begin that fails meanwhile leaves a void to be written, and an ending that fails leaves a reversal. */

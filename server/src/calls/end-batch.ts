@@ -12,10 +12,12 @@ const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
 const TASKS: Beside = {
   name: 'with_tasks',
   types: ['integer[]', 'uuid[]', 'text[]', 'bytea[]', 'float8[]', 'integer[]', 'integer[]', 'text[]', 'text[]'],
-  also: ([places, ...columns]) => `select end_tasks(${columns.join(', ')},
+  also: ([places, ids, states, urls, lengths, counts, resolutions, codes, messages]) => `select end_tasks(
+      task_ids => ${ids}, states => ${states}, urls => ${urls}, lengths => ${lengths}, counts => ${counts},
+      resolutions => ${resolutions}, codes => ${codes}, messages => ${messages}, ended_now =>
       (select array_agg(result.ended_now order by item.place)
        from unnest(${places}) with ordinality item (call, place) join result on result.ordinality = item.call),
-      (select max(settled_at) from result))`,
+      at => (select max(settled_at) from result))`,
 }
 
 /**
@@ -56,12 +58,12 @@ function lossColumns(endings: readonly Ending[]): Column[] {
     loss === undefined ? [] : [{ id, accountId, place: at + 1, ...loss }],
   )
   return [
-    ['integer[]', losses.map(({ place }) => place)],
-    ['uuid[]', losses.map(({ id }) => id)],
-    ['uuid[]', losses.map(({ accountId }) => accountId)],
-    ['text[]', losses.map(({ route }) => route)],
-    ['bigint[]', losses.map(({ nanos: lost }) => lost)],
-    ['bigint[]', losses.map(({ claim }) => claim)],
+    ['place', 'integer[]', losses.map(({ place }) => place)],
+    ['id', 'uuid[]', losses.map(({ id }) => id)],
+    ['account_id', 'uuid[]', losses.map(({ accountId }) => accountId)],
+    ['route', 'text[]', losses.map(({ route }) => route)],
+    ['nanos', 'bigint[]', losses.map(({ nanos: lost }) => lost)],
+    ['claim', 'bigint[]', losses.map(({ claim }) => claim)],
   ]
 }
 
@@ -70,15 +72,15 @@ function taskColumns(endings: readonly Ending[]): Column[] {
     task === undefined ? [] : [{ id, place: at + 1, ...whole(task) }],
   )
   return [
-    ['integer[]', tasks.map(({ place }) => place)],
-    ['uuid[]', tasks.map(({ id }) => id)],
-    ['text[]', tasks.map(({ state }) => state)],
-    ['bytea[]', tasks.map(({ videoUrl }) => videoUrl)],
-    ['float8[]', tasks.map(({ seconds }) => seconds)],
-    ['integer[]', tasks.map(({ videos }) => videos)],
-    ['integer[]', tasks.map(({ resolution }) => resolution)],
-    ['text[]', tasks.map(({ code }) => code)],
-    ['text[]', tasks.map(({ message }) => message)],
+    ['place', 'integer[]', tasks.map(({ place }) => place)],
+    ['id', 'uuid[]', tasks.map(({ id }) => id)],
+    ['state', 'text[]', tasks.map(({ state }) => state)],
+    ['video_url', 'bytea[]', tasks.map(({ videoUrl }) => videoUrl)],
+    ['seconds', 'float8[]', tasks.map(({ seconds }) => seconds)],
+    ['videos', 'integer[]', tasks.map(({ videos }) => videos)],
+    ['resolution', 'integer[]', tasks.map(({ resolution }) => resolution)],
+    ['code', 'text[]', tasks.map(({ code }) => code)],
+    ['message', 'text[]', tasks.map(({ message }) => message)],
   ]
 }
 
@@ -91,20 +93,20 @@ function encode(endings: readonly Ending[]): Column[] {
   const accounts = new Positions<string>()
   for (const { accountId } of endings) accounts.of(accountId, accountId)
   return [
-    ['uuid[]', accounts.values],
-    ['date[]', daysOf(endings)],
-    ['uuid[]', endings.map(({ id }) => id)],
-    ['uuid[]', endings.map(({ accountId }) => accountId)],
-    ['bigint[]', endings.map(({ amount }) => amount)],
-    ['boolean[]', endings.map(({ forgiven }) => forgiven)],
-    ['bigint[]', endings.map(({ usage }) => usage.value)],
-    ['bigint[]', endings.map(({ usage }) => usage.upstreamCost)],
-    ['boolean[]', endings.map(({ usage }) => usage.executed)],
-    ['boolean[]', endings.map(({ usage }) => usage.failed)],
-    ['bigint[]', endings.map(({ usage }) => usage.inputTokens)],
-    ['bigint[]', endings.map(({ usage }) => usage.outputTokens)],
-    ['bigint[]', endings.map(({ usage }) => usage.cacheReadTokens)],
-    ['bigint[]', endings.map(({ usage }) => usage.cacheWriteTokens)],
+    ['accounts_in', 'uuid[]', accounts.values],
+    ['call_days', 'date[]', daysOf(endings)],
+    ['call_ids', 'uuid[]', endings.map(({ id }) => id)],
+    ['call_accounts', 'uuid[]', endings.map(({ accountId }) => accountId)],
+    ['call_amounts', 'bigint[]', endings.map(({ amount }) => amount)],
+    ['call_forgiven', 'boolean[]', endings.map(({ forgiven }) => forgiven)],
+    ['call_values', 'bigint[]', endings.map(({ usage }) => usage.value)],
+    ['call_upstream_costs', 'bigint[]', endings.map(({ usage }) => usage.upstreamCost)],
+    ['call_executed', 'boolean[]', endings.map(({ usage }) => usage.executed)],
+    ['call_failed', 'boolean[]', endings.map(({ usage }) => usage.failed)],
+    ['call_input_tokens', 'bigint[]', endings.map(({ usage }) => usage.inputTokens)],
+    ['call_output_tokens', 'bigint[]', endings.map(({ usage }) => usage.outputTokens)],
+    ['call_cache_read_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheReadTokens)],
+    ['call_cache_write_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheWriteTokens)],
   ]
 }
 

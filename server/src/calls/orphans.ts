@@ -19,11 +19,10 @@ export type Sweep = Parts & {
 /** Marks the calls of dead processes as unsettled, each once however many sweep. How many this one found. */
 export async function sweepOrphans({ pool, log, ownerId, graceSeconds }: Sweep): Promise<number> {
   return inPortions(AT_ONCE, async (most) => {
-    const { rows } = await pool.query<{ id: Id; owner_id: Id }>('select id, owner_id from sweep_orphans($1, $2, $3)', [
-      ownerId,
-      graceSeconds,
-      most,
-    ])
+    const { rows } = await pool.query<{ id: Id; owner_id: Id }>(
+      'select id, owner_id from sweep_orphans(sweeper => $1, grace_seconds => $2, most => $3)',
+      [ownerId, graceSeconds, most],
+    )
     for (const { id, owner_id } of rows)
       log.warn('a call is unsettled: its process is gone', { request_id: id, owner_id })
     return rows.length
@@ -36,10 +35,10 @@ export async function resolveOverdue(
   afterSeconds: number,
 ): Promise<number> {
   return inPortions(AT_ONCE, async (most) => {
-    const { rows } = await pool.query<{ id: Id; overrun: bigint }>('select id, overrun from resolve_overdue($1, $2)', [
-      afterSeconds,
-      most,
-    ])
+    const { rows } = await pool.query<{ id: Id; overrun: bigint }>(
+      'select id, overrun from resolve_overdue(seconds => $1, most => $2)',
+      [afterSeconds, most],
+    )
     for (const { id, overrun } of rows) {
       lost(nanos(overrun))
       log.error('a call was never resolved: it is voided at our loss', {
@@ -60,7 +59,10 @@ export function resolveCall(pool: pg.Pool, id: Id, amount: Nanos | null): Promis
 
 /** The same in a transaction that has more to do. */
 export async function resolveWithin(query: Query, id: Id, amount: Nanos | null): Promise<Resolution | undefined> {
-  const { rows } = await query('select outcome, charged, overrun from resolve_call($1, $2)', [id, amount])
+  const { rows } = await query('select outcome, charged, overrun from resolve_call(call_id => $1, amount => $2)', [
+    id,
+    amount,
+  ])
   return resolutions.parse(rows)[0]
 }
 

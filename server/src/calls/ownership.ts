@@ -41,7 +41,7 @@ export function createOwnership(parts: Parts): Ownership {
     const askedAtMs = clock.monotonicMs()
     const [columns] = await query({
       name: 'renew_lease',
-      text: 'select extract(epoch from at)::float8, extract(epoch from since)::float8 from renew_lease($1, $2)',
+      text: 'select extract(epoch from at)::float8, extract(epoch from since)::float8 from renew_lease(owner => $1, seconds => $2)',
       values: [ownerId, leaseSeconds],
     })
     const row = new Row(columns)
@@ -59,14 +59,18 @@ export function createOwnership(parts: Parts): Ownership {
   async function compare(): Promise<void> {
     const rows = await query({
       name: 'open_calls_of_owner',
-      text: 'select id from open_calls_of($1, $2) id',
+      text: 'select id from open_calls_of(owner => $1, most => $2) id',
       values: [ownerId, COMPARED],
     })
     const unknown = new Set(rows.map((columns) => new Row(columns).text(0)).filter((id) => !calls.isOurs(id)))
     const lost = [...unknown].filter((id) => unknownBefore.has(id))
     unknownBefore = unknown
     if (lost.length === 0) return
-    await query({ name: 'mark_unsettled', text: 'select id from mark_unsettled($1, $2)', values: [lost, ownerId] })
+    await query({
+      name: 'mark_unsettled',
+      text: 'select id from mark_unsettled(ids => $1, of => $2)',
+      values: [lost, ownerId],
+    })
     for (const id of lost) log.error('a call was lost in this process and is unsettled', { request_id: id })
   }
 

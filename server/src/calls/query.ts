@@ -5,8 +5,8 @@ import { type ArrayType, encodeArray, type Value } from './columns.ts'
 export type Query = (statement: Statement) => Promise<readonly (readonly unknown[])[]>
 export type Statement = { readonly name: string; readonly text: string; readonly values: readonly unknown[] }
 
-/** A parameter of a batch: its PostgreSQL type and all its values. */
-export type Column = readonly [type: ArrayType, values: readonly Value[]]
+/** An argument of a function of batches: its name there, its PostgreSQL type and all its values. */
+export type Column = readonly [name: string, type: ArrayType, values: readonly Value[]]
 
 /** What a statement does beside calling its function: all of it happens, or none. */
 export type Beside = {
@@ -26,16 +26,23 @@ export function createCall(name: string, select: string, besides: readonly Besid
   let text: string | undefined
   return (columns: readonly Column[], owner?: Id): Statement => {
     const first = owner === undefined ? [] : [owner]
-    text ??= textOf(name, select, [...first.map(() => 'uuid'), ...columns.map(([type]) => type)], besides)
-    const values = columns.map(([type, values]) => encodeArray(type, values))
+    text ??= textOf(name, select, [...first.map(() => OWNER), ...columns], besides)
+    const values = columns.map(([, type, values]) => encodeArray(type, values))
     return { name: fullName, text, values: [...first, ...values] }
   }
 }
 
-function textOf(name: string, select: string, types: readonly string[], besides: readonly Beside[]): string {
-  const own = types.length - besides.reduce((sum, beside) => sum + beside.types.length, 0)
-  const parameters = types.map((type, at) => `$${at + 1}::${type}`)
-  const call = `${name}(${parameters.slice(0, own).join(', ')})`
+const OWNER = ['owner_id_in', 'uuid'] as const
+
+type Argument = readonly [name: string, type: string, ...rest: readonly unknown[]]
+
+function textOf(name: string, select: string, all: readonly Argument[], besides: readonly Beside[]): string {
+  const own = all.length - besides.reduce((sum, beside) => sum + beside.types.length, 0)
+  const parameters = all.map(([, type], at) => `$${at + 1}::${type}`)
+  const call = `${name}(${all
+    .slice(0, own)
+    .map(([argument], at) => `${argument} => ${parameters[at]}`)
+    .join(', ')})`
   if (besides.length === 0) return `select ${select} from ${call}`
   let from = own
   const parts = besides.map(({ types: { length }, also }, at) => {

@@ -16,5 +16,7 @@ export async function pruneClaims(pool: pg.Pool): Promise<number> {
 
 /** Forgets processes that ended a while ago and left nothing open. Calls of those that were forgotten too early are found. */
 export async function forgetOwners(pool: pg.Pool, endedForSeconds: number): Promise<void> {
-  await pool.query('select forget_owners(clock_timestamp() - make_interval(secs => $1))', [endedForSeconds])
+  await pool.query('select forget_owners(ended_before => clock_timestamp() - make_interval(secs => $1))', [
+    endedForSeconds,
+  ])
 }

@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { createIds } from '../kernel/ids.ts'
 import {
   type KindPrices,
   listModels,
@@ -11,13 +13,11 @@ import {
   saveModel,
   saveRoute,
   setModelPrice,
-} from '../gateway/configure-models.ts'
-import { TOKENIZERS } from '../gateway/models.ts'
-import { systemClock } from '../kernel/clock.ts'
-import { createIds } from '../kernel/ids.ts'
+} from '../pricing/configure-models.ts'
+import { TOKENIZERS } from '../pricing/models.ts'
+import { PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
+import { PLAIN_PROFILE, type RouteProfile } from '../protocols/route-profile.ts'
 import { listUpstreams } from '../upstreams/configure.ts'
-import { PROTOCOL_NAMES, type ProtocolName } from '../upstreams/protocols/protocol.ts'
-import { PLAIN_PROFILE, type RouteProfile } from '../upstreams/protocols/route-profile.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { idOf, print, running, withPools } from './command.ts'
 

@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 import { catalogue } from '../catalogue/catalogue.ts'
 import { type DataOperation, isSoldByUnit } from '../catalogue/operation.ts'
 import type { Config } from '../config.ts'
-import { listPrices, setAccountPrice, setPrice } from '../gateway/prices.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
 import { decimal, decimalText } from '../kernel/rational.ts'
+import { listPrices, setAccountPrice, setPrice } from '../pricing/prices.ts'
 import { idOf, print, running, withPools } from './command.ts'
 
 export function addPriceCommands(program: Command): void {

@@ -1,4 +1,4 @@
-import type { ModelListed } from '../gateway/configure-models.ts'
+import type { ModelListed } from '../pricing/configure-models.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 import type { ProbedProtocol } from '../upstreams/probe/dialects.ts'
 import type { Observation } from '../upstreams/probe/observe.ts'

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { NANOS_LIMIT, nanos, perMillion } from '../kernel/money.ts'
+import type { Measured } from '../pricing/priced.ts'
+import type { Held } from '../pricing/terms.ts'
 import { UpstreamFailure } from '../upstreams/failure.ts'
-import { endingOf, type Held, judge } from './judge.ts'
-import type { Measured, Sent } from './plan.ts'
+import { endingOf, judge } from './judge.ts'
+import type { Sent } from './plan.ts'
 
 const KIND = { forgiven: false, failed: false }
 

@@ -2,14 +2,12 @@ import type { Ending, Evidence, Usage } from '../calls/call.ts'
 import { NO_USAGE } from '../calls/calls.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import type { Measured } from '../pricing/priced.ts'
+import { type Counts, costOf, type Held, listValueOf, upstreamCostOf } from '../pricing/terms.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
 import { UpstreamFailure } from '../upstreams/transport.ts'
-import type { Measured, Plan, Sent } from './plan.ts'
-import { type Counts, costOf, listValueOf, type Terms, upstreamCostOf } from './terms.ts'
-
-/** What a call is held for, and at which prices. */
-export type Held = { readonly terms: Terms; readonly mostCounts: Counts; readonly most: Nanos }
+import type { Plan, Sent } from './plan.ts'
 
 export type Outcome = {
   readonly ending: Pick<Ending, 'amount' | 'forgiven' | 'usage'> & {

@@ -1,4 +1,4 @@
-import { estimateTokens } from '../upstreams/protocols/estimate.ts'
+import { estimateTokens } from '../protocols/estimate.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 
 /** Tells whether a stream has more output than the limit that was sent with its request. */

@@ -1,25 +1,18 @@
 import type { NewTask } from '../calls/call.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
+import type { Measured, Priced } from '../pricing/priced.ts'
+import type { StreamReader } from '../protocols/protocol.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
-import type { StreamReader } from '../upstreams/protocols/protocol.ts'
 import type { OpenReply } from '../upstreams/transport.ts'
 import type { OutputGuard } from './output-guard.ts'
 import type { Attempt } from './records.ts'
-import type { Counts, Terms } from './terms.ts'
 
 /** How a call would run: made from what is asked for, before anything is held. What differs between endpoints is in here. */
-export type Plan = {
+export type Plan = Priced & {
   /** What is asked for, by the name under which operators know it: a model, or an operation that is none of a model's. */
   readonly sold: string
-  readonly terms: Terms
-  /** What is held for. No charge exceeds it. */
-  readonly most: Counts
-  /** What a quote estimates. */
-  readonly expected: Counts
-  /** Whether the two are the same, whatever the upstream does. */
-  readonly isExact: boolean
   /** Tokens by estimate, for the limit of tokens a minute; 0 where none are counted. */
   readonly tokens: number
   /** How much of the process's memory the reply may take, reserved before the call begins. */
@@ -43,17 +36,6 @@ export type TaskPlan = {
   readonly begun: (id: Id) => NewTask
   /** Gives the call to whoever asks for its end. What the caller is told of it; undefined where the call ends now. */
   readonly handOver: (id: Id, sent: Exclude<Sent, { outcome: 'streaming' }>) => Promise<Answer | undefined>
-}
-
-/** How much was used. */
-export type Measured = {
-  readonly counts: Counts
-  readonly inputTokens?: number
-  readonly outputTokens?: number
-  readonly cacheReadTokens?: number
-  readonly cacheWriteTokens?: number
-  /** Who counted the tokens: the upstream, or we, by what was delivered. */
-  readonly source?: 'provider' | 'counted'
 }
 
 /** What came of asking. Every attempt is told, the last one of which decided. */

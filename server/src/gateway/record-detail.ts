@@ -1,9 +1,10 @@
 import type { UnitPrice } from '../kernel/money.ts'
 import { decimalText } from '../kernel/rational.ts'
+import type { Measured } from '../pricing/priced.ts'
+import type { Terms } from '../pricing/terms.ts'
 import type { Outcome } from './judge.ts'
-import type { Measured, Sent } from './plan.ts'
+import type { Sent } from './plan.ts'
 import type { RecordDetail } from './records.ts'
-import type { Terms } from './terms.ts'
 
 type Told = {
   readonly terms: Terms

@@ -1,5 +1,5 @@
 import { REPLY_MOST_BYTES } from '../kernel/memory-budget.ts'
-import type { ModelAsk } from '../upstreams/protocols/protocol.ts'
+import type { ModelAsk } from '../protocols/protocol.ts'
 
 /** What a stream holds as a rule: a reading of its upstream's connection, a write to its caller's, and the text to be counted. */
 export const STREAM_BYTES = 65_536

@@ -1,6 +1,6 @@
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
+import { CollectedBody } from '../protocols/collected-body.ts'
 import type { Binding } from '../upstreams/bindings.ts'
-import { CollectedBody } from '../upstreams/collected-body.ts'
 import {
   type OpenReply,
   type Transport,

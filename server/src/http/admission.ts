@@ -11,11 +11,11 @@ import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, noRoom } from '../kernel/fault.ts'
 import { type MemoryBudget, REQUEST_COPIES } from '../kernel/memory-budget.ts'
-import type { Addresses } from './address.ts'
 import { readCredential } from './credential.ts'
-import { exchangeOf } from './exchange.ts'
-import type { EdgeLimits } from './limits.ts'
-import { idHeaders } from './send-whole.ts'
+import type { Addresses } from './wire/address.ts'
+import { exchangeOf } from './wire/exchange.ts'
+import type { EdgeLimits } from './wire/limits.ts'
+import { idHeaders } from './wire/send-whole.ts'
 
 /**
  * Whether a route asks who is calling. `optional` leaves a request without a credential to the route; a wrong one is

@@ -1,5 +1,5 @@
-import type { Exchange } from './exchange.ts'
-import { idHeaders } from './send-whole.ts'
+import type { Exchange } from './wire/exchange.ts'
+import { idHeaders } from './wire/send-whole.ts'
 
 /** Adds what a browser asks for, and answers its preflight; says whether it did the latter. */
 export type AnswerCors = (exchange: Pick<Exchange, 'id' | 'request' | 'response'>) => boolean

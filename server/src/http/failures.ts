@@ -1,10 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
 import { type Dialect, renderFault } from './answer.ts'
-import { exchangeOf } from './exchange.ts'
 import { dialectFor, NO_FAMILY } from './families.ts'
-import { idHeaders } from './send-whole.ts'
-import type { Traffic } from './traffic.ts'
+import { exchangeOf } from './wire/exchange.ts'
+import { idHeaders } from './wire/send-whole.ts'
+import type { Traffic } from './wire/traffic.ts'
 
 /** Answers whatever a route, a hook or the framework has thrown, in the protocol of whoever asked. */
 export function createFailureAnswer(traffic: Pick<Traffic, 'refused'>) {

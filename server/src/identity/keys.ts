@@ -131,7 +131,8 @@ export async function setKeyBudget({ pool, ids }: Parts, actor: Actor, id: Id, b
   await inTransaction(pool, async (query) => {
     const { workspaceId, accountId, allowanceId } = await lockKey(query, id)
     const { rows } = await query('select from allowances where id = $1 and period = $2', [allowanceId, budget?.period])
-    if (budget !== null && rows.length > 0) await query('select change_allowance($1, $2)', [allowanceId, budget.amount])
+    if (budget !== null && rows.length > 0)
+      await query('select change_allowance(allowance => $1, new_amount => $2)', [allowanceId, budget.amount])
     else {
       const made = budget === null ? null : await makeAllowance(query, ids, accountId, budget)
       await query('update api_keys set allowance_id = $2 where id = $1', [id, made])
@@ -221,7 +222,7 @@ async function makeAllowance(query: Query, ids: Ids, accountId: Id, { period, am
 }
 
 async function tell(query: Query, id: Id): Promise<void> {
-  await query("select record_change('key', $1)", [id])
+  await query("select record_change(topic => 'key', key => $1)", [id])
 }
 
 function noSuchThing(what: string, id: Id): Fault {

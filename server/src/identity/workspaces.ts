@@ -101,7 +101,7 @@ export async function savePlan({ pool }: Pick<Parts, 'pool'>, plan: string, mult
       'insert into plans (id, numerator, denominator) values ($1, $2, $3) on conflict (id) do update set numerator = $2, denominator = $3',
       [plan, multiplier.numerator, multiplier.denominator],
     )
-    await query("select record_change('workspace', id::text) from workspaces where plan = $1", [plan])
+    await query("select record_change(topic => 'workspace', key => id::text) from workspaces where plan = $1", [plan])
   })
 }
 
@@ -116,7 +116,7 @@ async function changeWorkspace(
     const { rowCount } = await query(`update workspaces set ${assignments} where id = $1`, [workspaceId, ...values])
     if (rowCount === 0) throw new Fault('resource_not_found', { detail: `There is no workspace ${workspaceId}.` })
     await alsoDo(query)
-    await query("select record_change('workspace', $1)", [workspaceId])
+    await query("select record_change(topic => 'workspace', key => $1)", [workspaceId])
   })
 }
 

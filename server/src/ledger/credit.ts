@@ -24,13 +24,10 @@ export function creditAccount(pool: pg.Pool, credit: Credit): Promise<boolean> {
 export async function creditWithin(query: Query, credit: Credit): Promise<boolean> {
   const { entryId, accountId, kind, amount } = credit
   const expiresAt = ('expiresAt' in credit && credit.expiresAt) || 'infinity'
-  const { rows } = await query('select credit_account($1, $2, $3, $4, $5) as added', [
-    entryId,
-    accountId,
-    kind,
-    amount,
-    expiresAt,
-  ])
+  const { rows } = await query(
+    'select credit_account(entry_id => $1, account => $2, entry_kind => $3, credit => $4, expires => $5) as added',
+    [entryId, accountId, kind, amount, expiresAt],
+  )
   return added.parse(rows)[0].added
 }
 
@@ -42,7 +39,9 @@ const EXPIRED_AT_ONCE = 100
 export async function expirePromotions(pool: pg.Pool): Promise<number> {
   let all = 0
   for (;;) {
-    const { rows } = await pool.query<{ expired: number }>('select expire_promotions($1) as expired', [EXPIRED_AT_ONCE])
+    const { rows } = await pool.query<{ expired: number }>('select expire_promotions(most => $1) as expired', [
+      EXPIRED_AT_ONCE,
+    ])
     const expired = rows[0]?.expired ?? 0
     all += expired
     if (expired < EXPIRED_AT_ONCE) return all

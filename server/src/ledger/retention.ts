@@ -29,7 +29,7 @@ export async function dropOldCharges({ pool, log, keepDays }: Parts): Promise<vo
  */
 async function dropOldest(client: pg.PoolClient, keepDays: number): Promise<string | null> {
   const statement = {
-    text: "select drop_charges_before((clock_timestamp() at time zone 'UTC')::date - $1::integer)::text as day",
+    text: "select drop_charges_before(first_kept => (clock_timestamp() at time zone 'UTC')::date - $1::integer)::text as day",
     values: [keepDays],
     query_timeout: LONGEST_MS + ANSWER_MARGIN_MS,
   }

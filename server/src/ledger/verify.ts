@@ -75,7 +75,7 @@ const PROMISES: Readonly<Record<string, string>> = {
     select id from accounts where ($1::uuid[] is null or id = any ($1)) and debt > 0 and charged + held <> credited + debt`,
 
   'no payment is reversed beyond what was paid': `
-    select id from entries where kind = 'payment' and ($1::uuid[] is null or account_id = any ($1)) and reversible_of(id) < 0`,
+    select id from entries where kind = 'payment' and ($1::uuid[] is null or account_id = any ($1)) and reversible_of(payment_id => id) < 0`,
 
   'promotional credit is in its grants until it is spent or taken': `
     select a.id from accounts a

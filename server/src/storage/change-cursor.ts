@@ -41,7 +41,7 @@ export function createChangeCursor({ changed, reset, pageRows = 1_000, readRowsM
   async function startOver(client: pg.ClientBase): Promise<void> {
     place = await findEnd(client)
     // Somebody emptied the log; without a row in it there would be no place, and everything forgotten at each read.
-    if (place === undefined) await client.query(`select record_change('change_log', 'empty')`)
+    if (place === undefined) await client.query(`select record_change(topic => 'change_log', key => 'empty')`)
     reset()
   }
 

@@ -42,7 +42,8 @@ export async function attachTask(pool: pg.Pool, { id, upstreamId, name }: Attach
   if (!/^[A-Za-z0-9._:-]{1,200}$/.test(name))
     throw new Fault('invalid_request', { detail: 'That is no name of a task.' })
   const { rows } = await pool.query(
-    `select hand_over_task($1, upstreams.id, upstreams.slot, upstreams.mode, $3, 'PENDING', 0, true) as outcome
+    `select hand_over_task(task => $1, upstream => upstreams.id, slot_in => upstreams.slot, mode_in => upstreams.mode, name => $3,
+       state_in => 'PENDING', first_poll_seconds => 0, corrects => true) as outcome
      from upstreams join tasks on tasks.id = $1 join accounts on accounts.id = tasks.account_id
      where upstreams.id = $2 and upstreams.mode = accounts.mode`,
     [id, upstreamId, name],

@@ -8,9 +8,9 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import type { Seal } from '../kernel/seal.ts'
+import { reportIn, type TaskReport, VIDEO } from '../protocols/video.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
-import { reportIn, type TaskReport, VIDEO } from '../upstreams/protocols/video.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import { type FinalReport, settlingOf } from './settle.ts'
 
@@ -88,7 +88,7 @@ export function createPoller(parts: Parts): Poller {
     const room = AT_ONCE - asked.size
     if (room <= 0) return 0
     const { rows } = await pool.query(
-      'select id, account_id, upstream_id, slot, mode, upstream_task, state from claim_tasks($1, $2)',
+      'select id, account_id, upstream_id, slot, mode, upstream_task, state from claim_tasks(most => $1, lease_seconds => $2)',
       [room, LEASE_SECONDS],
     )
     if (rows.length > 0) tookAtMs = clock.monotonicMs()
@@ -159,7 +159,7 @@ export function createPoller(parts: Parts): Poller {
     while (going.length > 0) {
       const batch = going
       going = []
-      await pool.query('select reschedule_tasks($1, $2, $3, $4)', [
+      await pool.query('select reschedule_tasks(task_ids => $1, states => $2, waits => $3, young_seconds => $4)', [
         batch.map(({ id }) => id),
         batch.map(({ state }) => state),
         batch.map(({ seconds }) => seconds),

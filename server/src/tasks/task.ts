@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { boundToTask } from '../gateway/plan-video.ts'
+import { boundToTask } from '../gateway/plans/video.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Sealed } from '../storage/reseal.ts'
 

@@ -4,8 +4,8 @@ import { credentialFor } from '../gateway/send.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
+import { VIDEO } from '../protocols/video.ts'
 import type { Bindings } from '../upstreams/bindings.ts'
-import { VIDEO } from '../upstreams/protocols/video.ts'
 import { type Transport, UpstreamFailure } from '../upstreams/transport.ts'
 import { TASK_COLUMNS, type TaskRow, taskResource, taskRow, unknownTask } from './task.ts'
 
@@ -40,12 +40,11 @@ export function createTasks({ pool, bindings, transport, seal }: Parts): Tasks {
   async function find(credentialId: Id, id: string): Promise<TaskRow | undefined> {
     if (!isId(id)) return undefined
     const columns = TASK_COLUMNS.map((name) => `(task_row).${name}`).join(', ')
-    const { rows } = await ask(pool, `select ${columns}, paced from read_task($1, $2, $3, $4)`, [
-      id,
-      credentialId,
-      READS_PER_SECOND,
-      TASK_KEPT_SECONDS,
-    ])
+    const { rows } = await ask(
+      pool,
+      `select ${columns}, paced from read_task(task => $1, credential => $2, most => $3, kept_seconds => $4)`,
+      [id, credentialId, READS_PER_SECOND, TASK_KEPT_SECONDS],
+    )
     const [row] = z.array(taskRow.extend({ paced: z.boolean() })).parse(rows)
     if (row?.paced === false) {
       const detail = `A task may be looked at ${READS_PER_SECOND} times a second.`

@@ -11,7 +11,10 @@ type Expiry = { readonly pool: pg.Pool; readonly log: Log; readonly lost?: (amou
 /** Ends tasks of which nothing final was heard for so long, at our loss. How many that were. */
 export async function expireTasks({ pool, log, lost = () => {} }: Expiry, afterSeconds: number): Promise<number> {
   return inPortions(AT_ONCE, async (most) => {
-    const { rows } = await pool.query('select id, overrun from expire_tasks($1, $2)', [afterSeconds, most])
+    const { rows } = await pool.query('select id, overrun from expire_tasks(after_seconds => $1, most => $2)', [
+      afterSeconds,
+      most,
+    ])
     for (const { id, overrun } of z.array(z.object({ id: z.string(), overrun: z.bigint() })).parse(rows)) {
       lost(nanos(overrun))
       log.error('a task never ended: it is voided at our loss', { request_id: id, amount: formatUsd(nanos(overrun)) })

@@ -17,7 +17,8 @@ import { createChangeFeed } from '../storage/change-feed.ts'
 import { createPools } from '../storage/pools.ts'
 import { silentLog } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import { createBindings, listUpstreams, removeUpstream, saveUpstream, type UpstreamSettings } from './bindings.ts'
+import { createBindings } from './bindings.ts'
+import { listUpstreams, removeUpstream, saveUpstream, type UpstreamSettings } from './configure.ts'
 
 const PROOF = 'bindings'
 

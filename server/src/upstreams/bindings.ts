@@ -11,8 +11,6 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { parseBaseUrl } from './address.ts'
 import { openCredential } from './credential.ts'
 
-export { listUpstreams, removeUpstream, saveUpstream, type UpstreamListed, type UpstreamSettings } from './configure.ts'
-
 export type Mode = 'live' | 'test'
 export type UpstreamKind = 'native' | 'managed'
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { DEADLINES, failsWith, MIB } from '../../../test/upstreams/asking.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
-import { CollectedBody } from './collected-body.ts'
+import { CollectedBody } from '../protocols/collected-body.ts'
 import { Exchange } from './exchange.ts'
 
 function begin(room?: ReplyRoom) {

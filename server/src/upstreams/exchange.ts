@@ -1,7 +1,7 @@
 import { type Dispatcher, errors } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
-import { CollectedBody } from './collected-body.ts'
+import { CollectedBody } from '../protocols/collected-body.ts'
 import { ConnectFailure } from './connector.ts'
 import type { Deadlines, Watched } from './deadlines.ts'
 import { type FailureReason, UpstreamFailure } from './failure.ts'

@@ -8,11 +8,11 @@ import {
   VIDEO_SECONDS_MOST,
 } from '../../../harness/seed.ts'
 import type { UpstreamName } from '../../../sandbox/src/upstream.ts'
-import { saveModel, saveRoute, setModelPrice } from '../../../server/src/gateway/configure-models.ts'
 import { createSeal } from '../../../server/src/kernel/seal.ts'
 import { Secret } from '../../../server/src/kernel/secret.ts'
+import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
+import type { RouteProfile } from '../../../server/src/protocols/route-profile.ts'
 import { listUpstreams, removeUpstream, saveUpstream } from '../../../server/src/upstreams/configure.ts'
-import type { RouteProfile } from '../../../server/src/upstreams/protocols/route-profile.ts'
 import { type Installation, ids } from '../installation.ts'
 import { ALL_PROTOCOLS, type Protocol } from '../models/streams.ts'
 

@@ -5,11 +5,11 @@ import { IMAGE_MODEL, IMAGE_PRICES, IMAGE_TOKENS_MODEL } from '../../../harness/
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { pictureTokens } from '../../../sandbox/src/upstreams/models/openai-images.ts'
-import { saveModel, saveRoute, setModelPrice } from '../../../server/src/gateway/configure-models.ts'
 import { savePlan, setPlan } from '../../../server/src/identity/workspaces.ts'
 import { usd } from '../../../server/src/kernel/money.ts'
 import { rational } from '../../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
+import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
 import { ACTOR, ask, type Customer, errorOf, ids, makeCustomer, startInstallation, type Told } from '../installation.ts'
 import { recordOf, rowOf, usageOf, usdOf } from './kept.ts'
 

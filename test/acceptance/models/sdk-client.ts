@@ -1,4 +1,4 @@
-import type { ProtocolName } from '../../../server/src/upstreams/protocols/protocol.ts'
+import type { ProtocolName } from '../../../server/src/protocols/protocol.ts'
 
 /** Those of conversations. */
 export type Protocol = Extract<ProtocolName, 'openai' | 'anthropic' | 'gemini'>

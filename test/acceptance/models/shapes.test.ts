@@ -13,8 +13,8 @@ import {
 } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
-import { saveRoute } from '../../../server/src/gateway/configure-models.ts'
 import { createSeal } from '../../../server/src/kernel/seal.ts'
+import { saveRoute } from '../../../server/src/pricing/configure-models.ts'
 import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
 import { ask, chargesOf, errorOf, ids, makeCustomer, startInstallation, type Told } from '../installation.ts'
 

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
-import { saveModel, saveRoute, setModelPrice } from '../../../server/src/gateway/configure-models.ts'
+import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
 import {
   ask,
   codeOf,

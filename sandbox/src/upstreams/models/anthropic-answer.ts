@@ -1,9 +1,10 @@
+import type { JsonObject } from '../../json.ts'
 import { hashOf, Random } from '../../random.ts'
-import type { Asked, JsonObject } from '../../upstream.ts'
+import type { Asked } from '../../upstream.ts'
 import type { Choice } from './answer.ts'
+import type { Answer } from './dialect.ts'
 import { deltasOf } from './frames.ts'
 import { piecesOf } from './prose.ts'
-import type { Answer } from './reply.ts'
 import type { Frame } from './stream.ts'
 import { bytesOf } from './tokens.ts'
 

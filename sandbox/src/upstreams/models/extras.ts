@@ -1,19 +1,7 @@
 import type { Deviance } from '../../deviants.ts'
+import { isObject, type JsonObject } from '../../json.ts'
 import { foldedJson } from '../../loose-reading.ts'
-import { isObject, type JsonObject } from '../../upstream.ts'
 import { given, isWholeNumber, type Question } from './question.ts'
-
-/** What members that no protocol of these has make of an answer. */
-export type Extras = {
-  /** So long it is, whatever limits it. */
-  readonly outputTokens: number | undefined
-  /** Read with the prompt. */
-  readonly inputTokens: number
-  /** All of it is counted so often. */
-  readonly times: number
-}
-
-export const NO_EXTRAS: Extras = { outputTokens: undefined, inputTokens: 0, times: 1 }
 
 const LENGTHS = ['n_predict', 'max_output_tokens', 'min_tokens']
 const TOKENS_LIMIT = 1_000_000

@@ -1,6 +1,6 @@
 import type { Asked } from '../../upstream.ts'
+import type { Dialect } from './dialect.ts'
 import { piecesOf } from './prose.ts'
-import type { Dialect } from './reply.ts'
 import type { Frame } from './stream.ts'
 
 /** The frames, with what goes wrong among them once the deltas have carried so many bytes. */

@@ -1,5 +1,5 @@
 import { type Deviance, limitIn } from '../../deviants.ts'
-import { isObject, type JsonObject } from '../../upstream.ts'
+import { isObject, type JsonObject } from '../../json.ts'
 import { withExtras } from './extras.ts'
 import { jsonText } from './json-of-schema.ts'
 import {

@@ -1,5 +1,5 @@
+import { isObject, type JsonObject } from '../../json.ts'
 import type { Random } from '../../random.ts'
-import { isObject, type JsonObject } from '../../upstream.ts'
 
 const DEPTH_LIMIT = 4
 const PROPERTIES_LIMIT = 64

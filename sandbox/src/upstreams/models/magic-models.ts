@@ -1,4 +1,4 @@
-import type { Delivery } from '../../plan.ts'
+import type { Delivery } from '../../delivery.ts'
 
 /** How a model answers. What is absent is as with any model. */
 export type MagicModel = {

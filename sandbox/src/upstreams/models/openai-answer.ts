@@ -1,8 +1,9 @@
+import { isObject, type JsonObject } from '../../json.ts'
 import { hashOf, Random } from '../../random.ts'
-import { type Asked, isObject, type JsonObject } from '../../upstream.ts'
+import type { Asked } from '../../upstream.ts'
 import type { Choice } from './answer.ts'
+import type { Answer } from './dialect.ts'
 import { deltasOf } from './frames.ts'
-import type { Answer } from './reply.ts'
 import type { Frame } from './stream.ts'
 import { bytesOf } from './tokens.ts'
 

@@ -1,5 +1,6 @@
+import { isObject, type JsonObject } from '../../json.ts'
 import { hashOf, Random } from '../../random.ts'
-import { type Asked, isObject, type JsonObject } from '../../upstream.ts'
+import type { Asked } from '../../upstream.ts'
 import { given, isModelName, isWholeNumber, type Wrong } from './question.ts'
 import { bytesOf, tokensOfBytes } from './tokens.ts'
 import type { Made } from './whole-reply.ts'

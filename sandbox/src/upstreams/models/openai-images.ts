@@ -1,6 +1,7 @@
 import { crc32, deflateSync } from 'node:zlib'
+import { isObject, type JsonObject } from '../../json.ts'
 import { hashOf, Random } from '../../random.ts'
-import { type Asked, isObject, type JsonObject, type Knobs } from '../../upstream.ts'
+import type { Asked, Knobs } from '../../upstream.ts'
 import { given, isModelName, isWholeNumber, type Wrong } from './question.ts'
 import { bytesOf, tokensOfBytes } from './tokens.ts'
 import type { Made } from './whole-reply.ts'

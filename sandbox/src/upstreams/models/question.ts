@@ -1,5 +1,5 @@
-import { isObject, type JsonObject } from '../../upstream.ts'
-import type { Extras } from './extras.ts'
+import { isObject, type JsonObject } from '../../json.ts'
+
 import type { Segment } from './tokens.ts'
 
 export type Tool = { readonly name: string; readonly schema: unknown }
@@ -60,3 +60,15 @@ export function textOf(content: unknown): string {
   const texts = objectsIn(content).map(({ text }) => text)
   return texts.filter((text) => typeof text === 'string').join('')
 }
+
+/** What members that no protocol of these has make of an answer. */
+export type Extras = {
+  /** So long it is, whatever limits it. */
+  readonly outputTokens: number | undefined
+  /** Read with the prompt. */
+  readonly inputTokens: number
+  /** All of it is counted so often. */
+  readonly times: number
+}
+
+export const NO_EXTRAS: Extras = { outputTokens: undefined, inputTokens: 0, times: 1 }

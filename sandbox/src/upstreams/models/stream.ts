@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../upstream.ts'
+import type { JsonObject } from '../../json.ts'
 
 /** One event of a stream as it goes over the wire. */
 export type Frame = {

@@ -1,8 +1,10 @@
 import { priceClassOf } from '../../bill.ts'
 import { reported } from '../../deviants.ts'
-import type { Asked, JsonObject, Knobs, Reply } from '../../upstream.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Asked, Knobs, Reply } from '../../upstream.ts'
+import type { Dialect } from './dialect.ts'
 import { magicModel } from './magic-models.ts'
-import { type Dialect, failure, usageTold } from './reply.ts'
+import { failure, usageTold } from './reply.ts'
 
 /** An answer that is no conversation: it always comes whole. */
 export type Made = {

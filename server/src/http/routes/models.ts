@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Begin } from '../../gateway/begin.ts'
-import type { Model, Models } from '../../gateway/models.ts'
 import { Fault } from '../../kernel/fault.ts'
+import type { Model, Models } from '../../pricing/models.ts'
 import { admit } from './admit.ts'
 
 type Parts = { readonly begin: Begin; readonly models: Models }

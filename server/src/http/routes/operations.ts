@@ -7,11 +7,11 @@ import { isStreamed } from '../../gateway/relay.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { LARGE_BYTES, type Lease, REQUEST_COPIES } from '../../kernel/memory-budget.ts'
 import { renderFault } from '../answer.ts'
-import { exchangeOf } from '../exchange.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
 import type { LargeJson } from '../large-json.ts'
-import { sendStreamed } from '../outlet.ts'
-import { sendWhole } from '../send-whole.ts'
+import { exchangeOf } from '../wire/exchange.ts'
+import { sendStreamed } from '../wire/outlet.ts'
+import { sendWhole } from '../wire/send-whole.ts'
 
 type Parts = {
   readonly run: Pipeline

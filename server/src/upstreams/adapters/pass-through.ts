@@ -1,4 +1,4 @@
-import { readOutline } from '../protocols/json-outline.ts'
+import { readOutline } from '../../protocols/json-outline.ts'
 import type { Adapter, Incoming } from './adapter.ts'
 
 /** What an upstream may say about its body. Everything else in its headers is about itself, or about us. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readOutline } from '../protocols/json-outline.ts'
+import { readOutline } from '../../protocols/json-outline.ts'
 import type { Adapter } from './adapter.ts'
 import { passThrough } from './pass-through.ts'
 

@@ -1,9 +1,9 @@
 import { countIn, memberOf } from '../../catalogue/price.ts'
-import { anthropic } from '../protocols/anthropic.ts'
-import { gemini, geminiStream } from '../protocols/gemini.ts'
-import { openai } from '../protocols/openai.ts'
-import type { Protocol, ProtocolName } from '../protocols/protocol.ts'
-import { itemsOf } from '../protocols/usage.ts'
+import { anthropic } from '../../protocols/anthropic.ts'
+import { gemini, geminiStream } from '../../protocols/gemini.ts'
+import { openai } from '../../protocols/openai.ts'
+import type { Protocol, ProtocolName } from '../../protocols/protocol.ts'
+import { itemsOf } from '../../protocols/usage.ts'
 
 /** The protocols of conversations: only there is an output that a limit can bound. */
 export type ProbedProtocol = 'openai' | 'anthropic' | 'gemini'

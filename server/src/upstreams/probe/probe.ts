@@ -1,7 +1,7 @@
 import type { Clock } from '../../kernel/clock.ts'
+import { OUTPUT_LIMITS } from '../../protocols/output-limits.ts'
+import type { RouteProfile } from '../../protocols/route-profile.ts'
 import type { Binding } from '../bindings.ts'
-import { OUTPUT_LIMITS } from '../protocols/output-limits.ts'
-import type { RouteProfile } from '../protocols/route-profile.ts'
 import { type Transport, UpstreamFailure } from '../transport.ts'
 import { DIALECTS, type ProbedProtocol } from './dialects.ts'
 import {

@@ -1,4 +1,4 @@
-import type { RouteProfile } from '../protocols/route-profile.ts'
+import type { RouteProfile } from '../../protocols/route-profile.ts'
 import type { ProbedProtocol } from './dialects.ts'
 import { FOLDED_LIMIT } from './dialects.ts'
 import { LOW_LIMIT } from './experiments.ts'

@@ -6,7 +6,7 @@ import { after, describe, it } from 'node:test'
 import { countTokens as countCl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countO200k } from 'gpt-tokenizer/encoding/o200k_base'
 import { rolldown } from 'rolldown'
-import { estimateTokens } from '../protocols/estimate.ts'
+import { estimateTokens } from '../../protocols/estimate.ts'
 import { createTokenCounter, type Estimated } from './count-tokens.ts'
 
 const TEXTS = [

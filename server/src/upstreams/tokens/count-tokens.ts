@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { estimateTokens } from '../protocols/estimate.ts'
+import { estimateTokens } from '../../protocols/estimate.ts'
 import type { CountTask } from './count-worker.ts'
 
 export type Tokenizer = 'o200k' | 'cl100k' | 'bytes_3'

@@ -1,0 +1,42 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import pg from 'pg'
+import { ROOT } from '../harness/root.ts'
+import { functionsIn } from '../harness/sql-functions.ts'
+import { startTestPostgres, templateUrl } from '../harness/test-postgres.ts'
+import { MIGRATIONS_FOLDER, readMigrations } from '../server/src/storage/migrations.ts'
+
+/**
+ * `node scripts/release.ts`: writes docs/releases/<version>.json, by which a clone knows what has landed: migrations that may not
+ * be edited, and functions that running processes call. For the version in package.json and the commit that is checked out.
+ */
+const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'))
+const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim()
+const folder = path.join(ROOT, 'docs/releases')
+const migrations = await readMigrations(MIGRATIONS_FOLDER)
+const record = {
+  version,
+  commit,
+  migrations: Object.fromEntries(migrations.map(({ file, checksum }) => [file, checksum])),
+  functions: Object.fromEntries(
+    (await functions()).map(({ name, takes, gives }) => [name, `(${takes}) returns ${gives}`]),
+  ),
+}
+mkdirSync(folder, { recursive: true })
+writeFileSync(path.join(folder, `${version}.json`), `${JSON.stringify(record, null, 2)}\n`, { flag: 'wx' })
+console.log(
+  `docs/releases/${version}.json: ${migrations.length} migrations, ${Object.keys(record.functions).length} functions`,
+)
+
+async function functions() {
+  const postgres = await startTestPostgres()
+  const client = new pg.Client(templateUrl(postgres.url()))
+  try {
+    await client.connect()
+    return await functionsIn(client)
+  } finally {
+    await client.end()
+    await postgres.remove()
+  }
+}

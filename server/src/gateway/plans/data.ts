@@ -1,0 +1,162 @@
+import { type DataOperation, type Names, spell } from '../../catalogue/operation.ts'
+import type { Reply, Measured as Units } from '../../catalogue/price.ts'
+import { Fault } from '../../kernel/fault.ts'
+import type { Id } from '../../kernel/ids.ts'
+import type { ReplyRoom } from '../../kernel/memory-budget.ts'
+import type { Links } from '../../links/links.ts'
+import type { Session } from '../../links/sessions.ts'
+import type { Measured } from '../../pricing/priced.ts'
+import type { Prices } from '../../pricing/prices.ts'
+import { ADAPTERS } from '../../upstreams/adapters/adapters.ts'
+import type { Binding, Bindings } from '../../upstreams/bindings.ts'
+import type { TokenCounter } from '../../upstreams/tokens/count-tokens.ts'
+import type { Transport } from '../../upstreams/transport.ts'
+import type { LossGuard } from '../loss-guard.ts'
+import { parseInput } from '../parse-input.ts'
+import type { CallRequest } from '../pipeline.ts'
+import type { Plan, Sent } from '../plan.ts'
+import type { Attempt } from '../records.ts'
+import { DATA_REPLY_BYTES } from '../reply-bytes.ts'
+import { findBindings, notConfigured } from '../routing.ts'
+import { credentialFor, DEADLINES, failed, sendOnce } from '../send.ts'
+import { type DeclaredModels, requireDeclaredModel } from './declared-models.ts'
+
+type Parts = {
+  readonly prices: Prices
+  readonly bindings: Bindings
+  readonly transport: Pick<Transport, 'send'>
+  readonly names: Names
+  readonly declaredModels: DeclaredModels
+  readonly links: Pick<Links, 'require' | 'tokenOf' | 'another'>
+  readonly counter: Pick<TokenCounter, 'count'>
+  readonly lossGuard: LossGuard
+}
+
+/** Of what an upstream reads without saying how much: nobody knows its vocabulary, and this one is a usual one. */
+const TOKENIZER = 'o200k'
+
+/** One thing at one price, of one upstream, which is asked once: what became of a request that failed is not always known. */
+export function createDataPlan(parts: Parts) {
+  const { prices, bindings, transport, names, links, declaredModels, counter, lossGuard } = parts
+  return async (request: CallRequest, operation: DataOperation): Promise<Plan> => {
+    const { caller, query, rawBody } = request
+    const { price, limits, upstream } = operation
+    const input = parseInput(operation, request)
+    requireDeclaredModel(operation, input, declaredModels)
+    const asked = { input, query, rawBody }
+    const terms = await prices.termsFor(operation, caller)
+    const expected = price.expected(input)
+    const session = operation.actsFor && (await links.require(caller.credentialId, operation.actsFor.scopes))
+    const binding = await bindingFor(bindings, operation, { mode: caller.mode, session })
+    lossGuard([{ binding }], { accountId: caller.accountId, sold: operation.id })
+    const adapter = ADAPTERS[upstream.adapter]
+    // What passes through is worth as much to the caller as if it had been paid for: who could make it unreadable would pay nothing.
+    const withholds = upstream.adapter === 'pass_through'
+
+    const send = (id: Id, credential: Pick<Binding, 'credential'>, room: ReplyRoom) =>
+      sendOnce(
+        transport,
+        binding,
+        () => {
+          const { query, body } = adapter.ask(asked)
+          const words = { ...names, ...binding.segments, ...(session && { linked_user: session.userId ?? '' }) }
+          const target = spell(upstream.path, words)
+          return {
+            method: operation.method,
+            target: query === '' ? target : `${target}?${query}`,
+            headers: {
+              accept: 'application/json',
+              // The upstream's own record can be found by it.
+              'x-request-id': id,
+              ...(body !== null && { 'content-type': 'application/json' }),
+              ...credentialFor(credential, upstream.credentialHeader),
+            },
+            body,
+            maxBodyBytes: upstream.maxBodyBytes,
+            room,
+            deadlines: deadlinesOf(upstream),
+          }
+        },
+        adapter.readLarge,
+      )
+
+    /** As the user who has linked an account. Tokens that the platform does not take say that the link has ended. */
+    async function sendFor(id: Id, session: Session, room: ReplyRoom): Promise<Sent> {
+      const before: Attempt[] = []
+      const told = (sent: Sent): Sent => ({ ...sent, attempts: [...before, ...sent.attempts] })
+      try {
+        let access = await links.tokenOf(session, id)
+        let left = { id, ...operation.attempts }
+        for (;;) {
+          const sent = await send(id, { credential: access.token }, room)
+          if (sent.outcome !== 'answered' || sent.reply.status !== 401) return told(sent)
+          before.push(...sent.attempts)
+          left = { id, requests: left.requests - 1, refreshes: left.refreshes - (access.isRefreshedByUs ? 1 : 0) }
+          // Nothing was done. Another token may be taken; where there is none, the caller is told to link again.
+          access = await links.another(session, access, left)
+        }
+      } catch (error) {
+        return told(failed(binding, error, false))
+      }
+    }
+
+    return {
+      sold: operation.id,
+      terms,
+      most: [price.most(input)],
+      expected: [expected],
+      isExact: price.isExact,
+      // Counted by estimate where the operation counts them; the settlement corrects it.
+      tokens: limits.includes('tokens') ? Number(expected) : 0,
+      headers: {},
+      replyBytes: Math.min(upstream.maxBodyBytes, DATA_REPLY_BYTES),
+      send: (id, room) => (session === undefined ? send(id, binding, room) : sendFor(id, session, room)),
+      measure(reply) {
+        const measured = price.measure(reply)
+        if (measured !== undefined) return asCounts(measured)
+        if (withholds && isSuccess(reply)) throw new Fault('upstream_unreadable')
+        // What is not handed over is not charged, and may have cost us all that it could.
+        if (price.counted === undefined || reply.status >= 300 || adapter.answer(reply, asked) === undefined)
+          return undefined
+        return price.counted(input, (text) => counter.count(text, TOKENIZER)).then(asCountedByUs)
+      },
+      answer: (reply, measured) => adapter.answer(reply, asked, measured?.inputTokens),
+      isAboutUs: ({ status }) =>
+        status === 401 || status === 402 || (status === 403 && upstream.passesOnForbidden !== true),
+    }
+  }
+}
+
+function isSuccess({ status }: Reply): boolean {
+  return status >= 200 && status < 300
+}
+
+function asCounts({ units, ...tokens }: Units): Measured {
+  return { counts: [units], ...tokens }
+}
+
+function asCountedByUs(units: Units): Measured {
+  return { ...asCounts(units), source: 'counted' }
+}
+
+type Whose = { readonly mode: Binding['mode']; readonly session: Session | undefined }
+
+/** The first of its slot; for a user who linked an account, the one where that was. */
+async function bindingFor(
+  bindings: Bindings,
+  { upstream: { slot } }: DataOperation,
+  { mode, session }: Whose,
+): Promise<Binding> {
+  const found =
+    session === undefined
+      ? (await findBindings(bindings, slot, mode))[0]
+      : await bindings.findOne(slot, mode, session.upstreamId)
+  // A user's token goes nowhere but to where our own secret is for.
+  if (found?.enabled !== true || (session !== undefined && found.credential === null)) throw notConfigured()
+  return found
+}
+
+/** An answer that comes whole has its headers at its end. */
+function deadlinesOf({ totalMs }: DataOperation['upstream']) {
+  return { ...DEADLINES, headersMs: Math.max(DEADLINES.headersMs, totalMs), totalMs }
+}

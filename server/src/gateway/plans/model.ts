@@ -1,0 +1,202 @@
+import type { ModelOperation } from '../../catalogue/operation.ts'
+import { memberOf } from '../../catalogue/price.ts'
+import { Fault } from '../../kernel/fault.ts'
+import type { Id } from '../../kernel/ids.ts'
+import { REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
+import { rational } from '../../kernel/rational.ts'
+import { pricingOf } from '../../pricing/by-token.ts'
+import { type Models, orderRoutes, priceOfModel, type Route } from '../../pricing/models.ts'
+import { readOutline } from '../../protocols/json-outline.ts'
+import type { ModelAsk, ModelLimits } from '../../protocols/protocol.ts'
+import { FREE, headersFor, SPOKEN } from '../../protocols/protocols.ts'
+import { PLAIN_PROFILE } from '../../protocols/route-profile.ts'
+import { MOST_TEXT_BYTES } from '../../protocols/withholding-reader.ts'
+import type { Incoming } from '../../upstreams/adapters/adapter.ts'
+import { passThrough } from '../../upstreams/adapters/pass-through.ts'
+import type { Bindings } from '../../upstreams/bindings.ts'
+import type { Quota } from '../../upstreams/quota.ts'
+import type { TokenCounter } from '../../upstreams/tokens/count-tokens.ts'
+import type { Transport } from '../../upstreams/transport.ts'
+import type { LossGuard } from '../loss-guard.ts'
+import { createOutputGuard } from '../output-guard.ts'
+import type { CallRequest } from '../pipeline.ts'
+import type { Plan, Sent } from '../plan.ts'
+import { replyBytesOf } from '../reply-bytes.ts'
+import {
+  firstToTake,
+  notAsked,
+  quotaRefusal,
+  requireModel,
+  routesFor,
+  type Target,
+  takersOf,
+  targetsOf,
+} from '../routing.ts'
+import { credentialFor, sendOnce } from '../send.ts'
+import { openOnce } from '../send-stream.ts'
+
+type Parts = {
+  readonly models: Pick<Models, 'find'>
+  readonly bindings: Bindings
+  readonly quota: Quota
+  readonly transport: Pick<Transport, 'send' | 'open'>
+  readonly counter: Pick<TokenCounter, 'count'>
+  readonly outputCapHeader: string
+  readonly lossGuard: LossGuard
+  readonly random?: () => number
+}
+
+const MINUTE_MS = 60_000
+/** A model may think for long before its first word, and between words. */
+const DEADLINES = { connectMs: 5_000, headersMs: 10 * MINUTE_MS, idleMs: 5 * MINUTE_MS, totalMs: 60 * MINUTE_MS }
+
+/** The model's name there is ours to get right, so that a 404 is no more the caller's than a wrong key. */
+const ABOUT_US: ReadonlySet<number> = new Set([401, 402, 403, 404])
+/** What protocols call it in the type, code or status of an error, whatever the status of the answer. */
+const ABOUT_US_BY_NAME: ReadonlySet<unknown> = new Set([
+  ...['authentication_error', 'billing_error', 'permission_error'],
+  ...['insufficient_quota', 'billing_hard_limit_reached', 'invalid_api_key'],
+  ...['UNAUTHENTICATED', 'PERMISSION_DENIED', 'API_KEY_INVALID'],
+])
+
+/** Too busy for us. Here, as where it is about us, another upstream may do better, and vendors bill none of it. */
+const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
+
+/** A model at the price of its tokens, from the first of its upstreams that takes the call. */
+export function createModelPlan(parts: Parts) {
+  const { models, bindings, quota, transport, counter, outputCapHeader, lossGuard, random = Math.random } = parts
+
+  return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
+    const { caller, rawBody } = request
+    const { by, protocol } = SPOKEN[operation.protocol]
+    requireEvents(request, operation)
+    const body = request.readBody()
+    const name = protocol.modelOf(body, request.model)
+    const found = models.find(name)
+    const model = requireModel(found instanceof Promise ? await found : found, name)
+    const routes = routesFor(model, by, operation)
+    const headers = headersFor(protocol, request.headers(protocol.passesOn))
+    const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
+    const isFree = FREE.has(operation.protocol)
+    const multiplier = isFree ? rational(0n) : caller.priceMultiplier
+    const { tokenizer } = model
+    const outputMost = outputMostOf(ask, routes, model.limits)
+    const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
+    const bound = await targetsOf(bindings, orderRoutes(routes, random), caller.mode)
+    // What costs nothing loses nothing.
+    const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
+    const targets = takersOf(open, ask.unknownMembers)
+    /** How the one that was asked last counts. */
+    let profile = PLAIN_PROFILE
+
+    const requestTo = (id: Id, { binding, route }: Target, room: ReplyRoom) => ({
+      method: 'POST' as const,
+      target: protocol.target(route.upstreamModel),
+      headers: {
+        accept: ask.isStream ? 'text/event-stream' : 'application/json',
+        'content-type': 'application/json',
+        'x-request-id': id,
+        ...headers,
+        ...credentialFor(binding, protocol.credentialHeader),
+      },
+      body: ask.bodyFor(route.upstreamModel, route.profile),
+      maxBodyBytes: REPLY_MOST_BYTES,
+      room,
+      deadlines: DEADLINES,
+    })
+
+    /** Asks one of them, once. */
+    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
+      const { binding, route } = target
+      profile = route.profile
+      // What costs nothing does not use up what paying callers need.
+      const isCounted = binding.requestsPerMinute !== null && !isFree
+      const refusal = isCounted ? await quotaRefusal(quota, binding) : undefined
+      if (refusal !== undefined) return notAsked(binding, refusal)
+      const { stream } = protocol
+      if (!ask.isStream || stream === undefined)
+        return sendOnce(transport, binding, () => requestTo(id, target, room), readOutline)
+      return openOnce(
+        transport,
+        binding,
+        () => requestTo(id, target, room),
+        (reply) => {
+          const reader = stream.createReader(ask, route.profile)
+          const limit = outputMostOf(ask, [route], model.limits)
+          return {
+            reply,
+            reader,
+            measure: (text, isOwed) => pricing.ofDelivered({ reported: reader.reported(), text, isOwed }),
+            lost: () => pricing.ofNothing(reader.reported()),
+            errorFrame: stream.errorFrame,
+            outputGuard: createOutputGuard({ counter, tokenizer, limit }),
+            stopsOnAbort: route.profile.abort === 'stops',
+          }
+        },
+      )
+    }
+
+    return {
+      ...pricing,
+      sold: model.id,
+      isExact: false,
+      tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
+      headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
+      replyBytes: replyBytesOf(ask, outputMost),
+      send: (id, room) =>
+        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
+      measure(reply) {
+        const { status, json } = reply
+        if (status >= 300) return pricing.nothing
+        // An empty body gave nothing; what can't be read was handed over all the same.
+        if (json === undefined) return reply.body.length === 0 ? undefined : pricing.ofUnreadable(textOf(reply))
+        const reported = protocol.usageOf(json, profile)
+        const [text, form] = [protocol.textOf(json), protocol.formOf(json)]
+        return pricing.ofReply({ json, reported, text, form, raw: () => textOf(reply) ?? '' })
+      },
+      answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
+      isAboutUs: ({ status, json }) => isAboutUs(status, json),
+    }
+  }
+}
+
+/**
+ * The most output that a call can have, of all choices together. Where an upstream counts reasoning apart, the limit that is
+ * sent does not bound it: it may reason for as long as the longest answer, within the context window.
+ */
+function outputMostOf(
+  { outputLimit, choices, imageKind }: ModelAsk,
+  routes: readonly Route[],
+  { outputMost, contextWindow }: ModelLimits,
+): number {
+  const isApart = routes.some(({ profile }) => profile.reasoning === 'apart')
+  if (!isApart || outputLimit === 0 || imageKind !== undefined) return outputLimit * choices
+  return Math.max(outputLimit, Math.min(outputLimit + outputMost, contextWindow)) * choices
+}
+
+/** Of a body that is no JSON, as much as is counted; undefined where it came in an encoding that nobody asked for. */
+function textOf({ headers, body }: Incoming): string | undefined {
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity') return undefined
+  return body.toString('utf8', 0, MOST_TEXT_BYTES)
+}
+
+/** One protocol streams in two forms, of which every library of its callers asks for this one. */
+function requireEvents({ query }: CallRequest, { protocol }: ModelOperation): void {
+  if (protocol !== 'gemini_stream' || new URLSearchParams(query).get('alt') === 'sse') return
+  throw new Fault('invalid_request', { detail: 'Streams are given as server-sent events: add ?alt=sse.' })
+}
+
+function isAboutUs(status: number, json: unknown): boolean {
+  if (status < 400) return false
+  const error = memberOf(json, 'error')
+  const names = ['type', 'code', 'status'].map((name) => memberOf(error, name))
+  const details = memberOf(error, 'details')
+  const reasons = Array.isArray(details) ? details.slice(0, 10).map((detail) => memberOf(detail, 'reason')) : []
+  return ABOUT_US.has(status) || [...names, ...reasons].some((name) => ABOUT_US_BY_NAME.has(name))
+}
+
+function mayAskAnother(sent: Sent): boolean {
+  if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
+  const { status, json } = sent.reply
+  return BUSY.has(status) || isAboutUs(status, json)
+}

@@ -1,0 +1,112 @@
+import type { Attempts, Operation } from '../catalogue/operation.ts'
+import { asFault, Fault, unavailable } from '../kernel/fault.ts'
+import type { Model, Models, Route } from '../pricing/models.ts'
+import { unknownRefusal } from '../protocols/members.ts'
+import type { ProtocolName } from '../protocols/protocol.ts'
+import { pathOf } from '../protocols/protocols.ts'
+import type { Binding, Bindings } from '../upstreams/bindings.ts'
+import type { Quota } from '../upstreams/quota.ts'
+import type { Sent } from './plan.ts'
+import type { Attempt } from './records.ts'
+
+/** Those that can't be reached cost little, and are not among the requests that a call may make. */
+const TRIED_MOST = 20
+
+/** An upstream that may be asked, and by which of a model's routes. */
+export type Target = { readonly route: Route; readonly binding: Binding }
+
+export async function findModel(models: Pick<Models, 'find'>, name: string): Promise<Model> {
+  return requireModel(await models.find(name), name)
+}
+
+export function requireModel(model: Model | undefined, name: string): Model {
+  if (model !== undefined) return model
+  const detail = `There is no model ${JSON.stringify(name)}. GET /v1/models lists those that there are.`
+  throw new Fault('resource_not_found', { detail })
+}
+
+/** Those of its upstreams that speak the caller's protocol; nothing is translated. */
+export function routesFor(
+  { id, routes }: Model,
+  by: ProtocolName,
+  { path }: Pick<Operation, 'path'>,
+): readonly Route[] {
+  const found = routes.filter(({ protocol }) => protocol === by)
+  if (found.length > 0) return found
+  const others = [...new Set(routes.map(({ protocol }) => pathOf(protocol)))]
+  const instead = others.length === 0 ? 'Nobody serves it yet.' : `It is served at ${others.join(' and ')}.`
+  throw new Fault('resource_not_found', { detail: `The model ${id} is not served at ${path}. ${instead}` })
+}
+
+export async function targetsOf(
+  bindings: Bindings,
+  routes: readonly Route[],
+  mode: Binding['mode'],
+): Promise<Target[]> {
+  const targets: Target[] = []
+  for (const route of routes) {
+    const found = findBindings(bindings, route.slot, mode)
+    for (const binding of found instanceof Promise ? await found : found) targets.push({ route, binding })
+  }
+  return targets
+}
+
+/** Those that may get a request: what our tables do not know goes to those alone whose route passes it on. */
+export function takersOf(targets: readonly Target[], unknownMembers: readonly string[]): readonly Target[] {
+  if (targets.length === 0) throw notConfigured()
+  if (unknownMembers.length === 0) return targets
+  const takers = targets.filter(({ route }) => route.profile.unknown === 'pass')
+  if (takers.length === 0) throw unknownRefusal(unknownMembers)
+  return takers
+}
+
+/** One after the other, while it is certain that none of those before has begun the call. All attempts are told. */
+export async function firstToTake(
+  targets: readonly Target[],
+  attempt: (target: Target) => Promise<Sent>,
+  mayAskAnother: (sent: Sent) => boolean,
+  { requests }: Attempts,
+): Promise<Sent> {
+  const before: Attempt[] = []
+  let left = Math.min(targets.length, TRIED_MOST)
+  for (const target of targets) {
+    left -= 1
+    const sent = await attempt(target)
+    if (left === 0 || !mayAskAnother(sent) || asked(before) + asked(sent.attempts) >= requests)
+      return before.length === 0 ? sent : { ...sent, attempts: [...before, ...sent.attempts] }
+    before.push(...sent.attempts)
+  }
+  throw notConfigured()
+}
+
+function asked(attempts: readonly Attempt[]): number {
+  return attempts.filter(({ outcome }) => outcome !== 'not_sent').length
+}
+
+/** Why our quota with the upstream does not let us ask it; undefined where it does. */
+export async function quotaRefusal(quota: Quota, binding: Binding): Promise<Fault | undefined> {
+  try {
+    const taken = await quota.take(binding)
+    return taken === 'taken' ? undefined : new Fault('upstream_rate_limit', taken)
+  } catch (error) {
+    return asFault(error)
+  }
+}
+
+export function notAsked({ slot, kind }: Binding, failure: Fault): Sent {
+  const attempts = [{ slot, outcome: 'not_sent' as const, status: null, reason: 'quota' }]
+  return { attempts, kind, outcome: 'not_sent', failure }
+}
+
+export function findBindings(bindings: Bindings, slot: string, mode: Binding['mode']): ReturnType<Bindings['find']> {
+  const found = bindings.find(slot, mode)
+  return found instanceof Promise ? found.catch(asUnavailable) : found
+}
+
+export function notConfigured(): Fault {
+  return new Fault('managed_upstream_transport', { detail: 'No upstream is configured for this operation.' })
+}
+
+function asUnavailable(cause: unknown): never {
+  throw unavailable(cause)
+}

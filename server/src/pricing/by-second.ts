@@ -1,0 +1,74 @@
+import type { Caller } from '../identity/caller.ts'
+import { Fault } from '../kernel/fault.ts'
+import { multiply } from '../kernel/rational.ts'
+import type { VideoAsk, VideoUsage } from '../protocols/video.ts'
+import type { ModelPrice } from './models.ts'
+import type { Priced } from './priced.ts'
+import type { Counts, Rate, Terms } from './terms.ts'
+
+type Asked = {
+  readonly price: ModelPrice
+  readonly ask: Pick<VideoAsk, 'secondsMost' | 'videos' | 'resolution' | 'pixels'>
+  readonly multiplier: Caller['priceMultiplier']
+}
+
+/** Lines of a resolution, as in `720P`. */
+const linesOf = (resolution: string) => Number.parseInt(resolution, 10)
+/** Pixels of a picture that is as wide as a screen. */
+const pixelsOf = (resolution: string) => (linesOf(resolution) ** 2 * 16) / 9
+const UNIT = / video millisecond$/
+
+/** What a video may cost: all of its seconds, at the price of its resolution or, where that is open, at the dearest. */
+export function videoPricingOf({ price, ask, multiplier }: Asked): Omit<Priced, 'isExact'> {
+  if (price.videos === null) {
+    const cause = new Error('a model that makes videos has no price of a second')
+    throw new Fault('invalid_billing_configuration', { cause })
+  }
+  const rates = [...price.videos]
+    .toSorted(([one], [other]) => linesOf(one) - linesOf(other))
+    .map(([resolution, rate]) => ({
+      unit: `${resolution} video millisecond`,
+      ...rate,
+      price: multiply(rate.published, multiplier),
+    }))
+  const terms = { version: price.version, rates }
+  const most = countsAt(terms, rateAsked(terms, ask), ask.secondsMost * ask.videos)
+  return { terms, most, expected: most }
+}
+
+/** The place of the rate by which a request is held for. */
+function rateAsked({ rates }: Terms, { resolution, pixels }: Asked['ask']): number {
+  const names = rates.map(({ unit }) => unit.replace(UNIT, ''))
+  if (resolution === undefined && pixels === undefined) return dearest(rates)
+  const place =
+    resolution === undefined ? names.findIndex((name) => pixelsOf(name) >= (pixels ?? 0)) : names.indexOf(resolution)
+  if (place !== -1) return place
+  throw new Fault('invalid_request', { detail: `This resolution has no price. These have: ${names.join(', ')}.` })
+}
+
+function dearest(rates: readonly Rate[]): number {
+  return rates.reduce((best, { price }, at) => (isDearer(price, rates[best]?.price ?? price) ? at : best), 0)
+}
+
+function isDearer(one: Rate['price'], other: Rate['price']): boolean {
+  return one.numerator * other.denominator > other.numerator * one.denominator
+}
+
+function countsAt({ rates }: Terms, place: number, seconds: number): Counts {
+  return rates.map((_, at) => (at === place ? BigInt(Math.round(seconds * 1_000)) : 0n))
+}
+
+/**
+ * What was used of what was held for, by what the upstream reported; undefined where it does not say how long the video is.
+ * One whose resolution is not said, or has no price, costs what it was held for.
+ */
+export function videoCounts(
+  terms: Terms,
+  most: Counts,
+  { seconds, videos, resolution }: VideoUsage,
+): Counts | undefined {
+  if (seconds === undefined) return undefined
+  const told = terms.rates.findIndex(({ unit }) => unit === `${resolution}P video millisecond`)
+  const asked = most.findIndex((count) => count > 0n)
+  return countsAt(terms, told === -1 ? Math.max(0, asked) : told, seconds * Math.max(1, videos))
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { rational } from '../kernel/rational.ts'
+import type { ModelAsk } from '../protocols/protocol.ts'
+import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
+import { pricingOf } from './by-token.ts'
+import { type ModelPrice, priceIn } from './models.ts'
+import { costOf, mostFor } from './terms.ts'
+
+const rate = (usd: string) => ({ published: priceIn(usd), providerCost: null })
+const priceOf = (input: string, cacheRead: string, cacheWrite: string): ModelPrice => ({
+  version: '1',
+  rates: { input: rate(input), output: rate('2'), cacheRead: rate(cacheRead), cacheWrite: rate(cacheWrite) },
+  images: null,
+  videos: null,
+})
+
+const ask: ModelAsk = {
+  isStream: false,
+  wantsUsage: false,
+  choices: 2,
+  outputLimit: 100,
+  isDefaultLimit: false,
+  unknownMembers: [],
+  inputMost: 1_000,
+  inputEstimate: 300,
+  bodyFor: () => Buffer.alloc(0),
+  inputText: () => 'x'.repeat(30),
+}
+
+const pricing = (price: ModelPrice) =>
+  pricingOf(
+    { price, ask, outputMost: 200, multiplier: rational(1n) },
+    { counter: createTokenCounter(), tokenizer: 'bytes_3' },
+  )
+
+describe('the hold of a call', () => {
+  for (const [dearest, input, cacheRead, cacheWrite, nanos] of [
+    ['writing a cache', '0.5', '0.05', '0.625', 625n],
+    ['input', '0.5', '0.05', '0.4', 500n],
+    ['reading a cache', '0.5', '0.9', '0.6', 900n],
+  ] as const)
+    it(`is for all of the input at the dearest price that it can have: ${dearest}`, () => {
+      const { terms, most } = pricing(priceOf(input, cacheRead, cacheWrite))
+      assert.equal(mostFor(terms, most), 1_000n * nanos + 200n * 2_000n)
+    })
+
+  it('covers whatever class the upstream reports the input in', async () => {
+    const { terms, most, ofReply } = pricing(priceOf('0.5', '0.05', '0.625'))
+    const held = mostFor(terms, most)
+    for (const name of ['input', 'cacheRead', 'cacheWrite'] as const) {
+      const reported = { input: 0, output: 200, [name]: 1_000 }
+      const used = await ofReply({ reported, text: '', form: 'answer', json: {}, raw: () => '' })
+      assert.ok(used !== undefined && costOf(terms, used.counts) <= held, name)
+    }
+  })
+})
+
+describe('the cost of a whole answer without a report', () => {
+  const { ofReply } = pricing(priceOf('0.5', '0.05', '0.625'))
+  const outputOf = async (json: unknown) =>
+    (await ofReply({ reported: { input: 7 }, text: '', form: 'answer', json, raw: () => '' }))?.outputTokens
+
+  it('counts the words that stand where no text is expected, and not a few strange ones', async () => {
+    assert.equal(await outputOf({ id: 'i'.repeat(900), choices: [{ index: 0, text: 'x'.repeat(300) }] }), 100)
+    assert.equal(
+      await outputOf({ choices: [{ message: { role: 'assistant', content: '' }, note: 'x'.repeat(30) }] }),
+      0,
+    )
+  })
+})
+
+describe('the cost of what was delivered', () => {
+  const { ofDelivered } = pricing(priceOf('0.5', '0.05', '0.625'))
+
+  it('is nothing where nothing came and nothing is owed, and the input where it is', async () => {
+    assert.equal(await ofDelivered({ reported: { input: 7 }, text: '', isOwed: false }), undefined)
+    const reported = await ofDelivered({ reported: { input: 7, cacheRead: 2 }, text: '', isOwed: true })
+    assert.deepEqual(reported?.counts, [7n, 0n, 2n, 0n])
+    const counted = await ofDelivered({ reported: {}, text: '', isOwed: true })
+    assert.deepEqual([counted?.counts, counted?.source], [[10n, 0n, 0n, 0n], 'counted'])
+  })
+})

@@ -1,0 +1,372 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { Fault } from '../kernel/fault.ts'
+import type { Id, Ids } from '../kernel/ids.ts'
+import { OUTPUT_LIMITS } from '../protocols/output-limits.ts'
+import { type PartKind, PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
+import { PLAIN_PROFILE, type RouteProfile } from '../protocols/route-profile.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
+import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
+import { MODEL_NAME, PROFILE_SQL, picturePriceIn, priceIn, routeProfile, TOKENIZERS, videoPriceIn } from './models.ts'
+
+/** What operators do with models. Every process follows within a second; calls under way go on as they began. */
+type Parts = { readonly pool: pg.Pool }
+
+/** What is left out or undefined stays as it is, or gets its default in a new model. */
+export type ModelSettings = {
+  readonly id: string
+  readonly displayName?: string | undefined
+  readonly ownedBy?: string | undefined
+  readonly contextWindow?: number | undefined
+  /** How long an answer may get where the caller names no limit. */
+  readonly outputCap?: number | undefined
+  /** The most that a caller may name. */
+  readonly outputMost?: number | undefined
+  /** The most tokens of one part of a kind; null to take that back. Kinds that are not named stay as they are. */
+  readonly partTokens?: Readonly<Partial<Record<PartKind, number | null | undefined>>> | undefined
+  readonly tokenizer?: Tokenizer | undefined
+  readonly enabled?: boolean | undefined
+}
+
+const MOST_TOKENS = 1_000_000_000
+const tokens = z
+  .int({ error: ({ input }) => (input === undefined ? 'is needed for a new model' : 'must be a whole number') })
+  .min(1, 'must be above 0')
+  .max(MOST_TOKENS, `must be at most ${MOST_TOKENS}`)
+const words = z.string().regex(/^\P{Cc}{1,200}$/u, 'must be 1 to 200 characters on one line')
+
+const fields = z.object({
+  id: z.string().regex(MODEL_NAME, 'must be letters, digits, ., _, :, /, @ and -, and begin with a letter or a digit'),
+  displayName: words,
+  ownedBy: words,
+  contextWindow: tokens,
+  outputCap: tokens,
+  outputMost: tokens,
+  partTokens: z.object({ image: tokens, audio: tokens, file: tokens }).partial(),
+  tokenizer: z.enum(TOKENIZERS, `must be one of ${TOKENIZERS.join(', ')}`),
+  enabled: z.boolean(),
+})
+
+const settings = fields
+  .refine((model) => model.outputCap <= model.outputMost, { path: ['outputCap'], error: 'must be within outputMost' })
+  .refine((model) => model.outputMost <= model.contextWindow, {
+    path: ['outputMost'],
+    error: 'must be within contextWindow',
+  })
+
+/** Makes a model, or changes what is named of one that is there. */
+export async function saveModel({ pool }: Parts, given: ModelSettings): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    await lockName(query, given.id)
+    const before = await readSettings(query, given.id)
+    const partTokens = without(null, { ...before?.partTokens, ...without(undefined, given.partTokens ?? {}) })
+    const wanted = { ...defaultsFor(given), ...before, ...without(undefined, given), partTokens }
+    const model = parse(settings, wanted)
+    await query(
+      `insert into models
+         (id, display_name, owned_by, context_window, output_cap, output_most, part_tokens, tokenizer, enabled)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+       on conflict (id) do update set display_name = excluded.display_name, owned_by = excluded.owned_by,
+         context_window = excluded.context_window, output_cap = excluded.output_cap,
+         output_most = excluded.output_most, part_tokens = excluded.part_tokens, tokenizer = excluded.tokenizer,
+         enabled = excluded.enabled, changed_at = clock_timestamp()`,
+      [
+        ...[model.id, model.displayName, model.ownedBy, model.contextWindow, model.outputCap, model.outputMost],
+        ...[model.partTokens, model.tokenizer, model.enabled],
+      ],
+    )
+  })
+}
+
+function defaultsFor({ id }: ModelSettings) {
+  const owner = id.includes('/') ? id.slice(0, id.indexOf('/')) : 'system'
+  return { displayName: id, ownedBy: owner, tokenizer: 'bytes_3', enabled: true }
+}
+
+function without(unwanted: null | undefined, given: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== unwanted))
+}
+
+const SETTINGS = `display_name as "displayName", owned_by as "ownedBy", context_window as "contextWindow",
+  output_cap as "outputCap", output_most as "outputMost", part_tokens as "partTokens", tokenizer, enabled`
+
+async function readSettings(query: Query, id: string) {
+  const { rows } = await query(`select ${SETTINGS} from models where id = $1`, [id])
+  return rows[0] === undefined ? undefined : fields.omit({ id: true }).parse(rows[0])
+}
+
+/** Removes a model with its routes. Its prices stay, so that no version of it is ever numbered twice. */
+export async function removeModel({ pool }: Parts, id: string): Promise<void> {
+  const { rowCount } = await pool.query('delete from models where id = $1', [id])
+  if (rowCount === 0) throw noSuchModel(id)
+}
+
+/** Decimal USD for a million tokens, for a picture or for a second of video: a model is sold in one of these ways. */
+export type NewModelPrice = {
+  readonly model: string
+  /** Needed, with output, where neither pictures nor videos have a price. */
+  readonly input?: string
+  readonly output?: string
+  /** As input where left out. */
+  readonly cacheRead?: string
+  readonly cacheWrite?: string
+  /** What the upstream charges us. As in the version before where left out. */
+  readonly providerInput?: string
+  readonly providerOutput?: string
+  readonly providerCacheRead?: string
+  readonly providerCacheWrite?: string
+  /** By `<size>/<quality>`, `auto` for what a request does not say. */
+  readonly images?: KindPrices
+  readonly providerImages?: KindPrices
+  /** By resolution, such as `720P`. */
+  readonly videos?: KindPrices
+  readonly providerVideos?: KindPrices
+}
+
+/** What one piece costs, by its kind. */
+export type KindPrices = Readonly<Record<string, string>>
+
+/** Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. */
+export async function setModelPrice({ pool }: Parts, given: NewModelPrice): Promise<number> {
+  const { model, images, providerImages, videos, providerVideos, ...prices } = given
+  for (const [name, text] of Object.entries(prices)) if (text !== undefined) requirePrice(name, text, priceIn)
+  for (const kinds of [images, providerImages]) if (kinds !== undefined) requireKinds(kinds, PICTURES)
+  for (const kinds of [videos, providerVideos]) if (kinds !== undefined) requireKinds(kinds, VIDEOS)
+  if (images !== undefined && videos !== undefined) throw onlyOneWay()
+  const { input, output } = (images ?? videos) === undefined ? tokenPrices(prices) : withoutTokens(prices)
+  return inTransaction(pool, async (query) => {
+    await requireModel(query, model)
+    const { rows } = await query(
+      `with newest as (select * from model_prices where model = $1 order by version desc limit 1)
+       insert into model_prices (model, version, input, output, cache_read, cache_write,
+         provider_input, provider_output, provider_cache_read, provider_cache_write, images, provider_images,
+         videos, provider_videos)
+       select $1, coalesce((select version from newest), 0) + 1, $2, $3, $4, $5,
+         coalesce($6, (select provider_input from newest)), coalesce($7, (select provider_output from newest)),
+         coalesce($8, (select provider_cache_read from newest)), coalesce($9, (select provider_cache_write from newest)),
+         $10, coalesce($11, (select provider_images from newest)),
+         $12, coalesce($13, (select provider_videos from newest))
+       returning version`,
+      [
+        ...[model, input, output, prices.cacheRead, prices.cacheWrite],
+        ...[prices.providerInput, prices.providerOutput, prices.providerCacheRead, prices.providerCacheWrite],
+        ...[images, providerImages, videos, providerVideos],
+      ],
+    )
+    return z.object({ version: z.int() }).parse(rows[0]).version
+  })
+}
+
+type Sums = Omit<NewModelPrice, 'model' | 'images' | 'providerImages' | 'videos' | 'providerVideos'>
+type TokenPrices = { readonly input: string; readonly output: string }
+
+function tokenPrices({ input, output }: Sums): TokenPrices {
+  if (input !== undefined && output !== undefined) return { input, output }
+  throw refusal('A model needs a price of its input and one of its output, or prices of pictures or videos.')
+}
+
+/** Nothing may be charged twice, and nothing that has no price of its own may be asked for. */
+function withoutTokens({ input, output, cacheRead, cacheWrite }: Sums): TokenPrices {
+  if ((input ?? output ?? cacheRead ?? cacheWrite) === undefined) return { input: '0', output: '0' }
+  throw onlyOneWay()
+}
+
+function onlyOneWay(): Fault {
+  return refusal('A model is sold by the token, the picture or the second of video: give prices of one of them.')
+}
+
+type Kinds = {
+  readonly member: string
+  readonly kind: RegExp
+  /** What a kind looks like. */
+  readonly such: string
+  readonly read: (text: string) => unknown
+}
+
+const PICTURES: Kinds = {
+  member: 'images',
+  kind: /^[A-Za-z0-9._-]{1,32}\/[A-Za-z0-9._-]{1,32}$/,
+  such: 'size/quality, such as 1024x1024/high',
+  read: picturePriceIn,
+}
+const VIDEOS: Kinds = {
+  member: 'videos',
+  kind: /^[1-9]\d{2,3}P$/,
+  such: 'a resolution, such as 720P',
+  read: videoPriceIn,
+}
+const KINDS_MOST = 100
+
+function requireKinds(prices: KindPrices, { member, kind, such, read }: Kinds): void {
+  const given = Object.entries(prices)
+  if (given.length === 0 || given.length > KINDS_MOST) throw refusal(`${member}: 1 to ${KINDS_MOST} can have a price.`)
+  for (const [name, text] of given) {
+    if (!kind.test(name)) throw refusal(`${member}: ${JSON.stringify(name)} must be ${such}.`)
+    requirePrice(name, text, read)
+  }
+}
+
+function requirePrice(name: string, text: string, read: (text: string) => unknown): void {
+  try {
+    read(text)
+  } catch (error) {
+    throw refusal(`${name}: ${error instanceof Error ? error.message : 'is no price'}.`)
+  }
+}
+
+/** What is left out or undefined stays as it is, or gets its default in a new route. */
+export type RouteSettings = {
+  readonly model: string
+  readonly slot: string
+  readonly protocol: ProtocolName
+  /** The model's name there; its own where left out. */
+  readonly upstreamModel?: string
+  /** The lowest is asked first. */
+  readonly priority?: number | undefined
+  readonly weight?: number | undefined
+  readonly enabled?: boolean | undefined
+  readonly profile?: { readonly [Name in keyof RouteProfile]?: RouteProfile[Name] | undefined } | undefined
+}
+
+const routeFields = z.object({
+  slot: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,99}$/, 'must be lower-case letters, digits, _, . and -'),
+  protocol: z.enum(PROTOCOL_NAMES, `must be one of ${PROTOCOL_NAMES.join(', ')}`),
+  upstreamModel: words,
+  priority: z.int('must be a whole number').min(-1_000).max(1_000),
+  weight: z.int('must be a whole number').min(1, 'must be above 0').max(1_000_000),
+  enabled: z.boolean(),
+  profile: routeProfile,
+})
+
+const route = routeFields.superRefine(({ protocol, profile: { outputLimit, reasoning } }, context) => {
+  const limits = OUTPUT_LIMITS[protocol]
+  const refuse = (name: string, message: string) =>
+    context.addIssue({ code: 'custom', path: ['profile', name], message: `${message} in the protocol ${protocol}` })
+  if (outputLimit !== null && !limits.includes(outputLimit))
+    refuse('outputLimit', limits.length === 0 ? 'there is no limit' : `must be one of ${limits.join(', ')}`)
+  if (reasoning === 'apart' && limits.length === 0) refuse('reasoning', 'there is none')
+})
+
+const NEW_ROUTE = { priority: 0, weight: 1, enabled: true, profile: PLAIN_PROFILE }
+
+/** Makes a route of a model, or changes what is named of one of the same slot, protocol and name upstream. */
+export async function saveRoute({ pool, ids }: Parts & { readonly ids: Ids }, given: RouteSettings): Promise<Id> {
+  const { model, upstreamModel = given.model } = given
+  const changed = (before: typeof NEW_ROUTE) => {
+    const profile = { ...before.profile, ...without(undefined, given.profile ?? {}) }
+    return parse(route, { ...before, ...without(undefined, given), upstreamModel, profile })
+  }
+  const fresh = changed(NEW_ROUTE)
+  return inTransaction(pool, async (query) => {
+    await requireModel(query, model)
+    const before = await readRoute(query, { ...given, upstreamModel })
+    const saved = before === undefined ? fresh : changed(before)
+    const { rows } = await query(
+      `insert into model_routes (id, model, slot, protocol, upstream_model, priority, weight, enabled,
+         output_limit, unknown_members, reasoning, on_abort)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+       on conflict (model, slot, protocol, upstream_model) do update
+         set priority = excluded.priority, weight = excluded.weight, enabled = excluded.enabled,
+           output_limit = excluded.output_limit, unknown_members = excluded.unknown_members,
+           reasoning = excluded.reasoning, on_abort = excluded.on_abort
+       returning id`,
+      [
+        ...[ids.next(), model, saved.slot, saved.protocol, upstreamModel, saved.priority, saved.weight, saved.enabled],
+        ...[saved.profile.outputLimit, saved.profile.unknown, saved.profile.reasoning, saved.profile.abort],
+      ],
+    )
+    return z.object({ id: z.string() }).parse(rows[0]).id
+  })
+}
+
+async function readRoute(query: Query, { model, slot, protocol, upstreamModel }: RouteSettings) {
+  const { rows } = await query(
+    `select priority, weight, enabled, ${PROFILE_SQL} as profile from model_routes
+     where model = $1 and slot = $2 and protocol = $3 and upstream_model = $4`,
+    [model, slot, protocol, upstreamModel],
+  )
+  if (rows[0] === undefined) return undefined
+  return routeFields.pick({ priority: true, weight: true, enabled: true, profile: true }).parse(rows[0])
+}
+
+export async function removeRoute({ pool }: Parts, model: string, id: Id): Promise<void> {
+  const { rowCount } = await pool.query('delete from model_routes where id = $1 and model = $2', [id, model])
+  if (rowCount === 0) throw new Fault('resource_not_found', { detail: `The model ${model} has no route ${id}.` })
+}
+
+/** The slots that routes name. */
+export async function listRouteSlots({ pool }: Parts): Promise<readonly string[]> {
+  const { rows } = await pool.query('select distinct slot from model_routes order by slot limit $1', [LIST_LIMIT])
+  return z
+    .array(z.object({ slot: z.string() }))
+    .parse(rows)
+    .map(({ slot }) => slot)
+}
+
+const LIST_LIMIT = 1_000
+
+const listedModel = fields.extend({
+  createdAt: z.date(),
+  changedAt: z.date(),
+  price: z
+    .object({
+      version: z.int(),
+      input: z.string(),
+      output: z.string(),
+      cacheRead: z.string().nullable(),
+      cacheWrite: z.string().nullable(),
+      /** What the upstream charges us; null where nobody has said it. */
+      providerInput: z.string().nullable(),
+      providerOutput: z.string().nullable(),
+      images: z.record(z.string(), z.string()).nullable(),
+      videos: z.record(z.string(), z.string()).nullable(),
+    })
+    .nullable(),
+  routes: z.array(routeFields.extend({ id: z.string() })),
+})
+
+/** What operators see of a model: prices as they were written, and what is off too. */
+export type ModelListed = z.output<typeof listedModel>
+
+/** At most a thousand, in the order of their names; one where it is named. */
+export async function listModels({ pool }: Parts, id?: string): Promise<readonly ModelListed[]> {
+  const { rows } = await pool.query(
+    `select id, ${SETTINGS}, created_at as "createdAt", changed_at as "changedAt",
+       (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
+            'cacheRead', cache_read::text, 'cacheWrite', cache_write::text, 'providerInput', provider_input::text,
+            'providerOutput', provider_output::text, 'images', images, 'videos', videos)
+          from model_prices where model = models.id order by version desc limit 1) as price,
+       array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
+            'priority', priority, 'weight', weight, 'enabled', enabled, 'profile', ${PROFILE_SQL})
+          from model_routes where model = models.id order by priority, id limit $2) as routes
+     from models where $1::text is null or id = $1 order by id collate "C" limit $2`,
+    [id ?? null, LIST_LIMIT],
+  )
+  return z.array(listedModel).parse(rows)
+}
+
+/** Whoever changes a model waits for who does, also where it is not there yet. */
+async function lockName(query: Query, id: string): Promise<void> {
+  await query("select pg_advisory_xact_lock(hashtext('model ' || $1))", [id])
+}
+
+async function requireModel(query: Query, id: string): Promise<void> {
+  await lockName(query, id)
+  const { rows } = await query('select from models where id = $1 for share', [id])
+  if (rows.length === 0) throw noSuchModel(id)
+}
+
+function parse<T>(schema: z.ZodType<T>, given: unknown): T {
+  const parsed = schema.safeParse(given)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw refusal(`${issue?.path.join('.')}: ${issue?.message}.`)
+}
+
+function refusal(detail: string): Fault {
+  return new Fault('invalid_request', { detail })
+}
+
+function noSuchModel(id: string): Fault {
+  return new Fault('resource_not_found', { detail: `There is no model ${JSON.stringify(id)}.` })
+}

@@ -1,0 +1,304 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Clock } from '../kernel/clock.ts'
+import { Fault, unavailable } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import { NANOS_PER_USD, perMillion, type UnitPrice } from '../kernel/money.ts'
+import { decimal, multiply, rational } from '../kernel/rational.ts'
+import { type ModelLimits, PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
+import type { RouteProfile } from '../protocols/route-profile.ts'
+import { createCache } from '../storage/cache.ts'
+import type { ChangeFeed } from '../storage/change-feed.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Mode } from '../upstreams/bindings.ts'
+import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
+
+/** A model that is sold. A call that has one keeps it, whatever is changed meanwhile. */
+export type Model = {
+  readonly id: string
+  readonly displayName: string
+  readonly ownedBy: string
+  readonly createdAt: Date
+  readonly limits: ModelLimits
+  readonly tokenizer: Tokenizer
+  /** Null where none was set. Neither that nor what can't be read is a price: see `priceOfModel`. */
+  readonly price: ModelPrice | typeof UNREADABLE | null
+  /** The enabled ones, by priority; `orderRoutes` says in which order to ask. */
+  readonly routes: readonly Route[]
+}
+
+export const TOKENIZERS = ['o200k', 'cl100k', 'bytes_3'] as const satisfies readonly Tokenizer[]
+
+export type ModelPrice = {
+  readonly version: string
+  readonly rates: ModelRates
+  /** What one picture costs by its `<size>/<quality>`, of a model that sells them by the piece. */
+  readonly images: ReadonlyMap<string, ModelRate> | null
+  /** What a millisecond of video costs by its resolution (`720P`), of a model that makes some. */
+  readonly videos: ReadonlyMap<string, ModelRate> | null
+}
+
+/** What one token costs, by its class. */
+export type ModelRates = Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite', ModelRate>>
+export type ModelRate = { readonly published: UnitPrice; readonly providerCost: UnitPrice | null }
+
+export type Route = {
+  readonly id: Id
+  /** Whose upstreams are asked; the mode is the caller's. */
+  readonly slot: string
+  readonly protocol: ProtocolName
+  readonly upstreamModel: string
+  readonly priority: number
+  readonly weight: number
+  readonly profile: RouteProfile
+}
+
+export type Models = {
+  /** The model of that name; undefined where there is none, or it is off. */
+  readonly find: (id: string) => Model | undefined | Promise<Model | undefined>
+  /** Those with a price, in the order of their names; where a mode is named, those that have an upstream in it. */
+  readonly list: (mode?: Mode) => Promise<readonly Model[]>
+  readonly close: () => void
+}
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
+  readonly clock: Clock
+  readonly metrics: Pick<Metrics, 'cacheLoads'>
+}
+
+export const MODEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,199}$/
+const MAX_MODELS = 10_000
+/** Names that nobody has are whatever callers think of. */
+const MAX_UNKNOWN = 1_000
+const PER_MODEL_LIMIT = 100
+const UNREADABLE = 'unreadable' as const
+
+export function createModels({ pool, feed, clock, metrics }: Parts): Models {
+  const shared = { feed, clock, metrics }
+  const models = createCache({
+    ...shared,
+    name: 'models',
+    topic: 'model',
+    load: async (id) => (await loadModels(pool, id))[0]?.model,
+    maxEntries: MAX_MODELS,
+    maxAbsent: MAX_UNKNOWN,
+  })
+  const lists = createCache({
+    ...shared,
+    name: 'model_list',
+    topic: 'models',
+    load: async () => listed(await loadModels(pool, null)),
+    maxEntries: 1,
+  })
+  return {
+    find(id) {
+      if (!MODEL_NAME.test(id)) return undefined
+      return models.peek(id) ?? models.get(id).catch(asUnavailable)
+    },
+    async list(mode) {
+      return (await lists.get('all').catch(asUnavailable))?.[mode ?? 'all'] ?? []
+    },
+    close() {
+      models.close()
+      lists.close()
+    },
+  }
+}
+
+function asUnavailable(cause: unknown): never {
+  throw unavailable(cause)
+}
+
+/** What a model costs, or the fault that says that nobody knows. */
+export function priceOfModel({ id, price }: Pick<Model, 'id' | 'price'>): ModelPrice {
+  if (price === null) throw noPrice(`the model ${id} has no price`)
+  if (price === UNREADABLE) throw noPrice(`the price of the model ${id} can not be read`)
+  return price
+}
+
+function noPrice(reason: string): Fault {
+  return new Fault('invalid_billing_configuration', { cause: new Error(reason) })
+}
+
+/**
+ * All of them, in the order in which they are to be asked: by priority, and among equals by chance, where each comes
+ * first as often as its share of their weight.
+ */
+export function orderRoutes(routes: readonly Route[], random: () => number): readonly Route[] {
+  if (routes.length < 2) return routes
+  return routes
+    .map((route) => ({ route, place: -Math.log(1 - random()) / route.weight }))
+    .toSorted((a, b) => a.route.priority - b.route.priority || a.place - b.place)
+    .map(({ route }) => route)
+}
+
+type Loaded = { readonly model: Model; readonly modes: readonly Mode[] }
+
+function listed(loaded: readonly Loaded[]) {
+  const priced = loaded.filter(({ model: { price } }) => price !== null && price !== UNREADABLE)
+  const of = (mode: Mode) => priced.filter(({ modes }) => modes.includes(mode)).map(({ model }) => model)
+  return { all: priced.map(({ model }) => model), live: of('live'), test: of('test') }
+}
+
+/** A price as PostgreSQL writes it. Its numbers can be more than we can read: NaN is one. */
+function readable(read: (text: string) => UnitPrice) {
+  return z.string().transform((text, context): UnitPrice => {
+    try {
+      return read(text)
+    } catch {
+      context.addIssue({ code: 'custom', message: 'is no price' })
+      return z.NEVER
+    }
+  })
+}
+
+/** Reads USD for a million tokens. */
+export function priceIn(text: string): UnitPrice {
+  return notNegative(perMillion(text))
+}
+
+/** Reads USD for a picture. */
+export function picturePriceIn(text: string): UnitPrice {
+  return notNegative(multiply(decimal(text), rational(NANOS_PER_USD)))
+}
+
+/** Reads USD for a second of video, as the price of a millisecond. */
+export function videoPriceIn(text: string): UnitPrice {
+  return multiply(picturePriceIn(text), rational(1n, 1_000n))
+}
+
+function notNegative(price: UnitPrice): UnitPrice {
+  if (price.numerator < 0n) throw new RangeError('a price is not negative')
+  return price
+}
+
+const rate = readable(priceIn)
+const pictures = z.record(z.string(), readable(picturePriceIn))
+const videos = z.record(z.string(), readable(videoPriceIn))
+
+const priceJson = z
+  .object({
+    version: z.int(),
+    input: rate,
+    output: rate,
+    cache_read: rate.nullable(),
+    cache_write: rate.nullable(),
+    provider_input: rate.nullable(),
+    provider_output: rate.nullable(),
+    provider_cache_read: rate.nullable(),
+    provider_cache_write: rate.nullable(),
+    images: pictures.nullable(),
+    provider_images: pictures.nullable(),
+    videos: videos.nullable(),
+    provider_videos: videos.nullable(),
+  })
+  .transform(
+    (row): ModelPrice => ({
+      version: String(row.version),
+      images: row.images && ratesByKind(row.images, row.provider_images ?? {}),
+      videos: row.videos && ratesByKind(row.videos, row.provider_videos ?? {}),
+      rates: {
+        input: { published: row.input, providerCost: row.provider_input },
+        output: { published: row.output, providerCost: row.provider_output },
+        cacheRead: {
+          published: row.cache_read ?? row.input,
+          providerCost: row.provider_cache_read ?? row.provider_input,
+        },
+        cacheWrite: {
+          published: row.cache_write ?? row.input,
+          providerCost: row.provider_cache_write ?? row.provider_input,
+        },
+      },
+    }),
+  )
+
+function ratesByKind(
+  published: Readonly<Record<string, UnitPrice>>,
+  costs: Readonly<Record<string, UnitPrice>>,
+): ReadonlyMap<string, ModelRate> {
+  return new Map(
+    Object.entries(published).map(([kind, price]) => [kind, { published: price, providerCost: costs[kind] ?? null }]),
+  )
+}
+
+const tokens = z.int().positive()
+
+/** The profile of a row of routes, as JSON. */
+export const PROFILE_SQL = `jsonb_build_object('outputLimit', output_limit, 'unknown', unknown_members,
+  'reasoning', reasoning, 'abort', on_abort)`
+
+const oneOf = <const Values extends readonly string[]>(values: Values) =>
+  z.enum(values, `must be one of ${values.join(', ')}`)
+
+export const routeProfile = z.object({
+  outputLimit: z.string().nullable(),
+  unknown: oneOf(['refuse', 'pass']),
+  reasoning: oneOf(['within', 'apart']),
+  abort: oneOf(['stops', 'runs_on']),
+}) satisfies z.ZodType<RouteProfile>
+
+const modelRow = z
+  .object({
+    id: z.string(),
+    display_name: z.string(),
+    owned_by: z.string(),
+    created_at: z.date(),
+    context_window: tokens,
+    output_cap: tokens,
+    output_most: tokens,
+    part_tokens: z.object({ image: tokens, audio: tokens, file: tokens }).partial(),
+    tokenizer: z.enum(TOKENIZERS),
+    price: z.union([z.null(), priceJson, z.unknown().transform(() => UNREADABLE)]),
+    routes: z.array(
+      z.object({
+        id: z.string(),
+        slot: z.string(),
+        protocol: z.enum(PROTOCOL_NAMES),
+        upstreamModel: z.string(),
+        priority: z.int(),
+        weight: z.int().positive(),
+        profile: routeProfile,
+      }),
+    ),
+    modes: z.array(z.enum(['live', 'test'])),
+  })
+  .transform((row): Loaded => {
+    const { id, tokenizer, price, routes, modes } = row
+    const { image, audio, file } = row.part_tokens
+    const limits = {
+      contextWindow: row.context_window,
+      outputCap: row.output_cap,
+      outputMost: row.output_most,
+      partTokens: {
+        ...(image !== undefined && { image }),
+        ...(audio !== undefined && { audio }),
+        ...(file !== undefined && { file }),
+      },
+    }
+    const model = { id, displayName: row.display_name, ownedBy: row.owned_by, createdAt: row.created_at }
+    return { model: { ...model, limits, tokenizer, price, routes }, modes }
+  })
+
+/** The model of that name, or all that are on. Prices pass as text, because JSON has no exact numbers. */
+async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Loaded[]> {
+  const { rows } = await pool.query(
+    `select id, display_name, owned_by, created_at, context_window, output_cap, output_most, part_tokens, tokenizer,
+       (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
+            'cache_read', cache_read::text, 'cache_write', cache_write::text,
+            'provider_input', provider_input::text, 'provider_output', provider_output::text,
+            'provider_cache_read', provider_cache_read::text, 'provider_cache_write', provider_cache_write::text,
+            'images', images, 'provider_images', provider_images,
+            'videos', videos, 'provider_videos', provider_videos)
+          from model_prices where model = models.id order by version desc limit 1) as price,
+       array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
+            'priority', priority, 'weight', weight, 'profile', ${PROFILE_SQL})
+          from model_routes where model = models.id and enabled order by priority, id limit $2) as routes,
+       array(select distinct mode from upstreams join model_routes using (slot)
+          where model = models.id and upstreams.enabled and model_routes.enabled) as modes
+     from models where enabled and ($1::text is null or id = $1) order by id collate "C" limit $3`,
+    [id, PER_MODEL_LIMIT, MAX_MODELS],
+  )
+  return z.array(modelRow).parse(rows)
+}

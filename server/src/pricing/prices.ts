@@ -1,0 +1,181 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { DataOperation } from '../catalogue/operation.ts'
+import type { Caller } from '../identity/caller.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { Fault, unavailable } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import { NANOS_PER_USD, type UnitPrice } from '../kernel/money.ts'
+import { decimal, multiply, rational } from '../kernel/rational.ts'
+import { createCache } from '../storage/cache.ts'
+import type { ChangeFeed } from '../storage/change-feed.ts'
+import { inTransaction } from '../storage/transaction.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Terms } from './terms.ts'
+
+export type Prices = { readonly termsFor: (operation: DataOperation, caller: Caller) => Promise<Terms> }
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
+  readonly clock: Clock
+  readonly metrics: Pick<Metrics, 'cacheLoads'>
+}
+
+const MAX_OPERATIONS = 10_000
+const MAX_ACCOUNTS = 100_000
+
+export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
+  const shared = { feed, clock, metrics }
+  const versions = createCache({
+    ...shared,
+    name: 'prices',
+    topic: 'price',
+    load: (operation) => loadVersion(pool, operation),
+    maxEntries: MAX_OPERATIONS,
+  })
+  const accounts = createCache({
+    ...shared,
+    name: 'account_prices',
+    topic: 'account_price',
+    load: (accountId) => loadAccountPrices(pool, accountId),
+    maxEntries: MAX_ACCOUNTS,
+  })
+  return {
+    async termsFor(operation, caller) {
+      const [set, own] = await Promise.all([versions.get(operation.id), accounts.get(caller.accountId)]).catch(
+        (cause: unknown) => {
+          throw unavailable(cause)
+        },
+      )
+      const agreed = own?.get(operation.id)
+      // What can't be read is no price: neither nothing nor the published one may stand in for it.
+      if (set === UNREADABLE || agreed === UNREADABLE) throw unreadable(operation)
+      const published = set?.unitPrice ?? operation.price.unitPrice
+      return {
+        version: agreed === undefined ? (set?.version ?? '0') : 'account',
+        rates: [
+          {
+            unit: operation.price.unit,
+            price: agreed ?? multiply(published, caller.priceMultiplier),
+            published,
+            providerCost: set?.providerCost ?? null,
+          },
+        ],
+      }
+    },
+  }
+}
+
+function unreadable({ id }: Pick<DataOperation, 'id'>): Fault {
+  return new Fault('invalid_billing_configuration', { cause: new Error(`the price of ${id} can not be read`) })
+}
+
+const UNREADABLE = 'unreadable' as const
+
+/** PostgreSQL's text of a decimal USD amount, as nano-USD for a unit. Its numbers can be more than we can read: NaN is one. */
+const usdPrice = z.string().transform((text, context): UnitPrice => {
+  try {
+    return priceIn(text)
+  } catch {
+    context.addIssue({ code: 'custom', message: 'is no price' })
+    return z.NEVER
+  }
+})
+
+function priceIn(text: string): UnitPrice {
+  const price = multiply(decimal(text), rational(NANOS_PER_USD))
+  if (price.numerator < 0n) throw new RangeError('a price is not negative')
+  return price
+}
+
+const versionRow = z
+  .object({ version: z.int(), unit_price: usdPrice, provider_cost: usdPrice.nullable() })
+  .transform((row) => ({
+    version: String(row.version),
+    unitPrice: row.unit_price,
+    providerCost: row.provider_cost,
+  }))
+
+async function loadVersion(pool: pg.Pool, operation: string) {
+  const { rows } = await pool.query(
+    `select version, unit_price::text, provider_cost::text from price_versions
+     where operation = $1 order by version desc limit 1`,
+    [operation],
+  )
+  return rows[0] && (versionRow.safeParse(rows[0]).data ?? UNREADABLE)
+}
+
+/** The prices that operators have set, each at its newest version. */
+export async function listPrices(pool: pg.Pool) {
+  const { rows } = await pool.query(
+    `select distinct on (operation) operation, version, unit_price::text, provider_cost::text from price_versions
+     order by operation, version desc`,
+  )
+  return new Map(rows.map((row) => [z.object({ operation: z.string() }).parse(row).operation, versionRow.parse(row)]))
+}
+
+const accountRow = z.object({
+  operation: z.string(),
+  unit_price: z.union([usdPrice, z.unknown().transform(() => UNREADABLE)]),
+})
+
+type AccountPrices = ReadonlyMap<string, UnitPrice | typeof UNREADABLE>
+
+async function loadAccountPrices(pool: pg.Pool, accountId: Id): Promise<AccountPrices> {
+  const { rows } = await pool.query('select operation, unit_price::text from account_prices where account_id = $1', [
+    accountId,
+  ])
+  return new Map(
+    z
+      .array(accountRow)
+      .parse(rows)
+      .map((row) => [row.operation, row.unit_price]),
+  )
+}
+
+export type NewPrice = {
+  readonly operation: string
+  /** Decimal USD for a unit. */
+  readonly unitPrice: string
+  readonly providerCost?: string
+}
+
+/** Sets what an operation costs from now on, as a new version. Calls that have begun keep theirs. */
+export async function setPrice(pool: pg.Pool, { operation, unitPrice, providerCost }: NewPrice): Promise<number> {
+  priceIn(unitPrice)
+  if (providerCost !== undefined) priceIn(providerCost)
+  return inTransaction(pool, async (query) => {
+    await query("select pg_advisory_xact_lock(hashtext('price ' || $1))", [operation])
+    const { rows } = await query(
+      `insert into price_versions (operation, version, unit_price, provider_cost)
+       select $1, coalesce(max(version), 0) + 1, $2,
+         coalesce($3, (select provider_cost from price_versions where operation = $1 order by version desc limit 1))
+       from price_versions where operation = $1 returning version`,
+      [operation, unitPrice, providerCost ?? null],
+    )
+    await query("select record_change(topic => 'price', key => $1)", [operation])
+    return z.object({ version: z.int() }).parse(rows[0]).version
+  })
+}
+
+/** Gives an account a price of its own, or takes it back where it is null. */
+export async function setAccountPrice(
+  pool: pg.Pool,
+  accountId: Id,
+  operation: string,
+  unitPrice: string | null,
+): Promise<void> {
+  if (unitPrice !== null) priceIn(unitPrice)
+  await inTransaction(pool, async (query) => {
+    if (unitPrice === null)
+      await query('delete from account_prices where account_id = $1 and operation = $2', [accountId, operation])
+    else
+      await query(
+        `insert into account_prices (account_id, operation, unit_price) values ($1, $2, $3)
+         on conflict (account_id, operation) do update set unit_price = excluded.unit_price`,
+        [accountId, operation, unitPrice],
+      )
+    await query("select record_change(topic => 'account_price', key => $1)", [accountId])
+  })
+}

@@ -1,0 +1,282 @@
+import {
+  type Choice,
+  formed,
+  limited,
+  type Member,
+  memberTable,
+  neutral,
+  priced,
+  refused,
+  type Table,
+} from '../catalogue/member-table.ts'
+import { withBeyond } from './beyond-protocols.ts'
+import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, SUMMARY, TIERS } from './reasons.ts'
+
+/** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
+const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
+
+const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE), scope: neutral() })
+const CACHE_CONTROL = formed(
+  'object',
+  neutral(() => cacheControl),
+)
+
+const BINARY_SOURCES: Choice['kinds'] = {
+  base64: memberTable('sources of type base64', {
+    type: neutral(),
+    media_type: priced('by its kind'),
+    data: priced('by its kind'),
+  }),
+  url: memberTable('sources of type url', { type: neutral(), url: priced('by its kind') }),
+  file: memberTable('sources of type file', { type: neutral(), file_id: priced('by its kind') }),
+}
+
+const pictureSource: Choice = {
+  title: 'sources of a picture',
+  by: 'type',
+  kindOf: (type) => type,
+  kinds: BINARY_SOURCES,
+  others: 'a picture has none of another kind. Send text as text.',
+}
+
+const documentSource: Choice = {
+  title: 'sources of a document',
+  by: 'type',
+  kindOf: (type) => type,
+  kinds: {
+    ...BINARY_SOURCES,
+    text: memberTable('sources of type text', {
+      type: neutral(),
+      media_type: neutral(),
+      data: priced(IN_INPUT),
+    }),
+    content: memberTable('sources of type content', { type: neutral(), content: priced(IN_INPUT, () => BLOCK) }),
+  },
+  others: undefined,
+}
+
+const transformations = memberTable('transformations', { oversized_image: neutral() })
+const citations = memberTable('citations', { enabled: neutral() })
+const caller = memberTable('caller', { type: neutral(), tool_id: neutral() })
+
+/** What tools that an upstream ran have left in a conversation. It may fill the context window. */
+const ranUpstream = memberTable('blocks of tools that an upstream ran', {
+  type: neutral(),
+  id: priced(IN_INPUT),
+  tool_use_id: priced(IN_INPUT),
+  name: priced(IN_INPUT),
+  server_name: priced(IN_INPUT),
+  mcp_server_name: priced(IN_INPUT),
+  input: priced(IN_INPUT),
+  content: priced(IN_INPUT),
+  is_error: neutral(),
+  tools: priced(IN_INPUT),
+  caller: neutral(() => caller),
+  cache_control: CACHE_CONTROL,
+})
+
+const ofBlock = (type: string, members: Readonly<Record<string, Member>>): Table =>
+  memberTable(`blocks of type ${type}`, { type: neutral(), cache_control: CACHE_CONTROL, ...members })
+
+export const BLOCK: Choice = {
+  title: 'blocks of a content',
+  by: 'type',
+  kindOf: (type) => type,
+  kinds: {
+    text: ofBlock('text', { text: priced(IN_INPUT), citations: priced(IN_INPUT) }),
+    image: ofBlock('image', {
+      source: priced('as a picture, or as a file where its data are none', () => pictureSource),
+      transformations: neutral(() => transformations),
+    }),
+    document: ofBlock('document', {
+      source: priced('as text or as a file', () => documentSource),
+      citations: neutral(() => citations),
+      context: priced(IN_INPUT),
+      title: priced(IN_INPUT),
+    }),
+    search_result: ofBlock('search_result', {
+      content: priced(IN_INPUT, () => BLOCK),
+      source: priced(IN_INPUT),
+      title: priced(IN_INPUT),
+      citations: neutral(() => citations),
+    }),
+    thinking: ofBlock('thinking', { thinking: priced(IN_INPUT), signature: priced(IN_INPUT) }),
+    redacted_thinking: ofBlock('redacted_thinking', { data: priced(IN_INPUT) }),
+    tool_use: ofBlock('tool_use', {
+      id: priced(IN_INPUT),
+      name: priced(IN_INPUT),
+      input: priced(IN_INPUT),
+      caller: neutral(() => caller),
+      toolset_name: priced(IN_INPUT),
+    }),
+    tool_result: ofBlock('tool_result', {
+      tool_use_id: priced(IN_INPUT),
+      content: priced(IN_INPUT, () => BLOCK),
+      is_error: neutral(),
+      toolset_name: priced(IN_INPUT),
+    }),
+    tool_reference: ofBlock('tool_reference', { tool_name: priced(IN_INPUT) }),
+    browser_state: ofBlock('browser_state', { tabs: priced(IN_INPUT), state_changes: priced(IN_INPUT) }),
+    server_tool_use: ranUpstream,
+    web_search_tool_result: ranUpstream,
+    web_fetch_tool_result: ranUpstream,
+    code_execution_tool_result: ranUpstream,
+    bash_code_execution_tool_result: ranUpstream,
+    text_editor_code_execution_tool_result: ranUpstream,
+    tool_search_tool_result: ranUpstream,
+    advisor_tool_result: ranUpstream,
+    mcp_tool_use: ranUpstream,
+    mcp_tool_result: ranUpstream,
+    mcp_tool_listing: ranUpstream,
+    container_upload: RUN_UPSTREAM,
+    tool_addition: IN_CONVERSATION,
+    tool_removal: IN_CONVERSATION,
+    compaction: SUMMARY,
+    fallback: OTHER_MODEL,
+  },
+  others: undefined,
+}
+
+const turnOutput = memberTable('output_config of a message', { effort: neutral() })
+const message = memberTable('messages', {
+  role: priced(IN_INPUT),
+  content: priced(IN_INPUT, () => BLOCK),
+  clear_at: neutral(),
+  output_config: neutral(() => turnOutput),
+})
+
+const ofTool = (title: string, members: Readonly<Record<string, Member>>): Table =>
+  memberTable(title, {
+    type: neutral(),
+    name: priced(IN_INPUT),
+    allowed_callers: neutral(),
+    cache_control: CACHE_CONTROL,
+    defer_loading: neutral(),
+    input_examples: priced(IN_INPUT),
+    strict: neutral(),
+    ...members,
+  })
+
+/** Tools whose definition the upstream has and which the caller runs; their dates are left out. */
+const tool: Choice = {
+  title: 'tools',
+  by: 'type',
+  kindOf: (type) => (type === undefined || type === null ? 'custom' : undated(type)),
+  kinds: {
+    custom: ofTool('tools of type custom, or without a type', {
+      description: priced(IN_INPUT),
+      input_schema: priced(IN_INPUT),
+      eager_input_streaming: neutral(),
+    }),
+    bash: ofTool('tools of type bash', {}),
+    text_editor: ofTool('tools of type text_editor', { max_characters: neutral() }),
+    memory: ofTool('tools of type memory', {}),
+    computer: ofTool('tools of type computer', {
+      display_height_px: neutral(),
+      display_width_px: neutral(),
+      display_number: neutral(),
+      enable_zoom: neutral(),
+    }),
+    computer_toolset: memberTable('tools of type computer_toolset', {
+      type: neutral(),
+      cache_control: CACHE_CONTROL,
+      configs: priced(IN_INPUT),
+    }),
+  },
+  others: RUN_UPSTREAM,
+}
+
+/** `bash_20250124` is `bash`; what has no date is itself. */
+export function undated(type: unknown): unknown {
+  return typeof type === 'string' ? type.replace(/_\d{8}$/, '') : type
+}
+
+const toolChoice = memberTable('tool_choice', {
+  type: neutral(),
+  name: neutral(),
+  disable_parallel_tool_use: neutral(),
+})
+
+const format = memberTable('format', { type: neutral(), schema: priced(IN_INPUT) })
+const taskBudget = memberTable('task_budget', { type: neutral(), total: neutral(), remaining: neutral() })
+const outputConfig = memberTable('output_config', {
+  effort: neutral(),
+  format: priced(IN_INPUT, () => format),
+  task_budget: neutral(() => taskBudget),
+})
+
+const blockBinding = memberTable('block_binding', { prefix_mismatch_behavior: neutral() })
+const thinking = memberTable('thinking', {
+  type: neutral(),
+  budget_tokens: priced('within the output limit'),
+  display: neutral(),
+  block_binding: neutral(() => blockBinding),
+})
+
+const amount = memberTable('an amount of context', { type: neutral(), value: neutral() })
+const edit: Choice = {
+  title: 'edits of context_management',
+  by: 'type',
+  kindOf: undated,
+  kinds: {
+    clear_thinking: memberTable('edits of type clear_thinking', { type: neutral(), keep: neutral(() => amount) }),
+    clear_tool_uses: memberTable('edits of type clear_tool_uses', {
+      type: neutral(),
+      clear_at_least: neutral(() => amount),
+      clear_tool_inputs: neutral(),
+      exclude_tools: neutral(),
+      keep: neutral(() => amount),
+      trigger: neutral(() => amount),
+    }),
+  },
+  others: SUMMARY,
+}
+const contextManagement = memberTable('context_management', {
+  edits: formed(
+    'list',
+    neutral(() => edit),
+  ),
+})
+
+const metadata = memberTable('metadata', { user_id: neutral() })
+const diagnostics = memberTable('diagnostics', { previous_message_id: neutral() })
+
+const MEMBERS: Readonly<Record<string, Member>> = {
+  model: priced('its price is that of the call'),
+  messages: priced(IN_INPUT, () => message),
+  system: priced(IN_INPUT, () => BLOCK),
+  max_tokens: priced(IN_OUTPUT),
+  stream: neutral(),
+  tools: formed(
+    'list',
+    priced(IN_INPUT, () => tool),
+  ),
+  tool_choice: neutral(() => toolChoice),
+  thinking: neutral(() => thinking),
+  output_config: priced(IN_INPUT, () => outputConfig),
+  output_format: priced(IN_INPUT, () => format),
+  cache_control: CACHE_CONTROL,
+  context_management: formed(
+    'object',
+    neutral(() => contextManagement),
+  ),
+  diagnostics: neutral(() => diagnostics),
+  metadata: neutral(() => metadata),
+  stop_sequences: neutral(),
+  temperature: neutral(),
+  top_p: neutral(),
+  top_k: neutral(),
+  service_tier: limited(['auto', 'standard_only'], TIERS),
+  speed: limited(['standard'], 'other speeds have prices of their own.'),
+  inference_geo: limited(['global'], 'a region has a price of its own.'),
+  anthropic_beta: refused('send it as the header anthropic-beta.'),
+  betas: refused('send them as the header anthropic-beta.'),
+  container: refused(RUN_UPSTREAM),
+  mcp_servers: refused(RUN_UPSTREAM),
+  fallback_credit_token: refused(OTHER_MODEL),
+  compaction: refused(SUMMARY),
+  thread: refused('what an upstream has stored of a conversation is not in the bound of the input.'),
+  user_profile_id: refused('it is about an account that you have elsewhere.'),
+  workspace_id: refused('it is about an account that you have elsewhere.'),
+}
+export const MESSAGES = memberTable('messages and their count', withBeyond('max_tokens', MEMBERS))

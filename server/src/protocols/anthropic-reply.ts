@@ -1,0 +1,90 @@
+import { countIn, memberOf } from '../catalogue/price.ts'
+import { jsonText, wordsIn } from './generated-text.ts'
+import { isMembers } from './members.ts'
+import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
+import type { Frame } from './sse.ts'
+import { itemsOf, reportedOf } from './usage.ts'
+import { createWithholdingReader, type Reading } from './withholding-reader.ts'
+
+export function usageOf(json: unknown): Reported {
+  return countsIn(memberOf(json, 'usage'))
+}
+
+export function formOf(json: unknown): ReplyForm {
+  if (memberOf(json, 'error')) return 'nothing'
+  return Array.isArray(memberOf(json, 'content')) ? 'answer' : 'unreadable'
+}
+
+export function textOf(json: unknown): string {
+  let text = ''
+  for (const block of itemsOf(memberOf(json, 'content')))
+    text += generatedIn(block) + jsonText(memberOf(block, 'input'))
+  return text
+}
+
+/**
+ * The answer ends with the first message_delta that has a stop reason, and the stream with message_stop. That one is an end
+ * also where no stop reason came: it says by itself that the message is whole.
+ */
+export function createReader(): StreamReader {
+  let reported: Reported = {}
+
+  function read(frame: Frame, json: unknown): Reading {
+    switch (kindOf(frame, json)) {
+      case 'message_start': {
+        // What it says of the output is written before there is any.
+        const { output: _, ...input } = countsIn(memberOf(json, 'message', 'usage'))
+        reported = { ...reported, ...input }
+        return {}
+      }
+      case 'content_block_start':
+        return { text: startIn(memberOf(json, 'content_block')) }
+      case 'content_block_delta':
+        return { text: generatedIn(memberOf(json, 'delta')), isPlain: true }
+      case 'message_delta':
+        reported = { ...reported, ...countsIn(memberOf(json, 'usage')) }
+        return {
+          isStop: Boolean(memberOf(json, 'delta', 'stop_reason')),
+          takesCost: isMembers(memberOf(json, 'usage')),
+        }
+      case 'message_stop':
+        return { isStop: true, isEnd: true }
+      case 'error':
+        return { isError: true }
+      default:
+        return {}
+    }
+  }
+
+  return createWithholdingReader({ read, reported: () => reported })
+}
+
+/** The name of the event is in its data again, and callers go by that; but by the event's name they tell an error. */
+function kindOf({ event }: Frame, json: unknown): unknown {
+  if (event === 'error') return event
+  return isMembers(json) ? (memberOf(json, 'type') ?? event) : undefined
+}
+
+/** A call of a tool starts with an empty input as a rule, and has it whole where an upstream does not stream it. */
+function startIn(block: unknown): string {
+  const input = memberOf(block, 'input')
+  return generatedIn(block) + (isMembers(input) && Object.keys(input).length > 0 ? jsonText(input) : '')
+}
+
+/** What caches have is not in the protocol's input tokens. */
+function countsIn(usage: unknown): Reported {
+  return reportedOf({
+    input: countIn(memberOf(usage, 'input_tokens')),
+    output: countIn(memberOf(usage, 'output_tokens')),
+    cacheRead: countIn(memberOf(usage, 'cache_read_input_tokens')),
+    cacheWrite: countIn(memberOf(usage, 'cache_creation_input_tokens')),
+  })
+}
+
+/** What the model wrote in a block, or in a part of one. The name is that of a tool. */
+function generatedIn(block: unknown): string {
+  if (!isMembers(block)) return ''
+  let text = ''
+  for (const member of ['text', 'thinking', 'name', 'partial_json']) text += wordsIn(memberOf(block, member))
+  return text
+}

@@ -1,0 +1,110 @@
+import type { Choice, Member, Shape, Table } from '../catalogue/member-table.ts'
+import { RERANK } from '../catalogue/operations/rerank-members.ts'
+import { MESSAGES } from './anthropic-members.ts'
+import { ANTHROPIC_BETAS, type Betas, OPENAI_BETAS } from './betas.ts'
+import { CONTENT_REQUEST, COUNT_REQUEST } from './gemini-members.ts'
+import { CHAT, EMBEDDINGS, IMAGES } from './openai-members.ts'
+
+/** The tables of each operation, as callers know it. */
+export const REQUESTS: Readonly<Record<string, Table>> = {
+  '/v1/chat/completions': CHAT,
+  '/v1/embeddings': EMBEDDINGS,
+  '/v1/images/generations': IMAGES,
+  '/v1/messages, /v1/messages/count_tokens': MESSAGES,
+  '/v1beta/models/{model}:generateContent, :streamGenerateContent': CONTENT_REQUEST,
+  '/v1beta/models/{model}:countTokens': COUNT_REQUEST,
+  '/v1/rerank': RERANK,
+}
+
+/** The tables for people, as a page of Markdown. */
+export function membersDocument(): string {
+  return `# Members of requests
+
+Written by \`node scripts/members.ts\` from the tables by which requests are read. A member that is not here is refused with
+400, which says where it stands, unless a route of the model passes unknown members on (see [models.md](models.md)). So is a
+name in another spelling (in another case, or with other signs between its words), or one that is given in two. Free-form members are passed on as they are, whatever they
+hold: nobody looks into them.
+
+- **neutral**: it changes nothing that is paid for.
+- **priced**: it is in the price of a call, in the way that it says.
+- **limited**: only these values are taken; another has a price of its own.
+- **refused**: on every route.
+
+${requestSections()}
+${[ANTHROPIC_BETAS, OPENAI_BETAS].map(betaSection).join('\n')}`
+}
+
+/** What several requests have in common is shown with the first. */
+function requestSections(): string {
+  const met = new Set<Shape>()
+  const sections = Object.entries(REQUESTS).map(([path, table]) => {
+    const shown = new Set(met)
+    const shapes = shapesOf(table, met).filter((shape) => !shown.has(shape))
+    return `## ${path}\n\n${shapes.map(shapeSection).join('\n')}`
+  })
+  return sections.join('\n')
+}
+
+/** A table and all that stand within it, each once, in the order in which they are met. */
+export function shapesOf(shape: Shape, met = new Set<Shape>()): readonly Shape[] {
+  if (met.has(shape)) return [...met]
+  met.add(shape)
+  if ('kinds' in shape)
+    for (const table of Object.values(shape.kinds)) if (typeof table === 'object') shapesOf(table, met)
+  if ('members' in shape) for (const { within } of Object.values(shape.members)) if (within) shapesOf(within(), met)
+  return [...met]
+}
+
+function shapeSection(shape: Shape): string {
+  return `### ${shape.title}\n\n${'kinds' in shape ? choiceRows(shape) : tableRows(shape)}\n`
+}
+
+type Row = readonly [name: string, what: string]
+
+function choiceRows({ by, kinds, others }: Choice): string {
+  const rows = Object.entries(kinds).map(([kind, table]): Row => {
+    return [`\`${kind}\``, typeof table === 'string' ? `refused: ${table}` : `see ${table.title}`]
+  })
+  return aligned([
+    [`\`${by}\``, 'what it is'],
+    ...rows,
+    ['any other', others === undefined ? 'unknown' : `refused: ${others}`],
+  ])
+}
+
+function tableRows({ members, others }: Table): string {
+  const rest: readonly Row[] = others === undefined ? [] : [['any other', `refused: ${others}`]]
+  return aligned([['member', 'what it is'], ...rowsOf(members), ...rest])
+}
+
+function rowsOf(members: Readonly<Record<string, Member>>): readonly Row[] {
+  return Object.entries(members).map(([name, member]) => [`\`${name}\``, standingOf(member)])
+}
+
+/** As the formatter of the project writes a table. */
+function aligned([head = ['', ''], ...rows]: readonly Row[]): string {
+  const [first = 0, second = 0] = [0, 1].map((column) =>
+    Math.max(...[head, ...rows].map((row) => row[column === 0 ? 0 : 1].length)),
+  )
+  const line = ([name, what]: Row, fill = ' ') => `| ${name.padEnd(first, fill)} | ${what.padEnd(second, fill)} |`
+  return [line(head), line(['', ''], '-'), ...rows.map((row) => line(row))].join('\n')
+}
+
+function standingOf(member: Member): string {
+  const within = member.within === undefined ? '' : `; see ${member.within().title}`
+  switch (member.is) {
+    case 'neutral':
+      return `neutral${within}`
+    case 'priced':
+      return `priced: ${member.how}${within}`
+    case 'limited':
+      return `limited to ${member.to.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}: ${member.why}`
+    case 'refused':
+      return `refused: ${member.why}`
+  }
+}
+
+function betaSection({ header, known }: Betas): string {
+  const rows = aligned([['beta', 'what it is'], ...rowsOf(known)])
+  return `## The header ${header}\n\nBy their names without a date or a version.\n\n${rows}\n`
+}

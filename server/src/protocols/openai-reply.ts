@@ -1,0 +1,190 @@
+import { countIn, memberOf } from '../catalogue/price.ts'
+import { wordsIn } from './generated-text.ts'
+import { isMembers } from './members.ts'
+import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
+import { PLAIN_PROFILE, type RouteProfile } from './route-profile.ts'
+import type { Frame } from './sse.ts'
+import { countedBeside, itemsOf, reportedOf, withoutNullUsage } from './usage.ts'
+import { createWithholdingReader, type Reading } from './withholding-reader.ts'
+
+/** As the protocol counts: what was read from a cache and written to one is part of the prompt. */
+type Counts = {
+  readonly prompt: number | undefined
+  readonly completion: number | undefined
+  readonly cached: number | undefined
+  readonly written: number | undefined
+  /** Of the completion, or beside it, as the route's profile says. */
+  readonly reasoning: number | undefined
+  readonly total: number | undefined
+}
+
+type Counted = Pick<RouteProfile, 'reasoning'>
+
+const NOTHING: Counts = {
+  prompt: undefined,
+  completion: undefined,
+  cached: undefined,
+  written: undefined,
+  reasoning: undefined,
+  total: undefined,
+}
+const NO_BYTES = Buffer.alloc(0)
+
+export function usageOf(json: unknown, profile: Counted = PLAIN_PROFILE): Reported {
+  return classesOf(countsIn(memberOf(json, 'usage'), NOTHING), profile)
+}
+
+export function formOf(json: unknown): ReplyForm {
+  if (memberOf(json, 'error')) return 'nothing'
+  return Array.isArray(memberOf(json, 'choices')) ? 'answer' : 'unreadable'
+}
+
+export function textOf(json: unknown): string {
+  let text = ''
+  for (const choice of itemsOf(memberOf(json, 'choices'))) text += generatedIn(memberOf(choice, 'message'))
+  return text
+}
+
+/**
+ * The answer ends with the chunk that has the last stop reason that is still missing, so that every choice asked for has
+ * one; then come the usage and [DONE]. Upstreams that give fewer choices, or no reasons, are taken at these last two.
+ */
+export function createReader(
+  { choices, wantsUsage }: Pick<ModelAsk, 'choices' | 'wantsUsage'>,
+  profile: Counted = PLAIN_PROFILE,
+): StreamReader {
+  const stopped = new Set<unknown>()
+  let counts = NOTHING
+
+  function read(frame: Frame, json: unknown): Reading {
+    // The callers' libraries look no further than this either.
+    if (frame.data?.startsWith('[DONE]')) return { isStop: true, isEnd: true }
+    if (!isMembers(json)) return {}
+    const usage = memberOf(json, 'usage')
+    counts = countsIn(usage, counts)
+    const parts = itemsOf(memberOf(json, 'choices'))
+    // Some upstreams write an empty reason where they mean none.
+    let hasReason = false
+    for (const choice of parts) {
+      if (!memberOf(choice, 'finish_reason')) continue
+      hasReason = true
+      stopped.add(choiceIndex(choice))
+    }
+    const isError = Boolean(memberOf(json, 'error'))
+    return {
+      text: textIn(parts),
+      isError,
+      isStop: !isError && (stopped.size >= choices || isLastReport(json, usage)),
+      isPlain: !hasReason && !isError && !isMembers(usage),
+      takesCost: wantsUsage && isMembers(usage),
+      ...(!wantsUsage && usage !== undefined && { bytes: withoutUsage(frame, json, usage) }),
+    }
+  }
+
+  return createWithholdingReader({ read, reported: () => classesOf(counts, profile) })
+}
+
+/** The report at the end of a stream comes by itself. */
+function isLastReport(chunk: unknown, usage: unknown): boolean {
+  const choices = memberOf(chunk, 'choices')
+  return isMembers(usage) && Array.isArray(choices) && choices.length === 0
+}
+
+/** The usage is always asked for upstream. A caller who has not asked gets a stream as if nobody had. */
+function withoutUsage(frame: Frame, chunk: unknown, usage: unknown): Buffer {
+  if (usage === null) return withoutNullUsage(frame)
+  return isLastReport(chunk, usage) ? NO_BYTES : frame.bytes
+}
+
+/** What a later report does not say stays as an earlier one has said it. */
+function countsIn(usage: unknown, earlier: Counts): Counts {
+  if (!isMembers(usage)) return earlier
+  return {
+    prompt: countIn(memberOf(usage, 'prompt_tokens')) ?? earlier.prompt,
+    completion: countIn(memberOf(usage, 'completion_tokens')) ?? earlier.completion,
+    cached: countIn(memberOf(usage, 'prompt_tokens_details', 'cached_tokens')) ?? earlier.cached,
+    written: countIn(memberOf(usage, 'prompt_tokens_details', 'cache_write_tokens')) ?? earlier.written,
+    reasoning: countIn(memberOf(usage, 'completion_tokens_details', 'reasoning_tokens')) ?? earlier.reasoning,
+    total: countIn(memberOf(usage, 'total_tokens')) ?? earlier.total,
+  }
+}
+
+/** Parts say nothing without their whole, and are never more than it. */
+function classesOf(counts: Counts, profile: Counted): Reported {
+  const { prompt, cached, written } = counts
+  const apart = cachesBeside(counts)
+  const output = outputOf(counts, apart, profile)
+  if (prompt === undefined) return output === undefined ? {} : { output }
+  if (apart > 0) return reportedOf({ input: prompt, output, cacheRead: cached, cacheWrite: written })
+  const cacheRead = Math.min(cached ?? 0, prompt)
+  const cacheWrite = Math.min(written ?? 0, prompt - cacheRead)
+  return reportedOf({
+    input: prompt - cacheRead - cacheWrite,
+    output,
+    cacheRead: cached === undefined ? undefined : cacheRead,
+    cacheWrite: written === undefined ? undefined : cacheWrite,
+  })
+}
+
+/** What caches have, where the vendor counts that beside the prompt. */
+function cachesBeside({ prompt, completion = 0, cached = 0, written = 0, total = 0 }: Counts): number {
+  if (prompt === undefined) return 0
+  return countedBeside(cached + written, { whole: prompt, excess: total - prompt - completion })
+}
+
+/**
+ * What a total has beyond the prompt, caches beside it, and the completion was generated too, whatever the vendor calls it:
+ * reasoning, as a rule. One that counts it apart may say so in the details alone.
+ */
+function outputOf(counts: Counts, caches: number, profile: Counted): number | undefined {
+  const { prompt, completion, reasoning = 0, total = 0 } = counts
+  if (completion === undefined) return undefined
+  const inTotal = prompt === undefined ? completion : Math.max(completion, total - prompt - caches)
+  return profile.reasoning === 'apart' ? Math.max(inTotal, completion + reasoning) : inTotal
+}
+
+/** A single choice may come without its index. */
+function choiceIndex(choice: unknown): unknown {
+  return memberOf(choice, 'index') ?? 0
+}
+
+function textIn(choices: readonly unknown[]): string {
+  let text = ''
+  for (const choice of choices) text += generatedIn(memberOf(choice, 'delta'))
+  return text
+}
+
+/** What the model wrote in a message, or in a part of one. */
+function generatedIn(message: unknown): string {
+  if (!isMembers(message)) return ''
+  let text = contentIn(memberOf(message, 'content')) + wordsIn(memberOf(message, 'refusal')) + reasoningIn(message)
+  for (const call of itemsOf(memberOf(message, 'tool_calls')))
+    text += callIn(memberOf(call, 'function')) + callIn(memberOf(call, 'custom'))
+  return text + callIn(memberOf(message, 'function_call'))
+}
+
+/** Upstreams that write it under several names write the same under each. */
+function reasoningIn(message: unknown): string {
+  const words = wordsIn(memberOf(message, 'reasoning_content')) || wordsIn(memberOf(message, 'reasoning'))
+  if (words !== '') return words
+  let text = ''
+  for (const detail of itemsOf(memberOf(message, 'reasoning_details')))
+    text += wordsIn(memberOf(detail, 'text')) + wordsIn(memberOf(detail, 'summary'))
+  return text
+}
+
+/** Some upstreams write it in parts, those of reasoning in parts of their own. */
+function contentIn(content: unknown): string {
+  if (!Array.isArray(content)) return wordsIn(content)
+  let text = ''
+  for (const part of content) {
+    text += wordsIn(memberOf(part, 'text'))
+    for (const thought of itemsOf(memberOf(part, 'thinking'))) text += wordsIn(memberOf(thought, 'text'))
+  }
+  return text
+}
+
+/** Of a function by its arguments, of a custom tool by its input. */
+function callIn(call: unknown): string {
+  return wordsIn(memberOf(call, 'name')) + wordsIn(memberOf(call, 'arguments')) + wordsIn(memberOf(call, 'input'))
+}

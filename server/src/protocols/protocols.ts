@@ -1,0 +1,43 @@
+import type { ModelProtocol } from '../catalogue/operation.ts'
+import { anthropic, anthropicCount } from './anthropic.ts'
+import { gemini, geminiCount, geminiStream } from './gemini.ts'
+import { openai } from './openai.ts'
+import { openaiEmbeddings } from './openai-embeddings.ts'
+import { openaiImages } from './openai-images.ts'
+import type { Protocol, ProtocolName } from './protocol.ts'
+import { VIDEO } from './video.ts'
+
+/** What callers of each operation speak, and what the upstreams of their model have to. */
+export const SPOKEN: Readonly<Record<ModelProtocol, Spoken>> = {
+  openai: { by: 'openai', protocol: openai },
+  openai_embeddings: { by: 'openai_embeddings', protocol: openaiEmbeddings },
+  openai_images: { by: 'openai_images', protocol: openaiImages },
+  anthropic: { by: 'anthropic', protocol: anthropic },
+  anthropic_count_tokens: { by: 'anthropic', protocol: anthropicCount },
+  gemini: { by: 'gemini', protocol: gemini },
+  gemini_stream: { by: 'gemini', protocol: geminiStream },
+  gemini_count_tokens: { by: 'gemini', protocol: geminiCount },
+}
+
+/** Where models of a protocol are served, as callers are told. */
+export function pathOf(protocol: ProtocolName): string {
+  return protocol === 'video' ? VIDEO.path : SPOKEN[protocol].protocol.path
+}
+
+type Spoken = { readonly by: ProtocolName; readonly protocol: Protocol }
+
+/** Those that cost nothing. */
+export const FREE: ReadonlySet<ModelProtocol> = new Set(['anthropic_count_tokens', 'gemini_count_tokens'])
+
+/** The headers that an upstream gets beside our credential: those of the caller that it has to see, and the defaults. */
+export function headersFor(
+  { passesOn, defaultHeaders }: Protocol,
+  sent: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const headers = { ...defaultHeaders }
+  for (const header of passesOn) {
+    const value = sent[header]
+    if (value !== undefined) headers[header] = value
+  }
+  return headers
+}

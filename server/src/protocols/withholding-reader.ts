@@ -1,0 +1,316 @@
+import { CollectedBody } from './collected-body.ts'
+import { UNREAD_ALLOWANCE, unreadTextOf } from './generated-text.ts'
+import { type Likeness, likenessOf } from './likeness.ts'
+import { isMembers } from './members.ts'
+import type { Reported, StreamReader } from './protocol.ts'
+import { createFrameSplitter, type Frame } from './sse.ts'
+import { endOfUsage } from './usage.ts'
+
+/** What a protocol reads in a frame. */
+export type Reading = {
+  /** What was generated in it. */
+  readonly text?: string
+  /** What the caller gets of the frame, where that is not all of it. */
+  readonly bytes?: Buffer
+  /** The answer ends with it: it is held back, and everything after it. */
+  readonly isStop?: boolean
+  /** The stream ends with it. It is held back too: a caller would take it for a good end. */
+  readonly isEnd?: boolean
+  readonly isError?: boolean
+  /** Whether it says nothing but its text, and leaves the protocol's reader as it was, whatever that text is. */
+  readonly isPlain?: boolean
+  /** Whether its usage is where the caller is told what the call cost. */
+  readonly takesCost?: boolean
+}
+
+type Parts = {
+  /** The frame's data as JSON; undefined where it is none. */
+  readonly read: (frame: Frame, json: unknown) => Reading
+  readonly reported: () => Reported
+  /** What the protocol calls the member of a frame that has its usage. */
+  readonly usageName?: string
+}
+
+/** So many frames in a row may each be like no other before it is given up to look for likeness. */
+const MOST_UNLIKE = 16
+export const MOST_HELD_BYTES = 4_194_304
+
+const BLANK_LINE = Buffer.from('\n\n')
+const NO_BYTES: Buffer = Buffer.alloc(0)
+
+/**
+ * Passes frames on, and holds them back from the one on that ends the answer.
+ *
+ * It is complete when such a frame came and then the protocol's own end, or the end of the body. What comes after the
+ * protocol's end is neither read nor kept, because no caller reads it. An error that comes before is final, and is passed
+ * on like any frame: while frames are held back, it is held back too.
+ */
+export function createWithholdingReader({ read, reported, usageName }: Parts): StreamReader {
+  const frames = createFrameSplitter()
+  const text = new KeptText()
+  const held = new CollectedBody(undefined)
+  let heldBytes = 0
+  /** Where the cost goes in what is held back. */
+  let costAt = -1
+  /** How much of the text is not held back, once anything is. */
+  let passedText: number | undefined
+  let deliveredText = 0
+  /** What may be text in frames that gave none, until it is more than is let be. */
+  let unread = ''
+  let isUnreadCounted = false
+  let likeness: Likeness | undefined
+  let unlike = 0
+  let isStopped = false
+  let isEnded = false
+  let isFailed = false
+  let hasToldError = false
+  let isReleased = false
+
+  function take(frame: Frame, passed: Outgoing): void {
+    const json = frame.data === undefined ? undefined : parsed(frame.data)
+    const reading = read(frame, json)
+    // The body broke off inside a frame. Half of one would spoil whatever the caller is told next.
+    if (!frame.isTerminated && !isMembers(json) && reading.isEnd !== true) return
+    if (reading.isError) isFailed = true
+    if (reading.isStop) isStopped = true
+    if (reading.isEnd) isEnded = true
+    if (reading.isStop || reading.isEnd) passedText ??= text.bytes
+    if (reading.text) text.add(reading.text)
+    else if (!reading.isEnd && !reading.isError) addUnread(unreadTextOf(frame, json))
+    const bytes = terminated(frame, reading.bytes ?? frame.bytes)
+    if (passedText === undefined) {
+      passed.add(bytes)
+      if (reading.isError) hasToldError = true
+      if (reading.isPlain && reading.text && unlike < MOST_UNLIKE) learn(frame, reading.text, bytes)
+    } else hold(bytes, reading.takesCost ? endOfUsage(frame, usageName) : -1)
+  }
+
+  /** A stream that we can't read is passed on all the same, and must be neither free nor endless. */
+  function addUnread(found: string): void {
+    unread += found
+    if (!isUnreadCounted && unread.length <= UNREAD_ALLOWANCE) return
+    isUnreadCounted = true
+    text.add(unread)
+    unread = ''
+  }
+
+  function learn(frame: Frame, text: string, bytes: Buffer): void {
+    const learnt = likenessOf(frame, text, bytes, (data) => {
+      const { isPlain, text: changed } = read({ ...frame, data }, parsed(data))
+      return isPlain ? changed : undefined
+    })
+    if (learnt === undefined) return
+    likeness = learnt
+    unlike += 1
+  }
+
+  /** Takes the frames at the start of a piece that are like one before; gives where the others start. Most are, in most streams. */
+  function takeAlike(piece: Buffer, passed: Outgoing): number {
+    let start = 0
+    if (likeness === undefined || passedText !== undefined || !frames.isBetween()) return start
+    while (start < piece.length) {
+      const textEnd = likeness.endOfText(piece, start)
+      if (textEnd === -1) break
+      text.addBytes(piece, start + likeness.textAt, textEnd)
+      const { restBytes, passedRest } = likeness
+      const end = textEnd + restBytes
+      if (passedRest === undefined) passed.add(start === 0 && end === piece.length ? piece : piece.subarray(start, end))
+      else {
+        passed.add(piece.subarray(start, textEnd))
+        passed.add(passedRest)
+      }
+      start = end
+      unlike = 0
+    }
+    return start
+  }
+
+  function hold(bytes: Buffer, place: number): void {
+    if (heldBytes + bytes.length > MOST_HELD_BYTES) {
+      throw new RangeError(`After its answer, the stream has more than ${MOST_HELD_BYTES} bytes.`)
+    }
+    if (place !== -1) costAt = heldBytes + place
+    held.add(bytes)
+    heldBytes += bytes.length
+  }
+
+  /** A stream beyond its bounds has failed, and what its last piece had before that is neither passed on nor delivered. */
+  function passing(work: (passed: Outgoing) => void): readonly Buffer[] {
+    if (isEnded || isReleased) return []
+    const passed = new Outgoing()
+    try {
+      work(passed)
+    } catch (error) {
+      isFailed = true
+      hasToldError = false
+      throw error
+    }
+    deliveredText = passedText ?? text.bytes
+    return passed.buffers()
+  }
+
+  return {
+    push(piece) {
+      return passing((passed) => {
+        const start = takeAlike(piece, passed)
+        if (start === piece.length) return
+        frames.feed(start === 0 ? piece : piece.subarray(start))
+        for (let frame = frames.next(); frame !== undefined; frame = isEnded ? undefined : frames.next()) {
+          take(frame, passed)
+        }
+      })
+    },
+
+    finish() {
+      return passing((passed) => {
+        const last = frames.finish()
+        if (last !== undefined) take(last, passed)
+        isEnded = true
+      })
+    },
+
+    state() {
+      if (isFailed) return 'failed'
+      return isStopped && isEnded ? 'complete' : 'open'
+    },
+
+    isHolding: () => passedText !== undefined,
+
+    // A stop reason stands in one frame alone, and what comes after it is only about the answer.
+    hasStopOfItsOwn: true,
+
+    reported,
+
+    hasToldError: () => hasToldError,
+
+    deliveredText: () => text.first(deliveredText),
+
+    wholeText: () => text.first(text.bytes),
+
+    textBytes: () => text.seenBytes,
+
+    keptBytes: () => text.bytes + heldBytes,
+
+    release(cost) {
+      if (isReleased) return []
+      isReleased = true
+      deliveredText = text.bytes
+      if (heldBytes === 0) return []
+      const bytes = held.whole()
+      if (costAt === -1) return [bytes]
+      return [bytes.subarray(0, costAt), Buffer.from(`,"cost_usd":${JSON.stringify(cost)}`), bytes.subarray(costAt)]
+    },
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Whatever follows has to start a frame of its own. */
+function terminated(frame: Frame, bytes: Buffer): Buffer {
+  return frame.isTerminated || bytes.length === 0 ? bytes : Buffer.concat([bytes, BLANK_LINE])
+}
+
+/** What a piece gives to the caller: one view of the piece where nothing in it was changed, else one copy. */
+class Outgoing {
+  readonly #parts: Buffer[] = []
+  /** The first of those that lie one behind the other, and how many bytes they have together. */
+  #first = NO_BYTES
+  #bytes = 0
+
+  add(bytes: Buffer): void {
+    if (bytes.buffer !== this.#first.buffer || bytes.byteOffset !== this.#first.byteOffset + this.#bytes) {
+      this.#endRun()
+      this.#first = bytes
+    }
+    this.#bytes += bytes.length
+  }
+
+  buffers(): readonly Buffer[] {
+    this.#endRun()
+    return this.#parts.length > 1 ? [Buffer.concat(this.#parts)] : this.#parts
+  }
+
+  #endRun(): void {
+    const { buffer, byteOffset, length } = this.#first
+    if (this.#bytes === length && length > 0) this.#parts.push(this.#first)
+    else if (this.#bytes > 0) this.#parts.push(Buffer.from(buffer, byteOffset, this.#bytes))
+    this.#bytes = 0
+  }
+}
+
+export const MOST_TEXT_BYTES = 1_048_576
+const FIRST_TEXT_BYTES = 1_024
+/** What UTF-8 makes of a unit of UTF-16. */
+const MOST_BYTES_OF_UNIT = 3
+/** From here on a byte is no character of its own. */
+const NOT_ASCII = 0x80
+
+/**
+ * Text that grows by a few characters at a time, in one block of UTF-8. It is cut at its bound: whoever counts its tokens
+ * then counts too few, and the house bears the rest.
+ */
+class KeptText {
+  #block = Buffer.alloc(0)
+  #isCut = false
+  bytes = 0
+  /** Beyond the bound too. */
+  seenBytes = 0
+
+  add(text: string): void {
+    if (this.#isCut) {
+      this.seenBytes += Buffer.byteLength(text)
+      return
+    }
+    const most = this.bytes + MOST_BYTES_OF_UNIT * text.length
+    const needed = Math.min(most, MOST_TEXT_BYTES)
+    if (needed > this.#block.length) this.#grow(needed)
+    if (most > MOST_TEXT_BYTES) this.#isCut = this.bytes + Buffer.byteLength(text) > MOST_TEXT_BYTES
+    const written = this.#block.write(text, this.bytes)
+    this.bytes += written
+    this.seenBytes += this.#isCut ? Buffer.byteLength(text) : written
+  }
+
+  /** Of UTF-8, some bytes of a piece. */
+  addBytes(piece: Buffer, start: number, end: number): void {
+    if (this.bytes + end - start > this.#block.length || !this.#addAscii(piece, start, end)) {
+      this.add(piece.toString('utf8', start, end))
+    }
+  }
+
+  first(bytes: number): string {
+    return this.#block.toString('utf8', 0, bytes)
+  }
+
+  /** Byte by byte, which is quicker than to call anything for the few that most frames have. False where it is not ASCII. */
+  #addAscii(piece: Buffer, start: number, end: number): boolean {
+    if (this.#isCut) {
+      this.seenBytes += end - start
+      return true
+    }
+    let to = this.bytes
+    for (let at = start; at < end; at += 1) {
+      const byte = piece[at] ?? NOT_ASCII
+      if (byte >= NOT_ASCII) return false
+      this.#block[to] = byte
+      to += 1
+    }
+    this.seenBytes += to - this.bytes
+    this.bytes = to
+    return true
+  }
+
+  #grow(needed: number): void {
+    // Its own memory: a piece of the pool would keep all of its block from being freed for as long as the stream lasts.
+    const larger = Buffer.allocUnsafeSlow(
+      Math.max(needed, Math.min(2 * this.#block.length, MOST_TEXT_BYTES), FIRST_TEXT_BYTES),
+    )
+    this.#block.copy(larger, 0, 0, this.bytes)
+    this.#block = larger
+  }
+}

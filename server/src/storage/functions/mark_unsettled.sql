@@ -1,0 +1,27 @@
+-- As before, and what has been given to its task is nobody's orphan.
+create or replace function mark_unsettled(ids uuid[], of uuid) returns table (id uuid, account_id uuid, owner_id uuid)
+language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+  at timestamptz;
+begin
+  perform 1 from accounts
+  where accounts.id in (select holds.account_id from holds where holds.id = any (ids))
+  order by accounts.id for no key update;
+  at := clock_timestamp();
+
+  return query
+  with marked as (
+    update holds set unsettled_at = at
+    where holds.id = any (ids) and unsettled_at is null
+      and case
+        when of is null then owner_id is not null and not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)
+        else owner_id = of
+      end
+    returning holds.id, holds.account_id, holds.owner_id
+  ), freed as (
+    delete from claims using marked where claims.call_id = marked.id and claims.ends_with_owner
+  )
+  select marked.id, marked.account_id, marked.owner_id from marked;
+end
+$$;
