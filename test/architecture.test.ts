@@ -91,6 +91,11 @@ describe('the laws of imports and of tables', () => {
       /limits may not name the table windows/,
     ],
     'a package that is not listed': ['ledger/post.ts', "import 'left-pad'", /does not list/],
+    'a package of another folder': [
+      'gateway/serve.ts',
+      "import type { FastifyReply } from 'fastify'\nexport type A = FastifyReply",
+      /gateway may not import fastify/,
+    ],
     'an import from outside the server': [
       'ledger/post.ts',
       "import '../../../harness/postgres.ts'",

@@ -66,6 +66,9 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   tasks: ['tasks', 'calls', 'ledger', 'upstreams'],
 }
 
+/** Packages that only some folders may know, so that they can be replaced there. */
+const PACKAGES: Readonly<Record<string, readonly string[]>> = { fastify: ['http'] }
+
 /** Configuration reaches everybody else as values. */
 const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'main.ts']
 const CONFIG = 'config.ts'
@@ -106,7 +109,8 @@ function reasonAgainst(
     const known = target.startsWith('node:')
       ? builtinModules.includes(target.slice(5)) || target === 'node:test'
       : dependencies.includes(name)
-    return known ? undefined : `imports ${target}, which server/package.json does not list`
+    if (!known) return `imports ${target}, which server/package.json does not list`
+    return PACKAGES[name]?.includes(from) === false ? `${from} may not import ${name}` : undefined
   }
   const resolved = path.normalize(path.join(path.dirname(file), target))
   if (resolved.startsWith('..')) return `imports ${target}, outside server/src`

@@ -86,9 +86,35 @@ type Start = {
 export type Core = { readonly begin: Begin; readonly end: Calls['end']; readonly run: Pipeline }
 
 /** The composition root: makes every part from the configuration, once, and hands each what it uses. */
-export async function startApp(config: Config, start_: Start): Promise<App> {
-  const { log, cancel, clock = systemClock, catalogue = ours } = start_
-  const { database, http, names, secrets } = config
+export async function startApp(config: Config, options: Start): Promise<App> {
+  const ground = createGround(config, options)
+  const money = createMoney(ground)
+  const gateway = createGateway(ground, money)
+  const work = createWork(ground, money, gateway)
+  const listeners = createListeners(ground, money, gateway, options)
+  const parts = { ground, money, gateway, work, listeners }
+  const { log } = ground
+  try {
+    const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
+    return {
+      addresses,
+      async stop() {
+        log.info('stopping')
+        const { drain_pause_ms: pauseMs, drain_ms: deadlineMs } = config.http
+        const count = await stop(parts, { pauseMs, deadlineMs })
+        log.info('stopped', { count, reason: 'requests cut' })
+      },
+    }
+  } catch (error) {
+    // Nobody was told that we are up, so there is nothing to wait for.
+    await stop(parts, { deadlineMs: 0 }, FAILED_START_CLOSE_MS)
+    throw error
+  }
+}
+
+/** What everything else stands on: PostgreSQL and its change log, clocks, figures, the master key. */
+function createGround(config: Config, { log, clock = systemClock }: Start) {
+  const { database, names, secrets } = config
   const metrics = createMetrics()
   const pools = createPools({
     url: database.url,
@@ -97,50 +123,82 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     restConnections: database.rest_connections,
   })
   const feed = createChangeFeed({ url: database.url, log, clock, metrics })
-  const partitions = createPartitions({ pool: pools.rest, log })
   const time = createDatabaseTime(clock)
-  const query = createMoneyQuery(pools.money)
+  return {
+    config,
+    log,
+    clock,
+    metrics,
+    pools,
+    feed,
+    time,
+    // Ids carry PostgreSQL's time, whatever the clock of this machine says.
+    ids: createIds({ clock: time }),
+    seal: sealOf(secrets),
+    headerNames: createHeaderNames(names.provider),
+    /** What a cache of rows is made of. */
+    cached: { pool: pools.rest, feed, clock, metrics },
+  }
+}
+
+type Ground = ReturnType<typeof createGround>
+
+/** BEGIN and END, and whose calls are open between them. */
+function createMoney({ pools, feed, clock, time, log }: Ground) {
   const ownerId = createIds({ clock }).next()
-  const calls = createCalls({ query, ownerId, clock, log })
-  const ownership = createOwnership({ query: createMoneyQuery(pools.lease), ownerId, calls, clock, time, log })
+  const calls = createCalls({ query: createMoneyQuery(pools.money), ownerId, clock, log })
   const spent = createSpentWindows({ time })
   feed.subscribe('key', { changed: spent.forget, reset: spent.forgetAll })
-  const begin = createBegin({ calls, spent, time })
-  const requireUnspent = createRequireUnspent({ spent, time })
-  const cached = { pool: pools.rest, feed, clock, metrics }
+  return {
+    ownerId,
+    calls,
+    ownership: createOwnership({ query: createMoneyQuery(pools.lease), ownerId, calls, clock, time, log }),
+    partitions: createPartitions({ pool: pools.rest, log }),
+    begin: createBegin({ calls, spent, time }),
+    requireUnspent: createRequireUnspent({ spent, time }),
+  }
+}
+
+type Money = ReturnType<typeof createMoney>
+
+/** Whom we ask and what it costs, and the path of a call through all of it. */
+function createGateway(ground: Ground, money: Money) {
+  const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = ground
+  const { calls, begin, requireUnspent } = money
+  const { http, names, secrets } = config
   const transport = createTransport({ clock, metrics, breakers: createBreakers({ clock, metrics }) })
-  const memory = createMemoryBudget({ totalBytes: config.memory.budget_bytes, clock })
-  metrics.watchMemory(memory)
-  const records = createRecords({ pool: pools.rest, clock, log })
-  const headerNames = createHeaderNames(names.provider)
+  const bindings = createBindings({ ...cached, log, seal })
+  const platforms = createPlatforms({ bindings, transport })
+  const { offline_access: offlineAccess } = config.links
+  const howToLink = spell('Link one: POST /apis/v1/{social_a}/auth_{social_a}.', names)
+  const links = createLinks({ pool: pools.rest, seal, ids, clock, log, platforms, offlineAccess, howToLink })
   const models = createModels(cached)
   const counter = createTokenCounter()
-  const seal = sealOf(secrets)
-  const bindings = createBindings({ ...cached, log, seal })
-  const asking = { bindings, transport, seal }
-  // Ids carry PostgreSQL's time, whatever the clock of this machine says.
-  const ids = createIds({ clock: time })
-  const links = createLinks({
-    ...{ pool: pools.rest, seal, ids, clock, log, platforms: createPlatforms(asking) },
-    offlineAccess: config.links.offline_access,
-    howToLink: spell('Link one: POST /apis/v1/{social_a}/auth_{social_a}.', names),
-  })
-  const overran = createTellLoss({ metrics, log })
+  const records = createRecords({ pool: pools.rest, clock, log })
   const losses = createLossWatch({ pool: pools.rest, ceilings: ceilingsOf(config.loss), time, log, metrics })
-  const lossGuard = createLossGuard(losses)
+  const overran = createTellLoss({ metrics, log })
+  const plan = createPlans({
+    bindings,
+    transport,
+    seal,
+    links,
+    calls,
+    models,
+    counter,
+    names,
+    lossGuard: createLossGuard(losses),
+    prices: createPrices(cached),
+    quota: createQuota(cached),
+    declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
+    outputCapHeader: headerNames.outputCap,
+    asyncHeader: headerNames.async,
+    provider: names.provider,
+  })
   const run = createPipeline({
     requireUnspent,
     begin,
     end: calls.end,
-    plan: createPlans({
-      ...{ ...asking, links, calls, models, counter, lossGuard, names },
-      prices: createPrices(cached),
-      quota: createQuota(cached),
-      declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
-      outputCapHeader: headerNames.outputCap,
-      asyncHeader: headerNames.async,
-      provider: names.provider,
-    }),
+    plan,
     quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
     firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
@@ -149,100 +207,73 @@ export async function startApp(config: Config, start_: Start): Promise<App> {
     clock,
     headerNames,
   })
-  const tasks = createTasks({ ...asking, pool: pools.rest })
-  const poller =
-    seal &&
-    createPoller({
-      ...{ ...asking, seal, pool: pools.rest, calls, records, clock, log, overran },
-      polled: (what) => metrics.taskPolls.inc(what),
-    })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const largeJson = createLargeJson(jsonLimits)
-  const families =
-    start_.families?.({ begin, end: calls.end, run }) ??
-    createFamilies({
-      ...{
-        catalogue,
-        run,
-        begin,
-        models,
-        tasks,
-        links,
-        publicUrl: http.public_url,
-        pool: pools.rest,
-        time,
-        names,
-        headerNames,
-        jsonLimits,
-        largeJson,
-      },
-    })
+  return { transport, bindings, links, models, counter, records, losses, overran, run, jsonLimits, largeJson }
+}
+
+type Gateway = ReturnType<typeof createGateway>
+
+/** What is done again and again beside the calls, by the roles of this process. */
+function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway) {
+  const { config, log, clock, metrics, pools, seal } = ground
+  const { bindings, transport, links, records, losses, overran } = gateway
+  const polled: Parameters<typeof createPoller>[0]['polled'] = (what) => metrics.taskPolls.inc(what)
+  const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
+  const poller = seal && createPoller({ ...polling, seal })
+  const isWorker = config.roles.includes('worker')
   const isGateway = config.roles.includes('gateway')
   const chores = [
-    ...(config.roles.includes('worker') ? createChores({ pools, ownerId, poller, links, metrics, clock, log }) : []),
+    ...(isWorker ? createChores({ pools, ownerId, poller, links, metrics, clock, log }) : []),
     ...(isGateway ? [createLossChore({ look: losses.look, clock, log })] : []),
   ]
-  const failures = createFailuresByAddress({ clock })
-  const edgeParts = {
-    clock,
-    ids,
-    log,
-    metrics,
-    memory,
-    identify: createIdentify({ ...cached, time, failures }),
-    readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
-  }
-  const mustShed = createShedding({ clock, log, waitMs: calls.waitMs })
-  const listeners = createListeners(config, families, Object.values(headerNames), edgeParts, mustShed)
+  return { poller, chores, isGateway }
+}
 
-  async function stop(options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
-    const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
-    const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
-    partitions.stop()
-    const chored = Promise.all(chores.map((chore) => chore.stop(CHORES_DEADLINE_MS))).then(() => poller?.idle())
-    // A caller who left, or was cut off, has a call that still runs: it is ended by what its upstream says, while there is
-    // time, and at our loss after it.
-    await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
-    await transport.close()
-    // Streams that were cut wait for their tokens to be counted, which from here on is by estimate.
-    await Promise.all([counter.close(), largeJson.close()])
-    await calls.untilNoneOpen(ABORTED_ENDED_MS)
-    await flush(calls, log)
-    await chored
-    await records.flush(RECORDS_DEADLINE_MS)
-    await ownership.stop()
-    await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
-    return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
-  }
+type Parts = {
+  readonly ground: Ground
+  readonly money: Money
+  readonly gateway: Gateway
+  readonly work: ReturnType<typeof createWork>
+  readonly listeners: readonly Listener[]
+}
 
-  async function start(): Promise<App['addresses']> {
-    await checkSafety(pools.rest)
-    await requireMigrated(pools.rest)
-    await partitions.start()
-    await ownership.start()
-    // What was reached before must be known before the first call.
-    if (isGateway) await losses.look()
-    for (const chore of chores) chore.start()
-    feed.start()
-    await untilFresh(feed, clock)
-    return listen(listeners, config, log)
-  }
+async function start({ ground, money, gateway, work, listeners }: Parts): Promise<App['addresses']> {
+  const { config, log, clock, pools, feed } = ground
+  await checkSafety(pools.rest)
+  await requireMigrated(pools.rest)
+  await money.partitions.start()
+  await money.ownership.start()
+  // What was reached before must be known before the first call.
+  if (work.isGateway) await gateway.losses.look()
+  for (const chore of work.chores) chore.start()
+  feed.start()
+  await untilFresh(feed, clock)
+  return listen(listeners, config, log)
+}
 
-  try {
-    const addresses = await Promise.race([start(), rejectWhen(cancel)])
-    return {
-      addresses,
-      async stop() {
-        log.info('stopping')
-        const count = await stop({ pauseMs: http.drain_pause_ms, deadlineMs: http.drain_ms })
-        log.info('stopped', { count, reason: 'requests cut' })
-      },
-    }
-  } catch (error) {
-    // Nobody was told that we are up, so there is nothing to wait for.
-    await stop({ deadlineMs: 0 }, FAILED_START_CLOSE_MS)
-    throw error
-  }
+/** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
+async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
+  const { ground, money, gateway, work, listeners } = parts
+  const { clock, log, feed, pools } = ground
+  const { calls } = money
+  const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
+  const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
+  money.partitions.stop()
+  const chored = Promise.all(work.chores.map((chore) => chore.stop(CHORES_DEADLINE_MS))).then(() => work.poller?.idle())
+  // A caller who left, or was cut off, has a call that still runs: it is ended by what its upstream says, while there is
+  // time, and at our loss after it.
+  await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
+  await gateway.transport.close()
+  // Streams that were cut wait for their tokens to be counted, which from here on is by estimate.
+  await Promise.all([gateway.counter.close(), gateway.largeJson.close()])
+  await calls.untilNoneOpen(ABORTED_ENDED_MS)
+  await flush(calls, log)
+  await chored
+  await gateway.records.flush(RECORDS_DEADLINE_MS)
+  await money.ownership.stop()
+  await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
+  return drained.reduce((sum, { cutRequests }) => sum + cutRequests, 0)
 }
 
 const isThere = <T>(value: T | undefined): value is T => value !== undefined
@@ -254,15 +285,20 @@ async function flush(calls: Calls, log: Log): Promise<void> {
 
 type Listener = { readonly role: ListeningRole; readonly edge: Edge }
 
-function createListeners(
-  { http, roles }: Config,
-  families: readonly Family[],
-  ownHeaders: readonly string[],
-  parts: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'memory' | 'identify' | 'readiness'>,
-  mustShed: () => boolean,
-): readonly Listener[] {
+/** What is listened on, by the roles of this process: callers' families, and what is measured. */
+function createListeners(ground: Ground, money: Money, gateway: Gateway, options: Start): readonly Listener[] {
+  const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
+  const { http, memory } = config
+  const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
+  metrics.watchMemory(budget)
   const shared: Omit<EdgeParts, 'families'> = {
-    ...parts,
+    clock,
+    ids,
+    log,
+    metrics,
+    memory: budget,
+    identify: createIdentify({ ...cached, time, failures: createFailuresByAddress({ clock }) }),
+    readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
     limits: {
       bodyBytes: http.body_bytes,
       headerBytes: http.header_bytes,
@@ -275,10 +311,41 @@ function createListeners(
     trustedProxies: http.trusted_proxies,
   }
   const edges: Readonly<Record<ListeningRole, () => Edge>> = {
-    gateway: () => createEdge({ ...shared, mustShed, families, exposedHeaders: [...RATE_HEADERS, ...ownHeaders] }),
-    admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(parts.metrics)] }),
+    gateway: () =>
+      createEdge({
+        ...shared,
+        mustShed: createShedding({ clock, log, waitMs: money.calls.waitMs }),
+        families: familiesOf(ground, money, gateway, options),
+        exposedHeaders: [...RATE_HEADERS, ...Object.values(headerNames)],
+      }),
+    admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(metrics)] }),
   }
-  return roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))
+  return config.roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))
+}
+
+/** What callers reach: the routes of what is sold, unless others are given. */
+function familiesOf(
+  { config: { http, names }, pools, time, seal, headerNames }: Ground,
+  { begin, calls }: Money,
+  { run, models, links, bindings, transport, jsonLimits, largeJson }: Gateway,
+  { catalogue = ours, families }: Start,
+): readonly Family[] {
+  if (families !== undefined) return families({ begin, end: calls.end, run })
+  return createFamilies({
+    catalogue,
+    run,
+    begin,
+    models,
+    tasks: createTasks({ pool: pools.rest, bindings, transport, seal }),
+    links,
+    publicUrl: http.public_url,
+    pool: pools.rest,
+    time,
+    names,
+    headerNames,
+    jsonLimits,
+    largeJson,
+  })
 }
 
 async function listen(

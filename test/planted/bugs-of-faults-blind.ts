@@ -379,13 +379,13 @@ $$;
     edits: [
       {
         file: APP,
-        find: '    const drained = await',
-        replace: '    await ownership.stop()\n    const drained = await',
+        find: '  const drained = await',
+        replace: '  await money.ownership.stop()\n  const drained = await',
       },
       {
         file: APP,
-        find: 'await records.flush(RECORDS_DEADLINE_MS)\n    await ownership.stop()\n',
-        replace: 'await records.flush(RECORDS_DEADLINE_MS)\n',
+        find: 'await gateway.records.flush(RECORDS_DEADLINE_MS)\n  await money.ownership.stop()\n',
+        replace: 'await gateway.records.flush(RECORDS_DEADLINE_MS)\n',
       },
     ],
     caughtBy: {

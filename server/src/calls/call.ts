@@ -1,4 +1,5 @@
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Rates, Window } from '../limits/window.ts'
 
@@ -94,7 +95,7 @@ export type TaskEnd =
 /** Who has a task, and under which name. */
 export type HandOver = {
   readonly id: Id
-  readonly upstream: { readonly id: Id; readonly slot: string; readonly mode: 'live' | 'test' }
+  readonly upstream: { readonly id: Id; readonly slot: string; readonly mode: Mode }
   readonly name: string
   readonly state: 'PENDING' | 'RUNNING'
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import { formatUsd } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createLossSums, type LossCeilings, type ReachedCeiling, reachedCeilings } from './loss-sums.ts'
@@ -26,7 +27,7 @@ type Parts = {
   readonly log: Pick<Log, 'error' | 'info'>
   readonly metrics: {
     readonly lossCeilingsReached: {
-      set(labels: { readonly scope: 'account' | 'route'; readonly mode: 'live' | 'test' }, value: number): void
+      set(labels: { readonly scope: 'account' | 'route'; readonly mode: Mode }, value: number): void
     }
   }
 }
@@ -109,7 +110,7 @@ function keyOf(accountId: Id | null, route: string): string {
   return `${accountId ?? ''} ${route}`
 }
 
-function modeOf(route: string): 'live' | 'test' {
+function modeOf(route: string): Mode {
   return route.endsWith(':test') ? 'test' : 'live'
 }
 

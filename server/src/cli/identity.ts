@@ -2,7 +2,6 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { record } from '../identity/audit.ts'
-import type { Mode } from '../identity/caller.ts'
 import {
   type Budget,
   createKey,
@@ -17,6 +16,7 @@ import { createWorkspace, findWorkspace, grantTier, type TierGrant, type Workspa
 import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { type Credit, creditWithin } from '../ledger/credit.ts'
 import { explainId } from '../ledger/explain.ts'

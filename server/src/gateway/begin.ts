@@ -34,7 +34,7 @@ export type Admitted = { readonly rates: Rates; readonly free: Nanos }
 export type Begin = (wish: Wish) => Promise<Admitted>
 
 /** Another call has a place that this one asked for beside its limits: an idempotency key, or a quote. */
-export class Taken extends Error {
+export class ClaimTaken extends Error {
   readonly claim: Claim
   readonly holder: Id | null
   /** Whether the one that has it is another request. */
@@ -92,7 +92,7 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
     const judgement = await calls.begin(call)
     if (judgement.outcome === 'begun') return judgement
     if (judgement.outcome === 'requests_spent') spent.note(caller.credentialId, judgement.window, judgement.rates)
-    if ('claim' in judgement && wish.claims.includes(judgement.claim)) throw new Taken(judgement, judgement.rates)
+    if ('claim' in judgement && wish.claims.includes(judgement.claim)) throw new ClaimTaken(judgement, judgement.rates)
     throw refusalOf(judgement, call, time.nowMs())
   }
 }

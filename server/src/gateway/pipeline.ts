@@ -10,7 +10,7 @@ import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Quotes } from '../pricing/quotes.ts'
 import { type Held, mostFor, termsAsText } from '../pricing/terms.ts'
-import { type Begin, type RequireUnspent, Taken } from './begin.ts'
+import { type Begin, ClaimTaken, type RequireUnspent } from './begin.ts'
 import type { HeaderNames } from './header-names.ts'
 import { IDEMPOTENCY, idempotencyClaim, isKey } from './idempotency.ts'
 import { judge, type Outcome } from './judge.ts'
@@ -192,7 +192,7 @@ export function createPipeline(parts: Parts): Pipeline {
 
   /** A key or a quote that another call has is told by what became of that one. */
   async function explain({ credentialId }: Caller, refusal: unknown): Promise<never> {
-    if (!(refusal instanceof Taken)) throw refusal
+    if (!(refusal instanceof ClaimTaken)) throw refusal
     const { claim, holder, differs, headers } = refusal
     if (claim.scope !== IDEMPOTENCY) throw new Fault('quote_used', { headers })
     if (differs) throw new Fault('idempotency_mismatch', { headers, members: { first_request_id: holder } })

@@ -1,6 +1,7 @@
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import { type Platform, Unasked } from '../links/platform.ts'
-import type { Binding, Bindings, Mode } from '../upstreams/bindings.ts'
+import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import { type Transport, UpstreamFailure } from '../upstreams/transport.ts'
 
 /** Whose users can be linked. */

@@ -6,7 +6,7 @@ import type { Outcome } from './judge.ts'
 import type { Sent } from './plan.ts'
 import type { RecordDetail } from './records.ts'
 
-type Told = {
+type CallFacts = {
   readonly terms: Terms
   readonly sent: Pick<Sent, 'attempts'>
   readonly outcome: Pick<Outcome, 'measured'>
@@ -16,7 +16,7 @@ type Told = {
 }
 
 /** What is kept of a call for its owner to look up. Nothing of its bodies is. */
-export function detailOf({ terms, sent, outcome: { measured }, status, timeline }: Told): RecordDetail {
+export function detailOf({ terms, sent, outcome: { measured }, status, timeline }: CallFacts): RecordDetail {
   return {
     status,
     formula: formulaOf(terms, measured),

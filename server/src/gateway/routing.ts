@@ -1,5 +1,5 @@
 import type { Attempts, Operation } from '../catalogue/operation.ts'
-import { asFault, Fault, unavailable } from '../kernel/fault.ts'
+import { asFault, asUnavailable, Fault } from '../kernel/fault.ts'
 import type { Model, Models, Route } from '../pricing/models.ts'
 import { unknownRefusal } from '../protocols/members.ts'
 import type { ProtocolName } from '../protocols/protocol.ts'
@@ -105,8 +105,4 @@ export function findBindings(bindings: Bindings, slot: string, mode: Binding['mo
 
 export function notConfigured(): Fault {
   return new Fault('managed_upstream_transport', { detail: 'No upstream is configured for this operation.' })
-}
-
-function asUnavailable(cause: unknown): never {
-  throw unavailable(cause)
 }

@@ -1,3 +1,4 @@
+import type { Dialect } from '../catalogue/operation.ts'
 import type { Fault } from '../kernel/fault.ts'
 import { renderAnthropic } from './dialects/anthropic.ts'
 import { renderData } from './dialects/data.ts'
@@ -12,9 +13,7 @@ export const DIALECTS = {
   anthropic: renderAnthropic,
   gemini: renderGemini,
   data: renderData,
-} as const
-
-export type Dialect = keyof typeof DIALECTS
+} satisfies Readonly<Record<Dialect, unknown>>
 
 /** A fault as it goes over the wire. */
 export type Answer = {

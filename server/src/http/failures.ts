@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Dialect } from '../catalogue/operation.ts'
 import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
-import { type Dialect, renderFault } from './answer.ts'
+import { renderFault } from './answer.ts'
 import { dialectFor, NO_FAMILY } from './families.ts'
 import { exchangeOf } from './wire/exchange.ts'
 import { idHeaders } from './wire/send-whole.ts'

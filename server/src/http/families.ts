@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import type { Dialect } from './answer.ts'
+import type { Dialect } from '../catalogue/operation.ts'
 
 /** Routes under one path that speak one protocol. */
 export type Family = {

@@ -1,5 +1,6 @@
 import type { Tier, TierLimits } from '../catalogue/tiers.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import type { Rational } from '../kernel/rational.ts'
 
 /** Who is calling: an API key or an access token of a workspace, in one of its two modes. */
@@ -19,5 +20,3 @@ export type Caller = {
   /** What its plan pays, as a multiple of the published price. */
   readonly priceMultiplier: Rational
 }
-
-export type Mode = 'live' | 'test'

@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import { Secret } from '../kernel/secret.ts'
-import type { Mode } from './caller.ts'
 
 /**
  * A key reads `fb_live_<shard><id>_<secret><checksum>`: three hexadecimal digits of the shard, the id without its dashes, 256 random

@@ -3,11 +3,12 @@ import { z } from 'zod'
 import { KEYS_PER_TIER, tierOf } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import { type Nanos, nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { type Actor, record } from './audit.ts'
-import type { Mode } from './caller.ts'
+
 import { hashOf, makeKey } from './key-format.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }

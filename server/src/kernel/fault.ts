@@ -139,3 +139,8 @@ export function noRoom(): Fault {
 export function unavailable(cause: unknown): Fault {
   return new Fault('billing_dependency_timeout', { cause, retryAfterSeconds: 1 })
 }
+
+/** For whoever asks PostgreSQL and can't go on without an answer; what is told already stays as it is. */
+export function asUnavailable(cause: unknown): never {
+  throw cause instanceof Fault ? cause : unavailable(cause)
+}

@@ -84,10 +84,10 @@ const row = z.object({
   is_active: z.boolean(),
 })
 
-export type Taken = Attempt | 'unknown' | 'used' | 'expired'
+export type TakenAttempt = Attempt | 'unknown' | 'used' | 'expired'
 
 /** Takes the link that a state belongs to: the first who brings it has it, and nobody after that. */
-export async function takeAttempt(pool: pg.Pool, seal: Seal, state: string): Promise<Taken> {
+export async function takeAttempt(pool: pg.Pool, seal: Seal, state: string): Promise<TakenAttempt> {
   if (!STATE.test(state)) return 'unknown'
   const { rows } = await pool.query(
     `with found as (select * from link_attempts where state_hash = $1),

@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { asUnavailable, Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type Attempt, beginAttempt, hashOf, randomText, takeAttempt } from './attempts.ts'
@@ -65,7 +66,7 @@ type Back = {
 
 type StartRequest = {
   readonly credentialId: Id
-  readonly mode: 'live' | 'test'
+  readonly mode: Mode
   /** Undefined for the default set. */
   readonly scopes: readonly string[] | undefined
   readonly redirectUri: string
@@ -98,7 +99,7 @@ type Parts = {
   readonly clock: Clock
   readonly log: Log
   readonly platforms: {
-    readonly ofMode: (mode: 'live' | 'test') => Promise<Platform | undefined>
+    readonly ofMode: (mode: Mode) => Promise<Platform | undefined>
     readonly byId: (upstreamId: Id) => Promise<Platform | undefined>
   }
   /** Whether sessions are to outlive their first access token. */
@@ -301,8 +302,4 @@ function notConfigured(): Fault {
 
 function fail(fault: Fault): never {
   throw fault
-}
-
-function asUnavailable(cause: unknown): never {
-  throw cause instanceof Fault ? cause : unavailable(cause)
 }

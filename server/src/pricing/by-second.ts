@@ -4,7 +4,7 @@ import { multiply } from '../kernel/rational.ts'
 import type { VideoAsk, VideoUsage } from '../protocols/video.ts'
 import type { ModelPrice } from './models.ts'
 import type { Priced } from './priced.ts'
-import type { Counts, Rate, Terms } from './terms.ts'
+import type { Counts, Terms, UnitRate } from './terms.ts'
 
 type Asked = {
   readonly price: ModelPrice
@@ -46,11 +46,11 @@ function rateAsked({ rates }: Terms, { resolution, pixels }: Asked['ask']): numb
   throw new Fault('invalid_request', { detail: `This resolution has no price. These have: ${names.join(', ')}.` })
 }
 
-function dearest(rates: readonly Rate[]): number {
+function dearest(rates: readonly UnitRate[]): number {
   return rates.reduce((best, { price }, at) => (isDearer(price, rates[best]?.price ?? price) ? at : best), 0)
 }
 
-function isDearer(one: Rate['price'], other: Rate['price']): boolean {
+function isDearer(one: UnitRate['price'], other: UnitRate['price']): boolean {
   return one.numerator * other.denominator > other.numerator * one.denominator
 }
 

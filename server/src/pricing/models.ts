@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { asUnavailable, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import { NANOS_PER_USD, perMillion, type UnitPrice } from '../kernel/money.ts'
 import { decimal, multiply, rational } from '../kernel/rational.ts'
 import { type ModelLimits, PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
@@ -10,7 +11,7 @@ import type { RouteProfile } from '../protocols/route-profile.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Mode } from '../upstreams/bindings.ts'
+
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 
 /** A model that is sold. A call that has one keeps it, whatever is changed meanwhile. */
@@ -105,10 +106,6 @@ export function createModels({ pool, feed, clock, metrics }: Parts): Models {
       lists.close()
     },
   }
-}
-
-function asUnavailable(cause: unknown): never {
-  throw unavailable(cause)
 }
 
 /** What a model costs, or the fault that says that nobody knows. */

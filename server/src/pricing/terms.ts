@@ -11,11 +11,11 @@ export type Terms = {
   /** `0` for the published default; then the number of the operator's price; `account` for one of the account's own. */
   readonly version: string
   /** One for most operations; a model has one for each class of tokens. */
-  readonly rates: readonly Rate[]
+  readonly rates: readonly UnitRate[]
 }
 
 /** What a unit costs. */
-export type Rate = {
+export type UnitRate = {
   readonly unit: string
   readonly price: UnitPrice
   readonly published: UnitPrice
@@ -111,7 +111,7 @@ export function termsAsText(terms: Terms, most: Counts): string {
 }
 
 /** Without its end, which is how many are held for. */
-function rateAsText({ unit, price, published, providerCost }: Rate): string {
+function rateAsText({ unit, price, published, providerCost }: UnitRate): string {
   const cost = providerCost === null ? {} : { cost: fraction(providerCost) }
   const known = JSON.stringify({ unit, price: fraction(price), published: fraction(published), ...cost })
   return `${known.slice(0, -1)},"most":`

@@ -6,12 +6,12 @@ import { boundToTask } from '../gateway/plans/video.ts'
 import { detailOf } from '../gateway/record-detail.ts'
 import type { RecordDetail } from '../gateway/records.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
 import { Secret } from '../kernel/secret.ts'
 import { videoCounts } from '../pricing/by-second.ts'
 import { type Counts, mostFor, type Terms, termsInText } from '../pricing/terms.ts'
 import type { TaskReport } from '../protocols/video.ts'
-import type { Mode } from '../upstreams/bindings.ts'
 
 /** What an upstream says of a task that has ended. */
 export type FinalReport = Extract<TaskReport, { readonly state: 'SUCCEEDED' | 'FAILED' | 'CANCELED' }>

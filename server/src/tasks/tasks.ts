@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { credentialFor } from '../gateway/send.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { asUnavailable, Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
 import { VIDEO } from '../protocols/video.ts'
@@ -118,8 +118,4 @@ export function createTasks({ pool, bindings, transport, seal }: Parts): Tasks {
 
 function ask(pool: pg.Pool, text: string, values: readonly unknown[]): Promise<pg.QueryResult> {
   return pool.query(text, [...values]).catch(asUnavailable)
-}
-
-function asUnavailable(cause: unknown): never {
-  throw unavailable(cause)
 }

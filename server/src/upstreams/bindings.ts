@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { createCache } from '../storage/cache.ts'
@@ -11,7 +12,6 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { parseBaseUrl } from './address.ts'
 import { openCredential } from './credential.ts'
 
-export type Mode = 'live' | 'test'
 export type UpstreamKind = 'native' | 'managed'
 
 /** An upstream that can be asked now. A call that has one keeps it, whatever is changed meanwhile. */

@@ -79,9 +79,9 @@ export function createBreakers({ clock, metrics, maxUpstreams = MAX_UPSTREAMS }:
 }
 
 /** Who was let through tells once what became of it. */
-type Told = { readonly succeeded: () => void; readonly failed: (error: unknown) => void }
+type Entry = { readonly succeeded: () => void; readonly failed: (error: unknown) => void }
 /** Throws where the upstream is not to be asked. */
-type Breaker = { readonly enter: () => Told }
+type Breaker = { readonly enter: () => Entry }
 
 function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: State) => void): Breaker {
   let state: State = 'closed'
@@ -108,7 +108,7 @@ function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: 
   }
 
   /** Most calls. One that ends when the breaker is no longer closed says nothing new: the trial decides. */
-  const usual: Told = {
+  const usual: Entry = {
     succeeded() {
       failuresInARow = 0
     },
@@ -119,7 +119,7 @@ function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: 
     },
   }
 
-  const trial: Told = {
+  const trial: Entry = {
     succeeded: close,
     failed(error) {
       if (provesNothing(error)) open()

@@ -2,11 +2,12 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { parseBaseUrl } from './address.ts'
-import type { Mode, UpstreamKind } from './bindings.ts'
+import type { UpstreamKind } from './bindings.ts'
 import { sealCredential } from './credential.ts'
 
 type Parts = {

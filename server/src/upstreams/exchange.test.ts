@@ -4,11 +4,11 @@ import { DEADLINES, failsWith, MIB } from '../../../test/upstreams/asking.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { CollectedBody } from '../protocols/collected-body.ts'
-import { Exchange } from './exchange.ts'
+import { UpstreamExchange } from './exchange.ts'
 
 function begin(room?: ReplyRoom) {
   let left = 0
-  const exchange = new Exchange(
+  const exchange = new UpstreamExchange(
     {
       upstreamId: 'one',
       maxBodyBytes: MIB,

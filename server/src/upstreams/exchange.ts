@@ -83,7 +83,7 @@ type State = 'waiting' | 'sent' | 'body' | 'ended' | 'failed'
  * One request and its answer, as undici tells of them. It is sent once or not at all: undici puts a request back into its
  * queue on some losses of a connection, and is refused when it comes with it a second time.
  */
-export class Exchange implements Dispatcher.DispatchHandler, Watched, Body {
+export class UpstreamExchange implements Dispatcher.DispatchHandler, Watched, Body {
   readonly #parts: Parts
   readonly #opened = Promise.withResolvers<OpenReply>()
   readonly #collected: PromiseWithResolvers<UpstreamReply> | undefined

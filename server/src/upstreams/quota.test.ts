@@ -13,7 +13,7 @@ import { migrate } from '../storage/migrate.ts'
 import { createPools } from '../storage/pools.ts'
 import { inTransaction } from '../storage/transaction.ts'
 import { silentLog } from '../telemetry/log.ts'
-import { createQuota, type Limited, type Taken } from './quota.ts'
+import { createQuota, type Limited, type QuotaTaken } from './quota.ts'
 
 const PROOF = 'upstream-quota'
 
@@ -37,7 +37,7 @@ function startProcess({ databaseUrl = url, windowSeconds = 60 } = {}) {
 type Process = ReturnType<typeof startProcess>
 
 const startThree = (windowSeconds = 60) => [1, 2, 3].map(() => startProcess({ windowSeconds }))
-const isTaken = (taken: Taken) => taken === 'taken'
+const isTaken = (taken: QuotaTaken) => taken === 'taken'
 
 async function takeAtOnce({ take }: Pick<Process, 'take'>, upstream: Limited, times: number): Promise<number> {
   const all = await Promise.all(Array.from({ length: times }, () => take(upstream)))

@@ -10,10 +10,10 @@ import type { Binding } from './bindings.ts'
  * Keeps all processes together within what our accounts at upstreams may send in a minute. A process leases a few
  * requests of the current window at a time and counts them down in memory, so that few calls wait for PostgreSQL.
  */
-export type Quota = { readonly take: (upstream: Limited) => Taken | Promise<Taken> }
+export type Quota = { readonly take: (upstream: Limited) => QuotaTaken | Promise<QuotaTaken> }
 
 export type Limited = Pick<Binding, 'id' | 'requestsPerMinute'>
-export type Taken = 'taken' | { readonly retryAfterSeconds: number }
+export type QuotaTaken = 'taken' | { readonly retryAfterSeconds: number }
 
 type Parts = { readonly pool: pg.Pool; readonly clock: Pick<Clock, 'monotonicMs'>; readonly windowSeconds?: number }
 
@@ -39,7 +39,7 @@ export function createQuota({ pool, clock, windowSeconds = 60 }: Parts): Quota {
 }
 
 /** What this process has of the quota of one upstream. */
-type Share = { readonly take: (limit: number) => Promise<Taken> }
+type Share = { readonly take: (limit: number) => Promise<QuotaTaken> }
 
 type Lease = {
   readonly limit: number
@@ -61,7 +61,7 @@ function createShare(clock: Pick<Clock, 'monotonicMs'>, ask: Ask): Share {
   let waiting = 0
 
   /** Undefined where it needs another lease to say. */
-  function takeOne(limit: number): Taken | undefined {
+  function takeOne(limit: number): QuotaTaken | undefined {
     if (lease === undefined) return undefined
     const nowMs = clock.monotonicMs()
     if (lease.left > 0 && nowMs < lease.voidAtMs) {

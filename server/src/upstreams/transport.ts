@@ -4,7 +4,7 @@ import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { type Address, isTarget, parseBaseUrl } from './address.ts'
 import type { Breakers } from './breakers.ts'
 import { createDeadlines } from './deadlines.ts'
-import { Exchange, type OpenReply, type StageDeadlines, type UpstreamReply } from './exchange.ts'
+import { type OpenReply, type StageDeadlines, UpstreamExchange, type UpstreamReply } from './exchange.ts'
 import { type Certainty, type FailureReason, UpstreamFailure } from './failure.ts'
 import { createOrigins } from './origins.ts'
 
@@ -104,7 +104,7 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
     }
   }
 
-  function begin(request: UpstreamRequest, collects: boolean): Exchange {
+  function begin(request: UpstreamRequest, collects: boolean): UpstreamExchange {
     const { upstream, method, target, body, signal } = request
     if (isClosed) throw refusal(upstream.id, 'aborted')
     const headers = wireHeaders(request.headers)
@@ -113,7 +113,7 @@ export function createTransport({ clock, breakers, metrics, limits: given }: Par
     const origin = origins.get(address.origin)
     if (origin.waiting >= limits.waitingPerOrigin)
       throw refusal(upstream.id, 'breaker', { retryAfterSeconds: WAIT_FOR_ROOM_SECONDS })
-    const exchange = new Exchange(
+    const exchange = new UpstreamExchange(
       {
         upstreamId: upstream.id,
         maxBodyBytes: request.maxBodyBytes,

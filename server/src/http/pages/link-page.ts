@@ -11,7 +11,7 @@ export type Page = {
 /** How a page feels at a glance: by its color, and by its mark for whoever does not see that. */
 type Tone = 'good' | 'plain' | 'bad'
 
-type Told = { readonly status: number; readonly title: string; readonly text: string; readonly tone: Tone }
+type Message = { readonly status: number; readonly title: string; readonly text: string; readonly tone: Tone }
 
 const STYLE = `
 :root { color-scheme: light dark; --ink: #1c2330; --soft: #525c6d; --paper: #f2f4f8; --card: #fff; --line: #dfe4ec; --good: #12805c; --plain: #5d6878; --bad: #a3412a; --on: #fff }
@@ -50,7 +50,7 @@ const HEADERS = {
 
 const AGAIN = 'Go back to where you started and ask for a new link. You can close this page.'
 
-const TOLD: Readonly<Record<Exclude<Finished['outcome'], 'linked'> | 'undone' | 'too_late', Told>> = {
+const TOLD: Readonly<Record<Exclude<Finished['outcome'], 'linked'> | 'undone' | 'too_late', Message>> = {
   denied: {
     status: 200,
     title: 'Nothing was linked',
