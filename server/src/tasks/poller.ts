@@ -134,15 +134,17 @@ export function createPoller(parts: Parts): Poller {
 
   async function settle(task: Claimed, report: FinalReport): Promise<void> {
     const { id, account_id: accountId, slot, mode } = task
-    const { rows } = await pool.query('select terms, model from holds join tasks using (id) where id = $1', [id])
-    const [hold] = z.array(z.object({ terms: z.string(), model: z.string() })).parse(rows)
+    const { rows } = await pool.query('select terms, operation, model from holds join tasks using (id) where id = $1', [
+      id,
+    ])
+    const [hold] = z.array(z.object({ terms: z.string(), operation: z.string(), model: z.string() })).parse(rows)
     // Another has settled it.
     if (hold === undefined) return
     const { ending, detail } = settlingOf({ id, accountId, slot, mode, ...hold }, report, seal)
     const { overrun, endedNow } = await calls.endTask(ending)
     if (!endedNow) return
     records.add(id, detail)
-    if (overrun > ZERO) overran({ id, operation: 'video_synthesis', amount: overrun, loss: ending.loss })
+    if (overrun > ZERO) overran({ id, operation: hold.operation, amount: overrun, loss: ending.loss })
   }
 
   /** It is asked for again after a while; many are written at once. */
