@@ -41,8 +41,6 @@ export type EdgeParts = {
   readonly corsOrigins?: readonly string[]
   /** Networks whose X-Forwarded-For is believed; none by default. */
   readonly trustedProxies?: readonly string[]
-  /** Headers of ours that must not be repeated, beside the standard ones; in lower case. */
-  readonly singleHeaders?: readonly string[]
   /** Response headers of ours that pages of those origins may read. */
   readonly exposedHeaders?: readonly string[]
 }
@@ -87,7 +85,7 @@ export function createEdge(parts: EdgeParts): Edge {
     connections,
     traffic,
     findFamily: createFamilyFinder(parts.families),
-    findFault: createHygiene({ limits, singleHeaders: parts.singleHeaders ?? [] }),
+    findFault: createHygiene({ limits }),
     answerCors: createCors({ origins: parts.corsOrigins ?? [], exposedHeaders: parts.exposedHeaders ?? [] }),
     mustShed: parts.mustShed ?? (() => false),
     handle: (request, response) => root.routing(request, response),

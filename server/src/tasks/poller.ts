@@ -37,7 +37,6 @@ type Parts = {
   readonly overran: (overrun: Overrun) => void
   /** Counts what questions were answered with. */
   readonly polled: (what: { readonly slot: string; readonly told: string }) => void
-  readonly random?: () => number
 }
 
 /** Often enough to use all of an upstream's pace. */
@@ -78,7 +77,7 @@ type Claimed = z.output<typeof claimed>
 type Going = { readonly id: Id; readonly state: 'PENDING' | 'RUNNING'; readonly seconds: number }
 
 export function createPoller(parts: Parts): Poller {
-  const { pool, calls, bindings, transport, seal, records, clock, log, overran, polled, random = Math.random } = parts
+  const { pool, calls, bindings, transport, seal, records, clock, log, overran, polled } = parts
   const asked = new Set<Promise<void>>()
   let tookAtMs = clock.monotonicMs()
   let going: Going[] = []
@@ -134,20 +133,22 @@ export function createPoller(parts: Parts): Poller {
 
   async function settle(task: Claimed, report: FinalReport): Promise<void> {
     const { id, account_id: accountId, slot, mode } = task
-    const { rows } = await pool.query('select terms, model from holds join tasks using (id) where id = $1', [id])
-    const [hold] = z.array(z.object({ terms: z.string(), model: z.string() })).parse(rows)
+    const { rows } = await pool.query('select terms, operation, model from holds join tasks using (id) where id = $1', [
+      id,
+    ])
+    const [hold] = z.array(z.object({ terms: z.string(), operation: z.string(), model: z.string() })).parse(rows)
     // Another has settled it.
     if (hold === undefined) return
     const { ending, detail } = settlingOf({ id, accountId, slot, mode, ...hold }, report, seal)
     const { overrun, endedNow } = await calls.endTask(ending)
     if (!endedNow) return
     records.add(id, detail)
-    if (overrun > ZERO) overran({ id, operation: 'video_synthesis', amount: overrun, loss: ending.loss })
+    if (overrun > ZERO) overran({ id, operation: hold.operation, amount: overrun, loss: ending.loss })
   }
 
   /** It is asked for again after a while; many are written at once. */
   function goOn({ id }: Claimed, state: Going['state'], { least, most }: typeof EVERY_SECONDS): Promise<void> {
-    going.push({ id, state, seconds: least + random() * (most - least) })
+    going.push({ id, state, seconds: least + Math.random() * (most - least) })
     writing ??= write().finally(() => {
       writing = undefined
     })

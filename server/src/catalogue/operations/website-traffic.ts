@@ -67,6 +67,7 @@ export const websiteTraffic = defineOperation<Input>({
   method: 'GET',
   path: '/apis/v1/{traffic_analytics}/website/traffic-engagement',
   dialect: 'data',
+  isHidden: true,
   limits: [],
   quotable: true,
   definition: 'pending',

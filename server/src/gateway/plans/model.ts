@@ -43,7 +43,6 @@ type Parts = {
   readonly counter: Pick<TokenCounter, 'count'>
   readonly outputCapHeader: string
   readonly lossGuard: LossGuard
-  readonly random?: () => number
 }
 
 const MINUTE_MS = 60_000
@@ -64,7 +63,7 @@ const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
 export function createModelPlan(parts: Parts) {
-  const { models, bindings, quota, transport, counter, outputCapHeader, lossGuard, random = Math.random } = parts
+  const { models, bindings, quota, transport, counter, outputCapHeader, lossGuard } = parts
 
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -82,7 +81,7 @@ export function createModelPlan(parts: Parts) {
     const { tokenizer } = model
     const outputMost = outputMostOf(ask, routes, model.limits)
     const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
-    const bound = await targetsOf(bindings, orderRoutes(routes, random), caller.mode)
+    const bound = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     // What costs nothing loses nothing.
     const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
     const targets = takersOf(open, ask.unknownMembers)

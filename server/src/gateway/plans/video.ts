@@ -45,7 +45,6 @@ type Parts = {
   /** Our provider's word, which an upstream may spell otherwise. */
   readonly provider: string
   readonly lossGuard: LossGuard
-  readonly random?: () => number
 }
 
 const BODY_BYTES = 1_048_576
@@ -87,7 +86,7 @@ export function boundToTask(id: Id, what: 'prompt' | 'video_url'): string {
 
 /** A video at the price of its seconds. The upstream is asked once to make it; after a doubt it is never asked again. */
 export function createVideoPlan(parts: Parts) {
-  const { models, bindings, quota, transport, asyncHeader, lossGuard, random = Math.random } = parts
+  const { models, bindings, quota, transport, asyncHeader, lossGuard } = parts
 
   return async (request: CallRequest, operation: TaskOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -97,7 +96,7 @@ export function createVideoPlan(parts: Parts) {
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
     const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier: caller.priceMultiplier })
-    const found = await targetsOf(bindings, orderRoutes(routes, random), caller.mode)
+    const found = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     if (found.length === 0) throw notConfigured()
     const targets = lossGuard(found, { accountId: caller.accountId, sold: model.id })
     let asked: Target | undefined

@@ -21,9 +21,6 @@ type Parts = {
   readonly largeJson: Pick<LargeJson, 'read'>
 }
 
-/** A request without a credential is told that these do not exist. */
-const HIDDEN: ReadonlySet<string> = new Set(['website_traffic_engagement'])
-
 /** Declares the routes of those operations that stand under a prefix. */
 export function addOperations(
   scope: FastifyInstance,
@@ -38,7 +35,7 @@ export function addOperations(
     scope.route({
       method: operation.method,
       url: spell(operation.path, parts.names).slice(prefix.length),
-      config: { writesId: true, access: HIDDEN.has(operation.id) ? 'optional' : 'credential' },
+      config: { writesId: true, access: operation.isHidden ? 'optional' : 'credential' },
       handler: (request, reply) => handle(operation, request, reply),
     })
   }

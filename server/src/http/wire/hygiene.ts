@@ -3,7 +3,7 @@ import { Fault } from '../../kernel/fault.ts'
 import type { EdgeLimits } from './limits.ts'
 
 /** Where two of these disagree, we and whoever stands before or behind us may each believe another one. */
-const SINGLE_HEADERS = [
+const SINGLE_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
   'x-api-key',
   'x-goog-api-key',
@@ -15,31 +15,26 @@ const SINGLE_HEADERS = [
   'expect',
   'idempotency-key',
   'anthropic-version',
-]
+])
 
 const NOT_IN_A_TARGET = /[^!-~]|#/
 const HOST = /^[A-Za-z0-9._~:[\]%-]{0,255}$/
 const CONTINUE = '100-continue'
 
-type Parts = {
-  readonly limits: Pick<EdgeLimits, 'urlBytes' | 'headerCount'>
-  /** More headers that must not be repeated, in lower case. */
-  readonly singleHeaders: readonly string[]
-}
+type Parts = { readonly limits: Pick<EdgeLimits, 'urlBytes' | 'headerCount'> }
 
 /**
  * Says what is wrong with a request before anything of it is believed. The parser has refused broken syntax already;
  * this refuses what is valid but could mean two things to two readers.
  */
-export function createHygiene({ limits, singleHeaders }: Parts): (request: IncomingMessage) => Fault | undefined {
-  const single: ReadonlySet<string> = new Set([...SINGLE_HEADERS, ...singleHeaders])
+export function createHygiene({ limits }: Parts): (request: IncomingMessage) => Fault | undefined {
   return (request) => {
     const { headers, rawHeaders, httpVersion } = request
     if (httpVersion !== '1.1' && httpVersion !== '1.0') return invalid('The HTTP version is not 1.0 or 1.1.')
     if (rawHeaders.length > limits.headerCount * 2) return new Fault('headers_too_large')
     // The names of a request without repeated headers are as many as its header lines; only others are looked through.
     if (Object.keys(headers).length * 2 !== rawHeaders.length) {
-      const repeated = repeatedHeader(rawHeaders, single)
+      const repeated = repeatedHeader(rawHeaders)
       if (repeated !== undefined) return invalid(repeated)
     }
     return wrongTarget(request.url ?? '', limits.urlBytes) ?? wrongFraming(request) ?? wrongExpectation(headers)
@@ -50,12 +45,12 @@ function invalid(detail: string): Fault {
   return new Fault('invalid_request', { detail })
 }
 
-function repeatedHeader(rawHeaders: readonly string[], single: ReadonlySet<string>): string | undefined {
+function repeatedHeader(rawHeaders: readonly string[]): string | undefined {
   const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]?.toLowerCase() ?? ''
     if (name === '__proto__') return 'A header has a name that is not taken.'
-    if (seen.has(name) && single.has(name)) return `The header "${name}" is repeated.`
+    if (seen.has(name) && SINGLE_HEADERS.has(name)) return `The header "${name}" is repeated.`
     seen.add(name)
   }
   return undefined
