@@ -31,7 +31,6 @@ import { createIds } from './kernel/ids.ts'
 import { createMemoryBudget } from './kernel/memory-budget.ts'
 import { sealOf } from './kernel/seal.ts'
 import { createPartitions } from './ledger/partitions.ts'
-import { RATE_HEADERS } from './limits/headers.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
 import { createLinks } from './links/links.ts'
 import { createModels } from './pricing/models.ts'
@@ -316,7 +315,7 @@ function createListeners(ground: Ground, money: Money, gateway: Gateway, options
         ...shared,
         mustShed: createShedding({ clock, log, waitMs: money.calls.waitMs }),
         families: familiesOf(ground, money, gateway, options),
-        exposedHeaders: [...RATE_HEADERS, ...Object.values(headerNames)],
+        exposedHeaders: Object.values(headerNames),
       }),
     admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(metrics)] }),
   }

@@ -1,3 +1,4 @@
+import { RATE_HEADERS } from '../limits/headers.ts'
 import type { Exchange } from './wire/exchange.ts'
 import { idHeaders } from './wire/send-whole.ts'
 
@@ -7,17 +8,7 @@ export type AnswerCors = (exchange: Pick<Exchange, 'id' | 'request' | 'response'
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const HEADER_NAMES = /^[A-Za-z0-9-]+( *, *[A-Za-z0-9-]+)*$/
 const MAX_AGE_SECONDS = '600'
-const EXPOSED = [
-  'X-Request-ID',
-  'Retry-After',
-  'X-Should-Retry',
-  'X-RateLimit-Limit-Requests',
-  'X-RateLimit-Remaining-Requests',
-  'X-RateLimit-Reset-Requests',
-  'X-RateLimit-Limit-Tokens',
-  'X-RateLimit-Remaining-Tokens',
-  'X-RateLimit-Reset-Tokens',
-]
+const EXPOSED = ['X-Request-ID', 'Retry-After', 'X-Should-Retry', ...RATE_HEADERS]
 
 type Parts = {
   /** `https://app.example` each, or `*` for all; none turns it off. */

@@ -14,11 +14,17 @@ export type Family = {
 
 export type FamilyName = Pick<Family, 'name' | 'prefix' | 'dialect'>
 
-/** The protocol of a base path is fixed, whether this process serves routes there or not. */
-const BASE_PATHS: readonly FamilyName[] = [
-  { name: 'none', prefix: '/v1/messages', dialect: 'anthropic' },
-  { name: 'none', prefix: '/v1beta', dialect: 'gemini' },
-  { name: 'none', prefix: '/v1', dialect: 'openai' },
+/** Below base_url, the longer of two paths that begin alike first. The protocol of each is fixed. */
+export const BASE_PATHS = [
+  { name: 'data', prefix: '/apis/v1', dialect: 'data' },
+  { name: 'messages', prefix: '/v1/messages', dialect: 'anthropic' },
+  { name: 'gemini', prefix: '/v1beta', dialect: 'gemini' },
+  { name: 'models', prefix: '/v1', dialect: 'openai' },
+] as const satisfies readonly FamilyName[]
+
+/** Their protocols are known also where this process serves no routes there. */
+const UNSERVED: readonly FamilyName[] = [
+  ...BASE_PATHS.map((base) => ({ ...base, name: 'none' })),
   { name: 'health', prefix: '/livez', dialect: 'data' },
   { name: 'health', prefix: '/readyz', dialect: 'data' },
 ]
@@ -28,7 +34,7 @@ export const NO_FAMILY: FamilyName = { name: 'none', prefix: '', dialect: 'data'
 /** Tells by its path which family a request belongs to, also one that no route will take. */
 export function createFamilyFinder(families: readonly FamilyName[]): (url: string) => FamilyName {
   const registered = new Set(families.map(({ prefix }) => prefix))
-  const all = [...families, ...BASE_PATHS.filter(({ prefix }) => !registered.has(prefix))].sort(
+  const all = [...families, ...UNSERVED.filter(({ prefix }) => !registered.has(prefix))].sort(
     (a, b) => b.prefix.length - a.prefix.length,
   )
   return (url) => {

@@ -46,10 +46,16 @@ export function makeRequest(random: Random): Request {
     method: body === undefined ? 'GET' : 'POST',
     path: query === '' ? path : `${path}?${query}`,
     headers,
-    body: attack?.text ?? (body && JSON.stringify(body)),
+    body: body && endingOf(kind, attack?.text ?? JSON.stringify(body)),
     attack: attack?.name,
     leaving: leavingOf(kind, random),
   }
+}
+
+/** An attack may make a whole answer of a stream, and no model's whole answer is longer than its longest. */
+function endingOf(kind: Kind, body: string): string {
+  const isStream = kind === 'gemini stream' || body.includes('"stream":true')
+  return isStream ? body : body.replace(ENDLESS, `sandbox:output-tokens=${OUTPUT_MOST}`)
 }
 
 /** A task has begun when it is answered, so that there is nothing to leave. */

@@ -9,7 +9,7 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Links } from '../../links/links.ts'
 import type { Models } from '../../pricing/models.ts'
 import type { Tasks } from '../../tasks/tasks.ts'
-import type { Family } from '../families.ts'
+import { BASE_PATHS, type Family } from '../families.ts'
 import type { JsonLimits } from '../json.ts'
 import type { LargeJson } from '../large-json.ts'
 import { addBalance } from './balance.ts'
@@ -36,26 +36,18 @@ type Parts = {
   readonly largeJson: Pick<LargeJson, 'read'>
 }
 
-/** Base paths, the longer of two that begin alike first. */
-const BASES = [
-  { name: 'data', prefix: '/apis/v1', dialect: 'data' },
-  { name: 'messages', prefix: '/v1/messages', dialect: 'anthropic' },
-  { name: 'gemini', prefix: '/v1beta', dialect: 'gemini' },
-  { name: 'models', prefix: '/v1', dialect: 'openai' },
-] as const
-
 /** Every route of base_url: those of the catalogue, and the few by which a caller looks at its own account. */
 export function createFamilies(parts: Parts): readonly Family[] {
-  return BASES.map(({ name, prefix, dialect }) => ({
+  return BASE_PATHS.map(({ name, prefix, dialect }) => ({
     name,
     prefix,
     dialect,
     register(scope: FastifyInstance) {
       addOperations(scope, prefix, under(prefix, parts.catalogue.operations), parts)
-      if (prefix === '/apis/v1') addFree(scope, parts, addTasks)
-      if (prefix === '/apis/v1') addFree(scope, parts, addLinks)
-      if (prefix === '/v1') addFree(scope, parts, addAccount)
-      if (prefix === '/v1beta') addFree(scope, parts, addGeminiModels)
+      if (name === 'data') addFree(scope, parts, addTasks)
+      if (name === 'data') addFree(scope, parts, addLinks)
+      if (name === 'models') addFree(scope, parts, addAccount)
+      if (name === 'gemini') addFree(scope, parts, addGeminiModels)
     },
   }))
 }
@@ -85,5 +77,5 @@ function under(prefix: string, operations: readonly Operation[]): readonly Opera
 
 /** The first that it stands under: of two, the longer one. */
 function baseOf(path: string): string | undefined {
-  return BASES.find(({ prefix }) => path === prefix || path.startsWith(`${prefix}/`))?.prefix
+  return BASE_PATHS.find(({ prefix }) => path === prefix || path.startsWith(`${prefix}/`))?.prefix
 }
