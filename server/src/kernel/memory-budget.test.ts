@@ -156,6 +156,34 @@ describe('a budget of memory', () => {
     assert.equal(budget.figures().waiting, 1)
   })
 
+  it('does not let a reply that waits for a large lease hold up those that need a small one', () => {
+    const { take, budget } = start()
+    take('a', 24 * MIB)
+    take('b', 24 * MIB)
+    const [large, stream] = [budget.open('c'), budget.open('d')]
+    for (const lease of [large, stream]) lease.reserveReply(65_536)
+    assert.notEqual(large.growReply(2 * MIB, 16 * MIB), true, 'there is no room for a large one')
+    assert.equal(stream.growReply(100_000, 6 * MIB), true)
+    assert.equal(budget.open('e').reserve(65_536), true, 'nor those that have not begun')
+  })
+
+  it('does not let new calls of an account take what a reply of its own waits for', async () => {
+    const { take, budget } = start()
+    const [one, other] = [take('a', 12 * MIB), take('a', 12 * MIB)]
+    const begun = budget.open('a')
+    begun.reserveReply(65_536)
+    const more = begun.growReply(2 * MIB, 16 * MIB)
+    const fresh = budget.open('a').reserve(12 * MIB)
+    assert.ok(more !== true && fresh !== true)
+    one.release()
+    await turn()
+    assert.equal(budget.figures().waiting, 2, 'what is free is kept for the reply')
+    assert.equal(budget.open('a').reserve(65_536), true, 'a small call takes nothing of that')
+    other.release()
+    assert.equal(await more, true)
+    assert.equal(budget.figures().waiting, 1)
+  })
+
   it('refuses who has waited for long, one that has begun later', async () => {
     const { take, budget, clock } = start()
     take('a', 24 * MIB)

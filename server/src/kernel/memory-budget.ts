@@ -73,7 +73,7 @@ export function leastBudgetFor(requestBytes: number): number {
 
 /** What an account has. */
 type Share = { readonly account: string; leases: number; bytes: number; largeBytes: number }
-type Shortage = 'total' | 'large' | 'account'
+type Shortage = 'total' | 'large' | 'account' | 'account_large'
 type Waiter = {
   readonly lease: Held
   readonly toBytes: number
@@ -169,11 +169,17 @@ class Budget implements MemoryBudget {
   /** What was given back may be what somebody waits for. */
   serve(): void {
     if (this.#begun.length + this.#small.length + this.#large.length === 0) return
-    const short = this.#serveQueue(this.#begun)
-    // Those who have begun are not overtaken by those who would take what they wait for.
-    if (short === 'total') return
-    this.#serveQueue(this.#small)
-    if (short === undefined) this.#serveQueue(this.#large)
+    const lacks = new Lacks()
+    for (const waiter of [...this.#begun, ...this.#small, ...this.#large]) {
+      const { lease, toBytes } = waiter
+      // Nobody is overtaken by who would take what the other waits for.
+      if (lacks.anyOf(lease.share, toBytes)) continue
+      const shortage = this.#shortage(lease, toBytes)
+      if (shortage === undefined) {
+        this.resize(lease, toBytes)
+        this.#leave(waiter, true)
+      } else lacks.add(shortage, lease.share)
+    }
   }
 
   /** Nobody waits for more of it any longer. */
@@ -194,9 +200,10 @@ class Budget implements MemoryBudget {
     const more = toBytes - bytes
     const moreLarge = largeOf(toBytes) - largeOf(bytes)
     if (share.bytes + more > this.#accountMost) return 'account'
-    if (moreLarge > 0 && share.largeBytes + moreLarge > this.#accountLargeMost) return 'account'
-    if (this.#bytes + more > this.#totalMost) return 'total'
-    return moreLarge > 0 && this.#largeBytes + moreLarge > this.#largeMost ? 'large' : undefined
+    if (moreLarge > 0 && share.largeBytes + moreLarge > this.#accountLargeMost) return 'account_large'
+    // Whoever lacks this gets nothing by small ones giving way, and does not keep them waiting.
+    if (moreLarge > 0 && this.#largeBytes + moreLarge > this.#largeMost) return 'large'
+    return this.#bytes + more > this.#totalMost ? 'total' : undefined
   }
 
   #wait(lease: Held, toBytes: number, queue: Waiter[]): true | Promise<boolean> {
@@ -227,22 +234,6 @@ class Budget implements MemoryBudget {
     return Promise.resolve(false)
   }
 
-  /** In order of arrival; whoever lacks room of its own account alone is passed by. What the first of the others lacks. */
-  #serveQueue(queue: Waiter[]): Shortage | undefined {
-    const passedBy = new Set<Share>()
-    for (const waiter of [...queue]) {
-      const { lease, toBytes } = waiter
-      if (passedBy.has(lease.share)) continue
-      const shortage = this.#shortage(lease, toBytes)
-      if (shortage === undefined) {
-        this.resize(lease, toBytes)
-        this.#leave(waiter, true)
-      } else if (shortage === 'account') passedBy.add(lease.share)
-      else return shortage
-    }
-    return undefined
-  }
-
   #leave(waiter: Waiter, isGranted: boolean): void {
     const { lease, queue, tell, deadline } = waiter
     if (lease.waiter !== waiter) return
@@ -251,6 +242,27 @@ class Budget implements MemoryBudget {
     if (!isGranted) this.#refusals += 1
     deadline.abort()
     tell(isGranted)
+  }
+}
+
+/** What those lack who come first. */
+class Lacks {
+  #total = false
+  #large = false
+  readonly #accounts = new Set<Share>()
+  readonly #largeOfAccounts = new Set<Share>()
+
+  add(shortage: Shortage, share: Share): void {
+    if (shortage === 'total') this.#total = true
+    else if (shortage === 'large') this.#large = true
+    else if (shortage === 'account') this.#accounts.add(share)
+    else this.#largeOfAccounts.add(share)
+  }
+
+  /** Whether a lease of so many bytes would take of that. */
+  anyOf(share: Share, toBytes: number): boolean {
+    if (this.#total || this.#accounts.has(share)) return true
+    return toBytes > LARGE_BYTES && (this.#large || this.#largeOfAccounts.has(share))
   }
 }
 
