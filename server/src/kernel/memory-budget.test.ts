@@ -254,6 +254,19 @@ describe('a budget of memory', () => {
     assert.equal(lease.bytes, 15_000)
   })
 
+  it('gives a reply to a large request all that it can need before it begins, so that it never waits', () => {
+    const { take, budget } = start()
+    const [large, small] = [take('a', 3 * MIB), take('a', 10_000)]
+    large.reserveReply(65_536, 6 * MIB)
+    small.reserveReply(65_536, 6 * MIB)
+    assert.deepEqual([large.replyBytes, small.replyBytes], [6 * MIB, 65_536])
+    // Others have the rest of the large part.
+    for (let at = 0; at < 5; at += 1) take('a', 3 * MIB)
+    take('b', 24 * MIB)
+    assert.equal(large.growReply(5 * MIB, 6 * MIB), true)
+    assert.equal(budget.figures().waiting, 0)
+  })
+
   it('has room for the largest call where it is as large as it has to be', () => {
     const budget = createMemoryBudget({ totalBytes: leastBudgetFor(MIB), clock: createSleepers() })
     const lease = budget.open('a')

@@ -8,8 +8,11 @@ export type Lease = {
    * a promise, false where no room came in time. Who has begun waits longer, and goes first: its upstream was asked.
    */
   readonly reserve: (toBytes: number, hasBegun?: boolean) => true | Promise<boolean>
-  /** Takes room for a reply beside what is held already, which is the request. */
-  readonly reserveReply: (replyBytes: number) => true | Promise<boolean>
+  /**
+   * Takes room for a reply beside what is held already, which is the request. Where that makes it a large lease it is room for
+   * `mostBytes`: if large ones waited for more, none of them might ever end.
+   */
+  readonly reserveReply: (replyBytes: number, mostBytes?: number) => true | Promise<boolean>
   /** What may be held of the reply now. */
   readonly replyBytes: number
   /** Takes more for a reply that needs it, `mostBytes` where it may end nowhere before. Its upstream waits meanwhile. */
@@ -288,9 +291,10 @@ class Held implements Lease {
     return this.isOver ? Promise.resolve(false) : this.#budget.reserve(this, toBytes, hasBegun)
   }
 
-  reserveReply(replyBytes: number): true | Promise<boolean> {
+  reserveReply(replyBytes: number, mostBytes = replyBytes): true | Promise<boolean> {
     this.#requestBytes = this.bytes
-    return this.reserve(this.bytes + replyBytes)
+    const isLarge = this.bytes + replyBytes > LARGE_BYTES
+    return this.reserve(this.bytes + (isLarge ? mostBytes : replyBytes))
   }
 
   get replyBytes(): number {
