@@ -74,6 +74,25 @@ describe('a budget of memory', () => {
     assert.equal(lease.bytes, 0, 'what is over stays over')
   })
 
+  it('gives a call that has not begun nothing more once its caller has left, and one that has begun what it needs', async () => {
+    const { take, budget } = start()
+    take('a', 24 * MIB)
+    const other = take('b', 24 * MIB)
+    const [waiting, late, begun] = [budget.open('c'), budget.open('d'), budget.open('e')]
+    for (const lease of [waiting, late, begun]) lease.keep()
+    const asked = waiting.reserveReply(2 * MIB)
+    begun.reserveReply(65_536)
+    const more = begun.growReply(2 * MIB, 4 * MIB)
+    for (const lease of [waiting, late, begun]) lease.release()
+    assert.equal(await asked, false)
+    assert.equal(await late.reserveReply(1_000), false)
+    assert.equal(budget.figures().waiting, 1)
+    other.release()
+    assert.equal(await more, true)
+    for (const lease of [waiting, late, begun]) lease.release()
+    assert.equal(budget.figures().leases, 1)
+  })
+
   it('gives nothing to a lease that is over', async () => {
     const { take, reserved } = start()
     const lease = take('a', MIB)

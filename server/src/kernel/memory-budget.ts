@@ -23,7 +23,10 @@ export type Lease = {
   readonly shrink: (toBytes: number) => void
   /** One more has to release it before it is over. */
   readonly keep: () => void
-  /** Gives back everything when the last of those who keep it has said so. Whoever waits for more is told that there is none. */
+  /**
+   * Gives back everything when the last of those who keep it has said so. The first is a caller who has left, or has its answer:
+   * what has not begun gets no more from then on, and whoever waits for that is told.
+   */
   readonly release: () => void
 }
 
@@ -185,9 +188,16 @@ class Budget implements MemoryBudget {
     }
   }
 
-  /** Nobody waits for more of it any longer. */
+  /** Nobody waits for more of it any longer; who came after may not have to either. */
   callOff({ waiter }: Held): void {
-    if (waiter !== undefined) this.#leave(waiter, false)
+    if (waiter === undefined) return
+    this.#leave(waiter, false)
+    this.serve()
+  }
+
+  /** The same, unless what waits has begun. */
+  callOffUnbegun(lease: Held): void {
+    if (lease.waiter?.queue !== this.#begun) this.callOff(lease)
   }
 
   close(lease: Held): void {
@@ -277,6 +287,8 @@ class Held implements Lease {
   /** What the request has. */
   #requestBytes = 0
   #keepers = 1
+  /** One of those who keep it has gone: the caller, because a call ends only when it is over for its handler too. */
+  #isLeft = false
 
   constructor(budget: Budget, share: Share) {
     this.#budget = budget
@@ -288,7 +300,9 @@ class Held implements Lease {
   }
 
   reserve(toBytes: number, hasBegun = false): true | Promise<boolean> {
-    return this.isOver ? Promise.resolve(false) : this.#budget.reserve(this, toBytes, hasBegun)
+    // Nothing begins for a caller who has left.
+    if (this.isOver || (this.#isLeft && !hasBegun)) return Promise.resolve(false)
+    return this.#budget.reserve(this, toBytes, hasBegun)
   }
 
   reserveReply(replyBytes: number, mostBytes = replyBytes): true | Promise<boolean> {
@@ -326,6 +340,8 @@ class Held implements Lease {
   release(): void {
     if (this.isOver) return
     this.#keepers -= 1
+    this.#isLeft = true
+    this.#budget.callOffUnbegun(this)
     if (this.#keepers > 0) return
     this.#budget.close(this)
     this.#budget.resize(this, 0)
