@@ -218,7 +218,7 @@ describe('the body of a request', () => {
     await untilReturned()
   })
 
-  it('is reserved at its limit where its length is not declared, and as it is once it is there', async () => {
+  it('is reserved as a small one where its length is not declared, and as it is once it is there', async () => {
     const customer = await makeCustomer(pool)
     await sandbox.fault('openai', ['delay=3000'])
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
@@ -226,10 +226,49 @@ describe('the body of a request', () => {
     const head = `POST /v1/embeddings HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${customer.secret}\r\ncontent-type: application/json\r\n`
     const text = JSON.stringify(SMALL)
     socket.write(`${head}transfer-encoding: chunked\r\n\r\n`)
-    await untilReserved((bytes) => bytes === 3 * MIB, 'the limit')
+    await untilReserved((bytes) => bytes === MIB, 'what a small one has at the most')
     socket.write(`${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`)
     await untilReserved((bytes) => bytes > 0 && bytes < 100_000, 'what it has')
     socket.destroy()
+    await untilReturned()
+  })
+
+  it('of unknown length is refused where it turns out to be large and there is no room, and a small one is not', async () => {
+    const customer = await makeCustomer(pool)
+    const ended = await holdLargest(customer)
+    // The account has room for one large body beside it.
+    const sendUnended = (socket: Socket) => {
+      const head = `POST /v1/embeddings HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${customer.secret}\r\ncontent-type: application/json\r\n`
+      socket.write(`${head}transfer-encoding: chunked\r\n\r\n${(400_000).toString(16)}\r\n${' '.repeat(400_000)}\r\n`)
+    }
+    const sockets = [1, 2].map(() => connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {}))
+    const [first, second] = sockets
+    assert.ok(first !== undefined && second !== undefined)
+    sendUnended(first)
+    await untilReserved((bytes) => bytes >= REPLY_MOST + 3 * MIB, 'that the first is known to be large')
+    sendUnended(second)
+    const [answer] = await once(second, 'data')
+    assert.match(String(answer), /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*no memory/is)
+    const small = await fetch(`${url}/v1/embeddings`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${customer.secret}`, 'content-type': 'application/json' },
+      body: new Blob([JSON.stringify(SMALL)]).stream(),
+      duplex: 'half',
+    })
+    assert.equal(small.status, 200)
+    await small.text()
+    for (const socket of sockets) socket.destroy()
+    await ended()
+  })
+
+  it('of somebody who is not known is reserved as far as its route reads it', async () => {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    socket.on('error', () => {})
+    const head = 'POST /apis/v1/social_a/oauth_callback/undo HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'
+    socket.write(`${head}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`)
+    await untilReserved((bytes) => bytes === 3 * 1_024, 'what is read of it at the most')
+    socket.destroy()
+    await untilReturned()
   })
 })
 

@@ -1,6 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts'
 
 const BUDGET = 'server/src/kernel/memory-budget.ts'
+const OUTLINE = 'server/src/protocols/json-outline.ts'
 const CATCHERS = 'server/src/kernel/memory-budget.test.ts'
 
 /** What would let some callers take the memory of all, or lose it for good. */
@@ -13,8 +14,8 @@ export const bugsOfMemory: readonly PlantedBug[] = [
     edits: [
       {
         file: BUDGET,
-        find: "return moreLarge > 0 && this.#largeBytes + moreLarge > this.#largeMost ? 'large' : undefined",
-        replace: 'return undefined',
+        find: "    if (moreLarge > 0 && this.#largeBytes + moreLarge > this.#largeMost) return 'large'\n",
+        replace: '',
       },
     ],
     caughtBy: [
@@ -46,5 +47,19 @@ export const bugsOfMemory: readonly PlantedBug[] = [
     author: 'insider',
     edits: [{ file: BUDGET, find: '    if (this.#keepers > 0) return\n', replace: '    this.#keepers = 0\n' }],
     caughtBy: [{ file: CATCHERS, title: 'until everybody who keeps it has released it' }],
+  },
+  {
+    id: 'usage-left-out-of-a-large-reply',
+    title: 'of a large reply with many log probabilities, only the first figure of its usage is read',
+    promise: 'The usage of a reply is read as it stands there, however large the reply is.',
+    author: 'insider',
+    edits: [
+      {
+        file: OUTLINE,
+        find: '    if (this.#at - this.#memberAt <= this.#limits.memberBytes) return\n',
+        replace: '',
+      },
+    ],
+    caughtBy: [{ file: 'server/src/protocols/json-outline.test.ts', title: 'has all of the usage' }],
   },
 ]

@@ -93,7 +93,7 @@ export function createPipeline(parts: Parts): Pipeline {
 
     const { plan, held, claims } = ready
     // Before anything is held: what a call may need to come to its end is there when it begins.
-    const isReserved = request.memory.reserveReply(plan.replyBytes)
+    const isReserved = request.memory.reserveReply(plan.replyBytes, plan.replyMostBytes)
     if (isReserved !== true && !(await isReserved)) throw noRoom()
     const { rates } = await begin({
       id,

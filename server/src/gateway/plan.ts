@@ -17,6 +17,8 @@ export type Plan = Priced & {
   readonly tokens: number
   /** How much of the process's memory the reply may take, reserved before the call begins. */
   readonly replyBytes: number
+  /** What it can come to need by what is asked for: reserved in place of that where the request is large already. */
+  readonly replyMostBytes: number
   /** What the caller is told of the plan itself. */
   readonly headers: Readonly<Record<string, string>>
   /** Asks one upstream after another, as long as nothing can have come of it. Never throws. */

@@ -1,5 +1,7 @@
 import { REPLY_MOST_BYTES } from '../kernel/memory-budget.ts'
 import type { ModelAsk } from '../protocols/protocol.ts'
+import { MOST_TEXT_BYTES } from '../protocols/withholding-reader.ts'
+import type { Plan } from './plan.ts'
 
 /** What a stream holds as a rule: a reading of its upstream's connection, a write to its caller's, and the text to be counted. */
 export const STREAM_BYTES = 65_536
@@ -10,8 +12,13 @@ const BYTES_OF_TOKEN = 16
 /** Names, ids, usage, and what else stands around a text. */
 const OVERHEAD_BYTES = 32_768
 
-/** How many bytes a model's reply has at the most by what is asked for, reserved before the call begins. */
-export function replyBytesOf({ isStream, replyBytes }: ModelAsk, outputMost: number): number {
-  if (isStream) return STREAM_BYTES
-  return Math.min(REPLY_MOST_BYTES, OVERHEAD_BYTES + (replyBytes ?? outputMost * BYTES_OF_TOKEN))
+/** How many bytes a model's reply has at the most by what is asked for. A stream keeps its text, as it comes. */
+export function replyBytesOf(
+  { isStream, replyBytes }: Pick<ModelAsk, 'isStream' | 'replyBytes'>,
+  outputMost: number,
+): Pick<Plan, 'replyBytes' | 'replyMostBytes'> {
+  const textBytes = outputMost * BYTES_OF_TOKEN
+  if (isStream) return { replyBytes: STREAM_BYTES, replyMostBytes: STREAM_BYTES + Math.min(MOST_TEXT_BYTES, textBytes) }
+  const bytes = Math.min(REPLY_MOST_BYTES, OVERHEAD_BYTES + (replyBytes ?? textBytes))
+  return { replyBytes: bytes, replyMostBytes: bytes }
 }

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type {
   FastifyInstance,
   FastifyReply,
@@ -10,7 +10,7 @@ import type { Caller } from '../identity/caller.ts'
 import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, noRoom } from '../kernel/fault.ts'
-import { type MemoryBudget, REQUEST_COPIES } from '../kernel/memory-budget.ts'
+import { LARGE_BYTES, type Lease, type MemoryBudget, REQUEST_COPIES } from '../kernel/memory-budget.ts'
 import { readCredential } from './credential.ts'
 import type { Addresses } from './wire/address.ts'
 import { exchangeOf } from './wire/exchange.ts'
@@ -66,13 +66,15 @@ export function createAdmission({ identify, addresses, limits, memory, clock }: 
   }
 
   /** Memory for what the request has, before any of its body is read. */
-  function reserve({ raw, caller }: FastifyRequest): true | Promise<boolean> {
+  function reserve({ raw, caller, routeOptions }: FastifyRequest): true | Promise<boolean> {
     const exchange = exchangeOf(raw)
     // Who has left meanwhile needs none, and would never give it back.
     if (exchange === undefined || exchange.response.closed) return Promise.resolve(false)
     exchange.memory ??= memory.open(caller?.accountId ?? '')
-    const bytes = isChunked(raw.headers) ? limits.bodyBytes : Math.min(lengthOf(raw.headers), limits.bodyBytes)
-    return exchange.memory.reserve(REQUEST_COPIES * bytes)
+    const most = REQUEST_COPIES * (routeOptions.bodyLimit ?? limits.bodyBytes)
+    if (!isChunked(raw.headers)) return exchange.memory.reserve(Math.min(REQUEST_COPIES * lengthOf(raw.headers), most))
+    if (most > LARGE_BYTES) watchLength(raw, exchange.memory, most)
+    return exchange.memory.reserve(Math.min(most, LARGE_BYTES))
   }
 
   const admit: onRequestHookHandler = (request, reply, done) => {
@@ -119,6 +121,26 @@ export function createAdmission({ identify, addresses, limits, memory, clock }: 
       await findCaller(request, 'credential')
     },
   }
+}
+
+/** A body whose length nobody knows is a small one until it turns out to be large. Then it waits for the room of the largest. */
+function watchLength(raw: IncomingMessage, memory: Lease, most: number): void {
+  let bytes = 0
+  let isLarge = false
+  // It is read when its route reads it, and not because we listen.
+  raw.pause().on('data', (piece: Buffer) => {
+    bytes += piece.length
+    if (isLarge || REQUEST_COPIES * bytes <= LARGE_BYTES) return
+    isLarge = true
+    const isReserved = memory.reserve(most)
+    if (isReserved === true) return
+    raw.pause()
+    isReserved.then((hasRoom) => {
+      // Told to whoever reads it, as a failure of the body; what is left of that is thrown away.
+      if (!hasRoom && !raw.destroyed && raw.listenerCount('error') > 0) raw.emit('error', noRoom())
+      raw.resume()
+    })
+  })
 }
 
 function setId({ raw }: FastifyReply, id: string): void {

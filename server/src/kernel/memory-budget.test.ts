@@ -74,6 +74,25 @@ describe('a budget of memory', () => {
     assert.equal(lease.bytes, 0, 'what is over stays over')
   })
 
+  it('gives a call that has not begun nothing more once its caller has left, and one that has begun what it needs', async () => {
+    const { take, budget } = start()
+    take('a', 24 * MIB)
+    const other = take('b', 24 * MIB)
+    const [waiting, late, begun] = [budget.open('c'), budget.open('d'), budget.open('e')]
+    for (const lease of [waiting, late, begun]) lease.keep()
+    const asked = waiting.reserveReply(2 * MIB)
+    begun.reserveReply(65_536)
+    const more = begun.growReply(2 * MIB, 4 * MIB)
+    for (const lease of [waiting, late, begun]) lease.release()
+    assert.equal(await asked, false)
+    assert.equal(await late.reserveReply(1_000), false)
+    assert.equal(budget.figures().waiting, 1)
+    other.release()
+    assert.equal(await more, true)
+    for (const lease of [waiting, late, begun]) lease.release()
+    assert.equal(budget.figures().leases, 1)
+  })
+
   it('gives nothing to a lease that is over', async () => {
     const { take, reserved } = start()
     const lease = take('a', MIB)
@@ -156,6 +175,34 @@ describe('a budget of memory', () => {
     assert.equal(budget.figures().waiting, 1)
   })
 
+  it('does not let a reply that waits for a large lease hold up those that need a small one', () => {
+    const { take, budget } = start()
+    take('a', 24 * MIB)
+    take('b', 24 * MIB)
+    const [large, stream] = [budget.open('c'), budget.open('d')]
+    for (const lease of [large, stream]) lease.reserveReply(65_536)
+    assert.notEqual(large.growReply(2 * MIB, 16 * MIB), true, 'there is no room for a large one')
+    assert.equal(stream.growReply(100_000, 6 * MIB), true)
+    assert.equal(budget.open('e').reserve(65_536), true, 'nor those that have not begun')
+  })
+
+  it('does not let new calls of an account take what a reply of its own waits for', async () => {
+    const { take, budget } = start()
+    const [one, other] = [take('a', 12 * MIB), take('a', 12 * MIB)]
+    const begun = budget.open('a')
+    begun.reserveReply(65_536)
+    const more = begun.growReply(2 * MIB, 16 * MIB)
+    const fresh = budget.open('a').reserve(12 * MIB)
+    assert.ok(more !== true && fresh !== true)
+    one.release()
+    await turn()
+    assert.equal(budget.figures().waiting, 2, 'what is free is kept for the reply')
+    assert.equal(budget.open('a').reserve(65_536), true, 'a small call takes nothing of that')
+    other.release()
+    assert.equal(await more, true)
+    assert.equal(budget.figures().waiting, 1)
+  })
+
   it('refuses who has waited for long, one that has begun later', async () => {
     const { take, budget, clock } = start()
     take('a', 24 * MIB)
@@ -224,6 +271,19 @@ describe('a budget of memory', () => {
     assert.equal(lease.replyBytes, 16 * MIB)
     lease.shrinkReply(5_000)
     assert.equal(lease.bytes, 15_000)
+  })
+
+  it('gives a reply to a large request all that it can need before it begins, so that it never waits', () => {
+    const { take, budget } = start()
+    const [large, small] = [take('a', 3 * MIB), take('a', 10_000)]
+    large.reserveReply(65_536, 6 * MIB)
+    small.reserveReply(65_536, 6 * MIB)
+    assert.deepEqual([large.replyBytes, small.replyBytes], [6 * MIB, 65_536])
+    // Others have the rest of the large part.
+    for (let at = 0; at < 5; at += 1) take('a', 3 * MIB)
+    take('b', 24 * MIB)
+    assert.equal(large.growReply(5 * MIB, 6 * MIB), true)
+    assert.equal(budget.figures().waiting, 0)
   })
 
   it('has room for the largest call where it is as large as it has to be', () => {

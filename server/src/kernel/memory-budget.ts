@@ -8,8 +8,11 @@ export type Lease = {
    * a promise, false where no room came in time. Who has begun waits longer, and goes first: its upstream was asked.
    */
   readonly reserve: (toBytes: number, hasBegun?: boolean) => true | Promise<boolean>
-  /** Takes room for a reply beside what is held already, which is the request. */
-  readonly reserveReply: (replyBytes: number) => true | Promise<boolean>
+  /**
+   * Takes room for a reply beside what is held already, which is the request. Where that makes it a large lease it is room for
+   * `mostBytes`: if large ones waited for more, none of them might ever end.
+   */
+  readonly reserveReply: (replyBytes: number, mostBytes?: number) => true | Promise<boolean>
   /** What may be held of the reply now. */
   readonly replyBytes: number
   /** Takes more for a reply that needs it, `mostBytes` where it may end nowhere before. Its upstream waits meanwhile. */
@@ -20,7 +23,10 @@ export type Lease = {
   readonly shrink: (toBytes: number) => void
   /** One more has to release it before it is over. */
   readonly keep: () => void
-  /** Gives back everything when the last of those who keep it has said so. Whoever waits for more is told that there is none. */
+  /**
+   * Gives back everything when the last of those who keep it has said so. The first is a caller who has left, or has its answer:
+   * what has not begun gets no more from then on, and whoever waits for that is told.
+   */
   readonly release: () => void
 }
 
@@ -73,7 +79,7 @@ export function leastBudgetFor(requestBytes: number): number {
 
 /** What an account has. */
 type Share = { readonly account: string; leases: number; bytes: number; largeBytes: number }
-type Shortage = 'total' | 'large' | 'account'
+type Shortage = 'total' | 'large' | 'account' | 'account_large'
 type Waiter = {
   readonly lease: Held
   readonly toBytes: number
@@ -169,16 +175,29 @@ class Budget implements MemoryBudget {
   /** What was given back may be what somebody waits for. */
   serve(): void {
     if (this.#begun.length + this.#small.length + this.#large.length === 0) return
-    const short = this.#serveQueue(this.#begun)
-    // Those who have begun are not overtaken by those who would take what they wait for.
-    if (short === 'total') return
-    this.#serveQueue(this.#small)
-    if (short === undefined) this.#serveQueue(this.#large)
+    const lacks = new Lacks()
+    for (const waiter of [...this.#begun, ...this.#small, ...this.#large]) {
+      const { lease, toBytes } = waiter
+      // Nobody is overtaken by who would take what the other waits for.
+      if (lacks.anyOf(lease.share, toBytes)) continue
+      const shortage = this.#shortage(lease, toBytes)
+      if (shortage === undefined) {
+        this.resize(lease, toBytes)
+        this.#leave(waiter, true)
+      } else lacks.add(shortage, lease.share)
+    }
   }
 
-  /** Nobody waits for more of it any longer. */
+  /** Nobody waits for more of it any longer; who came after may not have to either. */
   callOff({ waiter }: Held): void {
-    if (waiter !== undefined) this.#leave(waiter, false)
+    if (waiter === undefined) return
+    this.#leave(waiter, false)
+    this.serve()
+  }
+
+  /** The same, unless what waits has begun. */
+  callOffUnbegun(lease: Held): void {
+    if (lease.waiter?.queue !== this.#begun) this.callOff(lease)
   }
 
   close(lease: Held): void {
@@ -194,9 +213,10 @@ class Budget implements MemoryBudget {
     const more = toBytes - bytes
     const moreLarge = largeOf(toBytes) - largeOf(bytes)
     if (share.bytes + more > this.#accountMost) return 'account'
-    if (moreLarge > 0 && share.largeBytes + moreLarge > this.#accountLargeMost) return 'account'
-    if (this.#bytes + more > this.#totalMost) return 'total'
-    return moreLarge > 0 && this.#largeBytes + moreLarge > this.#largeMost ? 'large' : undefined
+    if (moreLarge > 0 && share.largeBytes + moreLarge > this.#accountLargeMost) return 'account_large'
+    // Whoever lacks this gets nothing by small ones giving way, and does not keep them waiting.
+    if (moreLarge > 0 && this.#largeBytes + moreLarge > this.#largeMost) return 'large'
+    return this.#bytes + more > this.#totalMost ? 'total' : undefined
   }
 
   #wait(lease: Held, toBytes: number, queue: Waiter[]): true | Promise<boolean> {
@@ -227,22 +247,6 @@ class Budget implements MemoryBudget {
     return Promise.resolve(false)
   }
 
-  /** In order of arrival; whoever lacks room of its own account alone is passed by. What the first of the others lacks. */
-  #serveQueue(queue: Waiter[]): Shortage | undefined {
-    const passedBy = new Set<Share>()
-    for (const waiter of [...queue]) {
-      const { lease, toBytes } = waiter
-      if (passedBy.has(lease.share)) continue
-      const shortage = this.#shortage(lease, toBytes)
-      if (shortage === undefined) {
-        this.resize(lease, toBytes)
-        this.#leave(waiter, true)
-      } else if (shortage === 'account') passedBy.add(lease.share)
-      else return shortage
-    }
-    return undefined
-  }
-
   #leave(waiter: Waiter, isGranted: boolean): void {
     const { lease, queue, tell, deadline } = waiter
     if (lease.waiter !== waiter) return
@@ -254,6 +258,27 @@ class Budget implements MemoryBudget {
   }
 }
 
+/** What those lack who come first. */
+class Lacks {
+  #total = false
+  #large = false
+  readonly #accounts = new Set<Share>()
+  readonly #largeOfAccounts = new Set<Share>()
+
+  add(shortage: Shortage, share: Share): void {
+    if (shortage === 'total') this.#total = true
+    else if (shortage === 'large') this.#large = true
+    else if (shortage === 'account') this.#accounts.add(share)
+    else this.#largeOfAccounts.add(share)
+  }
+
+  /** Whether a lease of so many bytes would take of that. */
+  anyOf(share: Share, toBytes: number): boolean {
+    if (this.#total || this.#accounts.has(share)) return true
+    return toBytes > LARGE_BYTES && (this.#large || this.#largeOfAccounts.has(share))
+  }
+}
+
 class Held implements Lease {
   readonly #budget: Budget
   readonly share: Share
@@ -262,6 +287,8 @@ class Held implements Lease {
   /** What the request has. */
   #requestBytes = 0
   #keepers = 1
+  /** One of those who keep it has gone: the caller, because a call ends only when it is over for its handler too. */
+  #isLeft = false
 
   constructor(budget: Budget, share: Share) {
     this.#budget = budget
@@ -273,12 +300,15 @@ class Held implements Lease {
   }
 
   reserve(toBytes: number, hasBegun = false): true | Promise<boolean> {
-    return this.isOver ? Promise.resolve(false) : this.#budget.reserve(this, toBytes, hasBegun)
+    // Nothing begins for a caller who has left.
+    if (this.isOver || (this.#isLeft && !hasBegun)) return Promise.resolve(false)
+    return this.#budget.reserve(this, toBytes, hasBegun)
   }
 
-  reserveReply(replyBytes: number): true | Promise<boolean> {
+  reserveReply(replyBytes: number, mostBytes = replyBytes): true | Promise<boolean> {
     this.#requestBytes = this.bytes
-    return this.reserve(this.bytes + replyBytes)
+    const isLarge = this.bytes + replyBytes > LARGE_BYTES
+    return this.reserve(this.bytes + (isLarge ? mostBytes : replyBytes))
   }
 
   get replyBytes(): number {
@@ -310,6 +340,8 @@ class Held implements Lease {
   release(): void {
     if (this.isOver) return
     this.#keepers -= 1
+    this.#isLeft = true
+    this.#budget.callOffUnbegun(this)
     if (this.#keepers > 0) return
     this.#budget.close(this)
     this.#budget.resize(this, 0)

@@ -227,7 +227,11 @@ export function createLinks(parts: Parts): Links {
   async function another(session: Session, { version }: AccessToken, left: Left): Promise<AccessToken> {
     if (left.requests > 0 && left.refreshes > 0 && (await distrust(pool, session, version)))
       return refresh.tokenOf(session, left.id)
-    if (await endAt(pool, session, version)) throw needsLink(REFUSED)
+    if (await endAt(pool, session, version)) {
+      // One is a user's doing. Many at once are the platform's, and somebody should know.
+      log.warn('a link has ended: its platform refused the newest token', { key_id: session.credentialId })
+      throw needsLink(REFUSED)
+    }
     const newer = await refresh.newerThan(version, session)
     if (newer !== undefined && left.requests > 0) return newer
     const detail = 'The platform refused a token that was replaced meanwhile. Nothing was done: try again.'

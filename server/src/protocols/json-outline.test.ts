@@ -10,6 +10,7 @@ const CASES = count({ full: 20_000, reduced: 1_000 })
 const ALL = {
   keptBytes: 1e9,
   textBytes: 1e9,
+  memberBytes: 1e9,
   numbersBytes: 1e9,
   stringBytes: 1e9,
   mostBytes: 1e9,
@@ -19,6 +20,7 @@ const ALL = {
 const LITTLE = {
   keptBytes: 40,
   textBytes: 40,
+  memberBytes: 20,
   numbersBytes: 20,
   stringBytes: 60,
   mostBytes: 1e9,
@@ -62,6 +64,8 @@ describe('the outline of a JSON text', () => {
             assert.equal(typeof outline[name], typeof value)
             assert.equal(Array.isArray(outline[name]), Array.isArray(value))
             if (typeof value === 'string') assert.equal(outline[name] === '', value === '')
+            if (Buffer.byteLength(JSON.stringify({ [name]: value }, undefined, indent)) <= LITTLE.memberBytes)
+              assert.deepEqual(outline[name], value)
           }
         },
       ),
@@ -100,6 +104,26 @@ describe('the outline of a JSON text', () => {
     }
     const mixed = `{"a":[${'1,'.repeat(100)}"]"],"b":[${'1,'.repeat(100)}[2]],"c":[${'1,'.repeat(100)}{"d":3}]}`
     assert.deepEqual(await readOutline(Buffer.from(mixed)), JSON.parse(mixed))
+  })
+
+  it('has all of the usage, whatever was left out before it and wherever it stands', async () => {
+    const top = Array.from({ length: 20 }, (_, at) => ({ token: `t${at}`, logprob: -at, bytes: [1, 2, 3] }))
+    const content = Array.from({ length: 2_000 }, () => ({ token: 'a', logprob: -1, bytes: [97], top_logprobs: top }))
+    const choices = [{ index: 0, message: { content: 'a' }, logprobs: { content }, finish_reason: 'stop' }]
+    const usage = {
+      ...{ prompt_tokens: 7, completion_tokens: 2_000, total_tokens: 2_007 },
+      prompt_tokens_details: { cached_tokens: 5, audio_tokens: 0 },
+    }
+    for (const reply of [
+      { choices, usage },
+      { usage, choices },
+      { choices, model: 'm', usage, id: 'i' },
+    ])
+      for (const indent of [undefined, 2]) {
+        const written = JSON.stringify(reply, undefined, indent)
+        assert.ok(written.length > 1_500_000)
+        assert.deepEqual(Object(await readOutline(Buffer.from(written))).usage, usage)
+      }
   })
 
   it('says that a picture is there, and how much was used, of pictures that are long', async () => {

@@ -22,6 +22,8 @@ export type OutlineLimits = {
   readonly keptBytes: number
   /** Of strings, until it is so much: less, so that what has long strings in it is counted all the same. */
   readonly textBytes: number
+  /** A member of the outermost object that is shorter is kept whole even then: one of them is the usage. */
+  readonly memberBytes: number
   /** A list of numbers that is shorter stays as it is. */
   readonly numbersBytes: number
   /** A string that is shorter is kept even then. */
@@ -37,6 +39,7 @@ export type OutlineLimits = {
 const LIMITS: OutlineLimits = {
   keptBytes: 786_432,
   textBytes: 524_288,
+  memberBytes: 4_096,
   numbersBytes: 64,
   stringBytes: 256,
   mostBytes: 1_048_576,
@@ -76,6 +79,8 @@ class Outline {
   /** Where the string begins that is being read; -1 between strings. */
   #stringAt = -1
   #depth = 0
+  /** Where the member of the outermost object begins that is being read. */
+  #memberAt = 0
   /** How deep the list or object is of which the rest is being left out; 0 where none is. */
   #leftOutDepth = 0
   readonly #quotes: Finder
@@ -116,6 +121,7 @@ class Outline {
     if (code === QUOTE) this.#stringAt = this.#at
     else if (code === OPEN_BRACKET || code === OPEN_BRACE) this.#open(code)
     else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) this.#close()
+    else if (code === COMMA && this.#depth < 2) this.#memberAt = this.#at
     else if (code === COMMA) this.#leaveOutRest()
     this.#at += 1
   }
@@ -133,9 +139,10 @@ class Outline {
     this.#depth -= 1
   }
 
-  /** At a comma: where enough has been kept, what follows in the list or object is not, unless it is the outermost. */
+  /** At a comma below the outermost: where enough has been kept, what follows in the list or object is not. */
   #leaveOutRest(): void {
-    if (this.#leftOutDepth !== 0 || this.#depth < 2 || this.#pendingBytes() <= this.#limits.keptBytes) return
+    if (this.#leftOutDepth !== 0 || this.#pendingBytes() <= this.#limits.keptBytes) return
+    if (this.#at - this.#memberAt <= this.#limits.memberBytes) return
     this.#keepTo(this.#at)
     this.#leftOutDepth = this.#depth
   }

@@ -110,6 +110,7 @@ export function createDataPlan(parts: Parts) {
       tokens: limits.includes('tokens') ? Number(expected) : 0,
       headers: {},
       replyBytes: Math.min(upstream.maxBodyBytes, DATA_REPLY_BYTES),
+      replyMostBytes: upstream.maxBodyBytes,
       send: (id, room) => (session === undefined ? send(id, binding, room) : sendFor(id, session, room)),
       measure(reply) {
         const measured = price.measure(reply)

@@ -141,7 +141,7 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
-      replyBytes: replyBytesOf(ask, outputMost),
+      ...replyBytesOf(ask, outputMost),
       send: (id, room) =>
         firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
       measure(reply) {

@@ -130,6 +130,7 @@ export function createVideoPlan(parts: Parts) {
       tokens: 0,
       headers: {},
       replyBytes: DATA_REPLY_BYTES,
+      replyMostBytes: BODY_BYTES,
       send: (id, room) =>
         firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
       // Whatever ends a call here has made nothing.

@@ -74,12 +74,12 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
   })
 
   app.register(async (form) => {
-    form.addContentTypeParser(
-      'application/x-www-form-urlencoded',
-      { parseAs: 'string', bodyLimit: UNDO_BYTES },
-      (_, body, done) => done(null, new URLSearchParams(String(body)).get('token') ?? ''),
+    form.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) =>
+      done(null, new URLSearchParams(String(body)).get('token') ?? ''),
     )
-    form.post(at(`${CALLBACK}/undo`), { config: { access: 'public' } }, async (request, reply) => {
+    // Anybody may send one, and more than this is neither read nor reserved.
+    const options = { bodyLimit: UNDO_BYTES, config: { access: 'public' } } as const
+    form.post(at(`${CALLBACK}/undo`), options, async (request, reply) => {
       const token = typeof request.body === 'string' ? request.body : ''
       const undone = await links.undo(token).catch((error: unknown) => {
         if (error instanceof Fault && error.code === 'upstream_transport') return 'not_told' as const
