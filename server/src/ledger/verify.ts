@@ -157,6 +157,7 @@ const PROMISES: Readonly<Record<string, string>> = {
 /** Says which promises are broken, of some accounts or of all. An empty list is what the product stands on. */
 export async function verifyLedger(pool: pg.Pool, accounts: readonly Id[] | null = null): Promise<Violation[]> {
   const client = await pool.connect()
+  let failure: Error | undefined
   try {
     await client.query('begin isolation level repeatable read read only')
     await client.query(`set local statement_timeout = ${LONGEST_MS}`)
@@ -169,9 +170,13 @@ export async function verifyLedger(pool: pg.Pool, accounts: readonly Id[] | null
       })
       if (rows.length > 0) violations.push({ promise, rows: rows.map(([row = '']) => row) })
     }
+    await client.query('rollback')
     return violations
+  } catch (error) {
+    failure = error instanceof Error ? error : new Error('the ledger could not be read', { cause: error })
+    throw failure
   } finally {
-    await client.query('rollback').catch(() => {})
-    client.release()
+    // One that failed may still be in its transaction, which nobody else may be given.
+    client.release(failure)
   }
 }
