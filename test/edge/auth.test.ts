@@ -25,7 +25,7 @@ const PLACES: readonly (readonly [url: string, headers: Record<string, string>, 
   ['/nothing', {}, 'data'],
   ['/', {}, 'data'],
   ['/livez/nothing', {}, 'data'],
-  ['/v1/nothing?key=fb_test_probe&api_key=fb_test_probe', {}, 'openai'],
+  ['/v1/nothing?key=fb_test_probe&page=1', {}, 'openai'],
 ]
 
 /** What the code of a refusal is, after checking that the body has the shape of its protocol and no other. */
