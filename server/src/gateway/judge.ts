@@ -69,7 +69,7 @@ function ofAnswer(
 ): Outcome {
   const refusal = accountFault(plan, reply)
   const isOurs = refusal === undefined && reply.status <= LAST_STATUS
-  const answer = isOurs ? plan.answer(reply, measured) : undefined
+  const answer = isOurs ? plan.answer(reply, measured && credible(measured, held.mostCounts)) : undefined
   const ending = endingOf(held, measured, {
     // An answer that does not say what it used is given, and not charged: what it cost is our loss.
     forgiven: answer === undefined || measured === undefined,
