@@ -44,8 +44,8 @@ function dialectOf(request: FastifyRequest, fault: Fault): Dialect | 'plain' {
 }
 
 /** The protocol of whoever asked, whether or not there is such a route. */
-export function dialectAskedBy({ routeOptions, raw, headers }: FastifyRequest): Dialect {
-  return dialectFor(routeOptions.config.family ?? exchangeOf(raw)?.family ?? NO_FAMILY, headers)
+export function dialectAskedBy({ routeOptions, raw }: FastifyRequest): Dialect {
+  return dialectFor(routeOptions.config.family ?? exchangeOf(raw)?.family ?? NO_FAMILY, raw)
 }
 
 const FRAMEWORK_FAULTS: ReadonlyMap<string, FaultCode> = new Map<string, FaultCode>([
