@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import Anthropic from '@anthropic-ai/sdk'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { ask, CALLS, call, costOf, ids, makeCustomer, startInstallation, type Told } from './installation.ts'
@@ -36,6 +37,30 @@ describe('base_url', () => {
     assert.equal(Object(models?.json.error).param, null)
     assert.equal(Object(gemini?.json.error).status, 'NOT_FOUND')
     assert.deepEqual(Object.keys(Object(data?.json.error)).toSorted(), ['code', 'message', 'type'])
+  })
+
+  it('MODEL-2 anthropic-version changes the shape of errors on the path that two protocols share, and on no other', async () => {
+    const version = { 'anthropic-version': '2023-06-01' }
+    const shapeOf = ({ json }: Told) => [Object.keys(json).toSorted(), Object.keys(Object(json.error)).toSorted()]
+    const paths = [...Object.values(CALLS).map((make) => make('').path), ...ACCOUNT, '/v1/nothing', '/v1beta/models']
+    for (const path of paths) {
+      const [plain, versioned] = await Promise.all([
+        ask(url, secret, path, { method: 'DELETE' }),
+        ask(url, secret, path, { method: 'DELETE', headers: version }),
+      ])
+      assert.equal(plain.status, path === '/v1/nothing' ? 404 : 405, path)
+      assert.equal(versioned.status, plain.status)
+      assert.deepEqual(shapeOf(versioned), shapeOf(plain), path)
+    }
+    const removed = { method: 'DELETE' }
+    assert.equal((await ask(url, secret, '/v1/models', removed)).json.type, undefined)
+    assert.equal((await ask(url, secret, '/v1/models', { ...removed, headers: version })).json.type, 'error')
+    const client = new Anthropic({ apiKey: secret, baseURL: url, maxRetries: 0 })
+    await assert.rejects(client.models.retrieve('sandbox/nobody'), (error: unknown) => {
+      assert.ok(error instanceof Anthropic.NotFoundError)
+      assert.equal(Object(Object(error.error).error).type, 'not_found_error')
+      return true
+    })
   })
 
   it('BASE-2 for API keys: every endpoint asks for a bearer credential, and takes a key', async () => {

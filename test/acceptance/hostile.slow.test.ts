@@ -131,6 +131,14 @@ function assertTransportFault({ told, slot }: Judged): void {
   assert.equal(told.headers.get('x-should-retry'), 'false')
 }
 
+/** Nothing of the call was sent, so that the caller may send it again. */
+function assertUnreachable({ told, slot }: Judged): void {
+  const expected = slot === 'rerank' ? [502, 'upstream_unreachable'] : [503, 'managed_upstream_unreachable']
+  assert.deepEqual([told.status, errorOf(told).code], expected, told.text)
+  assert.equal(told.headers.get('x-should-retry'), null)
+  assert.match(told.headers.get('retry-after') ?? '', /^[1-9]\d?$/)
+}
+
 const ledger = ({ row: { outcome, amount, overrun, executed, failed } }: Judged) => ({
   outcome,
   amount,
@@ -142,7 +150,7 @@ const ledger = ({ row: { outcome, amount, overrun, executed, failed } }: Judged)
 /** Each rule of the document: what the caller sees, what is charged, what is recorded. */
 const RULES: Readonly<Record<Rule, (judged: Judged) => void>> = {
   'not reached'(judged) {
-    assertTransportFault(judged)
+    assertUnreachable(judged)
     const nothing = { outcome: 'voided', amount: 0n, overrun: 0n, executed: false, failed: false }
     assert.deepEqual(ledger(judged), nothing)
     attempts.set(judged.told.id, 'not_sent')

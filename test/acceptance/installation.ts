@@ -30,10 +30,12 @@ type Options = {
   readonly processes?: number
   readonly env?: Readonly<Record<string, string>>
   readonly program?: string
+  /** Is told every line that the processes log. */
+  readonly onLine?: (line: string) => void
 }
 
 export async function startInstallation(databaseUrl: string, options: Options = {}): Promise<Installation> {
-  const { processes = 1, env = {}, program } = options
+  const { processes = 1, env = {}, program, onLine } = options
   const masterKey = makeMasterKey()
   const sandbox = await startSandbox()
   const { pools } = connect(databaseUrl)
@@ -42,6 +44,7 @@ export async function startInstallation(databaseUrl: string, options: Options = 
     databaseUrl,
     env: { FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(), FAREBOX_LOG_LEVEL: 'warn', ...env },
     ...(program !== undefined && { program }),
+    ...(onLine !== undefined && { onLine }),
   })
   return {
     gateways,

@@ -138,9 +138,9 @@ describe('an operation that can not be sold now', () => {
         { slot, mode: 'live', baseUrl: 'http://127.0.0.1:1', kind, credential: null },
       )
     const native = await call(url, secret, 'rerank')
-    assert.deepEqual([native.status, errorOf(native).code], [502, 'upstream_transport'])
+    assert.deepEqual([native.status, errorOf(native).code], [502, 'upstream_unreachable'])
     const managed = await call(url, secret, 'financial_metrics_snapshot')
-    assert.deepEqual([managed.status, errorOf(managed).code], [503, 'managed_upstream_transport'])
+    assert.deepEqual([managed.status, errorOf(managed).code], [503, 'managed_upstream_unreachable'])
     for (const told of [native, managed]) {
       assert.equal(told.costUsd, '0.000000000')
       const { outcome, executed } = (await ask(url, secret, `/v1/requests/${told.id}`)).json

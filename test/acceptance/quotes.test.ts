@@ -19,6 +19,7 @@ import {
   type Customer,
   call,
   chargesOf,
+  codeOf,
   costOf,
   errorOf,
   FREE,
@@ -196,6 +197,18 @@ describe('a request for a quote', () => {
         assert.equal(typeof errorOf(told).message, 'string')
         assert.equal(told.json.request_id, told.id)
       }
+  })
+
+  it('QUOTE-3 has code, message and request id of a wrong key on every endpoint, in every protocol', async () => {
+    // Failed authentications are counted by address.
+    const headers = { ...MODE, 'x-forwarded-for': '198.51.100.9' }
+    for (const operation of Object.keys(CALLS)) {
+      const told = await call(url, 'nonsense', operation, '', { headers })
+      assert.deepEqual([told.status, codeOf(told)], [401, 'invalid_credential'], operation)
+      const { code, message } = errorOf(told)
+      assert.ok(code !== undefined && typeof message === 'string', told.text)
+      assert.equal(told.json.request_id, told.id, told.text)
+    }
   })
 
   it('QUOTE-4 is refused with 400 where an endpoint gives none, and never becomes a call', async () => {

@@ -238,7 +238,8 @@ describe('a limit', () => {
   it('ERR-1 of ours is 429 with rate_limit_exceeded and Retry-After, in the shapes of three protocols', async () => {
     for (const [dialect, operation, headers] of [
       ['openai', 'rerank', {}],
-      ['anthropic', 'rerank', VERSION],
+      ['openai', 'rerank', VERSION],
+      ['anthropic', 'messages', {}],
       ['data', 'tag_detail', {}],
     ] as const) {
       const slow = await makeCustomer(pool, { requestsPerMinute: 1 })
@@ -254,7 +255,8 @@ describe('a limit', () => {
       ['openai', '/v1/rerank', {}],
       ['openai', '/v1/chat/completions', {}],
       ['anthropic', '/v1/messages', VERSION],
-      ['anthropic', '/v1/rerank', VERSION],
+      ['anthropic', '/v1/models', VERSION],
+      ['openai', '/v1/rerank', VERSION],
       ['gemini', '/v1beta/models/a:generateContent', {}],
       ['data', '/apis/v1/reseller/social_c/web/fetch_tag_detail', {}],
     ] as const) {
@@ -266,7 +268,7 @@ describe('a limit', () => {
   it('ERR-1 of an upstream is upstream_rate_limit, with its Retry-After where it says one', async () => {
     for (const [dialect, operation, headers] of [
       ['openai', 'rerank', {}],
-      ['anthropic', 'rerank', VERSION],
+      ['openai', 'rerank', VERSION],
       ['data', 'tag_detail', {}],
     ] as const)
       for (const [word, seconds] of [
@@ -286,7 +288,7 @@ describe('a limit', () => {
   it('ERR-1 that waiting a minute does not restore is quota_exceeded, and money is never one of them', async () => {
     for (const [dialect, headers] of [
       ['openai', {}],
-      ['anthropic', VERSION],
+      ['openai', VERSION],
     ] as const) {
       const told = await call(url, frugal.secret, 'rerank', 'with many words', { headers })
       assertLimited(dialect, told, 'quota_exceeded')

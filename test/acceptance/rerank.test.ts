@@ -105,6 +105,25 @@ describe('POST /v1/rerank', () => {
     assert.equal(costUsd, `0.${String(tokens * 50).padStart(9, '0')}`)
   })
 
+  it('RERANK-3 tells the count that is billed where the upstream reports more than was held; it is the one of reports too', async () => {
+    const { secret } = await makeCustomer(pool)
+    const query = 'sandbox:tokens=1000000'
+    const body = { query, documents: ['a snail', 'a fox'] }
+    const [needed, quote] = [
+      errorOf(await rerank(body, { 'x-farebox-max-cost-usd': '0' }, secret)).needed_usd,
+      (await rerank(body, { 'x-farebox-cost-mode': 'quote' }, secret)).json.quote_id,
+    ]
+    const most = Math.round(Number(needed) / 0.000_000_05)
+    assert.ok(most > 0 && most < 1_000_000, `${most}`)
+    for (const headers of [{}, { 'x-farebox-quote-id': String(quote) }]) {
+      const { status, json, costUsd } = await rerank(body, headers, secret)
+      assert.equal(status, 200, JSON.stringify(json))
+      assert.deepEqual([json.usage, costUsd], [{ total_tokens: most }, needed])
+    }
+    const { totals } = (await ask(url, secret, '/v1/usage?start_time=1')).json
+    assert.equal(Object(totals).input_tokens, 2 * most)
+  })
+
   it('ERR-4 a native upstream that can not be reached is 502, and costs nothing', async () => {
     const told = await rerank({ ...REQUEST, query: 'sandbox:reset=before-headers' })
     assert.equal(told.status, 502)

@@ -16,7 +16,8 @@ type Shape = 'openai' | 'anthropic' | 'gemini' | 'data'
 const PLACES: readonly (readonly [url: string, headers: Record<string, string>, shape: Shape])[] = [
   ['/v1/nothing', {}, 'openai'],
   ['/v1', {}, 'openai'],
-  ['/v1/nothing', VERSION, 'anthropic'],
+  ['/v1/models/of/nobody', VERSION, 'anthropic'],
+  ['/v1/nothing', VERSION, 'openai'],
   ['/v1/messages/nothing', {}, 'anthropic'],
   ['/v1beta/nothing', {}, 'gemini'],
   ['/v1beta/models:nothing', {}, 'gemini'],
@@ -25,7 +26,7 @@ const PLACES: readonly (readonly [url: string, headers: Record<string, string>, 
   ['/nothing', {}, 'data'],
   ['/', {}, 'data'],
   ['/livez/nothing', {}, 'data'],
-  ['/v1/nothing?key=fb_test_probe&api_key=fb_test_probe', {}, 'openai'],
+  ['/v1/nothing?key=fb_test_probe&page=1', {}, 'openai'],
 ]
 
 /** What the code of a refusal is, after checking that the body has the shape of its protocol and no other. */

@@ -112,7 +112,8 @@ function waysOf(key: string): readonly Sent[] {
     { path: '/v1/probe', method: 'POST', headers: json, body: `{"key":"${key}"` },
     { path: '/v1/probe', method: 'POST', headers: { ...json, 'content-type': `text/${key}` }, body: key },
     // The probe fails on what is no number, with an error that quotes it.
-    { path: `/apis/v1/probe?hold=${key}`, headers: right },
+    { headers: { ...right, 'x-probe-hold': key } },
+    { headers: { ...right, 'x-probe-hold': `Bearer ${key}` } },
     { path: `/apis/v1/probe?hold=Bearer%20${key}`, headers: right },
   ]
 }

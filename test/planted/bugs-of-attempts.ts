@@ -54,4 +54,18 @@ export const bugsOfAttempts: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    id: 'unknown-outcome-told-as-not-sent',
+    title: 'a call that may have been done is told as one that was never sent, and SDKs repeat it',
+    promise: 'A call whose outcome is unknown says x-should-retry: false.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/judge.ts',
+        find: 'return new Fault(CODES[certainty][kind], {',
+        replace: "return new Fault(CODES[certainty === 'unknown' ? 'not_sent' : certainty][kind], {",
+      },
+    ],
+    caughtBy: [{ file: 'test/acceptance/idempotency.test.ts', title: 'a call whose outcome is unknown is asked once' }],
+  },
 ]

@@ -202,4 +202,18 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
       { file: 'server/src/identity/failures-by-address.test.ts', title: 'count for all addresses' },
     ],
   },
+  {
+    id: 'key-in-a-query-known-by-name-alone',
+    title: 'a key in a query is refused by the name of its parameter, and passed on upstream under any other name',
+    promise: 'A key that a caller puts into a query reaches no upstream.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/http/key-in-url.ts',
+        find: 'if (!holdsKey(decodedLoosely(url)) && !hasCredentialName(query, dialect)) return undefined',
+        replace: 'if (!holdsKey(url.slice(0, at)) && !hasCredentialName(query, dialect)) return undefined',
+      },
+    ],
+    caughtBy: [{ file: 'test/acceptance/keys-in-urls.test.ts', title: 'is refused on every endpoint' }],
+  },
 ]

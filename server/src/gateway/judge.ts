@@ -1,12 +1,12 @@
 import type { Ending, Evidence, Usage } from '../calls/call.ts'
 import { NO_USAGE } from '../calls/calls.ts'
-import { asFault, Fault } from '../kernel/fault.ts'
+import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
 import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import type { Measured } from '../pricing/priced.ts'
 import { type Counts, costOf, type Held, listValueOf, upstreamCostOf } from '../pricing/terms.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
-import { UpstreamFailure } from '../upstreams/transport.ts'
+import { type Certainty, UpstreamFailure } from '../upstreams/failure.ts'
 import type { Plan, Sent } from './plan.ts'
 
 export type Outcome = {
@@ -69,7 +69,7 @@ function ofAnswer(
 ): Outcome {
   const refusal = accountFault(plan, reply)
   const isOurs = refusal === undefined && reply.status <= LAST_STATUS
-  const answer = isOurs ? plan.answer(reply, measured) : undefined
+  const answer = isOurs ? plan.answer(reply, measured && credible(measured, held.mostCounts)) : undefined
   const ending = endingOf(held, measured, {
     // An answer that does not say what it used is given, and not charged: what it cost is our loss.
     forgiven: answer === undefined || measured === undefined,
@@ -180,12 +180,16 @@ function accountFault({ isAboutUs }: Judged, reply: Incoming): Fault | undefined
   return isAboutUs(reply) ? new Fault('upstream_account') : undefined
 }
 
+/** The caller may repeat what certainly was not sent, and not what may have been done. */
+const CODES = {
+  not_sent: { native: 'upstream_unreachable', managed: 'managed_upstream_unreachable' },
+  unknown: { native: 'upstream_transport', managed: 'managed_upstream_transport' },
+} as const satisfies Readonly<Record<Certainty, Readonly<Record<UpstreamKind, FaultCode>>>>
+
 /** A fault of our own on the way is told as it is. */
 export function transportFault(kind: UpstreamKind, cause: unknown): Fault {
   if (cause instanceof Fault) return cause
-  const seconds = cause instanceof UpstreamFailure ? cause.retryAfterSeconds : undefined
-  return new Fault(kind === 'native' ? 'upstream_transport' : 'managed_upstream_transport', {
-    cause,
-    ...(seconds !== undefined && { retryAfterSeconds: seconds }),
-  })
+  if (!(cause instanceof UpstreamFailure)) return new Fault(CODES.unknown[kind], { cause })
+  const { certainty, retryAfterSeconds } = cause
+  return new Fault(CODES[certainty][kind], { cause, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) })
 }

@@ -33,11 +33,12 @@ function partedAt(semicolon: RegExp, query: string): readonly string[] {
 
 /** The same for all spellings of a name: what is folded everywhere, `name[0]`, `na+me`, `n%61me`, `;name`. */
 export function foldParameter(spelling: string): string {
-  const [, name = ''] = /^[\s?[;]*([^[\]=;\0]*)/.exec(decoded(spelling).normalize('NFKC')) ?? []
+  const [, name = ''] = /^[\s?[;]*([^[\]=;\0]*)/.exec(decodedLoosely(spelling).normalize('NFKC')) ?? []
   return foldName(name)
 }
 
-function decoded(spelling: string): string {
+/** As a server reads it behind proxies that have each decoded it. */
+export function decodedLoosely(spelling: string): string {
   let text = spelling.replaceAll('+', ' ')
   for (let time = 0; time < DECODED_TIMES && text.includes('%'); time += 1) text = unescapePercent(text)
   return text

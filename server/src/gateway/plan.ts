@@ -25,7 +25,7 @@ export type Plan = Priced & {
   readonly send: (id: Id, room: ReplyRoom) => Promise<Sent>
   /** Reads from an answer how much was used; undefined where nobody can know. */
   readonly measure: (reply: Incoming) => Promise<Measured | undefined> | Measured | undefined
-  /** What the caller is given of it; undefined where it is not what was promised. */
+  /** What the caller is given of it, with no more tokens than are billed; undefined where it is not what was promised. */
   readonly answer: (reply: Incoming, measured?: Measured) => Answer | undefined
   /** Whether an answer is about our account with the upstream, and not about what the caller asked for. */
   readonly isAboutUs: (reply: Incoming) => boolean

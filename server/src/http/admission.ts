@@ -12,6 +12,8 @@ import type { Clock } from '../kernel/clock.ts'
 import { Fault, noRoom } from '../kernel/fault.ts'
 import { LARGE_BYTES, type Lease, type MemoryBudget, REQUEST_COPIES } from '../kernel/memory-budget.ts'
 import { readCredential } from './credential.ts'
+import { dialectAskedBy } from './failures.ts'
+import { keyInUrl } from './key-in-url.ts'
 import type { Addresses } from './wire/address.ts'
 import { exchangeOf } from './wire/exchange.ts'
 import type { EdgeLimits } from './wire/limits.ts'
@@ -47,10 +49,13 @@ export function createAdmission({ identify, addresses, limits, memory, clock }: 
     const credential = readCredential(request.headers)
     if (credential !== undefined) return identify(credential, request.address)
     if (access === 'optional') return null
-    throw new Fault('missing_credential')
+    const detail = keyInUrl(request.url, dialectAskedBy(request))
+    throw new Fault('missing_credential', detail === undefined ? {} : { detail })
   }
 
   function judge(request: FastifyRequest, reply: FastifyReply): void {
+    const detail = keyInUrl(request.url, dialectAskedBy(request))
+    if (detail !== undefined) throw new Fault('invalid_request', { detail })
     if (request.is404) throw notFound(request, reply)
     const { headers } = request
     const encoding = headers['content-encoding']

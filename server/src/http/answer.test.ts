@@ -70,6 +70,7 @@ const EXPECTED: Readonly<Record<Dialect, (fault: Fault, word: string, retryDelay
         ...(retryDelay === undefined ? [] : [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay }]),
       ],
     },
+    request_id: REQUEST_ID,
   }),
   data: ({ code, message }, type) => ({ error: { code, message, type, ...MEMBERS }, request_id: REQUEST_ID }),
 }

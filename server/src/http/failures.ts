@@ -39,9 +39,13 @@ function mayStayOpen(request: FastifyRequest, reply: FastifyReply): boolean {
 }
 
 function dialectOf(request: FastifyRequest, fault: Fault): Dialect | 'plain' {
-  const { config } = request.routeOptions
-  if (config.plainBadRequest === true && fault.status === 400) return 'plain'
-  return dialectFor(config.family ?? exchangeOf(request.raw)?.family ?? NO_FAMILY, request.headers)
+  if (request.routeOptions.config.plainBadRequest === true && fault.status === 400) return 'plain'
+  return dialectAskedBy(request)
+}
+
+/** The protocol of whoever asked, whether or not there is such a route. */
+export function dialectAskedBy({ routeOptions, raw }: FastifyRequest): Dialect {
+  return dialectFor(routeOptions.config.family ?? exchangeOf(raw)?.family ?? NO_FAMILY, raw)
 }
 
 const FRAMEWORK_FAULTS: ReadonlyMap<string, FaultCode> = new Map<string, FaultCode>([

@@ -11,7 +11,13 @@ describe('the dialect of a path', () => {
     ['/v1', {}, 'openai'],
     ['/v1?x=1', {}, 'openai'],
     ['/v1/models', version, 'anthropic'],
-    ['/v1/anything', version, 'anthropic'],
+    ['/v1/models', {}, 'openai'],
+    ['/v1/models/maker/model', version, 'anthropic'],
+    ['/v1/models?limit=1', version, 'anthropic'],
+    ['/v1/modelsque', version, 'openai'],
+    ['/v1/anything', version, 'openai'],
+    ['/v1/chat/completions', version, 'openai'],
+    ['/v1/rerank', version, 'openai'],
     ['/v1/messages', {}, 'anthropic'],
     ['/v1/messages?beta=true', {}, 'anthropic'],
     ['/v1/messages/count_tokens', {}, 'anthropic'],
@@ -25,7 +31,7 @@ describe('the dialect of a path', () => {
     ['', {}, 'data'],
   ] as const) {
     it(`${url || 'nothing'} is ${expected}${headers === version ? ' for a caller who names a version' : ''}`, () => {
-      assert.equal(dialectFor(find(url), headers), expected)
+      assert.equal(dialectFor(find(url), { url, headers }), expected)
     })
   }
 

@@ -53,7 +53,13 @@ function isUnder(url: string, prefix: string): boolean {
 const SLASH = 47
 const QUESTION_MARK = 63
 
-/** Two protocols share some paths, such as the list of models; one of them always names its version. */
-export function dialectFor({ dialect }: FamilyName, headers: IncomingHttpHeaders): Dialect {
-  return dialect === 'openai' && headers['anthropic-version'] !== undefined ? 'anthropic' : dialect
+/** Two protocols have their list of models there. */
+const SHARED_PREFIX = '/v1/models'
+
+type Asked = { readonly url?: string | undefined; readonly headers: IncomingHttpHeaders }
+
+/** Where two protocols share a path, one of them always names its version. Elsewhere the path decides, whatever a caller adds. */
+export function dialectFor({ dialect }: FamilyName, { url = '', headers }: Asked): Dialect {
+  const isShared = dialect === 'openai' && isUnder(url, SHARED_PREFIX)
+  return isShared && headers['anthropic-version'] !== undefined ? 'anthropic' : dialect
 }

@@ -11,6 +11,8 @@ import { Secret } from '../kernel/secret.ts'
 export type ParsedKey = { readonly id: Id; readonly mode: Mode; readonly hash: Buffer }
 
 const FORM = /^fb_(live|test)_[0-9a-f]{3}([0-9a-f]{32})_[0-9A-Za-z]{43}([0-9A-Za-z]{6})$/
+/** Looser than the form: a key that was cut or mistyped still tells most of its secret. */
+const ANYWHERE = /fb_(?:live|test)_[0-9a-f]{35}_[0-9a-z]{8}/i
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const SECRET_BYTES = 32
 const SECRET_DIGITS = 43
@@ -23,6 +25,11 @@ export function parseKey(credential: Secret): ParsedKey | undefined {
   const [, mode, hex = '', checksum] = form
   if (checksum !== checksumOf(text.slice(0, -CHECKSUM_DIGITS))) return undefined
   return { id: idOf(hex), mode: mode === 'live' ? 'live' : 'test', hash: hashOf(credential) }
+}
+
+/** Whether a text has a key in it, or most of one. */
+export function holdsKey(text: string): boolean {
+  return ANYWHERE.test(text)
 }
 
 export function makeKey(id: Id, mode: Mode, shard: number): Secret {

@@ -50,6 +50,11 @@ export const FAULTS = {
   internal_error: row(500, 'Something failed on our side. Quote the request id when you report it.'),
   unsupported_uri: row(500, 'unsupported uri'),
   upstream_transport: row(502, 'The upstream could not be reached or did not answer properly.'),
+  upstream_unreachable: row(
+    502,
+    'The provider could not be reached, so your request was not sent. Nothing was charged. Try again shortly.',
+    RETRYABLE,
+  ),
   upstream_unreadable: row(
     502,
     'The provider answered, but what the answer costs cannot be read from it, so it is withheld. You were not charged.',
@@ -59,6 +64,11 @@ export const FAULTS = {
     'The provider sent more than the output limit of this request, so the stream was cut. What you received is charged.',
   ),
   managed_upstream_transport: row(503, 'The upstream could not be reached or did not answer properly.'),
+  managed_upstream_unreachable: row(
+    503,
+    'The provider could not be reached, so your request was not sent. Nothing was charged. Try again shortly.',
+    RETRYABLE,
+  ),
   loss_ceiling_route: row(
     503,
     'The provider uses more than calls are priced for, so it is not asked for now. Nothing was charged. Use another model or endpoint, or try again later.',

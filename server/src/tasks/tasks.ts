@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import { transportFault } from '../gateway/judge.ts'
 import { credentialFor } from '../gateway/send.ts'
 import { asUnavailable, Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
@@ -92,7 +93,7 @@ export function createTasks({ pool, bindings, transport, seal }: Parts): Tasks {
       .send({ ...asked, maxBodyBytes: BODY_BYTES, deadlines: DEADLINES })
       .catch((cause: unknown) => {
         if (!(cause instanceof UpstreamFailure)) throw cause
-        throw new Fault(upstream.kind === 'native' ? 'upstream_transport' : 'managed_upstream_transport', { cause })
+        throw transportFault(upstream.kind, cause)
       })
     if (status === 429) throw new Fault('upstream_rate_limit', { retryAfterSeconds: 1 })
     if (status >= 300) throw new Fault('task_not_cancelable', { detail: 'Its upstream ends only those that wait.' })

@@ -87,6 +87,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler, Watched, Bo
   readonly #parts: Parts
   readonly #opened = Promise.withResolvers<OpenReply>()
   readonly #collected: PromiseWithResolvers<UpstreamReply> | undefined
+  readonly #startedAtMs: number
   readonly #totalDeadlineMs: number
   readonly #timing = { sentAtMs: 0, firstByteAtMs: 0, endedAtMs: 0 }
   deadlineMs: number
@@ -109,6 +110,7 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler, Watched, Bo
   constructor(parts: Parts, collects: boolean) {
     this.#parts = parts
     const nowMs = parts.clock.monotonicMs()
+    this.#startedAtMs = nowMs
     this.#totalDeadlineMs = nowMs + parts.deadlines.totalMs
     this.deadlineMs = Math.min(nowMs + parts.deadlines.connectMs, this.#totalDeadlineMs)
     if (collects) this.#collected = Promise.withResolvers()
@@ -303,16 +305,18 @@ export class UpstreamExchange implements Dispatcher.DispatchHandler, Watched, Bo
   }
 
   #fail(reason: FailureReason, cause?: unknown): void {
+    const nowMs = this.#parts.clock.monotonicMs()
     const failure = new UpstreamFailure(this.#parts.upstreamId, {
       reason,
       certainty: this.#state === 'waiting' ? 'not_sent' : 'unknown',
       bytesReceived: this.#bytes,
+      afterMs: nowMs - this.#startedAtMs,
       cause,
     })
     if (this.#state === 'body' && this.#collected === undefined) this.#parts.brokeOff(failure)
     this.#state = 'failed'
     this.#failure = failure
-    this.#timing.endedAtMs = this.#parts.clock.monotonicMs()
+    this.#timing.endedAtMs = nowMs
     this.#letGo()
     this.#whole = undefined
     this.#opened.reject(failure)

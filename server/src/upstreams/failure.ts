@@ -26,22 +26,29 @@ type Details = {
   /** Of the answer's body. */
   readonly bytesReceived?: number
   readonly retryAfterSeconds?: number
+  /** How long was waited for it. */
+  readonly afterMs?: number
   readonly cause?: unknown
 }
 
 /** The only error that asking an upstream ends with. Its text holds nothing of the request or the answer. */
 export class UpstreamFailure extends Error {
+  readonly upstreamId: string
   readonly reason: FailureReason
   readonly certainty: Certainty
   readonly bytesReceived: number
+  readonly afterMs: number
   readonly retryAfterSeconds: number | undefined
 
-  constructor(upstreamId: string, { reason, certainty, bytesReceived = 0, retryAfterSeconds, cause }: Details) {
+  constructor(upstreamId: string, details: Details) {
+    const { reason, certainty, bytesReceived = 0, afterMs = 0, retryAfterSeconds, cause } = details
     super(`upstream ${upstreamId}: ${REASONS[reason]}`, { cause })
     this.name = 'UpstreamFailure'
+    this.upstreamId = upstreamId
     this.reason = reason
     this.certainty = certainty
     this.bytesReceived = bytesReceived
+    this.afterMs = afterMs
     this.retryAfterSeconds = retryAfterSeconds
   }
 }

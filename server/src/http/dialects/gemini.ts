@@ -13,7 +13,10 @@ const STATUSES: ReadonlyMap<number, string> = new Map([
   [503, 'UNAVAILABLE'],
 ])
 
-/** The code stands in `details[].reason`: `error.code` is the HTTP status in this protocol. */
+/**
+ * The code stands in `details[].reason`: `error.code` is the HTTP status in this protocol. The id of the request stands in its own
+ * place in `details`, and beside the error, where all our refusals have it.
+ */
 export function renderGemini(fault: Fault, requestId: string) {
   const retryAfterSeconds = retryAfterSecondsOf(fault)
   return {
@@ -30,6 +33,7 @@ export function renderGemini(fault: Fault, requestId: string) {
           : [{ '@type': typeUrl('RetryInfo'), retryDelay: `${retryAfterSeconds}s` }]),
       ],
     },
+    request_id: requestId,
   }
 }
 

@@ -5,6 +5,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { readAccountLife } from '../../ledger/balance.ts'
 import { readUsage, type UsageSums } from '../../ledger/usage.ts'
+import { int64 } from '../int64.ts'
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
 
@@ -16,44 +17,41 @@ type Parts = {
 }
 
 const DAY_MS = 86_400_000
-/** What a JavaScript date can be; an int64 beyond it is a time that nobody means. */
-const LATEST_SECONDS = 8_640_000_000_000
+const INT64_MOST = 2n ** 63n - 1n
+const PARAMETERS: ReadonlySet<string> = new Set(['start_time', 'end_time'])
+const NAME_LIMIT = 100
 
 /** GET /v1/usage: what the key has used, in days of UTC. */
 export function addUsage(scope: FastifyInstance, { pool, begin, time }: Parts): void {
-  scope.get<{ Querystring: Readonly<Record<string, unknown>> }>(
-    '/usage',
-    { config: { plainBadRequest: true } },
-    async (request, reply) => {
-      const caller = await admit(begin, 'usage', request, reply)
-      // The second that is running belongs to a window that ends now: what was just charged is in the report.
-      const nowSeconds = Math.floor(time.nowMs() / 1_000) + 1
-      const start = secondsOf('start_time', request.query.start_time)
-      const end = request.query.end_time === undefined ? nowSeconds : secondsOf('end_time', request.query.end_time)
-      if (start > end) throw new Fault('invalid_request', { detail: 'start_time is after end_time.' })
-
-      const { createdAtMs } = await fromLedger(readAccountLife(pool, caller.accountId))
-      // Before the day on which the account was made, and after now, there is nothing to report.
-      const startSeconds = Math.max(start, Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000))
-      const endSeconds = Math.max(startSeconds, Math.min(end, nowSeconds))
-      const scopeOf = { credentialId: caller.credentialId }
-      const query = { scope: scopeOf, startSeconds, endSeconds }
-      const { totals, buckets } = await fromLedger(readUsage(pool, query))
-      return {
-        scope: 'key',
-        currency: 'USD',
-        start_time: start,
-        end_time: end,
-        bucket_width: '1d',
-        totals: membersOf(totals),
-        buckets: buckets.map((bucket) => ({
-          start_time: bucket.startSeconds,
-          end_time: bucket.endSeconds,
-          ...membersOf(bucket),
-        })),
-      }
-    },
-  )
+  scope.get<{ Querystring: Query }>('/usage', { config: { plainBadRequest: true } }, async (request, reply) => {
+    const caller = await admit(begin, 'usage', request, reply)
+    const nowSeconds = Math.floor(time.nowMs() / 1_000)
+    const { start, end } = windowOf(request.query, nowSeconds)
+    const { createdAtMs } = await fromLedger(readAccountLife(pool, caller.accountId))
+    const bornSeconds = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
+    // The second that is running belongs to a window that ends now: what was just charged is in the report.
+    const untilSeconds = Math.max(bornSeconds, nowSeconds + 1)
+    // Before the day on which the account was made, and after now, there is nothing to report.
+    const within = (seconds: bigint) => Math.min(Math.max(Number(seconds), bornSeconds), untilSeconds)
+    const startSeconds = within(start)
+    const endSeconds = end === undefined ? untilSeconds : within(end)
+    const query = { scope: { credentialId: caller.credentialId }, startSeconds, endSeconds }
+    const { totals, buckets } = await fromLedger(readUsage(pool, query))
+    const lastSeconds = end === undefined ? nowSeconds : endSeconds
+    return {
+      scope: 'key',
+      currency: 'USD',
+      start_time: int64(start),
+      end_time: int64(end ?? BigInt(nowSeconds)),
+      bucket_width: '1d',
+      totals: membersOf(totals),
+      buckets: buckets.map((bucket) => ({
+        start_time: bucket.startSeconds,
+        end_time: Math.min(bucket.endSeconds, lastSeconds),
+        ...membersOf(bucket),
+      })),
+    }
+  })
 }
 
 function membersOf(sums: UsageSums) {
@@ -69,10 +67,26 @@ function membersOf(sums: UsageSums) {
   }
 }
 
-function secondsOf(name: string, value: unknown): number {
-  if (value === undefined) throw new Fault('invalid_request', { detail: `${name} is missing: give Unix seconds.` })
-  const seconds = typeof value === 'string' && /^\d{1,19}$/.test(value) ? Number(value) : 0
-  if (seconds <= 0 || seconds > LATEST_SECONDS)
-    throw new Fault('invalid_request', { detail: `${name} must be a positive Unix timestamp in seconds.` })
+type Query = Readonly<Record<string, unknown>>
+
+/** What is asked for; without an end where it is now. */
+function windowOf(query: Query, nowSeconds: number): { readonly start: bigint; readonly end: bigint | undefined } {
+  const unknown = Object.keys(query).find((name) => !PARAMETERS.has(name))
+  if (unknown !== undefined)
+    throw invalid(`Unknown parameter "${unknown.slice(0, NAME_LIMIT)}". This endpoint takes start_time and end_time.`)
+  const start = secondsOf('start_time', query.start_time)
+  const end = query.end_time === undefined ? undefined : secondsOf('end_time', query.end_time)
+  if (start > (end ?? BigInt(nowSeconds))) throw invalid('start_time is after end_time.')
+  return { start, end }
+}
+
+function secondsOf(name: string, value: unknown): bigint {
+  if (value === undefined) throw invalid(`${name} is missing: give Unix seconds.`)
+  const seconds = typeof value === 'string' && /^\d{1,19}$/.test(value) ? BigInt(value) : 0n
+  if (seconds <= 0n || seconds > INT64_MOST) throw invalid(`${name} must be a positive Unix timestamp in seconds.`)
   return seconds
+}
+
+function invalid(detail: string): Fault {
+  return new Fault('invalid_request', { detail })
 }

@@ -115,7 +115,7 @@ export function createListener(parts: Parts) {
   }
 
   function tell({ id, request, response, family }: Exchange, fault: Fault): void {
-    const { status, headers, body } = renderFault(dialectFor(family, request.headers), fault, id)
+    const { status, headers, body } = renderFault(dialectFor(family, request), fault, id)
     const own = { ...idHeaders(id), 'content-length': Buffer.byteLength(body) }
     response.writeHead(status, { ...headers, ...own }).end(body)
   }

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test'
 import { Fault } from '../../kernel/fault.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
+import { UpstreamFailure } from '../../upstreams/failure.ts'
 import { createTraffic } from './traffic.ts'
 
 function start() {
@@ -34,6 +35,14 @@ describe('what is said about requests', () => {
       ['error', { code: 'internal_error', status: 500, route: '/v1/models', error: cause }],
       ['warn', { code: 'upstream_transport', status: 502 }],
     ])
+  })
+
+  it('says of an upstream that failed which it is, what happened and after how long', () => {
+    const { traffic, written } = start()
+    const cause = new UpstreamFailure('u-1', { reason: 'connect', certainty: 'not_sent', afterMs: 5_000.4 })
+    traffic.refused(new Fault('upstream_unreachable', { cause }))
+    const told = { code: 'upstream_unreachable', status: 502, upstream: 'u-1', reason: 'connect', duration_ms: 5_000 }
+    assert.deepEqual(written, [['warn', { ...told, error: cause }]])
   })
 
   it('is at most fifty lines a second, while every fault is counted', async () => {

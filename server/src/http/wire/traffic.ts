@@ -1,7 +1,8 @@
 import type { Clock } from '../../kernel/clock.ts'
 import type { Fault } from '../../kernel/fault.ts'
-import type { Log } from '../../telemetry/log.ts'
+import type { Log, LogFields } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import { UpstreamFailure } from '../../upstreams/failure.ts'
 import { withoutCredential } from '../without-credential.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -47,6 +48,7 @@ export function createTraffic({ clock, log, metrics }: Parts) {
       status,
       ...(exchange && { request_id: exchange.id, method: exchange.request.method ?? '' }),
       ...(route !== undefined && { route }),
+      ...(fault.cause instanceof UpstreamFailure && factsOf(fault.cause)),
       ...(fault.cause !== undefined && { error: withoutCredential(fault.cause, exchange?.request.headers ?? {}) }),
     })
   }
@@ -59,6 +61,11 @@ export function createTraffic({ clock, log, metrics }: Parts) {
     /** Counted only: whoever sheds says once that it does. */
     shed: () => overloaded.inc(),
   }
+}
+
+/** Which upstream, what happened, and after how long: what an operator asks first. */
+function factsOf({ upstreamId, reason, afterMs }: UpstreamFailure): LogFields {
+  return { upstream: upstreamId, reason, duration_ms: Math.round(afterMs) }
 }
 
 function entry<T>(map: Map<string, T>, key: string, make: () => T): T {

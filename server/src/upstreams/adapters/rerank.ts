@@ -50,8 +50,8 @@ export const rerank: Adapter = {
     const body = {
       model: data.model ?? model ?? DEFAULT_RERANK_MODEL,
       results,
-      // Where the upstream does not say, it is what we have counted.
-      usage: { total_tokens: data.usage?.total_tokens ?? tokens },
+      // What is billed: not what the upstream says beyond the hold, and what we have counted where it says nothing.
+      usage: { total_tokens: tokens },
     }
     return { status: 200, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
   },
