@@ -104,7 +104,7 @@ export type Usage = {
   /** Evidence times published price. */
   readonly value: Nanos
   readonly upstreamCost: Nanos
-  /** Whether the upstream was asked, so that the call counts as one in the usage report. */
+  /** Whether the upstream was asked for what can be billed, so that the call counts as one in the usage report. */
   readonly executed: boolean
   readonly failed: boolean
   readonly inputTokens: number

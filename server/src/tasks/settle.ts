@@ -66,7 +66,8 @@ function costOf(
   const held = { terms, mostCounts: most, most: mostFor(terms, most) }
   // What nobody can measure is given, at our loss.
   const isUnreadable = counts === undefined
-  const how = { forgiven: isUnreadable, failed: state === 'CANCELED', isUnreadable }
+  // One that was canceled has not failed: mostly its caller wished it so.
+  const how = { forgiven: isUnreadable, failed: false, isUnreadable }
   return endingOf(held, counts && { counts }, how)
 }
 

@@ -371,6 +371,9 @@ describe('canceling a task', TOGETHER, () => {
     const row = await untilStored(pool, id, 'CANCELED')
     assert.equal(row.charged, 0n)
     assert.equal(row.slots, 0)
+    const { totals } = (await ask(url, secret, '/v1/usage?start_time=1')).json
+    const { requests, failed_requests } = Object(totals)
+    assert.deepEqual({ requests, failed_requests }, { requests: 1, failed_requests: 0 })
   })
 
   it('TASK-9 is a no-op on one that has ended', async () => {

@@ -139,6 +139,7 @@ export function createModelPlan(parts: Parts) {
       ...pricing,
       sold: model.id,
       isExact: false,
+      isFree,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
       replyBytes: replyBytesOf(ask, outputMost),
