@@ -26,7 +26,7 @@ export const ours: Way = {
     return z.array(claimed).parse(rows)
   },
   async reschedule(client, tasks) {
-    await client.query('select reschedule_tasks($1, $2, $3, $4)', [...columns(tasks), YOUNG_SECONDS])
+    await client.query('select reschedule_tasks_at($1, $2, $3, $4, $5)', [...columns(tasks), [], YOUNG_SECONDS])
   },
 }
 

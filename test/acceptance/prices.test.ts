@@ -96,9 +96,9 @@ describe('a price, a plan or an own price that changes between beginning and end
     const { secret, accountId, workspaceId } = await makeCustomer(pool)
     await savePlan({ pool }, 'changing', rational(3n))
     await setPlan({ pool, ids }, ACTOR, workspaceId, 'changing')
-    const operation = 'financial_metrics_snapshot'
+    const operation = 'search_word_suggestion'
     for (const [change, cost, version] of [
-      [() => setPrice(pool, { operation, unitPrice: '0.5' }), '0.030000000', '0'],
+      [() => setPrice(pool, { operation, unitPrice: '0.5' }), '0.004350000', '0'],
       [() => savePlan({ pool }, 'changing', rational(1n, 5n)), '1.500000000', '1'],
       [() => setPlan({ pool, ids }, ACTOR, workspaceId, 'standard'), '0.100000000', '1'],
       [() => setAccountPrice(pool, accountId, operation, '0.0001'), '0.500000000', '1'],

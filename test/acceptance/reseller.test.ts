@@ -10,6 +10,7 @@ import {
   ask,
   type Customer,
   call,
+  costOf,
   errorOf,
   ids,
   isDataFault,
@@ -114,6 +115,19 @@ describe('the reseller endpoints', () => {
       assert.equal(Object(json.totals).usage_value_micros_usd, 4_350)
       assert.equal(BigInt(Object(json.totals).charged_micros_usd), (base + stories) / 1_000n)
     })
+
+  it('DATA-1 DATA-2 the plan scales the prices of the reseller, and of nobody else', async () => {
+    const [standard, doubled] = [await makeCustomer(pool), await onPlan(rational(2n))]
+    for (const { id: operation } of catalogue.operations) {
+      // A user has to have linked an account for it.
+      if (operation === 'follow_user') continue
+      const [base, scaled] = await Promise.all(
+        [standard, doubled].map(async (one) => costOf(url, one.secret, await call(url, one.secret, operation))),
+      )
+      assert.equal(Number(scaled), Number(base) * (operation in ENDPOINTS ? 2 : 1), operation)
+      assert.ok(Number(base) > 0 || /count_tokens$/.test(operation), operation)
+    }
+  })
 
   it('DATA-3 passes parameters on byte for byte: none is invented, renamed, dropped, ordered or spelt anew', async () => {
     for (const query of [

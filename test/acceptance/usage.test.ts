@@ -341,7 +341,7 @@ describe('GET /v1/usage', () => {
 
     assert.equal((await call(url, secret, 'tag_detail')).costUsd, '0.000725000')
     assert.equal((await call(url, secret, 'user_stories')).costUsd, '0.001000000')
-    assert.equal((await call(url, secret, 'rerank', 'sandbox:tokens=20')).costUsd, '0.000000500')
+    assert.equal((await call(url, secret, 'rerank', 'sandbox:tokens=20')).costUsd, '0.000001000')
     assert.equal((await call(url, secret, 'rerank', 'sandbox:status=500')).status, 500)
     assert.equal((await call(url, secret, 'rerank', 'sandbox:reset=before-headers')).status, 502)
     assert.equal((await call(url, secret, 'tag_detail', 'sandbox:status=429')).status, 429)
@@ -365,7 +365,7 @@ describe('GET /v1/usage', () => {
       cache_read_tokens: 0,
       cache_write_tokens: 0,
       usage_value_micros_usd: 1_450 + 2_900 + 1,
-      charged_micros_usd: 1_725,
+      charged_micros_usd: 725 + 1_000 + 1,
     })
   })
 })

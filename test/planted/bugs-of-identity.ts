@@ -108,6 +108,20 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     caughtBy: [{ file: STRANGERS, title: 'are refused unseen' }],
   },
   {
+    id: 'malformed-keys-counted',
+    title: 'what is no key by its form counts as a guess, and keeps out others behind the same address',
+    promise: 'Malformed keys cost nothing and count for nothing.',
+    author: 'insider',
+    edits: [
+      {
+        file: IDENTIFY,
+        find: "if (given === undefined) throw new Fault('invalid_credential')",
+        replace: 'if (given === undefined) throw refused(address)',
+      },
+    ],
+    caughtBy: [{ file: STRANGERS, title: 'counts for nothing, however often it comes' }],
+  },
+  {
     id: 'expired-told-apart',
     title: 'the refusal of a revoked or expired key says so',
     promise: 'Whatever is wrong with a credential, the answer is the same.',
@@ -187,7 +201,7 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
   },
   {
     id: 'every-address-of-a-network-counts-alone',
-    title: 'whoever has a network of IPv6 may fail thirty times from each of its addresses',
+    title: 'whoever has a network of IPv6 may guess from each of its addresses',
     promise: 'Failed authentications are limited by address.',
     author: 'insider',
     edits: [

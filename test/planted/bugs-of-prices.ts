@@ -96,4 +96,18 @@ export const bugsOfPrices: readonly PlantedBug[] = [
       { file: 'server/src/gateway/relay.test.ts', title: 'is owed where its caller has left before the first word' },
     ],
   },
+  {
+    id: 'plan-scales-everything',
+    title: 'the multiplier of a plan scales the price of every data operation',
+    promise: 'The plan scales the prices of the reseller, and no others.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/pricing/prices.ts',
+        find: 'operation.isScaledByPlan ? multiply(published, caller.priceMultiplier) : published',
+        replace: 'multiply(published, caller.priceMultiplier)',
+      },
+    ],
+    caughtBy: [{ file: 'test/acceptance/reseller.test.ts', title: 'the plan scales the prices of the reseller' }],
+  },
 ]

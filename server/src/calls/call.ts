@@ -80,17 +80,21 @@ export type Evidence = {
 
 export type Loss = Evidence & { readonly route: string }
 
-export type TaskEnd =
+export type TaskEnd = { readonly times?: TaskTimes } & (
   | {
       readonly state: 'SUCCEEDED'
       /** Sealed as the task's. */
       readonly videoUrl: Buffer
-      readonly seconds: number | null
+      readonly seconds: number
       readonly videos: number
       readonly resolution: number | null
     }
   | { readonly state: 'FAILED'; readonly code: string; readonly message: string }
   | { readonly state: 'CANCELED' }
+)
+
+/** When it began to run and when it ended, in Unix seconds, as far as its upstream tells. */
+export type TaskTimes = { readonly scheduledSeconds: number | undefined; readonly endedSeconds: number | undefined }
 
 /** Who has a task, and under which name. */
 export type HandOver = {
@@ -104,7 +108,7 @@ export type Usage = {
   /** Evidence times published price. */
   readonly value: Nanos
   readonly upstreamCost: Nanos
-  /** Whether the upstream was asked, so that the call counts as one in the usage report. */
+  /** Whether the upstream was asked for what can be billed, so that the call counts as one in the usage report. */
   readonly executed: boolean
   readonly failed: boolean
   readonly inputTokens: number

@@ -11,10 +11,36 @@ const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
  */
 const TASKS: Beside = {
   name: 'with_tasks',
-  types: ['integer[]', 'uuid[]', 'text[]', 'bytea[]', 'float8[]', 'integer[]', 'integer[]', 'text[]', 'text[]'],
-  also: ([places, ids, states, urls, lengths, counts, resolutions, codes, messages]) => `select end_tasks(
+  types: [
+    ...([
+      'integer[]',
+      'uuid[]',
+      'text[]',
+      'bytea[]',
+      'float8[]',
+      'integer[]',
+      'integer[]',
+      'text[]',
+      'text[]',
+    ] as const),
+    ...(['float8[]', 'float8[]'] as const),
+  ],
+  also: ([
+    places,
+    ids,
+    states,
+    urls,
+    lengths,
+    counts,
+    resolutions,
+    codes,
+    messages,
+    scheduled,
+    ended,
+  ]) => `select end_tasks_at(
       task_ids => ${ids}, states => ${states}, urls => ${urls}, lengths => ${lengths}, counts => ${counts},
-      resolutions => ${resolutions}, codes => ${codes}, messages => ${messages}, ended_now =>
+      resolutions => ${resolutions}, codes => ${codes}, messages => ${messages},
+      scheduled_seconds => ${scheduled}, ended_seconds => ${ended}, ended_now =>
       (select array_agg(result.ended_now order by item.place)
        from unnest(${places}) with ordinality item (call, place) join result on result.ordinality = item.call),
       at => (select max(settled_at) from result))`,
@@ -81,6 +107,8 @@ function taskColumns(endings: readonly Ending[]): Column[] {
     ['resolution', 'integer[]', tasks.map(({ resolution }) => resolution)],
     ['code', 'text[]', tasks.map(({ code }) => code)],
     ['message', 'text[]', tasks.map(({ message }) => message)],
+    ['scheduled_seconds', 'float8[]', tasks.map(({ times }) => times?.scheduledSeconds ?? null)],
+    ['ended_seconds', 'float8[]', tasks.map(({ times }) => times?.endedSeconds ?? null)],
   ]
 }
 

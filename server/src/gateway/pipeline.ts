@@ -1,5 +1,5 @@
-import type { Claim, Settlement, TaskEnd } from '../calls/call.ts'
-import type { Calls } from '../calls/calls.ts'
+import type { Claim, Settlement, TaskEnd, Usage } from '../calls/call.ts'
+import { type Calls, NO_USAGE } from '../calls/calls.ts'
 import type { Operation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -180,6 +180,7 @@ export function createPipeline(parts: Parts): Pipeline {
       id,
       accountId: caller.accountId,
       ...judged,
+      usage: plan.isFree ? uncounted(judged.usage) : judged.usage,
       ...(task && { task }),
       ...(loss && { loss: { ...loss, route: routeOf(plan, sent, caller) } }),
     }
@@ -239,6 +240,11 @@ type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
 /** Where the call went: the last that was asked decided. */
 function routeOf({ sold }: Plan, { attempts }: Sent, { mode }: Caller): string {
   return lossRoute(sold, { slot: attempts.at(-1)?.slot ?? 'none', mode })
+}
+
+/** The ledger has a row of what is free, and the report counts what can be billed. */
+function uncounted({ failed, upstreamCost }: Usage): Usage {
+  return { ...NO_USAGE, failed, upstreamCost }
 }
 
 /** The end of a task that no upstream took. */

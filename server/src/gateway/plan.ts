@@ -13,6 +13,8 @@ import type { Attempt } from './records.ts'
 export type Plan = Priced & {
   /** What is asked for, by the name under which operators know it: a model, or an operation that is none of a model's. */
   readonly sold: string
+  /** Whether it costs nobody anything, so that no usage report counts it. */
+  readonly isFree?: boolean
   /** Tokens by estimate, for the limit of tokens a minute; 0 where none are counted. */
   readonly tokens: number
   /** How much of the process's memory the reply may take, reserved before the call begins. */

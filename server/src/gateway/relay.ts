@@ -95,7 +95,8 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     const isCut = isOverLimit(failure)
     // Who left an upstream that was still at work owes what it was asked, as for an answer that came to its end or beyond it.
     const isOwed = isComplete || isAbandoned || isCut
-    const outcome = await outcomeOf(relayed, delivered, { isOwed, failed: !isComplete })
+    // And who left has not seen it fail.
+    const outcome = await outcomeOf(relayed, delivered, { isOwed, failed: !isComplete && !isAbandoned })
     try {
       const { charged } = await settle(outcome, stream.reply.status)
       if (isComplete) {

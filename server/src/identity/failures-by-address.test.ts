@@ -20,8 +20,20 @@ function createBench(options: { limit?: number; windowMs?: number; maxAddresses?
 const HERE = '192.0.2.1'
 
 describe('failed authentications', () => {
-  it('are thirty a minute for an address, and the next has to wait for the rest of the minute', () => {
+  it('are twenty a second for an address, and the next has to wait for the rest of the second', () => {
     const { waitSeconds, fail, pass } = createBench()
+    fail(HERE, 19)
+    assert.equal(waitSeconds(HERE), 0)
+    fail(HERE, 1)
+    assert.equal(waitSeconds(HERE), 1)
+    pass(999)
+    assert.equal(waitSeconds(HERE), 1)
+    pass(1)
+    assert.equal(waitSeconds(HERE), 0)
+  })
+
+  it('of a longer window make the next wait for the rest of it', () => {
+    const { waitSeconds, fail, pass } = createBench({ limit: 30, windowMs: 60_000 })
     assert.equal(waitSeconds(HERE), 0)
     fail(HERE, 29)
     assert.equal(waitSeconds(HERE), 0)
@@ -34,7 +46,7 @@ describe('failed authentications', () => {
     assert.equal(waitSeconds(HERE), 0)
   })
 
-  it('begin a new minute after the old one, of which nothing is left', () => {
+  it('begin a new window after the old one, of which nothing is left', () => {
     const { waitSeconds, fail, pass } = createBench({ limit: 3, windowMs: 1_000 })
     fail(HERE, 3)
     pass(1_000)

@@ -2,7 +2,10 @@ import { isIPv6 } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
 
-/** Counts failed authentications by where they came from, in memory, so that guessing costs us next to nothing. */
+/**
+ * Counts look-ups of unknown keys by where they came from, in memory, so that guessing can't keep PostgreSQL busy. The window is
+ * short: whoever shares an address with a guesser and comes with a new key waits for a second, not for a minute.
+ */
 export type FailuresByAddress = {
   /** Seconds until the address may try again; 0 where it may now. */
   readonly waitSeconds: (address: string) => number
@@ -21,8 +24,11 @@ type Parts = {
   readonly maxAddresses?: number
 }
 
+/** As many as an office of callers behind one address mistypes, and next to nothing for PostgreSQL. */
+export const FAILURES_PER_SECOND = 20
+
 export function createFailuresByAddress(parts: Parts): FailuresByAddress {
-  const { clock, limit = 30, windowMs = 60_000, maxAddresses = 100_000 } = parts
+  const { clock, limit = FAILURES_PER_SECOND, windowMs = 1_000, maxAddresses = 100_000 } = parts
   const counts = new LRUCache<string, { failures: number; readonly endsAtMs: number }>({ max: maxAddresses })
   const tried = new Map<string, { running: number; waiting: (() => void)[] }>()
 

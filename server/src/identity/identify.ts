@@ -14,7 +14,7 @@ import { type Cache, createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Caller } from './caller.ts'
-import type { FailuresByAddress } from './failures-by-address.ts'
+import { FAILURES_PER_SECOND, type FailuresByAddress } from './failures-by-address.ts'
 import { type ParsedKey, parseKey } from './key-format.ts'
 
 /**
@@ -99,7 +99,8 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
 
   return (credential, address) => {
     const given = parseKey(credential)
-    if (given === undefined) throw refused(address)
+    // It cost nothing to see, so it counts for nothing: who mistypes a key must not keep out others behind the same address.
+    if (given === undefined) throw new Fault('invalid_credential')
     const key = right.get(printOf(given)) && keys.peek(given.id)
     const workspace = key && workspaces.peek(key.workspaceId)
     if (key !== undefined && workspace !== undefined && matches(given, key, time.nowMs()))
@@ -133,7 +134,7 @@ function printOf({ hash }: ParsedKey): string {
 }
 
 function tooManyFailures(retryAfterSeconds: number): Fault {
-  const detail = 'Too many authentications from your address have failed.'
+  const detail = `Too many unknown keys from your network: the limit is ${FAILURES_PER_SECOND} per second. Retry in ${retryAfterSeconds} s.`
   return new Fault('rate_limit_exceeded', { detail, retryAfterSeconds })
 }
 

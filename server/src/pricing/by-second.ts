@@ -1,6 +1,5 @@
-import type { Caller } from '../identity/caller.ts'
 import { Fault } from '../kernel/fault.ts'
-import { multiply } from '../kernel/rational.ts'
+import { multiply, type Rational } from '../kernel/rational.ts'
 import type { VideoAsk, VideoUsage } from '../protocols/video.ts'
 import type { ModelPrice } from './models.ts'
 import type { Priced } from './priced.ts'
@@ -9,7 +8,7 @@ import type { Counts, Terms, UnitRate } from './terms.ts'
 type Asked = {
   readonly price: ModelPrice
   readonly ask: Pick<VideoAsk, 'secondsMost' | 'videos' | 'resolution' | 'pixels'>
-  readonly multiplier: Caller['priceMultiplier']
+  readonly multiplier: Rational
 }
 
 /** Lines of a resolution, as in `720P`. */

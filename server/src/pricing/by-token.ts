@@ -1,4 +1,3 @@
-import type { Caller } from '../identity/caller.ts'
 import { Fault } from '../kernel/fault.ts'
 import { multiply, type Rational } from '../kernel/rational.ts'
 import { UNREAD_ALLOWANCE, unreadText } from '../protocols/generated-text.ts'
@@ -40,7 +39,7 @@ type Asked = {
   readonly ask: ModelAsk
   /** How many tokens of output are held for, of all choices together. */
   readonly outputMost: number
-  readonly multiplier: Caller['priceMultiplier']
+  readonly multiplier: Rational
 }
 
 /** The classes in which tokens are priced, and the order of a model's rates and counts. */
@@ -133,7 +132,7 @@ function byToken({ price, ask, outputMost, multiplier }: Asked, { counter, token
 /** A model's price for those who pay a multiple of it. */
 type Sheet = { readonly terms: Terms; readonly dearest: (typeof READING)[number] }
 
-/** The newest price of a model is one object until it changes, and plans that differ in their multiple are few. */
+/** The newest price of a model is one object until it changes, and multiples of it are few. */
 const sheets = new WeakMap<ModelPrice, Map<string, Sheet>>()
 const SHEETS_LIMIT = 1_000
 

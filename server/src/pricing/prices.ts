@@ -57,7 +57,7 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
         rates: [
           {
             unit: operation.price.unit,
-            price: agreed ?? multiply(published, caller.priceMultiplier),
+            price: agreed ?? (operation.isScaledByPlan ? multiply(published, caller.priceMultiplier) : published),
             published,
             providerCost: set?.providerCost ?? null,
           },

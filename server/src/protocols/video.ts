@@ -91,13 +91,21 @@ function sizeOf({ resolution, size }: Members): Pick<VideoAsk, 'resolution' | 'p
 }
 
 /** What an upstream says of a task. */
-export type TaskReport =
+export type TaskReport = { readonly times: ToldTimes } & (
   | { readonly state: 'PENDING' }
   | { readonly state: 'RUNNING' }
   | { readonly state: 'UNKNOWN' }
   | { readonly state: 'SUCCEEDED'; readonly videoUrl: string; readonly usage: VideoUsage }
   | { readonly state: 'FAILED'; readonly code: string; readonly message: string }
   | { readonly state: 'CANCELED'; readonly usage: VideoUsage }
+)
+
+/** By the upstream's clock and in its time zone, which it does not tell, in milliseconds; as far as they are said. */
+export type ToldTimes = {
+  readonly submittedMs: number | undefined
+  readonly scheduledMs: number | undefined
+  readonly endedMs: number | undefined
+}
 
 /** As far as it is said. */
 export type VideoUsage = {
@@ -125,30 +133,48 @@ export function reportIn(json: unknown, name: string): TaskReport | undefined {
   const told = memberOf(output, 'task_id')
   if (told !== undefined && told !== name) return undefined
   const state = memberOf(output, 'task_status')
+  const times = timesIn(output)
   switch (state) {
     case 'PENDING':
     case 'RUNNING':
     case 'UNKNOWN':
-      return { state }
+      return { state, times }
     case 'SUSPENDED':
-      return { state: 'PENDING' }
+      return { state: 'PENDING', times }
     case 'SUCCEEDED': {
       const videoUrl = memberOf(output, 'video_url')
       // Its last word: a video that nobody can have was not made, and costs nothing.
-      if (typeof videoUrl !== 'string' || videoUrl === '') return { state: 'FAILED', ...NO_VIDEO }
-      return { state, videoUrl, usage: usageIn(json) }
+      if (typeof videoUrl !== 'string' || videoUrl === '') return { state: 'FAILED', ...NO_VIDEO, times }
+      return { state, videoUrl, usage: usageIn(json), times }
     }
     case 'FAILED':
       return {
         state,
         code: textOf(memberOf(output, 'code'), CODE_LENGTH, 'InternalError'),
         message: textOf(memberOf(output, 'message'), TEXT_LENGTH, 'The upstream says no more.'),
+        times,
       }
     case 'CANCELED':
-      return { state, usage: usageIn(json) }
+      return { state, usage: usageIn(json), times }
     default:
       return undefined
   }
+}
+
+function timesIn(output: unknown): ToldTimes {
+  return {
+    submittedMs: timeOf(memberOf(output, 'submit_time')),
+    scheduledMs: timeOf(memberOf(output, 'scheduled_time')),
+    endedMs: timeOf(memberOf(output, 'end_time')),
+  }
+}
+
+const TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?)$/
+
+function timeOf(value: unknown): number | undefined {
+  const [, day, time] = (typeof value === 'string' && TIME.exec(value)) || []
+  const ms = Date.parse(`${day}T${time}Z`)
+  return Number.isNaN(ms) ? undefined : ms
 }
 
 function textOf(value: unknown, most: number, otherwise: string): string {

@@ -13,6 +13,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import type { Transport } from '../upstreams/transport.ts'
 import { type FinalReport, settlingOf } from './settle.ts'
+import { timesOf } from './times.ts'
 
 /** Asks upstreams for tasks until they have ended. Any number of processes may; a task is settled once whoever asks. */
 export type Poller = {
@@ -69,12 +70,19 @@ const claimed = z.object({
   mode: z.enum(['live', 'test']),
   upstream_task: z.string(),
   state: z.enum(['PENDING', 'RUNNING']),
+  created_at: z.date(),
 })
 
 const allClaimed = z.array(claimed)
 
 type Claimed = z.output<typeof claimed>
-type Going = { readonly id: Id; readonly state: 'PENDING' | 'RUNNING'; readonly seconds: number }
+type Going = {
+  readonly id: Id
+  readonly state: 'PENDING' | 'RUNNING'
+  readonly seconds: number
+  /** When it began to run, where the upstream tells. */
+  readonly scheduledSeconds: number | undefined
+}
 
 export function createPoller(parts: Parts): Poller {
   const { pool, calls, bindings, transport, seal, records, clock, log, overran, polled } = parts
@@ -87,7 +95,7 @@ export function createPoller(parts: Parts): Poller {
     const room = AT_ONCE - asked.size
     if (room <= 0) return 0
     const { rows } = await pool.query(
-      'select id, account_id, upstream_id, slot, mode, upstream_task, state from claim_tasks(most => $1, lease_seconds => $2)',
+      'select id, account_id, upstream_id, slot, mode, upstream_task, state, created_at from claim_tasks(most => $1, lease_seconds => $2)',
       [room, LEASE_SECONDS],
     )
     if (rows.length > 0) tookAtMs = clock.monotonicMs()
@@ -109,7 +117,7 @@ export function createPoller(parts: Parts): Poller {
     if (report.state === 'PENDING' || report.state === 'RUNNING') {
       // What has been running does not wait again, whatever is said late.
       const state = task.state === 'RUNNING' ? 'RUNNING' : report.state
-      return goOn(task, state, EVERY_SECONDS)
+      return goOn(task, state, EVERY_SECONDS, timesOf(report.times, task.created_at.getTime()).scheduledSeconds)
     }
     await settle(task, report)
   }
@@ -132,14 +140,14 @@ export function createPoller(parts: Parts): Poller {
   }
 
   async function settle(task: Claimed, report: FinalReport): Promise<void> {
-    const { id, account_id: accountId, slot, mode } = task
+    const { id, account_id: accountId, slot, mode, created_at } = task
     const { rows } = await pool.query('select terms, operation, model from holds join tasks using (id) where id = $1', [
       id,
     ])
     const [hold] = z.array(z.object({ terms: z.string(), operation: z.string(), model: z.string() })).parse(rows)
     // Another has settled it.
     if (hold === undefined) return
-    const { ending, detail } = settlingOf({ id, accountId, slot, mode, ...hold }, report, seal)
+    const { ending, detail } = settlingOf({ id, accountId, slot, mode, created_at, ...hold }, report, seal)
     const { overrun, endedNow } = await calls.endTask(ending)
     if (!endedNow) return
     records.add(id, detail)
@@ -147,8 +155,13 @@ export function createPoller(parts: Parts): Poller {
   }
 
   /** It is asked for again after a while; many are written at once. */
-  function goOn({ id }: Claimed, state: Going['state'], { least, most }: typeof EVERY_SECONDS): Promise<void> {
-    going.push({ id, state, seconds: least + Math.random() * (most - least) })
+  function goOn(
+    { id }: Claimed,
+    state: Going['state'],
+    { least, most }: typeof EVERY_SECONDS,
+    scheduledSeconds?: number,
+  ): Promise<void> {
+    going.push({ id, state, seconds: least + Math.random() * (most - least), scheduledSeconds })
     writing ??= write().finally(() => {
       writing = undefined
     })
@@ -160,12 +173,16 @@ export function createPoller(parts: Parts): Poller {
     while (going.length > 0) {
       const batch = going
       going = []
-      await pool.query('select reschedule_tasks(task_ids => $1, states => $2, waits => $3, young_seconds => $4)', [
-        batch.map(({ id }) => id),
-        batch.map(({ state }) => state),
-        batch.map(({ seconds }) => seconds),
-        YOUNG_SECONDS,
-      ])
+      await pool.query(
+        'select reschedule_tasks_at(task_ids => $1, states => $2, waits => $3, scheduled_seconds => $4, young_seconds => $5)',
+        [
+          batch.map(({ id }) => id),
+          batch.map(({ state }) => state),
+          batch.map(({ seconds }) => seconds),
+          batch.map(({ scheduledSeconds }) => scheduledSeconds ?? null),
+          YOUNG_SECONDS,
+        ],
+      )
     }
   }
 

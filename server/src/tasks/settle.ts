@@ -12,6 +12,7 @@ import { Secret } from '../kernel/secret.ts'
 import { videoCounts } from '../pricing/by-second.ts'
 import { type Counts, mostFor, type Terms, termsInText } from '../pricing/terms.ts'
 import type { TaskReport } from '../protocols/video.ts'
+import { timesOf } from './times.ts'
 
 /** What an upstream says of a task that has ended. */
 export type FinalReport = Extract<TaskReport, { readonly state: 'SUCCEEDED' | 'FAILED' | 'CANCELED' }>
@@ -24,6 +25,7 @@ type Held = {
   readonly slot: string
   readonly mode: Mode
   readonly terms: string
+  readonly created_at: Date
 }
 
 type Settling = {
@@ -43,7 +45,8 @@ export function settlingOf(held: Held, report: FinalReport, seal: Seal): Settlin
   const measured = counts && { counts }
   const attempts = [{ slot, outcome: 'answered', status: 200, reason: null }] as const
   const { loss, ...cost } = costOf(terms, most, report, counts)
-  const task = taskEnd(id, report, { terms, most, seal })
+  const times = timesOf(report.times, held.created_at.getTime())
+  const task = { ...taskEnd(id, report, { terms, most, seal }), times }
   return {
     ending: { id, accountId, ...cost, task, ...(loss && { loss: { ...loss, route: lossRoute(held.model, held) } }) },
     detail: detailOf({ terms, sent: { attempts }, outcome: { measured }, status: 200, timeline: {} }),
@@ -66,21 +69,26 @@ function costOf(
   const held = { terms, mostCounts: most, most: mostFor(terms, most) }
   // What nobody can measure is given, at our loss.
   const isUnreadable = counts === undefined
-  const how = { forgiven: isUnreadable, failed: state === 'CANCELED', isUnreadable }
+  // One that was canceled has not failed: mostly its caller wished it so.
+  const how = { forgiven: isUnreadable, failed: false, isUnreadable }
   return endingOf(held, counts && { counts }, how)
 }
 
 type Kept = { readonly terms: Terms; readonly most: Counts; readonly seal: Seal }
 
 function taskEnd(id: Id, report: FinalReport, { terms, most, seal }: Kept): NonNullable<Ending['task']> {
-  if (report.state === 'FAILED') return report
+  if (report.state === 'FAILED') return { state: 'FAILED', code: report.code, message: report.message }
   if (report.state === 'CANCELED') return { state: 'CANCELED' }
-  const { seconds = null, videos, resolution = resolutionAsked(terms, most) } = report.usage
+  const { videos, seconds = secondsAsked(most, videos), resolution = resolutionAsked(terms, most) } = report.usage
   const videoUrl = seal.seal(new Secret(report.videoUrl), boundToTask(id, 'video_url'))
   return { state: 'SUCCEEDED', videoUrl, seconds, videos, resolution }
 }
 
-/** What an upstream does not say is as it was held for. */
+/** What an upstream does not say is as it was held for, in milliseconds of all videos together. */
+function secondsAsked(most: Counts, videos: number): number {
+  return Number(most.reduce((sum, count) => sum + count, 0n)) / 1_000 / Math.max(1, videos)
+}
+
 function resolutionAsked({ rates }: Terms, most: Counts): number | null {
   return Number.parseInt(rates[most.findIndex((count) => count > 0n)]?.unit ?? '', 10) || null
 }

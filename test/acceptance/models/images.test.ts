@@ -5,12 +5,10 @@ import { IMAGE_MODEL, IMAGE_PRICES, IMAGE_TOKENS_MODEL } from '../../../harness/
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { pictureTokens } from '../../../sandbox/src/upstreams/models/openai-images.ts'
-import { savePlan, setPlan } from '../../../server/src/identity/workspaces.ts'
 import { usd } from '../../../server/src/kernel/money.ts'
-import { rational } from '../../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
-import { ACTOR, ask, type Customer, errorOf, ids, makeCustomer, startInstallation, type Told } from '../installation.ts'
+import { ask, type Customer, errorOf, ids, makeCustomer, startInstallation, type Told } from '../installation.ts'
 import { recordOf, rowOf, usageOf, usdOf } from './kept.ts'
 
 const database = await freshDatabase()
@@ -216,13 +214,6 @@ describe('pictures by the piece', () => {
     assert.deepEqual([told.status, told.costUsd], [200, '0.100000000'], told.text)
     assert.equal(told.headers.get('x-farebox-price-version'), '1')
     assert.equal((await draw(customer, { model, ...kindOf('1024x1024/high') })).costUsd, '9.000000000')
-  })
-
-  it('cost a plan its multiple', async () => {
-    const customer = await buyer()
-    await savePlan({ pool }, 'dearer', rational(5n, 4n))
-    await setPlan({ pool, ids }, ACTOR, customer.workspaceId, 'dearer')
-    await until(async () => (await draw(customer, { n: 2 })).costUsd === '0.105000000', 60_000, 'the plan')
   })
 
   it('hold what all that are asked for cost: an account that has less is refused', async () => {

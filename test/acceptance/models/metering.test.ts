@@ -162,7 +162,8 @@ describe('trap: an aborted stream that delivered nothing is charged in full; one
       const { charge, entry } = await onlyCall(customer)
       assert.deepEqual([entry.outcome, entry.tokens], ['left', 0])
       assertCharged(charge, { input: entry.input_tokens ?? 0, output: 0, cacheRead: 0, cacheWrite: 0 })
-      assert.equal(charge.failed, true)
+      assert.equal(charge.failed, false)
+      await isReported(customer, [charge])
     })
 
     it(`trap: much was delivered, and all of that is charged: ${protocol}`, async () => {
@@ -427,6 +428,9 @@ describe('trap: a second protocol or a pass-through route bypasses budgets or dr
       assert.equal((await running).end, 'clean')
       const { charge } = await onlyCall(customer)
       assert.equal(charge.amount > 0n, !isFree(name))
+      await isReported(customer, isFree(name) ? [] : [charge])
+      const { executed } = Object((await ask(url, customer.secret, `/v1/requests/${charge.id}`)).json)
+      assert.equal(executed, true)
     })
 
   // What costs nothing is within any budget.
@@ -438,6 +442,22 @@ describe('trap: a second protocol or a pass-through route bypasses budgets or dr
       const { path, body } = asks('')
       assert.equal((await ask(url, secret, path, { body })).status, 402)
       assert.equal((await sandbox.journal()).length, asked)
+    })
+})
+
+describe('USAGE-9 the report', { concurrency: true }, () => {
+  for (const [path, protocol] of [
+    ['/v1/messages/count_tokens', 'anthropic'],
+    ['/v1beta/models/sandbox/text:countTokens', 'gemini'],
+  ] as const)
+    it(`USAGE-9 counts no ${path}, whether it succeeds or fails`, async () => {
+      const customer = await makeCustomer(pool)
+      for (const word of ['', 'sandbox:status=500']) {
+        const { body } = question(protocol, 'sandbox/text', word)
+        assert.equal((await ask(url, customer.secret, path, { body })).status, word === '' ? 200 : 500)
+      }
+      await isReported(customer, [])
+      assert.deepEqual(await verifyLedger(pool), [])
     })
 })
 

@@ -168,6 +168,36 @@ describe('polling a task', TOGETHER, () => {
       if (scheduled_time !== undefined) assert.ok(String(output.submit_time) <= String(scheduled_time))
     })
 
+  for (const [how, word, state] of [
+    ['that succeeds', '', 'SUCCEEDED'],
+    ['that fails', 'sandbox:task-ends=failed', 'FAILED'],
+  ] as const)
+    it(`TASK-2 tells when a task ${how} began and ended by its upstream, whoever noticed when`, async () => {
+      const secret = await newSecret()
+      const id = await created(url, secret, { words: `sandbox:pending-ms=30 sandbox:running-ms=170 ${word}` })
+      const { submit_time, scheduled_time, end_time } = outputOf(await untilState(url, secret, id, state))
+      const msOf = (time: unknown) => Date.parse(`${String(time).replace(' ', 'T')}Z`)
+      assert.equal(msOf(end_time) - msOf(scheduled_time), 170, `${scheduled_time} to ${end_time}`)
+      assert.ok(msOf(scheduled_time) - msOf(submit_time) >= 30, `${submit_time} to ${scheduled_time}`)
+    })
+
+  it('TASK-2 tells when a task began while it runs, and the same when it has ended', async () => {
+    const secret = await newSecret()
+    const id = await created(url, secret, { words: 'sandbox:pending-ms=30 sandbox:running-ms=8000' })
+    const running = outputOf(await untilState(url, secret, id, 'RUNNING'))
+    const ended = outputOf(await untilState(url, secret, id, 'SUCCEEDED'))
+    assert.match(String(running.scheduled_time), TIME)
+    assert.equal(ended.scheduled_time, running.scheduled_time)
+  })
+
+  it('TASK-2 tells the length that was asked for where the upstream tells none', async () => {
+    const secret = await newSecret()
+    const parameters = { duration: 7, resolution: '720P' }
+    const id = await created(url, secret, { words: 'sandbox:usage-form=none', parameters })
+    const { json } = await untilState(url, secret, id, 'SUCCEEDED')
+    assert.deepEqual(json.usage, { output_video_duration: 7, video_count: 1, SR: 720 })
+  })
+
   it('TASK-3 an unknown, foreign or expired task_id answers 200 UNKNOWN, and none can be told from another', async () => {
     const [mine, other] = [await newSecret(), await newSecret()]
     const foreign = await created(url, other)
@@ -371,6 +401,9 @@ describe('canceling a task', TOGETHER, () => {
     const row = await untilStored(pool, id, 'CANCELED')
     assert.equal(row.charged, 0n)
     assert.equal(row.slots, 0)
+    const { totals } = (await ask(url, secret, '/v1/usage?start_time=1')).json
+    const { requests, failed_requests } = Object(totals)
+    assert.deepEqual({ requests, failed_requests }, { requests: 1, failed_requests: 0 })
   })
 
   it('TASK-9 is a no-op on one that has ended', async () => {

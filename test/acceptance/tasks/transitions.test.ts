@@ -62,6 +62,9 @@ const REPORTS = {
   'a reset': () => 'reset',
 } satisfies Record<string, (name: string) => Answer>
 
+/** What is known of a task beside who has it. */
+const HELD_TASK = { model: 'wan', slot: 'video', mode: 'test', terms: TERMS, created_at: new Date() } as const
+
 type Report = keyof typeof REPORTS
 const NAMES = Object.keys(REPORTS) as Report[]
 
@@ -162,6 +165,46 @@ describe('a poller', () => {
   })
 })
 
+describe('the times of a task', () => {
+  const MINUTE_MS = 60_000
+  const textOf = (atMs: number) => new Date(atMs).toISOString().slice(0, 23).replace('T', ' ')
+
+  /** Its row after a report by an upstream that is an hour behind UTC, with times in milliseconds after its creation. */
+  async function timesAfter(scheduledMs: number | undefined, endedMs: number | undefined) {
+    const task = await world.begin()
+    await world.handOver(task, 'PENDING')
+    // Long enough ago for all of it to have happened.
+    const { rows } = await pool.query(
+      `update tasks set created_at = date_trunc('milliseconds', clock_timestamp() - interval '3 hours') where id = $1 returning created_at`,
+      [task.id],
+    )
+    const createdMs = Number(rows[0]?.created_at)
+    const told = (ms: number | undefined) => (ms === undefined ? undefined : textOf(createdMs - 60 * MINUTE_MS + ms))
+    const times = { submit_time: told(40), scheduled_time: told(scheduledMs), end_time: told(endedMs) }
+    world.script(task.name, [said(task.name, 'SUCCEEDED', { video_url: URL, ...times }, seconds(5))])
+    const fromMs = Date.now()
+    await askFor([task])
+    await poller.idle()
+    const ended = await pool.query('select scheduled_at, ended_at from tasks where id = $1', [task.id])
+    const { scheduled_at, ended_at } = ended.rows[0]
+    const sinceMs = (time: Date | null) => time && Number(time) - createdMs
+    return { scheduled: sinceMs(scheduled_at), ended: Number(ended_at) >= fromMs ? 'noticed' : sinceMs(ended_at) }
+  }
+
+  for (const [how, scheduledMs, endedMs, expected] of [
+    ['as told', 170 * MINUTE_MS, 175 * MINUTE_MS, { scheduled: 170 * MINUTE_MS, ended: 175 * MINUTE_MS }],
+    ['when we noticed where nothing is told', undefined, undefined, { scheduled: null, ended: 'noticed' }],
+    ['within its life', -5 * MINUTE_MS, 175 * MINUTE_MS, { scheduled: 0, ended: 175 * MINUTE_MS }],
+    ['not before it began', 175 * MINUTE_MS, 170 * MINUTE_MS, { scheduled: 175 * MINUTE_MS, ended: 'noticed' }],
+    ['not in the future', 170 * MINUTE_MS, 999 * MINUTE_MS, { scheduled: 170 * MINUTE_MS, ended: 'noticed' }],
+    // It is kept for its caller from its end on.
+    ['not long ago', 10 * MINUTE_MS, 20 * MINUTE_MS, { scheduled: 10 * MINUTE_MS, ended: 'noticed' }],
+  ] as const)
+    it(`TASK-2 are ${how}`, async () => {
+      assert.deepEqual(await timesAfter(scheduledMs, endedMs), expected)
+    })
+})
+
 /** How a task comes to its state while an answer about it is still under way. */
 const MEANWHILE: Readonly<Record<string, (tasks: readonly Task[]) => Promise<void>>> = {
   RUNNING: by('RUNNING'),
@@ -231,9 +274,7 @@ describe('a task that has ended', () => {
         const answer = REPORTS[report](task.name)
         const told = answer === 'reset' ? undefined : reportIn(JSON.parse(answer.body), task.name)
         assert.ok(told?.state === 'SUCCEEDED' || told?.state === 'FAILED' || told?.state === 'CANCELED')
-        const { endedNow } = await calls.endTask(
-          settlingOf({ ...task, model: 'wan', slot: 'video', mode: 'test', terms: TERMS }, told, world.seal).ending,
-        )
+        const { endedNow } = await calls.endTask(settlingOf({ ...HELD_TASK, ...task }, told, world.seal).ending)
         assert.equal(endedNow, false)
       }
       await calls.end(voidOf(task))

@@ -58,6 +58,7 @@ export function resellerEndpoint({
       // Whatever the HTTP status says.
       isCharged: ({ json }) => memberOf(json, 'code') === 200,
     }),
+    isScaledByPlan: true,
     upstream: { ...UPSTREAM, path: `/api/v1${suffix}` },
   })
 }

@@ -77,7 +77,8 @@ export function createModelPlan(parts: Parts) {
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
     const isFree = FREE.has(operation.protocol)
-    const multiplier = isFree ? rational(0n) : caller.priceMultiplier
+    // No plan scales the price of a model.
+    const multiplier = rational(isFree ? 0n : 1n)
     const { tokenizer } = model
     const outputMost = outputMostOf(ask, routes, model.limits)
     const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
@@ -139,6 +140,7 @@ export function createModelPlan(parts: Parts) {
       ...pricing,
       sold: model.id,
       isExact: false,
+      isFree,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
       ...replyBytesOf(ask, outputMost),

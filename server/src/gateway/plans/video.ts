@@ -5,6 +5,7 @@ import { memberOf } from '../../catalogue/price.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import type { ReplyRoom } from '../../kernel/memory-budget.ts'
+import { rational } from '../../kernel/rational.ts'
 import type { Seal } from '../../kernel/seal.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { videoPricingOf } from '../../pricing/by-second.ts'
@@ -95,7 +96,8 @@ export function createVideoPlan(parts: Parts) {
     const model = await findModel(models, modelOf(body))
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
-    const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier: caller.priceMultiplier })
+    // No plan scales the price of a model.
+    const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier: rational(1n) })
     const found = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     if (found.length === 0) throw notConfigured()
     const targets = lossGuard(found, { accountId: caller.accountId, sold: model.id })

@@ -99,7 +99,8 @@ function inShort(row: EndedRequest) {
 function inFull(row: EndedRequest, corrections: readonly LedgerLine[]) {
   return {
     ...inShort(row),
-    executed: row.executed,
+    // What is free was executed too, and is counted nowhere.
+    executed: row.executed || row.outcome === 'posted',
     published_value: money(row.value),
     tokens: {
       input: Number(row.input_tokens),

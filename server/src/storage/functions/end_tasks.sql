@@ -1,28 +1,13 @@
--- Writes how tasks ended into their rows, those that are `ended_now` and not over yet. Rows are locked in the order of their ids, as
--- by whoever reschedules some. How many.
+-- Ends tasks of whose times nothing was told, for processes of the last release: see end_tasks_at.
 create or replace function end_tasks(
   task_ids uuid[], states text[], urls bytea[], lengths double precision[], counts integer[], resolutions integer[], codes text[],
   messages text[], ended_now boolean[], at timestamptz
 ) returns integer
-language plpgsql volatile
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  done integer;
+language plpgsql volatile as $$
 begin
-  perform 1 from tasks where id = any (task_ids) order by id for no key update;
-  update tasks set
-    state = item.state, video_url = item.url, seconds = item.length, videos = item.count, resolution = item.resolution,
-    code = item.code, message = item.message, prompt = case when item.state = 'SUCCEEDED' then tasks.prompt end,
-    next_poll_at = null, ended_at = at
-  from unnest(task_ids, states, urls, lengths, counts, resolutions, codes, messages, ended_now)
-    item (id, state, url, length, count, resolution, code, message, ended)
-  where tasks.id = item.id and item.ended and tasks.ended_at is null;
-  get diagnostics done = row_count;
-  return done;
+  return end_tasks_at(
+    task_ids => task_ids, states => states, urls => urls, lengths => lengths, counts => counts, resolutions => resolutions,
+    codes => codes, messages => messages, scheduled_seconds => '{}', ended_seconds => '{}', ended_now => ended_now, at => at
+  );
 end
 $$;

@@ -1,23 +1,9 @@
--- Says when tasks that go on are asked for again. What has ended meanwhile stays as it is, and what has been seen running
--- does not wait again, since answers overtake each other. Rows are locked in the order of their ids, as by whoever ends some.
+-- Reschedules tasks of whose times nothing was told, for processes of the last release: see reschedule_tasks_at.
 create or replace function reschedule_tasks(task_ids uuid[], states text[], waits double precision[], young_seconds double precision) returns void
-language plpgsql volatile
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_bitmapscan = off
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-  at constant timestamptz := clock_timestamp();
+language plpgsql volatile as $$
 begin
-  perform 1 from tasks where id = any (task_ids) order by id for no key update;
-  update tasks set
-    state = case when tasks.state = 'RUNNING' then tasks.state else item.state end,
-    scheduled_at = coalesce(scheduled_at, case when item.state = 'RUNNING' then at end),
-    next_poll_at = at + make_interval(secs => item.wait),
-    is_young = created_at > at - make_interval(secs => young_seconds)
-  from unnest(task_ids, states, waits) item (id, state, wait)
-  where tasks.id = item.id and tasks.next_poll_at is not null;
+  perform reschedule_tasks_at(
+    task_ids => task_ids, states => states, waits => waits, scheduled_seconds => '{}', young_seconds => young_seconds
+  );
 end
 $$;
