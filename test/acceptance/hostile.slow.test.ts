@@ -123,6 +123,8 @@ type Judged = {
   readonly hold: bigint
   readonly slot: Slot
   readonly status: number | undefined
+  /** What the sandbox was told to do. */
+  readonly word?: string
 }
 
 function assertTransportFault({ told, slot }: Judged): void {
@@ -187,12 +189,17 @@ const RULES: Readonly<Record<Rule, (judged: Judged) => void>> = {
     assert.ok(row.amount > 0n && row.amount < hold)
   },
   'beyond the hold'(judged) {
-    const { told, row, hold } = judged
+    const { told, row, hold, word = '' } = judged
     assert.equal(told.status, 200)
     assert.equal(row.amount, hold)
     assert.ok(row.overrun > 0n)
+    assert.equal(
+      BigInt(JSON.parse(told.text).usage.total_tokens) * NANOS_PER_TOKEN,
+      hold,
+      'the caller is told what is billed',
+    )
     // The loss is what it claims, however much; what is added up of it is a hundred times the bound at the most.
-    const claimed = BigInt(JSON.parse(told.text).usage.total_tokens) * NANOS_PER_TOKEN
+    const claimed = BigInt(/tokens=(\d+)/.exec(word)?.[1] ?? 0) * NANOS_PER_TOKEN
     assert.equal(row.amount + row.overrun, claimed)
     assert.equal(row.value, claimed < 100n * hold ? claimed : 100n * hold)
     assert.equal(row.outcome, 'posted')
@@ -253,7 +260,7 @@ async function expectRule(slot: Slot, rule: Rule, { secret }: Customer, word: st
   const row = await rowOf(told.id)
   assert.equal(usd(String(told.costUsd)), row.amount, 'what the caller was told is what the ledger has')
   assert.ok(row.amount <= hold)
-  RULES[rule]({ told, row, hold, slot, status })
+  RULES[rule]({ told, row, hold, slot, status, word })
 }
 
 let mostMib = 0
