@@ -62,5 +62,24 @@ export function filesOf(folder: string): Place[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => path.join(entry.parentPath, entry.name))
-    .map((file) => ({ where: path.relative(folder, file), content: readFileSync(file) }))
+    .map((file) => {
+      const [where, content] = [path.relative(folder, file), readFileSync(file)]
+      return { where, content: SEGMENT.test(where) ? recordsOf(content) : content }
+    })
+}
+
+const SEGMENT = /(^|\/)pg_wal\/[0-9A-F]{24}$/
+const WAL_PAGE_BYTES = 8192
+const WAL_PAGE_HEADER_BYTES = 24
+/** The first page of a segment says more of itself. */
+const WAL_FIRST_PAGE_HEADER_BYTES = 40
+
+/** A segment of the write-ahead log without its pages' headers: a record that crosses pages has one in its middle. */
+function recordsOf(segment: Buffer): Buffer {
+  const pages: Buffer[] = []
+  for (let at = 0; at < segment.length; at += WAL_PAGE_BYTES) {
+    const header = at === 0 ? WAL_FIRST_PAGE_HEADER_BYTES : WAL_PAGE_HEADER_BYTES
+    pages.push(segment.subarray(at + header, at + WAL_PAGE_BYTES))
+  }
+  return Buffer.concat(pages)
 }

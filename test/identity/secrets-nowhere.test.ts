@@ -230,4 +230,16 @@ describe('the search for keys', () => {
       for (const part of [/^data\/base\//m, /^data\/pg_wal\//m, /^data\/log\//m]) assert.match(where, part, form)
     }
   })
+
+  it('finds each of many in the write-ahead log, whose records cross its pages', async () => {
+    const secrets = Array.from({ length: 400 }, () => planted())
+    for (const key of secrets) await pools.rest.query('insert into planted values ($1)', [key])
+    await postgres.stop()
+    const log = filesOf(postgres.folder).filter(({ where }) => where.startsWith('data/pg_wal/'))
+    await postgres.start()
+    assert.deepEqual(
+      secrets.filter((key) => !log.some(({ content }) => content.includes(key))),
+      [],
+    )
+  })
 })

@@ -73,22 +73,18 @@ describe('a connection that is cut', () => {
         judgeDelays(`${statement}, ${connection}`, runs)
       })
 
-      it(
-        `at a message of ${statement}, on ${connection}, for longer than the deadline, ends in one fault, and nothing stays held or charged`,
-        onlyProven(cold),
-        async () => {
-          const { cases: all } = await cases(true)
-          const runs = await runAll(database.url, all, SHORT)
-          const faults = runs.filter(({ failed }) => failed).length
-          // Only a cut behind the last byte of the answer comes too late to be noticed.
-          assert.ok(faults >= all.length - CUTS.length, `${faults} of ${all.length} ended in a fault`)
-          recordProof(PROOF, `${statement}, ${connection}, cut at its messages until after the deadline`, {
-            cuts: all.length,
-            faults,
-          })
-          judgeDelays(`${statement}, ${connection}, cut until after the deadline`, runs)
-        },
-      )
+      it(`at a message of ${statement}, on ${connection}, for longer than the deadline, ends in one fault, and nothing stays held or charged`, async () => {
+        const { cases: all } = await cases(true)
+        const runs = await runAll(database.url, all, SHORT)
+        const faults = runs.filter(({ failed }) => failed).length
+        // Only a cut behind the last byte of the answer comes too late to be noticed.
+        assert.ok(faults >= all.length - CUTS.length, `${faults} of ${all.length} ended in a fault`)
+        recordProof(PROOF, `${statement}, ${connection}, cut at its messages until after the deadline`, {
+          cuts: all.length,
+          faults,
+        })
+        judgeDelays(`${statement}, ${connection}, cut until after the deadline`, runs)
+      })
     }
 
     it(`at a byte of ${statement} leaves the outcome known`, async () => {
@@ -110,11 +106,6 @@ describe('a connection that is cut', () => {
     recordProof(PROOF, 'calls whose callers got a fault', seen)
   })
 })
-
-/** On new connections it was seen to wait for a minute now and then, for a reason that is not known yet: proofs alone run it. */
-function onlyProven(cold: boolean): { readonly skip: boolean } {
-  return { skip: cold && !isFullProof }
-}
 
 function judgeDelays(title: string, runs: readonly Run[]): void {
   const delays = runs.map(({ lateMs }) => lateMs)

@@ -77,10 +77,13 @@ export async function createRig(url: string, options: Options = {}) {
         return begun.text === 'begun' && ended.text === 'voided'
       }, PATIENCE_MS)
     },
-    /** Leaves the pool empty. */
+    /** Leaves the pool empty. One that was being made for work before is there only after a while: all are cut until none is left. */
     async chill(): Promise<void> {
-      proxy.cut('reset')
-      await until(() => pools.money.totalCount === 0, PATIENCE_MS, 'the loss of idle connections')
+      const isEmpty = () => {
+        proxy.cut('reset')
+        return pools.money.totalCount === 0
+      }
+      await until(isEmpty, PATIENCE_MS, 'the loss of idle connections')
     },
     async close(): Promise<void> {
       proxy.resume()
