@@ -7,6 +7,8 @@ import { ROOT } from './root.ts'
 export type Gateway = Child & {
   readonly url: string
   readonly adminUrl: string
+  readonly siteUrl: string
+  readonly agentUrl: string
   /** Starts the same again, on new ports, after it was stopped or killed. */
   readonly restart: () => Promise<Gateway>
 }
@@ -20,6 +22,8 @@ type Options = {
   readonly program?: string
   readonly onLine?: (line: string) => void
 }
+
+type Addresses = Readonly<Record<'gateway' | 'site' | 'agent' | 'admin', string>>
 
 /** That only a hang meets: many start at once where tests run beside each other. */
 const READY_DEADLINE_MS = 120_000
@@ -42,8 +46,8 @@ export function startGateways(count: number, options: Options): Promise<Gateway[
 export async function startGateway(options: Options): Promise<Gateway> {
   const { databaseUrl, env = {}, built = isBuilt, onLine } = options
   const program = path.join(ROOT, options.program ?? (built ? BUILT : 'server/src/main.ts'))
-  let announce: (addresses: { gateway: string; admin: string }) => void = () => {}
-  const ready = new Promise<{ gateway: string; admin: string }>((resolve) => {
+  let announce: (addresses: Addresses) => void = () => {}
+  const ready = new Promise<Addresses>((resolve) => {
     announce = resolve
   })
   const child = startChild(process.execPath, [program, 'serve'], {
@@ -51,6 +55,8 @@ export async function startGateway(options: Options): Promise<Gateway> {
       ...process.env,
       FAREBOX_DATABASE_URL: databaseUrl,
       FAREBOX_LISTEN_GATEWAY: '127.0.0.1:0',
+      FAREBOX_LISTEN_SITE: '127.0.0.1:0',
+      FAREBOX_LISTEN_AGENT: '127.0.0.1:0',
       FAREBOX_LISTEN_ADMIN: '127.0.0.1:0',
       ...NO_LOSS_CEILINGS,
       ...env,
@@ -69,5 +75,6 @@ export async function startGateway(options: Options): Promise<Gateway> {
     await child.kill()
     throw new Error(`the gateway did not become ready:\n${child.output()}`)
   }
-  return { ...child, url: addresses.gateway, adminUrl: addresses.admin, restart: () => startGateway(options) }
+  const { gateway: url, admin: adminUrl, site: siteUrl, agent: agentUrl } = addresses
+  return { ...child, url, adminUrl, siteUrl, agentUrl, restart: () => startGateway(options) }
 }

@@ -27,6 +27,7 @@ const threads = {
   'large-json-worker': at('server/src/http/large-json-worker.ts'),
 }
 await bundle({ main: at('server/src/main.ts'), ...threads }, at('server/dist'))
+cpSync(at('server/src/http/pages/assets'), at('server/dist/assets'), { recursive: true })
 cpSync(at('server/src/storage/migrations'), at('server/dist/migrations'), { recursive: true })
 await bundle({ main: at('sandbox/src/main.ts') }, at('sandbox/dist'))
 rmSync(at('client/dist'), { recursive: true, force: true })

@@ -15,7 +15,7 @@ import { silentLog } from '../server/src/telemetry/log.ts'
  * Everything stops with it, however it ends.
  */
 const { values: flags } = parseArgs({ options: { json: { type: 'boolean', default: false } } })
-const PORTS = { gateway: 8700, sandbox: 8701, admin: 8709 }
+const PORTS = { gateway: 8700, sandbox: 8701, site: 8702, agent: 8703, admin: 8709 }
 
 type Part = { readonly name: string; readonly ended: Promise<unknown>; readonly stop: () => Promise<unknown> }
 class Told extends Error {}
@@ -62,11 +62,18 @@ async function start() {
   const apiKey = await seed(postgres.url(), masterKey, sandboxUrl)
 
   const gateway = await begin('the gateway', async () => {
+    const at = async (port: number) => `127.0.0.1:${await portNear(port)}`
+    const listen = { gateway: await at(PORTS.gateway), site: await at(PORTS.site), agent: await at(PORTS.agent) }
     const started = await startGateway({
       databaseUrl: postgres.url(),
       env: {
-        FAREBOX_LISTEN_GATEWAY: `127.0.0.1:${await portNear(PORTS.gateway)}`,
-        FAREBOX_LISTEN_ADMIN: `127.0.0.1:${await portNear(PORTS.admin)}`,
+        FAREBOX_LISTEN_GATEWAY: listen.gateway,
+        FAREBOX_LISTEN_SITE: listen.site,
+        FAREBOX_LISTEN_AGENT: listen.agent,
+        FAREBOX_LISTEN_ADMIN: await at(PORTS.admin),
+        FAREBOX_HTTP_PUBLIC_URL: `http://${listen.gateway}`,
+        FAREBOX_HTTP_SITE_URL: `http://${listen.site}`,
+        FAREBOX_HTTP_MCP_URL: `http://${listen.agent}/mcp`,
         FAREBOX_LOG_LEVEL: 'warn',
         FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(),
       },
@@ -77,8 +84,8 @@ async function start() {
 
   const forPrograms = {
     base_url: gateway.url,
-    mcp_url: null,
-    site_url: null,
+    mcp_url: `${gateway.agentUrl}/mcp`,
+    site_url: gateway.siteUrl,
     admin_url: gateway.adminUrl,
     sandbox_url: sandboxUrl,
     api_key: apiKey.reveal(),
@@ -131,14 +138,19 @@ async function portNear(port: number): Promise<number> {
   return isFree ? port : freePort()
 }
 
-type Addresses = Readonly<Record<'base_url' | 'admin_url' | 'sandbox_url' | 'api_key', string>>
+type Addresses = Readonly<Record<'base_url' | 'site_url' | 'mcp_url' | 'admin_url' | 'sandbox_url' | 'api_key', string>>
 
-function welcome({ base_url, admin_url, sandbox_url, api_key }: Addresses, databaseUrl: string): string {
+function welcome(
+  { base_url, site_url, mcp_url, admin_url, sandbox_url, api_key }: Addresses,
+  databaseUrl: string,
+): string {
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
   return `
 Farebox is ready after ${seconds} s.
 
   gateway    ${base_url}
+  website    ${site_url}
+  agents     ${mcp_url}   (listens; its tools are not built yet)
   metrics    ${admin_url}/metrics
   sandbox    ${sandbox_url}   (simulated upstreams; docs/sandbox.md)
   database   ${databaseUrl}

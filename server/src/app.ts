@@ -20,7 +20,14 @@ import { createTellLoss } from './gateway/tell-loss.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { createLargeJson } from './http/large-json.ts'
+import { type Assets, loadAssets } from './http/pages/assets.ts'
+import { createFaultPage } from './http/pages/fault-page.ts'
+import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
+import { createPages } from './http/pages/page.ts'
+import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy } from './http/policies.ts'
+import { assetsFamily } from './http/routes/assets.ts'
 import { createFamilies } from './http/routes/families.ts'
+import { siteFamily } from './http/routes/site.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
 import { createShedding } from './http/wire/shedding.ts'
@@ -309,15 +316,33 @@ function createListeners(ground: Ground, money: Money, gateway: Gateway, options
     corsOrigins: http.cors_origins,
     trustedProxies: http.trusted_proxies,
   }
+  const assets = loadAssets()
+  const pages = createPages({ assets, siteUrl: http.site_url })
   const edges: Readonly<Record<ListeningRole, () => Edge>> = {
     gateway: () =>
       createEdge({
         ...shared,
+        policy: CALLERS,
         mustShed: createShedding({ clock, log, waitMs: money.calls.waitMs }),
-        families: familiesOf(ground, money, gateway, options),
+        families: familiesOf(ground, money, gateway, { assets, linkPages: createLinkPages(pages) }, options),
         exposedHeaders: Object.values(headerNames),
       }),
-    admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(metrics)] }),
+    site: () =>
+      createEdge({
+        ...shared,
+        policy: createSitePolicy(http.site_url),
+        corsOrigins: [],
+        faultPage: createFaultPage(pages),
+        families: [siteFamily({ pages, baseUrl: http.public_url }), assetsFamily(assets)],
+      }),
+    agent: () => createEdge({ ...shared, policy: createAgentPolicy(http.mcp_url), corsOrigins: [], families: [] }),
+    admin: () =>
+      createEdge({
+        ...shared,
+        policy: createAdminPolicy(http.admin_hosts),
+        corsOrigins: [],
+        families: [metricsFamily(metrics)],
+      }),
   }
   return config.roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))
 }
@@ -327,6 +352,7 @@ function familiesOf(
   { config: { http, names }, pools, time, seal, headerNames }: Ground,
   { begin, calls }: Money,
   { run, models, links, bindings, transport, jsonLimits, largeJson }: Gateway,
+  shown: { readonly assets: Assets; readonly linkPages: LinkPages },
   { catalogue = ours, families }: Start,
 ): readonly Family[] {
   if (families !== undefined) return families({ begin, end: calls.end, run })
@@ -337,6 +363,7 @@ function familiesOf(
     models,
     tasks: createTasks({ pool: pools.rest, bindings, transport, seal }),
     links,
+    ...shown,
     publicUrl: http.public_url,
     pool: pools.rest,
     time,
@@ -402,7 +429,7 @@ function metricsFamily(metrics: Metrics): Family {
   return {
     name: 'metrics',
     prefix: '/metrics',
-    dialect: 'data',
+    dialect: 'problem',
     register(scope) {
       scope.get('', { config: { access: 'public' } }, async (_, reply) =>
         reply.type(metrics.contentType).send(await metrics.expose()),

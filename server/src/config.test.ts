@@ -201,7 +201,7 @@ describe('configuration', () => {
     'no role': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_ROLES: '' }, /names no role/],
     'two listeners on one address': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_LISTEN_ADMIN: '127.0.0.1:8700' },
-      /listener of their own/,
+      /listener of its own/,
     ],
     'a path segment with a slash': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_SOCIAL_A: 'a/b' }, /as in a path/],
     'two equal path segments': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_SOCIAL_A: 'social_b' }, /would collide/],

@@ -49,7 +49,7 @@ export const RESERVED_MODEL_SEGMENTS = [
 const MIB = 1_048_576
 const BODY_MOST_BYTES = 16 * MIB
 
-const ROLES = ['gateway', 'admin', 'worker'] as const
+const ROLES = ['gateway', 'agent', 'site', 'admin', 'worker'] as const
 
 const fromText = <T extends z.ZodType>(read: (text: string) => unknown, type: T) =>
   z.preprocess((value) => (typeof value === 'string' ? read(value) : value), type)
@@ -122,6 +122,10 @@ const origin = z.string().refine((text) => text === '*' || isOrigin(text), {
   error: 'must be an origin, such as https://app.example.com, or *',
 })
 
+const publicOrigin = z
+  .string()
+  .refine(isPublicOrigin, { error: 'must be an origin with https, such as https://api.example.com' })
+
 const settings = z.strictObject({
   roles: list(z.enum(ROLES, { error: `must be among ${ROLES.join(', ')}` })).prefault([...ROLES]),
   database: z.strictObject({
@@ -131,7 +135,12 @@ const settings = z.strictObject({
   }),
   secrets: z.strictObject({ master_key: masterKey.optional(), previous_master_key: masterKey.optional() }).prefault({}),
   listen: z
-    .strictObject({ gateway: address.prefault('127.0.0.1:8700'), admin: address.prefault('127.0.0.1:8709') })
+    .strictObject({
+      gateway: address.prefault('127.0.0.1:8700'),
+      site: address.prefault('127.0.0.1:8702'),
+      agent: address.prefault('127.0.0.1:8703'),
+      admin: address.prefault('127.0.0.1:8709'),
+    })
     .prefault({}),
   http: z
     .strictObject({
@@ -148,12 +157,20 @@ const settings = z.strictObject({
       drain_pause_ms: integer(0, 60_000).prefault(0),
       abandoned_stream_ms: integer(0, 600_000).prefault(30_000),
       // Under which callers and their users reach the gateway; needed where users link accounts.
-      public_url: z
+      public_url: publicOrigin.optional(),
+      // Under which people reach the website; without it, only this machine does.
+      site_url: publicOrigin.optional(),
+      // Under which agents reach their tools; without it, only this machine does.
+      mcp_url: z
         .string()
-        .refine((text) => isOrigin(text) && /^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:|$)/.test(text), {
-          error: 'must be an origin with https, such as https://api.example.com',
+        .refine((text) => URL.canParse(text) && isPublicOrigin(new URL(text).origin) && isPlainUrl(new URL(text)), {
+          error: 'must be a URL with https, such as https://mcp.example.com/mcp',
         })
         .optional(),
+      // Names beside addresses, localhost and single words under which operators reach their listener.
+      admin_hosts: list(
+        z.string().regex(/^[a-z0-9.-]{1,253}$/, { error: 'must be names in lower case, such as metrics.example.com' }),
+      ).prefault([]),
     })
     .prefault({}),
   // What requests, replies and unread answers may take together, beside what the program itself needs.
@@ -204,12 +221,10 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
   if (roles.length === 0) yield [['roles'], 'names no role: name at least one']
   if (secrets.previous_master_key !== undefined && secrets.master_key === undefined)
     yield [['secrets', 'previous_master_key'], 'is given without secrets.master_key: give the current one too']
-  if (
-    listen.gateway.port !== 0 &&
-    listen.gateway.port === listen.admin.port &&
-    listen.gateway.host === listen.admin.host
-  ) {
-    yield [['listen', 'admin'], 'is the same as listen.gateway: give the operators a listener of their own']
+  const listeners = Object.entries(listen).filter(([, { port }]) => port !== 0)
+  for (const [index, [name, { host, port }]] of listeners.entries()) {
+    const twin = listeners.slice(0, index).find(([, other]) => other.host === host && other.port === port)
+    if (twin) yield [['listen', name], `is the same as listen.${twin[0]}: give each a listener of its own`]
   }
   if (http.headers_timeout_ms > http.request_timeout_ms) {
     yield [['http', 'headers_timeout_ms'], 'is longer than http.request_timeout_ms: headers are part of the request']
@@ -401,6 +416,15 @@ function isPostgresUrl(text: string): boolean {
   if (url === null || !['postgres:', 'postgresql:'].includes(url.protocol)) return false
   // The host of a socket in a folder can stand in the query alone.
   return url.hostname !== '' || (url.searchParams.get('host') ?? '') !== ''
+}
+
+/** Nobody may read on the way what people and their programs send. On this machine nobody is on the way. */
+function isPublicOrigin(text: string): boolean {
+  return isOrigin(text) && /^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:|$)/.test(text)
+}
+
+function isPlainUrl({ username, password, search, hash }: URL): boolean {
+  return username + password + search + hash === ''
 }
 
 function isOrigin(text: string): boolean {

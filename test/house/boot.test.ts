@@ -101,10 +101,12 @@ describe('a server', () => {
     after(() => other.close())
     await once(other, 'listening')
     const taken = `127.0.0.1:${(other.address() as AddressInfo).port}`
-    for (const role of ['admin', 'gateway']) {
+    for (const role of ['admin', 'agent', 'site', 'gateway']) {
       const { code, output } = farebox(['serve'], {
         FAREBOX_DATABASE_URL: database.url,
         FAREBOX_LISTEN_GATEWAY: '127.0.0.1:0',
+        FAREBOX_LISTEN_SITE: '127.0.0.1:0',
+        FAREBOX_LISTEN_AGENT: '127.0.0.1:0',
         FAREBOX_LISTEN_ADMIN: '127.0.0.1:0',
         [`FAREBOX_LISTEN_${role.toUpperCase()}`]: taken,
       })

@@ -14,6 +14,7 @@ import { LARGE_BYTES, type Lease, type MemoryBudget, REQUEST_COPIES } from '../k
 import { readCredential } from './credential.ts'
 import { dialectAskedBy } from './failures.ts'
 import { keyInUrl } from './key-in-url.ts'
+import type { Policy } from './policies.ts'
 import type { Addresses } from './wire/address.ts'
 import { exchangeOf } from './wire/exchange.ts'
 import type { EdgeLimits } from './wire/limits.ts'
@@ -31,6 +32,7 @@ type Parts = {
   readonly limits: Pick<EdgeLimits, 'bodyBytes'>
   readonly memory: MemoryBudget
   readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly policy: Pick<Policy, 'unknownPath'>
 }
 
 /** Changes of a key reach a process within a second; what is known of a caller is not older at the call. */
@@ -40,7 +42,7 @@ const FRESH_MS = 500
  * The first thing that happens to every request: whether its route exists is told only to a caller who is known, and no
  * body is read from anybody else.
  */
-export function createAdmission({ identify, addresses, limits, memory, clock }: Parts) {
+export function createAdmission({ identify, addresses, limits, memory, clock, policy }: Parts) {
   function findCaller(request: FastifyRequest, access: Access): Caller | null | Promise<Caller> {
     const forwardedFor = request.headers['x-forwarded-for']
     const peer = exchangeOf(request.raw)?.connection.peer ?? ''
@@ -85,7 +87,7 @@ export function createAdmission({ identify, addresses, limits, memory, clock }: 
   const admit: onRequestHookHandler = (request, reply, done) => {
     // On the response itself, so that it is there whoever ends up answering.
     if (request.is404 || request.routeOptions.config.writesId !== true) setId(reply, request.id)
-    const access = request.is404 ? 'credential' : (request.routeOptions.config.access ?? 'credential')
+    const access = request.is404 ? policy.unknownPath : (request.routeOptions.config.access ?? 'credential')
     const settle = (caller: Caller | null): Promise<void> | undefined => {
       request.caller = caller
       judge(request, reply)
@@ -123,7 +125,7 @@ export function createAdmission({ identify, addresses, limits, memory, clock }: 
     admitAgain,
     /** For what never gets as far as a route: who asks is found out before anything is said about it. */
     async identifyFirst(request: FastifyRequest): Promise<void> {
-      await findCaller(request, 'credential')
+      await findCaller(request, policy.unknownPath)
     },
   }
 }

@@ -2,10 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Dialect } from '../catalogue/operation.ts'
 import { FAULTS, Fault, type FaultCode } from '../kernel/fault.ts'
-import { DIALECTS, renderFault } from './answer.ts'
+import { DIALECTS, renderFault, withPages } from './answer.ts'
+import { loadAssets } from './pages/assets.ts'
+import { createFaultPage } from './pages/fault-page.ts'
+import { createPages } from './pages/page.ts'
 
 const REQUEST_ID = '0190b8b0-0000-7000-8000-000000000000'
 const MEMBERS = { needed_usd: '2.000000000', left_usd: null, count: 3 }
+const PAGES = createPages({ assets: loadAssets(), siteUrl: 'https://www.example' })
 const CODES = Object.keys(FAULTS).filter((code): code is FaultCode => code in FAULTS)
 
 type Words = { readonly openai: string; readonly anthropic: string; readonly gemini: string; readonly data: string }
@@ -31,6 +35,7 @@ const WORDS_BY_STATUS: Readonly<Record<number, Words>> = {
   414: INVALID,
   415: INVALID,
   417: INVALID,
+  421: INVALID,
   422: INVALID,
   429: words('rate_limit_error', 'rate_limit_error', 'RESOURCE_EXHAUSTED', 'rate_limit_error'),
   431: INVALID,
@@ -100,8 +105,42 @@ describe('every fault in every dialect', () => {
     })
   }
 
-  it('knows four dialects', () => {
-    assert.deepEqual(Object.keys(DIALECTS).sort(), ['anthropic', 'data', 'gemini', 'openai'])
+  for (const code of CODES) {
+    it(`${code} is a problem to programs of accounts and operators`, () => {
+      const fault = new Fault(code, { members: MEMBERS, cause: new Error('hunter2') })
+      const { status, headers, body } = renderFault('problem', fault, REQUEST_ID)
+      const { title, ...rest } = JSON.parse(body)
+      const told = { type: 'about:blank', status, detail: fault.message, code, request_id: REQUEST_ID }
+      assert.deepEqual(rest, { ...MEMBERS, ...told })
+      assert.notEqual(title, '')
+      assert.equal(headers['content-type'], 'application/problem+json; charset=utf-8')
+    })
+
+    it(`${code} is one of the words that clients of OAuth know`, () => {
+      const { error, error_description, request_id, ...more } = JSON.parse(
+        renderFault('oauth', new Fault(code), REQUEST_ID).body,
+      )
+      const words = ['invalid_request', 'invalid_client', 'access_denied', 'temporarily_unavailable', 'server_error']
+      assert.ok(words.includes(error), error)
+      assert.match(error_description, /^[ !#-[\]-~]+$/)
+      assert.deepEqual([request_id, more], [REQUEST_ID, {}])
+    })
+
+    it(`${code} is a page to people, with what happened and by what name to ask about it`, () => {
+      const fault = new Fault(code, { detail: 'Not <this>.', cause: new Error('hunter2') })
+      const { status, headers, body } = withPages(createFaultPage(PAGES))('html', fault, REQUEST_ID)
+      assert.equal(status, fault.status)
+      assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+      assert.equal(headers['cache-control'], 'no-store')
+      for (const part of [String(status), code, REQUEST_ID]) assert.ok(body.includes(part), part)
+      assert.ok(!body.includes('<this>') && !body.includes('hunter2'))
+    })
+  }
+
+  it('knows seven dialects, and pages', () => {
+    assert.deepEqual(Object.keys(DIALECTS).sort(), [
+      ...['anthropic', 'data', 'gemini', 'oauth', 'openai', 'plain', 'problem'],
+    ])
   })
 
   it('never lets a member take the place of the code, the text or the type', () => {

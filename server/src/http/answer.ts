@@ -3,17 +3,26 @@ import type { Fault } from '../kernel/fault.ts'
 import { renderAnthropic } from './dialects/anthropic.ts'
 import { renderData } from './dialects/data.ts'
 import { renderGemini } from './dialects/gemini.ts'
+import { renderOauth } from './dialects/oauth.ts'
 import { renderOpenai } from './dialects/openai.ts'
 import { renderPlain } from './dialects/plain.ts'
+import { renderProblem } from './dialects/problem.ts'
+import type { FaultPage } from './pages/fault-page.ts'
 import { mustForbidRetry, retryAfterSecondsOf } from './retry-after.ts'
 
-/** The shapes in which a refusal is told, one for each protocol that callers' SDKs speak. */
+/** The shapes in which a refusal is told: one for each protocol that callers' SDKs speak, and those of our other faces. */
 export const DIALECTS = {
   openai: renderOpenai,
   anthropic: renderAnthropic,
   gemini: renderGemini,
   data: renderData,
-} satisfies Readonly<Record<Dialect, unknown>>
+  plain: renderPlain,
+  problem: renderProblem,
+  oauth: renderOauth,
+} satisfies Readonly<Record<Dialect | 'plain' | 'problem' | 'oauth', unknown>>
+
+/** How a refusal is told: in JSON of some shape, or as a page. */
+export type FaultDialect = keyof typeof DIALECTS | 'html'
 
 /** A fault as it goes over the wire. */
 export type Answer = {
@@ -22,18 +31,29 @@ export type Answer = {
   readonly body: string
 }
 
-export function renderFault(dialect: Dialect | 'plain', fault: Fault, requestId: string): Answer {
-  const body = dialect === 'plain' ? renderPlain(fault) : DIALECTS[dialect](fault, requestId)
-  return { status: fault.status, headers: headersOf(fault), body: JSON.stringify(body) }
+export type RenderFault = (dialect: FaultDialect, fault: Fault, requestId: string) => Answer
+
+export const renderFault: RenderFault = (dialect, fault, requestId) => {
+  const shape = dialect === 'html' ? 'problem' : dialect
+  const headers = { ...headersOf(fault), 'content-type': TYPES[shape] ?? JSON_TYPE }
+  return { status: fault.status, headers, body: JSON.stringify(DIALECTS[shape](fault, requestId)) }
 }
 
-function headersOf(fault: Fault): Record<string, string> {
-  const headers: Record<string, string> = {
-    ...fault.headers,
-    'content-type': 'application/json; charset=utf-8',
-    // A shared cache may keep some errors by itself, and would then serve one caller's refusal to another.
-    'cache-control': 'no-store',
+/** The same where people come too: they get a page. */
+export function withPages(faultPage: FaultPage): RenderFault {
+  return (dialect, fault, requestId) => {
+    if (dialect !== 'html') return renderFault(dialect, fault, requestId)
+    const { status, headers, body } = faultPage(fault, requestId)
+    return { status, headers: { ...headersOf(fault), ...headers }, body }
   }
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+const TYPES: Readonly<Record<string, string>> = { problem: 'application/problem+json; charset=utf-8' }
+
+function headersOf(fault: Fault): Record<string, string> {
+  // A shared cache may keep some errors by itself, and would then serve one caller's refusal to another.
+  const headers: Record<string, string> = { ...fault.headers, 'cache-control': 'no-store' }
   const retryAfterSeconds = retryAfterSecondsOf(fault)
   if (retryAfterSeconds !== undefined) headers['retry-after'] = String(retryAfterSeconds)
   if (mustForbidRetry(fault)) headers['x-should-retry'] = 'false'

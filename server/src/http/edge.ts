@@ -9,11 +9,14 @@ import { type MemoryBudget, unboundedMemory } from '../kernel/memory-budget.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type Access, createAdmission } from './admission.ts'
-import { acceptJson } from './body.ts'
+import { renderFault, withPages } from './answer.ts'
+import { acceptForms, acceptJson } from './body.ts'
 import { createCors } from './cors.ts'
 import { createFailureAnswer } from './failures.ts'
 import { createFamilyFinder, type Family, type FamilyName } from './families.ts'
 import { addHealth } from './health.ts'
+import type { FaultPage } from './pages/fault-page.ts'
+import { CALLERS, type Policy } from './policies.ts'
 import { createAddresses } from './wire/address.ts'
 import { createConnections } from './wire/connections.ts'
 import { type Drained, type DrainOptions, drainServer } from './wire/drain.ts'
@@ -29,6 +32,10 @@ export type EdgeParts = {
   readonly log: Log
   readonly metrics: Metrics
   readonly families: readonly Family[]
+  /** What this listener takes and how it refuses; as callers' by default. */
+  readonly policy?: Policy
+  /** How a refusal looks to a person, where any come. */
+  readonly faultPage?: FaultPage
   readonly identify: Identify
   /** What is missing before requests can be served, in short words that anybody may read; none when ready. */
   readonly readiness: () => readonly string[]
@@ -73,7 +80,8 @@ declare module 'fastify' {
 
 /** The one door: every request of every protocol comes in, is refused and is answered through here. */
 export function createEdge(parts: EdgeParts): Edge {
-  const { clock, ids } = parts
+  const { clock, ids, policy = CALLERS } = parts
+  const render = parts.faultPage === undefined ? renderFault : withPages(parts.faultPage)
   const limits = { ...DEFAULT_LIMITS, ...parts.limits }
   const addresses = createAddresses(parts.trustedProxies ?? [])
   const connections = createConnections({ clock, addresses, limits })
@@ -84,14 +92,15 @@ export function createEdge(parts: EdgeParts): Edge {
     limits,
     connections,
     traffic,
-    findFamily: createFamilyFinder(parts.families),
-    findFault: createHygiene({ limits }),
+    findFamily: createFamilyFinder(parts.families, policy),
+    findFault: createHygiene({ limits, isOurHost: policy.isOurHost }),
+    render,
     answerCors: createCors({ origins: parts.corsOrigins ?? [], exposedHeaders: parts.exposedHeaders ?? [] }),
     mustShed: parts.mustShed ?? (() => false),
     handle: (request, response) => root.routing(request, response),
   })
 
-  const answerFailure = createFailureAnswer(traffic)
+  const answerFailure = createFailureAnswer({ traffic, render })
   const memory = parts.memory ?? unboundedMemory(clock)
   const { admit, admitAgain, identifyFirst } = createAdmission({
     identify: parts.identify,
@@ -99,6 +108,7 @@ export function createEdge(parts: EdgeParts): Edge {
     limits,
     memory,
     clock,
+    policy,
   })
   const root = fastify({
     serverFactory: () => server,
@@ -150,13 +160,18 @@ export function createEdge(parts: EdgeParts): Edge {
   }
 }
 
-function addFamily(root: FastifyInstance, { name, prefix, dialect, register }: Family): void {
-  const family: FamilyName = { name, prefix, dialect }
+function addFamily(
+  root: FastifyInstance,
+  { name, prefix, dialect, bodies = 'json', bodyBytes, register }: Family,
+): void {
+  const family: FamilyName = { name, prefix, dialect, bodies }
   root.register(
     async (scope) => {
       scope.addHook('onRoute', (route) => {
         route.config = { ...route.config, family }
+        if (bodyBytes !== undefined) route.bodyLimit ??= bodyBytes
       })
+      if (bodies === 'form') acceptForms(scope)
       await register(scope)
     },
     { prefix },

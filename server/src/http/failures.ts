@@ -1,18 +1,19 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Dialect } from '../catalogue/operation.ts'
 import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
-import { renderFault } from './answer.ts'
-import { dialectFor, NO_FAMILY } from './families.ts'
+import type { FaultDialect, RenderFault } from './answer.ts'
+import { dialectFor, type FamilyName } from './families.ts'
 import { exchangeOf } from './wire/exchange.ts'
 import { idHeaders } from './wire/send-whole.ts'
 import type { Traffic } from './wire/traffic.ts'
 
+type Parts = { readonly traffic: Pick<Traffic, 'refused'>; readonly render: RenderFault }
+
 /** Answers whatever a route, a hook or the framework has thrown, in the protocol of whoever asked. */
-export function createFailureAnswer(traffic: Pick<Traffic, 'refused'>) {
+export function createFailureAnswer({ traffic, render }: Parts) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const exchange = exchangeOf(request.raw)
     const hasLeft = (request.raw.destroyed && !request.raw.complete) || reply.raw.destroyed
-    const fault = toFault(thrown)
+    const fault = toFault(thrown, familyOf(request))
     if (!hasLeft) traffic.refused(fault, exchange, request.routeOptions.url)
     if (hasLeft || reply.raw.headersSent) {
       // Nobody is there, or an answer has begun: it can only be broken off, never be followed by another.
@@ -20,7 +21,7 @@ export function createFailureAnswer(traffic: Pick<Traffic, 'refused'>) {
       reply.raw.destroy()
       return
     }
-    const { status, headers, body } = renderFault(dialectOf(request, fault), fault, request.id)
+    const { status, headers, body } = render(dialectOf(request, fault), fault, request.id)
     if (reply.hasHeader('connection')) reply.header('connection', mayStayOpen(request, reply) ? 'keep-alive' : 'close')
     reply
       .code(status)
@@ -38,14 +39,18 @@ function mayStayOpen(request: FastifyRequest, reply: FastifyReply): boolean {
   return reply.raw.shouldKeepAlive && !isLast && request.headers.expect === undefined
 }
 
-function dialectOf(request: FastifyRequest, fault: Fault): Dialect | 'plain' {
+function dialectOf(request: FastifyRequest, fault: Fault): FaultDialect {
   if (request.routeOptions.config.plainBadRequest === true && fault.status === 400) return 'plain'
   return dialectAskedBy(request)
 }
 
 /** The protocol of whoever asked, whether or not there is such a route. */
-export function dialectAskedBy({ routeOptions, raw }: FastifyRequest): Dialect {
-  return dialectFor(routeOptions.config.family ?? exchangeOf(raw)?.family ?? NO_FAMILY, raw)
+export function dialectAskedBy(request: FastifyRequest): FaultDialect {
+  return dialectFor(familyOf(request) ?? { dialect: 'data' }, request.raw)
+}
+
+function familyOf({ routeOptions, raw }: FastifyRequest): FamilyName | undefined {
+  return routeOptions.config.family ?? exchangeOf(raw)?.family
 }
 
 const FRAMEWORK_FAULTS: ReadonlyMap<string, FaultCode> = new Map<string, FaultCode>([
@@ -59,10 +64,15 @@ const FRAMEWORK_FAULTS: ReadonlyMap<string, FaultCode> = new Map<string, FaultCo
 ])
 
 /** The framework's refusals in our words; its texts quote what the caller sent, so they are not passed on. */
-function toFault(thrown: unknown): Fault {
+function toFault(thrown: unknown, family: FamilyName | undefined): Fault {
   if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') {
     const code = FRAMEWORK_FAULTS.get(thrown.code)
+    if (code === 'unsupported_media_type') return new Fault(code, { detail: `Send ${typeTakenBy(family)}.` })
     if (code !== undefined) return new Fault(code)
   }
   return asFault(thrown)
+}
+
+function typeTakenBy(family: FamilyName | undefined): string {
+  return family?.bodies === 'form' ? 'application/x-www-form-urlencoded' : 'application/json'
 }

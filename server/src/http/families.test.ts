@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createFamilyFinder, dialectFor } from './families.ts'
+import { CALLERS } from './policies.ts'
 
 describe('the dialect of a path', () => {
-  const find = createFamilyFinder([{ name: 'data', prefix: '/apis/v1', dialect: 'data' }])
+  const find = createFamilyFinder([{ name: 'data', prefix: '/apis/v1', dialect: 'data' }], CALLERS)
   const version = { 'anthropic-version': '2026-10-21' }
 
   for (const [url, headers, expected] of [
@@ -36,13 +37,28 @@ describe('the dialect of a path', () => {
   }
 
   it('is the one of the family that is registered there, the longest prefix first', () => {
-    const found = createFamilyFinder([
+    const families = [
       { name: 'all', prefix: '/', dialect: 'data' },
       { name: 'chat', prefix: '/v1', dialect: 'openai' },
       { name: 'special', prefix: '/v1/special', dialect: 'gemini' },
-    ])
+    ] as const
+    const found = createFamilyFinder(families, CALLERS)
     assert.equal(found('/v1/special/x').name, 'special')
     assert.equal(found('/v1/x').name, 'chat')
     assert.equal(found('/about').name, 'all')
   })
+
+  for (const [accept, expected] of [
+    [undefined, 'html'],
+    ['*/*', 'html'],
+    ['text/html,application/xhtml+xml,*/*;q=0.8', 'html'],
+    ['application/json', 'problem'],
+    ['application/problem+json', 'problem'],
+    ['text/html, application/json', 'html'],
+  ] as const) {
+    it(`of a page is ${expected} for who accepts ${accept ?? 'whatever there is'}`, () => {
+      const headers = accept === undefined ? {} : { accept }
+      assert.equal(dialectFor({ dialect: 'html' }, { url: '/', headers }), expected)
+    })
+  }
 })

@@ -1,18 +1,22 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import type { Dialect } from '../catalogue/operation.ts'
+import type { FaultDialect } from './answer.ts'
 
 /** Routes under one path that speak one protocol. */
 export type Family = {
   /** A short word for metrics. */
   readonly name: string
   readonly prefix: string
-  readonly dialect: Dialect
+  readonly dialect: FaultDialect
+  /** What its routes take as a body; JSON where left out. */
+  readonly bodies?: 'json' | 'form'
+  /** The most that such a body may have, where it is less than what the listener takes. */
+  readonly bodyBytes?: number
   /** Declares the routes; their paths are relative to the prefix. */
   readonly register: (scope: FastifyInstance) => void | Promise<void>
 }
 
-export type FamilyName = Pick<Family, 'name' | 'prefix' | 'dialect'>
+export type FamilyName = Pick<Family, 'name' | 'prefix' | 'dialect' | 'bodies'>
 
 /** Below base_url, the longer of two paths that begin alike first. The protocol of each is fixed. */
 export const BASE_PATHS = [
@@ -22,24 +26,25 @@ export const BASE_PATHS = [
   { name: 'models', prefix: '/v1', dialect: 'openai' },
 ] as const satisfies readonly FamilyName[]
 
-/** Their protocols are known also where this process serves no routes there. */
-const UNSERVED: readonly FamilyName[] = [
-  ...BASE_PATHS.map((base) => ({ ...base, name: 'none' })),
+/** Of every listener. */
+const HEALTH: readonly FamilyName[] = [
   { name: 'health', prefix: '/livez', dialect: 'data' },
   { name: 'health', prefix: '/readyz', dialect: 'data' },
 ]
 
-export const NO_FAMILY: FamilyName = { name: 'none', prefix: '', dialect: 'data' }
-
 /** Tells by its path which family a request belongs to, also one that no route will take. */
-export function createFamilyFinder(families: readonly FamilyName[]): (url: string) => FamilyName {
+export function createFamilyFinder(
+  families: readonly FamilyName[],
+  { dialect, paths }: { readonly dialect: FaultDialect; readonly paths: readonly FamilyName[] },
+): (url: string) => FamilyName {
+  const none: FamilyName = { name: 'none', prefix: '', dialect }
   const registered = new Set(families.map(({ prefix }) => prefix))
-  const all = [...families, ...UNSERVED.filter(({ prefix }) => !registered.has(prefix))].sort(
+  const all = [...families, ...paths.filter(({ prefix }) => !registered.has(prefix)), ...HEALTH].sort(
     (a, b) => b.prefix.length - a.prefix.length,
   )
   return (url) => {
     for (const family of all) if (isUnder(url, family.prefix)) return family
-    return NO_FAMILY
+    return none
   }
 }
 
@@ -58,8 +63,16 @@ const SHARED_PREFIX = '/v1/models'
 
 type Asked = { readonly url?: string | undefined; readonly headers: IncomingHttpHeaders }
 
-/** Where two protocols share a path, one of them always names its version. Elsewhere the path decides, whatever a caller adds. */
-export function dialectFor({ dialect }: FamilyName, { url = '', headers }: Asked): Dialect {
+/**
+ * Where two protocols share a path, one of them always names its version; a program that asks for JSON at a page's address gets that.
+ * Elsewhere the path decides, whatever a caller adds.
+ */
+export function dialectFor({ dialect }: Pick<FamilyName, 'dialect'>, { url = '', headers }: Asked): FaultDialect {
+  if (dialect === 'html') return wantsJson(headers.accept) ? 'problem' : 'html'
   const isShared = dialect === 'openai' && isUnder(url, SHARED_PREFIX)
   return isShared && headers['anthropic-version'] !== undefined ? 'anthropic' : dialect
+}
+
+function wantsJson(accept = ''): boolean {
+  return /\bjson\b/i.test(accept) && !/\bhtml\b/i.test(accept)
 }

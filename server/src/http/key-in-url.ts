@@ -1,14 +1,13 @@
-import type { Dialect } from '../catalogue/operation.ts'
 import { decodedLoosely, foldParameter, spellingsIn } from '../gateway/loose-names.ts'
 import { holdsKey } from '../identity/key-format.ts'
+import type { FaultDialect } from './answer.ts'
 
 /** Where each protocol's own SDKs send a key. */
-const HEADERS: Readonly<Record<Dialect, string>> = {
-  openai: 'Authorization: Bearer <key>',
+const HEADERS: Readonly<Partial<Record<FaultDialect, string>>> = {
   anthropic: 'x-api-key: <key>',
   gemini: 'x-goog-api-key: <key>',
-  data: 'Authorization: Bearer <key>',
 }
+const COMMON_HEADER = 'Authorization: Bearer <key>'
 
 /** They name a credential wherever they stand, folded as the loosest of servers would read them. */
 const CREDENTIALS: ReadonlySet<string> = new Set(['apikey', 'accesstoken', 'xapikey', 'xgoogapikey', 'authorization'])
@@ -17,14 +16,14 @@ const CREDENTIALS: ReadonlySet<string> = new Set(['apikey', 'accesstoken', 'xapi
  * What to say to a caller who has put a credential into the URL; undefined where there is none. URLs are kept in logs of proxies
  * and passed on to upstreams, so that a key in one is refused, whatever the parameter's name. Nothing of the URL is quoted.
  */
-export function keyInUrl(url: string, dialect: Dialect): string | undefined {
+export function keyInUrl(url: string, dialect: FaultDialect): string | undefined {
   const at = url.indexOf('?')
   const query = at === -1 ? '' : url.slice(at + 1)
   if (!holdsKey(decodedLoosely(url)) && !hasCredentialName(query, dialect)) return undefined
-  return `A credential is not taken in the URL. Send it as "${HEADERS[dialect]}", and replace a key that was in a URL.`
+  return `A credential is not taken in the URL. Send it as "${HEADERS[dialect] ?? COMMON_HEADER}", and replace a key that was in a URL.`
 }
 
-function hasCredentialName(query: string, dialect: Dialect): boolean {
+function hasCredentialName(query: string, dialect: FaultDialect): boolean {
   if (query === '') return false
   return spellingsIn(query)
     .map(foldParameter)

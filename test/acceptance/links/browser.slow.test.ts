@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
+import axe from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { startChromium } from '../../../harness/chromium.ts'
 import { recordProof } from '../../../harness/proof.ts'
@@ -19,6 +20,7 @@ const database = await freshDatabase()
 const installation = await startInstallation(database.url)
 const { pool, sandbox, url } = installation
 after(installation.stop)
+let looked = 0
 const browser: Browser = await startChromium()
 after(() => browser.close())
 
@@ -48,8 +50,8 @@ async function visit(options: BrowserContextOptions = {}): Promise<Visit> {
   page.on('request', (request) => {
     requests += 1
     if (!hosts.has(new URL(request.url()).host)) frowned.push(`elsewhere: ${request.url()}`)
-    const { referer } = request.headers()
-    if (referer !== undefined && !referer.startsWith(sandbox.url)) frowned.push(`referrer: ${referer}`)
+    const { referer = '' } = request.headers()
+    if (referer !== '' && !referer.startsWith(sandbox.url)) frowned.push(`referrer: ${referer}`)
   })
   return { page, frowned, requests: () => requests }
 }
@@ -67,6 +69,30 @@ async function fits(page: Page): Promise<void> {
     '[document.documentElement.scrollWidth, document.documentElement.clientWidth]',
   )
   assert.ok(content <= window, `${content} px in ${window} px`)
+}
+
+/** That whoever can not see, or point, gets along too. */
+async function isAccessible(page: Page): Promise<void> {
+  const context = await browser.newContext({ colorScheme: await schemeOf(page) })
+  const probe = await context.newPage()
+  // Without scripts on the page itself, a copy of it is looked at, under the same address and so with the same parts.
+  await probe.route(
+    (at) => at.pathname === '/axe',
+    async (route) => route.fulfill({ contentType: 'text/html; charset=utf-8', body: await page.content() }),
+  )
+  await probe.goto(new URL('/axe', url).href)
+  await probe.addScriptTag({ content: axe.source })
+  const { violations } = await probe.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>('axe.run()')
+  await context.close()
+  assert.deepEqual(
+    violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`)),
+    [],
+  )
+  looked += 1
+}
+
+async function schemeOf(page: Page): Promise<'dark' | 'light'> {
+  return (await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")) ? 'dark' : 'light'
 }
 
 async function named(name: string): Promise<Customer> {
@@ -101,13 +127,14 @@ describe('linking an account in a browser', () => {
       await decide(page, await authUrlOf(customer))
       await picture(page, `linked-${name}`)
       assert.equal(await heading(page), '@alice is linked')
-      assert.equal(await page.title(), '@alice is linked')
+      assert.equal(await page.title(), '@alice is linked · Farebox')
       const text = (await page.getByRole('main').textContent()) ?? ''
       assert.match(text, /Acme Newsroom/)
       assert.match(text, /somebody may have sent you their link/)
       for (const scope of ['follows.write', 'dm.write', 'Send direct messages for you'])
         assert.ok(text.includes(scope), scope)
       await fits(page)
+      await isAccessible(page)
       assert.equal((await follow(url, customer.secret)).status, 200)
 
       await undoButton(page).click()
@@ -116,6 +143,7 @@ describe('linking an account in a browser', () => {
       assert.equal(await heading(page), 'The link was undone')
       assert.ok(!page.url().includes('?'), 'nothing secret is in the address')
       await fits(page)
+      await isAccessible(page)
       assert.equal(codeOf(await follow(url, customer.secret)), 'link_required')
       assert.deepEqual((await ask(url, customer.secret, LINKS)).json.data, [])
       await page.reload()
@@ -147,8 +175,10 @@ describe('linking an account in a browser', () => {
         await picture(page, `${name}-${colorScheme}`)
         assert.equal(await heading(page), title)
         assert.equal(await undoButton(page).count(), 0)
-        assert.match((await page.getByRole('main').textContent()) ?? '', /You can close this page/)
+        assert.match((await page.getByRole('main').textContent()) ?? '', /You can close this page|Ask for a new link/)
         await fits(page)
+        await isAccessible(page)
+        await isAccessible(page)
       }
       const denied = await named('Acme')
       await decide(page, await authUrlOf(denied), 'Cancel')
@@ -193,9 +223,10 @@ describe('linking an account in a browser', () => {
       page.on('dialog', () => assert.fail('something ran'))
       await decide(page, await authUrlOf(await named(name)))
       await picture(page, `name-${kind}`)
-      assert.equal(await page.locator('strong').first().textContent(), name)
-      assert.equal(await page.locator('img, script, main b').count(), 0)
+      assert.equal(await page.locator('bdi b').first().textContent(), name)
+      assert.equal(await page.locator('img, script, bdi b *').count(), 0)
       await fits(page)
+      await isAccessible(page)
       assert.deepEqual(frowned, [])
       await page.context().close()
     }
@@ -215,5 +246,6 @@ describe('linking an account in a browser', () => {
     assert.deepEqual((await ask(url, customer.secret, LINKS)).json.data, [])
     assert.deepEqual(frowned, [])
     await page.context().close()
+    recordProof(PROOF, 'accessibility (axe-core, all rules)', { pages: looked, violations: 0 })
   })
 })

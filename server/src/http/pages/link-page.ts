@@ -1,97 +1,69 @@
-import { createHash } from 'node:crypto'
 import type { Finished } from '../../links/links.ts'
+import { type Html, html } from './html.ts'
+import { icon } from './icons.ts'
+import type { Page, Pages } from './page.ts'
 
-/** A page for a person, without a script and without anything from elsewhere. */
-export type Page = {
+/** How a page feels at a glance: by the colour of its badge, and by its icon and word for whoever does not see that. */
+type Badge = { readonly tone: 'ok' | 'bad' | 'plain'; readonly word: string }
+
+type Message = {
   readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly badge: Badge
+  readonly title: string
+  readonly text: string
+  /** Whether there is something to do about it, where the user came from. */
+  readonly again?: true
 }
 
-/** How a page feels at a glance: by its color, and by its mark for whoever does not see that. */
-type Tone = 'good' | 'plain' | 'bad'
-
-type Message = { readonly status: number; readonly title: string; readonly text: string; readonly tone: Tone }
-
-const STYLE = `
-:root { color-scheme: light dark; --ink: #1c2330; --soft: #525c6d; --paper: #f2f4f8; --card: #fff; --line: #dfe4ec; --good: #12805c; --plain: #5d6878; --bad: #a3412a; --on: #fff }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8ecf3; --soft: #a3aebf; --paper: #10141a; --card: #1a202a; --line: #2f3948; --good: #4cc79a; --plain: #9aa6b8; --bad: #e9927b; --on: #10141a } }
-* { box-sizing: border-box }
-body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 1.25rem; background: var(--paper); color: var(--ink); font: 1rem/1.55 system-ui, sans-serif }
-main { width: 100%; max-width: 31rem; padding: clamp(1.4rem, 6vw, 2.25rem); background: var(--card); border: 1px solid var(--line); border-radius: 1rem; box-shadow: 0 1px 2px rgb(0 0 0 / 5%), 0 8px 28px rgb(0 0 0 / 6%) }
-h1 { display: flex; gap: .75rem; margin: 0; font-size: 1.35rem; line-height: 1.3; overflow-wrap: anywhere }
-h1::before { flex: none; width: 1.75rem; height: 1.75rem; border-radius: 50%; background: var(--tone); color: var(--on); font-size: 1rem; line-height: 1.75rem; text-align: center }
-.good { --tone: var(--good) } .good::before { content: "\\2713" / "" }
-.plain { --tone: var(--plain) } .plain::before { content: "\\2013" / "" }
-.bad { --tone: var(--bad) } .bad::before { content: "!" / "" }
-h2 { margin: 0; font-size: 1rem }
-p { margin: .9rem 0 0; color: var(--soft); overflow-wrap: anywhere }
-strong { color: var(--ink) }
-ul { margin: .9rem 0 0; padding: 0; list-style: none }
-li { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1rem; padding: .4rem 0; border-top: 1px solid var(--line) }
-code { color: var(--soft); font: .8rem/1.9 ui-monospace, monospace; overflow-wrap: anywhere }
-@media (max-width: 28rem) { li { display: grid } code { line-height: 1.5 } }
-form { margin-top: 1.4rem; padding-top: 1.4rem; border-top: 1px solid var(--line) }
-h2 + p { margin-top: .25rem }
-button { margin-top: 1rem; padding: .6rem 1.1rem; font: inherit; font-weight: 600; color: var(--bad); background: none; border: 1px solid currentColor; border-radius: .6rem; cursor: pointer }
-button:hover { background: color-mix(in srgb, var(--bad) 10%, transparent) }
-button:focus-visible { outline: 3px solid var(--bad); outline-offset: 2px }
-`
-
-const HEADERS = {
-  'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'`,
-  // The address of this page has what came from the platform.
-  'referrer-policy': 'no-referrer',
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-}
-
-const AGAIN = 'Go back to where you started and ask for a new link. You can close this page.'
+const NOT_LINKED: Badge = { tone: 'bad', word: 'Not linked' }
+const ENDED: Badge = { tone: 'plain', word: 'Ended' }
 
 const TOLD: Readonly<Record<Exclude<Finished['outcome'], 'linked'> | 'undone' | 'too_late', Message>> = {
   denied: {
     status: 200,
+    badge: { tone: 'plain', word: 'Not linked' },
     title: 'Nothing was linked',
     text: 'You did not allow it. You can close this page.',
-    tone: 'plain',
   },
   expired: {
     status: 400,
+    badge: NOT_LINKED,
     title: 'This link has expired',
-    text: `Links work for ten minutes. ${AGAIN}`,
-    tone: 'bad',
+    text: 'Links work for ten minutes. Nothing was linked, and nobody can act for you.',
+    again: true,
   },
   used: {
     status: 400,
+    badge: NOT_LINKED,
     title: 'This link was used already',
-    text: `Links work once. If your account was linked just now, it still is. ${AGAIN}`,
-    tone: 'bad',
+    text: 'Links work once. If your account was linked just now, it still is.',
+    again: true,
   },
   unknown: {
     status: 400,
+    badge: NOT_LINKED,
     title: 'This link does not work',
-    text: `It is not one of ours, or a newer one has taken its place. ${AGAIN}`,
-    tone: 'bad',
+    text: 'It is not one of ours, or a newer one has taken its place. Nothing was linked.',
+    again: true,
   },
   failed: {
     status: 502,
+    badge: NOT_LINKED,
     title: 'Nothing was linked',
-    text: `The platform did not confirm it. ${AGAIN}`,
-    tone: 'bad',
+    text: 'The platform did not confirm it, so nobody can act for you.',
+    again: true,
   },
   undone: {
     status: 200,
+    badge: ENDED,
     title: 'The link was undone',
-    text: 'Nobody acts for your account by it any more. You can close this page.',
-    tone: 'good',
+    text: 'Nobody acts for your account by it any more. What was done before stays done. You can close this page.',
   },
   too_late: {
     status: 400,
+    badge: { tone: 'plain', word: 'Nothing changed' },
     title: 'There is nothing to undo here',
     text: 'The link was undone or replaced already, or more than ten minutes have passed. You can end it in the settings of the platform, under connected apps.',
-    tone: 'plain',
   },
 }
 
@@ -110,65 +82,62 @@ const MEANINGS: Readonly<Record<string, string>> = {
   'offline.access': 'Stay linked until it is undone',
 }
 
-export function toldPage(what: keyof typeof TOLD): Page {
-  const { status, title, text, tone } = TOLD[what]
-  return page(status, title, tone, `<p>${escaped(text)}</p>`)
-}
+export type LinkPages = ReturnType<typeof createLinkPages>
 
-/** What was linked, to whom, and how to take it back: whoever got here may have followed somebody else's link. */
-export function linkedPage(linked: Extract<Finished, { outcome: 'linked' }>, undoPath: string): Page {
-  const { workspace, username, scopes, undoToken } = linked
-  const account = username === null ? 'Your account' : `@${username}`
-  return page(
-    200,
-    `${account} is linked`,
-    'good',
-    `<p>The workspace <bdi><strong>${escaped(workspace)}</strong></bdi> can now act for this account:</p>
-<ul>${scopes.map(scopeItem).join('')}</ul>
-<p>You can close this page.</p>
+/** What users of a platform see of us. They came by somebody's link, and may not know whose. */
+export function createLinkPages({ door }: Pick<Pages, 'door'>) {
+  return {
+    told(what: keyof typeof TOLD): Page {
+      const { status, badge, title, text, again } = TOLD[what]
+      const main = html`${shownBadge(badge)}<h1>${title}</h1><p class="door__say">${text}</p>${again && steps()}`
+      return door({ status, title, main })
+    },
+
+    /** What was linked, to whom, and how to take it back: whoever got here may have followed somebody else's link. */
+    linked(
+      { workspace, username, scopes, undoToken }: Extract<Finished, { outcome: 'linked' }>,
+      undoPath: string,
+    ): Page {
+      const account = username === null ? 'Your account' : `@${username}`
+      const title = `${account} is linked`
+      return door({
+        title,
+        main: html`<div class="joined" aria-hidden="true"><span>${icon('team')}</span><i></i><b>${icon('check')}</b><i></i><span>${icon('agent')}</span></div>
+<h1>${title}</h1><p class="door__say">The workspace <bdi><b>${workspace}</b></bdi> can now act for this account. You can close this page.</p>
+<h2 class="door__h">What it may do for you</h2><ul class="may">${scopes.map(scopeItem)}</ul>
 ${undoForm(undoPath, undoToken, 'Undo the link', 'Do you not know this workspace?', 'Then somebody may have sent you their link. Undo it now: this page can do so for ten minutes.')}`,
-  )
+        below: html`We never see your password. What the platform gave us is kept sealed.`,
+      })
+    },
+
+    /** It is over with us, and the platform still has to hear of it. */
+    notTold(undoPath: string, undoToken: string): Page {
+      const title = 'The link is not used any more'
+      return door({
+        status: 502,
+        title,
+        main: html`${shownBadge({ tone: 'bad', word: 'Platform not told' })}<h1>${title}</h1>
+<p class="door__say">We do not act for your account any more, but the platform could not be told.</p>
+${undoForm(undoPath, undoToken, 'Tell the platform', 'Try again in a moment.', 'Or end it in the settings of the platform, under connected apps.')}`,
+      })
+    },
+  }
 }
 
-/** It is over with us, and the platform still has to hear of it. */
-export function notToldPage(undoPath: string, undoToken: string): Page {
-  return page(
-    502,
-    'The link is not used any more',
-    'bad',
-    `<p>We do not act for your account any more, but the platform could not be told.</p>
-${undoForm(undoPath, undoToken, 'Tell the platform', 'Try again in a moment', 'Or end it in the settings of the platform, under connected apps.')}`,
-  )
+const ICONS = { ok: 'check', bad: 'refused', plain: 'info' } as const
+
+function shownBadge({ tone, word }: Badge): Html {
+  return html`<p><span class="fb-badge${tone === 'plain' ? '' : ` fb-badge--${tone}`}">${icon(ICONS[tone])}${word}</span></p>`
 }
 
-function scopeItem(scope: string): string {
-  const meaning = MEANINGS[scope]
-  const word = `<code>${escaped(scope)}</code>`
-  return `<li>${meaning === undefined ? word : `<span>${escaped(meaning)}</span>${word}`}</li>`
+function steps(): Html {
+  return html`<h2 class="door__h">What to do</h2><ol class="todo"><li>Go back to the page or the app where you started.</li><li>Ask for a new link there.</li><li>Allow it on the platform within ten minutes, in this browser.</li></ol>`
 }
 
-function undoForm(action: string, token: string, button: string, title: string, text: string): string {
-  return `<form method="post" action="${escaped(action)}"><h2>${escaped(title)}</h2><p>${escaped(text)}</p><input type="hidden" name="token" value="${escaped(token)}"><button>${escaped(button)}</button></form>`
+function scopeItem(scope: string): Html {
+  return html`<li>${icon('check')}<span>${MEANINGS[scope]}</span><code>${scope}</code></li>`
 }
 
-function page(status: number, title: string, tone: Tone, inner: string): Page {
-  const body = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escaped(title)}</title><style>${STYLE}</style></head>
-<body><main><h1 class="${tone}"><span>${escaped(title)}</span></h1>
-${inner}
-</main></body></html>
-`
-  return { status, headers: HEADERS, body }
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+function undoForm(action: string, token: string, button: string, question: string, text: string): Html {
+  return html`<form class="undo" method="post" action="${action}"><p><b>${question}</b> ${text}</p><input type="hidden" name="token" value="${token}"><button class="fb-button fb-button--danger" type="submit">${icon('back')}${button}</button></form>`
 }

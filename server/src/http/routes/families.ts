@@ -12,6 +12,9 @@ import type { Tasks } from '../../tasks/tasks.ts'
 import { BASE_PATHS, type Family } from '../families.ts'
 import type { JsonLimits } from '../json.ts'
 import type { LargeJson } from '../large-json.ts'
+import type { Assets } from '../pages/assets.ts'
+import type { LinkPages } from '../pages/link-page.ts'
+import { assetsFamily } from './assets.ts'
 import { addBalance } from './balance.ts'
 import { addLinks } from './links.ts'
 import { addGeminiModels, addModels } from './models.ts'
@@ -27,6 +30,8 @@ type Parts = {
   readonly models: Models
   readonly tasks: Tasks
   readonly links: Links
+  readonly linkPages: LinkPages
+  readonly assets: Assets
   readonly publicUrl: string | undefined
   readonly pool: pg.Pool
   readonly time: Pick<Clock, 'nowMs'>
@@ -36,9 +41,16 @@ type Parts = {
   readonly largeJson: Pick<LargeJson, 'read'>
 }
 
-/** Every route of base_url: those of the catalogue, and the few by which a caller looks at its own account. */
+/**
+ * Every route of base_url: those of the catalogue, the few by which a caller looks at its own account, and what the pages of users who
+ * link an account are made of.
+ */
 export function createFamilies(parts: Parts): readonly Family[] {
-  return BASE_PATHS.map(({ name, prefix, dialect }) => ({
+  return [...BASE_PATHS.map((base) => baseFamily(base, parts)), assetsFamily(parts.assets)]
+}
+
+function baseFamily({ name, prefix, dialect }: (typeof BASE_PATHS)[number], parts: Parts): Family {
+  return {
     name,
     prefix,
     dialect,
@@ -49,7 +61,7 @@ export function createFamilies(parts: Parts): readonly Family[] {
       if (name === 'models') addFree(scope, parts, addAccount)
       if (name === 'gemini') addFree(scope, parts, addGeminiModels)
     },
-  }))
+  }
 }
 
 type Add = (scope: FastifyInstance, parts: Parts) => void

@@ -9,14 +9,17 @@ import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { rateHeaders } from '../../limits/headers.ts'
 import type { Links } from '../../links/links.ts'
 import type { Session } from '../../links/sessions.ts'
+import { acceptForms, type Form } from '../body.ts'
 import { callerOf } from '../caller.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
-import { linkedPage, notToldPage, type Page, toldPage } from '../pages/link-page.ts'
+import type { LinkPages } from '../pages/link-page.ts'
+import { sendPage } from '../pages/page.ts'
 import { admit } from './admit.ts'
 
 type Parts = {
   readonly begin: Begin
   readonly links: Links
+  readonly linkPages: LinkPages
   readonly names: Names
   readonly jsonLimits: JsonLimits
   /** Under which callers and their users reach us; undefined where nobody said. */
@@ -34,7 +37,7 @@ type ById = { Params: { id: string } }
 
 /** How a key gets to act for a user of a platform. What users open has no credential of ours: their browser brings them. */
 export function addLinks(app: FastifyInstance, parts: Parts): void {
-  const { links, names } = parts
+  const { links, linkPages, names } = parts
   const at = (path: string) => spell(path, names)
   const undoPath = `${PREFIX}${at(CALLBACK)}/undo`
 
@@ -66,27 +69,26 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
 
   app.get(at(CALLBACK), { config: { access: 'public' } }, async (request, reply) => {
     const { state, code, error } = textsIn(request.query)
-    if (state === undefined || (code === undefined && error === undefined)) return send(reply, toldPage('unknown'))
+    if (state === undefined || (code === undefined && error === undefined))
+      return sendPage(reply, linkPages.told('unknown'))
     const isDenied = error === 'access_denied'
     const finished = await links.finish({ state, code: error === undefined ? code : undefined, isDenied })
-    if (finished.outcome !== 'linked') return send(reply, toldPage(finished.outcome))
-    return send(reply, linkedPage(finished, undoPath))
+    if (finished.outcome !== 'linked') return sendPage(reply, linkPages.told(finished.outcome))
+    return sendPage(reply, linkPages.linked(finished, undoPath))
   })
 
   app.register(async (form) => {
-    form.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) =>
-      done(null, new URLSearchParams(String(body)).get('token') ?? ''),
-    )
+    acceptForms(form)
     // Anybody may send one, and more than this is neither read nor reserved.
     const options = { bodyLimit: UNDO_BYTES, config: { access: 'public' } } as const
-    form.post(at(`${CALLBACK}/undo`), options, async (request, reply) => {
-      const token = typeof request.body === 'string' ? request.body : ''
+    form.post<{ Body?: Form }>(at(`${CALLBACK}/undo`), options, async (request, reply) => {
+      const token = request.body?.get('token') ?? ''
       const undone = await links.undo(token).catch((error: unknown) => {
         if (error instanceof Fault && error.code === 'upstream_transport') return 'not_told' as const
         throw error
       })
-      if (undone === 'not_told') return send(reply, notToldPage(undoPath, token))
-      return send(reply, toldPage(undone === 'unknown' ? 'too_late' : undone))
+      if (undone === 'not_told') return sendPage(reply, linkPages.notTold(undoPath, token))
+      return sendPage(reply, linkPages.told(undone === 'unknown' ? 'too_late' : undone))
     })
   })
 }
@@ -124,10 +126,6 @@ function textsIn(query: unknown): Readonly<Record<string, string | undefined>> {
   return Object.fromEntries(
     Object.entries(Object(query)).map(([name, value]) => [name, typeof value === 'string' ? value : undefined]),
   )
-}
-
-function send(reply: FastifyReply, { status, headers, body }: Page): FastifyReply {
-  return reply.code(status).headers(headers).send(body)
 }
 
 function shown({ id, userId, username, scopes, canRefresh, ended, linkedAt, accessUntil }: Session) {

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { Fault } from '../../kernel/fault.ts'
 import type { Ids } from '../../kernel/ids.ts'
-import { renderFault } from '../answer.ts'
+import type { Answer, RenderFault } from '../answer.ts'
 import type { FamilyName } from '../families.ts'
 import type { Connections } from './connections.ts'
 import type { Connection, Exchange } from './exchange.ts'
@@ -16,6 +16,7 @@ type Parts = {
   readonly turns: Turns
   readonly limits: Pick<EdgeLimits, 'lingerMs'>
   readonly findFamily: (url: string) => FamilyName
+  readonly render: RenderFault
   readonly refuse: (exchange: Exchange, fault: Fault) => void
   readonly note: (fault: Fault) => void
 }
@@ -26,7 +27,7 @@ type ParserError = Error & { readonly code?: string | undefined; readonly rawPac
  * Answers what the parser could not read, and what did not arrive in time. Every request before it still gets its own
  * answer first, none gets two, and the connection ends.
  */
-export function createClientErrors({ ids, connections, turns, limits, findFamily, refuse, note }: Parts) {
+export function createClientErrors({ ids, connections, turns, limits, findFamily, render, refuse, note }: Parts) {
   function onError(error: ParserError, socket: Socket): void {
     const connection = connections.of(socket)
     if (connection === undefined || error.code === 'ECONNRESET' || !socket.writable || socket.bytesRead === 0) {
@@ -56,7 +57,8 @@ export function createClientErrors({ ids, connections, turns, limits, findFamily
     turns.closeAfterAll(connection, () => {
       note(fault)
       const { dialect } = findFamily(targetOf(packet))
-      connection.socket.end(asText(fault, dialect, ids.next()))
+      const id = ids.next()
+      connection.socket.end(asText(render(dialect, fault, id), id))
       // Closing at once would reset the connection and lose the answer, if the caller is still sending.
       setTimeout(() => connection.socket.destroy(), limits.lingerMs).unref()
     })
@@ -87,8 +89,7 @@ function targetOf(packet: unknown): string {
   return Buffer.isBuffer(packet) ? (REQUEST_LINE.exec(packet.toString('latin1', 0, 100))?.[1] ?? '') : ''
 }
 
-function asText(fault: Fault, dialect: FamilyName['dialect'], requestId: string): string {
-  const { status, headers, body } = renderFault(dialect, fault, requestId)
+function asText({ status, headers, body }: Answer, requestId: string): string {
   const lines = Object.entries({
     ...headers,
     ...idHeaders(requestId),

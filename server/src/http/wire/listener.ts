@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Clock } from '../../kernel/clock.ts'
 import { asFault, Fault } from '../../kernel/fault.ts'
 import type { Ids } from '../../kernel/ids.ts'
-import { renderFault } from '../answer.ts'
+import type { RenderFault } from '../answer.ts'
 import type { AnswerCors } from '../cors.ts'
 import { dialectFor, type FamilyName } from '../families.ts'
 import { createClientErrors } from './client-errors.ts'
@@ -22,6 +22,8 @@ type Parts = {
   readonly traffic: Traffic
   readonly findFamily: (url: string) => FamilyName
   readonly findFault: (request: IncomingMessage) => Fault | undefined
+  /** How a refusal looks to who asked. */
+  readonly render: RenderFault
   readonly answerCors: AnswerCors
   /** Whether there is too much to do for one more request. */
   readonly mustShed: () => boolean
@@ -41,7 +43,8 @@ const OVERLOADED = new Fault('overloaded', { retryAfterSeconds: 1 })
  * refuses what must not reach a route at all.
  */
 export function createListener(parts: Parts) {
-  const { clock, ids, limits, connections, traffic, findFamily, findFault, answerCors, mustShed, handle } = parts
+  const { clock, ids, limits, connections, traffic, findFamily, findFault, render, answerCors, mustShed, handle } =
+    parts
   const turns = createTurns({ connections, limits, run, onEnd })
   const clientErrors = createClientErrors({
     ids,
@@ -49,6 +52,7 @@ export function createListener(parts: Parts) {
     turns,
     limits,
     findFamily,
+    render,
     refuse,
     note: traffic.refused,
   })
@@ -115,7 +119,7 @@ export function createListener(parts: Parts) {
   }
 
   function tell({ id, request, response, family }: Exchange, fault: Fault): void {
-    const { status, headers, body } = renderFault(dialectFor(family, request), fault, id)
+    const { status, headers, body } = render(dialectFor(family, request), fault, id)
     const own = { ...idHeaders(id), 'content-length': Buffer.byteLength(body) }
     response.writeHead(status, { ...headers, ...own }).end(body)
   }

@@ -1,0 +1,41 @@
+import { type Html, html } from './html.ts'
+
+/** Drawn on 16 by 16, in one line of the colour of the text. */
+const SHAPES = {
+  agent: html`<path d="M2.5 5.5h11v8h-11zM8 5.5V2.5M5.8 9.2v.8M10.2 9.2v.8"/>`,
+  back: html`<path d="M6 3L2.5 6.5 6 10M2.5 6.5H10a3.5 3.5 0 0 1 0 7H6"/>`,
+  check: html`<path d="M3 8.5l3.2 3.2L13 4.8"/>`,
+  info: html`<circle cx="8" cy="8" r="6"/><path d="M8 7.4v3.4M8 5v.1"/>`,
+  refused: html`<path d="M5.4 1.8h5.2l3.6 3.6v5.2l-3.6 3.6H5.4l-3.6-3.6V5.4zM5.8 5.8l4.4 4.4M10.2 5.8l-4.4 4.4"/>`,
+  team: html`<circle cx="6" cy="5.5" r="2.5"/><path d="M1.8 13.2c0-2.4 1.8-4 4.2-4s4.2 1.6 4.2 4M10.6 3.2a2.5 2.5 0 0 1 0 4.6M12 9.6c1.4.6 2.2 1.9 2.2 3.6"/>`,
+  turn: html`<path d="M13 6.5A5.3 5.3 0 0 0 3.4 5M3 2.6V5.4h2.8M3 9.5a5.3 5.3 0 0 0 9.6 1.5M13 13.4v-2.8h-2.8"/>`,
+} satisfies Readonly<Record<string, Html>>
+
+export function icon(name: keyof typeof SHAPES): Html {
+  return html`<svg class="fb-icon" viewBox="0 0 16 16" aria-hidden="true">${SHAPES[name]}</svg>`
+}
+
+const TICKET =
+  'M6 0h20a6 6 0 0 1 6 6v4a3 3 0 0 0 0 6v10a6 6 0 0 1-6 6H6a6 6 0 0 1-6-6V16a3 3 0 0 0 0-6V6a6 6 0 0 1 6-6z'
+const LETTER =
+  'M8.5 5.8h15a.7.7 0 0 1 .7.7v4a.7.7 0 0 1-.7.7h-15a.7.7 0 0 1-.7-.7v-4a.7.7 0 0 1 .7-.7zM8.5 14.8h11.6a.7.7 0 0 1 .7.7v4a.7.7 0 0 1-.7.7h-7.1v5.6a.7.7 0 0 1-.7.7H8.5a.7.7 0 0 1-.7-.7V15.5a.7.7 0 0 1 .7-.7z'
+/** Seven letters of one stroke. */
+const WORD = [
+  'M9.8 3.2H8.6A3.4 3.4 0 0 0 5.2 6.6V20M1.4 9.6H9.6',
+  'M20.9 8V20M20.9 14A4.4 4.4 0 1 1 12.1 14A4.4 4.4 0 1 1 20.9 14',
+  'M26.6 20V8M26.6 13.4A3.9 3.9 0 0 1 32.2 9.9',
+  'M34.9 13.9H43.7A4.4 4.4 0 1 0 42.3 17.1',
+  'M49 2V20M49 14A4.4 4.4 0 1 1 57.8 14A4.4 4.4 0 1 1 49 14',
+  'M62 14A4.4 4.4 0 1 1 70.8 14A4.4 4.4 0 1 1 62 14',
+  'M74.4 8.4L83 19.6M83 8.4L74.4 19.6',
+].join('')
+
+const GLYPH = html`<svg class="fb-brand__glyph" viewBox="0 0 32 32" aria-hidden="true"><path fill="#ffcb2e" d="${TICKET}"/><path fill="#14161a" d="${LETTER}"/></svg>`
+const NAME = html`<svg class="fb-brand__word" viewBox="0 0 85 22" role="img" aria-label="Farebox"><path d="${WORD}" fill="none" stroke="currentColor" stroke-width="3.2"/></svg>`
+
+/** The mark and the name; a link where there is a website to lead to. */
+export function brand(home: string | undefined): Html {
+  return home === undefined
+    ? html`<span class="fb-brand">${GLYPH}${NAME}</span>`
+    : html`<a class="fb-brand" href="${home}">${GLYPH}${NAME}</a>`
+}

@@ -1,0 +1,87 @@
+import type { FastifyReply } from 'fastify'
+import type { Assets } from './assets.ts'
+import { type Html, html } from './html.ts'
+import { brand } from './icons.ts'
+
+/** A page for a person: no script, no style of its own, nothing from elsewhere. */
+export type Page = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export type Pages = ReturnType<typeof createPages>
+
+type Parts = {
+  readonly assets: Assets
+  /** Where the website is; undefined where nobody said. */
+  readonly siteUrl: string | undefined
+}
+
+export function sendPage(reply: FastifyReply, { status, headers, body }: Page): FastifyReply {
+  return reply.code(status).headers(headers).send(body)
+}
+
+type Content = {
+  readonly status?: number
+  readonly title: string
+  readonly main: Html
+  /** Below the card. */
+  readonly below?: Html
+}
+
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  // The address of a page may have what came from a platform, or a link that works once.
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'cross-origin-opener-policy': 'same-origin',
+}
+
+/** The one place that knows how a page begins and ends. */
+export function createPages({ assets, siteUrl }: Parts) {
+  function whole({ status = 200, title }: Content, body: Html): Page {
+    const text = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title} · Farebox</title>
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="${assets.icon}" type="image/svg+xml">
+<link rel="preload" href="${assets.font}" as="font" type="font/woff2" crossorigin>
+<link rel="stylesheet" href="${assets.stylesheet}">
+</head>
+<body>
+${body}
+</body>
+</html>
+`
+    return { status, headers: HEADERS, body: String(text) }
+  }
+
+  return {
+    /** One card, for whatever a person came to decide or to read. */
+    door: (content: Content): Page =>
+      whole(
+        content,
+        html`<div class="door"><header>${brand(siteUrl)}</header>
+<main id="content"><div class="door__card door__card--wide">${content.main}</div>
+${content.below && html`<p class="door__below">${content.below}</p>`}</main>
+<footer></footer></div>`,
+      ),
+
+    /** The whole width, under the bar of the website. */
+    wide: (content: Content & { readonly kind: string }): Page =>
+      whole(
+        content,
+        html`<a class="fb-skip" href="#content">Skip to the content</a>
+<header class="fb-top"><div class="fb-wrap">${brand(siteUrl)}</div></header>
+<main id="content" class="fb-wrap ${content.kind}">${content.main}</main>`,
+      ),
+  }
+}
