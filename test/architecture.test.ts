@@ -90,6 +90,11 @@ describe('the laws of imports and of tables', () => {
       "export const CLEAR = 'delete from windows'",
       /limits may not name the table windows/,
     ],
+    'what one operation makes, where all are served': [
+      'calls/end.ts',
+      'export type TaskEnd = { readonly videoUrl: Buffer }',
+      /calls may not say video/,
+    ],
     'a package that is not listed': ['ledger/post.ts', "import 'left-pad'", /does not list/],
     'a package of another folder': [
       'gateway/serve.ts',

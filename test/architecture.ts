@@ -69,6 +69,9 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
 /** Packages that only some folders may know, so that they can be replaced there. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = { fastify: ['http'] }
 
+/** What single operations make. Folders that serve every operation alike do not know the word. */
+const MADE_BY_ONE = { word: /video/i, unknownTo: ['calls', 'tasks'] }
+
 /** Configuration reaches everybody else as values. */
 const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'main.ts']
 const CONFIG = 'config.ts'
@@ -91,6 +94,8 @@ function violationsIn(root: string, file: string, dependencies: readonly string[
     .filter((reason) => reason !== undefined)
   for (const table of tablesIn(file, text))
     if (!(TABLES[table] ?? []).includes(from)) broken.push(`${from} may not name the table ${table}`)
+  const [word] = MADE_BY_ONE.unknownTo.includes(from) ? (MADE_BY_ONE.word.exec(text) ?? []) : []
+  if (word !== undefined) broken.push(`${from} may not say ${word}: what a task makes is its operation's`)
   if (rankOf(from) === -1 && from !== CONFIG) broken.push(`${from} is not in the table of layers`)
   if (from !== CONFIG && /\bprocess\s*(\.|\[\s*['"])\s*env\b/.test(text))
     broken.push('reads process.env, which only config.ts may')

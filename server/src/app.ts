@@ -13,6 +13,7 @@ import { firstCall } from './gateway/idempotency.ts'
 import { createLossGuard } from './gateway/loss-guard.ts'
 import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
 import { createPlans } from './gateway/plans/choose.ts'
+import { VIDEO_TASKS } from './gateway/plans/video-tasks.ts'
 import { createPlatforms } from './gateway/platforms.ts'
 import { createRecords } from './gateway/records.ts'
 import { createRelay } from './gateway/relay.ts'
@@ -219,7 +220,7 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway)
   const { bindings, transport, links, records, losses, overran } = gateway
   const polled: Parameters<typeof createPoller>[0]['polled'] = (what) => metrics.taskPolls.inc(what)
   const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
-  const poller = seal && createPoller({ ...polling, seal })
+  const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
   const isWorker = config.roles.includes('worker')
   const isGateway = config.roles.includes('gateway')
   const chores = [
@@ -335,7 +336,7 @@ function familiesOf(
     run,
     begin,
     models,
-    tasks: createTasks({ pool: pools.rest, bindings, transport, seal }),
+    tasks: createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal }),
     links,
     publicUrl: http.public_url,
     pool: pools.rest,

@@ -1,4 +1,5 @@
 import { nanos } from '../kernel/money.ts'
+import { RESULT_COLUMNS } from '../storage/task-results.ts'
 import type { Ending, Settlement, TaskEnd } from './call.ts'
 import { daysOf, Positions } from './columns.ts'
 import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
@@ -12,8 +13,8 @@ const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
 const TASKS: Beside = {
   name: 'with_tasks',
   also: ({ of }) => `select end_tasks_at(
-      task_ids => ${of('id')}, states => ${of('state')}, urls => ${of('video_url')}, lengths => ${of('seconds')},
-      counts => ${of('videos')}, resolutions => ${of('resolution')}, codes => ${of('code')}, messages => ${of('message')},
+      task_ids => ${of('id')}, states => ${of('state')}, codes => ${of('code')}, messages => ${of('message')},
+      ${RESULT_COLUMNS.map(({ argument, column }) => `${argument} => ${of(column)}`).join(', ')},
       scheduled_seconds => ${of('scheduled_seconds')}, ended_seconds => ${of('ended_seconds')}, ended_now =>
       (select array_agg(result.ended_now order by item.place)
        from unnest(${of('place')}) with ordinality item (call, place) join result on result.ordinality = item.call),
@@ -73,10 +74,9 @@ function taskColumns(endings: readonly Ending[]): Column[] {
     ['place', 'integer[]', tasks.map(({ place }) => place)],
     ['id', 'uuid[]', tasks.map(({ id }) => id)],
     ['state', 'text[]', tasks.map(({ state }) => state)],
-    ['video_url', 'bytea[]', tasks.map(({ videoUrl }) => videoUrl)],
-    ['seconds', 'float8[]', tasks.map(({ seconds }) => seconds)],
-    ['videos', 'integer[]', tasks.map(({ videos }) => videos)],
-    ['resolution', 'integer[]', tasks.map(({ resolution }) => resolution)],
+    ...RESULT_COLUMNS.map(
+      ({ column, type }): Column => [column, type, tasks.map(({ result }) => result?.[column] ?? null)],
+    ),
     ['code', 'text[]', tasks.map(({ code }) => code)],
     ['message', 'text[]', tasks.map(({ message }) => message)],
     ['scheduled_seconds', 'float8[]', tasks.map(({ times }) => times?.scheduledSeconds ?? null)],
@@ -85,8 +85,7 @@ function taskColumns(endings: readonly Ending[]): Column[] {
 }
 
 function whole(task: TaskEnd) {
-  const nothing = { videoUrl: null, seconds: null, videos: null, resolution: null, code: null, message: null }
-  return { ...nothing, ...task }
+  return { result: null, code: null, message: null, ...task }
 }
 
 function encode(endings: readonly Ending[]): Column[] {

@@ -45,9 +45,12 @@ export function failed({ slot, kind }: Tried, failure: unknown, isAsked: boolean
   return { attempts: [{ slot, outcome, status: null, reason }], kind, outcome, failure }
 }
 
+/** In which upstreams take our credential. */
+export type CredentialHeader = 'authorization' | 'x-api-key' | 'api-key' | 'x-goog-api-key'
+
 export function credentialFor(
   { credential }: Pick<Binding, 'credential'>,
-  header: 'authorization' | 'x-api-key' | 'api-key' | 'x-goog-api-key',
+  header: CredentialHeader,
 ): Record<string, string> {
   if (credential === null) return {}
   const secret = credential.reveal()

@@ -32,6 +32,7 @@ import {
   targetsOf,
 } from '../routing.ts'
 import { credentialFor, DEADLINES, sendOnce } from '../send.ts'
+import { boundToTask } from './video-tasks.ts'
 
 type Parts = {
   readonly models: Pick<Models, 'find'>
@@ -78,11 +79,6 @@ function mayAskAnother(sent: Sent): boolean {
   if (sent.outcome !== 'answered') return sent.outcome === 'not_sent'
   const { status, json } = sent.reply
   return status < 500 && isRefusal(status, json) && (status === 429 || isAboutUs(status, json))
-}
-
-/** What a prompt or the address of a video is sealed for. */
-export function boundToTask(id: Id, what: 'prompt' | 'video_url'): string {
-  return `task ${id} ${what}`
 }
 
 /** A video at the price of its seconds. The upstream is asked once to make it; after a doubt it is never asked again. */
