@@ -77,7 +77,7 @@ export function createModelPlan(parts: Parts) {
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
     const isFree = FREE.has(operation.protocol)
-    // No plan scales the price of a model.
+    // No customer plan scales the price of a model.
     const multiplier = rational(isFree ? 0n : 1n)
     const { tokenizer } = model
     const outputMost = outputMostOf(ask, routes, model.limits)

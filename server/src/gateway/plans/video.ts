@@ -92,7 +92,7 @@ export function createVideoPlan(parts: Parts) {
     const model = await findModel(models, modelOf(body))
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
-    // No plan scales the price of a model.
+    // No customer plan scales the price of a model.
     const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier: rational(1n) })
     const found = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     if (found.length === 0) throw notConfigured()
