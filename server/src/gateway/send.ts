@@ -1,4 +1,5 @@
 import { LARGE_BYTES } from '../kernel/memory-budget.ts'
+import { jsonIn } from '../protocols/json-text.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 import { type Transport, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
@@ -57,8 +58,6 @@ export function credentialFor(
   return { [header]: header === 'authorization' ? `Bearer ${secret}` : secret }
 }
 
-const BYTE_ORDER_MARK = 0xfeff
-
 /** In an encoding that we did not ask for, nothing is read. */
 function isPlain({ headers }: Pick<Incoming, 'headers'>): boolean {
   return (headers['content-encoding'] ?? 'identity') === 'identity'
@@ -66,12 +65,5 @@ function isPlain({ headers }: Pick<Incoming, 'headers'>): boolean {
 
 /** Undefined where the body is no JSON. */
 export function jsonOf(reply: Pick<Incoming, 'headers' | 'body'>): unknown {
-  if (!isPlain(reply)) return undefined
-  const { body } = reply
-  try {
-    const text = body.toString('utf8')
-    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
-  } catch {
-    return undefined
-  }
+  return isPlain(reply) ? jsonIn(reply.body.toString('utf8')) : undefined
 }

@@ -4,6 +4,7 @@
  * some kilobytes, and never a tree of numbers.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { jsonIn } from './json-text.ts'
 
 const QUOTE = 0x22
 const MINUS = 0x2d
@@ -50,22 +51,13 @@ const LIMITS: OutlineLimits = {
 const END_OF_STRING = Buffer.from('…"')
 /** As in \u00e9. */
 const ESCAPE_BYTES = 6
-const BYTE_ORDER_MARK = 0xfeff
 
 /** Undefined where it is no JSON. What is in a list of numbers is not looked at. */
 export async function readOutline(bytes: Buffer, limits: OutlineLimits = LIMITS): Promise<unknown> {
   const outline = new Outline(bytes, limits)
   while (outline.advance()) await nextTurn()
-  return parsed(outline.text())
-}
-
-function parsed(text: string | undefined): unknown {
-  if (text === undefined) return undefined
-  try {
-    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
-  } catch {
-    return undefined
-  }
+  const text = outline.text()
+  return text === undefined ? undefined : jsonIn(text)
 }
 
 class Outline {
