@@ -2,6 +2,7 @@ import { LARGE_BYTES } from '../kernel/memory-budget.ts'
 import { jsonIn } from '../protocols/json-text.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import type { Binding } from '../upstreams/bindings.ts'
+import { isPlain } from '../upstreams/reply-headers.ts'
 import { type Transport, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
 import type { Sent } from './plan.ts'
 import type { Attempt } from './records.ts'
@@ -26,7 +27,7 @@ export async function sendOnce(
     const asked = { ...request(), upstream: binding }
     isAsked = true
     const reply = await transport.send(asked)
-    const isLarge = readLarge !== undefined && reply.body.length > LARGE_BYTES && isPlain(reply)
+    const isLarge = readLarge !== undefined && reply.body.length > LARGE_BYTES && isPlain(reply.headers)
     return answered(binding, reply, isLarge ? await readLarge(reply.body) : jsonOf(reply))
   } catch (error) {
     return failed(binding, error, isAsked)
@@ -58,12 +59,7 @@ export function credentialFor(
   return { [header]: header === 'authorization' ? `Bearer ${secret}` : secret }
 }
 
-/** In an encoding that we did not ask for, nothing is read. */
-function isPlain({ headers }: Pick<Incoming, 'headers'>): boolean {
-  return (headers['content-encoding'] ?? 'identity') === 'identity'
-}
-
 /** Undefined where the body is no JSON. */
 export function jsonOf(reply: Pick<Incoming, 'headers' | 'body'>): unknown {
-  return isPlain(reply) ? jsonIn(reply.body.toString('utf8')) : undefined
+  return isPlain(reply.headers) ? jsonIn(reply.body.toString('utf8')) : undefined
 }

@@ -15,6 +15,7 @@ import type { Incoming } from '../../upstreams/adapters/adapter.ts'
 import { passThrough } from '../../upstreams/adapters/pass-through.ts'
 import type { Bindings } from '../../upstreams/bindings.ts'
 import type { Quota } from '../../upstreams/quota.ts'
+import { isPlain } from '../../upstreams/reply-headers.ts'
 import type { TokenCounter } from '../../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../../upstreams/transport.ts'
 import type { LossGuard } from '../loss-guard.ts'
@@ -177,8 +178,7 @@ function outputMostOf(
 
 /** Of a body that is no JSON, as much as is counted; undefined where it came in an encoding that nobody asked for. */
 function textOf({ headers, body }: Incoming): string | undefined {
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity') return undefined
-  return body.toString('utf8', 0, MOST_TEXT_BYTES)
+  return isPlain(headers) ? body.toString('utf8', 0, MOST_TEXT_BYTES) : undefined
 }
 
 /** One protocol streams in two forms, of which every library of its callers asks for this one. */
