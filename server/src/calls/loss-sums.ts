@@ -1,5 +1,5 @@
 import type { Id } from '../kernel/ids.ts'
-import { NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import { capped, NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import type { LostInMinute } from './losses.ts'
 
 /** How much evidenced loss the operator bears before calls are refused; null for no ceiling. */
@@ -110,7 +110,7 @@ export function createLossSums(): LossSums {
 }
 
 function added(a: Nanos, b: Nanos): Nanos {
-  return smaller(a + b, NANOS_LIMIT)
+  return capped(a + b)
 }
 
 function smaller(a: bigint, b: bigint): Nanos {
