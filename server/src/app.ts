@@ -21,7 +21,9 @@ import { createTellLoss } from './gateway/tell-loss.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { createLargeJson } from './http/large-json.ts'
+import { type Listener, listen } from './http/listen.ts'
 import { createFamilies } from './http/routes/families.ts'
+import { metricsFamily } from './http/routes/metrics.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
 import { createShedding } from './http/wire/shedding.ts'
@@ -44,7 +46,7 @@ import { checkSafety } from './storage/safety.ts'
 import { createPoller } from './tasks/poller.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { Log } from './telemetry/log.ts'
-import { createMetrics, type Metrics } from './telemetry/metrics.ts'
+import { createMetrics } from './telemetry/metrics.ts'
 import { DEFAULT_RERANK_MODEL } from './upstreams/adapters/rerank.ts'
 import { createBindings } from './upstreams/bindings.ts'
 import { createBreakers } from './upstreams/breakers.ts'
@@ -235,11 +237,11 @@ type Parts = {
   readonly money: Money
   readonly gateway: Gateway
   readonly work: ReturnType<typeof createWork>
-  readonly listeners: readonly Listener[]
+  readonly listeners: readonly Listener<ListeningRole>[]
 }
 
 async function start({ ground, money, gateway, work, listeners }: Parts): Promise<App['addresses']> {
-  const { config, log, clock, pools, feed } = ground
+  const { log, clock, pools, feed } = ground
   await checkSafety(pools.rest)
   await requireMigrated(pools.rest)
   await money.partitions.start()
@@ -249,7 +251,7 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
   for (const chore of work.chores) chore.start()
   feed.start()
   await untilFresh(feed, clock)
-  return listen(listeners, config, log)
+  return listen(listeners, log)
 }
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
@@ -283,10 +285,13 @@ async function flush(calls: Calls, log: Log): Promise<void> {
   log.error('not every call could be ended in time: what is left is unsettled', { count: calls.open().length })
 }
 
-type Listener = { readonly role: ListeningRole; readonly edge: Edge }
-
 /** What is listened on, by the roles of this process: callers' families, and what is measured. */
-function createListeners(ground: Ground, money: Money, gateway: Gateway, options: Start): readonly Listener[] {
+function createListeners(
+  ground: Ground,
+  money: Money,
+  gateway: Gateway,
+  options: Start,
+): readonly Listener<ListeningRole>[] {
   const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
   const { http, memory } = config
   const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
@@ -320,7 +325,8 @@ function createListeners(ground: Ground, money: Money, gateway: Gateway, options
       }),
     admin: () => createEdge({ ...shared, corsOrigins: [], families: [metricsFamily(metrics)] }),
   }
-  return config.roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))
+  const roles = config.roles.filter((role) => role !== 'worker')
+  return roles.map((role) => ({ role, edge: edges[role](), at: config.listen[role] }))
 }
 
 /** What callers reach: the routes of what is sold, unless others are given. */
@@ -348,40 +354,6 @@ function familiesOf(
   })
 }
 
-async function listen(
-  listeners: readonly Listener[],
-  config: Config,
-  log: Pick<Log, 'info'>,
-): Promise<App['addresses']> {
-  const addresses: Partial<Record<ListeningRole, string>> = {}
-  for (const { role, edge } of listeners) {
-    const { host } = config.listen[role]
-    const { port } = await edge.listen(config.listen[role]).catch((error: unknown) => {
-      throw new Error(listenProblem(role, config.listen[role], error), { cause: error })
-    })
-    log.info('listening', { role, host, port })
-    addresses[role] = `http://${hostAndPort(host, port)}`
-  }
-  return addresses
-}
-
-const LISTEN_REMEDIES: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'is taken (EADDRINUSE): stop what listens there, or choose another port',
-  EACCES: 'is not for this user (EACCES): choose a port from 1024 up',
-  EADDRNOTAVAIL: 'is no address of this machine (EADDRNOTAVAIL): choose one that is',
-  ENOTFOUND: 'is not known by that name (ENOTFOUND): correct the name',
-}
-
-function listenProblem(role: ListeningRole, { host, port }: Config['listen'][ListeningRole], error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed'
-  const what = LISTEN_REMEDIES[code] ?? `can't be listened on (${code}): choose another address`
-  return `listen.${role} (FAREBOX_LISTEN_${role.toUpperCase()}): ${hostAndPort(host, port)} ${what}`
-}
-
-function hostAndPort(host: string, port: number): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`
-}
-
 function rejectWhen(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason)
@@ -395,19 +367,5 @@ async function untilFresh(feed: ChangeFeed, clock: Clock): Promise<void> {
   while (feed.lagMs() > STALE_MS) {
     if (clock.monotonicMs() > deadlineMs) throw new Error('PostgreSQL: the change log could not be read in time.')
     await clock.sleep(10)
-  }
-}
-
-/** On the operators' listener alone: what is measured says more about an installation than its callers should know. */
-function metricsFamily(metrics: Metrics): Family {
-  return {
-    name: 'metrics',
-    prefix: '/metrics',
-    dialect: 'data',
-    register(scope) {
-      scope.get('', { config: { access: 'public' } }, async (_, reply) =>
-        reply.type(metrics.contentType).send(await metrics.expose()),
-      )
-    },
   }
 }

@@ -1,3 +1,4 @@
+import { CONTRIBUTORS_LEAST } from '../kernel/contributors.ts'
 import type { Id } from '../kernel/ids.ts'
 import { capped, NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import type { LostInMinute } from './losses.ts'
@@ -30,9 +31,6 @@ export type AccountLosses = ByWindow<Nanos> & { readonly accountId: Id }
 
 export const WINDOWS: readonly LossWindow[] = ['hour', 'day']
 const MINUTES: ByWindow<number> = { hour: 60, day: 24 * 60 }
-
-/** So many accounts have to contribute before a route is taken from all: none counts for more than its share of the ceiling. */
-export const CONTRIBUTORS_LEAST = 3n
 
 type Settings = Readonly<Record<`${'account' | 'route'}_${LossWindow}_usd`, Nanos | null>>
 
