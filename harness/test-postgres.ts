@@ -18,9 +18,17 @@ export async function startTestPostgres(): Promise<Postgres> {
   return postgres
 }
 
-/** The migrated database of a PostgreSQL that this module started. */
-export function templateUrl(server: string): string {
-  return withDatabase(server, TEMPLATE)
+/** Does some work with a migrated database, on a PostgreSQL that is there for it alone. */
+export async function withMigratedDatabase<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const postgres = await startTestPostgres()
+  const client = new pg.Client(withDatabase(postgres.url(), TEMPLATE))
+  try {
+    await client.connect()
+    return await work(client)
+  } finally {
+    await client.end()
+    await postgres.remove()
+  }
 }
 
 /**

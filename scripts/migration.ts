@@ -1,9 +1,8 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import pg from 'pg'
 import { ROOT } from '../harness/root.ts'
 import { differences, functionFiles } from '../harness/sql-functions.ts'
-import { startTestPostgres, templateUrl } from '../harness/test-postgres.ts'
+import { withMigratedDatabase } from '../harness/test-postgres.ts'
 import { MIGRATIONS_FOLDER } from '../server/src/storage/migrations.ts'
 
 /** `npm run migration -- <what>`: the next numbered migration, with those functions whose files differ from the migrations so far. */
@@ -17,7 +16,7 @@ if (what === '') {
   process.exit(1)
 }
 const files = functionFiles()
-const { changed, gone } = await compare()
+const { changed, gone } = await withMigratedDatabase((client) => differences(client, files))
 const number = String(readdirSync(MIGRATIONS_FOLDER).filter((file) => file.endsWith('.sql')).length + 1).padStart(
   4,
   '0',
@@ -31,16 +30,4 @@ if (changed.length + dropped.length === 0)
 else {
   writeFileSync(file, [...dropped, ...changed.map((name) => files.get(name) ?? '')].join('\n'), { flag: 'wx' })
   console.log(`${path.relative(ROOT, file)}: ${[...gone.map(({ name }) => `drops ${name}`), ...changed].join(', ')}`)
-}
-
-async function compare() {
-  const postgres = await startTestPostgres()
-  const client = new pg.Client(templateUrl(postgres.url()))
-  try {
-    await client.connect()
-    return await differences(client, files)
-  } finally {
-    await client.end()
-    await postgres.remove()
-  }
 }

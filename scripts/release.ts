@@ -1,10 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import pg from 'pg'
 import { ROOT } from '../harness/root.ts'
 import { functionsIn } from '../harness/sql-functions.ts'
-import { startTestPostgres, templateUrl } from '../harness/test-postgres.ts'
+import { withMigratedDatabase } from '../harness/test-postgres.ts'
 import { MIGRATIONS_FOLDER, readMigrations } from '../server/src/storage/migrations.ts'
 
 /**
@@ -20,7 +19,7 @@ const record = {
   commit,
   migrations: Object.fromEntries(migrations.map(({ file, checksum }) => [file, checksum])),
   functions: Object.fromEntries(
-    (await functions()).map(({ name, takes, gives }) => [name, `(${takes}) returns ${gives}`]),
+    (await withMigratedDatabase(functionsIn)).map(({ name, takes, gives }) => [name, `(${takes}) returns ${gives}`]),
   ),
 }
 mkdirSync(folder, { recursive: true })
@@ -28,15 +27,3 @@ writeFileSync(path.join(folder, `${version}.json`), `${JSON.stringify(record, nu
 console.log(
   `docs/releases/${version}.json: ${migrations.length} migrations, ${Object.keys(record.functions).length} functions`,
 )
-
-async function functions() {
-  const postgres = await startTestPostgres()
-  const client = new pg.Client(templateUrl(postgres.url()))
-  try {
-    await client.connect()
-    return await functionsIn(client)
-  } finally {
-    await client.end()
-    await postgres.remove()
-  }
-}

@@ -69,6 +69,9 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
 /** Packages that only some folders may know, so that they can be replaced there. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = { fastify: ['http'] }
 
+/** What single operations make. Folders that serve every operation alike do not know the word. */
+const MADE_BY_ONE = { word: /video/i, unknownTo: ['calls', 'tasks'] }
+
 /** Configuration reaches everybody else as values. */
 const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'main.ts']
 const CONFIG = 'config.ts'
@@ -87,10 +90,15 @@ function violationsIn(root: string, file: string, dependencies: readonly string[
   const text = readFileSync(path.join(root, file), 'utf8')
   const from = partOf(file)
   const broken = importsOf(file, text)
-    .map((target) => reasonAgainst(from, file, target, dependencies))
+    .map((target) => {
+      if (target === undefined) throw new Error(`${file} imports something that is only known when it runs`)
+      return reasonAgainst(from, file, target, dependencies)
+    })
     .filter((reason) => reason !== undefined)
   for (const table of tablesIn(file, text))
     if (!(TABLES[table] ?? []).includes(from)) broken.push(`${from} may not name the table ${table}`)
+  const [word] = MADE_BY_ONE.unknownTo.includes(from) ? (MADE_BY_ONE.word.exec(text) ?? []) : []
+  if (word !== undefined) broken.push(`${from} may not say ${word}: what a task makes is its operation's`)
   if (rankOf(from) === -1 && from !== CONFIG) broken.push(`${from} is not in the table of layers`)
   if (from !== CONFIG && /\bprocess\s*(\.|\[\s*['"])\s*env\b/.test(text))
     broken.push('reads process.env, which only config.ts may')
@@ -130,15 +138,15 @@ function rankOf(part: string): number {
   return LAYERS.findIndex((layer) => layer.includes(part))
 }
 
-/** Files that import each other, directly or around corners: each a circle, in the order of their names. */
-export function circlesIn(root: string): readonly (readonly string[])[] {
-  const files = sourcesIn(root)
+/** Files of some folders that import each other, directly or around corners: each a circle, in the order of their names. */
+export function circlesIn(root: string, folders: readonly string[]): readonly (readonly string[])[] {
+  const files = folders.flatMap((folder) => sourcesIn(path.join(root, folder)).map((file) => path.join(folder, file)))
   const importsOfFile = new Map(
     files.map((file) => [
       file,
-      importsOf(file, readFileSync(path.join(root, file), 'utf8'))
-        .filter((target) => target.startsWith('.'))
-        .map((target) => path.normalize(path.join(path.dirname(file), target))),
+      importsOf(file, readFileSync(path.join(root, file), 'utf8')).flatMap((target) =>
+        target?.startsWith('.') ? [path.normalize(path.join(path.dirname(file), target))] : [],
+      ),
     ]),
   )
   const reach = (from: string): ReadonlySet<string> => {
@@ -191,14 +199,13 @@ function stringsIn(value: unknown): string[] {
   return typeof value === 'object' && value !== null && 'raw' in value ? [String(value.raw)] : []
 }
 
-/** Every way to name a module: import, import type, export … from, import(). */
-function importsOf(file: string, text: string): string[] {
+/** Every way to name a module: import, import type, export … from, import(). Undefined where it is only known when it runs. */
+function importsOf(file: string, text: string): (string | undefined)[] {
   const { module, errors } = parseSync(file, text)
   if (errors.length > 0) throw new Error(`${file} does not parse: ${errors[0]?.message}`)
   const dynamic = module.dynamicImports.map(({ moduleRequest: { start, end } }) => {
-    const quoted = /^(['"`])([^'"`$]*)\1$/.exec(text.slice(start, end))
-    if (!quoted?.[2]) throw new Error(`${file} imports something that is only known when it runs`)
-    return quoted[2]
+    const [, , quoted] = /^(['"`])([^'"`$]+)\1$/.exec(text.slice(start, end)) ?? []
+    return quoted
   })
   const reexports = module.staticExports.flatMap(({ entries }) =>
     entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? []),

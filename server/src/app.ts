@@ -13,6 +13,7 @@ import { firstCall } from './gateway/idempotency.ts'
 import { createLossGuard } from './gateway/loss-guard.ts'
 import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
 import { createPlans } from './gateway/plans/choose.ts'
+import { VIDEO_TASKS } from './gateway/plans/video-tasks.ts'
 import { createPlatforms } from './gateway/platforms.ts'
 import { createRecords } from './gateway/records.ts'
 import { createRelay } from './gateway/relay.ts'
@@ -20,6 +21,7 @@ import { createTellLoss } from './gateway/tell-loss.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { createLargeJson } from './http/large-json.ts'
+import { type Listener, listen } from './http/listen.ts'
 import { type Assets, loadAssets } from './http/pages/assets.ts'
 import { createFaultPage } from './http/pages/fault-page.ts'
 import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
@@ -27,6 +29,7 @@ import { createPages } from './http/pages/page.ts'
 import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy } from './http/policies.ts'
 import { assetsFamily } from './http/routes/assets.ts'
 import { createFamilies } from './http/routes/families.ts'
+import { metricsFamily } from './http/routes/metrics.ts'
 import { siteFamily } from './http/routes/site.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
@@ -50,7 +53,7 @@ import { checkSafety } from './storage/safety.ts'
 import { createPoller } from './tasks/poller.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { Log } from './telemetry/log.ts'
-import { createMetrics, type Metrics } from './telemetry/metrics.ts'
+import { createMetrics } from './telemetry/metrics.ts'
 import { DEFAULT_RERANK_MODEL } from './upstreams/adapters/rerank.ts'
 import { createBindings } from './upstreams/bindings.ts'
 import { createBreakers } from './upstreams/breakers.ts'
@@ -226,7 +229,7 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway)
   const { bindings, transport, links, records, losses, overran } = gateway
   const polled: Parameters<typeof createPoller>[0]['polled'] = (what) => metrics.taskPolls.inc(what)
   const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
-  const poller = seal && createPoller({ ...polling, seal })
+  const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
   const isWorker = config.roles.includes('worker')
   const isGateway = config.roles.includes('gateway')
   const chores = [
@@ -241,11 +244,11 @@ type Parts = {
   readonly money: Money
   readonly gateway: Gateway
   readonly work: ReturnType<typeof createWork>
-  readonly listeners: readonly Listener[]
+  readonly listeners: readonly Listener<ListeningRole>[]
 }
 
 async function start({ ground, money, gateway, work, listeners }: Parts): Promise<App['addresses']> {
-  const { config, log, clock, pools, feed } = ground
+  const { log, clock, pools, feed } = ground
   await checkSafety(pools.rest)
   await requireMigrated(pools.rest)
   await money.partitions.start()
@@ -255,7 +258,7 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
   for (const chore of work.chores) chore.start()
   feed.start()
   await untilFresh(feed, clock)
-  return listen(listeners, config, log)
+  return listen(listeners, log)
 }
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
@@ -289,10 +292,13 @@ async function flush(calls: Calls, log: Log): Promise<void> {
   log.error('not every call could be ended in time: what is left is unsettled', { count: calls.open().length })
 }
 
-type Listener = { readonly role: ListeningRole; readonly edge: Edge }
-
 /** What is listened on, by the roles of this process: callers' families, and what is measured. */
-function createListeners(ground: Ground, money: Money, gateway: Gateway, options: Start): readonly Listener[] {
+function createListeners(
+  ground: Ground,
+  money: Money,
+  gateway: Gateway,
+  options: Start,
+): readonly Listener<ListeningRole>[] {
   const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
   const { http, memory } = config
   const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
@@ -344,7 +350,8 @@ function createListeners(ground: Ground, money: Money, gateway: Gateway, options
         families: [metricsFamily(metrics)],
       }),
   }
-  return config.roles.filter((role) => role !== 'worker').map((role) => ({ role, edge: edges[role]() }))
+  const roles = config.roles.filter((role) => role !== 'worker')
+  return roles.map((role) => ({ role, edge: edges[role](), at: config.listen[role] }))
 }
 
 /** What callers reach: the routes of what is sold, unless others are given. */
@@ -361,7 +368,7 @@ function familiesOf(
     run,
     begin,
     models,
-    tasks: createTasks({ pool: pools.rest, bindings, transport, seal }),
+    tasks: createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal }),
     links,
     ...shown,
     publicUrl: http.public_url,
@@ -372,40 +379,6 @@ function familiesOf(
     jsonLimits,
     largeJson,
   })
-}
-
-async function listen(
-  listeners: readonly Listener[],
-  config: Config,
-  log: Pick<Log, 'info'>,
-): Promise<App['addresses']> {
-  const addresses: Partial<Record<ListeningRole, string>> = {}
-  for (const { role, edge } of listeners) {
-    const { host } = config.listen[role]
-    const { port } = await edge.listen(config.listen[role]).catch((error: unknown) => {
-      throw new Error(listenProblem(role, config.listen[role], error), { cause: error })
-    })
-    log.info('listening', { role, host, port })
-    addresses[role] = `http://${hostAndPort(host, port)}`
-  }
-  return addresses
-}
-
-const LISTEN_REMEDIES: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'is taken (EADDRINUSE): stop what listens there, or choose another port',
-  EACCES: 'is not for this user (EACCES): choose a port from 1024 up',
-  EADDRNOTAVAIL: 'is no address of this machine (EADDRNOTAVAIL): choose one that is',
-  ENOTFOUND: 'is not known by that name (ENOTFOUND): correct the name',
-}
-
-function listenProblem(role: ListeningRole, { host, port }: Config['listen'][ListeningRole], error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'failed'
-  const what = LISTEN_REMEDIES[code] ?? `can't be listened on (${code}): choose another address`
-  return `listen.${role} (FAREBOX_LISTEN_${role.toUpperCase()}): ${hostAndPort(host, port)} ${what}`
-}
-
-function hostAndPort(host: string, port: number): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 function rejectWhen(signal: AbortSignal): Promise<never> {
@@ -421,19 +394,5 @@ async function untilFresh(feed: ChangeFeed, clock: Clock): Promise<void> {
   while (feed.lagMs() > STALE_MS) {
     if (clock.monotonicMs() > deadlineMs) throw new Error('PostgreSQL: the change log could not be read in time.')
     await clock.sleep(10)
-  }
-}
-
-/** On the operators' listener alone: what is measured says more about an installation than its callers should know. */
-function metricsFamily(metrics: Metrics): Family {
-  return {
-    name: 'metrics',
-    prefix: '/metrics',
-    dialect: 'problem',
-    register(scope) {
-      scope.get('', { config: { access: 'public' } }, async (_, reply) =>
-        reply.type(metrics.contentType).send(await metrics.expose()),
-      )
-    },
   }
 }

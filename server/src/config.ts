@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 import { parse as parseYaml } from 'yaml'
 import { z } from 'zod'
+import { CONTRIBUTORS_LEAST } from './kernel/contributors.ts'
 import { leastBudgetFor } from './kernel/memory-budget.ts'
 import { type Nanos, usd, ZERO } from './kernel/money.ts'
 import { isMasterKey } from './kernel/seal.ts'
@@ -234,7 +235,7 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
   }
   for (const window of ['hour', 'day'] as const) {
     const [account, route] = [loss[`account_${window}_usd`], loss[`route_${window}_usd`]]
-    if (account !== null && route !== null && route < 3n * account)
+    if (account !== null && route !== null && route < CONTRIBUTORS_LEAST * account)
       yield [['loss', `route_${window}_usd`], `is less than three times loss.account_${window}_usd: raise it`]
   }
   if (http.drain_pause_ms > http.drain_ms) {

@@ -4,7 +4,7 @@ import { judge } from '../../harness/figures.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
-import { savePlan, setPlan } from '../../server/src/identity/workspaces.ts'
+import { saveCustomerPlan, setCustomerPlan } from '../../server/src/identity/workspaces.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -64,8 +64,8 @@ describe('BASE-6 an account with its own pricing', () => {
   it('BASE-6 pays that price, whatever its plan; the published one stays the value in the report', async () => {
     const { secret, accountId, workspaceId } = await makeCustomer(pool)
     const other = await makeCustomer(pool)
-    await savePlan({ pool }, 'double', rational(2n))
-    await setPlan({ pool, ids }, ACTOR, workspaceId, 'double')
+    await saveCustomerPlan({ pool }, 'double', rational(2n))
+    await setCustomerPlan({ pool, ids }, ACTOR, workspaceId, 'double')
     assert.deepEqual(costAndVersion(await call(url, secret, 'tag_detail')), ['0.002900000', '0'])
     await setAccountPrice(pool, accountId, 'tag_detail', '0.0007')
     await until(async () => versionOf(await call(url, secret, 'tag_detail')) === 'account', HANGS_MS)
@@ -94,13 +94,13 @@ describe('BASE-6 an account with its own pricing', () => {
 describe('a price, a plan or an own price that changes between beginning and end', () => {
   it('changes nothing for the call: it settles at what it began with', async () => {
     const { secret, accountId, workspaceId } = await makeCustomer(pool)
-    await savePlan({ pool }, 'changing', rational(3n))
-    await setPlan({ pool, ids }, ACTOR, workspaceId, 'changing')
+    await saveCustomerPlan({ pool }, 'changing', rational(3n))
+    await setCustomerPlan({ pool, ids }, ACTOR, workspaceId, 'changing')
     const operation = 'search_word_suggestion'
     for (const [change, cost, version] of [
       [() => setPrice(pool, { operation, unitPrice: '0.5' }), '0.004350000', '0'],
-      [() => savePlan({ pool }, 'changing', rational(1n, 5n)), '1.500000000', '1'],
-      [() => setPlan({ pool, ids }, ACTOR, workspaceId, 'standard'), '0.100000000', '1'],
+      [() => saveCustomerPlan({ pool }, 'changing', rational(1n, 5n)), '1.500000000', '1'],
+      [() => setCustomerPlan({ pool, ids }, ACTOR, workspaceId, 'standard'), '0.100000000', '1'],
       [() => setAccountPrice(pool, accountId, operation, '0.0001'), '0.500000000', '1'],
       [() => setAccountPrice(pool, accountId, operation, null), '0.000100000', 'account'],
     ] as const) {

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { catalogueDocument } from '../../server/src/catalogue/document.ts'
-import { savePlan, setPlan } from '../../server/src/identity/workspaces.ts'
+import { saveCustomerPlan, setCustomerPlan } from '../../server/src/identity/workspaces.ts'
 import { type Rational, rational } from '../../server/src/kernel/rational.ts'
 import {
   ACTOR,
@@ -212,8 +212,8 @@ describe('the reseller endpoints', () => {
 
 async function onPlan(multiplier: Rational): Promise<Customer> {
   const plan = `plan-${multiplier.numerator}-${multiplier.denominator}`
-  await savePlan({ pool }, plan, multiplier)
+  await saveCustomerPlan({ pool }, plan, multiplier)
   const customer = await makeCustomer(pool)
-  await setPlan({ pool, ids }, ACTOR, customer.workspaceId, plan)
+  await setCustomerPlan({ pool, ids }, ACTOR, customer.workspaceId, plan)
   return customer
 }

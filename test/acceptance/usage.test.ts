@@ -4,7 +4,7 @@ import pg from 'pg'
 import { judge } from '../../harness/figures.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
-import { savePlan, setPlan } from '../../server/src/identity/workspaces.ts'
+import { saveCustomerPlan, setCustomerPlan } from '../../server/src/identity/workspaces.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -335,8 +335,8 @@ describe('GET /v1/usage', () => {
 
   it('USAGE-9 counts executed calls, failed ones included, and no refusals, quotes or look-ups; values are published ones', async () => {
     const { secret, workspaceId, accountId } = await makeCustomer(pool)
-    await savePlan({ pool }, 'half', rational(1n, 2n))
-    await setPlan({ pool, ids }, ACTOR, workspaceId, 'half')
+    await saveCustomerPlan({ pool }, 'half', rational(1n, 2n))
+    await setCustomerPlan({ pool, ids }, ACTOR, workspaceId, 'half')
     await setAccountPrice(pool, accountId, 'user_stories', '0.001')
 
     assert.equal((await call(url, secret, 'tag_detail')).costUsd, '0.000725000')

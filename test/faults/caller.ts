@@ -7,7 +7,7 @@ import { CALLS } from '../acceptance/installation.ts'
 import type { History, Operation, Told } from './history.ts'
 import { FOLLOW_OPERATION, FOLLOW_PATH } from './linked-accounts.ts'
 import { listen } from './listen.ts'
-import type { Key, Person } from './people.ts'
+import { addressOf, type Key, type Person } from './people.ts'
 import type { Question, Speech } from './speech.ts'
 import { streamedSpeechOf } from './speeches.ts'
 import { ASYNC, bodyOf, upstreamBodyOf, VIDEO_OPERATION, VIDEO_PATH, type Video } from './videos.ts'
@@ -162,12 +162,6 @@ async function send(pool: Pool, asked: Asked, signal: AbortSignal): Promise<Answ
   })
   // Only what one of our processes answered says anything; HAProxy's own errors do not.
   return { told, outcome: id === undefined ? 'unknown' : status < 400 ? 'ok' : 'fail' }
-}
-
-/** Each key is used from an address of its own, as HAProxy would tell: who fails to authenticate is limited by it. */
-export function addressOf({ id }: Key): string {
-  const digits = id.replaceAll('-', '').slice(-6)
-  return `10.${[0, 2, 4].map((at) => Number.parseInt(digits.slice(at, at + 2), 16)).join('.')}`
 }
 
 const firstForm = z.object({ first_request_id: z.string().nullish() })

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Cluster } from './cluster.ts'
-import { prey } from './injector.ts'
 import type { Link, LinkFault, LinkKind, PlannedFault } from './plan.ts'
+import { prey } from './prey.ts'
 import type { Way } from './way.ts'
 
 /** What happens between two processes, by the fault proxy on their way. */

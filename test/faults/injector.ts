@@ -6,6 +6,7 @@ import type { History } from './history.ts'
 import { strikeLink } from './injector-links.ts'
 import type { Member } from './member.ts'
 import { type Kind, LINK_KINDS, type LinkKind, type PlannedFault } from './plan.ts'
+import { prey, WAIT_FOR_PREY_MS } from './prey.ts'
 import { createTurn } from './turn.ts'
 
 /** What was done to whom, from when to when, and how much it hit. */
@@ -17,8 +18,6 @@ export type Trouble = {
   readonly hits: number
 }
 
-/** How long a fault waits for something that it can hit, longer than a gateway sleeps. */
-const WAIT_FOR_PREY_MS = 20_000
 /** After this a fault of one gateway takes another one, where that has work and the planned one has not. */
 const AIM_MS = 500
 const HOUR_MS = 3_600_000
@@ -126,12 +125,6 @@ function memberOf({ gateways }: Cluster, { target }: PlannedFault): Member {
   const member = gateways.find(({ name }) => name === target)
   if (member === undefined) throw new Error(`there is no ${target}`)
   return member
-}
-
-/** Waits until there is something to hit, and says how much. */
-export async function prey(count: () => number): Promise<number> {
-  await until(() => count() > 0, WAIT_FOR_PREY_MS).catch(() => {})
-  return count()
 }
 
 function statements({ ways }: Cluster): number {

@@ -1,5 +1,5 @@
-import { holdsAreEnough, lossesAreBounded } from './deviants.ts'
 import type { Evidence } from './evidence.ts'
+import { holdsAreEnough, lossesAreBounded } from './invariants-of-deviants.ts'
 import { usedIsPaid } from './invariants-of-models.ts'
 import {
   attemptsKept,

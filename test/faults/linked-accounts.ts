@@ -2,9 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { z } from 'zod'
 import { Random } from '../../sandbox/src/random.ts'
-import { addressOf } from './caller.ts'
-import type { Evidence } from './evidence.ts'
-import type { Key } from './people.ts'
+import { addressOf, type Key } from './people.ts'
 import type { Upstream } from './upstream.ts'
 
 /** Calls that act for users of a platform, who link their accounts again whenever they are asked to. */
@@ -77,23 +75,5 @@ export function startMoods(seed: number, upstream: Pick<Upstream, 'process'>): M
       await life
       await turn({ follow_refusals: 0 })
     },
-  }
-}
-
-/** How they went. A run that has none of one of these has not tried what it is for. */
-export function callsOfLinks({ operations, asked }: Evidence): Readonly<Record<string, number>> {
-  const follows = operations.filter(({ operation }) => operation === FOLLOW_OPERATION)
-  const refreshes = new Set(
-    asked.filter(({ path }) => path.endsWith('/oauth2/token')).map(({ request_id }) => request_id),
-  )
-  const refused = asked.filter(
-    ({ upstream, status, path }) => upstream === 'platform' && status === 401 && !ABOUT_A_LINK.test(path),
-  )
-  const twice = [...Map.groupBy(refused, ({ request_id }) => request_id).values()].filter((own) => own.length > 1)
-  return {
-    'writes for users paid': follows.filter(({ outcome, told }) => outcome === 'ok' && (told.costNanos ?? 0n) > 0n)
-      .length,
-    'writes for users that refreshed': follows.filter(({ told }) => refreshes.has(told.id ?? '')).length,
-    'writes for users refused twice': twice.length,
   }
 }

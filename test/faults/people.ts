@@ -118,3 +118,9 @@ export async function makeKey(pool: pg.Pool, workspaceId: Id, budget?: Budget): 
   const { id, secret } = await createKey({ pool, ids }, ACTOR, wanted)
   return { id, secret: secret.reveal(), revokedAtMs: Number.POSITIVE_INFINITY }
 }
+
+/** Each key is used from an address of its own, as HAProxy would tell: who fails to authenticate is limited by it. */
+export function addressOf({ id }: Key): string {
+  const digits = id.replaceAll('-', '').slice(-6)
+  return `10.${[0, 2, 4].map((at) => Number.parseInt(digits.slice(at, at + 2), 16)).join('.')}`
+}

@@ -2,9 +2,8 @@ import { Pool } from 'undici'
 import { z } from 'zod'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { addressOf } from './caller.ts'
 import type { History } from './history.ts'
-import type { Key, Person } from './people.ts'
+import { addressOf, type Key, type Person } from './people.ts'
 import type { Tokens } from './speech.ts'
 
 /** What callers are told when they look up afterwards, through the same door. */

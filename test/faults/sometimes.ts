@@ -1,9 +1,12 @@
 import { IMAGE_MODEL, IMAGE_TOKENS_MODEL } from '../../harness/seed.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
+import { vendorOf } from '../acceptance/deviants/vendors.ts'
 import { groupOf, limitOfGroup } from './endpoint-limits.ts'
 import type { Evidence, TaskRow } from './evidence.ts'
 import { isStreamed, type Operation } from './history.ts'
 import type { Trouble } from './injector.ts'
+import { billsIn } from './invariants-of-deviants.ts'
+import { ABOUT_A_LINK, FOLLOW_OPERATION } from './linked-accounts.ts'
 import { isBrokenOffUpstream } from './listen.ts'
 import type { Kind } from './plan.ts'
 import { BREAKING } from './questions.ts'
@@ -99,4 +102,31 @@ function isCreation({ video, told }: Operation): boolean {
 function hasOutlived({ ended_at }: TaskRow, creation: Operation | undefined, { kind, target, fromMs, toMs }: Trouble) {
   if (creation === undefined || ended_at === null || !DEATHS.has(kind)) return false
   return target === creation.told.servedBy && fromMs > creation.endedAtMs && toMs < ended_at.getTime()
+}
+
+/** How calls of deviants went. A run that has none of one of these has not tried what it is for. */
+export function callsOfDeviants(evidence: Evidence): Readonly<Record<string, number>> {
+  const bills = billsIn(evidence).filter(({ entry }) => vendorOf(entry.model ?? '') !== undefined)
+  return {
+    'calls of vendors that deviate': bills.length,
+    'calls that got more than their hold by an unknown deviance': bills.filter(({ bill, held }) => bill > held).length,
+  }
+}
+
+/** How calls for users of a platform went. A run that has none of one of these has not tried what it is for. */
+export function callsOfLinks({ operations, asked }: Evidence): Readonly<Record<string, number>> {
+  const follows = operations.filter(({ operation }) => operation === FOLLOW_OPERATION)
+  const refreshes = new Set(
+    asked.filter(({ path }) => path.endsWith('/oauth2/token')).map(({ request_id }) => request_id),
+  )
+  const refused = asked.filter(
+    ({ upstream, status, path }) => upstream === 'platform' && status === 401 && !ABOUT_A_LINK.test(path),
+  )
+  const twice = [...Map.groupBy(refused, ({ request_id }) => request_id).values()].filter((own) => own.length > 1)
+  return {
+    'writes for users paid': follows.filter(({ outcome, told }) => outcome === 'ok' && (told.costNanos ?? 0n) > 0n)
+      .length,
+    'writes for users that refreshed': follows.filter(({ told }) => refreshes.has(told.id ?? '')).length,
+    'writes for users refused twice': twice.length,
+  }
 }

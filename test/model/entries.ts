@@ -1,5 +1,4 @@
 import { type Account, type Sums, sumsOf } from './account.ts'
-import type { Model } from './ledger-model.ts'
 
 /** What changed an account's sums beside holds and charges: written down by looking at them before and after. */
 export type Entry = Omit<Sums, 'held' | 'lapsed'> & {
@@ -9,6 +8,9 @@ export type Entry = Omit<Sums, 'held' | 'lapsed'> & {
   readonly corrects: string | null
 }
 
+/** What of the model entries are made in. */
+type Books = { readonly accounts: Map<string, Account>; readonly entries: Map<string, Entry> }
+
 type Heading = {
   readonly id?: string
   readonly kind: string
@@ -17,7 +19,7 @@ type Heading = {
 }
 
 /** Makes a change to an account and enters it. */
-export function enter(model: Model, accountId: string, heading: Heading, change: (account: Account) => void): Entry {
+export function enter(model: Books, accountId: string, heading: Heading, change: (account: Account) => void): Entry {
   const { id = `${heading.kind} ${model.entries.size}`, kind, overrun = 0n, corrects = null } = heading
   const account = accountOf(model, accountId)
   const before = sumsOf(account)
@@ -37,11 +39,11 @@ export function enter(model: Model, accountId: string, heading: Heading, change:
   return entry
 }
 
-export function correctionsOf(model: Model, id: string): [id: string, entry: Entry][] {
+export function correctionsOf(model: Books, id: string): [id: string, entry: Entry][] {
   return [...model.entries].filter(([, { corrects }]) => corrects === id)
 }
 
-export function accountOf(model: Model, id: string): Account {
+export function accountOf(model: Books, id: string): Account {
   const account = model.accounts.get(id)
   if (account === undefined) throw new Error(`no account ${id}`)
   return account

@@ -221,7 +221,7 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: 'server/src/pricing/by-token.ts',
+        file: 'server/src/pricing/by-image.ts',
         find: 'const rate = images.get(kind)',
         replace: "const rate = images.get(kind) && images.get('auto/auto')",
       },

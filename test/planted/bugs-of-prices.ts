@@ -104,7 +104,7 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/pricing/prices.ts',
-        find: 'operation.isScaledByPlan ? multiply(published, caller.priceMultiplier) : published',
+        find: 'operation.isScaledByCustomerPlan ? multiply(published, caller.priceMultiplier) : published',
         replace: 'multiply(published, caller.priceMultiplier)',
       },
     ],

@@ -14,10 +14,9 @@ const callOf = createCall('begin_calls', SELECT)
 /** The rows of those that are tasks are made by the same statement: there is no call without its task, nor the other way. */
 const TASKS: Beside = {
   name: 'with_tasks',
-  types: ['integer[]', 'uuid[]', 'uuid[]', 'uuid[]', 'text[]', 'bytea[]'],
-  also: (parameters) => `insert into tasks (id, account_id, credential_id, model, prompt, state, created_at)
+  also: ({ items }) => `insert into tasks (id, account_id, credential_id, model, prompt, state, created_at)
     select item.id, item.account_id, item.credential_id, item.model, item.prompt, 'CREATING', result.judged_at
-    from unnest(${parameters.join(', ')}) item (place, id, account_id, credential_id, model, prompt)
+    from ${items}
     join result on result.ordinality = item.place
     where result.outcome = 'begun'
     on conflict (id) do nothing returning id`,
@@ -29,7 +28,7 @@ export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call
   const columns = encode(calls)
   const hasTasks = calls.some(({ task }) => task !== undefined)
   const rows = await query(
-    hasTasks ? callWithTasksOf([...columns, ...taskColumns(calls)], ownerId) : callOf(columns, ownerId),
+    hasTasks ? callWithTasksOf(columns, [taskColumns(calls)], ownerId) : callOf(columns, [], ownerId),
   )
   return calls.map((call, at) => decode(call, new Row(rows[at])))
 }

@@ -2,6 +2,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Nanos } from '../kernel/money.ts'
 import type { Rates, Window } from '../limits/window.ts'
+import type { TaskResult } from '../storage/task-results.ts'
 
 /** What a call asks of PostgreSQL before its upstream is asked: all of it is given, or none. */
 export type Call = {
@@ -81,14 +82,7 @@ export type Evidence = {
 export type Loss = Evidence & { readonly route: string }
 
 export type TaskEnd = { readonly times?: TaskTimes } & (
-  | {
-      readonly state: 'SUCCEEDED'
-      /** Sealed as the task's. */
-      readonly videoUrl: Buffer
-      readonly seconds: number
-      readonly videos: number
-      readonly resolution: number | null
-    }
+  | { readonly state: 'SUCCEEDED'; readonly result: TaskResult }
   | { readonly state: 'FAILED'; readonly code: string; readonly message: string }
   | { readonly state: 'CANCELED' }
 )

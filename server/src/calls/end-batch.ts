@@ -1,4 +1,5 @@
 import { nanos } from '../kernel/money.ts'
+import { RESULT_COLUMNS } from '../storage/task-results.ts'
 import type { Ending, Settlement, TaskEnd } from './call.ts'
 import { daysOf, Positions } from './columns.ts'
 import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
@@ -11,38 +12,12 @@ const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
  */
 const TASKS: Beside = {
   name: 'with_tasks',
-  types: [
-    ...([
-      'integer[]',
-      'uuid[]',
-      'text[]',
-      'bytea[]',
-      'float8[]',
-      'integer[]',
-      'integer[]',
-      'text[]',
-      'text[]',
-    ] as const),
-    ...(['float8[]', 'float8[]'] as const),
-  ],
-  also: ([
-    places,
-    ids,
-    states,
-    urls,
-    lengths,
-    counts,
-    resolutions,
-    codes,
-    messages,
-    scheduled,
-    ended,
-  ]) => `select end_tasks_at(
-      task_ids => ${ids}, states => ${states}, urls => ${urls}, lengths => ${lengths}, counts => ${counts},
-      resolutions => ${resolutions}, codes => ${codes}, messages => ${messages},
-      scheduled_seconds => ${scheduled}, ended_seconds => ${ended}, ended_now =>
+  also: ({ of }) => `select end_tasks_at(
+      task_ids => ${of('id')}, states => ${of('state')}, codes => ${of('code')}, messages => ${of('message')},
+      ${RESULT_COLUMNS.map(({ argument, column }) => `${argument} => ${of(column)}`).join(', ')},
+      scheduled_seconds => ${of('scheduled_seconds')}, ended_seconds => ${of('ended_seconds')}, ended_now =>
       (select array_agg(result.ended_now order by item.place)
-       from unnest(${places}) with ordinality item (call, place) join result on result.ordinality = item.call),
+       from unnest(${of('place')}) with ordinality item (call, place) join result on result.ordinality = item.call),
       at => (select max(settled_at) from result))`,
 }
 
@@ -52,10 +27,9 @@ const TASKS: Beside = {
  */
 const LOSSES: Beside = {
   name: 'with_losses',
-  types: ['integer[]', 'uuid[]', 'uuid[]', 'text[]', 'bigint[]', 'bigint[]'],
-  also: (columns) => `insert into losses (id, account_id, route, nanos, claim, at)
+  also: ({ items }) => `insert into losses (id, account_id, route, nanos, claim, at)
       select item.id, item.account_id, item.route, least(item.nanos, result.overrun), item.claim, result.settled_at
-      from unnest(${columns.join(', ')}) item (place, id, account_id, route, nanos, claim)
+      from ${items}
       join result on result.ordinality = item.place
       where result.ended_now and least(item.nanos, result.overrun) > 0
       returning id`,
@@ -71,11 +45,10 @@ export async function endBatch(query: Query, endings: readonly Ending[]): Promis
   const columns = encode(endings)
   const hasTasks = endings.some(({ task }) => task !== undefined)
   const hasLosses = endings.some(({ loss }) => loss !== undefined)
-  if (hasTasks) columns.push(...taskColumns(endings))
-  if (hasLosses) columns.push(...lossColumns(endings))
+  const beside = [...(hasTasks ? [taskColumns(endings)] : []), ...(hasLosses ? [lossColumns(endings)] : [])]
   const withLosses = hasTasks ? callWithBothOf : callWithLossesOf
   const without = hasTasks ? callWithTasksOf : callOf
-  const rows = await query((hasLosses ? withLosses : without)(columns))
+  const rows = await query((hasLosses ? withLosses : without)(columns, beside))
   return endings.map((_, at) => decode(new Row(rows[at])))
 }
 
@@ -101,10 +74,9 @@ function taskColumns(endings: readonly Ending[]): Column[] {
     ['place', 'integer[]', tasks.map(({ place }) => place)],
     ['id', 'uuid[]', tasks.map(({ id }) => id)],
     ['state', 'text[]', tasks.map(({ state }) => state)],
-    ['video_url', 'bytea[]', tasks.map(({ videoUrl }) => videoUrl)],
-    ['seconds', 'float8[]', tasks.map(({ seconds }) => seconds)],
-    ['videos', 'integer[]', tasks.map(({ videos }) => videos)],
-    ['resolution', 'integer[]', tasks.map(({ resolution }) => resolution)],
+    ...RESULT_COLUMNS.map(
+      ({ column, type }): Column => [column, type, tasks.map(({ result }) => result?.[column] ?? null)],
+    ),
     ['code', 'text[]', tasks.map(({ code }) => code)],
     ['message', 'text[]', tasks.map(({ message }) => message)],
     ['scheduled_seconds', 'float8[]', tasks.map(({ times }) => times?.scheduledSeconds ?? null)],
@@ -113,8 +85,7 @@ function taskColumns(endings: readonly Ending[]): Column[] {
 }
 
 function whole(task: TaskEnd) {
-  const nothing = { videoUrl: null, seconds: null, videos: null, resolution: null, code: null, message: null }
-  return { ...nothing, ...task }
+  return { result: null, code: null, message: null, ...task }
 }
 
 function encode(endings: readonly Ending[]): Column[] {

@@ -1,5 +1,6 @@
+import { CONTRIBUTORS_LEAST } from '../kernel/contributors.ts'
 import type { Id } from '../kernel/ids.ts'
-import { NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import { capped, NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import type { LostInMinute } from './losses.ts'
 
 /** How much evidenced loss the operator bears before calls are refused; null for no ceiling. */
@@ -30,9 +31,6 @@ export type AccountLosses = ByWindow<Nanos> & { readonly accountId: Id }
 
 export const WINDOWS: readonly LossWindow[] = ['hour', 'day']
 const MINUTES: ByWindow<number> = { hour: 60, day: 24 * 60 }
-
-/** So many accounts have to contribute before a route is taken from all: none counts for more than its share of the ceiling. */
-export const CONTRIBUTORS_LEAST = 3n
 
 type Settings = Readonly<Record<`${'account' | 'route'}_${LossWindow}_usd`, Nanos | null>>
 
@@ -110,7 +108,7 @@ export function createLossSums(): LossSums {
 }
 
 function added(a: Nanos, b: Nanos): Nanos {
-  return smaller(a + b, NANOS_LIMIT)
+  return capped(a + b)
 }
 
 function smaller(a: bigint, b: bigint): Nanos {

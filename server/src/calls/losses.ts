@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Id, Ids } from '../kernel/ids.ts'
-import { NANOS_LIMIT, type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import { capped, type Nanos, ZERO } from '../kernel/money.ts'
 import { inPortions } from '../storage/in-portions.ts'
 import type { Query } from '../storage/transaction.ts'
 
@@ -20,10 +20,7 @@ const COUNTS = `not exists (
     and (released.account_id is null or released.account_id = losses.account_id))`
 
 /** Sums can be more than a column holds; beyond that it makes no difference to any ceiling. */
-const sum = z.string().transform((text) => {
-  const exact = BigInt(text)
-  return nanos(exact > NANOS_LIMIT ? NANOS_LIMIT : exact)
-})
+const sum = z.string().transform((text) => capped(BigInt(text)))
 
 const minuteRows = z.array(
   z

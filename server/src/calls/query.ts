@@ -12,22 +12,28 @@ export type Column = readonly [name: string, type: ArrayType, values: readonly V
 export type Beside = {
   /** Added to the name of the whole, by which that is prepared once. */
   readonly name: string
-  readonly types: readonly ArrayType[]
   /** What it does and selects, by its parameters and by `result`, the function's rows with their `ordinality`. */
-  readonly also: (parameters: readonly string[]) => string
+  readonly also: (parameters: Parameters) => string
+}
+
+/** The columns that something beside takes, as its SQL names them. */
+export type Parameters = {
+  readonly of: (column: string) => string
+  /** All of them as rows, `item`, with a field for each column. */
+  readonly items: string
 }
 
 /**
  * Calls a function of batches with what it takes of each of them, of which the first is no array: whose batch it is. What is done
- * beside it takes columns of its own, after those.
+ * beside it takes columns of its own, which are always the same.
  */
 export function createCall(name: string, select: string, besides: readonly Beside[] = []) {
   const fullName = [name, ...besides.map((beside) => beside.name)].join('_')
   let text: string | undefined
-  return (columns: readonly Column[], owner?: Id): Statement => {
+  return (columns: readonly Column[], beside: readonly (readonly Column[])[] = [], owner?: Id): Statement => {
     const first = owner === undefined ? [] : [owner]
-    text ??= textOf(name, select, [...first.map(() => OWNER), ...columns], besides)
-    const values = columns.map(([, type, values]) => encodeArray(type, values))
+    text ??= textOf(name, select, [[...first.map(() => OWNER), ...columns], ...beside], besides)
+    const values = [...columns, ...beside.flat()].map(([, type, values]) => encodeArray(type, values))
     return { name: fullName, text, values: [...first, ...values] }
   }
 }
@@ -36,24 +42,47 @@ const OWNER = ['owner_id_in', 'uuid'] as const
 
 type Argument = readonly [name: string, type: string, ...rest: readonly unknown[]]
 
-function textOf(name: string, select: string, all: readonly Argument[], besides: readonly Beside[]): string {
-  const own = all.length - besides.reduce((sum, beside) => sum + beside.types.length, 0)
-  const parameters = all.map(([, type], at) => `$${at + 1}::${type}`)
-  const call = `${name}(${all
-    .slice(0, own)
-    .map(([argument], at) => `${argument} => ${parameters[at]}`)
-    .join(', ')})`
+function textOf(
+  name: string,
+  select: string,
+  groups: readonly (readonly Argument[])[],
+  besides: readonly Beside[],
+): string {
+  const [own = NO_PLACES, ...others] = placesOf(groups)
+  const call = `${name}(${[...own].map(([argument, place]) => `${argument} => ${place}`).join(', ')})`
   if (besides.length === 0) return `select ${select} from ${call}`
-  let from = own
-  const parts = besides.map(({ types: { length }, also }, at) => {
-    from += length
-    return `also_${at} as materialized (${also(parameters.slice(from - length, from))})`
-  })
+  const parts = besides.map(
+    ({ also }, at) => `also_${at} as materialized (${also(parametersOf(others[at] ?? NO_PLACES))})`,
+  )
   // Reads what each of them answers, because what nobody reads may not be done.
   const done = besides.map((_, at) => ` cross join (select count(*) from also_${at}) done_${at}`)
   return `with result as materialized (select * from ${call} with ordinality),
       ${parts.join(',\n      ')}
     select ${select} from result${done.join('')} order by ordinality`
+}
+
+/** Where each argument stands in the statement, by its name: `$3::uuid[]`. */
+type Places = ReadonlyMap<string, string>
+const NO_PLACES: Places = new Map()
+
+function placesOf(groups: readonly (readonly Argument[])[]): readonly Places[] {
+  let before = 0
+  return groups.map((group) => {
+    const first = before + 1
+    before += group.length
+    return new Map(group.map(([name, type], at) => [name, `$${first + at}::${type}`]))
+  })
+}
+
+function parametersOf(places: Places): Parameters {
+  return {
+    of(column) {
+      const place = places.get(column)
+      if (place === undefined) throw new Error(`there is no column ${column} beside the call`)
+      return place
+    },
+    items: `unnest(${[...places.values()].join(', ')}) item (${[...places.keys()].join(', ')})`,
+  }
 }
 
 /** A row of PostgreSQL is input from outside: what is not of the type that the function promises is a defect. */

@@ -51,6 +51,6 @@ function priceOf(operation: Operation): string {
   if (isTask(operation)) return "The price of a second is its model's: see [tasks.md](tasks.md) (`per_second`)"
   if (!isSoldByUnit(operation)) return "The price of a token is its model's: see [models.md](models.md) (`per_token`)"
   const { unitPrice, unit, contract } = operation.price
-  const scaled = operation.isScaledByPlan ? ', times the multiplier of your plan' : ''
+  const scaled = operation.isScaledByCustomerPlan ? ', times the multiplier of your plan' : ''
   return `${decimalText(unitPrice, 9)} USD per ${unit} (\`${contract}\`)${scaled}`
 }

@@ -49,8 +49,8 @@ export type DataOperation<Input = unknown> = Common & {
   readonly isBodyOnly?: true
   readonly output: z.ZodType
   readonly price: PriceContract<Input>
-  /** Its price is scaled by the multiplier of the caller's plan. */
-  readonly isScaledByPlan?: true
+  /** Its price is scaled by the multiplier of the caller's customer plan. */
+  readonly isScaledByCustomerPlan?: true
   readonly upstream: Upstream
   /** Done for a user who has linked an account to the key: what the user must have allowed. {linked_user} is who it is. */
   readonly actsFor?: { readonly scopes: readonly string[] }

@@ -17,9 +17,9 @@ export type PriceContract<Input> = {
   /** Whether the two are the same, whatever the upstream does. */
   readonly isExact: boolean
   /** Reads from the answer how much was used; undefined where it does not say. */
-  readonly measure: (reply: Reply) => Measured | undefined
+  readonly measure: (reply: Reply) => MeasuredUnits | undefined
   /** How much an answer used that does not say it, by what was sent; left out where nobody can count that. */
-  readonly counted?: (input: Input, count: (text: string) => Promise<number>) => Promise<Measured>
+  readonly counted?: (input: Input, count: (text: string) => Promise<number>) => Promise<MeasuredUnits>
 }
 
 /** What an upstream answered, as far as a price needs it. */
@@ -29,7 +29,7 @@ export type Reply = {
   readonly json: unknown
 }
 
-export type Measured = {
+export type MeasuredUnits = {
   readonly units: bigint
   readonly inputTokens?: number
   readonly outputTokens?: number

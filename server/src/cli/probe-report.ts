@@ -8,14 +8,14 @@ import { isCountOdd, type SizeVerdict } from '../upstreams/probe/verdicts.ts'
 
 /** What operators read of a probe. Nothing that the vendor has written is in it but figures and a stop reason. */
 
-export type Measured = {
+export type Probed = {
   readonly model: string
   readonly route: ModelListed['routes'][number] & { readonly protocol: ProbedProtocol }
   readonly binding: Pick<Binding, 'id' | 'credential'>
   readonly findings: Findings
 }
 
-export function findingLines(measured: Measured): readonly string[] {
+export function findingLines(measured: Probed): readonly string[] {
   const { model, route, binding, findings } = measured
   const rows = findings.trials.map((trial) => rowOf(trial, findings))
   return [
@@ -84,7 +84,7 @@ function sizeText(size: SizeVerdict): string {
 }
 
 /** What is not measured is said to be so, and stays. */
-function profileText({ route: { profile: before }, findings }: Measured): string {
+function profileText({ route: { profile: before }, findings }: Probed): string {
   const { outputLimit, reasoning } = findings.profile
   const limit = outputLimit === undefined ? `${before.outputLimit ?? 'none'} (not measured)` : (outputLimit ?? 'none')
   const counted = reasoning ?? `${before.reasoning} (not measured)`
@@ -116,7 +116,7 @@ function warningsOf({ limits, casing, size, stopped }: Findings): readonly strin
 }
 
 /** What writes the same with `models route`, as one would type it. */
-export function commandFor({ model, route, findings: { profile } }: Measured): string {
+export function commandFor({ model, route, findings: { profile } }: Probed): string {
   const { outputLimit, reasoning } = profile
   return [
     ...['farebox models route', quoted(model), '--slot', route.slot, '--protocol', route.protocol],

@@ -15,7 +15,7 @@ import { recordingOf } from '../upstreams/probe/recording.ts'
 import { createPurse, type ProbeRates, type Purse, usdText } from '../upstreams/probe/spending.ts'
 import { createTransport, type Transport } from '../upstreams/transport.ts'
 import { idOf, ids, print, quietLog, running, withPools } from './command.ts'
-import { commandFor, findingLines, type Measured } from './probe-report.ts'
+import { commandFor, findingLines, type Probed } from './probe-report.ts'
 
 /** `farebox upstreams probe`: measures a vendor, shows what was found, and writes it to the model's routes on demand. */
 export function addProbeCommand(upstreams: Command): void {
@@ -134,7 +134,7 @@ async function probeOne(parts: Parts, { model, route, rates }: Subject): Promise
     { protocol, upstreamModel, outputMost: model.outputMost, rates },
   )
   if (findings.trials.length === 0) throw nothingAsked(findings, purse, options)
-  const measured: Measured = { model: model.id, route, binding, findings }
+  const measured: Probed = { model: model.id, route, binding, findings }
   for (const line of findingLines(measured)) print(line)
   if (options.record !== undefined) record(options.record, measured)
   if (findings.stopped !== undefined)
@@ -154,14 +154,14 @@ function nothingAsked({ stopped, unaffordable }: Findings, purse: Purse, { budge
 }
 
 /** As `models route` does; what was not measured stays as it is. */
-async function write(pool: Pools['rest'], { model, route, findings: { profile } }: Measured): Promise<void> {
+async function write(pool: Pools['rest'], { model, route, findings: { profile } }: Probed): Promise<void> {
   if (Object.keys(profile).length === 0) return print('Nothing is certain enough to be written.')
   const { slot, protocol, upstreamModel } = route
   const id = await saveRoute({ pool, ids }, { model, slot, protocol, upstreamModel, profile })
   print(`Route ${id} has this profile now.`)
 }
 
-function record(folder: string, { route: { protocol, upstreamModel }, binding, findings }: Measured): void {
+function record(folder: string, { route: { protocol, upstreamModel }, binding, findings }: Probed): void {
   mkdirSync(folder, { recursive: true })
   for (const trial of findings.trials) {
     const name = `${protocol}-${upstreamModel}-${trial.experiment.name}`.replaceAll(/[^A-Za-z0-9._-]+/g, '-')

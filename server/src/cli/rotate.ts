@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
+import { SEALED_IN_TASKS } from '../gateway/plans/video-tasks.ts'
 import { sealOf } from '../kernel/seal.ts'
 import { VERIFIERS } from '../links/attempts.ts'
 import { TOKEN_KEYS } from '../links/tokens.ts'
 import { reseal } from '../storage/reseal.ts'
-import { SEALED_IN_TASKS } from '../tasks/task.ts'
 import { CREDENTIALS } from '../upstreams/credential.ts'
 import { print, running, withPools } from './command.ts'
 

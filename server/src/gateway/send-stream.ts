@@ -1,6 +1,7 @@
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { CollectedBody } from '../protocols/collected-body.ts'
 import type { Binding } from '../upstreams/bindings.ts'
+import { isPlain } from '../upstreams/reply-headers.ts'
 import {
   type OpenReply,
   type Transport,
@@ -39,10 +40,8 @@ export async function openOnce(
   }
 }
 
-/** In an encoding that we did not ask for, nothing of it could be read. */
 function isEvents({ headers }: OpenReply): boolean {
-  const isPlain = (headers['content-encoding'] ?? 'identity') === 'identity'
-  return isPlain && headers['content-type']?.trimStart().toLowerCase().startsWith(EVENTS) === true
+  return isPlain(headers) && headers['content-type']?.trimStart().toLowerCase().startsWith(EVENTS) === true
 }
 
 function collect(reply: OpenReply, { upstream, room }: UpstreamRequest): Promise<UpstreamReply> {

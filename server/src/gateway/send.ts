@@ -1,6 +1,8 @@
 import { LARGE_BYTES } from '../kernel/memory-budget.ts'
+import { jsonIn } from '../protocols/json-text.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import type { Binding } from '../upstreams/bindings.ts'
+import { isPlain } from '../upstreams/reply-headers.ts'
 import { type Transport, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
 import type { Sent } from './plan.ts'
 import type { Attempt } from './records.ts'
@@ -25,7 +27,7 @@ export async function sendOnce(
     const asked = { ...request(), upstream: binding }
     isAsked = true
     const reply = await transport.send(asked)
-    const isLarge = readLarge !== undefined && reply.body.length > LARGE_BYTES && isPlain(reply)
+    const isLarge = readLarge !== undefined && reply.body.length > LARGE_BYTES && isPlain(reply.headers)
     return answered(binding, reply, isLarge ? await readLarge(reply.body) : jsonOf(reply))
   } catch (error) {
     return failed(binding, error, isAsked)
@@ -45,30 +47,19 @@ export function failed({ slot, kind }: Tried, failure: unknown, isAsked: boolean
   return { attempts: [{ slot, outcome, status: null, reason }], kind, outcome, failure }
 }
 
+/** In which upstreams take our credential. */
+export type CredentialHeader = 'authorization' | 'x-api-key' | 'api-key' | 'x-goog-api-key'
+
 export function credentialFor(
   { credential }: Pick<Binding, 'credential'>,
-  header: 'authorization' | 'x-api-key' | 'api-key' | 'x-goog-api-key',
+  header: CredentialHeader,
 ): Record<string, string> {
   if (credential === null) return {}
   const secret = credential.reveal()
   return { [header]: header === 'authorization' ? `Bearer ${secret}` : secret }
 }
 
-const BYTE_ORDER_MARK = 0xfeff
-
-/** In an encoding that we did not ask for, nothing is read. */
-function isPlain({ headers }: Pick<Incoming, 'headers'>): boolean {
-  return (headers['content-encoding'] ?? 'identity') === 'identity'
-}
-
 /** Undefined where the body is no JSON. */
 export function jsonOf(reply: Pick<Incoming, 'headers' | 'body'>): unknown {
-  if (!isPlain(reply)) return undefined
-  const { body } = reply
-  try {
-    const text = body.toString('utf8')
-    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
-  } catch {
-    return undefined
-  }
+  return isPlain(reply.headers) ? jsonIn(reply.body.toString('utf8')) : undefined
 }

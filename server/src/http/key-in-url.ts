@@ -18,6 +18,8 @@ const CREDENTIALS: ReadonlySet<string> = new Set(['apikey', 'accesstoken', 'xapi
  */
 export function keyInUrl(url: string, dialect: FaultDialect): string | undefined {
   const at = url.indexOf('?')
+  // Most URLs are a plain path, in which there is nothing to decode and no name.
+  if (at === -1 && !url.includes('%') && !holdsKey(url)) return undefined
   const query = at === -1 ? '' : url.slice(at + 1)
   if (!holdsKey(decodedLoosely(url)) && !hasCredentialName(query, dialect)) return undefined
   return `A credential is not taken in the URL. Send it as "${HEADERS[dialect] ?? COMMON_HEADER}", and replace a key that was in a URL.`

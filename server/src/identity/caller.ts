@@ -17,6 +17,6 @@ export type Caller = {
   readonly scopes: ReadonlySet<string> | null
   /** The ceilings beside the balance: a key's budget, a grant's mandate. */
   readonly allowances: readonly Id[]
-  /** What its plan pays for operations that are scaled by it, as a multiple of the published price. */
+  /** What its customer plan pays for operations that are scaled by it, as a multiple of the published price. */
   readonly priceMultiplier: Rational
 }

@@ -79,8 +79,13 @@ export async function grantTier({ pool, ids }: Parts, actor: Actor, workspaceId:
   )
 }
 
-/** Puts a workspace on a plan, which must exist. */
-export async function setPlan({ pool, ids }: Parts, actor: Actor, workspaceId: Id, plan: string): Promise<void> {
+/** Puts a workspace on a customer plan, which must exist. */
+export async function setCustomerPlan(
+  { pool, ids }: Parts,
+  actor: Actor,
+  workspaceId: Id,
+  plan: string,
+): Promise<void> {
   await changeWorkspace(pool, workspaceId, 'plan = $2', [plan], async (query) => {
     // Whoever changes the plan at the same time waits for us, and then tells this workspace as well.
     await query('select from plans where id = $1 for share', [plan])
@@ -94,8 +99,12 @@ export async function setPlan({ pool, ids }: Parts, actor: Actor, workspaceId: I
   })
 }
 
-/** Makes a plan or changes what it pays; every workspace on it hears of it. */
-export async function savePlan({ pool }: Pick<Parts, 'pool'>, plan: string, multiplier: Rational): Promise<void> {
+/** Makes a customer plan or changes what it pays; every workspace on it hears of it. */
+export async function saveCustomerPlan(
+  { pool }: Pick<Parts, 'pool'>,
+  plan: string,
+  multiplier: Rational,
+): Promise<void> {
   await inTransaction(pool, async (query) => {
     await query(
       'insert into plans (id, numerator, denominator) values ($1, $2, $3) on conflict (id) do update set numerator = $2, denominator = $3',

@@ -18,6 +18,11 @@ export function nanos(amount: bigint): Nanos {
 
 export const ZERO = nanos(0n)
 
+/** As much of a sum or of somebody's claim as can be written down: beyond that it makes no difference. */
+export function capped(amount: bigint): Nanos {
+  return nanos(amount > NANOS_LIMIT ? NANOS_LIMIT : amount)
+}
+
 /** Parses decimal USD such as `0.00145`. More than nine places would lose money silently, and is refused. */
 export function usd(text: string): Nanos {
   const exact = multiply(decimal(text), rational(NANOS_PER_USD))
@@ -50,9 +55,9 @@ export function perMillion(price: string): UnitPrice {
   return rational(numerator * NANOS_PER_USD, denominator * 1_000_000n)
 }
 
-/** A charge: rounded once, half-even, to the nano. */
+/** A charge: rounded once, half-even, to the nano. What an upstream claims can be more than the ledger has room for, and is cut there. */
 export function charge(exact: Rational): Nanos {
-  return nanos(roundHalfEven(exact))
+  return capped(roundHalfEven(exact))
 }
 
 /** A bound or a hold: rounded up, so that no charge it covers can exceed it. */

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { NANOS_LIMIT, type Nanos, nanos } from '../kernel/money.ts'
+import { capped, type Nanos } from '../kernel/money.ts'
 
 const DAY_MS = 86_400_000
 /** A call that nobody resolved ends a day after it began, or somewhat later. */
@@ -13,6 +13,5 @@ export async function overrunOfLastDay(pool: pg.Pool, nowMs: number): Promise<Na
      where id >= first_id_at($1) and ended_at > $2 and overrun > 0`,
     [new Date(nowMs - BEGUN_WITHIN_MS), new Date(nowMs - DAY_MS)],
   )
-  const total = BigInt(z.array(z.object({ overrun: z.string() })).parse(rows)[0]?.overrun ?? 0)
-  return nanos(total > NANOS_LIMIT ? NANOS_LIMIT : total)
+  return capped(BigInt(z.array(z.object({ overrun: z.string() })).parse(rows)[0]?.overrun ?? 0))
 }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { rational } from '../kernel/rational.ts'
 import type { ModelAsk } from '../protocols/protocol.ts'
 import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
-import { pricingOf } from './by-token.ts'
+import { byToken } from './by-token.ts'
 import { type ModelPrice, priceIn } from './models.ts'
 import { costOf, mostFor } from './terms.ts'
 
@@ -29,7 +29,7 @@ const ask: ModelAsk = {
 }
 
 const pricing = (price: ModelPrice) =>
-  pricingOf(
+  byToken(
     { price, ask, outputMost: 200, multiplier: rational(1n) },
     { counter: createTokenCounter(), tokenizer: 'bytes_3' },
   )

@@ -1,46 +1,11 @@
-import { Fault } from '../kernel/fault.ts'
 import { multiply, type Rational } from '../kernel/rational.ts'
 import { UNREAD_ALLOWANCE, unreadText } from '../protocols/generated-text.ts'
-import { picturesIn } from '../protocols/openai-images.ts'
-import type { ModelAsk, ReplyForm, Reported, TokenUsage } from '../protocols/protocol.ts'
+import type { Reported, TokenUsage } from '../protocols/protocol.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
+import type { AskedOfModel, ModelPricing, WholeReply } from './model-pricing.ts'
 import type { ModelPrice } from './models.ts'
-import type { Measured, Priced } from './priced.ts'
+import type { Measured } from './priced.ts'
 import { type Counts, fraction, type Terms } from './terms.ts'
-
-/** What a call of a model costs, before and after it. */
-export type Pricing = Omit<Priced, 'isExact'> & {
-  /** By estimate, for the limit of tokens a minute. */
-  readonly tokens: number
-  /** Of an answer that came whole and is JSON; undefined where it gave nothing and does not say that it cost anything. */
-  readonly ofReply: (reply: Reply) => Promise<Measured | undefined> | Measured | undefined
-  /** Of one that is no JSON, by its text; undefined where that is packed. What it used is counted as far as that can be done. */
-  readonly ofUnreadable: (text: string | undefined) => Promise<Measured> | Measured
-  /** Of a stream, by what was reported and delivered. Undefined where that is nothing and the caller owes nothing for it. */
-  readonly ofDelivered: (
-    delivered: Delivered & { readonly isOwed: boolean },
-  ) => Promise<Measured | undefined> | Measured | undefined
-  /** What it has cost the upstream at the least, where the caller got nothing. */
-  readonly ofNothing: (reported: Reported) => Promise<Measured> | Measured
-  readonly nothing: Measured
-}
-
-type Delivered = { readonly reported: Reported; readonly text: string }
-type Reply = Delivered & {
-  readonly form: ReplyForm
-  /** Of pictures, how many; of what has the form of an answer and no text that we know, what else may be text. */
-  readonly json: unknown
-  /** The body as it came. */
-  readonly raw: () => string
-}
-
-type Asked = {
-  readonly price: ModelPrice
-  readonly ask: ModelAsk
-  /** How many tokens of output are held for, of all choices together. */
-  readonly outputMost: number
-  readonly multiplier: Rational
-}
 
 /** The classes in which tokens are priced, and the order of a model's rates and counts. */
 const CLASSES = ['input', 'output', 'cacheRead', 'cacheWrite'] as const
@@ -62,20 +27,14 @@ const countsOf = ({ input, output, cacheRead, cacheWrite }: TokenUsage): Counts 
 /** What answers have as a rule, where a limit would allow more. */
 const USUAL_OUTPUT = 500
 
-type Counting = { readonly counter: Pick<TokenCounter, 'count'>; readonly tokenizer: Tokenizer }
-
-export function pricingOf(asked: Asked, counting: Counting): Pricing {
-  const { images } = asked.price
-  if (images === null) return byToken(asked, counting)
-  const { imageKind } = asked.ask
-  if (imageKind !== undefined) return byImage(asked, imageKind, images)
-  // Its tokens have no price, and must not be free.
-  const cause = new Error('a model that sells pictures by the piece was asked for something else')
-  throw new Fault('invalid_billing_configuration', { cause })
-}
+/** Who counts tokens that nobody reports. */
+export type Counting = { readonly counter: Pick<TokenCounter, 'count'>; readonly tokenizer: Tokenizer }
 
 /** Tokens at the price of their class, as the upstream reports them; what it does not report is counted. */
-function byToken({ price, ask, outputMost, multiplier }: Asked, { counter, tokenizer }: Counting): Pricing {
+export function byToken(
+  { price, ask, outputMost, multiplier }: AskedOfModel,
+  { counter, tokenizer }: Counting,
+): ModelPricing {
   const { terms, dearest } = sheetOf(price, multiplier)
   // Every picture has about as many tokens as its model declares.
   const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
@@ -106,7 +65,7 @@ function byToken({ price, ask, outputMost, multiplier }: Asked, { counter, token
     return usedBy(text === undefined ? { output: outputMost } : {}, isCountable ? (text ?? '') : '')
   }
 
-  function ofReply({ reported, text, form, json, raw }: Reply): ReturnType<Pricing['ofReply']> {
+  function ofReply({ reported, text, form, json, raw }: WholeReply): ReturnType<ModelPricing['ofReply']> {
     if (reported.output !== undefined || text !== '') return usedBy(reported, text)
     if (form === 'nothing') return undefined
     if (form === 'unreadable' || ask.imageKind !== undefined) return ofUnreadable(raw())
@@ -136,7 +95,7 @@ type Sheet = { readonly terms: Terms; readonly dearest: (typeof READING)[number]
 const sheets = new WeakMap<ModelPrice, Map<string, Sheet>>()
 const SHEETS_LIMIT = 1_000
 
-function sheetOf(price: ModelPrice, multiplier: Asked['multiplier']): Sheet {
+function sheetOf(price: ModelPrice, multiplier: Rational): Sheet {
   const ofPrice = sheets.get(price) ?? new Map<string, Sheet>()
   const key = fraction(multiplier)
   const known = ofPrice.get(key)
@@ -147,7 +106,7 @@ function sheetOf(price: ModelPrice, multiplier: Asked['multiplier']): Sheet {
   return made
 }
 
-function makeSheet({ version, rates }: ModelPrice, multiplier: Asked['multiplier']): Sheet {
+function makeSheet({ version, rates }: ModelPrice, multiplier: Rational): Sheet {
   const priceOf = (name: (typeof CLASSES)[number]) => multiply(rates[name].published, multiplier)
   const terms = {
     version,
@@ -167,36 +126,5 @@ function measured(usage: TokenUsage, source: 'provider' | 'counted'): Measured {
     cacheReadTokens: usage.cacheRead,
     cacheWriteTokens: usage.cacheWrite,
     source,
-  }
-}
-
-/** Pictures by the piece, by their size and quality: as many as came. */
-function byImage(
-  { price: { version }, ask, multiplier }: Asked,
-  kind: string,
-  images: NonNullable<ModelPrice['images']>,
-): Pricing {
-  const rate = images.get(kind)
-  if (rate === undefined) {
-    const priced = [...images.keys()].join(', ')
-    const detail = `A picture of ${JSON.stringify(kind)} (size and quality) has no price. These have: ${priced}.`
-    throw new Fault('invalid_request', { detail })
-  }
-  const terms = { version, rates: [{ unit: `${kind} image`, ...rate, price: multiply(rate.published, multiplier) }] }
-  const asked = [BigInt(ask.choices)]
-  return {
-    terms,
-    most: asked,
-    expected: asked,
-    tokens: 0,
-    ofReply({ json, form }) {
-      if (form === 'unreadable') return { counts: asked }
-      const pictures = picturesIn(json)
-      return pictures === undefined ? undefined : { counts: [BigInt(pictures)] }
-    },
-    ofUnreadable: () => ({ counts: asked }),
-    ofDelivered: async () => undefined,
-    ofNothing: async () => ({ counts: asked }),
-    nothing: { counts: [0n] },
   }
 }

@@ -57,7 +57,8 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
         rates: [
           {
             unit: operation.price.unit,
-            price: agreed ?? (operation.isScaledByPlan ? multiply(published, caller.priceMultiplier) : published),
+            price:
+              agreed ?? (operation.isScaledByCustomerPlan ? multiply(published, caller.priceMultiplier) : published),
             published,
             providerCost: set?.providerCost ?? null,
           },

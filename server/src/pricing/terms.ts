@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
-import { bound, charge, NANOS_LIMIT, type Nanos, nanos, type UnitPrice } from '../kernel/money.ts'
+import { bound, charge, type Nanos, type UnitPrice } from '../kernel/money.ts'
 import { type Rational, rational } from '../kernel/rational.ts'
 
 /**
@@ -86,22 +86,17 @@ export function mostFor(terms: Terms, counts: Counts): Nanos {
   }
 }
 
-/** What an upstream claims can be more than the ledger has room for, and is cut there. */
-function amountOf(exact: Rational): Nanos {
-  return exact.numerator > NANOS_LIMIT * exact.denominator ? nanos(NANOS_LIMIT) : charge(exact)
-}
-
 /** What is charged: rounded once, whatever it is the sum of. */
 export function costOf(terms: Terms, counts: Counts): Nanos {
-  return amountOf(sum(derivedOf(terms).price, counts))
+  return charge(sum(derivedOf(terms).price, counts))
 }
 
 export function listValueOf(terms: Terms, counts: Counts): Nanos {
-  return amountOf(sum(derivedOf(terms).listed, counts))
+  return charge(sum(derivedOf(terms).listed, counts))
 }
 
 export function upstreamCostOf(terms: Terms, counts: Counts): Nanos {
-  return amountOf(sum(derivedOf(terms).provider, counts))
+  return charge(sum(derivedOf(terms).provider, counts))
 }
 
 /** As JSON that is kept with the hold, for whoever has to settle it without us. */

@@ -4,18 +4,12 @@
  * some kilobytes, and never a tree of numbers.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, SPACE } from './json-bytes.ts'
+import { jsonIn } from './json-text.ts'
 
-const QUOTE = 0x22
 const MINUS = 0x2d
 const ZERO = 0x30
 const NINE = 0x39
-const OPEN_BRACKET = 0x5b
-const BACKSLASH = 0x5c
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-const COMMA = 0x2c
-const SPACE = 0x20
 
 export type OutlineLimits = {
   /** Of lists and objects all but numbers is kept until it is so much. */
@@ -50,22 +44,13 @@ const LIMITS: OutlineLimits = {
 const END_OF_STRING = Buffer.from('…"')
 /** As in \u00e9. */
 const ESCAPE_BYTES = 6
-const BYTE_ORDER_MARK = 0xfeff
 
 /** Undefined where it is no JSON. What is in a list of numbers is not looked at. */
 export async function readOutline(bytes: Buffer, limits: OutlineLimits = LIMITS): Promise<unknown> {
   const outline = new Outline(bytes, limits)
   while (outline.advance()) await nextTurn()
-  return parsed(outline.text())
-}
-
-function parsed(text: string | undefined): unknown {
-  if (text === undefined) return undefined
-  try {
-    return JSON.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
-  } catch {
-    return undefined
-  }
+  const text = outline.text()
+  return text === undefined ? undefined : jsonIn(text)
 }
 
 class Outline {

@@ -3,6 +3,7 @@ import { refuseLookalikes, refuseMisplaced } from './lookalikes.ts'
 import { isGiven, isMembers, type Members, modelOf, refusal } from './members.ts'
 import type { ModelLimits } from './protocol.ts'
 import { withModel } from './splice-json.ts'
+import type { TaskReport, ToldTimes } from './task.ts'
 
 /** Asynchronous video: a task is created, asked for until it has ended, and can be canceled while it waits. */
 export const VIDEO = {
@@ -90,22 +91,11 @@ function sizeOf({ resolution, size }: Members): Pick<VideoAsk, 'resolution' | 'p
   return { resolution: undefined, pixels: Number(width) * Number(height) }
 }
 
-/** What an upstream says of a task. */
-export type TaskReport = { readonly times: ToldTimes } & (
-  | { readonly state: 'PENDING' }
-  | { readonly state: 'RUNNING' }
-  | { readonly state: 'UNKNOWN' }
-  | { readonly state: 'SUCCEEDED'; readonly videoUrl: string; readonly usage: VideoUsage }
-  | { readonly state: 'FAILED'; readonly code: string; readonly message: string }
-  | { readonly state: 'CANCELED'; readonly usage: VideoUsage }
-)
-
-/** By the upstream's clock and in its time zone, which it does not tell, in milliseconds; as far as they are said. */
-export type ToldTimes = {
-  readonly submittedMs: number | undefined
-  readonly scheduledMs: number | undefined
-  readonly endedMs: number | undefined
-}
+/** What an upstream says of a video's task. */
+export type VideoReport = TaskReport<
+  { readonly videoUrl: string; readonly usage: VideoUsage },
+  { readonly usage: VideoUsage }
+>
 
 /** As far as it is said. */
 export type VideoUsage = {
@@ -128,7 +118,7 @@ export function createdIn(json: unknown): { readonly name: string; readonly stat
 }
 
 /** Undefined where the answer is none about this task. */
-export function reportIn(json: unknown, name: string): TaskReport | undefined {
+export function reportIn(json: unknown, name: string): VideoReport | undefined {
   const output = memberOf(json, 'output')
   const told = memberOf(output, 'task_id')
   if (told !== undefined && told !== name) return undefined

@@ -3,12 +3,12 @@ import { z } from 'zod'
 import type { Calls } from '../calls/calls.ts'
 import type { Records } from '../gateway/records.ts'
 import { credentialFor } from '../gateway/send.ts'
+import type { ReportedTask, TaskKind } from '../gateway/task-kind.ts'
 import type { Overrun } from '../gateway/tell-loss.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import type { Seal } from '../kernel/seal.ts'
-import { reportIn, type TaskReport, VIDEO } from '../protocols/video.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import type { Transport } from '../upstreams/transport.ts'
@@ -30,6 +30,7 @@ type Parts = {
   readonly calls: Pick<Calls, 'endTask'>
   readonly bindings: Bindings
   readonly transport: Pick<Transport, 'send'>
+  readonly kind: TaskKind
   readonly seal: Seal
   readonly records: Pick<Records, 'add'>
   readonly clock: Clock
@@ -85,7 +86,7 @@ type Going = {
 }
 
 export function createPoller(parts: Parts): Poller {
-  const { pool, calls, bindings, transport, seal, records, clock, log, overran, polled } = parts
+  const { pool, calls, bindings, transport, kind, seal, records, clock, log, overran, polled } = parts
   const asked = new Set<Promise<void>>()
   let tookAtMs = clock.monotonicMs()
   let going: Going[] = []
@@ -123,16 +124,16 @@ export function createPoller(parts: Parts): Poller {
   }
 
   /** Undefined where there was no answer, or none about this task. */
-  async function question(upstream: Binding, { id, upstream_task: name }: Claimed): Promise<TaskReport | undefined> {
+  async function question(upstream: Binding, { id, upstream_task: name }: Claimed): Promise<ReportedTask | undefined> {
     const headers = {
       accept: 'application/json',
       'x-request-id': id,
-      ...credentialFor(upstream, VIDEO.credentialHeader),
+      ...credentialFor(upstream, kind.credentialHeader),
     }
-    const request = { upstream, method: 'GET' as const, target: VIDEO.taskTarget(name), headers, body: null }
+    const request = { upstream, method: 'GET' as const, target: kind.taskTarget(name), headers, body: null }
     try {
       const { status, body } = await transport.send({ ...request, maxBodyBytes: BODY_BYTES, deadlines: DEADLINES })
-      return status === 200 ? reportIn(JSON.parse(body.toString('utf8')), name) : undefined
+      return status === 200 ? kind.reportIn(JSON.parse(body.toString('utf8')), name) : undefined
     } catch {
       // The transport counts its failures.
       return undefined

@@ -2,10 +2,10 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { transportFault } from '../gateway/judge.ts'
 import { credentialFor } from '../gateway/send.ts'
+import type { TaskKind } from '../gateway/task-kind.ts'
 import { asUnavailable, Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
-import { VIDEO } from '../protocols/video.ts'
 import type { Bindings } from '../upstreams/bindings.ts'
 import { type Transport, UpstreamFailure } from '../upstreams/transport.ts'
 import { TASK_COLUMNS, type TaskRow, taskResource, taskRow, unknownTask } from './task.ts'
@@ -28,6 +28,7 @@ type Parts = {
   readonly pool: pg.Pool
   readonly bindings: Bindings
   readonly transport: Pick<Transport, 'send'>
+  readonly kind: TaskKind
   readonly seal: Seal | null
 }
 
@@ -37,7 +38,7 @@ const DEADLINES = { connectMs: 5_000, headersMs: 10_000, idleMs: 10_000, totalMs
 const BODY_BYTES = 1_048_576
 const COLUMNS = TASK_COLUMNS.join(', ')
 
-export function createTasks({ pool, bindings, transport, seal }: Parts): Tasks {
+export function createTasks({ pool, bindings, transport, kind, seal }: Parts): Tasks {
   async function find(credentialId: Id, id: string): Promise<TaskRow | undefined> {
     if (!isId(id)) return undefined
     const columns = TASK_COLUMNS.map((name) => `(task_row).${name}`).join(', ')
@@ -57,7 +58,7 @@ export function createTasks({ pool, bindings, transport, seal }: Parts): Tasks {
   /** What can't be opened is a defect of the installation: nothing was kept without a master key. */
   const shown = (row: TaskRow): TaskResource => {
     if (seal === null) throw new Error('there is no master key, with which tasks were sealed')
-    return taskResource(row, seal)
+    return taskResource(row, kind, seal)
   }
 
   async function read(credentialId: Id, id: string): Promise<TaskResource> {
@@ -85,9 +86,9 @@ export function createTasks({ pool, bindings, transport, seal }: Parts): Tasks {
     const headers = {
       accept: 'application/json',
       'x-request-id': id,
-      ...credentialFor(upstream, VIDEO.credentialHeader),
+      ...credentialFor(upstream, kind.credentialHeader),
     }
-    const target = VIDEO.cancelTarget(name)
+    const target = kind.cancelTarget(name)
     const asked = { upstream, method: 'POST' as const, target, headers, body: null }
     const { status } = await transport
       .send({ ...asked, maxBodyBytes: BODY_BYTES, deadlines: DEADLINES })

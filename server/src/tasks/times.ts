@@ -1,5 +1,5 @@
 import type { TaskTimes } from '../calls/call.ts'
-import type { ToldTimes } from '../protocols/video.ts'
+import type { ToldTimes } from '../protocols/task.ts'
 
 /** All time zones are whole quarters of an hour apart. */
 const QUARTER_MS = 900_000

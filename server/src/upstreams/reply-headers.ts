@@ -26,6 +26,11 @@ export function readReplyHeaders(given: Readonly<Record<string, string | string[
   return headers
 }
 
+/** Whether the body came as it is. In an encoding that we did not ask for, nothing of it is read. */
+export function isPlain(headers: Readonly<ReplyHeaders>): boolean {
+  return (headers['content-encoding'] ?? 'identity') === 'identity'
+}
+
 const NONE: readonly string[] = []
 
 /** A sender can name further headers as the connection's own. */

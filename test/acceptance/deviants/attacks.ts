@@ -1,5 +1,5 @@
 import type { Random } from '../../../sandbox/src/random.ts'
-import type { Draft, Json, Kind } from './requests.ts'
+import type { Draft, Json, Kind } from './draft.ts'
 
 /** A request changed so that a vendor may read more in it than we do; as text where JSON could not say it. */
 export type Attack = { readonly name: string; readonly draft: Draft; readonly text?: string }

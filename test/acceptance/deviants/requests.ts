@@ -1,5 +1,6 @@
 import type { Random } from '../../../sandbox/src/random.ts'
 import { attacked } from './attacks.ts'
+import { CHAT, type Draft, type Json, type Kind, OTHERS } from './draft.ts'
 import { OUTPUT_MOST, VENDORS } from './vendors.ts'
 
 /** A request as it goes over the wire, by somebody who may want more than is paid for. */
@@ -16,20 +17,6 @@ export type Request = {
 
 /** When its caller leaves, if at all: after so many bytes of the answer, or so long after asking. */
 export type Leaving = { readonly atByte?: number; readonly afterMs?: number }
-
-export type Json = Readonly<Record<string, unknown>>
-/** Before it is written down. */
-export type Draft = {
-  readonly path: string
-  readonly query: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Json | undefined
-}
-
-const CHAT = ['openai', 'openai stream', 'anthropic', 'anthropic stream', 'gemini', 'gemini stream'] as const
-const OTHERS = ['embeddings', 'pictures', 'rerank', 'traffic', 'comments', 'reseller', 'video'] as const
-export const REQUEST_KINDS = [...CHAT, ...OTHERS] as const
-export type Kind = (typeof REQUEST_KINDS)[number]
 
 const LIKELIHOOD = { chat: 0.7, attack: 0.45, leaving: 0.12, endless: 0.01 }
 /** In tokens, what a vendor generates that nobody stops, so slowly that what is under way is little. */

@@ -6,6 +6,7 @@ import { makeMasterKey } from '../../../harness/seed.ts'
 import type { Call } from '../../../server/src/calls/call.ts'
 import { type Calls, createCalls } from '../../../server/src/calls/calls.ts'
 import { createMoneyQuery } from '../../../server/src/calls/money-query.ts'
+import { VIDEO_TASKS } from '../../../server/src/gateway/plans/video-tasks.ts'
 import { type Clock, systemClock } from '../../../server/src/kernel/clock.ts'
 import type { Id } from '../../../server/src/kernel/ids.ts'
 import { nanos } from '../../../server/src/kernel/money.ts'
@@ -118,6 +119,7 @@ export async function startTaskWorld(url: string): Promise<TaskWorld> {
         // Noted by whoever has ended it.
         records: { add: ended },
         polled: () => {},
+        kind: VIDEO_TASKS,
         calls: createCalls({ query, ownerId: ids.next(), clock: systemClock, log: silentLog }),
       })
     },

@@ -5,10 +5,10 @@ import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import { voidOf } from '../../../server/src/calls/calls.ts'
 import { resolveCall, resolveOverdue } from '../../../server/src/calls/orphans.ts'
+import { VIDEO_TASKS } from '../../../server/src/gateway/plans/video-tasks.ts'
 import { systemClock } from '../../../server/src/kernel/clock.ts'
 import { nanos } from '../../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
-import { reportIn } from '../../../server/src/protocols/video.ts'
 import { settlingOf } from '../../../server/src/tasks/settle.ts'
 import { expireTasks } from '../../../server/src/tasks/upkeep.ts'
 import { silentLog } from '../../../server/src/telemetry/log.ts'
@@ -272,7 +272,7 @@ describe('a task that has ended', () => {
       const paid = await paidBy(task)
       for (const report of Object.keys(ENDS) as Report[]) {
         const answer = REPORTS[report](task.name)
-        const told = answer === 'reset' ? undefined : reportIn(JSON.parse(answer.body), task.name)
+        const told = answer === 'reset' ? undefined : VIDEO_TASKS.reportIn(JSON.parse(answer.body), task.name)
         assert.ok(told?.state === 'SUCCEEDED' || told?.state === 'FAILED' || told?.state === 'CANCELED')
         const { endedNow } = await calls.endTask(settlingOf({ ...HELD_TASK, ...task }, told, world.seal).ending)
         assert.equal(endedNow, false)

@@ -58,7 +58,7 @@ export function resellerEndpoint({
       // Whatever the HTTP status says.
       isCharged: ({ json }) => memberOf(json, 'code') === 200,
     }),
-    isScaledByPlan: true,
+    isScaledByCustomerPlan: true,
     upstream: { ...UPSTREAM, path: `/api/v1${suffix}` },
   })
 }

@@ -1,5 +1,5 @@
 import { type DataOperation, type Names, spell } from '../../catalogue/operation.ts'
-import type { Reply, Measured as Units } from '../../catalogue/price.ts'
+import type { MeasuredUnits, Reply } from '../../catalogue/price.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import type { ReplyRoom } from '../../kernel/memory-budget.ts'
@@ -132,11 +132,11 @@ function isSuccess({ status }: Reply): boolean {
   return status >= 200 && status < 300
 }
 
-function asCounts({ units, ...tokens }: Units): Measured {
+function asCounts({ units, ...tokens }: MeasuredUnits): Measured {
   return { counts: [units], ...tokens }
 }
 
-function asCountedByUs(units: Units): Measured {
+function asCountedByUs(units: MeasuredUnits): Measured {
   return { ...asCounts(units), source: 'counted' }
 }
 

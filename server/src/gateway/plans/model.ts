@@ -4,8 +4,8 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
 import { rational } from '../../kernel/rational.ts'
-import { pricingOf } from '../../pricing/by-token.ts'
 import { type Models, orderRoutes, priceOfModel, type Route } from '../../pricing/models.ts'
+import { pricingOf } from '../../pricing/price-model.ts'
 import { readOutline } from '../../protocols/json-outline.ts'
 import type { ModelAsk, ModelLimits } from '../../protocols/protocol.ts'
 import { FREE, headersFor, SPOKEN } from '../../protocols/protocols.ts'
@@ -15,6 +15,7 @@ import type { Incoming } from '../../upstreams/adapters/adapter.ts'
 import { passThrough } from '../../upstreams/adapters/pass-through.ts'
 import type { Bindings } from '../../upstreams/bindings.ts'
 import type { Quota } from '../../upstreams/quota.ts'
+import { isPlain } from '../../upstreams/reply-headers.ts'
 import type { TokenCounter } from '../../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../../upstreams/transport.ts'
 import type { LossGuard } from '../loss-guard.ts'
@@ -77,7 +78,7 @@ export function createModelPlan(parts: Parts) {
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
     const isFree = FREE.has(operation.protocol)
-    // No plan scales the price of a model.
+    // No customer plan scales the price of a model.
     const multiplier = rational(isFree ? 0n : 1n)
     const { tokenizer } = model
     const outputMost = outputMostOf(ask, routes, model.limits)
@@ -177,8 +178,7 @@ function outputMostOf(
 
 /** Of a body that is no JSON, as much as is counted; undefined where it came in an encoding that nobody asked for. */
 function textOf({ headers, body }: Incoming): string | undefined {
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity') return undefined
-  return body.toString('utf8', 0, MOST_TEXT_BYTES)
+  return isPlain(headers) ? body.toString('utf8', 0, MOST_TEXT_BYTES) : undefined
 }
 
 /** One protocol streams in two forms, of which every library of its callers asks for this one. */

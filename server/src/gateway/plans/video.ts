@@ -32,6 +32,7 @@ import {
   targetsOf,
 } from '../routing.ts'
 import { credentialFor, DEADLINES, sendOnce } from '../send.ts'
+import { boundToTask } from './video-tasks.ts'
 
 type Parts = {
   readonly models: Pick<Models, 'find'>
@@ -80,11 +81,6 @@ function mayAskAnother(sent: Sent): boolean {
   return status < 500 && isRefusal(status, json) && (status === 429 || isAboutUs(status, json))
 }
 
-/** What a prompt or the address of a video is sealed for. */
-export function boundToTask(id: Id, what: 'prompt' | 'video_url'): string {
-  return `task ${id} ${what}`
-}
-
 /** A video at the price of its seconds. The upstream is asked once to make it; after a doubt it is never asked again. */
 export function createVideoPlan(parts: Parts) {
   const { models, bindings, quota, transport, asyncHeader, lossGuard } = parts
@@ -96,7 +92,7 @@ export function createVideoPlan(parts: Parts) {
     const model = await findModel(models, modelOf(body))
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
-    // No plan scales the price of a model.
+    // No customer plan scales the price of a model.
     const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier: rational(1n) })
     const found = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     if (found.length === 0) throw notConfigured()

@@ -1,3 +1,4 @@
+import type { Members } from '../../catalogue/member-table.ts'
 import { countIn, memberOf } from '../../catalogue/price.ts'
 import { anthropic } from '../../protocols/anthropic.ts'
 import { gemini, geminiStream } from '../../protocols/gemini.ts'
@@ -11,8 +12,6 @@ export type ProbedProtocol = 'openai' | 'anthropic' | 'gemini'
 export function isProbed(protocol: ProtocolName): protocol is ProbedProtocol {
   return Object.hasOwn(DIALECTS, protocol)
 }
-
-type Members = Readonly<Record<string, unknown>>
 
 /** The counts of an answer as the vendor writes them, before anybody adds them up. */
 export type RawCounts = {

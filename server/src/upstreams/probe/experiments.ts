@@ -1,3 +1,4 @@
+import type { Members } from '../../catalogue/member-table.ts'
 import { DIALECTS, type ProbedProtocol } from './dialects.ts'
 
 /** One request of the probe. Its body comes from the route alone, so that a recording of it can be found again. */
@@ -21,7 +22,6 @@ const HIGH_LIMIT = 512
 const STREAM_LIMIT = 128
 
 type Asked = { readonly protocol: ProbedProtocol; readonly upstreamModel: string }
-type Members = Readonly<Record<string, unknown>>
 
 /** The low limit under one name, alone. Nobody knows yet whether it works. */
 export function limitExperiment(asked: Asked, member: string): Experiment {

@@ -1,0 +1,38 @@
+import type { Rational } from '../kernel/rational.ts'
+import type { ModelAsk, ReplyForm, Reported } from '../protocols/protocol.ts'
+import type { ModelPrice } from './models.ts'
+import type { Measured, Priced } from './priced.ts'
+
+/** What a call of a model costs, before and after it. */
+export type ModelPricing = Omit<Priced, 'isExact'> & {
+  /** By estimate, for the limit of tokens a minute. */
+  readonly tokens: number
+  /** Of an answer that came whole and is JSON; undefined where it gave nothing and does not say that it cost anything. */
+  readonly ofReply: (reply: WholeReply) => Promise<Measured | undefined> | Measured | undefined
+  /** Of one that is no JSON, by its text; undefined where that is packed. What it used is counted as far as that can be done. */
+  readonly ofUnreadable: (text: string | undefined) => Promise<Measured> | Measured
+  /** Of a stream, by what was reported and delivered. Undefined where that is nothing and the caller owes nothing for it. */
+  readonly ofDelivered: (
+    delivered: Delivered & { readonly isOwed: boolean },
+  ) => Promise<Measured | undefined> | Measured | undefined
+  /** What it has cost the upstream at the least, where the caller got nothing. */
+  readonly ofNothing: (reported: Reported) => Promise<Measured> | Measured
+  readonly nothing: Measured
+}
+
+type Delivered = { readonly reported: Reported; readonly text: string }
+export type WholeReply = Delivered & {
+  readonly form: ReplyForm
+  /** Of pictures, how many; of what has the form of an answer and no text that we know, what else may be text. */
+  readonly json: unknown
+  /** The body as it came. */
+  readonly raw: () => string
+}
+
+export type AskedOfModel = {
+  readonly price: ModelPrice
+  readonly ask: ModelAsk
+  /** How many tokens of output are held for, of all choices together. */
+  readonly outputMost: number
+  readonly multiplier: Rational
+}

@@ -1,0 +1,14 @@
+export const CHAT = ['openai', 'openai stream', 'anthropic', 'anthropic stream', 'gemini', 'gemini stream'] as const
+export const OTHERS = ['embeddings', 'pictures', 'rerank', 'traffic', 'comments', 'reseller', 'video'] as const
+/** What may be asked for. */
+export type Kind = (typeof CHAT)[number] | (typeof OTHERS)[number]
+
+export type Json = Readonly<Record<string, unknown>>
+
+/** A request before it is written down. */
+export type Draft = {
+  readonly path: string
+  readonly query: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Json | undefined
+}
