@@ -44,6 +44,29 @@ describe('conformance', () => {
     assert.deepEqual([verdict.ids['USAGE-1'], verdict.lost], ['none', ['USAGE-1']])
   })
 
+  it('takes an id that a title calls proven in part for none, and the others of that title as they are', () => {
+    const results = [test('USAGE-1 in part: for keys'), test('ERR-1 USAGE-2 in part: both', 'passed', 'some words')]
+    const verdict = judge({ ids, passedBefore: [], results })
+    assert.deepEqual(verdict.ids, { 'USAGE-1': 'none', 'USAGE-2': 'none', 'ERR-1': 'pass' })
+    assert.deepEqual([verdict.ok, verdict.inPart], [true, ['USAGE-1', 'USAGE-2']])
+  })
+
+  it('takes it for none whatever other tests name it whole, and for failing where one of them fails', () => {
+    const whole = judge({
+      ids,
+      passedBefore: [],
+      results: [test('USAGE-1 a'), test('a case', 'passed', 'USAGE-1 in part')],
+    })
+    assert.deepEqual([whole.ids['USAGE-1'], whole.inPart], ['none', ['USAGE-1']])
+    const broken = judge({ ids, passedBefore: [], results: [test('USAGE-1 in part', 'failed')] })
+    assert.deepEqual([broken.ok, broken.failing, broken.inPart], [false, ['USAGE-1'], []])
+  })
+
+  it('reports an id as lost that passed before and is proven in part now', () => {
+    const verdict = judge({ ids, passedBefore: ['USAGE-1'], results: [test('USAGE-1 in part: for keys')] })
+    assert.deepEqual([verdict.ok, verdict.lost], [false, ['USAGE-1']])
+  })
+
   it('fails on an id that no statement has', () => {
     const verdict = judge({ ids, passedBefore: [], results: [test('USAGE-7 does not exist')] })
     assert.deepEqual([verdict.ok, verdict.unknown], [false, ['USAGE-7']])

@@ -94,7 +94,7 @@ describe('a request for a quote', () => {
     assertRefused(await call(url, slow.secret, 'tag_detail'), 429, 'rate_limit_exceeded')
   })
 
-  it('QUOTE-2 carries operation, currency, expected and most, exactness, price version, expiry and an id; a contract hash when there are contracts', async () => {
+  it('QUOTE-2 in part, without the hash of a contract: carries operation, currency, expected and most, exactness, price version, expiry and an id', async () => {
     const before = Date.now()
     const { json } = await call(url, customer.secret, 'user_stories', '', { headers: MODE })
     const { quote_id, expires_at, ...rest } = json
@@ -114,7 +114,7 @@ describe('a request for a quote', () => {
     assert.ok(isWithin, `${expiresMs - before} ms`)
   })
 
-  it('QUOTE-2 says what a call holds at the most, which is what caps are compared with', async () => {
+  it('QUOTE-2 in part: says what a call holds at the most, which is what caps are compared with', async () => {
     for (const operation of ['rerank', 'website_traffic_engagement', 'post_comments']) {
       const word = 'sandbox:delay=2500'
       const { max } = await quoteOf(operation, word)

@@ -157,6 +157,7 @@ async function send(pool: Pool, asked: Asked, signal: AbortSignal): Promise<Answ
     ...(output !== undefined && {
       taskId: output.task_id,
       taskState: output.task_status,
+      taskCostNanos: amountOf(header('x-farebox-task-cost-usd')),
       servedBy: header('x-served-by'),
     }),
   })

@@ -46,9 +46,10 @@ export type Told = {
   readonly frames?: number
   readonly heardBytes?: number
   readonly isCut?: boolean
-  /** Of a task: which, how it stands, and which gateway said so. */
+  /** Of a task: which, how it stands, what it cost, and which gateway said so. */
   readonly taskId?: Id
   readonly taskState?: string
+  readonly taskCostNanos?: bigint
   readonly servedBy?: string
 }
 

@@ -3,11 +3,11 @@ import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { wholeMicros } from '../../server/src/kernel/money.ts'
 import type { ChargeRow, Evidence } from './evidence.ts'
-import { isStreamed, type Operation } from './history.ts'
-import { isBrokenOffUpstream } from './listen.ts'
-import { REPORTS_NOTHING, REPORTS_ZERO } from './questions.ts'
+import type { Operation } from './history.ts'
+import { isBrokenOffUpstream, UPSTREAMS_OWN } from './listen.ts'
+import { REPORTS_ZERO } from './questions.ts'
 import type { Tokens } from './speech.ts'
-import { speechOf, streamedSpeechOf } from './speeches.ts'
+import { speechOf } from './speeches.ts'
 import { VIDEO_OPERATION } from './videos.ts'
 
 const PAID = new Set(['call', 'idempotent call', 'quoted call'])
@@ -79,22 +79,17 @@ export function nothingLost(evidence: Evidence): string[] {
       return row !== undefined && chargeOf(id) === costNanos
         ? undefined
         : `operation ${n} was told that ${id} cost ${costNanos}, and the ledger has ${row === undefined ? 'nothing' : chargeOf(id)}`
-    if (outcome === 'ok' && PAID.has(what) && tellsCost(operation))
+    // Of a task nobody knows it yet.
+    if (outcome === 'ok' && PAID.has(what) && operation.operation !== VIDEO_OPERATION)
       return `operation ${n} (${id}) completed without being told its cost`
+    if (outcome === 'fail' && isBrokenOffUpstream(operation) && code !== UPSTREAMS_OWN)
+      return `operation ${n} (${id}) broke off without being told its cost`
     if (outcome === 'fail' && !isBrokenOffUpstream(operation) && chargeOf(id) !== 0n)
       return `operation ${n} was told ${code} and nothing of a charge, and ${id} cost ${chargeOf(id)}`
     if (code === 'idempotency_completed' && !((charges.get(firstId)?.amount ?? 0n) > 0n))
       return `operation ${n} was told that ${firstId} has completed, and it is not charged`
     return undefined
   }
-}
-
-/** All calls but streams that have no place for it, and tasks, of which nobody knows yet. */
-function tellsCost(operation: Operation): boolean {
-  const { question, operation: sold } = operation
-  if (sold === VIDEO_OPERATION) return false
-  if (question === undefined || !isStreamed(operation)) return true
-  return question.model !== REPORTS_NOTHING && streamedSpeechOf(sold)?.tellsCost(question) === true
 }
 
 export function toldAgrees({ reports, charges, givenBack, violations }: Evidence): string[] {

@@ -91,7 +91,7 @@ function amountDue(video: Video, made: ShownTask | undefined): bigint | undefine
 const RANK: Readonly<Record<string, number>> = { PENDING: 0, RUNNING: 1, SUCCEEDED: 2, FAILED: 2, CANCELED: 2 }
 const LAST = 2
 
-/** What callers are told of a task only goes on, ends as its row did, and after its charge. Asking costs nothing. */
+/** What callers are told of a task only goes on, ends as its row did, after its charge and with it. Asking costs nothing. */
 export function neverGoesBack({ operations, tasks, charges }: Evidence): string[] {
   const about = operations.filter(({ outcome, told }) => outcome === 'ok' && told.taskId !== undefined)
   const problems = [...Map.groupBy(about, ({ told }) => told.taskId ?? '')].flatMap(([id, told]) => [
@@ -110,13 +110,16 @@ export function neverGoesBack({ operations, tasks, charges }: Evidence): string[
     row: TaskRow | undefined,
     charge: ChargeRow | undefined,
   ) {
-    const { taskId: id = '', taskState: state = '', id: requestId } = told
+    const { taskId: id = '', taskState: state = '', taskCostNanos, id: requestId } = told
     const rank = RANK[state]
     const asked = what === 'poll' || what === 'cancel' ? subject : requestId
     if (id !== asked) return [`operation ${n} was told of ${id}, and is about ${asked}`]
     if (row === undefined) return [`operation ${n} was told of ${id}, which is no task`]
     if (rank === undefined) return [`operation ${n} was told that ${id} is ${state}`]
-    if (rank < LAST) return []
+    if (rank < LAST)
+      return taskCostNanos === undefined ? [] : [`operation ${n} was told what ${id} cost before its end`]
+    if (taskCostNanos !== charge?.amount)
+      return [`operation ${n} was told that ${id} cost ${taskCostNanos}, and the ledger has ${charge?.amount}`]
     if (row.state !== state) return [`operation ${n} was told that ${id} is ${state}, and it is ${row.state}`]
     return charge !== undefined && microseconds(charge.ended_at) < BigInt(endedAtMs + 1) * 1_000n
       ? []

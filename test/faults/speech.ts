@@ -55,8 +55,6 @@ export type Speech = {
 /** One whose answers can come as streams, and what callers hear of those. */
 export type StreamedSpeech = Speech & {
   readonly hear: (event: string, data: string) => Heard
-  /** Whether the last frame of such a stream tells what it cost, of an upstream that reports. */
-  readonly tellsCost: (question: Pick<Question, 'wantsUsage'>) => boolean
   /** Whether every frame reports what has been used so far, so that nothing of a stream that breaks off is counted. */
   readonly reportsAsItGoes?: boolean
 }

@@ -19,11 +19,10 @@ const openai: StreamedSpeech = {
     const json = jsonOf(data)
     return {
       ...textOf(memberOf(json, 'choices', '0', 'delta'), 'content'),
-      ...costOf(memberOf(json, 'usage')),
+      ...costOf(json, 'usage'),
       ...errorOf(json),
     }
   },
-  tellsCost: ({ wantsUsage }) => wantsUsage,
   reported({ usage }) {
     if (usage === null) return undefined
     const details = memberOf(usage, 'prompt_tokens_details')
@@ -49,10 +48,9 @@ const anthropic: StreamedSpeech = {
   hear(event, data) {
     if (event === 'message_stop') return { isEnd: true }
     const json = jsonOf(data)
-    if (event === 'error') return { error: { code: '', about: '' }, ...errorOf(json) }
-    return { ...textOf(memberOf(json, 'delta'), 'text'), ...costOf(memberOf(json, 'usage')) }
+    if (event === 'error') return { error: { code: '', about: '' }, ...costOf(json, 'usage'), ...errorOf(json) }
+    return { ...textOf(memberOf(json, 'delta'), 'text'), ...costOf(json, 'usage') }
   },
-  tellsCost: () => true,
   reported(entry) {
     const { usage, tokens, stream, outcome } = entry
     const input = anthropic.reportedInput(entry)
@@ -89,13 +87,12 @@ const gemini: StreamedSpeech = {
     const error = { code: String(memberOf(ours, 'reason')), about: String(memberOf(request, 'requestId')) }
     return {
       ...textOf(memberOf(candidate, 'content', 'parts', '0'), 'text'),
-      ...costOf(memberOf(json, 'usageMetadata')),
+      ...costOf(json, 'usageMetadata'),
       // It has no last frame of its own; this one is held back until the call is settled.
       ...(memberOf(candidate, 'finishReason') !== undefined && { isEnd: true }),
       ...(memberOf(json, 'error') !== undefined && { error }),
     }
   },
-  tellsCost: () => true,
   reportsAsItGoes: true,
   /** Of a stream that broke off: what its last frame said. */
   reported(entry) {
@@ -135,8 +132,17 @@ function textOf(delta: unknown, name: string): Heard {
   return typeof text === 'string' ? { text } : {}
 }
 
-function costOf(usage: unknown): Heard {
-  const cost = memberOf(usage, 'cost_usd')
+/** In its usage, beside its other members, or in an error of ours, wherever that has its particulars. */
+function costOf(json: unknown, usageName: string): Heard {
+  const error = memberOf(json, 'error')
+  const places = [
+    memberOf(json, usageName),
+    json,
+    error,
+    memberOf(error, 'details'),
+    memberOf(error, 'details', '0', 'metadata'),
+  ]
+  const cost = places.map((place) => memberOf(place, 'cost_usd')).find((one) => typeof one === 'string')
   return typeof cost === 'string' ? { costNanos: usd(cost) } : {}
 }
 

@@ -97,6 +97,63 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     ],
   },
   {
+    id: 'held-told-for-charged',
+    title: 'the last frame of a stream tells what was held as what it cost',
+    promise: 'What a caller is told that a call cost is what was charged.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/relay.ts',
+        find: 'const last = stream.reader.release(formatUsd(charged))',
+        replace: 'const last = stream.reader.release(formatUsd(relayed.held.most))',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'test/acceptance/models/stream-cost.test.ts',
+        title: 'is in the chunk with the last finish reason where usage was not asked for: a text',
+      },
+    ],
+  },
+  {
+    id: 'cost-in-a-frame-that-is-left-out',
+    title: 'the place of the cost is that of the frame as it came, though the caller gets less of it',
+    promise: 'A frame with the cost in it is as valid as it was.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/withholding-reader.ts',
+        find: 'costAt = heldBytes + at - (frame.bytes.length - given.length)',
+        replace: 'costAt = heldBytes + at + 0 * given.length',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/openai-reply.test.ts',
+        title: 'has the cost in the chunk that stops',
+      },
+    ],
+  },
+  {
+    id: 'task-cost-before-corrections',
+    title: 'polls tell what a task was charged at first, though some was given back',
+    promise: 'The cost of a task is the same wherever it is told.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/ledger/requests.ts',
+        find: 'select c.id, c.amount - ',
+        replace: 'select c.id, c.amount - 0 * ',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'test/acceptance/tasks/tasks.test.ts',
+        title: 'is what is left of it where some was given back',
+      },
+    ],
+  },
+  {
     id: 'plan-scales-everything',
     title: 'the multiplier of a plan scales the price of every data operation',
     promise: 'The plan scales the prices of the reseller, and no others.',

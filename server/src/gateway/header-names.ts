@@ -2,6 +2,10 @@
 export type HeaderNames = {
   /** What the call was charged, in exact decimal USD. */
   readonly cost: string
+  /** What is held for a call that goes on when it has been answered: the most that it can cost. */
+  readonly held: string
+  /** What a task was charged, where its end is told: the answer itself is free. */
+  readonly taskCost: string
   /** What the account has left to spend after it. */
   readonly balance: string
   readonly priceVersion: string
@@ -18,6 +22,8 @@ export type HeaderNames = {
 export function createHeaderNames(provider: string): HeaderNames {
   return {
     cost: `X-${provider}-Cost-Usd`,
+    held: `X-${provider}-Held-Usd`,
+    taskCost: `X-${provider}-Task-Cost-Usd`,
     balance: `X-${provider}-Balance-Usd`,
     priceVersion: `X-${provider}-Price-Version`,
     outputCap: `X-${provider}-Output-Cap`,

@@ -127,7 +127,11 @@ export function createPipeline(parts: Parts): Pipeline {
 
     request.memory.shrinkReply(sent.outcome === 'answered' ? sent.reply.body.length : 0)
     const handedOver = await plan.task?.handOver(id, sent)
-    if (handedOver !== undefined) return { ...handedOver, headers: { ...handedOver.headers, ...told } }
+    if (handedOver !== undefined) {
+      // What it cost is told where its end is.
+      told[headerNames.held] = formatUsd(held.most)
+      return { ...handedOver, headers: { ...handedOver.headers, ...told } }
+    }
 
     const outcome = await judge(plan, held, sent)
     const { status } = outcome.answer ?? outcome.fault

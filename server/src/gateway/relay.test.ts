@@ -45,10 +45,17 @@ function createStillClock() {
   }
 }
 
-type Options = { readonly limit?: number; readonly stopsOnAbort?: boolean; readonly memory?: ReplyRoom }
+type Options = {
+  readonly limit?: number
+  readonly stopsOnAbort?: boolean
+  readonly memory?: ReplyRoom
+  readonly wantsUsage?: boolean
+  /** Fails where the call can't be settled. */
+  readonly settling?: Promise<unknown>
+}
 
 /** One stream, between an upstream and a caller that the test plays. */
-function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false, memory }: Options = {}) {
+function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false, memory, settling }: Options = {}) {
   const clock = createStillClock()
   const seen = {
     ended: [] as string[],
@@ -114,9 +121,10 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     room,
     settle: async () => {
       settled.push(reader.reported())
+      await settling
       return { outcome: 'posted', charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '' }
     },
-    renderFault: ({ code, message }) => JSON.stringify({ error: code, message }),
+    renderFault: ({ code, message, members }) => JSON.stringify({ error: code, message, ...members }),
   }).body.sendTo({
     listen(listener) {
       caller = listener
@@ -144,8 +152,8 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
   }
 }
 
-const openai = (options?: Parameters<typeof startStream>[1]) =>
-  startStream(createOpenaiReader({ choices: 1, wantsUsage: true }), options)
+const openai = ({ wantsUsage = true, ...options }: Options = {}) =>
+  startStream(createOpenaiReader({ choices: 1, wantsUsage }), options)
 const frame = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`
 const saying = (content: string) => frame({ choices: [{ index: 0, delta: { content } }] })
 const STOP = frame({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
@@ -217,6 +225,56 @@ describe('a stream that is passed on', () => {
     await failing.pass(0)
     assert.match(failing.seen.got, /no more/)
     assert.doesNotMatch(failing.seen.got, /upstream_transport/)
+  })
+})
+
+describe('what a stream cost', () => {
+  const COST = '"cost_usd":"0.000000001"'
+
+  it('is told with the stop reason once the call is settled, and no word of the text waits for that', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const { seen, settled, say, pass, end } = openai({ wantsUsage: false, settling: promise })
+    say(saying('hello'))
+    assert.equal(seen.got, saying('hello'))
+    say(STOP + USAGE + DONE)
+    end()
+    await pass(0)
+    assert.deepEqual([settled.length, seen.got], [1, saying('hello')])
+    resolve()
+    await pass(0)
+    assert.equal(seen.got, saying('hello') + STOP.replace(/\}\n\n$/, `,${COST}}\n\n`) + DONE)
+    assert.equal(seen.isGood, true)
+  })
+
+  it('is told where its upstream breaks off between the stop reason and the usage', async () => {
+    for (const wantsUsage of [true, false]) {
+      const { seen, say, pass, breakOff } = openai({ wantsUsage })
+      say(saying('hello') + STOP)
+      breakOff()
+      await pass(0)
+      assert.deepEqual([seen.isGood, seen.got.split(COST).length - 1], [true, 1])
+    }
+  })
+
+  it('is not told where it could not be settled, nor is the stop reason', async () => {
+    for (const wantsUsage of [true, false]) {
+      const { promise, reject } = Promise.withResolvers<void>()
+      const { seen, say, pass, end } = openai({ wantsUsage, settling: promise })
+      say(saying('hello') + STOP + USAGE + DONE)
+      end()
+      reject(new Error('nobody answers'))
+      await pass(0)
+      assert.deepEqual([seen.ended, seen.isGood], [['not_settled'], false])
+      assert.doesNotMatch(seen.got, /cost_usd|finish_reason/)
+    }
+  })
+
+  it('is in the error with which a stream that breaks off ends', async () => {
+    const { seen, say, pass, breakOff } = openai({ wantsUsage: false })
+    say(saying('hello'))
+    breakOff()
+    await pass(0)
+    assert.match(seen.got, new RegExp(`upstream_transport.*${COST}`))
   })
 })
 

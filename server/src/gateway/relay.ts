@@ -107,8 +107,9 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       }
       ended(isCut ? 'over_limit' : outlet.hasLeft() ? 'caller_left' : 'upstream_failed')
       const fault = transportFault(kind, failure ?? new Error('the stream ended before the answer did'))
+      const told = fault.with({ members: { ...fault.members, cost_usd: formatUsd(charged) } })
       // An upstream that told of its failure itself has said what there is to say.
-      outlet.breakOff(stream.reader.hasToldError() ? NO_BYTES : Buffer.from(stream.errorFrame(renderFault(fault))))
+      outlet.breakOff(stream.reader.hasToldError() ? NO_BYTES : Buffer.from(stream.errorFrame(renderFault(told))))
     } catch (error) {
       // What was not settled must not look like an answer that has ended well.
       ended('not_settled')

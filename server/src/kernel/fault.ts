@@ -121,9 +121,9 @@ export class Fault extends Error {
     this.headers = headers
   }
 
-  /** The same fault with other headers. */
-  with({ headers }: Required<Pick<Details, 'headers'>>): Fault {
-    const { code, members, retryAfterSeconds, cause, message } = this
+  /** The same fault with other headers or other members. */
+  with({ headers = this.headers, members = this.members }: Pick<Details, 'headers' | 'members'>): Fault {
+    const { code, retryAfterSeconds, cause, message } = this
     const same = new Fault(code, {
       members,
       headers,

@@ -44,10 +44,13 @@ export type RequestFilter = {
   readonly limit: number
 }
 
+/** What a charge was corrected by, as a sum. */
+const GIVEN_BACK = 'coalesce((select -sum(e.charged) from entries e where e.corrects = c.id), 0)::bigint'
+
 const COLUMNS = `c.id, c.operation, c.outcome, c.amount, c.promo, c.overrun, c.value, c.failed, c.executed,
   c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens, c.begun_at, c.ended_at,
   (extract(epoch from c.ended_at) * 1000000)::bigint as ended_us,
-  coalesce((select -sum(e.charged) from entries e where e.corrects = c.id), 0)::bigint as given_back, r.detail`
+  ${GIVEN_BACK} as given_back, r.detail`
 
 /** A call ends within days of the time that its id carries; other days' charges are not looked at. */
 const DAYS_APART_MS = 8 * 86_400_000
@@ -85,6 +88,24 @@ export async function findEnded(pool: pg.Pool, credentialId: Id, id: Id): Promis
     values: [id, credentialId],
   })
   return rows[0] && endedRow.parse(rows[0])
+}
+
+const costRow = z.object({ id: z.string(), cost: amount })
+
+/** What calls cost, as the list says it, by their ids. One that has not ended is not among them. */
+export async function costsOf(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, Nanos>> {
+  if (ids.length === 0) return new Map()
+  // It has no name, so that it is planned for its values: only the days of these ids are opened.
+  const { rows } = await pool.query({
+    text: `select c.id, c.amount - ${GIVEN_BACK} as cost from charges c where c.id = any ($1)`,
+    values: [ids],
+  })
+  return new Map(
+    z
+      .array(costRow)
+      .parse(rows)
+      .map(({ id, cost }) => [id, cost]),
+  )
 }
 
 const openRow = z.object({

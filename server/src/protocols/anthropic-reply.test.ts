@@ -126,11 +126,15 @@ describe('a stream of a message', () => {
     assert.equal(release(reader, '1'), ends('end_turn', { output_tokens: 2 }) + last + STOP)
   })
 
-  it('leaves a message_delta without usage as it is', () => {
+  it('tells the cost beside the stop reason where there is no usage, and in message_stop where there is neither', () => {
+    const telling = (text: string) => text.replace(/\}\n\n$/, ',"cost_usd":"0.00012"}\n\n')
     const reader = createReader()
     push(reader, ends('end_turn'), STOP)
-    assert.equal(release(reader), ends('end_turn') + STOP)
+    assert.equal(release(reader), telling(ends('end_turn')) + STOP)
     assert.deepEqual(reader.reported(), {})
+    const unexplained = createReader()
+    push(unexplained, says('a'), STOP)
+    assert.equal(release(unexplained), telling(STOP))
   })
 
   it('is complete with message_stop, or where the body ends after a stop reason', () => {

@@ -28,6 +28,7 @@ export function textOf(json: unknown): string {
  */
 export function createReader(): StreamReader {
   let reported: Reported = {}
+  let hasReason = false
 
   function read(frame: Frame, json: unknown): Reading {
     switch (kindOf(frame, json)) {
@@ -41,14 +42,15 @@ export function createReader(): StreamReader {
         return { text: startIn(memberOf(json, 'content_block')) }
       case 'content_block_delta':
         return { text: generatedIn(memberOf(json, 'delta')), isPlain: true }
-      case 'message_delta':
-        reported = { ...reported, ...countsIn(memberOf(json, 'usage')) }
-        return {
-          isStop: Boolean(memberOf(json, 'delta', 'stop_reason')),
-          takesCost: isMembers(memberOf(json, 'usage')),
-        }
+      case 'message_delta': {
+        const usage = memberOf(json, 'usage')
+        reported = { ...reported, ...countsIn(usage) }
+        const isStop = Boolean(memberOf(json, 'delta', 'stop_reason'))
+        hasReason ||= isStop
+        return { isStop, takesCost: isMembers(usage) ? 'in_usage' : isStop ? 'beside' : undefined }
+      }
       case 'message_stop':
-        return { isStop: true, isEnd: true }
+        return { isStop: true, isEnd: true, takesCost: hasReason ? undefined : 'beside' }
       case 'error':
         return { isError: true }
       default:

@@ -212,7 +212,7 @@ describe('a stream of content', () => {
     assert.equal(push(reader, both, stops('e', 2), says('f')), both)
     reader.finish()
     assert.equal(reader.state(), 'complete')
-    assert.equal(release(reader), stops('e', 2) + says('f'))
+    assert.equal(release(reader), stops('e', 2) + says('f', 0, { cost_usd: '0.00012' }))
   })
 
   it('takes a missing index for the first, and no reason for none', () => {
@@ -297,7 +297,7 @@ describe('a stream of content', () => {
     assert.equal(release(reader, '1'), stops(words, 0, cost) + stops(words))
   })
 
-  it('has our cost last where the upstream wrote one too, and none where there is no place for it', () => {
+  it('has our cost last where the upstream wrote one too, beside a usage without room, and none in several lines', () => {
     const reader = reading()
     push(reader, stops('', 0, { usageMetadata: { ...USAGE, cost_usd: '99' } }))
     reader.finish()
@@ -306,7 +306,7 @@ describe('a stream of content', () => {
       const without = reading()
       push(without, stops('a', 0, { usageMetadata }))
       without.finish()
-      assert.equal(release(without), stops('a', 0, { usageMetadata }))
+      assert.equal(release(without), stops('a', 0, { usageMetadata, cost_usd: '0.00012' }))
     }
     const lines = 'data: {"candidates":[{"finishReason":"STOP"}],\ndata: "usageMetadata":{"a":1}}\n\n'
     const several = reading()

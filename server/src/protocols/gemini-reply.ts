@@ -56,7 +56,7 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
     const text = textIn(candidates, at)
     const usage = memberOf(json, USAGE)
     counts = countsIn(usage, text === '' ? counts : withoutCandidates(counts), isStopped)
-    return { text, isError, isStop, takesCost: isMembers(usage) }
+    return { text, isError, isStop, takesCost: isMembers(usage) ? 'in_usage' : isStop ? 'beside' : undefined }
   }
 
   const reader = createWithholdingReader({ read, reported: () => classesOf(counts), usageName: USAGE })

@@ -31,6 +31,13 @@ function release(reader: StreamReader, cost = '0.00012'): string {
   return Buffer.concat(reader.release(cost)).toString()
 }
 
+/** A chunk that tells the cost beside its other members. */
+function telling(chunk: string, cost = '0.00012'): string {
+  return chunk.replace(/\}\n\n$/, `,"cost_usd":"${cost}"}\n\n`)
+}
+
+const bare = (text: string) => text.replace(',"usage":null', '')
+
 const wanting = (choices = 1) => createReader({ choices, wantsUsage: true })
 const plain = (choices = 1) => createReader({ choices, wantsUsage: false })
 
@@ -182,20 +189,62 @@ describe('a stream of chat completions', () => {
     assert.equal(release(reader), stops() + usageChunk({ ...USAGE, cost_usd: '0.00012' }) + DONE)
   })
 
-  it('passes as if nobody had asked for the usage where the caller has not', () => {
-    const bare = (text: string) => text.replace(',"usage":null', '')
+  it('passes as if nobody had asked for the usage where the caller has not, and has the cost in the chunk that stops', () => {
     const reader = plain()
     assert.equal(push(reader, says('Hello')), bare(says('Hello')))
     assert.equal(push(reader, stops(), usageChunk(USAGE), DONE), '')
     assert.deepEqual(reader.reported(), { input: 7, output: 3 })
-    assert.equal(release(reader), bare(stops()) + DONE)
+    assert.equal(release(reader), telling(bare(stops())) + DONE)
+  })
+
+  it('tells the cost where the last of several choices stops, and in no other chunk', () => {
+    const reader = plain(2)
+    const calls = frame({ choices: [{ index: 1, delta: {}, finish_reason: 'tool_calls' }] })
+    assert.equal(
+      push(reader, says('a'), stops(0), says('b', 1)),
+      [says('a'), stops(0), says('b', 1)].map(bare).join(''),
+    )
+    assert.equal(push(reader, calls, usageChunk(USAGE), DONE), '')
+    assert.equal(release(reader), telling(calls) + DONE)
+  })
+
+  it('tells the cost where it stops also when the usage does not come, whoever wants it', () => {
+    for (const [reader, stop] of [
+      [plain(), bare(stops())],
+      [wanting(), stops()],
+    ] as const) {
+      assert.equal(push(reader, stops()), '')
+      reader.finish()
+      assert.deepEqual([reader.state(), release(reader)], ['complete', telling(stop)])
+    }
+  })
+
+  it('tells the cost beside a usage that has no room for it', () => {
+    const reader = wanting()
+    push(reader, stops(), usageChunk({}), DONE)
+    assert.equal(release(reader), stops() + telling(usageChunk({})) + DONE)
+  })
+
+  it('tells no cost where no chunk that is held back has room, and adds no chunk for it', () => {
+    const lines = 'data: {"choices":[{"delta":{},\ndata: "finish_reason":"stop"}]}\n\n'
+    for (const [held, passed] of [
+      [lines + DONE, ''],
+      [DONE, says('a')],
+    ] as const) {
+      const reader = plain()
+      assert.equal(push(reader, passed, held), bare(passed))
+      assert.equal(release(reader), held)
+    }
+    const fewer = plain(2)
+    assert.equal(push(fewer, stops(), usageChunk(USAGE), DONE), bare(stops()))
+    assert.equal(release(fewer), DONE)
   })
 
   it('keeps a chunk with choices whole where the usage is in it, whoever wants it', () => {
     const both = frame({ choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop' }], usage: USAGE })
     const reader = plain()
     assert.equal(push(reader, both, DONE), '')
-    assert.equal(release(reader), both + DONE)
+    assert.equal(release(reader), telling(both) + DONE)
     assert.equal(reader.deliveredText(), 'a')
   })
 
@@ -221,7 +270,7 @@ describe('a stream of chat completions', () => {
     assert.equal(reader.deliveredText(), 'abcd')
     reader.finish()
     assert.equal(reader.state(), 'complete')
-    assert.equal(release(reader), stops(2, { content: 'e' }) + says('f', 0))
+    assert.equal(release(reader), telling(stops(2, { content: 'e' })) + says('f', 0))
     assert.equal(reader.deliveredText(), 'abcdef')
   })
 
@@ -274,10 +323,10 @@ describe('a stream of chat completions', () => {
     const reader = wanting()
     assert.equal(push(reader, stops(), 'data: [DONE] \n\n'), '')
     assert.equal(reader.state(), 'complete')
-    const bare = wanting()
-    assert.equal(push(bare, stops(), 'data:[DONE]'), '')
-    bare.finish()
-    assert.equal(release(bare), `${stops()}data:[DONE]\n\n`)
+    const unspaced = wanting()
+    assert.equal(push(unspaced, stops(), 'data:[DONE]'), '')
+    unspaced.finish()
+    assert.equal(release(unspaced), `${telling(stops())}data:[DONE]\n\n`)
   })
 
   it('fails at an error of the upstream, which the caller gets as it came', () => {
@@ -351,6 +400,10 @@ describe('a stream of chat completions', () => {
     push(reader, stops(), usageChunk({ ...USAGE, cost_usd: '99' }), DONE)
     const [, usage] = release(reader, '0.5').split('\n\n')
     assert.equal(JSON.parse(usage?.slice('data: '.length) ?? '').usage.cost_usd, '0.5')
+    const beside = plain()
+    push(beside, frame({ cost_usd: '99', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }), DONE)
+    const [stop] = release(beside, '0.5').split('\n\n')
+    assert.equal(JSON.parse(stop?.slice('data: '.length) ?? '').cost_usd, '0.5')
   })
 
   it('passes carriage returns and a byte order mark as they came', () => {

@@ -48,6 +48,7 @@ export function textOf(json: unknown): string {
 /**
  * The answer ends with the chunk that has the last stop reason that is still missing, so that every choice asked for has
  * one; then come the usage and [DONE]. Upstreams that give fewer choices, or no reasons, are taken at these last two.
+ * The cost is told in the usage, or to a caller who gets none in the chunk with that stop reason.
  */
 export function createReader(
   { choices, wantsUsage }: Pick<ModelAsk, 'choices' | 'wantsUsage'>,
@@ -76,7 +77,7 @@ export function createReader(
       isError,
       isStop: !isError && (stopped.size >= choices || isLastReport(json, usage)),
       isPlain: !hasReason && !isError && !isMembers(usage),
-      takesCost: wantsUsage && isMembers(usage),
+      takesCost: wantsUsage && isMembers(usage) ? 'in_usage' : hasReason ? 'beside' : undefined,
       ...(!wantsUsage && usage !== undefined && { bytes: withoutUsage(frame, json, usage) }),
     }
   }

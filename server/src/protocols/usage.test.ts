@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { count, seed } from '../../../harness/proof.ts'
 import { createFrameSplitter, type Frame } from './sse.ts'
-import { endOfUsage, reportedOf, withoutNullUsage } from './usage.ts'
+import { endOfMembers, endOfUsage, reportedOf, withoutNullUsage } from './usage.ts'
 
 const CASES = count({ full: 20_000, reduced: 1_000 })
 
@@ -21,9 +21,9 @@ function withoutUsage(json: string): string {
     .slice('data: '.length, -2)
 }
 
-function withCost(text: string): string | undefined {
+function withCost(text: string, endOf: (frame: Frame) => number = endOfUsage): string | undefined {
   const frame = frameOf(text)
-  const at = endOfUsage(frame)
+  const at = endOf(frame)
   return at === -1 ? undefined : `${frame.bytes.toString('utf8', 0, at)},"c":1${frame.bytes.toString('utf8', at)}`
 }
 
@@ -111,6 +111,23 @@ describe('a usage that takes the cost', () => {
     ]) {
       assert.equal(withCost(text), undefined, text)
     }
+  })
+})
+
+describe('a frame that takes the cost beside its other members', () => {
+  it('takes it as the last of them, whatever stands in them or behind', () => {
+    for (const [before, behind] of [
+      ['data: {"a":{"b":"}"}', '}\n\n'],
+      ['data:{"a":[{}] ', '} \t\r\n\r\n'],
+      ['event: x\ndata: {"a":1', '}\nid: }\n\n'],
+      ['\uFEFFdata: {"é":"}"', '}\r\n\r\n'],
+    ] as const)
+      assert.equal(withCost(before + behind, endOfMembers), `${before},"c":1${behind}`)
+  })
+
+  it('stays as it is where it has no members, or its data is in several lines', () => {
+    for (const text of ['data: {}\n\n', 'data: { }\n\n', 'data: {"a":1\ndata: }\n\n', ': nothing\n\n'])
+      assert.equal(withCost(text, endOfMembers), undefined, text)
   })
 })
 

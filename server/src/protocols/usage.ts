@@ -42,6 +42,13 @@ export function endOfUsage({ bytes, dataStart, dataEnd }: Frame, name = 'usage')
   return value.byteOffset - bytes.byteOffset + value.length - 1
 }
 
+/** Where a frame whose data is an object with members takes one more, as the last; -1 where the data is in several lines. */
+export function endOfMembers({ bytes, dataStart, dataEnd }: Frame): number {
+  if (dataStart === -1) return -1
+  const end = bytes.lastIndexOf(CLOSE_BRACE, dataEnd - 1)
+  return bytes.subarray(dataStart, end).includes(QUOTE) ? end : -1
+}
+
 /**
  * The frame without a usage that is null, of data that has parsed as an object with such a member. The bytes that are looked
  * for are never part of a string: its quote would have a backslash before it, or would end the string before `usage`, and

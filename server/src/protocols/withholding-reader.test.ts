@@ -244,7 +244,8 @@ describe('a reader of streams', () => {
 
   it('writes the cost into the last usage that was held back', () => {
     const reader = createPlainReader()
-    const usage = (tokens: number, cost: string) => `data: {"takesCost":true,"usage":{"tokens":${tokens}${cost}}}\n\n`
+    const usage = (tokens: number, cost: string) =>
+      `data: {"takesCost":"in_usage","usage":{"tokens":${tokens}${cost}}}\n\n`
     const passed = usage(1, '') + say({ isStop: true }) + usage(2, '') + usage(3, '') + say({ isEnd: true })
     assert.equal(text(reader.push(Buffer.from(passed))), usage(1, ''))
     const cost = ',"cost_usd":"0.1"'
@@ -252,6 +253,24 @@ describe('a reader of streams', () => {
       text(reader.release('0.1')),
       say({ isStop: true }) + usage(2, '') + usage(3, cost) + say({ isEnd: true }),
     )
+  })
+
+  it('writes the cost beside other members where no usage that was held back takes it, as late as it can', () => {
+    const beside = (more: string, cost = '') => `data: {"takesCost":"beside"${more}${cost}}\n\n`
+    const usage = (members: string, cost = '') => `data: {"takesCost":"in_usage","usage":{${members}}${cost}}\n\n`
+    const cost = ',"cost_usd":"0.1"'
+    const stop = say({ isStop: true })
+    const released = (...frames: readonly string[]) => {
+      const reader = createPlainReader()
+      assert.equal(text(reader.push(Buffer.from(beside('') + stop + frames.join('')))), beside(''))
+      return text(reader.release('0.1')).slice(stop.length)
+    }
+    assert.equal(
+      released(beside(',"n":1'), beside(',"n":2'), ': x\n\n'),
+      `${beside(',"n":1')}${beside(',"n":2', cost)}: x\n\n`,
+    )
+    assert.equal(released(beside(''), usage('"a":1'), beside('')), beside('') + usage(`"a":1${cost}`) + beside(''))
+    assert.equal(released(beside(''), usage('')), beside('') + usage('', cost))
   })
 
   it('holds back up to its bound, and fails beyond it', () => {

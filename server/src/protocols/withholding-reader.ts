@@ -4,7 +4,10 @@ import { type Likeness, likenessOf } from './likeness.ts'
 import { isMembers } from './members.ts'
 import type { Reported, StreamReader } from './protocol.ts'
 import { createFrameSplitter, type Frame } from './sse.ts'
-import { endOfUsage } from './usage.ts'
+import { endOfMembers, endOfUsage } from './usage.ts'
+
+/** Where a frame has room for the cost: at the end of its usage, or beside its other members. */
+export type CostPlace = 'in_usage' | 'beside'
 
 /** What a protocol reads in a frame. */
 export type Reading = {
@@ -19,8 +22,8 @@ export type Reading = {
   readonly isError?: boolean
   /** Whether it says nothing but its text, and leaves the protocol's reader as it was, whatever that text is. */
   readonly isPlain?: boolean
-  /** Whether its usage is where the caller is told what the call cost. */
-  readonly takesCost?: boolean
+  /** Where it can tell the caller what the call cost. */
+  readonly takesCost?: CostPlace | undefined
 }
 
 type Parts = {
@@ -50,8 +53,9 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
   const text = new KeptText()
   const held = new CollectedBody(undefined)
   let heldBytes = 0
-  /** Where the cost goes in what is held back. */
+  /** Where the cost goes in what is held back, and whether that is in a usage: there callers look for it first. */
   let costAt = -1
+  let isCostInUsage = false
   /** How much of the text is not held back, once anything is. */
   let passedText: number | undefined
   let deliveredText = 0
@@ -82,7 +86,20 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
       passed.add(bytes)
       if (reading.isError) hasToldError = true
       if (reading.isPlain && reading.text && unlike < MOST_UNLIKE) learn(frame, reading.text, bytes)
-    } else hold(bytes, reading.takesCost ? endOfUsage(frame, usageName) : -1)
+    } else {
+      if (reading.takesCost) placeCost(frame, reading.takesCost, reading.bytes)
+      hold(bytes)
+    }
+  }
+
+  /** The last usage tells the cost; where none has room for it, the last frame that has. */
+  function placeCost(frame: Frame, place: CostPlace, given: Buffer = frame.bytes): void {
+    const inUsage = place === 'in_usage' ? endOfUsage(frame, usageName) : -1
+    const at = inUsage === -1 ? endOfMembers(frame) : inUsage
+    if (at === -1 || (isCostInUsage && inUsage === -1)) return
+    // What the caller does not get of the frame stood before that place.
+    costAt = heldBytes + at - (frame.bytes.length - given.length)
+    isCostInUsage = inUsage !== -1
   }
 
   /** A stream that we can't read is passed on all the same, and must be neither free nor endless. */
@@ -125,11 +142,10 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
     return start
   }
 
-  function hold(bytes: Buffer, place: number): void {
+  function hold(bytes: Buffer): void {
     if (heldBytes + bytes.length > MOST_HELD_BYTES) {
       throw new RangeError(`After its answer, the stream has more than ${MOST_HELD_BYTES} bytes.`)
     }
-    if (place !== -1) costAt = heldBytes + place
     held.add(bytes)
     heldBytes += bytes.length
   }

@@ -5,7 +5,9 @@ import { credentialFor } from '../gateway/send.ts'
 import type { TaskKind } from '../gateway/task-kind.ts'
 import { asUnavailable, Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
+import type { Nanos } from '../kernel/money.ts'
 import type { Seal } from '../kernel/seal.ts'
+import { costsOf } from '../ledger/requests.ts'
 import type { Bindings } from '../upstreams/bindings.ts'
 import { type Transport, UpstreamFailure } from '../upstreams/transport.ts'
 import { TASK_COLUMNS, type TaskRow, taskResource, taskRow, unknownTask } from './task.ts'
@@ -13,16 +15,18 @@ import { TASK_COLUMNS, type TaskRow, taskResource, taskRow, unknownTask } from '
 /** What a key does with its own tasks. One of another key is as unknown to it as one that never was. */
 export type Tasks = {
   /** How it stands, by its row: no upstream is asked. A fault where its caller looks too often. */
-  readonly read: (credentialId: Id, id: string) => Promise<TaskResource>
+  readonly read: (credentialId: Id, id: string) => Promise<SeenTask>
   /** Passes on the wish to end it. Only what its upstream says ends a task; one that has ended stays as it is. */
-  readonly cancel: (credentialId: Id, id: string) => Promise<TaskResource>
+  readonly cancel: (credentialId: Id, id: string) => Promise<SeenTask>
   /** The newest first, those before a cursor. */
   readonly list: (credentialId: Id, page: Page) => Promise<TaskList>
 }
 
 export type TaskResource = ReturnType<typeof taskResource> | ReturnType<typeof unknownTask>
+/** A task as its key sees it, and what it cost; undefined until it has ended. */
+export type SeenTask = { readonly resource: TaskResource; readonly cost: Nanos | undefined }
 export type Page = { readonly limit: number; readonly before?: Id }
-export type TaskList = { readonly tasks: readonly TaskResource[]; readonly next: Id | null }
+export type TaskList = { readonly tasks: readonly SeenTask[]; readonly next: Id | null }
 
 type Parts = {
   readonly pool: pg.Pool
@@ -61,21 +65,31 @@ export function createTasks({ pool, bindings, transport, kind, seal }: Parts): T
     return taskResource(row, kind, seal)
   }
 
-  async function read(credentialId: Id, id: string): Promise<TaskResource> {
-    const row = await find(credentialId, id)
-    return row === undefined ? unknownTask(id) : shown(row)
+  /** What has ended was settled in the same statement, so that its cost is there. */
+  async function seen(rows: readonly TaskRow[]): Promise<readonly SeenTask[]> {
+    const ended = rows.filter(({ ended_at }) => ended_at !== null).map(({ id }) => id)
+    const costs = await costsOf(pool, ended).catch(asUnavailable)
+    return rows.map((row) => ({ resource: shown(row), cost: costs.get(row.id) }))
   }
 
-  async function cancel(credentialId: Id, id: string): Promise<TaskResource> {
+  async function seenOne(row: TaskRow | undefined, id: string): Promise<SeenTask> {
+    const [one] = row === undefined ? [] : await seen([row])
+    return one ?? { resource: unknownTask(id), cost: undefined }
+  }
+
+  async function read(credentialId: Id, id: string): Promise<SeenTask> {
+    return seenOne(await find(credentialId, id), id)
+  }
+
+  async function cancel(credentialId: Id, id: string): Promise<SeenTask> {
     const row = await find(credentialId, id)
-    if (row === undefined) return unknownTask(id)
-    if (row.ended_at !== null) return shown(row)
+    if (row === undefined || row.ended_at !== null) return seenOne(row, id)
     await passOn(row)
     // Its end is asked for at once.
     await ask(pool, 'update tasks set next_poll_at = clock_timestamp() where id = $1 and next_poll_at is not null', [
       id,
     ])
-    return shown(row)
+    return seenOne(row, id)
   }
 
   async function passOn({ id, upstream_id, slot, mode, upstream_task: name }: TaskRow): Promise<void> {
@@ -112,7 +126,7 @@ export function createTasks({ pool, bindings, transport, kind, seal }: Parts): T
     )
     const found = z.array(taskRow).parse(rows)
     const page = found.slice(0, limit)
-    return { tasks: page.map(shown), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }
+    return { tasks: await seen(page), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }
   }
 
   return { read, cancel, list }

@@ -317,7 +317,7 @@ describe('MODEL-3 tokens', { concurrency: true }, () => {
     assert.ok(events.slice(0, -2).every((event) => Object(event).usage === null))
   })
 
-  it('MODEL-3 are metered where the caller did not ask for them, who then sees nothing of it: openai', async () => {
+  it('MODEL-3 are metered where the caller did not ask for them, who then sees nothing of it but the cost: openai', async () => {
     const { secret } = await makeCustomer(pool)
     for (const more of [{}, { stream_options: { include_usage: false } }, { stream_options: null }]) {
       const { id, events } = await hear(url, secret, streamed('openai', 'sandbox/text', '', more))

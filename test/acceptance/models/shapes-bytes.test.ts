@@ -188,12 +188,15 @@ describe('what the caller gets of an answer', () => {
       assert.equal(form === 'whole' ? told.costUsd : cost, Object(json.cost).usd)
     })
 
-  it(`${CHAT}, streamed: nothing of the usage, where the caller has not asked for it`, async () => {
+  it(`${CHAT}, streamed: nothing of the usage, where the caller has not asked for it, and what it cost`, async () => {
     const body = odd('max_tokens', '"stream":true,')
     const direct = await ask(`${sandbox.url}/openai`, 'sandbox-key', CHAT, { body })
     const told = await post(CHAT, body)
     const withoutIds = (text: string) =>
       text.replaceAll(/"(id|system_fingerprint)":"[^"]*"/g, '').replaceAll(/"created":\d+/g, '')
-    assert.equal(withoutIds(told.text), withoutIds(direct.text))
+    const [written = '', cost] = COST.exec(told.text) ?? []
+    assert.equal(withoutIds(told.text.replace(written, '')), withoutIds(direct.text))
+    const { json } = await ask(url, secret, `/v1/requests/${told.id}`)
+    assert.equal(cost, Object(json.cost).usd)
   })
 })

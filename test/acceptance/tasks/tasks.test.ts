@@ -3,6 +3,8 @@ import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
+import { nanos } from '../../../server/src/kernel/money.ts'
+import { reverseCharge } from '../../../server/src/ledger/reverse.ts'
 import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
 import {
   ask,
@@ -62,6 +64,7 @@ describe('creating a video task', () => {
       assert.equal(request_id, told.id)
       assert.deepEqual(output, { task_id: told.id, task_status: state })
       assert.equal(told.costUsd, null, 'nothing is billed yet')
+      assert.equal(told.headers.get('x-farebox-task-cost-usd'), null)
     }
   })
 
@@ -308,6 +311,78 @@ describe('what a task costs', TOGETHER, () => {
     assert.equal(Object(usage.json.totals ?? usage.json).charged_micros_usd, 500_000)
     const record = await ask(url, secret, `/v1/requests/${id}`)
     assert.equal(Object(record.json.cost).usd, '0.500000000')
+  })
+
+  /** The states that a task ends in, and what it then costs. */
+  const ENDS = [
+    ['SUCCEEDED', '', '0.500000000'],
+    ['FAILED', 'sandbox:task-ends=failed', '0.000000000'],
+    ['CANCELED', 'sandbox:task-ends=canceled', '0.000000000'],
+    ['CANCELED', 'sandbox:task-ends=canceled sandbox:canceled-seconds=2', '0.200000000'],
+  ] as const
+  const taskCostOf = ({ headers }: Told) => headers.get('x-farebox-task-cost-usd')
+  const listedCost = async (secret: string, id: string) => {
+    const { data } = (await ask(url, secret, LIST)).json
+    const found = (data as { output: { task_id: string }; cost_usd: unknown }[]).filter(
+      ({ output }) => output.task_id === id,
+    )
+    assert.equal(found.length, 1)
+    return found[0]?.cost_usd
+  }
+
+  for (const [state, words, cost] of ENDS)
+    it(`BASE-5 is told where its end is, by polls, the list and a cancel, as the usage log has it: ${state} ${words}`, async () => {
+      const secret = await newSecret()
+      const parameters = { duration: 5, resolution: '720P' }
+      const create = await createTask(url, secret, { words, parameters })
+      assert.deepEqual(
+        [create.headers.get('x-farebox-held-usd'), taskCostOf(create), create.costUsd],
+        ['0.500000000', null, null],
+      )
+      const { id } = create
+      for (const told of [
+        await untilState(url, secret, id, state),
+        await delay(1_000).then(() => cancel(url, secret, id)),
+      ]) {
+        assert.equal(outputOf(told).task_status, state)
+        assert.equal(taskCostOf(told), cost)
+        // The answer itself is free, and its own id is in no log.
+        assert.equal(told.costUsd, null)
+        assert.equal((await ask(url, secret, `/v1/requests/${told.id}`)).status, 404)
+      }
+      assert.equal(await listedCost(secret, id), cost)
+      const record = Object((await ask(url, secret, `/v1/requests/${id}`)).json.cost)
+      assert.equal(record.usd, cost)
+      const { data } = (await ask(url, secret, '/v1/requests')).json
+      assert.deepEqual(
+        (data as { id: string; cost: { usd: string } }[]).map((one) => [one.id, one.cost.usd]),
+        [[id, cost]],
+      )
+      const { totals } = (await ask(url, secret, '/v1/usage?start_time=1')).json
+      assert.equal(Object(totals).charged_micros_usd, record.micros_usd)
+    })
+
+  it('BASE-5 is not told before its end: what is held is, by the create and the record', async () => {
+    const secret = await newSecret()
+    const parameters = { duration: 5, resolution: '720P' }
+    const create = await createTask(url, secret, { words: WAITS, parameters })
+    const { id } = create
+    assert.equal(create.headers.get('x-farebox-held-usd'), '0.500000000')
+    assert.equal(taskCostOf(await poll(url, secret, id)), null)
+    assert.equal(taskCostOf(await poll(url, secret, crypto.randomUUID())), null)
+    assert.equal(await listedCost(secret, id), null)
+    const { held, cost } = (await ask(url, secret, `/v1/requests/${id}`)).json
+    assert.deepEqual([Object(held).usd, cost], ['0.500000000', undefined])
+  })
+
+  it('BASE-5 is what is left of it where some was given back, everywhere alike', async () => {
+    const secret = await newSecret()
+    const id = await created(url, secret, { parameters: { duration: 5, resolution: '720P' } })
+    await untilStored(pool, id, 'SUCCEEDED')
+    await reverseCharge(pool, ids.next(), id, nanos(150_000_000n))
+    assert.equal(taskCostOf(await poll(url, secret, id)), '0.350000000')
+    assert.equal(await listedCost(secret, id), '0.350000000')
+    assert.equal(Object((await ask(url, secret, `/v1/requests/${id}`)).json.cost).usd, '0.350000000')
   })
 
   it('is quoted as the most, and a quote is kept', async () => {
