@@ -14,6 +14,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['protocols'],
   ['storage'],
   ['identity', 'limits', 'ledger', 'links', 'upstreams'],
+  ['outbound'],
   ['pricing'],
   ['calls'],
   ['gateway'],
