@@ -3,13 +3,14 @@ import type { Config } from '../config.ts'
 import { sealOf } from '../kernel/seal.ts'
 import { VERIFIERS } from '../links/attempts.ts'
 import { TOKEN_KEYS } from '../links/tokens.ts'
+import { SEALED_MESSAGES } from '../storage/outbox.ts'
 import { reseal } from '../storage/reseal.ts'
 import { SEALED_IN_TASKS } from '../tasks/task.ts'
 import { CREDENTIALS } from '../upstreams/credential.ts'
 import { print, running, withPools } from './command.ts'
 
 /** Everything that is under the master key. */
-const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS]
+const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS, SEALED_MESSAGES]
 
 export function addSecretCommands(program: Command): void {
   const secrets = program.command('secrets').description('look after what is kept sealed')
