@@ -6,6 +6,7 @@ import { after } from 'node:test'
 /** A delivery that has come and was not answered yet. */
 export type Arrival = {
   readonly id: string
+  readonly url: string
   readonly worker: number
   readonly body: string
   readonly answer: ServerResponse
@@ -19,6 +20,7 @@ export async function startReceiver(receive: (arrival: Arrival) => void) {
     for await (const piece of request) pieces.push(piece)
     const arrival: Arrival = {
       id: String(request.headers['message-id']),
+      url: request.url ?? '',
       worker: Number(request.headers.worker),
       body: String(Buffer.concat(pieces)),
       answer,

@@ -63,7 +63,7 @@ describe('a URL of a stranger', () => {
     ]
     const reasons = await refusalsOf(urls)
     assert.ok((reasons.unreachable ?? 0) > 50, `many are refused for where they lead alone: ${JSON.stringify(reasons)}`)
-    recordProof(PROOF, 'URLs of strangers', { urls: urls.length, ...reasons, connects: 0 })
+    recordProof(PROOF, 'URLs of strangers', { urls: urls.length, ...reasons, connects: canary.connects() })
   })
 
   it('leads to no address that is not public', async () => {
@@ -71,7 +71,7 @@ describe('a URL of a stranger', () => {
       hostileUrlsOf(address.includes(':') ? `[${address}]` : address, canary.port),
     )
     const reasons = await refusalsOf(urls)
-    recordProof(PROOF, 'addresses that are not public', { urls: urls.length, ...reasons, connects: 0 })
+    recordProof(PROOF, 'addresses that are not public', { urls: urls.length, ...reasons, connects: canary.connects() })
   })
 })
 
@@ -100,7 +100,7 @@ describe('a name of a stranger', () => {
       assert.deepEqual([failure.reason, failure.message], ['unreachable', UNREACHABLE])
     }
     assert.deepEqual([resolved, canary.connects()], [table.size, 0])
-    recordProof(PROOF, 'names that lead to what is not public', { names: table.size, connects: 0 })
+    recordProof(PROOF, 'names that lead to what is not public', { names: table.size, connects: canary.connects() })
   })
 
   it('is not asked where one of its addresses is of this machine, whatever the others are', async () => {
@@ -128,6 +128,16 @@ describe('a name of a stranger', () => {
     // The next request resolves anew, and is refused for what it finds.
     await failureOf(outbound.send(get(url('rebinding'))))
     assert.deepEqual([asked.length, canary.connects()], [2, 0])
+  })
+
+  it('that is resolved too late, or never, is not asked', async () => {
+    const late = Promise.withResolvers<readonly string[]>()
+    const outbound = startAt(canary, () => late.promise)
+    const { reason, message } = await failureOf(outbound.send(get(url('late'))))
+    assert.deepEqual([reason, message], ['unreachable', UNREACHABLE])
+    late.resolve([PUBLIC])
+    await outbound.close()
+    assert.equal(canary.connects(), 0)
   })
 
   it('that does not exist looks like one that is refused', async () => {
@@ -180,7 +190,7 @@ describe('a redirect', () => {
       for (status of [300, 301, 302, 303, 307, 308])
         assert.equal((await failureOf(outbound.send(get(`${upstream.url}/start`)))).reason, 'redirect')
     assert.deepEqual([upstream.received.length, canary.connects()], [places.length * 6, 0])
-    recordProof(PROOF, 'redirects', { answers: upstream.received.length, followed: 0 })
+    recordProof(PROOF, 'redirects', { answers: upstream.received.length, connects: canary.connects() })
   })
 
   it('is no redirect where it is a success that names a place', async () => {
