@@ -13,7 +13,8 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['catalogue'],
   ['protocols'],
   ['storage'],
-  ['identity', 'limits', 'ledger', 'links', 'upstreams'],
+  ['identity', 'limits', 'ledger', 'links', 'outbox', 'upstreams'],
+  ['outbound'],
   ['pricing'],
   ['calls'],
   ['gateway'],
@@ -30,6 +31,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 export const TABLES: Readonly<Record<string, readonly string[]>> = {
   schema_migrations: ['storage'],
   change_log: ['storage'],
+  outbox: ['outbox', 'storage'],
   workspaces: ['identity', 'links'],
   members: ['identity'],
   plans: ['identity'],

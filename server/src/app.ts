@@ -43,6 +43,9 @@ import { sealOf } from './kernel/seal.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
 import { createLinks } from './links/links.ts'
+import { createOutbound, type Outbound } from './outbound/outbound.ts'
+import type { Deliverers } from './outbox/deliverer.ts'
+import { createOutboxWorker } from './outbox/worker.ts'
 import { createModels } from './pricing/models.ts'
 import { createPrices } from './pricing/prices.ts'
 import { createQuotes } from './pricing/quotes.ts'
@@ -76,6 +79,7 @@ const START_DEADLINE_MS = 10_000
 const FAILED_START_CLOSE_MS = 500
 const FLUSH_DEADLINE_MS = 15_000
 const CHORES_DEADLINE_MS = 3_000
+const DELIVERIES_DEADLINE_MS = 3_000
 const RECORDS_DEADLINE_MS = 2_000
 /** What was just given up needs a moment to say so. */
 const ABORTED_ENDED_MS = 5_000
@@ -89,7 +93,12 @@ type Start = {
   readonly catalogue?: Catalogue
   /** What callers can reach on base_url, in place of the routes of what is sold. */
   readonly families?: (core: Core) => readonly Family[]
+  /** Who delivers messages of the outbox, by kind, in place of our own. */
+  readonly deliverers?: (core: DeliveryCore) => Deliverers
 }
+
+/** What a deliverer is made of. */
+export type DeliveryCore = { readonly outbound: Outbound }
 
 /** What an endpoint is made of. */
 export type Core = { readonly begin: Begin; readonly end: Calls['end']; readonly run: Pipeline }
@@ -99,7 +108,7 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const ground = createGround(config, options)
   const money = createMoney(ground)
   const gateway = createGateway(ground, money)
-  const work = createWork(ground, money, gateway)
+  const work = createWork(ground, money, gateway, options)
   const listeners = createListeners(ground, money, gateway, options)
   const parts = { ground, money, gateway, work, listeners }
   const { log } = ground
@@ -224,19 +233,30 @@ function createGateway(ground: Ground, money: Money) {
 type Gateway = ReturnType<typeof createGateway>
 
 /** What is done again and again beside the calls, by the roles of this process. */
-function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway) {
+function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway, options: Start) {
   const { config, log, clock, metrics, pools, seal } = ground
   const { bindings, transport, links, records, losses, overran } = gateway
   const polled: Parameters<typeof createPoller>[0]['polled'] = (what) => metrics.taskPolls.inc(what)
   const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
   const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
+  const { access, allowed_origins: allowedOrigins } = config.outbound
+  const outbound = createOutbound({ access, allowedOrigins, clock, log, metrics })
+  const outbox = createOutboxWorker({
+    pool: pools.rest,
+    // No part of ours writes messages yet.
+    deliverers: options.deliverers?.({ outbound }) ?? new Map(),
+    seal,
+    clock,
+    log,
+    delivered: (what) => metrics.outboxDeliveries.inc(what),
+  })
   const isWorker = config.roles.includes('worker')
   const isGateway = config.roles.includes('gateway')
   const chores = [
-    ...(isWorker ? createChores({ pools, ownerId, poller, links, metrics, clock, log }) : []),
+    ...(isWorker ? createChores({ pools, ownerId, poller, outbox, links, metrics, clock, log }) : []),
     ...(isGateway ? [createLossChore({ look: losses.look, clock, log })] : []),
   ]
-  return { poller, chores, isGateway }
+  return { poller, outbound, outbox, chores, isGateway }
 }
 
 type Parts = {
@@ -269,7 +289,9 @@ async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: num
   const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
   const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
   money.partitions.stop()
-  const chored = Promise.all(work.chores.map((chore) => chore.stop(CHORES_DEADLINE_MS))).then(() => work.poller?.idle())
+  const chored = Promise.all(work.chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
+    .then(() => Promise.all([work.poller?.idle(), work.outbox.stop(DELIVERIES_DEADLINE_MS)]))
+    .finally(() => work.outbound.close())
   // A caller who left, or was cut off, has a call that still runs: it is ended by what its upstream says, while there is
   // time, and at our loss after it.
   await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))

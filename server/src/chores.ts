@@ -10,6 +10,8 @@ import { expirePromotions } from './ledger/credit.ts'
 import { dropOldCharges } from './ledger/retention.ts'
 import { forgetAttempts } from './links/attempts.ts'
 import type { Links } from './links/links.ts'
+import { outboxFigures, pruneOutbox } from './outbox/operate.ts'
+import type { OutboxWorker } from './outbox/worker.ts'
 import { pruneChanges } from './storage/change-log.ts'
 import type { Pools } from './storage/pools.ts'
 import { pollLags } from './tasks/operate.ts'
@@ -29,20 +31,26 @@ const UNSETTLED_SECONDS = 24 * 3_600
 const CHARGES_KEPT_DAYS = 1_100
 const RECORDS_KEPT_DAYS = 30
 const LOSSES_KEPT_DAYS = 30
+const OUTBOX_KEPT = { deliveredDays: 7, deadDays: 90 }
 
 type ChoreParts = {
   readonly pools: Pools
   readonly ownerId: Id
   /** Null without a master key: then there are no tasks. */
   readonly poller: Poller | null
+  readonly outbox: Pick<OutboxWorker, 'tick' | 'pauseMs'>
   readonly links: Pick<Links, 'sweep'>
-  readonly metrics: Pick<Metrics, 'taskPollLagSeconds' | 'lossUsd'>
+  readonly metrics: Pick<
+    Metrics,
+    'taskPollLagSeconds' | 'lossUsd' | 'outboxWaiting' | 'outboxOldestSeconds' | 'outboxDead'
+  >
   readonly clock: Clock
   readonly log: Log
 }
 
 /** What somebody has to do in every installation; any number of processes may. */
-export function createChores({ pools, ownerId, poller, links, metrics, clock, log }: ChoreParts): readonly Chore[] {
+export function createChores(parts: ChoreParts): readonly Chore[] {
+  const { pools, ownerId, poller, outbox, links, metrics, clock, log } = parts
   const pool = pools.rest
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
   const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
@@ -54,6 +62,9 @@ export function createChores({ pools, ownerId, poller, links, metrics, clock, lo
     chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
     chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log, lost }, UNSETTLED_SECONDS)),
     chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
+    chore('outbox', outbox.pauseMs, outbox.tick),
+    chore('figures of the outbox', 10 * SECOND_MS, () => sayOutbox(pool, metrics)),
+    chore('old messages', 10 * MINUTE_MS, () => pruneOutbox(pool, OUTBOX_KEPT)),
     chore('links', HOUR_MS, () => forgetAttempts(pool)),
     chore('links that have ended', MINUTE_MS, links.sweep),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
@@ -97,5 +108,16 @@ async function sayLag(pool: Pools['rest'], { metrics, log }: Pick<ChoreParts, 'm
     metrics.taskPollLagSeconds.set({ slot }, seconds)
     if (seconds > LATE_SECONDS)
       log.warn('tasks are asked for late: raise the quota of polls', { upstream: slot, count: Math.round(seconds) })
+  }
+}
+
+async function sayOutbox(pool: Pools['rest'], metrics: ChoreParts['metrics']): Promise<void> {
+  const figures = await outboxFigures(pool)
+  const { outboxWaiting, outboxOldestSeconds, outboxDead } = metrics
+  for (const gauge of [outboxWaiting, outboxOldestSeconds, outboxDead]) gauge.reset()
+  for (const { kind, waiting, oldest_seconds, dead } of figures) {
+    outboxWaiting.set({ kind }, waiting)
+    outboxOldestSeconds.set({ kind }, oldest_seconds)
+    outboxDead.set({ kind }, dead)
   }
 }

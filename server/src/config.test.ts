@@ -96,6 +96,19 @@ describe('configuration', () => {
     assert.equal(secrets.previous_master_key?.reveal(), key)
   })
 
+  it('lets addresses of strangers be asked where they are public, unless told otherwise', () => {
+    assert.deepEqual(loadConfig({ FAREBOX_DATABASE_URL: URL }).outbound, { access: 'public', allowed_origins: [] })
+    const { outbound } = loadConfig({
+      FAREBOX_DATABASE_URL: URL,
+      FAREBOX_OUTBOUND_ACCESS: 'listed',
+      FAREBOX_OUTBOUND_ALLOWED_ORIGINS: 'https://issuer.example, http://10.0.0.7:8080',
+    })
+    assert.deepEqual(outbound, {
+      access: 'listed',
+      allowed_origins: ['https://issuer.example', 'http://10.0.0.7:8080'],
+    })
+  })
+
   it('takes an empty section of the file as absent', () => {
     const yaml = file('http:\ndatabase:\nlisten:\n  # gateway: 0.0.0.0:80\nlog:\n  level: warn\n')
     const config = loadConfig({ FAREBOX_CONFIG: yaml, FAREBOX_DATABASE_URL: URL })
@@ -220,6 +233,21 @@ describe('configuration', () => {
     'a path of deep research that leads elsewhere': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_NAMES_DEEP_RESEARCH_UPSTREAM: 'a/../b' },
       /must be a path without its slash/,
+    ],
+    ...Object.fromEntries(
+      ['*', 'https://a.example/', 'https://A.example', 'a.example', 'ftp://a.example', 'https://u@a.example'].map(
+        (text) => [
+          `an allowed origin that is none: ${text}`,
+          [
+            { FAREBOX_DATABASE_URL: URL, FAREBOX_OUTBOUND_ALLOWED_ORIGINS: text },
+            /^outbound\.allowed_origins .* must be an origin/,
+          ],
+        ],
+      ),
+    ),
+    'access to the outside that is none': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_OUTBOUND_ACCESS: 'all' },
+      /must be public, listed or none/,
     ],
     'every origin and one more': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_CORS_ORIGINS: '*,https://a.example' },

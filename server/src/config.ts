@@ -127,6 +127,10 @@ const publicOrigin = z
   .string()
   .refine(isPublicOrigin, { error: 'must be an origin with https, such as https://api.example.com' })
 
+const httpOrigin = z.string().refine((text) => /^https?:/.test(text) && isOrigin(text), {
+  error: 'must be an origin, such as https://issuer.example.com or http://10.0.0.7:8080',
+})
+
 const settings = z.strictObject({
   roles: list(z.enum(ROLES, { error: `must be among ${ROLES.join(', ')}` })).prefault([...ROLES]),
   database: z.strictObject({
@@ -200,6 +204,13 @@ const settings = z.strictObject({
       account_day_usd: ceiling.prefault('20'),
       route_hour_usd: ceiling.prefault('50'),
       route_day_usd: ceiling.prefault('200'),
+    })
+    .prefault({}),
+  // Addresses that strangers give us: docs/outbound.md.
+  outbound: z
+    .strictObject({
+      access: z.enum(['public', 'listed', 'none'], { error: 'must be public, listed or none' }).prefault('public'),
+      allowed_origins: list(httpOrigin).prefault([]),
     })
     .prefault({}),
   links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),

@@ -10,6 +10,7 @@ import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
+import { bugsOfOutbox } from './bugs-of-outbox.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
@@ -32,6 +33,7 @@ const ALL = [
   ...bugsOfIdentity,
   ...bugsOfLosses,
   ...bugsOfMemory,
+  ...bugsOfOutbox,
   ...bugsOfPrices,
 ]
 const FEWEST = 12

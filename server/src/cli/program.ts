@@ -7,6 +7,7 @@ import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
 import { addLossCommands } from './losses.ts'
 import { addModelCommands } from './models.ts'
+import { addOutboxCommands } from './outbox.ts'
 import { addPriceCommands } from './prices.ts'
 import { addSecretCommands } from './rotate.ts'
 import { addTaskCommands } from './tasks.ts'
@@ -47,6 +48,7 @@ export function createProgram({ serve }: Parts): Command {
   addTaskCommands(program)
   addLedgerCommands(program)
   addLossCommands(program)
+  addOutboxCommands(program)
   addSecretCommands(program)
   return program
 }

@@ -4,12 +4,13 @@ import { SEALED_IN_TASKS } from '../gateway/plans/video-tasks.ts'
 import { sealOf } from '../kernel/seal.ts'
 import { VERIFIERS } from '../links/attempts.ts'
 import { TOKEN_KEYS } from '../links/tokens.ts'
+import { SEALED_MESSAGES } from '../storage/outbox.ts'
 import { reseal } from '../storage/reseal.ts'
 import { CREDENTIALS } from '../upstreams/credential.ts'
 import { print, running, withPools } from './command.ts'
 
 /** Everything that is under the master key. */
-const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS]
+const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS, SEALED_MESSAGES]
 
 export function addSecretCommands(program: Command): void {
   const secrets = program.command('secrets').description('look after what is kept sealed')

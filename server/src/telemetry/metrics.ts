@@ -97,6 +97,36 @@ export function createMetrics() {
       labelNames: ['slot'] as const,
       registers,
     }),
+    outboundRequests: new Counter({
+      name: 'farebox_outbound_requests_total',
+      help: 'Requests to addresses that strangers gave, by outcome: answered, or why not.',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+    outboxDeliveries: new Counter({
+      name: 'farebox_outbox_deliveries_total',
+      help: 'Attempts to deliver a message, by kind and outcome: delivered, failed and tried again, or died.',
+      labelNames: ['kind', 'outcome'] as const,
+      registers,
+    }),
+    outboxWaiting: new Gauge({
+      name: 'farebox_outbox_waiting',
+      help: 'Messages that wait for delivery, by kind.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    outboxOldestSeconds: new Gauge({
+      name: 'farebox_outbox_oldest_seconds',
+      help: 'Age of the oldest message that waits for delivery, by kind.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    outboxDead: new Gauge({
+      name: 'farebox_outbox_dead',
+      help: 'Messages whose delivery was given up, by kind. Alert above 0: see farebox outbox.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
     changeLagSeconds: new Gauge({
       name: 'farebox_change_log_lag_seconds',
       help: 'Seconds since the change log was last read to its end.',

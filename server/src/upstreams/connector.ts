@@ -1,4 +1,4 @@
-import { connect, isIP, type Socket } from 'node:net'
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 import type { buildConnector } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
@@ -22,6 +22,8 @@ type Parts = {
   readonly timeoutMs: number
   /** Every socket is here from its making to its end, those that are still connecting included. */
   readonly sockets: Set<Socket>
+  /** How names are resolved, in place of the system's way. The socket connects to what it says, and asks nobody again. */
+  readonly lookup?: LookupFunction | undefined
 }
 
 const KEEP_ALIVE_AFTER_MS = 30_000
@@ -32,13 +34,18 @@ const NOT_RESOLVED = 'getaddrinfo'
  * Makes the connections of one origin. undici's own connector tells neither name, connection and certificate apart, nor can
  * its attempts be reached while they last.
  */
-export function createConnector({ clock, deadlines, timeoutMs, sockets }: Parts): buildConnector.connector {
+export function createConnector({ clock, deadlines, timeoutMs, sockets, lookup }: Parts): buildConnector.connector {
   /** Of the connection before, which saves the next one a round trip. */
   let session: Buffer | undefined
 
   return ({ hostname, protocol, port }, callback) => {
     const isSecure = protocol === 'https:'
-    const common = { host: hostname, highWaterMark: READ_BYTES, noDelay: true }
+    const common = {
+      host: hostname,
+      highWaterMark: READ_BYTES,
+      noDelay: true,
+      ...(lookup === undefined ? {} : { lookup }),
+    }
     const socket = isSecure
       ? connectSecurely({
           ...common,

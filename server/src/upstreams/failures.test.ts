@@ -140,6 +140,27 @@ describe('a secure upstream', () => {
     }
   })
 
+  it('is looked for where a look-up of our own says, once, and its certificate is for the name all the same', async () => {
+    const before = getCACertificates('default')
+    setDefaultCACertificates([...before, pem.cert])
+    try {
+      const port = await start()
+      const asked: string[] = []
+      const transport = startTransport({
+        lookup: (name, { all }, callback) => {
+          asked.push(name)
+          if (all) callback(null, [{ address: '127.0.0.1', family: 4 }])
+          else callback(null, '127.0.0.1', 4)
+        },
+      })
+      assert.equal(String((await transport.send(post(`https://localhost:${port}`))).body), 'secure')
+      await failsWith(transport.send(post(`https://elsewhere.example:${port}`)), 'tls', 'not_sent')
+      assert.deepEqual(asked, ['localhost', 'elsewhere.example'])
+    } finally {
+      setDefaultCACertificates(before)
+    }
+  })
+
   it('is not asked when it speaks something else', async () => {
     const plain = await startUpstream(
       () => {},

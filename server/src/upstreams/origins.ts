@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import { Pool } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
@@ -29,12 +29,13 @@ type Parts = {
     readonly connectMs: number
     readonly headerBytes: number
   }
+  readonly lookup?: LookupFunction | undefined
 }
 
 /** A reused connection that the upstream has just closed costs a call of unknown outcome, so ours close well before. */
 const IDLE_MS = { unlessTold: 4_000, most: 60_000, earlierThanTold: 2_000 }
 
-export function createOrigins({ clock, deadlines, limits }: Parts): Origins {
+export function createOrigins({ clock, deadlines, limits, lookup }: Parts): Origins {
   const sockets = new Set<Socket>()
   /** Those too that have lost their place and are finishing what they have. */
   const pools = new Set<Pool>()
@@ -49,7 +50,7 @@ export function createOrigins({ clock, deadlines, limits }: Parts): Origins {
   function create(name: string): Origin {
     const pool = new Pool(name, {
       connections: limits.connectionsPerOrigin,
-      connect: createConnector({ clock, deadlines, timeoutMs: limits.connectMs, sockets }),
+      connect: createConnector({ clock, deadlines, timeoutMs: limits.connectMs, sockets, lookup }),
       allowH2: false,
       useMilo: false,
       pipelining: 1,

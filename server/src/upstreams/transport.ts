@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
@@ -45,6 +46,8 @@ type Parts = {
   readonly breakers?: Breakers
   readonly metrics?: TransportMetrics
   readonly limits?: Partial<TransportLimits>
+  /** How names are resolved, in place of the system's way. */
+  readonly lookup?: LookupFunction
 }
 
 export type TransportLimits = {
@@ -84,10 +87,10 @@ const OURS: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-export function createTransport({ clock, breakers, metrics, limits: given }: Parts): Transport {
+export function createTransport({ clock, breakers, metrics, limits: given, lookup }: Parts): Transport {
   const limits = { ...LIMITS, ...given }
   const deadlines = createDeadlines(clock)
-  const origins = createOrigins({ clock, deadlines, limits })
+  const origins = createOrigins({ clock, deadlines, limits, lookup })
   const addresses = new LRUCache<string, Address>({ max: ADDRESSES_LIMIT })
   let isClosed = false
 

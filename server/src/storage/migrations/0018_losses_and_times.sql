@@ -120,3 +120,36 @@ begin
   where tasks.id = item.id and tasks.next_poll_at is not null;
 end
 $$;
+
+-- What is to be told to somebody outside because of a change: a mail, a webhook. The row is written in the transaction of the change,
+-- so that neither is there without the other; a worker delivers it at least once. Receivers know a repetition by the id.
+create table outbox (
+  id uuid primary key,
+  kind text not null check (kind ~ '^[a-z][a-z0-9_.-]{0,62}$'),
+  -- Who receives it, as far as its kind tells receivers apart. No secret.
+  destination text not null check (length(destination) <= 255),
+  -- Those of one lane share a bound on deliveries at once, so that a slow receiver keeps nobody else waiting.
+  lane text not null generated always as (kind || ' ' || destination) stored,
+  -- What must be told once only: the same again is no second row while this one is kept.
+  key text check (length(key) <= 255),
+  -- JSON, or the same sealed where its kind says so; neither once it was delivered.
+  payload text,
+  sealed bytea,
+  -- How often it was taken up. Whoever took it up last is told apart by it.
+  attempts integer not null default 0,
+  failure text check (length(failure) <= 500),
+  created_at timestamptz not null default clock_timestamp(),
+  -- When it is to be taken up (again): while somebody is at it, when that lease ends.
+  due_at timestamptz default clock_timestamp(),
+  delivered_at timestamptz,
+  -- A dead letter: given up, until an operator has it tried again or drops it.
+  died_at timestamptz,
+  constraint outbox_state check (num_nonnulls(due_at, delivered_at, died_at) = 1),
+  constraint outbox_payload check (num_nonnulls(payload, sealed) = case when delivered_at is null then 1 else 0 end)
+);
+
+create index outbox_due on outbox (lane, due_at) where due_at is not null;
+create unique index outbox_keys on outbox (kind, key) where key is not null;
+create index outbox_undelivered on outbox (kind, created_at) where delivered_at is null;
+create index outbox_delivered on outbox (delivered_at) where delivered_at is not null;
+create index outbox_dead on outbox (died_at) where died_at is not null;

@@ -1,0 +1,56 @@
+import type { Command } from 'commander'
+import type { Config } from '../config.ts'
+import { dropDead, listDead, outboxFigures, retryAllDead, retryDead } from '../outbox/operate.ts'
+import { idOf, print, running, withPools } from './command.ts'
+
+export function addOutboxCommands(program: Command): void {
+  const outbox = program
+    .command('outbox')
+    .description('list messages that wait for delivery, and dead letters, whose delivery was given up')
+    .action(() => running(list))
+  outbox
+    .command('retry [id]')
+    .description('deliver a dead letter again')
+    .option('--kind <kind>', 'all dead letters of this kind')
+    .action((id: string | undefined, { kind }: { kind?: string }) => running((config) => retry(config, id, kind)))
+  outbox
+    .command('drop <id>')
+    .description('forget a dead letter: it is never delivered')
+    .action((id: string) => running((config) => drop(config, id)))
+}
+
+const LISTED = 100
+
+async function list(config: Config): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const [figures, dead] = await Promise.all([outboxFigures(pool), listDead(pool, LISTED)])
+    if (figures.length === 0) print('Nothing waits, and there is no dead letter.')
+    for (const { kind, waiting, oldest_seconds, dead: died } of figures)
+      print(`${kind}  ${waiting} waiting, the oldest for ${oldest_seconds.toFixed(0)} seconds  ${died} dead`)
+    if (dead.length > 0) print(`Dead letters, the latest ${LISTED} at the most:`)
+    for (const { id, kind, destination, attempts, failure, created_at } of dead)
+      print(`${id}  ${kind}  ${destination}  ${created_at.toISOString()}  ${attempts} attempts  ${failure ?? ''}`)
+  })
+}
+
+async function retry(config: Config, text: string | undefined, kind: string | undefined): Promise<void> {
+  if ((text === undefined) === (kind === undefined))
+    throw new Error('name one dead letter, or --kind for all of a kind')
+  await withPools(config, async ({ rest: pool }) => {
+    if (text === undefined) {
+      print(`${await retryAllDead(pool, kind ?? '')} dead letters of ${kind} are delivered again.`)
+      return
+    }
+    const id = idOf(text)
+    if (!(await retryDead(pool, id))) throw new Error(`${id} is no dead letter: see farebox outbox`)
+    print(`${id} is delivered again.`)
+  })
+}
+
+async function drop(config: Config, text: string): Promise<void> {
+  const id = idOf(text)
+  await withPools(config, async ({ rest: pool }) => {
+    if (!(await dropDead(pool, id))) throw new Error(`${id} is no dead letter: see farebox outbox`)
+    print(`${id} is forgotten.`)
+  })
+}

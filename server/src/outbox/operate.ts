@@ -1,0 +1,88 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Id } from '../kernel/ids.ts'
+import { inPortions } from '../storage/in-portions.ts'
+
+const figures = z.array(
+  z.object({ kind: z.string(), waiting: z.number(), oldest_seconds: z.number(), dead: z.number() }),
+)
+export type OutboxFigures = z.output<typeof figures>[number]
+
+/** How many messages of each kind wait, how long the oldest has, and how many are dead letters. */
+export async function outboxFigures(pool: pg.Pool): Promise<readonly OutboxFigures[]> {
+  const { rows } = await pool.query(
+    `select kind, count(due_at)::integer as waiting, count(died_at)::integer as dead,
+       coalesce(extract(epoch from clock_timestamp() - min(created_at) filter (where due_at is not null)), 0)::double precision as oldest_seconds
+     from outbox where delivered_at is null group by kind order by kind`,
+  )
+  return figures.parse(rows)
+}
+
+const letters = z.array(
+  z.object({
+    id: z.string(),
+    kind: z.string(),
+    destination: z.string(),
+    attempts: z.number(),
+    failure: z.string().nullable(),
+    created_at: z.date(),
+  }),
+)
+export type DeadLetter = z.output<typeof letters>[number]
+
+/** Dead letters, those that died last first. */
+export async function listDead(pool: pg.Pool, most: number): Promise<readonly DeadLetter[]> {
+  const { rows } = await pool.query(
+    `select id, kind, destination, attempts, failure, created_at from outbox
+     where died_at is not null order by died_at desc, id limit $1`,
+    [most],
+  )
+  return letters.parse(rows)
+}
+
+const RETRIED_AT_ONCE = 500
+
+/** Has a dead letter tried again, as if it had never been. Whether there was one. */
+export async function retryDead(pool: pg.Pool, id: Id): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    `update outbox set due_at = clock_timestamp(), died_at = null, attempts = 0 where id = $1 and died_at is not null`,
+    [id],
+  )
+  return rowCount === 1
+}
+
+/** Has all dead letters of a kind tried again. How many that were. */
+export async function retryAllDead(pool: pg.Pool, kind: string): Promise<number> {
+  return inPortions(RETRIED_AT_ONCE, async (most) => {
+    const { rowCount } = await pool.query(
+      `update outbox set due_at = clock_timestamp(), died_at = null, attempts = 0
+       where id = any (array(select id from outbox where kind = $1 and died_at is not null limit $2))`,
+      [kind, most],
+    )
+    return rowCount ?? 0
+  })
+}
+
+/** Forgets a dead letter: it is never delivered. Whether there was one. */
+export async function dropDead(pool: pg.Pool, id: Id): Promise<boolean> {
+  const { rowCount } = await pool.query('delete from outbox where id = $1 and died_at is not null', [id])
+  return rowCount === 1
+}
+
+const PRUNED_AT_ONCE = 1_000
+
+type Kept = { readonly deliveredDays: number; readonly deadDays: number }
+
+/** Forgets messages that were delivered, and dead letters that nobody wanted, so long ago. How many that were. */
+export async function pruneOutbox(pool: pg.Pool, { deliveredDays, deadDays }: Kept): Promise<number> {
+  const prune = (column: 'delivered_at' | 'died_at', days: number) =>
+    inPortions(PRUNED_AT_ONCE, async (most) => {
+      const { rowCount } = await pool.query(
+        `delete from outbox where ctid = any (array(
+           select ctid from outbox where ${column} < clock_timestamp() - make_interval(days => $1) limit $2 for update skip locked))`,
+        [days, most],
+      )
+      return rowCount ?? 0
+    })
+  return (await prune('delivered_at', deliveredDays)) + (await prune('died_at', deadDays))
+}
