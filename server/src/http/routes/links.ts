@@ -11,6 +11,7 @@ import type { Links } from '../../links/links.ts'
 import type { Session } from '../../links/sessions.ts'
 import { callerOf } from '../caller.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
+import { originOf } from '../origin.ts'
 import { linkedPage, notToldPage, type Page, toldPage } from '../pages/link-page.ts'
 import { admit } from './admit.ts'
 
@@ -60,7 +61,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
   app.delete<ById>(at('/{social_a}/links/:id'), async (request, reply) => {
     const { credentialId } = await admit(parts.begin, 'links', request, reply)
     const { id } = request.params
-    if (!isId(id) || !(await links.revoke(credentialId, id))) throw new Fault('resource_not_found')
+    if (!isId(id) || !(await links.revoke(credentialId, id, originOf(request)))) throw new Fault('resource_not_found')
     return reply.code(204).send()
   })
 
@@ -68,7 +69,8 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     const { state, code, error } = textsIn(request.query)
     if (state === undefined || (code === undefined && error === undefined)) return send(reply, toldPage('unknown'))
     const isDenied = error === 'access_denied'
-    const finished = await links.finish({ state, code: error === undefined ? code : undefined, isDenied })
+    const back = { state, code: error === undefined ? code : undefined, isDenied }
+    const finished = await links.finish(back, originOf(request))
     if (finished.outcome !== 'linked') return send(reply, toldPage(finished.outcome))
     return send(reply, linkedPage(finished, undoPath))
   })
@@ -81,7 +83,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     const options = { bodyLimit: UNDO_BYTES, config: { access: 'public' } } as const
     form.post(at(`${CALLBACK}/undo`), options, async (request, reply) => {
       const token = typeof request.body === 'string' ? request.body : ''
-      const undone = await links.undo(token).catch((error: unknown) => {
+      const undone = await links.undo(token, originOf(request)).catch((error: unknown) => {
         if (error instanceof Fault && error.code === 'upstream_transport') return 'not_told' as const
         throw error
       })
