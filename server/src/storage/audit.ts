@@ -46,7 +46,7 @@ export async function record(query: Query, { actor, origin }: By, deed: Deed): P
   await query(
     `insert into audit (actor, action, workspace_id, subject, before, after, origin)
      values ($1, $2, workspace_of(one => $3), $4, $5, $6, $7)`,
-    [actor, action, of, subject, jsonOf(before), jsonOf(after), jsonOf(origin)],
+    [actor, action, of, scrub(subject), jsonOf(before), jsonOf(after), jsonOf(origin)],
   )
 }
 
