@@ -9,6 +9,7 @@ import { createSeal } from '../server/src/kernel/seal.ts'
 import { Secret } from '../server/src/kernel/secret.ts'
 import { creditAccount } from '../server/src/ledger/credit.ts'
 import { type NewModelPrice, saveModel, saveRoute, setModelPrice } from '../server/src/pricing/configure-models.ts'
+import type { By } from '../server/src/storage/audit.ts'
 import { saveUpstream } from '../server/src/upstreams/configure.ts'
 
 /** A master key for an installation that lives as long as a test or an afternoon. */
@@ -17,7 +18,7 @@ export function makeMasterKey(): Secret {
 }
 
 const ids = createIds({ clock: systemClock })
-const ACTOR = 'the seed'
+const ACTOR: By = { actor: 'operator seed', origin: {} }
 
 /** The sandbox's upstreams by the slots that operations ask. */
 const SLOTS = {

@@ -37,7 +37,7 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   plans: ['identity'],
   api_keys: ['identity', 'links'],
   credentials: ['identity', 'ledger', 'links'],
-  audit: ['identity'],
+  audit: ['storage'],
   accounts: ['ledger', 'identity', 'tasks'],
   allowances: ['ledger', 'identity'],
   allowance_periods: ['ledger'],

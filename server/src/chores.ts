@@ -12,6 +12,7 @@ import { forgetAttempts } from './links/attempts.ts'
 import type { Links } from './links/links.ts'
 import { outboxFigures, pruneOutbox } from './outbox/operate.ts'
 import type { OutboxWorker } from './outbox/worker.ts'
+import type { By } from './storage/audit.ts'
 import { pruneChanges } from './storage/change-log.ts'
 import type { Pools } from './storage/pools.ts'
 import { pollLags } from './tasks/operate.ts'
@@ -53,20 +54,21 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
   const { pools, ownerId, poller, outbox, links, metrics, clock, log } = parts
   const pool = pools.rest
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
+  const by: By = { actor: `worker ${ownerId}`, origin: { via: 'worker' } }
   const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
     createChore({ name, everyMs, work, clock, log })
   return [
     chore('orphans', 2 * SECOND_MS, () => sweepOrphans({ pool, log, ownerId, graceSeconds: SWEEP_GRACE_SECONDS })),
-    chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log, lost }, UNSETTLED_SECONDS)),
+    chore('unsettled calls', MINUTE_MS, () => resolveOverdue({ pool, log, lost, by }, UNSETTLED_SECONDS)),
     ...(poller === null ? [] : [chore('tasks', poller.pauseMs, poller.tick)]),
     chore('lag of tasks', 5 * SECOND_MS, () => sayLag(pool, { metrics, log })),
-    chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log, lost }, UNSETTLED_SECONDS)),
+    chore('tasks that never ended', MINUTE_MS, () => expireTasks({ pool, log, lost, by }, UNSETTLED_SECONDS)),
     chore('old tasks', MINUTE_MS, () => forgetTasks(pool, TASK_KEPT_SECONDS)),
     chore('outbox', outbox.pauseMs, outbox.tick),
     chore('figures of the outbox', 10 * SECOND_MS, () => sayOutbox(pool, metrics)),
     chore('old messages', 10 * MINUTE_MS, () => pruneOutbox(pool, OUTBOX_KEPT)),
     chore('links', HOUR_MS, () => forgetAttempts(pool)),
-    chore('links that have ended', MINUTE_MS, links.sweep),
+    chore('links that have ended', MINUTE_MS, () => links.sweep(by)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),

@@ -14,6 +14,7 @@ import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import type { Secret } from '../../server/src/kernel/secret.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
+import type { By } from '../../server/src/storage/audit.ts'
 import { connect } from '../ledger/world.ts'
 
 /** The whole service for a test file: processes of ours, a sandbox of upstreams, and a pool to look behind the scenes. */
@@ -62,7 +63,7 @@ export async function startInstallation(databaseUrl: string, options: Options = 
 }
 
 export const ids = createIds({ clock: systemClock })
-export const ACTOR = 'a test'
+export const ACTOR: By = { actor: 'operator test', origin: {} }
 
 export type Customer = {
   readonly workspaceId: Id

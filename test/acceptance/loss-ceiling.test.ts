@@ -97,11 +97,11 @@ describe('an account whose calls cost more than their holds', () => {
     assert.match(await said(...command), /count no more/)
     await untilCode(() => askHonestly(hostile), undefined)
     const { rows } = await pool.query(
-      'select actor, workspace_id, detail from audit where action = $1 and subject = $2',
+      'select actor, workspace_id, after from audit where action = $1 and subject = $2',
       ['losses.released', hostile.accountId],
     )
     const actor = `operator ${userInfo().username}`
-    assert.deepEqual(rows, [{ actor, workspace_id: hostile.workspaceId, detail: { route: RERANK } }])
+    assert.deepEqual(rows, [{ actor, workspace_id: hostile.workspaceId, after: { route: RERANK, accounts: 1 } }])
     const presumed = (text: string) => text.split('\n').find((line) => line.startsWith('Presumed loss'))
     assert.equal(
       presumed(await said('losses')),

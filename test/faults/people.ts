@@ -6,9 +6,10 @@ import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
+import type { By } from '../../server/src/storage/audit.ts'
 
 export const ids = createIds({ clock: systemClock })
-export const ACTOR = 'a fault test'
+export const ACTOR: By = { actor: 'operator faults', origin: {} }
 
 /** A customer of the workload: what is special about it is in its name. */
 export type Person = {

@@ -196,7 +196,7 @@ describe('farebox credit', () => {
 
   const deedsOf = async (workspaceId: string) => {
     const { rows } = await pool.query(
-      "select actor, subject, detail from audit where workspace_id = $1 and action = 'account.credited'",
+      "select actor, subject, after from audit where workspace_id = $1 and action = 'account.credited' order by at",
       [workspaceId],
     )
     return rows
@@ -204,14 +204,22 @@ describe('farebox credit', () => {
   const NOTHING = { credited: 0n, promo: 0n, paid: 0n }
 
   it('says in the audit log who added how much of what, once', async () => {
-    const { workspaceId } = await makeCustomer(pool)
+    const { workspaceId, workspace } = await makeCustomer(pool)
     const [paid, given] = [ids.next(), ids.next()]
     for (let n = 0; n < 2; n += 1) await said('credit', workspaceId, '12.5', '--id', paid)
     await said('credit', workspaceId, '1', '--promotion', '--test', '--id', given)
     const actor = `operator ${userInfo().username}`
     assert.deepEqual(await deedsOf(workspaceId), [
-      { actor, subject: paid, detail: { usd: '12.500000000', mode: 'live', kind: 'payment' } },
-      { actor, subject: given, detail: { usd: '1.000000000', mode: 'test', kind: 'promotion' } },
+      {
+        actor,
+        subject: paid,
+        after: { usd: '12.500000000', kind: 'payment', accountId: workspace.liveAccountId },
+      },
+      {
+        actor,
+        subject: given,
+        after: { usd: '1.000000000', kind: 'promotion', accountId: workspace.testAccountId, expiresAt: null },
+      },
     ])
   })
 

@@ -36,8 +36,8 @@ async function unsettledCall() {
 }
 
 async function deedsOf(callId: string) {
-  const { rows } = await pool.query<Record<'actor' | 'action' | 'workspace_id' | 'detail', unknown>>(
-    'select actor, action, workspace_id, detail from audit where subject = $1',
+  const { rows } = await pool.query<Record<'actor' | 'action' | 'workspace_id' | 'before' | 'after', unknown>>(
+    'select actor, action, workspace_id, before, after from audit where subject = $1',
     [callId],
   )
   return rows
@@ -64,7 +64,8 @@ describe('farebox ledger', () => {
         actor: `operator ${userInfo().username}`,
         action: 'call.resolved',
         workspace_id: workspaceId,
-        detail: { outcome: 'posted', usd: '2.000000000', overrun: '0.500000000' },
+        before: { state: 'unsettled' },
+        after: { state: 'posted', usd: '2.000000000', overrun: '0.500000000' },
       },
     ])
   })

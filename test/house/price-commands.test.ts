@@ -12,6 +12,7 @@ import { isSoldByUnit } from '../../server/src/catalogue/operation.ts'
 import { createWorkspace } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
+import { ACTOR } from '../identity/customers.ts'
 import { connect } from '../ledger/world.ts'
 import { type Ended, startShell } from './command-shell.ts'
 
@@ -75,7 +76,7 @@ describe('farebox prices', () => {
   })
 
   it('account give a customer its own price for live or test money, and take it back', async () => {
-    const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, 'a test', { name: 'Customer' })
+    const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
     assert.equal(await said('prices', 'account', id, 'rerank', '0.00000001'), `${id} pays 0.00000001 USD for rerank.\n`)
     assert.deepEqual(await accountPrices(liveAccountId), [{ operation: 'rerank', unit_price: '0.00000001' }])
     assert.deepEqual(await accountPrices(testAccountId), [])

@@ -21,7 +21,11 @@ function formsOf(text: string): readonly string[] {
 
 /** What must be found nowhere: a key as a whole, and its secret part alone, which is as good. */
 export function needlesOf(keys: readonly string[]): readonly Buffer[] {
-  const texts = keys.flatMap((key) => [key, key.slice(SECRET_AT, -CHECKSUM)])
+  return needlesOfTexts(keys.flatMap((key) => [key, key.slice(SECRET_AT, -CHECKSUM)]))
+}
+
+/** Secrets of other kinds. */
+export function needlesOfTexts(texts: readonly string[]): readonly Buffer[] {
   return texts.flatMap(formsOf).map((form) => Buffer.from(form))
 }
 

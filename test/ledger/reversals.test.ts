@@ -13,7 +13,7 @@ import { makeScene, race, replay } from './reversals-race.ts'
 import { type Answer, isDone, makeStage, ordersOf, play, STEPS, type Step } from './reversals-steps.ts'
 import { watch } from './reversals-watcher.ts'
 import { openSession } from './session.ts'
-import { connect } from './world.ts'
+import { connect, emptyTables } from './world.ts'
 
 /**
  * A payment that is refunded, disputed and won back, and a call and promotional credit that it meets, in every order: a
@@ -78,7 +78,7 @@ describe('verbs that are sent at once', () => {
         const answers = await race(sessions, orders)
         firsts.add(await replay(pool, scene, sessions.length, answers))
         assert.deepEqual(await verifyLedger(pool, [scene.party.accountId]), [])
-        await pool.query('truncate accounts, credentials, holds, charges, claims, usage_hours cascade')
+        await emptyTables(pool, 'accounts', 'credentials', 'holds', 'charges', 'claims', 'usage_hours')
       }
     } finally {
       await Promise.all(sessions.map((one) => one.close()))
@@ -114,7 +114,7 @@ function chosen(steps: readonly Step[], orders: number): Iterable<readonly Step[
 /** What breaks a promise is looked for in whole tables: rows of orders that are done would slow it down. */
 async function verifyAndForget(accounts: readonly Id[]): Promise<void> {
   assert.deepEqual(await verifyLedger(pool, accounts), [])
-  await pool.query('truncate accounts, credentials, holds, charges, claims, usage_hours cascade')
+  await emptyTables(pool, 'accounts', 'credentials', 'holds', 'charges', 'claims', 'usage_hours')
 }
 
 async function playOrder(

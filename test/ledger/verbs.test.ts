@@ -11,7 +11,7 @@ import { compareAccounts, compareRows } from '../model/rows.ts'
 import { type Command, command, RARE } from './verbs-commands.ts'
 import { run } from './verbs-run.ts'
 import { forgetWorld, makeWorld } from './verbs-world.ts'
-import { connect } from './world.ts'
+import { connect, emptyTables } from './world.ts'
 
 /**
  * Sequences of every verb against PostgreSQL and the pure model: after each step the promises hold, the answers are the
@@ -91,9 +91,8 @@ describe('every verb of the ledger, against the pure model', () => {
 
   /** Queries for the rows that break a promise read whole tables: those of sequences that are done slow them down. */
   async function forgetAll(): Promise<void> {
-    await pools.rest.query(
-      'truncate accounts, credentials, allowances, allowance_periods, holds, charges, claims, usage_hours cascade',
-    )
+    const own = ['allowances', 'allowance_periods', 'holds', 'charges', 'claims', 'usage_hours']
+    await emptyTables(pools.rest, 'accounts', 'credentials', ...own)
   }
 })
 

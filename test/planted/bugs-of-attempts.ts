@@ -27,8 +27,8 @@ export const bugsOfAttempts: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/links/sessions.ts',
-        find: "set ended = coalesce(ended, 'revoked')",
-        replace: 'set ended = ended',
+        find: "set ended = coalesce(before.ended, 'revoked')",
+        replace: 'set ended = before.ended',
       },
     ],
     caughtBy: [

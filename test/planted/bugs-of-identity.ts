@@ -159,8 +159,9 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: KEYS,
-        find: "action: 'key.rotated', workspaceId, subject: id, detail: { overlapSeconds }",
-        replace: "action: 'key.rotated', workspaceId, subject: id, detail: { overlapSeconds, secret: secret.reveal() }",
+        // Without what it begins with, by which the scrubber would know it.
+        find: 'after: { overlapSeconds }',
+        replace: 'after: { overlapSeconds, secret: secret.reveal().slice(44) }',
       },
     ],
     caughtBy: [{ file: NOWHERE }],

@@ -5,6 +5,7 @@ import { describe, it } from 'node:test'
 import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { ROOT } from '../../harness/root.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
+import { bugsOfAudit } from './bugs-of-audit.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
@@ -30,6 +31,7 @@ const SETS = {
 const ALL = [
   ...Object.values(SETS).flat(),
   ...bugsOfAttempts,
+  ...bugsOfAudit,
   ...bugsOfIdentity,
   ...bugsOfLosses,
   ...bugsOfMemory,

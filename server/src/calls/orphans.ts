@@ -2,8 +2,9 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
+import { type By, record, SERVICE } from '../storage/audit.ts'
 import { inPortions } from '../storage/in-portions.ts'
-import type { Query } from '../storage/transaction.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
 import type { Log } from '../telemetry/log.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly log: Log }
@@ -29,25 +30,52 @@ export async function sweepOrphans({ pool, log, ownerId, graceSeconds }: Sweep):
   })
 }
 
+type Overdue = Parts & { readonly lost?: (amount: Nanos) => void; readonly by?: By }
+
 /** Voids what nobody resolved in time, at the operator's loss. How many that were. */
 export async function resolveOverdue(
-  { pool, log, lost = () => {} }: Parts & { readonly lost?: (amount: Nanos) => void },
+  { pool, log, lost = () => {}, by = SERVICE }: Overdue,
   afterSeconds: number,
 ): Promise<number> {
   return inPortions(AT_ONCE, async (most) => {
-    const { rows } = await pool.query<{ id: Id; overrun: bigint }>(
-      'select id, overrun from resolve_overdue(seconds => $1, most => $2)',
-      [afterSeconds, most],
-    )
-    for (const { id, overrun } of rows) {
-      lost(nanos(overrun))
-      log.error('a call was never resolved: it is voided at our loss', {
-        request_id: id,
-        amount: formatUsd(nanos(overrun)),
-      })
+    const voided = await inTransaction(pool, async (query) => {
+      const { rows } = await query('select id, account_id, overrun from resolve_overdue(seconds => $1, most => $2)', [
+        afterSeconds,
+        most,
+      ])
+      const calls = voidedRows.parse(rows)
+      await recordVoided(query, by, calls)
+      return calls
+    })
+    for (const { id, overrun } of voided) {
+      lost(overrun)
+      log.error('a call was never resolved: it is voided at our loss', { request_id: id, amount: formatUsd(overrun) })
     }
-    return rows.length
+    return voided.length
   })
+}
+
+export type Voided = { readonly id: Id; readonly accountId: Id; readonly overrun: Nanos }
+
+export const voidedRows = z.array(
+  z
+    .object({ id: z.string(), account_id: z.string(), overrun: z.bigint().transform(nanos) })
+    .transform(({ account_id: accountId, ...row }): Voided => ({ ...row, accountId })),
+)
+
+/** One row of the audit log for each account: an outage may void thousands of calls, and the ledger has every one of them. */
+export async function recordVoided(query: Query, by: By, voided: readonly Voided[]): Promise<void> {
+  for (const [accountId, calls] of Map.groupBy(voided, (call) => call.accountId)) {
+    const lost = nanos(calls.reduce((sum, { overrun }) => sum + overrun, 0n))
+    const after = { state: 'voided', overrun: formatUsd(lost), calls: calls.map(({ id }) => id) }
+    await record(query, by, {
+      action: 'calls.voided',
+      of: accountId,
+      subject: accountId,
+      before: { state: 'unsettled' },
+      after,
+    })
+  }
 }
 
 export type Resolution = { readonly outcome: string; readonly charged: Nanos; readonly overrun: Nanos }

@@ -1,8 +1,9 @@
-import { userInfo } from 'node:os'
+import { hostname, userInfo } from 'node:os'
+import type { Command } from 'commander'
 import { type Config, loadConfig } from '../config.ts'
-import type { Actor } from '../identity/audit.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds, type Id } from '../kernel/ids.ts'
+import type { By } from '../storage/audit.ts'
 import { createPools, type Pools } from '../storage/pools.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { explain } from './explain.ts'
@@ -37,8 +38,34 @@ export async function withPools(config: Config, work: (pools: Pools) => Promise<
 export const ids = createIds({ clock: systemClock })
 
 /** Who is at the keyboard, for the audit log. */
-export function operator(): Actor {
-  return `operator ${userInfo().username}`
+export function operator(): By {
+  return { actor: `operator ${userInfo().username}`, origin: { via: 'command line', host: hostname() } }
+}
+
+/** Each run of a command that writes leaves one row in the audit log where it changes something; `apart` leaves a record of its own. */
+export type Effect = 'reads' | 'writes' | 'apart'
+
+const effects = new WeakMap<Command, Effect>()
+
+/** A command that changes nothing. */
+export function reading(parent: Command, nameAndArguments: string): Command {
+  return declared(parent, nameAndArguments, 'reads')
+}
+
+/** A command that changes something, and says in the audit log who did it, in the transaction of the change. */
+export function writing(parent: Command, nameAndArguments: string): Command {
+  return declared(parent, nameAndArguments, 'writes')
+}
+
+export function declared(parent: Command, nameAndArguments: string, effect: Effect): Command {
+  const command = parent.command(nameAndArguments)
+  effects.set(command, effect)
+  return command
+}
+
+/** Undefined for a command that says nothing of what it does: then it may do nothing, and have others below it. */
+export function effectOf(command: Command): Effect | undefined {
+  return effects.get(command)
 }
 
 /** For commands whose result is what they print. */

@@ -1,7 +1,5 @@
 import type { Command } from 'commander'
-import type pg from 'pg'
 import type { Config } from '../config.ts'
-import { record } from '../identity/audit.ts'
 import {
   type Budget,
   createKey,
@@ -12,27 +10,25 @@ import {
   rotateKey,
   setKeyBudget,
 } from '../identity/keys.ts'
-import { createWorkspace, findWorkspace, grantTier, type TierGrant, type Workspace } from '../identity/workspaces.ts'
+import { createWorkspace, findWorkspace, grantTier, type TierGrant } from '../identity/workspaces.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
-import { type Credit, creditWithin } from '../ledger/credit.ts'
+import { creditAccountBy } from '../ledger/credit.ts'
 import { explainId } from '../ledger/explain.ts'
-import { inTransaction } from '../storage/transaction.ts'
-import { idOf, ids, operator, print, running, withPools } from './command.ts'
+import { idOf, ids, operator, print, reading, running, withPools, writing } from './command.ts'
+import { timeOf } from './time.ts'
 
 export function addIdentityCommands(program: Command): void {
   const accounts = program.command('accounts').description('look after customers')
-  accounts
-    .command('create')
+  writing(accounts, 'create')
     .description('make a customer account: a workspace with live and test money apart')
     .requiredOption('--name <name>', 'what to call it')
     .option('--email <address>', "its owner's address")
     .action((options: { name: string; email?: string }) => running((config) => createAccount(config, options)))
-  accounts
-    .command('tier <account>')
+  writing(accounts, 'tier <account>')
     .description('grant a tier beyond what the paid total earns')
     .argument('<tier>', 'growth, enterprise, or earned to take a grant back')
     .option('--rpm <requests>', 'requests a minute, for enterprise')
@@ -43,8 +39,7 @@ export function addIdentityCommands(program: Command): void {
     )
 
   const keys = program.command('keys').description("look after a customer's API keys")
-  keys
-    .command('create <account>')
+  writing(keys, 'create <account>')
     .description('make a key; its secret is shown once')
     .option('--name <name>', 'what to call it', 'key')
     .option('--test', 'spend test money on sandbox upstreams only')
@@ -52,26 +47,21 @@ export function addIdentityCommands(program: Command): void {
     .option('--expires <time>', 'when it stops working, such as 2027-01-31T00:00:00Z')
     .option('--budget <usd/period>', 'the most that it may spend, such as 20/month, 5/day or 100/total')
     .action((account: string, options: KeyOptions) => running((config) => addKey(config, account, options)))
-  keys
-    .command('list <account>')
+  reading(keys, 'list <account>')
     .description('list the keys of a customer')
     .action((account: string) => running((config) => list(config, account)))
-  keys
-    .command('rotate <key>')
+  writing(keys, 'rotate <key>')
     .description('give a key a new secret; the old one works for a while')
     .option('--overlap <seconds>', 'for how long', '86400')
     .action((key: string, { overlap }: { overlap: string }) => running((config) => rotate(config, key, overlap)))
-  keys
-    .command('revoke <key>')
+  writing(keys, 'revoke <key>')
     .description('end a key: no paid call begins with it from now on')
     .action((key: string) => running((config) => revoke(config, key)))
-  keys
-    .command('budget <key> <usd/period>')
+  writing(keys, 'budget <key> <usd/period>')
     .description('change what a key may spend, such as 20/month, or none')
     .action((key: string, budget: string) => running((config) => changeBudget(config, key, budget)))
 
-  program
-    .command('credit <account> <usd>')
+  writing(program, 'credit <account> <usd>')
     .description('add money to a customer account')
     .option('--promotion', 'given, not paid: spent first, and counts for no tier')
     .option('--expires <time>', 'when a promotion ends')
@@ -216,7 +206,7 @@ async function credit(config: Config, account: string, text: string, options: Cr
     const workspace = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
     // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
     if (options.id === undefined) print(`To repeat it safely: --id ${entryId}`)
-    const added = await addCredit(pool, workspace, {
+    const added = await creditAccountBy(pool, operator(), {
       entryId,
       accountId: options.test === true ? workspace.testAccountId : workspace.liveAccountId,
       amount,
@@ -226,17 +216,6 @@ async function credit(config: Config, account: string, text: string, options: Cr
     if (added) return print(`${money} were added${options.promotion ? ' as a promotion' : ''}, as entry ${entryId}.`)
     print(`Entry ${entryId} was added before; nothing was added now. This is what it is:`)
     for (const line of await explainId(pool, entryId)) print(line)
-  })
-}
-
-/** Money and the record of who added it are written together, or neither is. False where it was added before. */
-function addCredit(pool: pg.Pool, { id: workspaceId, testAccountId }: Workspace, credit: Credit): Promise<boolean> {
-  const { entryId: subject, accountId, kind, amount } = credit
-  const detail = { usd: formatUsd(amount), mode: accountId === testAccountId ? 'test' : 'live', kind }
-  return inTransaction(pool, async (query) => {
-    const isNew = await creditWithin(query, credit)
-    if (isNew) await record(query, ids, { actor: operator(), action: 'account.credited', workspaceId, subject, detail })
-    return isNew
   })
 }
 
@@ -283,12 +262,8 @@ function budgetOf(text: string): Budget {
   return { period, amount: usd(amount) }
 }
 
-const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/
-
-/** JavaScript takes many a text for a time, `5` among them. A day is its beginning in UTC. */
 function futureOf(text: string): Date {
-  const time = new Date(TIME.test(text) ? text : Number.NaN)
-  if (Number.isNaN(time.getTime())) throw new Error(`${JSON.stringify(text)} is no time: write 2027-01-31T00:00:00Z`)
+  const time = timeOf(text)
   if (time.getTime() <= systemClock.nowMs()) throw new Error(`--expires must be in the future: ${text} is over`)
   return time
 }

@@ -2,31 +2,26 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import { accountOfCall, type Resolution, resolveWithin } from '../calls/orphans.ts'
 import type { Config } from '../config.ts'
-import { record } from '../identity/audit.ts'
-import { workspaceOfAccount } from '../identity/workspaces.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { explainId, listUnsettled } from '../ledger/explain.ts'
 import { verifyLedger } from '../ledger/verify.ts'
+import { record } from '../storage/audit.ts'
 import { inTransaction } from '../storage/transaction.ts'
-import { idOf, ids, operator, print, running, withPools } from './command.ts'
+import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addLedgerCommands(program: Command): void {
   const ledger = program.command('ledger').description('look after the ledger')
-  ledger
-    .command('verify')
+  reading(ledger, 'verify')
     .description('evaluate every promise of the ledger over all accounts, in one snapshot')
     .action(() => running(verify))
-  ledger
-    .command('explain <id>')
+  reading(ledger, 'explain <id>')
     .description('say what the ledger knows of a call, an entry or an account')
     .action((id: string) => running((config) => explain(config, id)))
-  ledger
-    .command('unsettled')
+  reading(ledger, 'unsettled')
     .description('list the calls whose process died and of which nobody knows what they used')
     .action(() => running(unsettled))
-  ledger
-    .command('resolve <id>')
+  writing(ledger, 'resolve <id>')
     .description('end an unsettled call by what the upstream says of it')
     .option('--charge <usd>', 'it was executed: charge this much, at most what it holds')
     .option('--void', 'it was never executed: charge nothing')
@@ -77,19 +72,16 @@ async function resolve(config: Config, text: string, options: ResolveOptions): P
 /** The end of the call and the record of who ended it are written together, or neither is. */
 function resolveRecorded(pool: pg.Pool, id: Id, amount: Nanos | null): Promise<Resolution | undefined> {
   return inTransaction(pool, async (query) => {
-    const accountId = await accountOfCall(query, id)
+    const of = await accountOfCall(query, id)
     const resolution = await resolveWithin(query, id, amount)
-    if (accountId === undefined || resolution === undefined) return undefined
-    await record(query, ids, {
-      actor: operator(),
+    if (of === undefined || resolution === undefined) return undefined
+    const { outcome, charged, overrun } = resolution
+    await record(query, operator(), {
       action: 'call.resolved',
-      workspaceId: await workspaceOfAccount(query, accountId),
+      of,
       subject: id,
-      detail: {
-        outcome: resolution.outcome,
-        usd: formatUsd(resolution.charged),
-        overrun: formatUsd(resolution.overrun),
-      },
+      before: { state: 'unsettled' },
+      after: { state: outcome, usd: formatUsd(charged), overrun: formatUsd(overrun) },
     })
     return resolution
   })

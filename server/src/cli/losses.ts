@@ -14,21 +14,18 @@ import {
 } from '../calls/loss-sums.ts'
 import { evidencedSince, type LostInMinute, readDay, releaseLosses, timeOfLosses } from '../calls/losses.ts'
 import type { Config } from '../config.ts'
-import { record } from '../identity/audit.ts'
-import { workspaceOfAccount } from '../identity/workspaces.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos, ZERO } from '../kernel/money.ts'
 import { overrunOfLastDay } from '../ledger/overrun.ts'
+import { record } from '../storage/audit.ts'
 import { inTransaction } from '../storage/transaction.ts'
-import { idOf, ids, operator, print, running, withPools } from './command.ts'
+import { idOf, ids, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addLossCommands(program: Command): void {
-  const losses = program
-    .command('losses')
+  const losses = reading(program, 'losses')
     .description('list what upstreams cost beyond what was charged, on evidence, and which ceilings that has reached')
     .action(() => running(list))
-  losses
-    .command('release')
+  writing(losses, 'release')
     .description('let calls through again: what was lost at a route until now counts no more')
     .requiredOption('--route <route>', 'as farebox losses lists it, such as gpt@openai:live')
     .option('--account <id>', 'for this account alone; without it the route is released for all')
@@ -122,18 +119,17 @@ async function release(config: Config, { route, account }: ReleaseOptions): Prom
   })
 }
 
-/** The release and the record of who released are written together, or neither is: one for each account that it concerns. */
+/** The release and the record of who released are written together, or neither is. */
 function releaseRecorded(
   pool: pg.Pool,
   { route, accountId }: { readonly route: string; readonly accountId: Id | undefined },
 ): Promise<readonly Id[]> {
-  const actor = operator()
+  const by = operator()
   return inTransaction(pool, async (query) => {
-    const accounts = await releaseLosses(query, ids, { route, accountId, actor })
-    for (const subject of accounts) {
-      const workspaceId = await workspaceOfAccount(query, subject)
-      await record(query, ids, { actor, action: 'losses.released', workspaceId, subject, detail: { route } })
-    }
+    const accounts = await releaseLosses(query, ids, { route, accountId, actor: by.actor })
+    const after = { route, accounts: accounts.length }
+    const whose = accountId === undefined ? { subject: route } : { of: accountId, subject: accountId }
+    if (accounts.length > 0) await record(query, by, { action: 'losses.released', ...whose, before: {}, after })
     return accounts
   })
 }

@@ -19,18 +19,16 @@ import { PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from '../protocols/route-profile.ts'
 import { listUpstreams } from '../upstreams/configure.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
-import { idOf, print, running, withPools } from './command.ts'
+import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 const ids = createIds({ clock: systemClock })
 
 export function addModelCommands(program: Command): void {
   const models = program.command('models').description('look after the models that are sold')
-  models
-    .command('list')
+  reading(models, 'list')
     .description('list every model with its price and its routes')
     .action(() => running(list))
-  models
-    .command('set <model>')
+  writing(models, 'set <model>')
     .description('make a model, or change what is named of one; every process follows within a second')
     .option('--context-window <tokens>', 'the most tokens of input and output together')
     .option('--output-cap <tokens>', 'how long an answer may get where the caller names no limit')
@@ -44,8 +42,7 @@ export function addModelCommands(program: Command): void {
     .option('--off', 'sell it no more')
     .option('--on', 'sell it again')
     .action((id: string, options: SetOptions) => running((config) => set(config, id, options)))
-  models
-    .command('price <model>')
+  writing(models, 'price <model>')
     .description(
       'set what a million tokens, or pictures, cost from now on, in USD; calls that have begun keep their price',
     )
@@ -62,8 +59,7 @@ export function addModelCommands(program: Command): void {
     .option('--video <resolution=usd>', 'a second of video, of a model that makes some; repeat it', oneMore)
     .option('--provider-video <resolution=usd>', 'what the upstream charges us for one; repeat it', oneMore)
     .action((id: string, options: PriceOptions) => running((config) => price(config, id, options)))
-  models
-    .command('route <model>')
+  writing(models, 'route <model>')
     .description(
       'say where a model is asked; the same slot, protocol and name again changes what is named of that route',
     )
@@ -85,8 +81,7 @@ export function addModelCommands(program: Command): void {
     .option('--off', 'ask there no more, and keep the route')
     .option('--on', 'ask there again')
     .action((id: string, options: RouteOptions) => running((config) => route(config, id, options)))
-  models
-    .command('remove <model>')
+  writing(models, 'remove <model>')
     .description('remove a model with its routes, or one route of it')
     .option('--route <id>', 'this route alone')
     .action((id: string, options: { route?: string }) => running((config) => remove(config, id, options.route)))
@@ -116,7 +111,7 @@ async function set(config: Config, id: string, options: SetOptions): Promise<voi
     },
   }
   await withPools(config, async ({ rest: pool }) => {
-    await saveModel({ pool }, { id, ...given })
+    await saveModel({ pool, by: operator() }, { id, ...given })
     const [model] = await listModels({ pool }, id)
     if (model === undefined) throw new Error(`the model ${id} was removed meanwhile`)
     print(`${summaryOf(model)}.`)
@@ -150,7 +145,7 @@ async function price(config: Config, model: string, options: PriceOptions): Prom
     ...(providerVideo !== undefined && { providerVideos: kindPrices(providerVideo, A_VIDEO) }),
   }
   await withPools(config, async ({ rest: pool }) => {
-    const version = await setModelPrice({ pool }, { model, ...prices, ...kinds })
+    const version = await setModelPrice({ pool, by: operator() }, { model, ...prices, ...kinds })
     const { input, output, cacheRead = input, cacheWrite = input } = prices
     const byKind = kindsText({ images, videos })
     print(
@@ -212,7 +207,7 @@ async function route(config: Config, model: string, options: RouteOptions): Prom
   const profile = profileOf(options)
   await withPools(config, async ({ rest: pool }) => {
     const given = { model, slot, protocol, upstreamModel, priority, weight, enabled, profile }
-    const id = await saveRoute({ pool, ids }, given)
+    const id = await saveRoute({ pool, ids, by: operator() }, given)
     const where = `as ${upstreamModel} at ${slot}, in the protocol ${protocol}`
     const isOn = (await listModels({ pool })).some(({ routes }) => routes.some((one) => one.id === id && one.enabled))
     print(!isOn ? `Route ${id} is off.` : `Route ${id} asks for ${model} ${where}.`)
@@ -252,10 +247,10 @@ async function remove(config: Config, model: string, route: string | undefined):
   const routeId = route === undefined ? undefined : idOf(route)
   await withPools(config, async ({ rest: pool }) => {
     if (routeId === undefined) {
-      await removeModel({ pool }, model)
+      await removeModel({ pool, by: operator() }, model)
       print(`${model} is sold no more.`)
     } else {
-      await removeRoute({ pool }, model, routeId)
+      await removeRoute({ pool, by: operator() }, model, routeId)
       print(`Route ${routeId} is asked no more.`)
     }
   })

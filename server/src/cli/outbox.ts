@@ -1,20 +1,17 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { dropDead, listDead, outboxFigures, retryAllDead, retryDead } from '../outbox/operate.ts'
-import { idOf, print, running, withPools } from './command.ts'
+import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addOutboxCommands(program: Command): void {
-  const outbox = program
-    .command('outbox')
+  const outbox = reading(program, 'outbox')
     .description('list messages that wait for delivery, and dead letters, whose delivery was given up')
     .action(() => running(list))
-  outbox
-    .command('retry [id]')
+  writing(outbox, 'retry [id]')
     .description('deliver a dead letter again')
     .option('--kind <kind>', 'all dead letters of this kind')
     .action((id: string | undefined, { kind }: { kind?: string }) => running((config) => retry(config, id, kind)))
-  outbox
-    .command('drop <id>')
+  writing(outbox, 'drop <id>')
     .description('forget a dead letter: it is never delivered')
     .action((id: string) => running((config) => drop(config, id)))
 }
@@ -38,11 +35,11 @@ async function retry(config: Config, text: string | undefined, kind: string | un
     throw new Error('name one dead letter, or --kind for all of a kind')
   await withPools(config, async ({ rest: pool }) => {
     if (text === undefined) {
-      print(`${await retryAllDead(pool, kind ?? '')} dead letters of ${kind} are delivered again.`)
+      print(`${await retryAllDead(pool, operator(), kind ?? '')} dead letters of ${kind} are delivered again.`)
       return
     }
     const id = idOf(text)
-    if (!(await retryDead(pool, id))) throw new Error(`${id} is no dead letter: see farebox outbox`)
+    if (!(await retryDead(pool, operator(), id))) throw new Error(`${id} is no dead letter: see farebox outbox`)
     print(`${id} is delivered again.`)
   })
 }
@@ -50,7 +47,7 @@ async function retry(config: Config, text: string | undefined, kind: string | un
 async function drop(config: Config, text: string): Promise<void> {
   const id = idOf(text)
   await withPools(config, async ({ rest: pool }) => {
-    if (!(await dropDead(pool, id))) throw new Error(`${id} is no dead letter: see farebox outbox`)
+    if (!(await dropDead(pool, operator(), id))) throw new Error(`${id} is no dead letter: see farebox outbox`)
     print(`${id} is forgotten.`)
   })
 }

@@ -5,23 +5,20 @@ import type { Config } from '../config.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
 import { decimal, decimalText } from '../kernel/rational.ts'
 import { listPrices, setAccountPrice, setPrice } from '../pricing/prices.ts'
-import { idOf, print, running, withPools } from './command.ts'
+import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addPriceCommands(program: Command): void {
   const prices = program.command('prices').description('look after what operations cost')
-  prices
-    .command('list')
+  reading(prices, 'list')
     .description('list every operation with its price')
     .action(() => running(list))
-  prices
-    .command('set <operation> <usd>')
+  writing(prices, 'set <operation> <usd>')
     .description('set what a unit of an operation costs from now on; calls that have begun keep their price')
     .option('--cost <usd>', 'what the upstream charges us for a unit')
     .action((operation: string, price: string, options: { cost?: string }) =>
       running((config) => set(config, operation, price, options.cost)),
     )
-  prices
-    .command('account <account> <operation> <usd>')
+  writing(prices, 'account <account> <operation> <usd>')
     .description("set a customer's own price for a unit, or take it back with none")
     .option('--test', 'for its test money')
     .action((account: string, operation: string, price: string, options: { test?: true }) =>
@@ -47,7 +44,7 @@ async function set(config: Config, name: string, price: string, cost: string | u
   const unitPrice = priceOf(price)
   const providerCost = cost === undefined ? {} : { providerCost: priceOf(cost) }
   await withPools(config, async ({ rest }) => {
-    const version = await setPrice(rest, { operation: id, unitPrice, ...providerCost })
+    const version = await setPrice(rest, { operation: id, unitPrice, ...providerCost }, operator())
     print(`${id} costs ${unitPrice} USD per ${contract.unit}, as version ${version}.`)
   })
 }
@@ -63,7 +60,7 @@ async function setForAccount(
   const unitPrice = price === 'none' ? null : priceOf(price)
   await withPools(config, async ({ rest }) => {
     const { liveAccountId, testAccountId } = await findWorkspace(rest, idOf(account))
-    await setAccountPrice(rest, isTest ? testAccountId : liveAccountId, id, unitPrice)
+    await setAccountPrice(rest, isTest ? testAccountId : liveAccountId, id, unitPrice, operator())
     print(
       unitPrice === null
         ? `${account} pays the general price for ${id}.`

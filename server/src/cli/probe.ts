@@ -14,13 +14,12 @@ import { type Findings, probeRoute } from '../upstreams/probe/probe.ts'
 import { recordingOf } from '../upstreams/probe/recording.ts'
 import { createPurse, type ProbeRates, type Purse, usdText } from '../upstreams/probe/spending.ts'
 import { createTransport, type Transport } from '../upstreams/transport.ts'
-import { idOf, ids, print, quietLog, running, withPools } from './command.ts'
+import { idOf, ids, operator, print, quietLog, running, withPools, writing } from './command.ts'
 import { commandFor, findingLines, type Probed } from './probe-report.ts'
 
 /** `farebox upstreams probe`: measures a vendor, shows what was found, and writes it to the model's routes on demand. */
 export function addProbeCommand(upstreams: Command): void {
-  upstreams
-    .command('probe <slot>')
+  writing(upstreams, 'probe <slot>')
     .description(
       "measure how a slot's upstream differs from its protocol: it is asked a few questions, which cost money",
     )
@@ -157,7 +156,7 @@ function nothingAsked({ stopped, unaffordable }: Findings, purse: Purse, { budge
 async function write(pool: Pools['rest'], { model, route, findings: { profile } }: Probed): Promise<void> {
   if (Object.keys(profile).length === 0) return print('Nothing is certain enough to be written.')
   const { slot, protocol, upstreamModel } = route
-  const id = await saveRoute({ pool, ids }, { model, slot, protocol, upstreamModel, profile })
+  const id = await saveRoute({ pool, ids, by: operator() }, { model, slot, protocol, upstreamModel, profile })
   print(`Route ${id} has this profile now.`)
 }
 

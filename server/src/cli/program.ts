@@ -2,7 +2,8 @@ import { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { migrate, requireMigrated } from '../storage/migrate.ts'
 import { checkSafety } from '../storage/safety.ts'
-import { print, quietLog, running, withPools } from './command.ts'
+import { addAuditCommand } from './audit.ts'
+import { declared, print, quietLog, reading, running, withPools } from './command.ts'
 import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
 import { addLossCommands } from './losses.ts'
@@ -22,22 +23,21 @@ export function createProgram({ serve }: Parts): Command {
     .description('A metered gateway with a hard ceiling on spend.')
     .version(VERSION, '--version', 'print the version')
 
-  program
-    .command('serve')
+  // What it changes is recorded as it is done: by workers, members and calls.
+  declared(program, 'serve', 'apart')
     .description('run the service in the foreground; SIGTERM finishes what was accepted and stops')
     .option('--roles <list>', 'which parts to run, such as gateway,admin')
     .action((options: { roles?: string }) =>
       running(serve, options.roles === undefined ? {} : { roles: options.roles }),
     )
 
-  program
-    .command('migrate')
+  // Its record is the table of migrations: the audit log itself comes with one of them.
+  declared(program, 'migrate', 'apart')
     .description('bring the database to this version')
     .action(() => running(applyMigrations))
 
   const config = program.command('config').description('look at the configuration')
-  config
-    .command('check')
+  reading(config, 'check')
     .description('say whether the service would start with this configuration and database')
     .action(() => running(checkConfig))
 
@@ -50,6 +50,7 @@ export function createProgram({ serve }: Parts): Command {
   addLossCommands(program)
   addOutboxCommands(program)
   addSecretCommands(program)
+  addAuditCommand(program)
   return program
 }
 

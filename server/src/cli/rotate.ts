@@ -1,21 +1,23 @@
 import type { Command } from 'commander'
+import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { SEALED_IN_TASKS } from '../gateway/plans/video-tasks.ts'
-import { sealOf } from '../kernel/seal.ts'
+import { type Seal, sealOf } from '../kernel/seal.ts'
 import { VERIFIERS } from '../links/attempts.ts'
 import { TOKEN_KEYS } from '../links/tokens.ts'
+import { type Deed, record } from '../storage/audit.ts'
 import { SEALED_MESSAGES } from '../storage/outbox.ts'
-import { reseal } from '../storage/reseal.ts'
+import { countOldValues, reseal } from '../storage/reseal.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
 import { CREDENTIALS } from '../upstreams/credential.ts'
-import { print, running, withPools } from './command.ts'
+import { operator, print, running, withPools, writing } from './command.ts'
 
 /** Everything that is under the master key. */
 const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS, SEALED_MESSAGES]
 
 export function addSecretCommands(program: Command): void {
   const secrets = program.command('secrets').description('look after what is kept sealed')
-  secrets
-    .command('rotate')
+  writing(secrets, 'rotate')
     .description(
       'seal everything anew with secrets.master_key that was sealed with secrets.previous_master_key; nothing has to stop for it',
     )
@@ -27,8 +29,9 @@ async function rotate(config: Config): Promise<void> {
   if (seal === null) throw new Error('there is no master key: set secrets.master_key (FAREBOX_SECRETS_MASTER_KEY)')
   await withPools(config, async ({ rest: pool }) => {
     const lost: string[] = []
+    const write = recordedOnce(pool, await deedOf(pool, seal))
     for (const sealed of ALL) {
-      const { done, failed } = await reseal(pool, seal, sealed)
+      const { done, failed } = await reseal(pool, seal, sealed, write)
       print(`${done} ${sealed.what} were sealed anew.`)
       lost.push(...failed.map((key) => `${sealed.table} ${key}`))
     }
@@ -38,4 +41,33 @@ async function rotate(config: Config): Promise<void> {
       'Everything is under secrets.master_key now: secrets.previous_master_key can be left out once every process has it.',
     )
   })
+}
+
+async function deedOf(pool: pg.Pool, seal: Seal): Promise<Deed> {
+  const values: Record<string, number> = {}
+  for (const sealed of ALL) {
+    const count = await countOldValues(pool, seal, sealed)
+    if (count > 0) values[sealed.what] = count
+  }
+  const before = { sealedWith: 'secrets.previous_master_key', values }
+  const after = { sealedWith: 'secrets.master_key' }
+  return { action: 'secrets.rotated', subject: 'secrets.master_key', before, after }
+}
+
+/**
+ * Writes values one by one, since nobody may wait for all of them. The first is written together with the record of who did it,
+ * or neither is: so nothing is sealed anew without a record, and a run that finds nothing leaves none.
+ */
+function recordedOnce(pool: pg.Pool, deed: Deed): Query {
+  let isRecorded = false
+  return async (text, values = []) => {
+    if (isRecorded) return pool.query(text, [...values])
+    const written = await inTransaction(pool, async (query) => {
+      const result = await query(text, values)
+      if (result.rowCount === 1) await record(query, operator(), deed)
+      return result
+    })
+    isRecorded = written.rowCount === 1
+    return written
+  }
 }

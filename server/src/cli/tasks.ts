@@ -1,16 +1,14 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { attachTask, countOpen, listLost, pollLags } from '../tasks/operate.ts'
-import { idOf, print, running, withPools } from './command.ts'
+import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addTaskCommands(program: Command): void {
   const tasks = program.command('tasks').description('look after tasks, which take minutes')
-  tasks
-    .command('status')
+  reading(tasks, 'status')
     .description('say how many are open, how late their upstreams are asked, and which ones nobody knows of')
     .action(() => running(status))
-  tasks
-    .command('attach <id>')
+  writing(tasks, 'attach <id>')
     .description(
       'say who has an open task and under which name, where we lost it or have it wrong: it goes on, and is never made again',
     )
@@ -36,7 +34,7 @@ async function status(config: Config): Promise<void> {
 async function attach(config: Config, text: string, options: { upstream: string; name: string }): Promise<void> {
   const [id, upstreamId] = [idOf(text), idOf(options.upstream)]
   await withPools(config, async ({ rest: pool }) => {
-    await attachTask(pool, { id, upstreamId, name: options.name })
+    await attachTask(pool, { id, upstreamId, name: options.name }, operator())
     print(`Task ${id} is asked for as ${options.name}.`)
   })
 }

@@ -10,15 +10,14 @@ import { Secret } from '../kernel/secret.ts'
 import { listRouteSlots } from '../pricing/configure-models.ts'
 import type { Pools } from '../storage/pools.ts'
 import { listUpstreams, removeUpstream, saveUpstream, turnUpstream } from '../upstreams/configure.ts'
-import { idOf, print, running, withPools } from './command.ts'
+import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 import { addProbeCommand } from './probe.ts'
 
 const ids = createIds({ clock: systemClock })
 
 export function addUpstreamCommands(program: Command): void {
   const upstreams = program.command('upstreams').description('look after whom we ask')
-  upstreams
-    .command('add <slot> <url>')
+  writing(upstreams, 'add <slot> <url>')
     .description(
       `make an upstream of a slot (${slots().join(', ')}, or one that a model's route names); every process uses it within a second`,
     )
@@ -31,20 +30,16 @@ export function addUpstreamCommands(program: Command): void {
     .option('--client-id <id>', 'how a platform that asks its users knows us; --credential-file has our secret there')
     .option('--authorize-url <url>', 'where it asks them')
     .action((slot: string, url: string, options: AddOptions) => running((config) => add(config, slot, url, options)))
-  upstreams
-    .command('list')
+  reading(upstreams, 'list')
     .description('list all upstreams')
     .action(() => running(list))
-  upstreams
-    .command('off <id>')
+  writing(upstreams, 'off <id>')
     .description('give an upstream no more calls; tasks that it has are asked for until they have ended')
     .action((id: string) => running((config) => turn(config, id, false)))
-  upstreams
-    .command('on <id>')
+  writing(upstreams, 'on <id>')
     .description('give an upstream calls again')
     .action((id: string) => running((config) => turn(config, id, true)))
-  upstreams
-    .command('remove <id>')
+  writing(upstreams, 'remove <id>')
     .description('ask an upstream no more')
     .action((id: string) => running((config) => remove(config, id)))
   addProbeCommand(upstreams)
@@ -87,7 +82,7 @@ async function add(config: Config, slot: string, baseUrl: string, options: AddOp
   await withPools(config, async ({ rest: pool }) => {
     await requireAsked(pool, slot)
     const id = await saveUpstream(
-      { pool, ids, seal: sealOf(config.secrets) },
+      { pool, ids, seal: sealOf(config.secrets), by: operator() },
       {
         slot,
         mode: options.test === true ? 'test' : 'live',
@@ -129,14 +124,14 @@ async function list(config: Config): Promise<void> {
 
 async function turn(config: Config, id: string, enabled: boolean): Promise<void> {
   await withPools(config, async ({ rest }) => {
-    await turnUpstream({ pool: rest }, idOf(id), enabled)
+    await turnUpstream({ pool: rest, by: operator() }, idOf(id), enabled)
     print(`Upstream ${id} is ${enabled ? 'given calls' : 'given no more calls'}.`)
   })
 }
 
 async function remove(config: Config, id: string): Promise<void> {
   await withPools(config, async ({ rest }) => {
-    await removeUpstream({ pool: rest }, idOf(id))
+    await removeUpstream({ pool: rest, by: operator() }, idOf(id))
     print(`Upstream ${id} is asked no more.`)
   })
 }

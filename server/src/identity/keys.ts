@@ -4,11 +4,10 @@ import { KEYS_PER_TIER, tierOf } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { type Nanos, nanos } from '../kernel/money.ts'
+import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { type By, type Deed, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
-import { type Actor, record } from './audit.ts'
-
 import { hashOf, makeKey } from './key-format.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
@@ -28,7 +27,7 @@ export type NewKey = {
 /** The secret is told here once and never again. */
 export type IssuedKey = { readonly id: Id; readonly secret: Secret }
 
-export async function createKey({ pool, ids }: Parts, actor: Actor, key: NewKey): Promise<IssuedKey> {
+export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Promise<IssuedKey> {
   const { workspaceId, mode, name, expiresAt, scopes, budget } = key
   const id = ids.next()
   return inTransaction(pool, async (query) => {
@@ -41,7 +40,14 @@ export async function createKey({ pool, ids }: Parts, actor: Actor, key: NewKey)
        values ($1, $2, $3, $4, $5, $6, $7)`,
       [id, workspaceId, name, hashOf(secret), expiresAt ?? null, scopes ?? null, allowanceId],
     )
-    await record(query, ids, { actor, action: 'key.created', workspaceId, subject: id, detail: { name, mode } })
+    const after = {
+      name,
+      mode,
+      scopes: scopes ?? null,
+      ...expiryFacts(expiresAt ?? null),
+      ...budgetFacts(budget ?? null),
+    }
+    await record(query, by, { action: 'key.created', of: workspaceId, subject: id, before: null, after })
     // Somebody may have been refused with this id a moment ago.
     await tell(query, id)
     return { id, secret }
@@ -79,14 +85,9 @@ const newKeyRow = z.object({
 })
 
 /** Gives the key a new secret. The old one works until the overlap is over; of one before it nothing is left. */
-export async function rotateKey(
-  { pool, ids }: Parts,
-  actor: Actor,
-  id: Id,
-  overlapSeconds = 24 * 3_600,
-): Promise<Secret> {
+export async function rotateKey({ pool }: Parts, by: By, id: Id, overlapSeconds = 24 * 3_600): Promise<Secret> {
   return inTransaction(pool, async (query) => {
-    const { workspaceId, mode, shard, isRevoked } = await lockKey(query, id)
+    const { mode, shard, isRevoked } = await lockKey(query, id)
     if (isRevoked) throw new Fault('resource_not_found', { detail: `Key ${id} is revoked: make a new one.` })
     const secret = makeKey(id, mode, shard)
     await query(
@@ -94,7 +95,7 @@ export async function rotateKey(
        where id = $1`,
       [id, overlapSeconds, hashOf(secret)],
     )
-    await record(query, ids, { actor, action: 'key.rotated', workspaceId, subject: id, detail: { overlapSeconds } })
+    await record(query, by, { ...deedTo(id, 'rotated'), before: {}, after: { overlapSeconds } })
     await tell(query, id)
     return secret
   })
@@ -104,22 +105,22 @@ export async function rotateKey(
  * From its commit on, no paid call begins with the key, on any process: calls begin under the account's lock, and so is this
  * done. A second later it is unknown everywhere.
  */
-export async function revokeKey({ pool, ids }: Parts, actor: Actor, id: Id): Promise<void> {
+export async function revokeKey({ pool }: Parts, by: By, id: Id): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { workspaceId } = await lockKey(query, id)
+    const { isRevoked } = await lockKey(query, id)
     await query('update credentials set active = false where id = $1', [id])
     await query('update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = $1', [id])
-    await record(query, ids, { actor, action: 'key.revoked', workspaceId, subject: id })
+    await record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked }, { isRevoked: true }) })
     await tell(query, id)
   })
 }
 
-export async function setKeyExpiry({ pool, ids }: Parts, actor: Actor, id: Id, expiresAt: Date | null): Promise<void> {
+export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: Date | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { workspaceId } = await lockKey(query, id)
+    const before = await lockKey(query, id)
     await query('update api_keys set expires_at = $2 where id = $1', [id, expiresAt])
-    const detail = { expiresAt: expiresAt?.toISOString() ?? null }
-    await record(query, ids, { actor, action: 'key.expiry_set', workspaceId, subject: id, detail })
+    const changed = difference(expiryFacts(before.expiresAt), expiryFacts(expiresAt))
+    await record(query, by, { ...deedTo(id, 'expiry_set'), ...changed })
     await tell(query, id)
   })
 }
@@ -128,18 +129,16 @@ export async function setKeyExpiry({ pool, ids }: Parts, actor: Actor, id: Id, e
  * Changes what a key may spend in a period. Lowering it takes effect at once, as what is spoken for already where that is
  * more; another period begins with a count of its own.
  */
-export async function setKeyBudget({ pool, ids }: Parts, actor: Actor, id: Id, budget: Budget | null): Promise<void> {
+export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget: Budget | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { workspaceId, accountId, allowanceId } = await lockKey(query, id)
-    const { rows } = await query('select from allowances where id = $1 and period = $2', [allowanceId, budget?.period])
-    if (budget !== null && rows.length > 0)
+    const { accountId, allowanceId, budget: before } = await lockKey(query, id)
+    if (budget !== null && before?.period === budget.period)
       await query('select change_allowance(allowance => $1, new_amount => $2)', [allowanceId, budget.amount])
     else {
       const made = budget === null ? null : await makeAllowance(query, ids, accountId, budget)
       await query('update api_keys set allowance_id = $2 where id = $1', [id, made])
     }
-    const detail = { period: budget?.period ?? null, nanos: budget?.amount.toString() ?? null }
-    await record(query, ids, { actor, action: 'key.budget_set', workspaceId, subject: id, detail })
+    await record(query, by, { ...deedTo(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
     await tell(query, id)
   })
 }
@@ -180,16 +179,19 @@ export async function listKeys(pool: pg.Pool, workspaceId: Id): Promise<readonly
 
 const lockedKey = z
   .object({
-    workspace_id: z.string(),
     account_id: z.string(),
     mode: z.enum(['live', 'test']),
     shard: z.int(),
     allowance_id: z.string().nullable(),
+    period: z.enum(['day', 'month', 'total']).nullable(),
+    amount: z.bigint().nullable(),
+    expires_at: z.date().nullable(),
     is_revoked: z.boolean(),
   })
   .transform((row) => ({
     isRevoked: row.is_revoked,
-    workspaceId: row.workspace_id,
+    expiresAt: row.expires_at,
+    budget: row.period === null || row.amount === null ? null : { period: row.period, amount: nanos(row.amount) },
     accountId: row.account_id,
     mode: row.mode,
     shard: row.shard,
@@ -202,9 +204,10 @@ async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>
     id,
   ])
   const { rows } = await query(
-    `select k.workspace_id, c.account_id, a.mode, w.shard, k.allowance_id, k.revoked_at is not null as is_revoked
+    `select c.account_id, a.mode, w.shard, k.allowance_id, b.period, b.amount, k.expires_at,
+       k.revoked_at is not null as is_revoked
      from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
-     join workspaces w on w.id = k.workspace_id where k.id = $1`,
+     join workspaces w on w.id = k.workspace_id left join allowances b on b.id = k.allowance_id where k.id = $1`,
     [id],
   )
   if (rows[0] === undefined) throw noSuchThing('key', id)
@@ -220,6 +223,18 @@ async function makeAllowance(query: Query, ids: Ids, accountId: Id, { period, am
     amount,
   ])
   return id
+}
+
+function deedTo(id: Id, done: string): Pick<Deed, 'action' | 'of' | 'subject'> {
+  return { action: `key.${done}`, of: id, subject: id }
+}
+
+function expiryFacts(expiresAt: Date | null) {
+  return { expiresAt: expiresAt?.toISOString() ?? null }
+}
+
+function budgetFacts(budget: Budget | null) {
+  return { budget: budget === null ? null : { period: budget.period, usd: formatUsd(budget.amount) } }
 }
 
 async function tell(query: Query, id: Id): Promise<void> {

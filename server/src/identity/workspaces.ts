@@ -5,8 +5,8 @@ import type { TierLimits } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Rational } from '../kernel/rational.ts'
+import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
-import { type Actor, record } from './audit.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
 
@@ -27,7 +27,7 @@ export type NewWorkspace = {
 /** Makes a workspace with its two accounts, empty. */
 export async function createWorkspace(
   { pool, ids }: Parts,
-  actor: Actor,
+  by: By,
   { name, ownerEmail }: NewWorkspace,
 ): Promise<Workspace> {
   const workspace = { id: ids.next(), liveAccountId: ids.next(), testAccountId: ids.next() }
@@ -44,7 +44,8 @@ export async function createWorkspace(
         id,
         ownerEmail.toLowerCase(),
       ])
-    await record(query, ids, { actor, action: 'workspace.created', workspaceId: id, subject: id })
+    const after = { name, liveAccountId, testAccountId }
+    await record(query, by, { action: 'workspace.created', of: id, subject: id, before: null, after })
   })
   return workspace
 }
@@ -56,77 +57,79 @@ export type TierGrant =
   /** Back to what the paid total earns. */
   | { readonly tier: 'earned' }
 
-export async function grantTier({ pool, ids }: Parts, actor: Actor, workspaceId: Id, grant: TierGrant): Promise<void> {
+export async function grantTier({ pool }: Parts, by: By, workspaceId: Id, grant: TierGrant): Promise<void> {
   const limits = grant.tier === 'enterprise' ? grant.limits : null
-  await changeWorkspace(
-    pool,
-    workspaceId,
-    'tier_granted = $2, requests_per_minute = $3, tokens_per_minute = $4, concurrency = $5',
-    [
-      grant.tier === 'earned' ? null : grant.tier,
-      limits?.requestsPerMinute ?? null,
-      limits?.tokensPerMinute ?? null,
-      limits?.concurrency ?? null,
-    ],
-    (query) =>
-      record(query, ids, {
-        actor,
-        action: 'workspace.tier_granted',
-        workspaceId,
-        subject: workspaceId,
-        detail: { tier: grant.tier, ...limits },
-      }),
-  )
-}
-
-/** Puts a workspace on a customer plan, which must exist. */
-export async function setCustomerPlan(
-  { pool, ids }: Parts,
-  actor: Actor,
-  workspaceId: Id,
-  plan: string,
-): Promise<void> {
-  await changeWorkspace(pool, workspaceId, 'plan = $2', [plan], async (query) => {
-    // Whoever changes the plan at the same time waits for us, and then tells this workspace as well.
-    await query('select from plans where id = $1 for share', [plan])
-    await record(query, ids, {
-      actor,
-      action: 'workspace.plan_set',
-      workspaceId,
-      subject: workspaceId,
-      detail: { plan },
-    })
+  const { requestsPerMinute = null, tokensPerMinute = null, concurrency = null } = limits ?? {}
+  const tier = grant.tier === 'earned' ? null : grant.tier
+  await inTransaction(pool, async (query) => {
+    const { plan: _, ...before } = await lockWorkspace(query, workspaceId)
+    await query(
+      'update workspaces set tier_granted = $2, requests_per_minute = $3, tokens_per_minute = $4, concurrency = $5 where id = $1',
+      [workspaceId, tier, requestsPerMinute, tokensPerMinute, concurrency],
+    )
+    const changed = difference(before, { tier, requestsPerMinute, tokensPerMinute, concurrency })
+    await record(query, by, { action: 'workspace.tier_granted', of: workspaceId, subject: workspaceId, ...changed })
+    await tell(query, workspaceId)
   })
 }
 
+/** Puts a workspace on a customer plan, which must exist. */
+export async function setCustomerPlan({ pool }: Parts, by: By, workspaceId: Id, plan: string): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const before = await lockWorkspace(query, workspaceId)
+    await query('update workspaces set plan = $2 where id = $1', [workspaceId, plan])
+    // Whoever changes the plan at the same time waits for us, and then tells this workspace as well.
+    await query('select from plans where id = $1 for share', [plan])
+    const changed = difference({ plan: before.plan }, { plan })
+    await record(query, by, { action: 'workspace.plan_set', of: workspaceId, subject: workspaceId, ...changed })
+    await tell(query, workspaceId)
+  })
+}
+
+const planRows = z.array(z.object({ multiplier: z.string() }))
+
 /** Makes a customer plan or changes what it pays; every workspace on it hears of it. */
 export async function saveCustomerPlan(
-  { pool }: Pick<Parts, 'pool'>,
+  { pool, by = SERVICE }: Pick<Parts, 'pool'> & { readonly by?: By },
   plan: string,
   multiplier: Rational,
 ): Promise<void> {
   await inTransaction(pool, async (query) => {
+    const { rows } = await query(
+      "select numerator || '/' || denominator as multiplier from plans where id = $1 for no key update",
+      [plan],
+    )
     await query(
       'insert into plans (id, numerator, denominator) values ($1, $2, $3) on conflict (id) do update set numerator = $2, denominator = $3',
       [plan, multiplier.numerator, multiplier.denominator],
     )
+    const after = { multiplier: `${multiplier.numerator}/${multiplier.denominator}` }
+    await record(query, by, { action: 'plan.set', subject: plan, before: planRows.parse(rows)[0] ?? null, after })
     await query("select record_change(topic => 'workspace', key => id::text) from workspaces where plan = $1", [plan])
   })
 }
 
-async function changeWorkspace(
-  pool: pg.Pool,
-  workspaceId: Id,
-  assignments: string,
-  values: readonly unknown[],
-  alsoDo: (query: Query) => Promise<void>,
-): Promise<void> {
-  await inTransaction(pool, async (query) => {
-    const { rowCount } = await query(`update workspaces set ${assignments} where id = $1`, [workspaceId, ...values])
-    if (rowCount === 0) throw new Fault('resource_not_found', { detail: `There is no workspace ${workspaceId}.` })
-    await alsoDo(query)
-    await query("select record_change(topic => 'workspace', key => $1)", [workspaceId])
-  })
+const lockedWorkspace = z.object({
+  tier: z.string().nullable(),
+  requestsPerMinute: z.int().nullable(),
+  tokensPerMinute: z.bigint().transform(Number).nullable(),
+  concurrency: z.int().nullable(),
+  plan: z.string(),
+})
+
+/** What can be changed of a workspace, which nobody else changes until we have ended. */
+async function lockWorkspace(query: Query, id: Id): Promise<z.output<typeof lockedWorkspace>> {
+  const { rows } = await query(
+    `select tier_granted as tier, requests_per_minute as "requestsPerMinute", tokens_per_minute as "tokensPerMinute",
+       concurrency, plan from workspaces where id = $1 for no key update`,
+    [id],
+  )
+  if (rows[0] === undefined) throw new Fault('resource_not_found', { detail: `There is no workspace ${id}.` })
+  return lockedWorkspace.parse(rows[0])
+}
+
+async function tell(query: Query, id: Id): Promise<void> {
+  await query("select record_change(topic => 'workspace', key => $1)", [id])
 }
 
 const workspaceRow = z.object({ id: z.string(), live_account_id: z.string(), test_account_id: z.string() }).transform(
@@ -136,17 +139,6 @@ const workspaceRow = z.object({ id: z.string(), live_account_id: z.string(), tes
     testAccountId: row.test_account_id,
   }),
 )
-
-/** Whose money an account has. */
-export async function workspaceOfAccount(query: Query, accountId: Id): Promise<Id> {
-  const { rows } = await query('select id from workspaces where live_account_id = $1 or test_account_id = $1', [
-    accountId,
-  ])
-  if (rows[0] === undefined) throw new Error(`account ${accountId} belongs to no workspace`)
-  return workspaceIds.parse(rows)[0].id
-}
-
-const workspaceIds = z.tuple([z.object({ id: z.string() })])
 
 export async function findWorkspace(pool: pg.Pool, id: Id): Promise<Workspace> {
   const { rows } = await pool.query('select id, live_account_id, test_account_id from workspaces where id = $1', [id])

@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
-import type { Nanos } from '../kernel/money.ts'
-import type { Query } from '../storage/transaction.ts'
+import { formatUsd, type Nanos } from '../kernel/money.ts'
+import { type By, record } from '../storage/audit.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
 
 export type Credit = {
   /** The same id again adds nothing. */
@@ -20,8 +21,19 @@ export function creditAccount(pool: pg.Pool, credit: Credit): Promise<boolean> {
   return creditWithin((text, values = []) => pool.query(text, [...values]), credit)
 }
 
-/** The same in a transaction that has more to do. */
-export async function creditWithin(query: Query, credit: Credit): Promise<boolean> {
+/** The same, and who added it is in the audit log: both, or neither. */
+export function creditAccountBy(pool: pg.Pool, by: By, credit: Credit): Promise<boolean> {
+  const { entryId: subject, accountId, kind, amount } = credit
+  const expiresAt = ('expiresAt' in credit && credit.expiresAt?.toISOString()) || null
+  return inTransaction(pool, async (query) => {
+    const isNew = await creditWithin(query, credit)
+    const after = { usd: formatUsd(amount), kind, accountId, ...(kind === 'promotion' && { expiresAt }) }
+    if (isNew) await record(query, by, { action: 'account.credited', of: accountId, subject, before: null, after })
+    return isNew
+  })
+}
+
+async function creditWithin(query: Query, credit: Credit): Promise<boolean> {
   const { entryId, accountId, kind, amount } = credit
   const expiresAt = ('expiresAt' in credit && credit.expiresAt) || 'infinity'
   const { rows } = await query(

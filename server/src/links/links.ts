@@ -5,6 +5,7 @@ import { asUnavailable, Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
+import type { By, Origin } from '../storage/audit.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type Attempt, beginAttempt, hashOf, randomText, takeAttempt } from './attempts.ts'
 import {
@@ -28,6 +29,7 @@ import {
   readTokens,
   type Session,
   storeSession,
+  takeBackSession,
 } from './sessions.ts'
 import type { Kept } from './tokens.ts'
 
@@ -36,13 +38,13 @@ export type Links = {
   /** Where a user is to decide, for a key that wants to act for it. */
   readonly start: (request: StartRequest) => Promise<Started>
   /** What a user brings back from the platform. */
-  readonly finish: (back: Back) => Promise<Finished>
+  readonly finish: (back: Back, origin: Origin) => Promise<Finished>
   /** Ends what was just linked, for whoever linked it. */
-  readonly undo: (token: string) => Promise<'undone' | 'unknown'>
+  readonly undo: (token: string, origin: Origin) => Promise<'undone' | 'unknown'>
   /** The one of a key, if any. */
   readonly list: (credentialId: Id) => Promise<readonly Session[]>
   /** Ends one, here and at the platform. False where there is none of that id. */
-  readonly revoke: (credentialId: Id, id: string) => Promise<boolean>
+  readonly revoke: (credentialId: Id, id: string, origin: Origin) => Promise<boolean>
   /** The linked account that a key's call acts for, or the fault that says how to get one. */
   readonly require: (credentialId: Id, scopes: readonly string[]) => Promise<Session>
   /** A token of it that is good for a while, for a call. Refreshed where it must be, once whoever asks. */
@@ -50,7 +52,7 @@ export type Links = {
   /** The platform did not take a token: another one, within what is left to the call, or the fault that says what to do. */
   readonly another: (session: Session, refused: AccessToken, left: Left) => Promise<AccessToken>
   /** Tells platforms of links that ended without it, and of those of keys that are no more. How many. */
-  readonly sweep: () => Promise<number>
+  readonly sweep: (by: By) => Promise<number>
 }
 
 /** What a call may still ask of its platform. */
@@ -142,17 +144,17 @@ export function createLinks(parts: Parts): Links {
     return { authUrl, state: attempt.state, expiresAt: attempt.expiresAt, scopes: asked }
   }
 
-  async function finish({ state, code, isDenied }: Back): Promise<Finished> {
+  async function finish({ state, code, isDenied }: Back, origin: Origin): Promise<Finished> {
     const taken = await takeAttempt(pool, seal(), state).catch(asUnavailable)
     if (typeof taken === 'string') return { outcome: taken }
     if (code === undefined) return { outcome: isDenied ? 'denied' : 'failed' }
-    return link(taken, code).catch((error: unknown) => {
+    return link(taken, code, memberOf(taken, origin)).catch((error: unknown) => {
       log.warn('an account could not be linked', { key_id: taken.credentialId, error })
       return { outcome: 'failed' } as const
     })
   }
 
-  async function link(attempt: Attempt, code: string): Promise<Finished> {
+  async function link(attempt: Attempt, code: string, by: By): Promise<Finished> {
     const { credentialId, upstreamId } = attempt
     const platform = await platforms.byId(upstreamId)
     if (platform === undefined) throw notConfigured()
@@ -160,16 +162,16 @@ export function createLinks(parts: Parts): Links {
     const tokens = await exchangeCode(platform, attempt, code)
     const id = ids.next()
     try {
-      return await keep(platform, { ...attempt, id, tokens, workspace })
+      return await keep(platform, { ...attempt, id, tokens, workspace, by })
     } catch (error) {
       // The user is told that nothing was linked, so nothing may be: neither here nor there.
       await revokeToken(platform, tokens.refresh ?? tokens.access).catch(() => {})
-      await deleteSession(pool, { credentialId, id }).catch(() => {})
+      await takeBackSession(pool, { credentialId, id }).catch(() => {})
       throw error
     }
   }
 
-  type Given = Attempt & { readonly id: Id; readonly tokens: Tokens; readonly workspace: string }
+  type Given = Attempt & { readonly id: Id; readonly tokens: Tokens; readonly workspace: string; readonly by: By }
 
   async function keep(platform: Platform, given: Given): Promise<Finished> {
     const { id, credentialId, upstreamId, tokens, workspace } = given
@@ -177,7 +179,8 @@ export function createLinks(parts: Parts): Links {
     const user = maySee ? await readUser(platform, tokens.access) : null
     const undoToken = randomText()
     const kept = { id, credentialId, upstreamId, user, tokens, stateHash: hashOf(given.state) }
-    const stored = await storeSession(pool, seal(), { ...kept, undoHash: hashOf(undoToken), undoSeconds: UNDO_SECONDS })
+    const undo = { undoHash: hashOf(undoToken), undoSeconds: UNDO_SECONDS }
+    const stored = await storeSession(pool, seal(), { ...kept, ...undo }, given.by)
     if (stored === undefined) throw new Error('the key was revoked, or has begun another link')
     // What the key had before is of no use to anybody: its platform is told, as far as it listens.
     const { replaced } = stored
@@ -195,8 +198,8 @@ export function createLinks(parts: Parts): Links {
   }
 
   /** It is over here first, so that nothing is written with it whatever the platform says. */
-  async function end(session: Session): Promise<void> {
-    await endSession(pool, session, 'ending').catch(asUnavailable)
+  async function end(session: Session, by: By, action: 'link.removed' | 'link.undone' = 'link.removed'): Promise<void> {
+    await endSession(pool, session, 'ending', { by, action }).catch(asUnavailable)
     try {
       const tokens = await lastTokens(session)
       if (tokens !== undefined) await tellPlatform(session.upstreamId, tokens)
@@ -241,21 +244,21 @@ export function createLinks(parts: Parts): Links {
   return {
     start,
     finish,
-    async undo(token) {
+    async undo(token, origin) {
       if (!UNDO.test(token)) return 'unknown'
       const session = await findByUndo(pool, hashOf(token)).catch(asUnavailable)
       if (session === undefined) return 'unknown'
-      await end(session)
+      await end(session, memberOf(session, origin), 'link.undone')
       return 'undone'
     },
     async list(credentialId) {
       const session = await findSession(pool, credentialId).catch(asUnavailable)
       return session === undefined ? [] : [session]
     },
-    async revoke(credentialId, id) {
+    async revoke(credentialId, id, origin) {
       const session = await findSession(pool, credentialId).catch(asUnavailable)
       if (session === undefined || session.id !== id) return false
-      await end(session)
+      await end(session, memberOf(session, origin))
       return true
     },
     async require(credentialId, scopes) {
@@ -269,15 +272,20 @@ export function createLinks(parts: Parts): Links {
     },
     tokenOf: (session, callId) => refresh.tokenOf(session, callId).catch(asUnavailable),
     another: (session, refused, left) => another(session, refused, left).catch(asUnavailable),
-    async sweep() {
+    async sweep(by) {
       const ending = await findEnding(pool, SWEPT_MOST)
       for (const session of ending)
-        await end(session).catch((error: unknown) =>
+        await end(session, by).catch((error: unknown) =>
           log.warn('a platform could not be told that a link has ended', { key_id: session.credentialId, error }),
         )
       return ending.length
     },
   }
+}
+
+/** A user of the platform acts for the key that sent it. */
+function memberOf({ credentialId }: { readonly credentialId: Id }, origin: Origin): By {
+  return { actor: `member ${credentialId}`, origin }
 }
 
 async function workspaceOf(pool: pg.Pool, credentialId: Id): Promise<string> {

@@ -4,6 +4,7 @@ import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { SERVICE } from '../storage/audit.ts'
 import type { Log } from '../telemetry/log.ts'
 import { onBehalfOf, type Platform, Refused, refreshTokens, revokeToken, Unasked } from './platform.ts'
 import {
@@ -108,7 +109,7 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
   }
 
   async function give(session: Session, why: NonNullable<Session['ended']>): Promise<never> {
-    await endSession(pool, session, why)
+    await endSession(pool, session, why, { by: SERVICE, action: 'link.ended' })
     throw needsLink(`The link has ended (${why}).`)
   }
 

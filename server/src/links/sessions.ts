@@ -2,6 +2,8 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import type { Seal } from '../kernel/seal.ts'
+import { type By, difference, type Facts, record, SERVICE } from '../storage/audit.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
 import type { Tokens } from './platform.ts'
 import { type Kept, openTokens, wrapTokens } from './tokens.ts'
 
@@ -113,12 +115,35 @@ export async function storeSession(
   pool: pg.Pool,
   seal: Seal,
   session: NewSession,
+  by: By,
 ): Promise<{ readonly replaced: Replaced | undefined } | undefined> {
+  const { credentialId } = session
+  const stored = await inTransaction(pool, async (query) => {
+    const { rows } = await writeSession(query, seal, session)
+    if (rows[0] === undefined) return undefined
+    // Not who the user is: what is written here can't be deleted.
+    const after = { id: session.id, upstreamId: session.upstreamId, scopes: session.tokens.scopes }
+    const { before } = beforeRow.parse(rows[0])
+    await record(query, by, { action: 'link.made', of: credentialId, subject: session.id, before, after })
+    return rows[0]
+  })
+  if (stored === undefined) return undefined
+  if (stored.upstream_id === null) return { replaced: undefined }
+  return { replaced: { upstreamId: String(stored.upstream_id), tokens: openedOrNone(seal, credentialId, stored) } }
+}
+
+const beforeRow = z
+  .object({ id: z.string().nullable(), upstream_id: z.string().nullable(), scopes: z.array(z.string()).nullable() })
+  .transform(({ id, upstream_id: upstreamId, scopes }) => ({ before: id === null ? null : { id, upstreamId, scopes } }))
+
+/** One row where it is kept, of what the key had before. */
+function writeSession(query: Query, seal: Seal, session: NewSession): Promise<pg.QueryResult> {
   const { id, credentialId, upstreamId, user, tokens, undoHash, undoSeconds, stateHash } = session
   const { wrappedKey, tokens: kept } = wrapTokens(seal, credentialId, tokens)
-  const { rows } = await pool.query(
+  return query(
     `with before as (
-       select upstream_id, wrapped_key, tokens from link_sessions where credential_id = $1 for update
+       select id, upstream_id, scopes, wrapped_key, tokens from link_sessions
+       where credential_id = $1 for update
      ), stored as (
      insert into link_sessions (credential_id, id, upstream_id, user_id, username, scopes, wrapped_key, tokens,
        access_until, can_refresh, undo_hash, undo_until)
@@ -139,10 +164,6 @@ export async function storeSession(
       ...[tokens.expiresInSeconds, tokens.refresh !== null, undoHash, undoSeconds, stateHash],
     ],
   )
-  const [stored] = rows
-  if (stored === undefined) return undefined
-  if (stored.upstream_id === null) return { replaced: undefined }
-  return { replaced: { upstreamId: String(stored.upstream_id), tokens: openedOrNone(seal, credentialId, stored) } }
 }
 
 /** What can't be opened can't be ended at its platform either. */
@@ -199,14 +220,21 @@ export async function storeRefreshed(
 ): Promise<boolean> {
   const { credentialId, id, version } = session
   const kept = wrapTokens(seal, credentialId, { access: tokens.access, refresh: tokens.refresh ?? before.refresh })
-  const { rowCount } = await pool.query(
-    `update link_sessions set wrapped_key = $4, tokens = $5, scopes = $6, version = version + 1, refreshing_since = null,
-       access_until = clock_timestamp() + make_interval(secs => $7), refreshed_at = clock_timestamp(),
-       ended = nullif(ended, 'lost')
-     where credential_id = $1 and id = $2 and version = $3`,
-    [credentialId, id, version, kept.wrappedKey, kept.tokens, tokens.scopes, tokens.expiresInSeconds],
-  )
-  if (rowCount === 1) return true
+  const isStored = await inTransaction(pool, async (query) => {
+    const { rows } = await query(
+      `with before as (select ended from link_sessions where credential_id = $1 and id = $2 and version = $3 for update)
+       update link_sessions set wrapped_key = $4, tokens = $5, scopes = $6, version = version + 1, refreshing_since = null,
+         access_until = clock_timestamp() + make_interval(secs => $7), refreshed_at = clock_timestamp(),
+         ended = nullif(link_sessions.ended, 'lost')
+       from before where credential_id = $1 and id = $2 and version = $3 returning before.ended as before`,
+      [credentialId, id, version, kept.wrappedKey, kept.tokens, tokens.scopes, tokens.expiresInSeconds],
+    )
+    // Somebody had given it up, too soon.
+    if (rows[0]?.before === 'lost')
+      await recordEnd(query, SERVICE, session, { action: 'link.resumed', ...difference({ ended: 'lost' }, NOT_ENDED) })
+    return rows.length === 1
+  })
+  if (isStored) return true
   // Written before, where the answer was lost: nobody else makes the next version.
   const { rows } = await pool.query(
     'select from link_sessions where credential_id = $1 and id = $2 and version = $3 + 1',
@@ -215,26 +243,56 @@ export async function storeRefreshed(
   return rows.length === 1
 }
 
-/** What its owner says goes before what we have found out. */
-const END_TEXT = `update link_sessions set ended = case when $3 = 'ending' then $3 else coalesce(ended, $3) end
-  where credential_id = $1 and id = $2`
+const NOT_ENDED = { ended: null }
 
-/** Nothing is written with it from now on. Its user can still undo it, so that the platform hears of it too. */
-export async function endSession(
-  pool: pg.Pool,
-  { credentialId, id }: Session,
-  why: NonNullable<Session['ended']>,
-): Promise<void> {
-  await pool.query(END_TEXT, [credentialId, id, why])
+type EndDeed = { readonly action: `link.${string}`; readonly before: Facts | null; readonly after: Facts | null }
+
+function recordEnd(query: Query, by: By, { credentialId, id }: Pick<Session, 'credentialId' | 'id'>, deed: EndDeed) {
+  return record(query, by, { of: credentialId, subject: id, ...deed })
 }
 
+/**
+ * Nothing is written with it from now on. Its user can still undo it, so that the platform hears of it too. What its owner says
+ * goes before what we have found out. The audit log has it once, however often it is said.
+ */
+export async function endSession(
+  pool: pg.Pool,
+  session: Session,
+  why: NonNullable<Session['ended']>,
+  { by, action }: { readonly by: By; readonly action: EndDeed['action'] },
+): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { rows } = await query(
+      `with before as (select ended from link_sessions where credential_id = $1 and id = $2 for update)
+       update link_sessions set ended = $3 from before
+       where credential_id = $1 and id = $2
+         and (before.ended is null or ($3 = 'ending' and before.ended <> 'ending')) returning before.ended as before`,
+      [session.credentialId, session.id, why],
+    )
+    const changed = (before: string | null) => difference({ ended: before }, { ended: why })
+    for (const { before } of endRows.parse(rows)) await recordEnd(query, by, session, { action, ...changed(before) })
+  })
+}
+
+const endRows = z.array(z.object({ before: z.string().nullable() }))
+
 /** Ends it because its platform refuses the token of this version. False where it has another one, or is another by now. */
-export async function endAt(pool: pg.Pool, { credentialId, id }: Session, version: number): Promise<boolean> {
-  const { rowCount } = await pool.query(
-    `update link_sessions set ended = coalesce(ended, 'revoked') where credential_id = $1 and id = $2 and version = $3`,
-    [credentialId, id, version],
-  )
-  return rowCount === 1
+export async function endAt(pool: pg.Pool, session: Session, version: number): Promise<boolean> {
+  return inTransaction(pool, async (query) => {
+    const { rows } = await query(
+      `with before as (select ended from link_sessions where credential_id = $1 and id = $2 and version = $3 for update)
+       update link_sessions set ended = coalesce(before.ended, 'revoked') from before
+       where credential_id = $1 and id = $2 and version = $3 returning before.ended as before`,
+      [session.credentialId, session.id, version],
+    )
+    for (const { before } of endRows.parse(rows))
+      if (before === null)
+        await recordEnd(query, SERVICE, session, {
+          action: 'link.ended',
+          ...difference(NOT_ENDED, { ended: 'revoked' }),
+        })
+    return rows.length === 1
+  })
 }
 
 /** Those that have ended and whose platform is to be told, and those of keys that nobody can use any more. */
@@ -254,6 +312,17 @@ export async function deleteSession(
   { credentialId, id }: Pick<Session, 'credentialId' | 'id'>,
 ): Promise<void> {
   await pool.query('delete from link_sessions where credential_id = $1 and id = $2', [credentialId, id])
+}
+
+/** Takes back one that may have been kept although nobody was told so. */
+export async function takeBackSession(pool: pg.Pool, session: Pick<Session, 'credentialId' | 'id'>): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { rowCount } = await query('delete from link_sessions where credential_id = $1 and id = $2', [
+      session.credentialId,
+      session.id,
+    ])
+    if (rowCount === 1) await recordEnd(query, SERVICE, session, { action: 'link.removed', before: {}, after: null })
+  })
 }
 
 /** The session that may be undone by this; undefined where it has been, or it is too late. */

@@ -1,7 +1,9 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
+import { type By, type Deed, record } from '../storage/audit.ts'
 import { inPortions } from '../storage/in-portions.ts'
+import { inTransaction } from '../storage/transaction.ts'
 
 const figures = z.array(
   z.object({ kind: z.string(), waiting: z.number(), oldest_seconds: z.number(), dead: z.number() }),
@@ -40,33 +42,40 @@ export async function listDead(pool: pg.Pool, most: number): Promise<readonly De
   return letters.parse(rows)
 }
 
-const RETRIED_AT_ONCE = 500
+const AGAIN = 'due_at = clock_timestamp(), died_at = null, attempts = 0'
 
 /** Has a dead letter tried again, as if it had never been. Whether there was one. */
-export async function retryDead(pool: pg.Pool, id: Id): Promise<boolean> {
-  const { rowCount } = await pool.query(
-    `update outbox set due_at = clock_timestamp(), died_at = null, attempts = 0 where id = $1 and died_at is not null`,
-    [id],
-  )
-  return rowCount === 1
-}
-
-/** Has all dead letters of a kind tried again. How many that were. */
-export async function retryAllDead(pool: pg.Pool, kind: string): Promise<number> {
-  return inPortions(RETRIED_AT_ONCE, async (most) => {
-    const { rowCount } = await pool.query(
-      `update outbox set due_at = clock_timestamp(), died_at = null, attempts = 0
-       where id = any (array(select id from outbox where kind = $1 and died_at is not null limit $2))`,
-      [kind, most],
-    )
-    return rowCount ?? 0
-  })
+export function retryDead(pool: pg.Pool, by: By, id: Id): Promise<boolean> {
+  return changeDead(pool, by, id, 'outbox.retried', `update outbox set ${AGAIN}`)
 }
 
 /** Forgets a dead letter: it is never delivered. Whether there was one. */
-export async function dropDead(pool: pg.Pool, id: Id): Promise<boolean> {
-  const { rowCount } = await pool.query('delete from outbox where id = $1 and died_at is not null', [id])
-  return rowCount === 1
+export function dropDead(pool: pg.Pool, by: By, id: Id): Promise<boolean> {
+  return changeDead(pool, by, id, 'outbox.dropped', 'delete from outbox')
+}
+
+const changed = z.array(z.object({ kind: z.string(), destination: z.string() }))
+
+async function changeDead(pool: pg.Pool, by: By, id: Id, action: Deed['action'], change: string): Promise<boolean> {
+  return inTransaction(pool, async (query) => {
+    const { rows } = await query(`${change} where id = $1 and died_at is not null returning kind, destination`, [id])
+    const [letter] = changed.parse(rows)
+    if (letter === undefined) return false
+    const after = action === 'outbox.dropped' ? null : { ...letter, state: 'waiting' }
+    await record(query, by, { action, subject: id, before: { ...letter, state: 'dead' }, after })
+    return true
+  })
+}
+
+/** Has all dead letters of a kind tried again. How many that were. */
+export async function retryAllDead(pool: pg.Pool, by: By, kind: string): Promise<number> {
+  return inTransaction(pool, async (query) => {
+    const { rowCount } = await query(`update outbox set ${AGAIN} where kind = $1 and died_at is not null`, [kind])
+    const dead = rowCount ?? 0
+    if (dead > 0)
+      await record(query, by, { action: 'outbox.retried', subject: kind, before: { dead }, after: { dead: 0 } })
+    return dead
+  })
 }
 
 const PRUNED_AT_ONCE = 1_000

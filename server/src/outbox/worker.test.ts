@@ -7,6 +7,7 @@ import { letTimePass, NOTE, notesTo, SECRET_NOTE, statesIn, write } from '../../
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { createSeal } from '../kernel/seal.ts'
+import { SERVICE } from '../storage/audit.ts'
 import { enqueue, SEALED_MESSAGES } from '../storage/outbox.ts'
 import { reseal } from '../storage/reseal.ts'
 import { inTransaction } from '../storage/transaction.ts'
@@ -124,7 +125,8 @@ describe('a message', () => {
     assert.equal(rows[0].payload, null)
     assert.ok(!rows[0].sealed.includes('canary'))
 
-    const { done, failed } = await reseal(pool, createSeal({ current, previous: old }), SEALED_MESSAGES)
+    const both = createSeal({ current, previous: old })
+    const { done, failed } = await inTransaction(pool, (query) => reseal(pool, both, SEALED_MESSAGES, query))
     assert.deepEqual([done, failed], [1, []])
     const payloads: unknown[] = []
     const deliverer = { deliver: async ({ payload }: Delivery) => void payloads.push(payload) }
@@ -162,7 +164,7 @@ describe('a delivery that fails', () => {
     const { rows } = await pool.query('select failure, attempts, payload from outbox where died_at is not null')
     assert.deepEqual(rows, [{ failure: 'answered with 503', attempts: 3, payload: '{"text":"note 0"}' }])
 
-    assert.equal(await retryDead(pool, id ?? ''), true)
+    assert.equal(await retryDead(pool, SERVICE, id ?? ''), true)
     assert.equal(await startWorker(pool, { deliver: async () => {} }).work(), 1)
     assert.deepEqual(await statesIn(pool), { delivered: 1 })
   })

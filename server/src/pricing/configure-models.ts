@@ -5,12 +5,17 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import { OUTPUT_LIMITS } from '../protocols/output-limits.ts'
 import { type PartKind, PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from '../protocols/route-profile.ts'
+import { type By, difference, type Facts, factsRow, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { MODEL_NAME, PROFILE_SQL, picturePriceIn, priceIn, routeProfile, TOKENIZERS, videoPriceIn } from './models.ts'
 
 /** What operators do with models. Every process follows within a second; calls under way go on as they began. */
-type Parts = { readonly pool: pg.Pool }
+type Parts = {
+  readonly pool: pg.Pool
+  /** Who does it, for the audit log; the service itself where left out. */
+  readonly by?: By
+}
 
 /** What is left out or undefined stays as it is, or gets its default in a new model. */
 export type ModelSettings = {
@@ -55,7 +60,7 @@ const settings = fields
   })
 
 /** Makes a model, or changes what is named of one that is there. */
-export async function saveModel({ pool }: Parts, given: ModelSettings): Promise<void> {
+export async function saveModel({ pool, by = SERVICE }: Parts, given: ModelSettings): Promise<void> {
   await inTransaction(pool, async (query) => {
     await lockName(query, given.id)
     const before = await readSettings(query, given.id)
@@ -75,6 +80,9 @@ export async function saveModel({ pool }: Parts, given: ModelSettings): Promise<
         ...[model.partTokens, model.tokenizer, model.enabled],
       ],
     )
+    const { id: subject, ...after } = model
+    const action = before === undefined ? 'model.created' : 'model.changed'
+    await record(query, by, { action, subject, ...difference(before ?? null, after) })
   })
 }
 
@@ -96,9 +104,15 @@ async function readSettings(query: Query, id: string) {
 }
 
 /** Removes a model with its routes. Its prices stay, so that no version of it is ever numbered twice. */
-export async function removeModel({ pool }: Parts, id: string): Promise<void> {
-  const { rowCount } = await pool.query('delete from models where id = $1', [id])
-  if (rowCount === 0) throw noSuchModel(id)
+export async function removeModel({ pool, by = SERVICE }: Parts, id: string): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    await lockName(query, id)
+    const routes = await query(`select id, ${ROUTE} from model_routes where model = $1 order by id`, [id])
+    const { rows } = await query(`delete from models where id = $1 returning ${SETTINGS}`, [id])
+    if (rows.length === 0) throw noSuchModel(id)
+    const before = { ...factsRow.parse(rows[0]), routes: z.array(factsRow).parse(routes.rows) }
+    await record(query, by, { action: 'model.removed', subject: id, before, after: null })
+  })
 }
 
 /** Decimal USD for a million tokens, for a picture or for a second of video: a model is sold in one of these ways. */
@@ -127,7 +141,7 @@ export type NewModelPrice = {
 export type KindPrices = Readonly<Record<string, string>>
 
 /** Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. */
-export async function setModelPrice({ pool }: Parts, given: NewModelPrice): Promise<number> {
+export async function setModelPrice({ pool, by = SERVICE }: Parts, given: NewModelPrice): Promise<number> {
   const { model, images, providerImages, videos, providerVideos, ...prices } = given
   for (const [name, text] of Object.entries(prices)) if (text !== undefined) requirePrice(name, text, priceIn)
   for (const kinds of [images, providerImages]) if (kinds !== undefined) requireKinds(kinds, PICTURES)
@@ -136,7 +150,8 @@ export async function setModelPrice({ pool }: Parts, given: NewModelPrice): Prom
   const { input, output } = (images ?? videos) === undefined ? tokenPrices(prices) : withoutTokens(prices)
   return inTransaction(pool, async (query) => {
     await requireModel(query, model)
-    const { rows } = await query(
+    const before = await readPrice(query, model)
+    await query(
       `with newest as (select * from model_prices where model = $1 order by version desc limit 1)
        insert into model_prices (model, version, input, output, cache_read, cache_write,
          provider_input, provider_output, provider_cache_read, provider_cache_write, images, provider_images,
@@ -145,16 +160,48 @@ export async function setModelPrice({ pool }: Parts, given: NewModelPrice): Prom
          coalesce($6, (select provider_input from newest)), coalesce($7, (select provider_output from newest)),
          coalesce($8, (select provider_cache_read from newest)), coalesce($9, (select provider_cache_write from newest)),
          $10, coalesce($11, (select provider_images from newest)),
-         $12, coalesce($13, (select provider_videos from newest))
-       returning version`,
+         $12, coalesce($13, (select provider_videos from newest))`,
       [
         ...[model, input, output, prices.cacheRead, prices.cacheWrite],
         ...[prices.providerInput, prices.providerOutput, prices.providerCacheRead, prices.providerCacheWrite],
         ...[images, providerImages, videos, providerVideos],
       ],
     )
-    return z.object({ version: z.int() }).parse(rows[0]).version
+    const after = await readPrice(query, model)
+    if (after === null) throw new Error(`the price of ${model} was not kept`)
+    await record(query, by, { action: 'model.price_set', subject: model, ...difference(before, after) })
+    return after.version
   })
+}
+
+const kindsText = z.record(z.string(), z.string()).nullable()
+const priceText = z.object({
+  version: z.int(),
+  input: z.string(),
+  output: z.string(),
+  cacheRead: z.string().nullable(),
+  cacheWrite: z.string().nullable(),
+  providerInput: z.string().nullable(),
+  providerOutput: z.string().nullable(),
+  providerCacheRead: z.string().nullable(),
+  providerCacheWrite: z.string().nullable(),
+  images: kindsText,
+  providerImages: kindsText,
+  videos: kindsText,
+  providerVideos: kindsText,
+})
+
+/** The newest price of a model, as it is written. */
+async function readPrice(query: Query, model: string): Promise<z.output<typeof priceText> | null> {
+  const { rows } = await query(
+    `select version, input::text, output::text, cache_read::text as "cacheRead", cache_write::text as "cacheWrite",
+       provider_input::text as "providerInput", provider_output::text as "providerOutput",
+       provider_cache_read::text as "providerCacheRead", provider_cache_write::text as "providerCacheWrite",
+       images, provider_images as "providerImages", videos, provider_videos as "providerVideos"
+     from model_prices where model = $1 order by version desc limit 1`,
+    [model],
+  )
+  return priceText.optional().parse(rows[0]) ?? null
 }
 
 type Sums = Omit<NewModelPrice, 'model' | 'images' | 'providerImages' | 'videos' | 'providerVideos'>
@@ -250,7 +297,10 @@ const route = routeFields.superRefine(({ protocol, profile: { outputLimit, reaso
 const NEW_ROUTE = { priority: 0, weight: 1, enabled: true, profile: PLAIN_PROFILE }
 
 /** Makes a route of a model, or changes what is named of one of the same slot, protocol and name upstream. */
-export async function saveRoute({ pool, ids }: Parts & { readonly ids: Ids }, given: RouteSettings): Promise<Id> {
+export async function saveRoute(
+  { pool, ids, by = SERVICE }: Parts & { readonly ids: Ids },
+  given: RouteSettings,
+): Promise<Id> {
   const { model, upstreamModel = given.model } = given
   const changed = (before: typeof NEW_ROUTE) => {
     const profile = { ...before.profile, ...without(undefined, given.profile ?? {}) }
@@ -275,8 +325,25 @@ export async function saveRoute({ pool, ids }: Parts & { readonly ids: Ids }, gi
         ...[saved.profile.outputLimit, saved.profile.unknown, saved.profile.reasoning, saved.profile.abort],
       ],
     )
-    return z.object({ id: z.string() }).parse(rows[0]).id
+    const { id } = z.object({ id: z.string() }).parse(rows[0])
+    await recordRoute(query, by, { model, id, before, saved })
+    return id
   })
+}
+
+type SavedRoute = {
+  readonly model: string
+  readonly id: Id
+  readonly before: Facts | undefined
+  readonly saved: z.output<typeof routeFields>
+}
+
+async function recordRoute(query: Query, by: By, { model, id, before, saved }: SavedRoute): Promise<void> {
+  const { slot, protocol, upstreamModel, ...rest } = saved
+  const after = { ...rest, model, slot, protocol, upstreamModel }
+  const changed = before === undefined ? difference(null, after) : difference(before, rest)
+  const action = before === undefined ? 'route.created' : 'route.changed'
+  await record(query, by, { action, subject: id, ...changed })
 }
 
 async function readRoute(query: Query, { model, slot, protocol, upstreamModel }: RouteSettings) {
@@ -289,10 +356,20 @@ async function readRoute(query: Query, { model, slot, protocol, upstreamModel }:
   return routeFields.pick({ priority: true, weight: true, enabled: true, profile: true }).parse(rows[0])
 }
 
-export async function removeRoute({ pool }: Parts, model: string, id: Id): Promise<void> {
-  const { rowCount } = await pool.query('delete from model_routes where id = $1 and model = $2', [id, model])
-  if (rowCount === 0) throw new Fault('resource_not_found', { detail: `The model ${model} has no route ${id}.` })
+export async function removeRoute({ pool, by = SERVICE }: Parts, model: string, id: Id): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { rows } = await query(`delete from model_routes where id = $1 and model = $2 returning ${ROUTE}`, [
+      id,
+      model,
+    ])
+    if (rows.length === 0) throw new Fault('resource_not_found', { detail: `The model ${model} has no route ${id}.` })
+    const before = { ...factsRow.parse(rows[0]), model }
+    await record(query, by, { action: 'route.removed', subject: id, before, after: null })
+  })
 }
+
+/** A route as `routeFields` reads it. */
+const ROUTE = `slot, protocol, upstream_model as "upstreamModel", priority, weight, enabled, ${PROFILE_SQL} as profile`
 
 /** The slots that routes name. */
 export async function listRouteSlots({ pool }: Parts): Promise<readonly string[]> {

@@ -7,9 +7,10 @@ import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { NANOS_PER_USD, type UnitPrice } from '../kernel/money.ts'
 import { decimal, multiply, rational } from '../kernel/rational.ts'
+import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
-import { inTransaction } from '../storage/transaction.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Terms } from './terms.ts'
 
@@ -143,21 +144,40 @@ export type NewPrice = {
 }
 
 /** Sets what an operation costs from now on, as a new version. Calls that have begun keep theirs. */
-export async function setPrice(pool: pg.Pool, { operation, unitPrice, providerCost }: NewPrice): Promise<number> {
+export async function setPrice(
+  pool: pg.Pool,
+  { operation, unitPrice, providerCost }: NewPrice,
+  by: By = SERVICE,
+): Promise<number> {
   priceIn(unitPrice)
   if (providerCost !== undefined) priceIn(providerCost)
   return inTransaction(pool, async (query) => {
     await query("select pg_advisory_xact_lock(hashtext('price ' || $1))", [operation])
-    const { rows } = await query(
-      `insert into price_versions (operation, version, unit_price, provider_cost)
-       select $1, coalesce(max(version), 0) + 1, $2,
-         coalesce($3, (select provider_cost from price_versions where operation = $1 order by version desc limit 1))
-       from price_versions where operation = $1 returning version`,
-      [operation, unitPrice, providerCost ?? null],
-    )
+    const before = await readVersion(query, operation)
+    await query('insert into price_versions (operation, version, unit_price, provider_cost) values ($1, $2, $3, $4)', [
+      operation,
+      (before?.version ?? 0) + 1,
+      unitPrice,
+      providerCost ?? before?.providerCost ?? null,
+    ])
+    const after = await readVersion(query, operation)
+    if (after === null) throw new Error(`the price of ${operation} was not kept`)
+    await record(query, by, { action: 'price.set', subject: operation, ...difference(before, after) })
     await query("select record_change(topic => 'price', key => $1)", [operation])
-    return z.object({ version: z.int() }).parse(rows[0]).version
+    return after.version
   })
+}
+
+const versionText = z.object({ version: z.int(), unitPrice: z.string(), providerCost: z.string().nullable() })
+
+/** The newest price of an operation, as it is written. */
+async function readVersion(query: Query, operation: string): Promise<z.output<typeof versionText> | null> {
+  const { rows } = await query(
+    `select version, unit_price::text as "unitPrice", provider_cost::text as "providerCost" from price_versions
+     where operation = $1 order by version desc limit 1`,
+    [operation],
+  )
+  return versionText.optional().parse(rows[0]) ?? null
 }
 
 /** Gives an account a price of its own, or takes it back where it is null. */
@@ -166,9 +186,16 @@ export async function setAccountPrice(
   accountId: Id,
   operation: string,
   unitPrice: string | null,
+  by: By = SERVICE,
 ): Promise<void> {
   if (unitPrice !== null) priceIn(unitPrice)
   await inTransaction(pool, async (query) => {
+    // Who gives it another one meanwhile waits, also where there is none yet.
+    await query("select pg_advisory_xact_lock(hashtext('account price ' || $1 || ' ' || $2))", [accountId, operation])
+    const { rows } = await query(
+      'select unit_price::text as "unitPrice" from account_prices where account_id = $1 and operation = $2',
+      [accountId, operation],
+    )
     if (unitPrice === null)
       await query('delete from account_prices where account_id = $1 and operation = $2', [accountId, operation])
     else
@@ -177,6 +204,11 @@ export async function setAccountPrice(
          on conflict (account_id, operation) do update set unit_price = excluded.unit_price`,
         [accountId, operation, unitPrice],
       )
+    const before = ownPrices.parse(rows)[0] ?? null
+    const after = unitPrice === null ? null : { unitPrice }
+    await record(query, by, { action: 'account_price.set', of: accountId, subject: operation, before, after })
     await query("select record_change(topic => 'account_price', key => $1)", [accountId])
   })
 }
+
+const ownPrices = z.array(z.object({ unitPrice: z.string() }))

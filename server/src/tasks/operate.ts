@@ -2,6 +2,8 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import { type By, difference, record, SERVICE } from '../storage/audit.ts'
+import { inTransaction, type Query } from '../storage/transaction.ts'
 
 /** What operators do with tasks. */
 
@@ -38,22 +40,43 @@ export async function listLost(pool: pg.Pool): Promise<readonly z.output<typeof 
 type Attached = { readonly id: Id; readonly upstreamId: Id; readonly name: string }
 
 /** Says who has a task whose creation was lost, and under which name, so that its end is asked for. */
-export async function attachTask(pool: pg.Pool, { id, upstreamId, name }: Attached): Promise<void> {
+export async function attachTask(pool: pg.Pool, { id, upstreamId, name }: Attached, by: By = SERVICE): Promise<void> {
   if (!/^[A-Za-z0-9._:-]{1,200}$/.test(name))
     throw new Fault('invalid_request', { detail: 'That is no name of a task.' })
-  const { rows } = await pool.query(
-    `select hand_over_task(task => $1, upstream => upstreams.id, slot_in => upstreams.slot, mode_in => upstreams.mode, name => $3,
-       state_in => 'PENDING', first_poll_seconds => 0, corrects => true) as outcome
-     from upstreams join tasks on tasks.id = $1 join accounts on accounts.id = tasks.account_id
-     where upstreams.id = $2 and upstreams.mode = accounts.mode`,
-    [id, upstreamId, name],
+  await inTransaction(pool, async (query) => {
+    const before = await lockTask(query, id)
+    const { rows } = await query(
+      `select hand_over_task(task => $1, upstream => upstreams.id, slot_in => upstreams.slot, mode_in => upstreams.mode, name => $3,
+         state_in => 'PENDING', first_poll_seconds => 0, corrects => true) as outcome
+       from upstreams join tasks on tasks.id = $1 join accounts on accounts.id = tasks.account_id
+       where upstreams.id = $2 and upstreams.mode = accounts.mode`,
+      [id, upstreamId, name],
+    )
+    const [found] = z.array(z.object({ outcome: z.string() })).parse(rows)
+    if (found?.outcome !== 'done' || before === undefined) throw notAttached({ id, upstreamId, name }, found?.outcome)
+    const { accountId, ...place } = before
+    const changed = difference(place, { upstreamId, name })
+    await record(query, by, { action: 'task.attached', of: accountId, subject: id, ...changed })
+  })
+}
+
+const taskPlace = z.object({ accountId: z.string(), upstreamId: z.string().nullable(), name: z.string().nullable() })
+
+/** Whoever ends the task or says who has it waits for us: they lock its account first, as we do. */
+async function lockTask(query: Query, id: Id): Promise<z.output<typeof taskPlace> | undefined> {
+  await query('select from accounts where id = (select account_id from tasks where id = $1) for no key update', [id])
+  const { rows } = await query(
+    'select account_id as "accountId", upstream_id as "upstreamId", upstream_task as name from tasks where id = $1',
+    [id],
   )
-  const [found] = z.array(z.object({ outcome: z.string() })).parse(rows)
-  if (found?.outcome === 'done') return
+  return taskPlace.optional().parse(rows[0])
+}
+
+function notAttached({ id, upstreamId, name }: Attached, outcome: string | undefined): Fault {
   const reasons: Readonly<Record<string, string>> = {
     ended: `The task ${id} has ended.`,
     taken: `Another task has the name ${name} at ${upstreamId}.`,
   }
-  const detail = reasons[found?.outcome ?? ''] ?? `There is no task ${id}, or no upstream ${upstreamId} in its mode.`
-  throw new Fault('resource_not_found', { detail })
+  const detail = reasons[outcome ?? ''] ?? `There is no task ${id}, or no upstream ${upstreamId} in its mode.`
+  return new Fault('resource_not_found', { detail })
 }

@@ -5,6 +5,7 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Seal } from '../kernel/seal.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { type By, difference, factsRow, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { parseBaseUrl } from './address.ts'
 import type { UpstreamKind } from './bindings.ts'
@@ -15,6 +16,8 @@ type Parts = {
   readonly ids: Ids
   readonly seal: Seal | null
   readonly allowPlainHttp?: boolean
+  /** Who does it, for the audit log; the service itself where left out. */
+  readonly by?: By
 }
 
 export type UpstreamSettings = {
@@ -107,31 +110,65 @@ export async function saveUpstream(parts: Parts, given: UpstreamSettings): Promi
         ...[requestsPerMinute, enabled, pollsPerSecond, client?.id, client?.authorizeUrl],
       ],
     )
+    await recordSaved(query, parts.by, { id, before, hasNewCredential: credential !== (before?.credential ?? null) })
   })
   return id
 }
 
+type Saved = { readonly id: Id; readonly before: Before | undefined; readonly hasNewCredential: boolean }
+
+/** Of a credential only whether there is one, and whether it is another. */
+async function recordSaved(query: Query, by: By = SERVICE, { id, before, hasNewCredential }: Saved): Promise<void> {
+  const after = await readFacts(query, id)
+  const isReplaced = before?.facts.hasCredential === true && after.hasCredential === true && hasNewCredential
+  const changed = difference(before?.facts ?? null, isReplaced ? { ...after, credential: 'replaced' } : after)
+  const action = before === undefined ? 'upstream.created' : 'upstream.changed'
+  await record(query, by, { action, subject: id, ...changed })
+}
+
+/** What the audit log has of an upstream. Of an address only where it leads to: the rest may be anything. */
+const FACTS = `slot, mode, base_url as "baseUrl", kind, credential is not null as "hasCredential", segments, priority, weight,
+  requests_per_minute as "requestsPerMinute", polls_per_second as "pollsPerSecond", enabled, client_id as "clientId",
+  substring(authorize_url from '^https?://(?:[^/?#@]*@)?([^?#]*)') as "authorizeUrl"`
+
+async function readFacts(query: Query, id: Id): Promise<z.output<typeof factsRow>> {
+  const { rows } = await query(`select ${FACTS} from upstreams where id = $1`, [id])
+  return factsRow.parse(rows[0])
+}
+
 /** One that has tasks or linked accounts of ours is kept: nobody could ask it for them, or tell it of their end. */
-export async function removeUpstream({ pool }: Pick<Parts, 'pool'>, id: Id): Promise<void> {
-  const { rowCount } = await pool.query(
-    `delete from upstreams where id = $1 and not exists (select from tasks where upstream_id = $1 and ended_at is null)
-       and not exists (select from link_sessions where upstream_id = $1)`,
-    [id],
-  )
-  if (rowCount === 1) return
-  const { rows } = await pool.query('select from upstreams where id = $1', [id])
-  if (rows.length === 0) throw noSuchUpstream(id)
+export async function removeUpstream({ pool, by = SERVICE }: Pick<Parts, 'pool' | 'by'>, id: Id): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { rows } = await query(
+      `delete from upstreams where id = $1 and not exists (select from tasks where upstream_id = $1 and ended_at is null)
+         and not exists (select from link_sessions where upstream_id = $1) returning ${FACTS}`,
+      [id],
+    )
+    if (rows.length === 0) throw await whyKept(query, id)
+    await record(query, by, { action: 'upstream.removed', subject: id, before: factsRow.parse(rows[0]), after: null })
+  })
+}
+
+async function whyKept(query: Query, id: Id): Promise<Fault> {
+  const { rows } = await query('select from upstreams where id = $1', [id])
+  if (rows.length === 0) return noSuchUpstream(id)
   const detail = `The upstream ${id} has tasks that have not ended, or linked accounts. Turn it off, and remove it when it has none.`
-  throw new Fault('invalid_request', { detail })
+  return new Fault('invalid_request', { detail })
 }
 
 /** Whether calls are given to it. What it was given before goes on. */
-export async function turnUpstream({ pool }: Pick<Parts, 'pool'>, id: Id, enabled: boolean): Promise<void> {
-  const { rowCount } = await pool.query(
-    'update upstreams set enabled = $2, changed_at = clock_timestamp() where id = $1',
-    [id, enabled],
-  )
-  if (rowCount === 0) throw noSuchUpstream(id)
+export async function turnUpstream(
+  { pool, by = SERVICE }: Pick<Parts, 'pool' | 'by'>,
+  id: Id,
+  enabled: boolean,
+): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const before = await lock(query, id)
+    if (before === undefined) throw noSuchUpstream(id)
+    await query('update upstreams set enabled = $2, changed_at = clock_timestamp() where id = $1', [id, enabled])
+    const changed = difference(before.facts, { ...before.facts, enabled })
+    await record(query, by, { action: 'upstream.changed', subject: id, ...changed })
+  })
 }
 
 const LIST_LIMIT = 1_000
@@ -157,7 +194,11 @@ const listed = settings.omit({ client: true }).extend({
 
 const CREDENTIAL = /^[!-~](?:[ -~]{0,4094}[!-~])?$/
 
-type Before = { readonly origin: string; readonly credential: Buffer | null }
+type Before = {
+  readonly origin: string
+  readonly credential: Buffer | null
+  readonly facts: z.output<typeof factsRow>
+}
 
 async function lock(query: Query, id: Id): Promise<Before | undefined> {
   const { rows } = await query('select base_url, credential from upstreams where id = $1 for update', [id])
@@ -165,7 +206,7 @@ async function lock(query: Query, id: Id): Promise<Before | undefined> {
   const { base_url, credential } = z
     .object({ base_url: z.string(), credential: z.instanceof(Buffer).nullable() })
     .parse(rows[0])
-  return { origin: URL.parse(base_url)?.origin ?? '', credential }
+  return { origin: URL.parse(base_url)?.origin ?? '', credential, facts: await readFacts(query, id) }
 }
 
 function credentialToKeep(

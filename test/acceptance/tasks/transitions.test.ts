@@ -215,6 +215,13 @@ const MEANWHILE: Readonly<Record<string, (tasks: readonly Task[]) => Promise<voi
   UNKNOWN: async (tasks) => {
     await makeOld(tasks)
     assert.equal(await expireTasks({ pool, log: silentLog }, DAY_SECONDS), tasks.length)
+    // Each has an account of its own, and the audit log has a row for each account.
+    const { rows } = await pool.query(
+      "select subject, after ->> 'calls' as calls from audit where action = 'calls.voided' and subject = any ($1)",
+      [tasks.map(({ accountId }) => accountId)],
+    )
+    const told = rows.map(({ subject, calls }) => [subject, JSON.parse(calls)]).toSorted()
+    assert.deepEqual(told, tasks.map(({ accountId, id }) => [accountId, [id]]).toSorted())
   },
 }
 

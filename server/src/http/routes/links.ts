@@ -12,6 +12,7 @@ import type { Session } from '../../links/sessions.ts'
 import { acceptForms, type Form } from '../body.ts'
 import { callerOf } from '../caller.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
+import { originOf } from '../origin.ts'
 import type { LinkPages } from '../pages/link-page.ts'
 import { sendPage } from '../pages/page.ts'
 import { admit } from './admit.ts'
@@ -63,7 +64,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
   app.delete<ById>(at('/{social_a}/links/:id'), async (request, reply) => {
     const { credentialId } = await admit(parts.begin, 'links', request, reply)
     const { id } = request.params
-    if (!isId(id) || !(await links.revoke(credentialId, id))) throw new Fault('resource_not_found')
+    if (!isId(id) || !(await links.revoke(credentialId, id, originOf(request)))) throw new Fault('resource_not_found')
     return reply.code(204).send()
   })
 
@@ -72,7 +73,8 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     if (state === undefined || (code === undefined && error === undefined))
       return sendPage(reply, linkPages.told('unknown'))
     const isDenied = error === 'access_denied'
-    const finished = await links.finish({ state, code: error === undefined ? code : undefined, isDenied })
+    const back = { state, code: error === undefined ? code : undefined, isDenied }
+    const finished = await links.finish(back, originOf(request))
     if (finished.outcome !== 'linked') return sendPage(reply, linkPages.told(finished.outcome))
     return sendPage(reply, linkPages.linked(finished, undoPath))
   })
@@ -83,7 +85,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     const options = { bodyLimit: UNDO_BYTES, config: { access: 'public' } } as const
     form.post<{ Body?: Form }>(at(`${CALLBACK}/undo`), options, async (request, reply) => {
       const token = request.body?.get('token') ?? ''
-      const undone = await links.undo(token).catch((error: unknown) => {
+      const undone = await links.undo(token, originOf(request)).catch((error: unknown) => {
         if (error instanceof Fault && error.code === 'upstream_transport') return 'not_told' as const
         throw error
       })

@@ -153,3 +153,36 @@ create unique index outbox_keys on outbox (kind, key) where key is not null;
 create index outbox_undelivered on outbox (kind, created_at) where delivered_at is null;
 create index outbox_delivered on outbox (delivered_at) where delivered_at is not null;
 create index outbox_dead on outbox (died_at) where died_at is not null;
+
+-- Audit: who changed what, from where, with or without a workspace. A row is written in the transaction of the change. The last
+-- release goes on inserting (id, actor, action, workspace_id, subject, detail).
+alter table audit
+  alter column id set default gen_random_uuid(),
+  alter column workspace_id drop not null,
+  -- Models, routes of losses and operations have names, not ids.
+  alter column subject type text,
+  -- What differs: null before something was made, null after it was removed. Never a secret, nor the hash or the seal of one.
+  add column before jsonb,
+  add column after jsonb,
+  -- From where: the machine of a command line, the address of a request.
+  add column origin jsonb not null default '{}',
+  -- Not valid: what older versions wrote stays as it is.
+  add constraint actor_is_kind_and_name check (actor ~ '^(operator|member|worker|service) .') not valid;
+
+create index audit_by_time on audit (at, id);
+create index audit_of_subject on audit (subject, at);
+
+create trigger audit_is_immutable before update or delete on audit
+for each row execute function refuse_change();
+
+create trigger audit_is_kept before truncate on audit
+for each statement execute function refuse_change();
+
+-- To which workspace something belongs: itself, one of its accounts or one of its keys. Null for what is nobody's.
+create or replace function workspace_of(one uuid) returns uuid
+language sql stable as $$
+  select coalesce(
+    (select id from workspaces where id = one or live_account_id = one or test_account_id = one),
+    (select workspace_id from api_keys where id = one)
+  )
+$$;

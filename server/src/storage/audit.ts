@@ -1,0 +1,123 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Id } from '../kernel/ids.ts'
+import { createScrubber } from '../telemetry/scrubber.ts'
+import type { Query } from './transaction.ts'
+
+/** The audit log: one row for every change that somebody makes, in the transaction of the change. Rows are only ever added. */
+
+/** Who: an operator by the name of the system, a member by the id of the key, a worker by the id of its process. */
+export type Actor = `${'operator' | 'member' | 'worker' | 'service'} ${string}`
+
+/** From where, such as the host of a command line or the address of a request. */
+export type Origin = Readonly<Record<string, string>>
+
+export type By = { readonly actor: Actor; readonly origin: Origin }
+
+/** Whoever does not say who they are: nothing is changed without a row for that. */
+export const SERVICE: By = { actor: 'service farebox', origin: {} }
+
+/**
+ * Never a secret, nor anything that one could be made from: no hash, nothing sealed. No e-mail address either, since what is
+ * here can't be deleted.
+ */
+export type Facts = { readonly [name: string]: Fact | undefined }
+type Fact = string | number | boolean | null | readonly Fact[] | Facts
+
+/** A row of small values as it is, whatever it has: what is removed need not be understood. */
+export const factsRow = z.record(z.string(), z.json())
+
+export type Deed = {
+  /** What was changed and how, such as `key.revoked`. */
+  readonly action: `${string}.${string}`
+  /** Whose it is: the id of a workspace, or of an account or a key of one. */
+  readonly of?: Id
+  /** The id or the name of what was changed. */
+  readonly subject: string
+  /** Null for what was not there. */
+  readonly before: Facts | null
+  /** Null for what is no more. */
+  readonly after: Facts | null
+}
+
+/** Writes down who changed what. */
+export async function record(query: Query, { actor, origin }: By, deed: Deed): Promise<void> {
+  const { action, of = null, subject, before, after } = deed
+  await query(
+    `insert into audit (actor, action, workspace_id, subject, before, after, origin)
+     values ($1, $2, workspace_of(one => $3), $4, $5, $6, $7)`,
+    [actor, action, of, scrub(subject), jsonOf(before), jsonOf(after), jsonOf(origin)],
+  )
+}
+
+/** People name things after what they should not: whatever looks like a credential is taken out. */
+const scrub = createScrubber([])
+
+function jsonOf(facts: Facts | null): string | null {
+  return facts === null ? null : scrub(JSON.stringify(facts, storable))
+}
+
+/** PostgreSQL takes neither half a character nor a zero byte, and no change may fail for the sake of its record. */
+function storable(_: string, value: unknown): unknown {
+  return typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\ufffd') : value
+}
+
+/** What differs between two states of something. Null for what was not there, and for what is no more: then all of the other. */
+export function difference(before: Facts | null, after: Facts | null): Pick<Deed, 'before' | 'after'> {
+  if (before === null || after === null) return { before, after }
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
+    (name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null),
+  )
+  const differing = (facts: Facts) => Object.fromEntries(names.map((name) => [name, facts[name] ?? null]))
+  return { before: differing(before), after: differing(after) }
+}
+
+export type AuditFilter = {
+  readonly workspaceId?: Id | undefined
+  /** Whole, or as far as a dot: `key` finds `key.revoked`. */
+  readonly action?: string | undefined
+  /** Whole, or the kind alone: `operator` finds `operator root`. */
+  readonly actor?: string | undefined
+  readonly subject?: string | undefined
+  readonly since?: Date | undefined
+  readonly until?: Date | undefined
+}
+
+const entry = z
+  .object({
+    id: z.string(),
+    at: z.date(),
+    actor: z.string(),
+    action: z.string(),
+    workspace_id: z.string().nullable(),
+    subject: z.string(),
+    before: factsRow.nullable(),
+    after: factsRow.nullable(),
+    origin: z.record(z.string(), z.string()),
+  })
+  .transform(({ workspace_id: workspaceId, ...row }) => ({ ...row, workspaceId }))
+
+export type AuditEntry = z.output<typeof entry>
+
+/** The newest first, at most so many; those behind the one with the id `after`, where it is given. */
+export async function listAudit(
+  pool: pg.Pool,
+  { workspaceId, action, actor, subject, since, until }: AuditFilter,
+  { after, most }: { readonly after?: Id | undefined; readonly most: number },
+): Promise<readonly AuditEntry[]> {
+  // What the first release wrote has one detail instead of a before and an after.
+  const { rows } = await pool.query(
+    `select id, at, actor, action, workspace_id, subject, before, coalesce(after, nullif(detail, '{}')) as after, origin
+     from audit
+     where ($1::uuid is null or workspace_id = $1)
+       and ($2::text is null or action = $2 or starts_with(action, $2 || '.'))
+       and ($3::text is null or actor = $3 or starts_with(actor, $3 || ' '))
+       and ($4::text is null or subject = $4)
+       and ($5::timestamptz is null or at >= $5)
+       and ($6::timestamptz is null or at < $6)
+       and ($7::uuid is null or (at, id) < (select last.at, last.id from audit last where last.id = $7))
+     order by at desc, id desc limit $8`,
+    [workspaceId, action, actor, subject, since, until, after, most],
+  )
+  return z.array(entry).parse(rows)
+}

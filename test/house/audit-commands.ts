@@ -1,0 +1,429 @@
+import assert from 'node:assert/strict'
+import type { Command } from 'commander'
+import type pg from 'pg'
+import type { Call } from '../../server/src/calls/call.ts'
+import { effectOf } from '../../server/src/cli/command.ts'
+import type { Seal } from '../../server/src/kernel/seal.ts'
+import { Secret } from '../../server/src/kernel/secret.ts'
+import type { Facts } from '../../server/src/storage/audit.ts'
+import { ids, makeCustomer, setPaid } from '../identity/customers.ts'
+import { callOf, openSession, outcomesOf } from '../ledger/session.ts'
+
+/** What a line of the command line is to leave in the audit log. */
+export type Expected = {
+  readonly action: string
+  readonly workspaceId: string | null
+  readonly subject: string
+  readonly before: Facts | null
+  readonly after: Facts | null
+}
+
+export type Prepared = {
+  readonly line: readonly string[]
+  /** Asked when the line has run. */
+  readonly deed: () => Promise<Expected> | Expected
+}
+
+/** Every command that does something, by its name, with what it says of itself. */
+export function commandsOf(program: Command, above = ''): ReadonlyMap<string, string> {
+  const found = new Map<string, string>()
+  for (const command of program.commands) {
+    const name = `${above}${command.name()}`
+    // What commander keeps to itself: whether it is more than a name for those below it.
+    if (Reflect.get(command, '_actionHandler') !== null) found.set(name, effectOf(command) ?? 'undeclared')
+    for (const [below, effect] of commandsOf(command, `${name} `)) found.set(below, effect)
+  }
+  return found
+}
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly databaseUrl: string
+  readonly said: (...line: readonly string[]) => Promise<string>
+  readonly seal: Seal
+  readonly credentialFile: string
+  /** A vendor whose profile the probe can be certain of. */
+  readonly vendorUrl: string
+}
+
+const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/
+const LIMITS = ['--context-window', '1000', '--output-cap', '10', '--output-most', '100']
+const idIn = (output: string) => ID.exec(output)?.[0] ?? assert.fail(output)
+
+/** For each command that writes, how to bring about that it changes something, and what the audit log is to have of it. */
+export function createScenarios({ pool, databaseUrl, said, seal, credentialFile, vendorUrl }: Parts) {
+  let made = 0
+  const another = (what: string) => `${what}_${made++}`
+
+  async function deadLetter() {
+    const letter = { kind: 'note', destination: another('receiver') }
+    const id = ids.next()
+    await pool.query(
+      `insert into outbox (id, kind, destination, payload, due_at, died_at) values ($1, $2, $3, '{}', null, clock_timestamp())`,
+      [id, letter.kind, letter.destination],
+    )
+    return { id, letter }
+  }
+
+  async function model(): Promise<string> {
+    const name = another('maker/model')
+    await said('models', 'set', name, ...LIMITS)
+    return name
+  }
+
+  const routeOf = (name: string, slot: string) => ['models', 'route', name, '--slot', slot, '--protocol', 'openai']
+
+  async function upstream() {
+    const [name, slot] = [await model(), another('vendor')]
+    const route = idIn(await said(...routeOf(name, slot), '--upstream-model', 'sandbox/text'))
+    const add = ['upstreams', 'add', slot, vendorUrl, '--test', '--credential-file', credentialFile]
+    return { model: name, slot, route, id: idIn(await said(...add)) }
+  }
+
+  async function begin(call: Call): Promise<void> {
+    const session = await openSession(databaseUrl)
+    assert.deepEqual(await outcomesOf(session.begin(call)), ['begun'])
+    await session.close()
+  }
+
+  const settings = {
+    displayName: 'a name',
+    ownedBy: 'maker',
+    contextWindow: 1_000,
+    outputCap: 10,
+    outputMost: 100,
+    partTokens: {},
+    tokenizer: 'bytes_3',
+    enabled: true,
+  }
+  const noPrices = { cacheRead: null, cacheWrite: null, images: null, videos: null }
+  const noProviderPrices = {
+    ...{ providerInput: null, providerOutput: null, providerCacheRead: null, providerCacheWrite: null },
+    ...{ providerImages: null, providerVideos: null },
+  }
+  const plain = { outputLimit: null, unknown: 'refuse', reasoning: 'within', abort: 'runs_on' }
+  const vendor = (slot: string) => ({
+    ...{
+      slot,
+      mode: 'test',
+      baseUrl: vendorUrl,
+      kind: 'native',
+      hasCredential: true,
+      segments: {},
+      priority: 0,
+      weight: 1,
+    },
+    ...{ requestsPerMinute: null, pollsPerSecond: null, enabled: true, clientId: null, authorizeUrl: null },
+  })
+
+  const scenarios: Readonly<Record<string, () => Promise<Prepared>>> = {
+    async 'accounts create'() {
+      const name = another('Example')
+      return {
+        line: ['accounts', 'create', '--name', name, '--email', 'owner@example.com'],
+        async deed() {
+          const { rows } = await pool.query('select * from workspaces where name = $1', [name])
+          const { id, live_account_id: liveAccountId, test_account_id: testAccountId } = rows[0] ?? assert.fail()
+          const after = { name, liveAccountId, testAccountId }
+          return { action: 'workspace.created', workspaceId: id, subject: id, before: null, after }
+        },
+      }
+    },
+    async 'accounts tier'() {
+      const { workspaceId } = await makeCustomer(pool)
+      await said('accounts', 'tier', workspaceId, 'growth')
+      const limits = { requestsPerMinute: 7, tokensPerMinute: 70, concurrency: 2 }
+      return {
+        line: ['accounts', 'tier', workspaceId, 'enterprise', '--rpm', '7', '--tpm', '70', '--concurrency', '2'],
+        deed: () => ({
+          ...{ action: 'workspace.tier_granted', workspaceId, subject: workspaceId },
+          before: { tier: 'growth', requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
+          after: { tier: 'enterprise', ...limits },
+        }),
+      }
+    },
+    async 'keys create'() {
+      const { workspaceId, keyId } = await makeCustomer(pool)
+      const options = ['--name', 'a key', '--scopes', 'rerank', '--expires', '2099-01-31', '--budget', '5/day']
+      return {
+        line: ['keys', 'create', workspaceId, ...options],
+        async deed() {
+          const { rows } = await pool.query('select id from api_keys where workspace_id = $1 and id <> $2', [
+            workspaceId,
+            keyId,
+          ])
+          const after = {
+            ...{ name: 'a key', mode: 'live', scopes: ['rerank'], expiresAt: '2099-01-31T00:00:00.000Z' },
+            budget: { period: 'day', usd: '5.000000000' },
+          }
+          return { action: 'key.created', workspaceId, subject: rows[0]?.id, before: null, after }
+        },
+      }
+    },
+    async 'keys rotate'() {
+      const { workspaceId, keyId } = await makeCustomer(pool)
+      return {
+        line: ['keys', 'rotate', keyId, '--overlap', '60'],
+        deed: () => ({
+          ...{ action: 'key.rotated', workspaceId, subject: keyId },
+          ...{ before: {}, after: { overlapSeconds: 60 } },
+        }),
+      }
+    },
+    async 'keys revoke'() {
+      const { workspaceId, keyId } = await makeCustomer(pool)
+      return {
+        line: ['keys', 'revoke', keyId],
+        deed: () => ({
+          ...{ action: 'key.revoked', workspaceId, subject: keyId },
+          ...{ before: { isRevoked: false }, after: { isRevoked: true } },
+        }),
+      }
+    },
+    async 'keys budget'() {
+      const { workspaceId, keyId } = await makeCustomer(pool)
+      await said('keys', 'budget', keyId, '5/day')
+      return {
+        line: ['keys', 'budget', keyId, '20/month'],
+        deed: () => ({
+          ...{ action: 'key.budget_set', workspaceId, subject: keyId },
+          before: { budget: { period: 'day', usd: '5.000000000' } },
+          after: { budget: { period: 'month', usd: '20.000000000' } },
+        }),
+      }
+    },
+    async credit() {
+      const { workspaceId, accountId } = await makeCustomer(pool)
+      const subject = ids.next()
+      return {
+        line: ['credit', workspaceId, '5', '--promotion', '--expires', '2099-01-31', '--id', subject],
+        deed: () => ({
+          ...{ action: 'account.credited', workspaceId, subject, before: null },
+          after: { usd: '5.000000000', kind: 'promotion', accountId, expiresAt: '2099-01-31T00:00:00.000Z' },
+        }),
+      }
+    },
+    async 'prices set'() {
+      await said('prices', 'set', 'tag_detail', '0.001', '--cost', '0.0005')
+      const { rows } = await pool.query(
+        "select max(version) as version from price_versions where operation = 'tag_detail'",
+      )
+      const version: number = rows[0]?.version
+      return {
+        line: ['prices', 'set', 'tag_detail', '0.002'],
+        deed: () => ({
+          ...{ action: 'price.set', workspaceId: null, subject: 'tag_detail' },
+          before: { version, unitPrice: '0.001' },
+          after: { version: version + 1, unitPrice: '0.002' },
+        }),
+      }
+    },
+    async 'prices account'() {
+      const { workspaceId } = await makeCustomer(pool)
+      await said('prices', 'account', workspaceId, 'tag_detail', '0.0007', '--test')
+      return {
+        line: ['prices', 'account', workspaceId, 'tag_detail', 'none', '--test'],
+        deed: () => ({
+          ...{ action: 'account_price.set', workspaceId, subject: 'tag_detail' },
+          ...{ before: { unitPrice: '0.0007' }, after: null },
+        }),
+      }
+    },
+    async 'models set'() {
+      const subject = await model()
+      return {
+        line: ['models', 'set', subject, '--output-cap', '20', '--image-tokens', '1600'],
+        deed: () => ({
+          ...{ action: 'model.changed', workspaceId: null, subject },
+          before: { outputCap: 10, partTokens: {} },
+          after: { outputCap: 20, partTokens: { image: 1_600 } },
+        }),
+      }
+    },
+    async 'models price'() {
+      const subject = await model()
+      return {
+        line: ['models', 'price', subject, '--input', '0.50', '--output', '2'],
+        deed: () => ({
+          ...{ action: 'model.price_set', workspaceId: null, subject, before: null },
+          after: { version: 1, input: '0.50', output: '2', ...noPrices, ...noProviderPrices },
+        }),
+      }
+    },
+    async 'models route'() {
+      const { model: name, slot, route } = await upstream()
+      return {
+        line: [
+          ...routeOf(name, slot),
+          '--upstream-model',
+          'sandbox/text',
+          '--weight',
+          '9',
+          '--output-limit',
+          'max_tokens',
+        ],
+        deed: () => ({
+          ...{ action: 'route.changed', workspaceId: null, subject: route },
+          before: { weight: 1, profile: plain },
+          after: { weight: 9, profile: { ...plain, outputLimit: 'max_tokens' } },
+        }),
+      }
+    },
+    async 'models remove'() {
+      const { model: subject, slot, route } = await upstream()
+      await said('models', 'set', subject, '--display-name', 'a name')
+      const own = { id: route, slot, protocol: 'openai', upstreamModel: 'sandbox/text' }
+      const routes = [{ ...own, priority: 0, weight: 1, enabled: true, profile: plain }]
+      return {
+        line: ['models', 'remove', subject],
+        deed: () => ({
+          ...{ action: 'model.removed', workspaceId: null, subject, after: null },
+          before: { ...settings, routes },
+        }),
+      }
+    },
+    async 'upstreams add'() {
+      const { slot } = await upstream()
+      return {
+        line: ['upstreams', 'add', slot, vendorUrl, '--test', '--credential-file', credentialFile],
+        async deed() {
+          const { rows } = await pool.query('select id from upstreams where slot = $1 order by id desc', [slot])
+          return {
+            ...{ action: 'upstream.created', workspaceId: null, subject: rows[0]?.id },
+            ...{ before: null, after: vendor(slot) },
+          }
+        },
+      }
+    },
+    async 'upstreams off'() {
+      const { id: subject } = await upstream()
+      return {
+        line: ['upstreams', 'off', subject],
+        deed: () => ({
+          ...{ action: 'upstream.changed', workspaceId: null, subject },
+          ...{ before: { enabled: true }, after: { enabled: false } },
+        }),
+      }
+    },
+    async 'upstreams on'() {
+      const { id: subject } = await upstream()
+      await said('upstreams', 'off', subject)
+      return {
+        line: ['upstreams', 'on', subject],
+        deed: () => ({
+          ...{ action: 'upstream.changed', workspaceId: null, subject },
+          ...{ before: { enabled: false }, after: { enabled: true } },
+        }),
+      }
+    },
+    async 'upstreams remove'() {
+      const { id: subject, slot } = await upstream()
+      return {
+        line: ['upstreams', 'remove', subject],
+        deed: () => ({
+          ...{ action: 'upstream.removed', workspaceId: null, subject },
+          ...{ before: vendor(slot), after: null },
+        }),
+      }
+    },
+    async 'upstreams probe'() {
+      const { model: name, slot, route } = await upstream()
+      await said('models', 'set', name, '--context-window', '200000', '--output-most', '64000')
+      await said('models', 'price', name, '--input', '0.50', '--output', '2')
+      return {
+        line: ['upstreams', 'probe', slot, '--model', name, '--test', '--write'],
+        deed: () => ({
+          ...{ action: 'route.changed', workspaceId: null, subject: route },
+          before: { profile: plain },
+          after: { profile: { ...plain, outputLimit: 'max_completion_tokens' } },
+        }),
+      }
+    },
+    async 'tasks attach'() {
+      const { workspaceId, workspace, keyId } = await makeCustomer(pool, { key: { mode: 'test' } })
+      const { testAccountId: accountId } = workspace
+      await setPaid(pool, accountId, 5_000_000_000n)
+      const { id: upstreamId } = await upstream()
+      const call = callOf({ accountId, credentialId: keyId }, { hold: 1_000n })
+      const prompt = seal.seal(new Secret('a fox'), `task ${call.id} prompt`)
+      await begin({ ...call, task: { model: 'a/model', prompt } })
+      return {
+        line: ['tasks', 'attach', call.id, '--upstream', upstreamId, '--name', 'job-1'],
+        deed: () => ({
+          ...{ action: 'task.attached', workspaceId, subject: call.id },
+          before: { upstreamId: null, name: null },
+          after: { upstreamId, name: 'job-1' },
+        }),
+      }
+    },
+    async 'ledger resolve'() {
+      const { workspaceId, accountId, keyId } = await makeCustomer(pool, { paid: 5_000_000_000n })
+      const call = callOf({ accountId, credentialId: keyId }, { hold: 2_000_000_000n })
+      await begin(call)
+      await pool.query('select mark_unsettled(array[$1::uuid], (select owner_id from holds where id = $1))', [call.id])
+      return {
+        line: ['ledger', 'resolve', call.id, '--charge', '2.5'],
+        deed: () => ({
+          ...{ action: 'call.resolved', workspaceId, subject: call.id },
+          before: { state: 'unsettled' },
+          after: { state: 'posted', usd: '2.000000000', overrun: '0.500000000' },
+        }),
+      }
+    },
+    async 'losses release'() {
+      const route = `${another('gpt')}@openai:live`
+      for (let n = 0; n < 2; n += 1) {
+        const { accountId } = await makeCustomer(pool)
+        await pool.query(
+          'insert into losses (id, account_id, route, nanos, at) values ($1, $2, $3, 5, clock_timestamp())',
+          [ids.next(), accountId, route],
+        )
+      }
+      return {
+        line: ['losses', 'release', '--route', route],
+        deed: () => ({
+          ...{ action: 'losses.released', workspaceId: null, subject: route },
+          ...{ before: {}, after: { route, accounts: 2 } },
+        }),
+      }
+    },
+    async 'outbox retry'() {
+      const { id, letter } = await deadLetter()
+      return {
+        line: ['outbox', 'retry', id],
+        deed: () => ({
+          ...{ action: 'outbox.retried', workspaceId: null, subject: id },
+          ...{ before: { ...letter, state: 'dead' }, after: { ...letter, state: 'waiting' } },
+        }),
+      }
+    },
+    async 'outbox drop'() {
+      const { id, letter } = await deadLetter()
+      return {
+        line: ['outbox', 'drop', id],
+        deed: () => ({
+          ...{ action: 'outbox.dropped', workspaceId: null, subject: id },
+          ...{ before: { ...letter, state: 'dead' }, after: null },
+        }),
+      }
+    },
+    /** With another master key, so that everything that is sealed is to be sealed anew. */
+    async 'secrets rotate'() {
+      await upstream()
+      const { rows } = await pool.query<{ what: string; count: number }>(
+        `select 'credentials of upstreams' as what, count(credential)::integer from upstreams
+         union all select 'prompts of tasks', count(prompt)::integer from tasks`,
+      )
+      const values = Object.fromEntries(rows.filter(({ count }) => count > 0).map(({ what, count }) => [what, count]))
+      return {
+        line: ['secrets', 'rotate'],
+        deed: () => ({
+          ...{ action: 'secrets.rotated', workspaceId: null, subject: 'secrets.master_key' },
+          before: { sealedWith: 'secrets.previous_master_key', values },
+          after: { sealedWith: 'secrets.master_key' },
+        }),
+      }
+    },
+  }
+  return scenarios
+}
