@@ -3,6 +3,7 @@ import type { Gathered } from './gather.ts'
 import { CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG, TOOL } from './gemini-members.ts'
 import { spelled, spellingIn } from './gemini-names.ts'
 import { gatherContent, itemsIn } from './gemini-parts.ts'
+import { OPEN_BRACE } from './json-bytes.ts'
 import { isGiven, isMembers, type Members, MODEL_NAME_LENGTH, outputLimitOf, readMembers, refusal } from './members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
@@ -138,5 +139,4 @@ function within(rawBody: Buffer, name: string, change: (object: Buffer) => Buffe
   return changed === object ? rawBody : spliceJson(rawBody, { [name]: changed.toString() })
 }
 
-const OPEN_BRACE = 0x7b
 const EMPTY_OBJECT = Buffer.from('{}')

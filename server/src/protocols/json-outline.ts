@@ -4,19 +4,12 @@
  * some kilobytes, and never a tree of numbers.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, SPACE } from './json-bytes.ts'
 import { jsonIn } from './json-text.ts'
 
-const QUOTE = 0x22
 const MINUS = 0x2d
 const ZERO = 0x30
 const NINE = 0x39
-const OPEN_BRACKET = 0x5b
-const BACKSLASH = 0x5c
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-const COMMA = 0x2c
-const SPACE = 0x20
 
 export type OutlineLimits = {
   /** Of lists and objects all but numbers is kept until it is so much. */

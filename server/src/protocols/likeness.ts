@@ -1,3 +1,4 @@
+import { BACKSLASH, QUOTE, SPACE } from './json-bytes.ts'
 import { type Frame, MOST_FRAME_BYTES } from './sse.ts'
 
 /**
@@ -16,10 +17,7 @@ export type Likeness = {
 }
 
 const LF = 0x0a
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
 const FIRST_OF_BOM = 0xef
-const SPACE = 0x20
 const REPLACEMENT = '\ufffd'
 
 /**

@@ -1,14 +1,4 @@
-const TAB = 9
-const LINE_FEED = 10
-const CARRIAGE_RETURN = 13
-const SPACE = 32
-const QUOTE = 34
-const COMMA = 44
-const OPEN_BRACKET = 91
-const BACKSLASH = 92
-const CLOSE_BRACKET = 93
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
+import { afterSpace, CLOSE_BRACE, COMMA, endOfString, endOfValue, OPEN_BRACE, QUOTE } from './json-bytes.ts'
 
 type Range = { readonly start: number; readonly end: number }
 
@@ -110,60 +100,6 @@ function readObject(raw: Buffer, wanted: ReadonlySet<string> | undefined): Found
 /** What stands between the quotes, where nothing in it is escaped. */
 function nameIn(quoted: string): string {
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1)
-}
-
-function endOfValue(raw: Buffer, start: number): number {
-  const first = raw[start]
-  if (first === QUOTE) return endOfString(raw, start)
-  if (first === OPEN_BRACE || first === OPEN_BRACKET) return endOfContainer(raw, start)
-  let at = start
-  while (at < raw.length && !isEndOfScalar(raw[at])) at += 1
-  return at
-}
-
-/** Nothing recurses: the depth is counted. */
-function endOfContainer(raw: Buffer, start: number): number {
-  let depth = 0
-  let at = start
-  while (at < raw.length) {
-    const code = raw[at]
-    if (code === QUOTE) {
-      at = endOfString(raw, at)
-      continue
-    }
-    at += 1
-    if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1
-    if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth -= 1
-    if (depth === 0) return at
-  }
-  return at
-}
-
-/** The place after the quote that ends the string that begins at `start`. */
-function endOfString(raw: Buffer, start: number): number {
-  let end = raw.indexOf(QUOTE, start + 1)
-  while (end !== -1 && isEscaped(raw, end)) end = raw.indexOf(QUOTE, end + 1)
-  return end === -1 ? raw.length : end + 1
-}
-
-function isEscaped(raw: Buffer, at: number): boolean {
-  let before = at - 1
-  while (raw[before] === BACKSLASH) before -= 1
-  return (at - before) % 2 === 0
-}
-
-function afterSpace(raw: Buffer, start: number): number {
-  let at = start
-  while (isSpace(raw[at])) at += 1
-  return at
-}
-
-function isSpace(code: number | undefined): boolean {
-  return code === SPACE || code === LINE_FEED || code === CARRIAGE_RETURN || code === TAB
-}
-
-function isEndOfScalar(code: number | undefined): boolean {
-  return isSpace(code) || code === COMMA || code === CLOSE_BRACE || code === CLOSE_BRACKET
 }
 
 /** The body of a request that names its model, with the upstream's name for it. */

@@ -1,4 +1,5 @@
 /** What an upstream says of the tokens of a call, and where it stands in the bytes of a frame. */
+import { CLOSE_BRACE, CLOSE_BRACKET, endOfString, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json-bytes.ts'
 import type { Reported, TokenUsage } from './protocol.ts'
 import { memberIn } from './splice-json.ts'
 import type { Frame } from './sse.ts'
@@ -55,23 +56,13 @@ export function withoutNullUsage({ bytes, dataStart, dataEnd }: Frame): Buffer {
 }
 
 const NULL_USAGE = Buffer.from(',"usage":null')
-const QUOTE = 0x22
-const OPEN_BRACKET = 0x5b
-const BACKSLASH = 0x5c
-const CLOSE_BRACKET = 0x5d
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
 
 /** Whether a place between the members of an object has but one brace to close behind it. */
 function isOutermost(bytes: Buffer, start: number, end: number): boolean {
   let depth = 1
-  let isInString = false
   for (let at = start; at < end; at += 1) {
     const byte = bytes[at]
-    if (isInString) {
-      if (byte === BACKSLASH) at += 1
-      else if (byte === QUOTE) isInString = false
-    } else if (byte === QUOTE) isInString = true
+    if (byte === QUOTE) at = endOfString(bytes, at) - 1
     else if (depth === 0 && (byte === CLOSE_BRACE || byte === CLOSE_BRACKET)) return false
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1
     else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth -= 1
