@@ -6,8 +6,9 @@ import { after, describe, it } from 'node:test'
 import { countTokens as countCl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countO200k } from 'gpt-tokenizer/encoding/o200k_base'
 import { rolldown } from 'rolldown'
+import type { Missed } from '../../kernel/thread.ts'
 import { estimateTokens } from '../../protocols/estimate.ts'
-import { createTokenCounter, type Estimated } from './count-tokens.ts'
+import { createTokenCounter } from './count-tokens.ts'
 
 const TEXTS = [
   '',
@@ -75,8 +76,8 @@ describe('tokens counted in a thread', () => {
 
 describe('tokens that can not be counted', () => {
   it('are estimated after the deadline, which is told, and a new thread counts those after them', async () => {
-    const told: Estimated[] = []
-    const counter = createTokenCounter({ deadlineMs: 2_000, onEstimate: (estimated) => told.push(estimated) })
+    const told: Missed[] = []
+    const counter = createTokenCounter({ deadlineMs: 2_000, onEstimate: (missed) => told.push(missed) })
     const tooLong = endlessWord(10_000_000)
     assert.equal(await counter.count(tooLong, 'o200k'), estimateTokens(tooLong))
     assert.deepEqual(told, [{ reason: 'deadline' }])
@@ -98,8 +99,8 @@ describe('tokens that can not be counted', () => {
   })
 
   it('are estimated where too many wait', async () => {
-    const told: Estimated[] = []
-    const counter = createTokenCounter({ ...PATIENT, queueMost: 1, onEstimate: (estimated) => told.push(estimated) })
+    const told: Missed[] = []
+    const counter = createTokenCounter({ ...PATIENT, queueMost: 1, onEstimate: (missed) => told.push(missed) })
     const counts = await Promise.all(['one', 'two', 'three'].map((text) => counter.count(text, 'o200k')))
     assert.deepEqual(counts, [1, 1, 1])
     assert.deepEqual(told, [{ reason: 'queue_full' }])
@@ -107,8 +108,8 @@ describe('tokens that can not be counted', () => {
   })
 
   it('are estimated once the counter is closed, those that wait with them', async () => {
-    const told: Estimated[] = []
-    const counter = createTokenCounter({ ...PATIENT, onEstimate: (estimated) => told.push(estimated) })
+    const told: Missed[] = []
+    const counter = createTokenCounter({ ...PATIENT, onEstimate: (missed) => told.push(missed) })
     const waiting = ['one', 'two'].map((text) => counter.count(text, 'o200k'))
     await counter.close()
     assert.deepEqual(await Promise.all([...waiting, counter.count('three', 'cl100k')]), [1, 1, 1])
