@@ -1,9 +1,11 @@
 import { nanos } from '../kernel/money.ts'
-import type { Ending, Settlement, TaskEnd } from './call.ts'
+import type { Window } from '../limits/window.ts'
+import type { Asked, Ending, Settlement, TaskEnd } from './call.ts'
 import { daysOf, Positions } from './columns.ts'
 import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
+import { RATES_SELECT, ratesIn } from './rates.ts'
 
-const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
+const SELECT = `outcome, charged, overrun, free, ended_now, settled_at::text, ${RATES_SELECT}`
 
 /**
  * The state of a task, its money and its place among those at once change together. Whoever ends a call first ends its task;
@@ -61,10 +63,10 @@ const LOSSES: Beside = {
       returning id`,
 }
 
-const callOf = createCall('end_calls', SELECT)
-const callWithTasksOf = createCall('end_calls', SELECT, [TASKS])
-const callWithLossesOf = createCall('end_calls', SELECT, [LOSSES])
-const callWithBothOf = createCall('end_calls', SELECT, [TASKS, LOSSES])
+const callOf = createCall('end_calls_with_rates', SELECT)
+const callWithTasksOf = createCall('end_calls_with_rates', SELECT, [TASKS])
+const callWithLossesOf = createCall('end_calls_with_rates', SELECT, [LOSSES])
+const callWithBothOf = createCall('end_calls_with_rates', SELECT, [TASKS, LOSSES])
 
 /** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
 export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
@@ -76,7 +78,7 @@ export async function endBatch(query: Query, endings: readonly Ending[]): Promis
   const withLosses = hasTasks ? callWithBothOf : callWithLossesOf
   const without = hasTasks ? callWithTasksOf : callOf
   const rows = await query((hasLosses ? withLosses : without)(columns))
-  return endings.map((_, at) => decode(new Row(rows[at])))
+  return endings.map((ending, at) => decode(ending, new Row(rows[at])))
 }
 
 function lossColumns(endings: readonly Ending[]): Column[] {
@@ -120,6 +122,7 @@ function whole(task: TaskEnd) {
 function encode(endings: readonly Ending[]): Column[] {
   const accounts = new Positions<string>()
   for (const { accountId } of endings) accounts.of(accountId, accountId)
+  const { windows, to } = asksOf(endings)
   return [
     ['accounts_in', 'uuid[]', accounts.values],
     ['call_days', 'date[]', daysOf(endings)],
@@ -135,10 +138,28 @@ function encode(endings: readonly Ending[]): Column[] {
     ['call_output_tokens', 'bigint[]', endings.map(({ usage }) => usage.outputTokens)],
     ['call_cache_read_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheReadTokens)],
     ['call_cache_write_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheWriteTokens)],
+    ['ask_windows_to', 'integer[]', to],
+    ['ask_credentials', 'uuid[]', windows.map(({ credentialId }) => credentialId)],
+    ['ask_groups', 'text[]', windows.map(({ group }) => group)],
+    ['ask_seconds', 'integer[]', windows.map(({ seconds }) => seconds)],
+    ['ask_request_limits', 'integer[]', windows.map(({ requestLimit }) => requestLimit)],
+    ['ask_token_limits', 'bigint[]', windows.map(({ tokenLimit }) => tokenLimit)],
   ]
 }
 
-function decode(row: Row): Settlement | Error {
+/** The windows of all calls, flattened: `to[i]` is where those of call i end, counted from 1. */
+function asksOf(endings: readonly Ending[]) {
+  const windows: (Window & Pick<Asked, 'credentialId'>)[] = []
+  const to: number[] = []
+  for (const { asked } of endings) {
+    if (asked !== undefined)
+      for (const window of asked.windows) windows.push({ ...window, credentialId: asked.credentialId })
+    to.push(windows.length)
+  }
+  return { windows, to }
+}
+
+function decode({ asked }: Ending, row: Row): Settlement | Error {
   const outcome = row.text(0)
   if (outcome === 'misplaced') return new Error('a call can only be ended for the account that it was begun for')
   if (outcome !== 'posted' && outcome !== 'voided')
@@ -150,5 +171,6 @@ function decode(row: Row): Settlement | Error {
     free: nanos(row.bigint(3)),
     endedNow: row.boolean(4),
     settledAt: row.text(5),
+    rates: asked === undefined ? null : ratesIn(row, 6),
   }
 }

@@ -114,7 +114,8 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     room,
     settle: async () => {
       settled.push(reader.reported())
-      return { outcome: 'posted', charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '' }
+      const money = { charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '', rates: null }
+      return { outcome: 'posted', ...money }
     },
     renderFault: ({ code, message }) => JSON.stringify({ error: code, message }),
   }).body.sendTo({

@@ -10,7 +10,7 @@ import { type Counts, fraction, type Terms } from './terms.ts'
 
 /** What a call of a model costs, before and after it. */
 export type Pricing = Omit<Priced, 'isExact'> & {
-  /** By estimate, for the limit of tokens a minute. */
+  /** What is reserved of the limit of tokens a minute: the input by estimate, and all the output that was asked for. */
   readonly tokens: number
   /** Of an answer that came whole and is JSON; undefined where it gave nothing and does not say that it cost anything. */
   readonly ofReply: (reply: Reply) => Promise<Measured | undefined> | Measured | undefined
@@ -119,7 +119,8 @@ function byToken({ price, ask, outputMost, multiplier }: Asked, { counter, token
     terms,
     most: countsOf(most),
     expected: countsOf({ ...NONE, input: ask.inputEstimate, output: usual }),
-    tokens: ask.inputEstimate + usual,
+    // One at least: who has none left begins nothing that counts tokens.
+    tokens: Math.max(1, ask.inputEstimate + ask.outputLimit * ask.choices),
     ofReply,
     ofUnreadable,
     ofDelivered: ({ reported, text, isOwed }) =>
