@@ -8,6 +8,7 @@ import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
+import { bugsOfLimits } from './bugs-of-limits.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
@@ -30,6 +31,7 @@ const ALL = [
   ...Object.values(SETS).flat(),
   ...bugsOfAttempts,
   ...bugsOfIdentity,
+  ...bugsOfLimits,
   ...bugsOfLosses,
   ...bugsOfMemory,
   ...bugsOfPrices,
