@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
-import { errorOf, type Told } from '../installation.ts'
 import type { Seen, Step } from './token-limits-seen.ts'
 
 /** What a caller asked for and was told. */
 export type Asked = {
-  readonly told: Told
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly id: string
   readonly isStream: boolean
   /** The output limit times the number of choices; undefined where none was sent. */
   readonly output: number | undefined
@@ -85,7 +87,8 @@ export function judge(steps: readonly Step[], asked: readonly Asked[], limits: L
     }
   }
 
-  for (const { told, isStream, output } of asked) {
+  for (const told of asked) {
+    const { isStream, output } = told
     if (told.status === 429) {
       requireReason(told, tokensPerMinute, seenLeft, counts)
       continue
@@ -101,7 +104,7 @@ export function judge(steps: readonly Step[], asked: readonly Asked[], limits: L
 
 const secondsOf = (startedAtUs: number) => Math.ceil((startedAtUs + WINDOW_US) / 1_000_000)
 
-function ratesTold({ headers }: Told): Rates {
+function ratesTold({ headers }: Asked): Rates {
   const number = (name: string) => Number(headers.get(`x-ratelimit-${name}`) ?? Number.NaN)
   assert.equal(number('reset-tokens'), number('reset-requests'))
   return {
@@ -112,15 +115,15 @@ function ratesTold({ headers }: Told): Rates {
 }
 
 /** Who is refused needs more than is left, and what is left was so at some moment. */
-function requireReason(told: Told, limit: number, seenLeft: ReadonlySet<number>, counts: Counts): void {
-  const { code, message } = errorOf(told)
+function requireReason(told: Asked, limit: number, seenLeft: ReadonlySet<number>, counts: Counts): void {
+  const { code, message, details } = Object(JSON.parse(told.text).error)
   const text = String(message)
   const needed = Number(/may use up to ([\d,]+) tokens/.exec(text)?.[1]?.replaceAll(',', ''))
   const { tokens } = ratesTold(told)
   assert.ok(seenLeft.has(tokens), `${tokens} were never left`)
   assert.ok(needed > tokens, text)
   const isForGood = needed > limit
-  const reason = code ?? Object(errorOf(told).details).error_code
+  const reason = code ?? Object(details).error_code
   assert.equal(reason, isForGood ? 'quota_exceeded' : 'rate_limit_exceeded', text)
   counts[isForGood ? 'refused_for_good' : 'refused_for_now'] += 1
 }

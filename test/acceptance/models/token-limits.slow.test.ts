@@ -6,7 +6,7 @@ import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
 import { grantTier } from '../../../server/src/identity/workspaces.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
-import { ACTOR, ask, type Customer, ids, makeCustomer, startInstallation } from '../installation.ts'
+import { ACTOR, type Customer, ids, makeCustomer, startInstallation } from '../installation.ts'
 import { hear, limited, PROTOCOLS, type Question, question, streamed } from './streams.ts'
 import { type Asked, type Counts, judge } from './token-limits-judge.ts'
 import { stepsOf, watchRows } from './token-limits-seen.ts'
@@ -103,9 +103,19 @@ async function send(url: string, { secret }: Customer, call: Call, asked: Asked[
     await hear(url, secret, question, { atByte: leavesAt })
     return
   }
-  const told = await ask(url, secret, question.path, { body: question.body })
-  const hasBegunToStream = isStream && told.headers.get('content-type')?.startsWith('text/event-stream') === true
-  asked.push({ told, output, isStream: hasBegunToStream })
+  const answer = await fetch(url + question.path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify(question.body),
+  })
+  const { status, headers } = answer
+  const hasBegunToStream = isStream && headers.get('content-type')?.startsWith('text/event-stream') === true
+  // A stream that its upstream broke is broken for its caller, too.
+  const text = await answer.text().catch((error: unknown) => {
+    if (hasBegunToStream) return ''
+    throw error
+  })
+  asked.push({ status, headers, text, id: headers.get('x-request-id') ?? '', output, isStream: hasBegunToStream })
 }
 
 /** As if it were a minute later: under the lock under which everything about a key happens. */
