@@ -47,16 +47,15 @@ export const bugsOfLimits: readonly PlantedBug[] = [
   },
   {
     id: 'batch-told-before-its-others',
-    title: 'of a batch, only the first call of a window is told what is left',
+    title: 'of a batch, only the first call is told what is left; others are told that everything is',
     promise: 'The headers of whole answers are true when the call has ended.',
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
-        find: 'array_agg(hold.ordinality) as calls',
-        replace: 'array[min(hold.ordinality)] as calls',
+        file: 'server/src/calls/end-batch.ts',
+        find: 'decode(ending, new Row(rows[at]), windows)',
+        replace: 'decode(ending, new Row(rows[at]), at === 0 ? windows : new Map())',
       },
-      { file: STATEMENTS, find: '  if told < asks then', replace: '  if false then' },
     ],
     caughtBy: [{ file: 'test/ledger/windows.test.ts', title: 'is told to every call of a batch' }],
   },

@@ -1,11 +1,13 @@
+import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Window } from '../limits/window.ts'
-import type { Asked, Ending, Settlement, TaskEnd } from './call.ts'
+import type { Ending, Settlement, TaskEnd } from './call.ts'
 import { daysOf, Positions } from './columns.ts'
 import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
-import { RATES_SELECT, ratesIn } from './rates.ts'
+import { ratesOf, WINDOWS_SELECT, type WindowStates, windowKey, windowsIn } from './rates.ts'
 
-const SELECT = `outcome, charged, overrun, free, ended_now, settled_at::text, ${RATES_SELECT}`
+const SELECT = `outcome, charged, overrun, free, ended_now, settled_at::text, date_part('epoch', settled_at),
+  ${WINDOWS_SELECT}`
 
 /**
  * The state of a task, its money and its place among those at once change together. Whoever ends a call first ends its task;
@@ -78,7 +80,8 @@ export async function endBatch(query: Query, endings: readonly Ending[]): Promis
   const withLosses = hasTasks ? callWithBothOf : callWithLossesOf
   const without = hasTasks ? callWithTasksOf : callOf
   const rows = await query((hasLosses ? withLosses : without)(columns))
-  return endings.map((ending, at) => decode(ending, new Row(rows[at])))
+  const windows = windowsIn(new Row(rows[0]), 7)
+  return endings.map((ending, at) => decode(ending, new Row(rows[at]), windows))
 }
 
 function lossColumns(endings: readonly Ending[]): Column[] {
@@ -122,7 +125,7 @@ function whole(task: TaskEnd) {
 function encode(endings: readonly Ending[]): Column[] {
   const accounts = new Positions<string>()
   for (const { accountId } of endings) accounts.of(accountId, accountId)
-  const { windows, to } = asksOf(endings)
+  const windows = windowsOf(endings)
   return [
     ['accounts_in', 'uuid[]', accounts.values],
     ['call_days', 'date[]', daysOf(endings)],
@@ -138,28 +141,24 @@ function encode(endings: readonly Ending[]): Column[] {
     ['call_output_tokens', 'bigint[]', endings.map(({ usage }) => usage.outputTokens)],
     ['call_cache_read_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheReadTokens)],
     ['call_cache_write_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheWriteTokens)],
-    ['ask_windows_to', 'integer[]', to],
     ['ask_credentials', 'uuid[]', windows.map(({ credentialId }) => credentialId)],
-    ['ask_groups', 'text[]', windows.map(({ group }) => group)],
-    ['ask_seconds', 'integer[]', windows.map(({ seconds }) => seconds)],
-    ['ask_request_limits', 'integer[]', windows.map(({ requestLimit }) => requestLimit)],
-    ['ask_token_limits', 'bigint[]', windows.map(({ tokenLimit }) => tokenLimit)],
+    ['ask_groups', 'text[]', windows.map(({ window }) => window.group)],
+    ['ask_counts_tokens', 'boolean[]', windows.map(({ window }) => window.tokenLimit !== null)],
   ]
 }
 
-/** The windows of all calls, flattened: `to[i]` is where those of call i end, counted from 1. */
-function asksOf(endings: readonly Ending[]) {
-  const windows: (Window & Pick<Asked, 'credentialId'>)[] = []
-  const to: number[] = []
+/** The windows of all calls, each once. */
+function windowsOf(endings: readonly Ending[]) {
+  const windows = new Positions<{ readonly credentialId: Id; readonly window: Window }>()
   for (const { asked } of endings) {
-    if (asked !== undefined)
-      for (const window of asked.windows) windows.push({ ...window, credentialId: asked.credentialId })
-    to.push(windows.length)
+    if (asked === undefined) continue
+    const { credentialId } = asked
+    for (const window of asked.windows) windows.of(windowKey(credentialId, window.group), { credentialId, window })
   }
-  return { windows, to }
+  return windows.values
 }
 
-function decode({ asked }: Ending, row: Row): Settlement | Error {
+function decode({ asked }: Ending, row: Row, windows: WindowStates): Settlement | Error {
   const outcome = row.text(0)
   if (outcome === 'misplaced') return new Error('a call can only be ended for the account that it was begun for')
   if (outcome !== 'posted' && outcome !== 'voided')
@@ -171,6 +170,6 @@ function decode({ asked }: Ending, row: Row): Settlement | Error {
     free: nanos(row.bigint(3)),
     endedNow: row.boolean(4),
     settledAt: row.text(5),
-    rates: asked === undefined ? null : ratesIn(row, 6),
+    rates: asked === undefined ? null : ratesOf(asked, windows, row.number(6)),
   }
 }

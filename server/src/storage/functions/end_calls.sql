@@ -41,8 +41,7 @@ begin
     call_output_tokens => call_output_tokens,
     call_cache_read_tokens => call_cache_read_tokens,
     call_cache_write_tokens => call_cache_write_tokens,
-    ask_windows_to => '{}', ask_credentials => '{}', ask_groups => '{}', ask_seconds => '{}', ask_request_limits => '{}',
-    ask_token_limits => '{}'
+    ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}'
   ) ended;
 end
 $$;

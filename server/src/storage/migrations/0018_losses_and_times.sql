@@ -127,8 +127,7 @@ $$;
 -- left alone and answered as misplaced. What is to be posted after a void is the operator's loss.
 --
 -- What calls reserved of token windows and did not use is given back, and what they used beyond it is added: to the window that
--- they were begun in, if that is still the last one. The windows that a call asks for (flattened: ask_windows_to[i] is where those of
--- call i end) are told as they are then, as begin_calls tells them.
+-- they were begun in, if no other has begun since. The windows as they are then are told with the first row.
 create or replace function end_calls_with_rates(
   accounts_in uuid[],
   call_days date[],
@@ -146,12 +145,10 @@ create or replace function end_calls_with_rates(
   call_output_tokens bigint[],
   call_cache_read_tokens bigint[],
   call_cache_write_tokens bigint[],
-  ask_windows_to integer[],
+  -- Windows that somebody asks for, each once, and whether it counts tokens.
   ask_credentials uuid[],
   ask_groups text[],
-  ask_seconds integer[],
-  ask_request_limits integer[],
-  ask_token_limits bigint[]
+  ask_counts_tokens boolean[]
 ) returns table (
   outcome text,
   charged bigint,
@@ -160,12 +157,11 @@ create or replace function end_calls_with_rates(
   -- Whether it was this statement that ended the call.
   ended_now boolean,
   settled_at timestamptz,
-  request_limit integer,
-  requests_left integer,
-  requests_reset_at timestamptz,
-  token_limit bigint,
-  tokens_left bigint,
-  tokens_reset_at timestamptz
+  -- Every window that is asked for, if there is one, and perhaps others.
+  -- Its credential and its group, with a space between.
+  window_keys text[],
+  -- Its start in Unix seconds, its requests and its tokens.
+  window_states double precision[][]
 )
 language plpgsql volatile
 set enable_seqscan = off
@@ -203,18 +199,11 @@ declare
   call_charges bigint[] := array_fill(0::bigint, array[calls]);
   call_promos bigint[] := call_charges;
   has_allowances boolean := false; has_tokens boolean := false; has_claims boolean := false;
-  has_entries boolean := false; has_late boolean := false;
+  has_entries boolean := false; has_late boolean := false; has_ended_before boolean := false;
   claims_kept tid[];
   claims_ended tid[];
-  -- The windows that are asked for, as they are after the batch; null of one that nobody has seen yet.
-  asks constant integer := cardinality(ask_groups);
-  told integer := 0;
-  told_started timestamptz[];
-  told_requests integer[];
-  told_tokens bigint[];
-  standing record;
-  window_start timestamptz; used_requests integer; used_tokens bigint;
-  ended integer; ask integer; window_from integer := 1;
+  asks constant boolean := ask_groups <> '{}';
+  told double precision[];
   account integer; freed bigint; allowance uuid; token_group text;
 begin
   -- Who waits for a lock is given the row as it is then. Of anything else a statement that locks sees what was there before
@@ -242,6 +231,7 @@ begin
 
   -- Seldom: a repeated ending, or one of a call that never began.
   if array_position(ending, null) is not null then
+    has_ended_before := true;
     for before in select * from ended_among(call_ids, call_days) loop
       before_accounts[array_position(call_ids, before.id)] := before.account_id;
       before_outcomes[array_position(call_ids, before.id)] := before.outcome;
@@ -338,7 +328,7 @@ begin
   end if;
 
   -- A call of an allowance's period holds in the last one that had begun by then: it was made, at the latest, for the call.
-  -- The window of a call still stands if none has begun since.
+  -- The window of a call still stands if none has begun since. Of one that has, nothing changes; it is told all the same.
   if calls = 1 and call_outcomes[1] is not null and own.id is not null then
     foreach allowance in array own.allowances loop
       update allowance_periods row set held = row.held - own.amount, charged = row.charged + call_charges[1]
@@ -347,14 +337,14 @@ begin
       );
     end loop;
     foreach token_group in array own.token_groups loop
-      update windows row set tokens = greatest(0, row.tokens
+      update windows row set tokens = case when row.started_at <= own.begun_at then greatest(0, row.tokens
         + call_input_tokens[1] + call_output_tokens[1] + call_cache_read_tokens[1] + call_cache_write_tokens[1] - own.tokens_estimated)
-      where row.credential_id = own.credential_id and row.limit_group = token_group and row.started_at <= own.begun_at
-      returning row.started_at, row.requests, row.tokens into window_start, used_requests, used_tokens;
-      ask := array_position(ask_groups, token_group);
-      if found and ask is not null then
-        told := told + 1;
-        told_started[ask] := window_start; told_requests[ask] := used_requests; told_tokens[ask] := used_tokens;
+        else row.tokens end
+      where row.credential_id = own.credential_id and row.limit_group = token_group
+      returning array[date_part('epoch', row.started_at), row.requests, row.tokens] into told;
+      if found and asks then
+        window_keys := window_keys || (own.credential_id || ' ' || token_group);
+        window_states := window_states || array[told];
       end if;
     end loop;
     if own.claims then
@@ -401,32 +391,26 @@ begin
     end if;
 
     if has_tokens then
-      for standing in
+      with changed as (
         update windows row set tokens = greatest(0, row.tokens + change.difference)
         from (
-          select window_row.place, array_agg(hold.ordinality) as calls,
-            sum(call_input_tokens[hold.ordinality] + call_output_tokens[hold.ordinality] + call_cache_read_tokens[hold.ordinality]
-              + call_cache_write_tokens[hold.ordinality] - hold.tokens_estimated)::bigint as difference
+          select standing.place,
+            sum(case when standing.started_at <= hold.begun_at then call_input_tokens[hold.ordinality] + call_output_tokens[hold.ordinality]
+              + call_cache_read_tokens[hold.ordinality] + call_cache_write_tokens[hold.ordinality] - hold.tokens_estimated
+              else 0 end)::bigint as difference
           from unnest(ending) with ordinality hold
           cross join unnest(hold.token_groups) one (limit_group)
           cross join lateral (
-            select ctid as place from windows
-            where windows.credential_id = hold.credential_id and windows.limit_group = one.limit_group and started_at <= hold.begun_at limit 1
-          ) window_row
-          group by window_row.place
+            select ctid as place, started_at from windows
+            where windows.credential_id = hold.credential_id and windows.limit_group = one.limit_group limit 1
+          ) standing
+          group by standing.place
         ) change
         where row.ctid = change.place
-        returning change.calls, row.limit_group, row.started_at, row.requests, row.tokens
-      loop
-        exit when asks = 0;
-        foreach ended in array standing.calls loop
-          for j in coalesce(ask_windows_to[ended - 1], 0) + 1 .. ask_windows_to[ended] loop
-            continue when ask_groups[j] <> standing.limit_group;
-            told := told + 1;
-            told_started[j] := standing.started_at; told_requests[j] := standing.requests; told_tokens[j] := standing.tokens;
-          end loop;
-        end loop;
-      end loop;
+        returning row.*
+      )
+      select array_agg(credential_id || ' ' || limit_group), array_agg(array[date_part('epoch', started_at), requests, tokens])
+      into window_keys, window_states from changed;
     end if;
 
     if has_claims then
@@ -474,22 +458,15 @@ begin
     delete from holds where id = any (array(select hold.id from unnest(ending) hold));
   end if;
 
-  -- Seldom but for groups of endpoints with a limit of their own: windows that count no tokens or have turned since, and calls that
-  -- had ended before.
-  if told < asks then
-    for standing in
-      select item.ask, row.started_at, row.requests, row.tokens
-      from unnest(ask_credentials, ask_groups) with ordinality item (credential_id, limit_group, ask)
-      cross join lateral (
-        select started_at, requests, tokens from windows
-        where windows.credential_id = item.credential_id and windows.limit_group = item.limit_group limit 1
-      ) row
-      where told_requests[item.ask] is null
-    loop
-      told_started[standing.ask] := standing.started_at;
-      told_requests[standing.ask] := standing.requests;
-      told_tokens[standing.ask] := standing.tokens;
-    end loop;
+  -- What was not changed has to be read: windows of endpoints with a limit of their own, and, seldom, those of calls that had ended before.
+  if asks and (has_ended_before or false = any (ask_counts_tokens)) then
+    select array_agg(row.credential_id || ' ' || row.limit_group),
+      array_agg(array[date_part('epoch', row.started_at), row.requests, row.tokens])
+    into window_keys, window_states
+    from unnest(ask_credentials, ask_groups) item (credential_id, limit_group)
+    cross join lateral (
+      select * from windows where windows.credential_id = item.credential_id and windows.limit_group = item.limit_group limit 1
+    ) row;
   end if;
 
   for i in 1 .. calls loop
@@ -499,28 +476,8 @@ begin
     charged := coalesce(before_charges[i], call_charges[i]);
     overrun := coalesce(before_overruns[i], coalesce(call_amounts[i], 0) - call_charges[i]);
     free := account_free[account];
-    -- The tightest of the call's windows speaks in the answer's headers. One that is over, or not begun, has everything left.
-    if asks > 0 then
-      requests_left := null; tokens_left := null; request_limit := null; token_limit := null;
-      for j in window_from .. ask_windows_to[i] loop
-        window_start := told_started[j]; used_requests := told_requests[j]; used_tokens := told_tokens[j];
-        if window_start is null or window_start + make_interval(secs => ask_seconds[j]) <= at then
-          window_start := at; used_requests := 0; used_tokens := 0;
-        end if;
-        if requests_left is null or ask_request_limits[j] - used_requests < requests_left then
-          request_limit := ask_request_limits[j];
-          requests_left := greatest(0, request_limit - used_requests);
-          requests_reset_at := window_start + make_interval(secs => ask_seconds[j]);
-        end if;
-        if ask_token_limits[j] - used_tokens < coalesce(tokens_left, ask_token_limits[j] + 1) then
-          token_limit := ask_token_limits[j];
-          tokens_left := greatest(0, token_limit - used_tokens);
-          tokens_reset_at := window_start + make_interval(secs => ask_seconds[j]);
-        end if;
-      end loop;
-      window_from := ask_windows_to[i] + 1;
-    end if;
     return next;
+    if i = 1 then window_keys := null; window_states := null; end if;
   end loop;
 end
 $$;
@@ -568,8 +525,7 @@ begin
     call_output_tokens => call_output_tokens,
     call_cache_read_tokens => call_cache_read_tokens,
     call_cache_write_tokens => call_cache_write_tokens,
-    ask_windows_to => '{}', ask_credentials => '{}', ask_groups => '{}', ask_seconds => '{}', ask_request_limits => '{}',
-    ask_token_limits => '{}'
+    ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}'
   ) ended;
 end
 $$;
