@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { Asked } from '../../server/src/calls/call.ts'
 import { type Calls, createCalls, NO_USAGE } from '../../server/src/calls/calls.ts'
 import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
@@ -82,7 +83,9 @@ export function createOurs(url: string, accounts: Accounts): Ours {
   return { accounts, pairs, latencies, close: () => pools.close() }
 }
 
-type BegunCall = { readonly id: Id; readonly accountId: Id }
+type BegunCall = { readonly id: Id; readonly accountId: Id; readonly asked: Asked }
+
+const WINDOWS = [{ group: 'all', seconds: 60, requestLimit: 2_000_000_000, tokenLimit: 2 ** 50 }]
 
 async function begin(calls: Calls, accounts: Accounts, at: number): Promise<BegunCall> {
   const account = accounts[at]
@@ -95,14 +98,14 @@ async function begin(calls: Calls, accounts: Accounts, at: number): Promise<Begu
     operation: 'rerank',
     hold: { amount: nanos(1_000n), terms: '{"token":"50/1000000"}', allowances: [account.allowanceId] },
     tokens: 100,
-    windows: [{ group: 'all', seconds: 60, requestLimit: 2_000_000_000, tokenLimit: 2 ** 50 }],
+    windows: WINDOWS,
     claims: [],
   })
   if (outcome !== 'begun') throw new Error(`a call was refused: ${outcome}`)
-  return { id, accountId: account.id }
+  return { id, accountId: account.id, asked: { credentialId: account.credentialId, windows: WINDOWS } }
 }
 
-async function end(calls: Calls, { id, accountId }: BegunCall): Promise<void> {
+async function end(calls: Calls, { id, accountId, asked }: BegunCall): Promise<void> {
   const usage = { ...NO_USAGE, executed: true, inputTokens: 80, outputTokens: 10, value: nanos(700n) }
-  await calls.end({ id, accountId, amount: nanos(700n), forgiven: false, usage })
+  await calls.end({ id, accountId, amount: nanos(700n), forgiven: false, usage, asked })
 }

@@ -1,7 +1,7 @@
 import { microseconds } from '../ledger/instants.ts'
 import { groupOf, limitOfGroup } from './endpoint-limits.ts'
 import type { Evidence } from './evidence.ts'
-import type { Operation } from './history.ts'
+import { isStreamed, type Operation } from './history.ts'
 import type { Trouble } from './injector.ts'
 import { DATABASE_CONNECTIONS_MOST, UPSTREAM_CONNECTIONS_MOST } from './leaks.ts'
 import { NO_LIMIT } from './people.ts'
@@ -17,8 +17,9 @@ const ROUNDING_SECONDS = 1
  * By what callers were told: within a window never more admissions than the limit, and no window begins before the last
  * one has ended. A crash of PostgreSQL forgets windows, so each allows one more; one that was being told at the crash ends.
  */
-export function windowsKept({ people, operations, samples, troubles }: Evidence): string[] {
+export function windowsKept({ people, operations, charges, samples, troubles }: Evidence): string[] {
   const problems = [...samples.beyondWindow]
+  const isOfWindow = speaksOfItsAdmission(charges)
   const crashes = troubles.filter(({ kind }) => CRASHES.has(kind)).length
   const admitted = Map.groupBy(operations.filter(isAdmitted), ({ keyId = '' }) => keyId)
   for (const { keys, requestsPerMinute, name } of people) {
@@ -26,12 +27,14 @@ export function windowsKept({ people, operations, samples, troubles }: Evidence)
       const own = admitted.get(id) ?? []
       if (requestsPerMinute < NO_LIMIT) {
         if (own.length === 0) problems.push(`key ${id} of ${name} was never admitted`)
-        problems.push(...beyond(`key ${id}`, tellingOf(own, requestsPerMinute), requestsPerMinute, crashes))
+        problems.push(
+          ...beyond(`key ${id}`, tellingOf(own, requestsPerMinute).filter(isOfWindow), requestsPerMinute, crashes),
+        )
       }
       for (const [group, ofGroup] of Map.groupBy(own, ({ operation }) => groupOf(operation))) {
         const limit = limitOfGroup(group)
         if (limit === undefined) continue
-        problems.push(...beyond(`key ${id} of ${group}`, tellingOf(ofGroup, limit), limit, crashes))
+        problems.push(...beyond(`key ${id} of ${group}`, tellingOf(ofGroup, limit).filter(isOfWindow), limit, crashes))
         // The limit of the group is the tightest there is where a tier has none.
         if (requestsPerMinute >= NO_LIMIT && tellingOf(ofGroup, limit).length < ofGroup.length)
           problems.push(`key ${id} was told of another limit than that of ${group}`)
@@ -40,6 +43,20 @@ export function windowsKept({ people, operations, samples, troubles }: Evidence)
   }
   if (!operations.some(({ told }) => told.status === 429)) problems.push('nobody ever met a limit')
   return problems
+}
+
+/**
+ * Whole answers tell of the window that stands when their call ends. One that was begun before it was admitted in another, of which
+ * nobody heard by it. A reset is rounded up, so that some of a window's first second are left out too: the sampler counts those.
+ */
+function speaksOfItsAdmission(charges: Evidence['charges']): (operation: Operation) => boolean {
+  return (operation) => {
+    const { id, resetSeconds = 0 } = operation.told
+    const begunAt = id === undefined || isStreamed(operation) ? undefined : charges.get(id)?.begun_at
+    return (
+      begunAt === undefined || begunAt === null || Number(microseconds(begunAt)) / 1e6 >= resetSeconds - WINDOW_SECONDS
+    )
+  }
 }
 
 /** Those that were told of a window with such a limit: an answer tells of the tightest. */

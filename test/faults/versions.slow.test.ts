@@ -37,22 +37,22 @@ const BEGINS_WITH_REGION: readonly Edit[] = [
 ]
 const ENDS_WITH_REGION: readonly Edit[] = [
   {
-    file: 'end_calls',
+    file: 'end_calls_with_rates',
     find: 'allowances, begun_at, ended_at)\n    values',
     replace: 'allowances, begun_at, ended_at, region)\n    values',
   },
   {
-    file: 'end_calls',
+    file: 'end_calls_with_rates',
     find: 'own.allowances, own.begun_at, at);',
     replace: 'own.allowances, own.begun_at, at, own.region);',
   },
   {
-    file: 'end_calls',
+    file: 'end_calls_with_rates',
     find: 'allowances, begun_at, ended_at)\n    select',
     replace: 'allowances, begun_at, ended_at, region)\n    select',
   },
   {
-    file: 'end_calls',
+    file: 'end_calls_with_rates',
     find: "coalesce(hold.allowances, '{}'), hold.begun_at, at\n",
     replace: "coalesce(hold.allowances, '{}'), hold.begun_at, at, hold.region\n",
   },
@@ -77,7 +77,7 @@ create index charges_of_region on charges (region, ended_at);
 create table regions (name text primary key, opened_at timestamptz not null default clock_timestamp());
 insert into regions values ('home');
 ${await inForce('begin_calls', BEGINS_WITH_REGION)}
-${await inForce('end_calls', ENDS_WITH_REGION)}`
+${await inForce('end_calls_with_rates', ENDS_WITH_REGION)}`
 }
 
 /** A copy of the source with one more migration stands for the next version. */

@@ -268,6 +268,7 @@ describe('begin and end, against the pure model', () => {
       amount: amount === null ? null : nanos(BigInt(amount)),
       forgiven: amount !== null && forgiven,
       usage: { ...NO_USAGE, executed: amount !== null, inputTokens: tokens },
+      asked: { credentialId: call.credentialId, windows: call.windows },
     }
   }
 
@@ -389,8 +390,12 @@ describe('begin and end, against the pure model', () => {
       { outcome, charged: BigInt(charged), overrun: BigInt(overrun) },
       { outcome: expected.outcome, charged: expected.charged, overrun: expected.overrun },
     )
-    // What is free is told after the whole batch, which only a batch of one lets the model follow.
-    if (isAlone) assert.equal(BigInt(free), expected.free)
+    // What is free, and what is left of windows, is told after the whole batch, which only a batch of one lets the model follow.
+    if (isAlone) {
+      assert.equal(BigInt(free), expected.free)
+      const { requests, tokens } = settlement.rates ?? { requests: null, tokens: null }
+      assert.deepEqual({ requestsLeft: requests?.left ?? null, tokensLeft: tokens?.left ?? null }, expected.left)
+    }
     outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
   }
 })

@@ -94,7 +94,7 @@ const PLAYS: Readonly<Record<Step, Play>> = {
   charge: async ({ session, model, call }) => {
     const ending = postOf(call, CHARGE)
     const [settlement] = await session.end(ending)
-    const told = (one: Omit<oracle.ModelSettlement, 'outcome'> & { outcome: string }) =>
+    const told = (one: Omit<oracle.ModelSettlement, 'outcome' | 'left'> & { outcome: string }) =>
       `${one.outcome} ${one.charged} ${one.overrun} ${one.free}`
     return [
       Promise.resolve(settlement === undefined ? '' : told(settlement)),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import type { Call } from '../../server/src/calls/call.ts'
+import type { Call, Ending } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import {
   callOf,
@@ -115,6 +115,111 @@ describe('the tokens of a window', () => {
     await begin(other)
     await session.end(postOf(call, 1n, { inputTokens: 60 }), postOf(other, 1n, { inputTokens: 10 }))
     assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 70n)
+  })
+})
+
+describe('what is left when a call has ended', () => {
+  const askedOf = ({ credentialId, windows }: Call) => ({ credentialId, windows })
+  const ended = (call: Call, used: number) => ({ ...postOf(call, 1n, { outputTokens: used }), asked: askedOf(call) })
+  const OWN = { group: 'endpoint', seconds: 60, requestLimit: 5, tokenLimit: null }
+
+  /** Somebody who has begun so many calls, each with 30 tokens reserved. */
+  async function begun(calls: number, windows: Call['windows'] = [TOKENS]) {
+    const party = await makeParty(pool, 100n)
+    const all = Array.from({ length: calls }, () => callOf(party, { tokens: 30, windows }))
+    const judgements = await session.begin(...all)
+    assert.ok(judgements.every(({ outcome }) => outcome === 'begun'))
+    return { party, all, resetAtMs: judgements[0]?.rates.tokens?.resetAtMs }
+  }
+
+  async function rates(...endings: readonly Ending[]) {
+    return (await session.end(...endings)).map((settlement) => settlement.rates)
+  }
+
+  it('is told without what was given back, and a call of exactly that is admitted, and of one more is not', async () => {
+    const { party, all, resetAtMs } = await begun(2)
+    const [call] = all
+    assert.ok(call !== undefined)
+    const [left] = await rates(ended(call, 10))
+    assert.deepEqual(left?.tokens, { limit: 100, left: 60, resetAtMs })
+    assert.deepEqual([left?.requests?.limit, left?.requests?.left], [100, 98])
+    assert.equal((await begin(callOf(party, { tokens: 61, windows: [TOKENS] }))).outcome, 'tokens_spent')
+    assert.equal((await begin(callOf(party, { tokens: 60, windows: [TOKENS] }))).outcome, 'begun')
+  })
+
+  it('is nothing where more was used than the limit, and what was used beyond it stays counted', async () => {
+    const { party, all } = await begun(2)
+    const [call, other] = all
+    assert.ok(call !== undefined && other !== undefined)
+    assert.equal((await rates(ended(call, 130)))[0]?.tokens?.left, 0)
+    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 160n)
+    assert.equal((await begin(callOf(party, { tokens: 1, windows: [TOKENS] }))).outcome, 'tokens_spent')
+    assert.equal((await rates(ended(other, 0)))[0]?.tokens?.left, 0)
+    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 130n)
+  })
+
+  it('is told to every call of a batch as it is after the batch, to each by its own windows, and to none that does not ask', async () => {
+    const { party, all, resetAtMs } = await begun(3)
+    const stranger = await begun(1, [OWN, TOKENS])
+    const [first, second, third] = all
+    const [other] = stranger.all
+    assert.ok(first !== undefined && second !== undefined && third !== undefined && other !== undefined)
+    const told = await rates(ended(first, 5), postOf(second, 1n), ended(other, 7), ended(third, 20))
+    const own = { limit: 100, left: 75, resetAtMs }
+    assert.deepEqual(
+      told.map((one) => one?.tokens ?? null),
+      [own, null, { limit: 100, left: 93, resetAtMs: stranger.resetAtMs }, own],
+    )
+    assert.deepEqual(
+      told.map((one) => one?.requests?.left ?? null),
+      [97, null, 4, 97],
+    )
+    assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 25n)
+  })
+
+  it('is told of the tightest window, those that count no tokens included', async () => {
+    const { all } = await begun(2, [TOKENS, OWN])
+    const [call] = all
+    assert.ok(call !== undefined)
+    const [left] = await rates(ended(call, 1))
+    assert.deepEqual([left?.requests?.limit, left?.requests?.left, left?.tokens?.left], [5, 3, 69])
+  })
+
+  for (const [title, among] of [
+    ['alone', 0],
+    ['in a batch', 1],
+  ] as const) {
+    it(`is that of the window that has begun since, which is left as it is (${title})`, async () => {
+      const { party, all } = await begun(1)
+      const [call] = all
+      assert.ok(call !== undefined)
+      await passTime(pool, party, 61)
+      const next = await begin(callOf(party, { tokens: 60, windows: [TOKENS] }))
+      const neighbours = (await begun(among)).all.map((one) => ended(one, 1))
+      const [left] = await rates(ended(call, 5), ...neighbours)
+      assert.deepEqual(left?.tokens, next.rates.tokens)
+      assert.deepEqual(left?.requests, next.rates.requests)
+      assert.equal((await windowOf(pool, party, 'tokens'))?.tokens, 60n)
+    })
+
+    it(`is everything where the window is over and none has begun (${title})`, async () => {
+      const { party, all } = await begun(1)
+      const [call] = all
+      assert.ok(call !== undefined)
+      await passTime(pool, party, 61)
+      const neighbours = (await begun(among)).all.map((one) => ended(one, 1))
+      const [left] = await rates(ended(call, 90), ...neighbours)
+      assert.deepEqual([left?.tokens?.left, left?.requests?.left], [100, 100])
+    })
+  }
+
+  it('is told of a call that had ended before as it is now', async () => {
+    const { all } = await begun(1)
+    const [call] = all
+    assert.ok(call !== undefined)
+    const first = await rates(ended(call, 10))
+    assert.equal(first[0]?.tokens?.left, 90)
+    assert.deepEqual(await rates(ended(call, 40)), first)
   })
 })
 

@@ -168,15 +168,18 @@ export type ModelSettlement = {
   readonly charged: bigint
   readonly overrun: bigint
   readonly free: bigint
+  /** Of the windows that the ending asks for. */
+  readonly left: Left
 }
 
 /** An id that has ended answers as the first time. What is to be posted after a void is the operator's loss. */
-export function end(model: Model, { usage, ...ending }: Ending, atUs: bigint): ModelSettlement {
+export function end(model: Model, { usage, asked, ...ending }: Ending, atUs: bigint): ModelSettlement {
   const before = model.ended.get(ending.id)
   const tokensUsed = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens
   if (before?.outcome === 'voided') enterLate(model, ending, before)
   const { outcome, amount, overrun } = before ?? settle(model, { ...ending, tokensUsed }, atUs)
-  return { outcome, charged: amount, overrun, free: freeOf(accountOf(model, ending.accountId)) }
+  const left = asked === undefined ? NOTHING_ASKED : tightest(model, asked, atUs)
+  return { outcome, charged: amount, overrun, free: freeOf(accountOf(model, ending.accountId)), left }
 }
 
 /** The first evidence that comes after a void corrects its overrun to what was used. */
@@ -226,7 +229,7 @@ function release(model: Model, { call: { accountId }, amount }: OpenHold, charge
   return promo
 }
 
-/** Tokens were admitted on an estimate; the window is corrected if it still stands. */
+/** Tokens were reserved; what was used takes their place, if the window still stands. */
 function correctTokens(model: Model, { call, beganAtUs }: OpenHold, used: number): void {
   for (const { group, tokenLimit } of call.windows) {
     const window = model.windows.get(windowKey(call.credentialId, group))
@@ -249,7 +252,11 @@ export function endClaims(model: Model, call: Call, charged: boolean, atUs: bigi
   }
 }
 
-function tightest(model: Model, call: Call, atUs: bigint): { requestsLeft: number | null; tokensLeft: number | null } {
+type Left = { readonly requestsLeft: number | null; readonly tokensLeft: number | null }
+
+const NOTHING_ASKED: Left = { requestsLeft: null, tokensLeft: null }
+
+function tightest(model: Model, call: Pick<Call, 'credentialId' | 'windows'>, atUs: bigint): Left {
   const left = call.windows.map(({ group, seconds, requestLimit, tokenLimit }) => {
     const { requests, tokens } = standingWindow(model, call, group, seconds, atUs) ?? { requests: 0, tokens: 0 }
     return {
@@ -264,7 +271,13 @@ function tightest(model: Model, call: Call, atUs: bigint): { requestsLeft: numbe
   }
 }
 
-function standingWindow(model: Model, { credentialId }: Call, group: string, seconds: number, atUs: bigint) {
+function standingWindow(
+  model: Model,
+  { credentialId }: Pick<Call, 'credentialId'>,
+  group: string,
+  seconds: number,
+  atUs: bigint,
+) {
   const window = model.windows.get(windowKey(credentialId, group))
   return window !== undefined && atUs < window.startedAtUs + BigInt(seconds) * 1_000_000n ? window : undefined
 }

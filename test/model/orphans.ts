@@ -34,7 +34,7 @@ export function resolve(
   id: string,
   amount: bigint | null,
   atUs: bigint,
-): Omit<ModelSettlement, 'free'> | undefined {
+): Omit<ModelSettlement, 'free' | 'left'> | undefined {
   const hold = model.holds.get(id)
   if (hold === undefined || hold.unsettledAtUs === null) return undefined
   const ended = settle(model, { id, accountId: hold.call.accountId, amount, forgiven: false, tokensUsed: 0 }, atUs)

@@ -1,13 +1,12 @@
 import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
-import type { Rate, Window } from '../limits/window.ts'
+import type { Window } from '../limits/window.ts'
 import type { Begun, Call, Claim, Judgement, Refused } from './call.ts'
 import { arrayText, daysOf, Positions } from './columns.ts'
 import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
+import { RATES_SELECT, ratesIn } from './rates.ts'
 
-const SELECT = `outcome, free, subject, allowance_left, holder,
-  request_limit::float8, requests_left::float8, extract(epoch from requests_reset_at)::float8,
-  token_limit::float8, tokens_left::float8, extract(epoch from tokens_reset_at)::float8, judged_at::text`
+const SELECT = `outcome, free, subject, allowance_left, holder, ${RATES_SELECT}, judged_at::text`
 
 const callOf = createCall('begin_calls', SELECT)
 
@@ -160,7 +159,7 @@ function decode(call: Call, row: Row): Judgement {
   return {
     ...verdict(call, row),
     free: nanos(row.isNull(1) ? 0n : row.bigint(1)),
-    rates: { requests: rate(row, 5), tokens: rate(row, 8) },
+    rates: ratesIn(row, 5),
     judgedAt: row.text(11),
   }
 }
@@ -193,9 +192,4 @@ function pick<T>(items: readonly T[], row: Row): T {
   const item = items[row.number(2)]
   if (item === undefined) throw new Error('begin_calls names something that the call did not ask for')
   return item
-}
-
-function rate(row: Row, at: number): Rate | null {
-  if (row.isNull(at)) return null
-  return { limit: row.number(at), left: row.number(at + 1), resetAtMs: row.number(at + 2) * 1000 }
 }

@@ -12,7 +12,7 @@ export type Call = {
   readonly operation: string
   /** Money to hold; null for what is only admitted: a quote, a poll, a free route, an invalid request. */
   readonly hold: Hold | null
-  /** Tokens by estimate, counted by those windows that have a token limit, and corrected when the call ends. */
+  /** Tokens that are reserved of those windows that have a token limit. When the call ends, what it used takes their place. */
   readonly tokens: number
   readonly windows: readonly Window[]
   /** Without a hold, with which they would end, it is only asked whether they are free. */
@@ -66,11 +66,15 @@ export type Ending = {
   /** The caller got nothing although the upstream was asked: the call is voided, and the amount becomes overrun. */
   readonly forgiven: boolean
   readonly usage: Usage
+  /** Of a call whose answer says what is left of its limits when it has ended. */
+  readonly asked?: Asked
   /** Of a task: what its row says from then on. */
   readonly task?: TaskEnd
   /** Where there is evidence that it cost more than was held, or was delivered and can't be read. */
   readonly loss?: Loss
 }
+
+export type Asked = Pick<Call, 'credentialId' | 'windows'>
 
 /** Evidence of what a call cost the operator. What is presumed, because nobody knows what became of a request, is none. */
 export type Evidence = {
@@ -119,4 +123,6 @@ export type Settlement = {
   /** False where the call had ended before: then this is what it ended with. */
   readonly endedNow: boolean
   readonly settledAt: string
+  /** What is left when the call has ended of the windows that it asked for; null where it asked for none. */
+  readonly rates: Rates | null
 }

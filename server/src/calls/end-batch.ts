@@ -1,10 +1,14 @@
+import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
+import type { Window } from '../limits/window.ts'
 import { RESULT_COLUMNS } from '../storage/task-results.ts'
 import type { Ending, Settlement, TaskEnd } from './call.ts'
 import { daysOf, Positions } from './columns.ts'
 import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
+import { ratesOf, WINDOWS_SELECT, type WindowStates, windowKey, windowsIn } from './rates.ts'
 
-const SELECT = 'outcome, charged, overrun, free, ended_now, settled_at::text'
+const SELECT = `outcome, charged, overrun, free, ended_now, settled_at::text, date_part('epoch', settled_at),
+  ${WINDOWS_SELECT}`
 
 /**
  * The state of a task, its money and its place among those at once change together. Whoever ends a call first ends its task;
@@ -35,10 +39,10 @@ const LOSSES: Beside = {
       returning id`,
 }
 
-const callOf = createCall('end_calls', SELECT)
-const callWithTasksOf = createCall('end_calls', SELECT, [TASKS])
-const callWithLossesOf = createCall('end_calls', SELECT, [LOSSES])
-const callWithBothOf = createCall('end_calls', SELECT, [TASKS, LOSSES])
+const callOf = createCall('end_calls_with_rates', SELECT)
+const callWithTasksOf = createCall('end_calls_with_rates', SELECT, [TASKS])
+const callWithLossesOf = createCall('end_calls_with_rates', SELECT, [LOSSES])
+const callWithBothOf = createCall('end_calls_with_rates', SELECT, [TASKS, LOSSES])
 
 /** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
 export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
@@ -49,7 +53,8 @@ export async function endBatch(query: Query, endings: readonly Ending[]): Promis
   const withLosses = hasTasks ? callWithBothOf : callWithLossesOf
   const without = hasTasks ? callWithTasksOf : callOf
   const rows = await query((hasLosses ? withLosses : without)(columns, beside))
-  return endings.map((_, at) => decode(new Row(rows[at])))
+  const windows = windowsIn(new Row(rows[0]), 7)
+  return endings.map((ending, at) => decode(ending, new Row(rows[at]), windows))
 }
 
 function lossColumns(endings: readonly Ending[]): Column[] {
@@ -91,6 +96,7 @@ function whole(task: TaskEnd) {
 function encode(endings: readonly Ending[]): Column[] {
   const accounts = new Positions<string>()
   for (const { accountId } of endings) accounts.of(accountId, accountId)
+  const windows = windowsOf(endings)
   return [
     ['accounts_in', 'uuid[]', accounts.values],
     ['call_days', 'date[]', daysOf(endings)],
@@ -106,10 +112,24 @@ function encode(endings: readonly Ending[]): Column[] {
     ['call_output_tokens', 'bigint[]', endings.map(({ usage }) => usage.outputTokens)],
     ['call_cache_read_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheReadTokens)],
     ['call_cache_write_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheWriteTokens)],
+    ['ask_credentials', 'uuid[]', windows.map(({ credentialId }) => credentialId)],
+    ['ask_groups', 'text[]', windows.map(({ window }) => window.group)],
+    ['ask_counts_tokens', 'boolean[]', windows.map(({ window }) => window.tokenLimit !== null)],
   ]
 }
 
-function decode(row: Row): Settlement | Error {
+/** The windows of all calls, each once. */
+function windowsOf(endings: readonly Ending[]) {
+  const windows = new Positions<{ readonly credentialId: Id; readonly window: Window }>()
+  for (const { asked } of endings) {
+    if (asked === undefined) continue
+    const { credentialId } = asked
+    for (const window of asked.windows) windows.of(windowKey(credentialId, window.group), { credentialId, window })
+  }
+  return windows.values
+}
+
+function decode({ asked }: Ending, row: Row, windows: WindowStates): Settlement | Error {
   const outcome = row.text(0)
   if (outcome === 'misplaced') return new Error('a call can only be ended for the account that it was begun for')
   if (outcome !== 'posted' && outcome !== 'voided')
@@ -121,5 +141,6 @@ function decode(row: Row): Settlement | Error {
     free: nanos(row.bigint(3)),
     endedNow: row.boolean(4),
     settledAt: row.text(5),
+    rates: asked === undefined ? null : ratesOf(asked, windows, row.number(6)),
   }
 }

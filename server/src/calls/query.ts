@@ -118,6 +118,24 @@ export class Row {
     return value
   }
 
+  /** None where there is no array. */
+  texts(at: number): readonly string[] {
+    return this.#items(at, (item) => typeof item === 'string')
+  }
+
+  /** Of an array of arrays of numbers. */
+  tuples(at: number): readonly (readonly number[])[] {
+    const isTuple = (item: unknown): item is readonly number[] =>
+      Array.isArray(item) && item.every((one) => typeof one === 'number')
+    return this.#items(at, isTuple)
+  }
+
+  #items<T>(at: number, isOne: (item: unknown) => item is T): readonly T[] {
+    const value = this.#columns[at] ?? []
+    if (Array.isArray(value) && value.every(isOne)) return value
+    throw new Error(`column ${at} should be an array of one type`)
+  }
+
   isNull(at: number): boolean {
     return this.#columns[at] === null
   }

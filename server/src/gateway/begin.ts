@@ -10,6 +10,7 @@ import { askOf } from '../limits/ask.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Spent, SpentWindows } from '../limits/spent-windows.ts'
 import type { Rate, Rates, Window } from '../limits/window.ts'
+import { type TokenAdvice, whole } from './token-advice.ts'
 
 /** What somebody wants to begin: an operation with what it may cost, or an admission that costs nothing. */
 export type Wish = {
@@ -22,8 +23,9 @@ export type Wish = {
     readonly isForAll?: boolean
   }
   readonly hold: Pick<Hold, 'amount' | 'terms'> | null
-  /** By estimate; 0 for what counts no tokens. */
+  /** Reserved until the call has ended; 0 for what counts no tokens. */
   readonly tokens: number
+  readonly tokenAdvice?: TokenAdvice | undefined
   /** Beside the slots that the operation's limits ask for. */
   readonly claims: readonly Claim[]
   readonly task?: NewTask | undefined
@@ -93,7 +95,7 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
     if (judgement.outcome === 'begun') return judgement
     if (judgement.outcome === 'requests_spent') spent.note(caller.credentialId, judgement.window, judgement.rates)
     if ('claim' in judgement && wish.claims.includes(judgement.claim)) throw new ClaimTaken(judgement, judgement.rates)
-    throw refusalOf(judgement, call, time.nowMs())
+    throw refusalOf(judgement, wish, time.nowMs())
   }
 }
 
@@ -108,9 +110,9 @@ const CALL_SECONDS = 1
 const TASK_SECONDS = 5
 
 /** Each reason for which PostgreSQL refuses a call, in the words of the public table. */
-function refusalOf(judgement: Refused & Judgement, call: Call, nowMs: number): Fault {
+function refusalOf(judgement: Refused & Judgement, wish: Wish, nowMs: number): Fault {
   const headers = rateHeaders(judgement.rates)
-  const needed = call.hold?.amount
+  const needed = wish.hold?.amount
   switch (judgement.outcome) {
     case 'requests_spent': {
       const { window, rates } = judgement
@@ -118,7 +120,7 @@ function refusalOf(judgement: Refused & Judgement, call: Call, nowMs: number): F
       return requestsSpent({ window, rates, untilMs }, nowMs)
     }
     case 'tokens_spent':
-      return tokensSpent(judgement.window, judgement.rates, call.tokens, nowMs)
+      return tokensSpent(judgement.window, judgement.rates, wish, nowMs)
     case 'claim_taken':
     case 'claim_differs': {
       const detail = `${judgement.claim.limit} are running, which is the most at once.`
@@ -145,15 +147,25 @@ function requestsSpent({ window, rates, untilMs }: Spent, nowMs: number): Fault 
   return new Fault('rate_limit_exceeded', { detail, headers: rateHeaders(rates), ...waitFor(untilMs, nowMs) })
 }
 
-function tokensSpent(window: Window, rates: Rates, tokens: number, nowMs: number): Fault {
-  const { tokenLimit, seconds } = window
+/** What exceeds the limit alone never fits, and whoever waits for it waits in vain; anything else fits when the window ends. */
+function tokensSpent(
+  { tokenLimit, seconds }: Window,
+  rates: Rates,
+  { tokens, tokenAdvice }: Pick<Wish, 'tokens' | 'tokenAdvice'>,
+  nowMs: number,
+): Fault {
   const headers = rateHeaders(rates)
-  if (tokens > (tokenLimit ?? 0)) {
-    const detail = `The call may take ${tokens} tokens, and ${tokenLimit} in ${seconds} seconds are the most.`
-    return new Fault('quota_exceeded', { detail, headers })
+  const limit = tokenLimit ?? 0
+  const needed = `This call may use up to ${whole(tokens)} tokens`
+  if (tokens > limit) {
+    const advice = tokenAdvice?.(limit) ?? 'Shorten the request, or ask for a higher limit.'
+    const detail = `${needed}; your limit is ${whole(limit)} per ${seconds} seconds. ${advice}`
+    return new Fault('quota_exceeded', { detail, headers, members: { needed_tokens: tokens, limit_tokens: limit } })
   }
-  const detail = `${tokenLimit} tokens in ${seconds} seconds are the most.`
-  return new Fault('rate_limit_exceeded', { detail, headers, ...waitFor(rates.tokens?.resetAtMs ?? 0, nowMs) })
+  const left = rates.tokens?.left ?? 0
+  const wait = waitFor(rates.tokens?.resetAtMs ?? 0, nowMs)
+  const detail = `${needed}; ${whole(left)} of ${whole(limit)} per ${seconds} seconds are left. Retry in ${wait.retryAfterSeconds} s.`
+  return new Fault('rate_limit_exceeded', { detail, headers, ...wait })
 }
 
 function waitFor(untilMs: Rate['resetAtMs'], nowMs: number): { readonly retryAfterSeconds: number } {

@@ -7,7 +7,9 @@ import { asFault, Fault, noRoom } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Lease } from '../kernel/memory-budget.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
+import { askOf } from '../limits/ask.ts'
 import { rateHeaders } from '../limits/headers.ts'
+import type { Window } from '../limits/window.ts'
 import type { Quotes } from '../pricing/quotes.ts'
 import { type Held, mostFor, termsAsText } from '../pricing/terms.ts'
 import { type Begin, ClaimTaken, type RequireUnspent } from './begin.ts'
@@ -101,6 +103,7 @@ export function createPipeline(parts: Parts): Pipeline {
       operation,
       hold: { amount: held.most, terms: termsAsText(held.terms, held.mostCounts) },
       tokens: plan.tokens,
+      tokenAdvice: plan.tokenAdvice,
       claims,
       task: plan.task?.begun(id),
     }).catch((refusal: unknown) => explain(caller, refusal))
@@ -135,7 +138,9 @@ export function createPipeline(parts: Parts): Pipeline {
 
     const outcome = await judge(plan, held, sent)
     const { status } = outcome.answer ?? outcome.fault
-    const { charged, free } = await settle(running, outcome, status)
+    const { charged, free, rates: left } = await settle(running, outcome, status)
+    // What was reserved and not used is there again.
+    if (left !== null) Object.assign(told, rateHeaders(left))
     told[headerNames.cost] = formatUsd(charged)
     told[headerNames.balance] = formatUsd(free)
     if (outcome.answer === undefined) throw withHeaders(outcome.fault, told)
@@ -174,10 +179,11 @@ export function createPipeline(parts: Parts): Pipeline {
 
   /** Ends the call, and keeps what is known of it. */
   async function settle(
-    { request: { id, caller, operation }, plan, held, sent, times }: Running,
+    { request, plan, held, sent, times }: Running,
     outcome: Settled,
     status: number,
   ): Promise<Settlement> {
+    const { id, caller, operation } = request
     const task = plan.task && notCreated(outcome)
     const { loss, ...judged } = outcome.ending
     const ending = {
@@ -185,6 +191,10 @@ export function createPipeline(parts: Parts): Pipeline {
       accountId: caller.accountId,
       ...judged,
       usage: plan.isFree ? uncounted(judged.usage) : judged.usage,
+      // The headers of a stream have left long before its end.
+      ...(sent.outcome !== 'streaming' && {
+        asked: { credentialId: caller.credentialId, windows: windowsOf(request) },
+      }),
       ...(task && { task }),
       ...(loss && { loss: { ...loss, route: routeOf(plan, sent, caller) } }),
     }
@@ -244,6 +254,11 @@ type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
 /** Where the call went: the last that was asked decided. */
 function routeOf({ sold }: Plan, { attempts }: Sent, { mode }: Caller): string {
   return lossRoute(sold, { slot: attempts.at(-1)?.slot ?? 'none', mode })
+}
+
+/** The limits that the call was admitted within. */
+function windowsOf({ caller, operation }: CallRequest): readonly Window[] {
+  return askOf(caller.limits, operation.limits).windows
 }
 
 /** The ledger has a row of what is free, and the report counts what can be billed. */

@@ -8,6 +8,7 @@ import type { UpstreamKind } from '../upstreams/bindings.ts'
 import type { OpenReply } from '../upstreams/transport.ts'
 import type { OutputGuard } from './output-guard.ts'
 import type { Attempt } from './records.ts'
+import type { TokenAdvice } from './token-advice.ts'
 
 /** How a call would run: made from what is asked for, before anything is held. What differs between endpoints is in here. */
 export type Plan = Priced & {
@@ -15,8 +16,10 @@ export type Plan = Priced & {
   readonly sold: string
   /** Whether it costs nobody anything, so that no usage report counts it. */
   readonly isFree?: boolean
-  /** Tokens by estimate, for the limit of tokens a minute; 0 where none are counted. */
+  /** What is reserved of the limit of tokens a minute; 0 where none are counted. */
   readonly tokens: number
+  /** What to do where that is more than the limit; nothing to say where it is what the request is made of. */
+  readonly tokenAdvice?: TokenAdvice
   /** How much of the process's memory the reply may take, reserved before the call begins. */
   readonly replyBytes: number
   /** What it can come to need by what is asked for: reserved in place of that where the request is large already. */

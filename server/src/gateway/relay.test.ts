@@ -122,7 +122,8 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     settle: async () => {
       settled.push(reader.reported())
       await settling
-      return { outcome: 'posted', charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '' }
+      const money = { charged: nanos(1n), overrun: ZERO, free: ZERO, endedNow: true, settledAt: '', rates: null }
+      return { outcome: 'posted', ...money }
     },
     renderFault: ({ code, message, members }) => JSON.stringify({ error: code, message, ...members }),
   }).body.sendTo({

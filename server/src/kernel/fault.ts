@@ -46,7 +46,7 @@ export const FAULTS = {
   idempotency_mismatch: row(422, 'This idempotency key was used with another request. Use a new key.'),
   rate_limit_exceeded: row(429, 'The rate limit is reached. Wait for the time in Retry-After.', RETRYABLE),
   upstream_rate_limit: row(429, "The upstream's rate limit is reached. Wait for the time in Retry-After.", RETRYABLE),
-  quota_exceeded: row(429, 'A quota is used up that waiting a minute does not restore. Ask for a higher one.'),
+  quota_exceeded: row(429, 'A limit is exceeded that waiting does not restore.'),
   headers_too_large: row(431, 'The headers are too large. Send fewer or shorter ones.'),
   internal_error: row(500, 'Something failed on our side. Quote the request id when you report it.'),
   unsupported_uri: row(500, 'unsupported uri'),

@@ -56,6 +56,28 @@ describe('the hold of a call', () => {
   })
 })
 
+describe('the tokens of a call', () => {
+  const price = priceOf('0.5', '0.05', '0.625')
+  const tokensOf = (more: Partial<ModelAsk>, outputMost = 200) =>
+    byToken(
+      { price, ask: { ...ask, ...more }, outputMost, multiplier: rational(1n) },
+      { counter: createTokenCounter(), tokenizer: 'bytes_3' },
+    ).tokens
+
+  it('LIMIT-1 reserves all the output that was asked for, of every choice, and the input by estimate', () => {
+    assert.equal(tokensOf({}), 300 + 2 * 100)
+    assert.equal(tokensOf({ outputLimit: 60_000, choices: 3 }), 300 + 3 * 60_000)
+  })
+
+  it('reserves nothing for reasoning that an upstream counts apart, for which money is held', () => {
+    assert.equal(tokensOf({}, 64_000), 500)
+  })
+
+  it('is one at least, so that nothing that counts tokens begins where none are left', () => {
+    assert.equal(tokensOf({ inputEstimate: 0, outputLimit: 0 }), 1)
+  })
+})
+
 describe('the cost of a whole answer without a report', () => {
   const { ofReply } = pricing(priceOf('0.5', '0.05', '0.625'))
   const outputOf = async (json: unknown) =>

@@ -78,7 +78,8 @@ export function byToken(
     terms,
     most: countsOf(most),
     expected: countsOf({ ...NONE, input: ask.inputEstimate, output: usual }),
-    tokens: ask.inputEstimate + usual,
+    // One at least: who has none left begins nothing that counts tokens.
+    tokens: Math.max(1, ask.inputEstimate + ask.outputLimit * ask.choices),
     ofReply,
     ofUnreadable,
     ofDelivered: ({ reported, text, isOwed }) =>

@@ -5,7 +5,7 @@ import type { Measured, Priced } from './priced.ts'
 
 /** What a call of a model costs, before and after it. */
 export type ModelPricing = Omit<Priced, 'isExact'> & {
-  /** By estimate, for the limit of tokens a minute. */
+  /** What is reserved of the limit of tokens a minute: the input by estimate, and all the output that was asked for. */
   readonly tokens: number
   /** Of an answer that came whole and is JSON; undefined where it gave nothing and does not say that it cost anything. */
   readonly ofReply: (reply: WholeReply) => Promise<Measured | undefined> | Measured | undefined

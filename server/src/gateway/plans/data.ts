@@ -106,8 +106,8 @@ export function createDataPlan(parts: Parts) {
       most: [price.most(input)],
       expected: [expected],
       isExact: price.isExact,
-      // Counted by estimate where the operation counts them; the settlement corrects it.
-      tokens: limits.includes('tokens') ? Number(expected) : 0,
+      // Input alone, by estimate; the settlement corrects it. One at least: who has none left begins nothing that counts them.
+      tokens: limits.includes('tokens') ? Math.max(1, Number(expected)) : 0,
       headers: {},
       replyBytes: Math.min(upstream.maxBodyBytes, DATA_REPLY_BYTES),
       replyMostBytes: upstream.maxBodyBytes,

@@ -7,6 +7,7 @@ import { rational } from '../../kernel/rational.ts'
 import { type Models, orderRoutes, priceOfModel, type Route } from '../../pricing/models.ts'
 import { pricingOf } from '../../pricing/price-model.ts'
 import { readOutline } from '../../protocols/json-outline.ts'
+import { OUTPUT_LIMITS } from '../../protocols/output-limits.ts'
 import type { ModelAsk, ModelLimits } from '../../protocols/protocol.ts'
 import { FREE, headersFor, SPOKEN } from '../../protocols/protocols.ts'
 import { PLAIN_PROFILE } from '../../protocols/route-profile.ts'
@@ -35,6 +36,7 @@ import {
 } from '../routing.ts'
 import { credentialFor, sendOnce } from '../send.ts'
 import { openOnce } from '../send-stream.ts'
+import { adviceOn } from '../token-advice.ts'
 
 type Parts = {
   readonly models: Pick<Models, 'find'>
@@ -143,6 +145,7 @@ export function createModelPlan(parts: Parts) {
       isExact: false,
       isFree,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
+      tokenAdvice: adviceOn({ ...ask, limitNames: OUTPUT_LIMITS[by] }),
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
       ...replyBytesOf(ask, outputMost),
       send: (id, room) =>
