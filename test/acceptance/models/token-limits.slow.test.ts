@@ -74,6 +74,13 @@ function reranking(random: Random): Question {
   return { path: '/v1/rerank', body: { query: 'a quick animal', documents } }
 }
 
+/** It goes on when a minute has passed and others have begun. */
+const LONG: Call = {
+  question: question('openai', 'sandbox/echo', 'sandbox:delay=1500', limited('openai', 50)),
+  output: 50,
+  isStream: false,
+}
+
 /** One key, asked for many things at once over all processes, in two goes, with a minute between them at times. */
 async function runMix(n: number, counts: Counts): Promise<void> {
   const random = new Random(hashOf(seed, 'token limits', String(n)))
@@ -82,13 +89,14 @@ async function runMix(n: number, counts: Counts): Promise<void> {
   const limits = { requestsPerMinute: 1_000, tokensPerMinute, concurrency: 1_000 }
   await grantTier({ pool, ids }, ACTOR, customer.workspaceId, { tier: 'enterprise', limits })
   const asked: Asked[] = []
-  const go = () => {
+  const go = (more: readonly Call[] = []) => {
     const calls = Array.from({ length: random.between(...CALLS_AT_ONCE) }, () => makeCall(random, tokensPerMinute))
-    return calls.map((call) => send(gateways[random.between(0, PROCESSES - 1)]?.url ?? '', customer, call, asked))
+    return [...more, ...calls].map((call) => send(gateways[random.between(0, PROCESSES - 1)]?.url ?? '', customer, call, asked))
   }
-  const first = go()
+  const turns = random.chance(0.3)
+  const first = go(turns ? [LONG] : [])
   await Promise.race(first)
-  if (random.chance(0.3)) await passAMinute(customer)
+  if (turns) await passAMinute(customer)
   await Promise.all([...first, ...go()])
   const isQuiet = async () =>
     (await pool.query('select from holds where account_id = $1', [customer.accountId])).rowCount === 0
