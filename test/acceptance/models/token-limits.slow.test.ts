@@ -91,7 +91,9 @@ async function runMix(n: number, counts: Counts): Promise<void> {
   const asked: Asked[] = []
   const go = (more: readonly Call[] = []) => {
     const calls = Array.from({ length: random.between(...CALLS_AT_ONCE) }, () => makeCall(random, tokensPerMinute))
-    return [...more, ...calls].map((call) => send(gateways[random.between(0, PROCESSES - 1)]?.url ?? '', customer, call, asked))
+    return [...more, ...calls].map((call) =>
+      send(gateways[random.between(0, PROCESSES - 1)]?.url ?? '', customer, call, asked),
+    )
   }
   const turns = random.chance(0.3)
   const first = go(turns ? [LONG] : [])
