@@ -264,8 +264,9 @@ describe('the body of a request', () => {
   it('of somebody who is not known is reserved as far as its route reads it', async () => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     socket.on('error', () => {})
-    const head = 'POST /apis/v1/social_a/oauth_callback/undo HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'
-    socket.write(`${head}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`)
+    const head =
+      'POST /apis/v1/social_a/oauth_callback/undo HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\n'
+    socket.write(`${head}transfer-encoding: chunked\r\n\r\n1\r\nt\r\n`)
     await untilReserved((bytes) => bytes === 3 * 1_024, 'what is read of it at the most')
     socket.destroy()
     await untilReturned()

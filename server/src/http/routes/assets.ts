@@ -16,12 +16,9 @@ export function assetsFamily({ files }: Assets): Family {
     dialect: 'problem',
     register(scope) {
       for (const [file, { type, bytes }] of files)
-        scope.route({
-          method: ['GET', 'HEAD'],
-          url: `/${file}`,
-          config: { access: 'public' },
-          handler: (_request, reply) => reply.headers(HEADERS).type(type).send(bytes),
-        })
+        scope.get(`/${file}`, { config: { access: 'public' }, exposeHeadRoute: true }, (_request, reply) =>
+          reply.headers(HEADERS).type(type).send(bytes),
+        )
     },
   }
 }

@@ -30,12 +30,7 @@ export function siteFamily({ pages, baseUrl }: Parts): Family {
     bodies: 'form',
     bodyBytes: FORM_BYTES,
     register(scope) {
-      scope.route({
-        method: ['GET', 'HEAD'],
-        url: '',
-        config: { access: 'public' },
-        handler: (_request, reply) => sendPage(reply, home),
-      })
+      scope.get('', { config: { access: 'public' }, exposeHeadRoute: true }, (_request, reply) => sendPage(reply, home))
     },
   }
 }
