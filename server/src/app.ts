@@ -198,6 +198,7 @@ function createGateway(ground: Ground, money: Money) {
   const plan = createPlans({
     bindings,
     transport,
+    clock,
     seal,
     links,
     calls,
