@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
+import { refusalsOf } from '../gateway/refusals.ts'
 import { record } from '../identity/audit.ts'
 import {
   type Budget,
@@ -69,6 +70,10 @@ export function addIdentityCommands(program: Command): void {
     .command('budget <key> <usd/period>')
     .description('change what a key may spend, such as 20/month, or none')
     .action((key: string, budget: string) => running((config) => changeBudget(config, key, budget)))
+  keys
+    .command('refusals <key>')
+    .description('list how often calls of a key were refused in the last 30 days, by hour and reason')
+    .action((key: string) => running((config) => listRefusals(config, key)))
 
   program
     .command('credit <account> <usd>')
@@ -196,6 +201,17 @@ async function changeBudget(config: Config, key: string, text: string): Promise<
         ? `Key ${key} has no budget: it may spend what the account has.`
         : `Key ${key} may spend ${formatUsd(budget.amount)} USD ${budget.period === 'total' ? 'in all' : `a ${budget.period}`}.`,
     )
+  })
+}
+
+const REFUSALS_MS = 30 * 86_400_000
+
+async function listRefusals(config: Config, key: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const refusals = await refusalsOf(pool, idOf(key), new Date(systemClock.nowMs() - REFUSALS_MS))
+    if (refusals.length === 0) return print(`Key ${key} was not refused in the last 30 days.`)
+    for (const { hour, reason, count } of refusals) print(`${hour.toISOString()}  ${count}  ${reason}`)
+    print('Processes write their counts once a minute.')
   })
 }
 
