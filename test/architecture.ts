@@ -65,6 +65,7 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   price_versions: ['pricing'],
   account_prices: ['pricing'],
   request_records: ['gateway', 'ledger'],
+  refusals: ['gateway'],
   tasks: ['tasks', 'calls', 'ledger', 'upstreams'],
 }
 

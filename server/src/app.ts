@@ -5,7 +5,7 @@ import { createMoneyQuery } from './calls/money-query.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
-import { createChores, createLossChore } from './chores.ts'
+import { createChores, createLossChore, createRefusalChore } from './chores.ts'
 import type { Config } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames } from './gateway/header-names.ts'
@@ -16,6 +16,7 @@ import { createPlans } from './gateway/plans/choose.ts'
 import { VIDEO_TASKS } from './gateway/plans/video-tasks.ts'
 import { createPlatforms } from './gateway/platforms.ts'
 import { createRecords } from './gateway/records.ts'
+import { createRefusals } from './gateway/refusals.ts'
 import { createRelay } from './gateway/relay.ts'
 import { createTellLoss } from './gateway/tell-loss.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
@@ -193,11 +194,13 @@ function createGateway(ground: Ground, money: Money) {
   const models = createModels(cached)
   const counter = createTokenCounter()
   const records = createRecords({ pool: pools.rest, clock, log })
+  const refusals = createRefusals({ pool: pools.rest, clock, time })
   const losses = createLossWatch({ pool: pools.rest, ceilings: ceilingsOf(config.loss), time, log, metrics })
   const overran = createTellLoss({ metrics, log })
   const plan = createPlans({
     bindings,
     transport,
+    clock,
     seal,
     links,
     calls,
@@ -227,7 +230,7 @@ function createGateway(ground: Ground, money: Money) {
   })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const largeJson = createLargeJson(jsonLimits)
-  return { transport, bindings, links, models, counter, records, losses, overran, run, jsonLimits, largeJson }
+  return { transport, bindings, links, models, counter, records, refusals, losses, overran, run, jsonLimits, largeJson }
 }
 
 type Gateway = ReturnType<typeof createGateway>
@@ -235,7 +238,7 @@ type Gateway = ReturnType<typeof createGateway>
 /** What is done again and again beside the calls, by the roles of this process. */
 function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway, options: Start) {
   const { config, log, clock, metrics, pools, seal } = ground
-  const { bindings, transport, links, records, losses, overran } = gateway
+  const { bindings, transport, links, records, refusals, losses, overran } = gateway
   const polled: Parameters<typeof createPoller>[0]['polled'] = (what) => metrics.taskPolls.inc(what)
   const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
   const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
@@ -254,7 +257,9 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
   const isGateway = config.roles.includes('gateway')
   const chores = [
     ...(isWorker ? createChores({ pools, ownerId, poller, outbox, links, metrics, clock, log }) : []),
-    ...(isGateway ? [createLossChore({ look: losses.look, clock, log })] : []),
+    ...(isGateway
+      ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
+      : []),
   ]
   return { poller, outbound, outbox, chores, isGateway }
 }
@@ -301,6 +306,7 @@ async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: num
   await calls.untilNoneOpen(ABORTED_ENDED_MS)
   await flush(calls, log)
   await chored
+  await gateway.refusals.flush(RECORDS_DEADLINE_MS)
   await gateway.records.flush(RECORDS_DEADLINE_MS)
   await money.ownership.stop()
   await Promise.all([feed.close(), pools.close(storageDeadlineMs)])
@@ -351,6 +357,7 @@ function createListeners(
       createEdge({
         ...shared,
         policy: CALLERS,
+        keyRefused: gateway.refusals.count,
         mustShed: createShedding({ clock, log, waitMs: money.calls.waitMs }),
         families: familiesOf(ground, money, gateway, { assets, linkPages: createLinkPages(pages) }, options),
         exposedHeaders: Object.values(headerNames),

@@ -2,6 +2,7 @@ import { pruneLosses } from './calls/losses.ts'
 import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { pruneRecords } from './gateway/records.ts'
+import { pruneRefusals } from './gateway/refusals.ts'
 import { tellPresumed } from './gateway/tell-loss.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
@@ -32,6 +33,7 @@ const UNSETTLED_SECONDS = 24 * 3_600
 const CHARGES_KEPT_DAYS = 1_100
 const RECORDS_KEPT_DAYS = 30
 const LOSSES_KEPT_DAYS = 30
+const REFUSALS_KEPT_DAYS = 30
 const OUTBOX_KEPT = { deliveredDays: 7, deadDays: 90 }
 
 type ChoreParts = {
@@ -74,6 +76,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
     chore('request records', 10 * MINUTE_MS, () => pruneRecords(pool, RECORDS_KEPT_DAYS)),
     chore('losses', 10 * MINUTE_MS, () => pruneLosses(pool, LOSSES_KEPT_DAYS)),
+    chore('old refusals', 10 * MINUTE_MS, () => pruneRefusals(pool, REFUSALS_KEPT_DAYS)),
     chore('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
     chore('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),
   ]
@@ -98,6 +101,13 @@ export function createLossChore({ look, clock, log }: LossChoreParts): Chore {
     clock,
     log,
   })
+}
+
+type RefusalChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly write: () => Promise<void> }
+
+/** And it writes down how often it has refused whom. */
+export function createRefusalChore({ write, clock, log }: RefusalChoreParts): Chore {
+  return createChore({ name: 'refusals', everyMs: MINUTE_MS, work: write, clock, log })
 }
 
 /** Beyond this, callers wait notably longer for what has been made. */

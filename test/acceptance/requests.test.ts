@@ -83,6 +83,7 @@ describe('GET /v1/requests', () => {
     assert.deepEqual(rest, {
       id: told.id,
       operation: 'rerank',
+      model: null,
       outcome: 'posted',
       failed: false,
       cost: { usd: '0.000000150', micros_usd: 0 },

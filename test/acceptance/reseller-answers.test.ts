@@ -8,6 +8,7 @@ import { Secret } from '../../server/src/kernel/secret.ts'
 import { saveUpstream } from '../../server/src/upstreams/configure.ts'
 import { converse } from '../edge/raw-http.ts'
 import { ask, type Customer, call, ids, isDataFault, makeCustomer, startInstallation } from './installation.ts'
+import { attemptsIn } from './recorded-attempts.ts'
 import { startScriptedUpstream, wire } from './wire.ts'
 
 const database = await freshDatabase()
@@ -169,9 +170,9 @@ describe('an answer that is passed on', () => {
     // Written behind the answer.
     await until(async () => (await recorded()).detail !== null, 3_000, 'the record')
     const found = await recorded()
-    const { status, upstream, evidence } = Object(found.detail)
+    const { status, evidence } = Object(found.detail)
     assert.deepEqual([found.outcome, found.executed, found.failed, status, evidence], ['voided', true, true, 502, {}])
-    assert.deepEqual(upstream, [{ slot: 'reseller', outcome: 'answered', status: 200, reason: null }])
+    assert.deepEqual(attemptsIn(found.detail), [{ slot: 'reseller', outcome: 'answered', status: 200, reason: null }])
     assert.doesNotMatch(JSON.stringify(found), /paid for/)
   })
 

@@ -231,4 +231,35 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     ],
     caughtBy: [{ file: 'test/acceptance/keys-in-urls.test.ts', title: 'is refused on every endpoint' }],
   },
+  {
+    id: 'refusal-of-another-key',
+    title: 'what one key is refused is counted for the account that all keys of its customer share',
+    promise: 'Refusals are counted for the key that was refused.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/http/failures.ts',
+        find: 'const { credentialId } = request.caller ?? {}',
+        replace: 'const { accountId: credentialId } = request.caller ?? {}',
+      },
+    ],
+    caughtBy: [{ file: 'test/acceptance/refusal-counts.test.ts', title: 'are counted exactly by key and reason' }],
+  },
+  {
+    id: 'refusals-replaced',
+    title: 'a process that writes its counts replaces those of the others',
+    promise: 'Refusals are counted exactly, over all processes.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/refusals.ts',
+        find: 'set count = refusals.count + excluded.count',
+        replace: 'set count = excluded.count',
+      },
+    ],
+    caughtBy: [
+      { file: 'test/acceptance/refusal-counts.test.ts', title: 'are counted exactly by key and reason' },
+      { file: 'server/src/gateway/refusals.test.ts', title: 'are added up by processes' },
+    ],
+  },
 ]

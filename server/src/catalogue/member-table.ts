@@ -18,11 +18,16 @@ export type Members = Readonly<Record<string, unknown>>
 
 type Values = readonly (string | boolean)[]
 
+/** As in https://json-schema.org/draft/2020-12. */
+export type JsonSchema = { readonly [keyword: string]: unknown }
+
 export type Member = Standing & {
   /** What its objects have; where there is none, it is free-form and nobody looks into it. */
   readonly within?: () => Shape
   /** An object; a list of objects; or either of them. Without it, anything may stand there. */
   readonly form?: 'object' | 'list' | 'objects'
+  /** What whoever reads it takes, where somebody does, as a JSON Schema. It is for those who write requests: nothing is refused by it. */
+  readonly json?: JsonSchema
 }
 
 export type Shape = Table | Choice
@@ -33,6 +38,8 @@ export type Table = {
   readonly spelling: Spelling
   /** Why any other member is refused on every route; unknown ones are refused on most where there is none. */
   readonly others: string | undefined
+  /** Those without which nobody can read the request, for those who write one, as above. */
+  readonly required: readonly string[]
   /** By every spelling that is taken. */
   readonly bySpelling: ReadonlyMap<string, Spelt>
   /** The documented name by what is left of it when it is folded. */
@@ -45,6 +52,9 @@ export type Choice = {
   readonly by: string
   /** The kind that a value of that member names, where it is not the value itself. */
   readonly kindOf: (value: unknown) => unknown
+  /** Whether a kind may have a date behind its name, and which it is where the member is left out: what kindOf does, in short. */
+  readonly isDated?: true
+  readonly whenLeftOut?: string
   /** The table of each kind, or why it is refused. */
   readonly kinds: Readonly<Record<string, Table | string>>
   /** Why other kinds are refused on every route; unknown ones are refused on most where there is none. */
@@ -62,13 +72,14 @@ export const refused = (why: string): Member => ({ is: 'refused', why })
 export const limited = (to: Values, why: string): Member => ({ is: 'limited', to, why })
 export const limitedEach = (to: Values, why: string): Member => ({ is: 'limited', to, why, isList: true })
 export const formed = (form: NonNullable<Member['form']>, member: Member): Member => ({ ...member, form })
+export const typed = (json: JsonSchema, member: Member): Member => ({ ...member, json })
 
-type TableOptions = { readonly spelling?: Spelling; readonly others?: string }
+type TableOptions = { readonly spelling?: Spelling; readonly others?: string; readonly required?: readonly string[] }
 
 export function memberTable(
   title: string,
   members: Readonly<Record<string, Member>>,
-  { spelling = 'exact', others }: TableOptions = {},
+  { spelling = 'exact', others, required = [] }: TableOptions = {},
 ): Table {
   const bySpelling = new Map<string, Spelt>()
   const byFold = new Map<string, string>()
@@ -79,7 +90,7 @@ export function memberTable(
     for (const one of spellings(name)) bySpelling.set(one, { name, member, twins: same.filter((it) => it !== one) })
     byFold.set(foldName(name), name)
   }
-  return { title, members, spelling, others, bySpelling, byFold }
+  return { title, members, spelling, others, required, bySpelling, byFold }
 }
 
 export function inSnakeCase(name: string): string {

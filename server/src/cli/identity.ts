@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
+import { refusalsOf } from '../gateway/refusals.ts'
 import {
   type Budget,
   createKey,
@@ -60,6 +61,9 @@ export function addIdentityCommands(program: Command): void {
   writing(keys, 'budget <key> <usd/period>')
     .description('change what a key may spend, such as 20/month, or none')
     .action((key: string, budget: string) => running((config) => changeBudget(config, key, budget)))
+  reading(keys, 'refusals <key>')
+    .description('list how often calls of a key were refused in the last 30 days, by hour and reason')
+    .action((key: string) => running((config) => listRefusals(config, key)))
 
   writing(program, 'credit <account> <usd>')
     .description('add money to a customer account')
@@ -186,6 +190,17 @@ async function changeBudget(config: Config, key: string, text: string): Promise<
         ? `Key ${key} has no budget: it may spend what the account has.`
         : `Key ${key} may spend ${formatUsd(budget.amount)} USD ${budget.period === 'total' ? 'in all' : `a ${budget.period}`}.`,
     )
+  })
+}
+
+const REFUSALS_MS = 30 * 86_400_000
+
+async function listRefusals(config: Config, key: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const refusals = await refusalsOf(pool, idOf(key), new Date(systemClock.nowMs() - REFUSALS_MS))
+    if (refusals.length === 0) return print(`Key ${key} was not refused in the last 30 days.`)
+    for (const { hour, reason, count } of refusals) print(`${hour.toISOString()}  ${count}  ${reason}`)
+    print('Processes write their counts once a minute.')
   })
 }
 

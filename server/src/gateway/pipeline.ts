@@ -18,10 +18,11 @@ import { IDEMPOTENCY, idempotencyClaim, isKey } from './idempotency.ts'
 import { judge, type Outcome } from './judge.ts'
 import { lossRoute } from './loss-guard.ts'
 import type { Plan, Sent } from './plan.ts'
-import { detailOf } from './record-detail.ts'
+import { priceOf, runOf } from './record-detail.ts'
 import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
+import { type Stopwatch, startStopwatch } from './stopwatch.ts'
 import type { Overrun } from './tell-loss.ts'
 
 /** A call that somebody wants, whoever asks: an HTTP client, an agent, or a task. */
@@ -88,7 +89,7 @@ export function createPipeline(parts: Parts): Pipeline {
 
   return async function run(request) {
     const { id, caller, operation } = request
-    const times = stopwatch(clock)
+    const times = startStopwatch(clock)
     requireUnspent(request)
     const ready = await price(request)
     if (request.costMode !== undefined) return quote(request, ready)
@@ -122,7 +123,8 @@ export function createPipeline(parts: Parts): Pipeline {
         ...sent,
         held,
         room: request.memory,
-        settle: (outcome, told) => settle(running, outcome, told),
+        began: () => times.note('firstByte'),
+        settle: (outcome, told, isHeard) => settle(running, outcome, told, isHeard),
         renderFault: request.renderFault,
       })
       return { ...relayed, headers: { ...relayed.headers, ...told, ...STREAMED } }
@@ -131,6 +133,9 @@ export function createPipeline(parts: Parts): Pipeline {
     request.memory.shrinkReply(sent.outcome === 'answered' ? sent.reply.body.length : 0)
     const handedOver = await plan.task?.handOver(id, sent)
     if (handedOver !== undefined) {
+      times.note('firstByte')
+      // Whoever ends it adds what it cost, and why.
+      records.add(id, runOf({ plan, sent, status: handedOver.status, times }))
       // What it cost is told where its end is.
       told[headerNames.held] = formatUsd(held.most)
       return { ...handedOver, headers: { ...handedOver.headers, ...told } }
@@ -182,6 +187,7 @@ export function createPipeline(parts: Parts): Pipeline {
     { request, plan, held, sent, times }: Running,
     outcome: Settled,
     status: number,
+    isHeard = true,
   ): Promise<Settlement> {
     const { id, caller, operation } = request
     const task = plan.task && notCreated(outcome)
@@ -201,7 +207,9 @@ export function createPipeline(parts: Parts): Pipeline {
     const settlement = await end(ending)
     times.note('settled')
     if (settlement.overrun > ZERO) overran({ id, operation: operation.id, amount: settlement.overrun, loss })
-    records.add(id, detailOf({ terms: held.terms, sent, outcome, status, timeline: times.noted }))
+    // What goes to the caller only now, a whole answer or the end of a stream that had nothing before it, goes in this turn.
+    if (isHeard) times.noteAs('firstByte', 'settled')
+    records.add(id, { ...runOf({ plan, sent, status, times }), ...priceOf(held.terms, outcome) })
     return settlement
   }
 
@@ -246,7 +254,7 @@ type Running = {
   readonly plan: Plan
   readonly held: Held
   readonly sent: Sent
-  readonly times: ReturnType<typeof stopwatch>
+  readonly times: Stopwatch
 }
 
 type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
@@ -301,15 +309,4 @@ function capOf(text: string): Nanos {
 
 function withHeaders(fault: Fault, headers: Readonly<Record<string, string>>): Fault {
   return fault.with({ headers: { ...fault.headers, ...headers } })
-}
-
-function stopwatch(clock: Pick<Clock, 'monotonicMs'>) {
-  const startedMs = clock.monotonicMs()
-  const noted: Record<string, number> = {}
-  return {
-    noted,
-    note(what: string) {
-      noted[what] = Math.round((clock.monotonicMs() - startedMs) * 1_000) / 1_000
-    },
-  }
 }

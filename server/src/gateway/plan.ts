@@ -7,13 +7,14 @@ import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
 import type { OpenReply } from '../upstreams/transport.ts'
 import type { OutputGuard } from './output-guard.ts'
-import type { Attempt } from './records.ts'
 import type { TokenAdvice } from './token-advice.ts'
 
 /** How a call would run: made from what is asked for, before anything is held. What differs between endpoints is in here. */
 export type Plan = Priced & {
   /** What is asked for, by the name under which operators know it: a model, or an operation that is none of a model's. */
   readonly sold: string
+  /** The model by the name that the caller asked for, where it named one. */
+  readonly model?: string | undefined
   /** Whether it costs nobody anything, so that no usage report counts it. */
   readonly isFree?: boolean
   /** What is reserved of the limit of tokens a minute; 0 where none are counted. */
@@ -43,6 +44,17 @@ export type TaskPlan = {
   readonly begun: (id: Id) => NewTask
   /** Gives the call to whoever asks for its end. What the caller is told of it; undefined where the call ends now. */
   readonly handOver: (id: Id, sent: Exclude<Sent, { outcome: 'streaming' }>) => Promise<Answer | undefined>
+}
+
+/** A request to an upstream, or one that was not made. Times are of the process's own clock, in milliseconds. */
+export type Attempt = {
+  readonly slot: string
+  readonly upstreamId: Id
+  readonly outcome: 'answered' | 'not_sent' | 'unknown'
+  readonly status: number | null
+  readonly reason: string | null
+  readonly beganMs: number
+  readonly endedMs: number
 }
 
 /** What came of asking. Every attempt is told, the last one of which decided. */

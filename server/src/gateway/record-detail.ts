@@ -3,27 +3,59 @@ import { decimalText } from '../kernel/rational.ts'
 import type { Measured } from '../pricing/priced.ts'
 import type { Terms } from '../pricing/terms.ts'
 import type { Outcome } from './judge.ts'
-import type { Sent } from './plan.ts'
-import type { RecordDetail } from './records.ts'
+import type { Attempt, Plan, Sent } from './plan.ts'
+import type { RecordDetail, RecordedAttempt } from './records.ts'
+import type { Stopwatch } from './stopwatch.ts'
 
 type CallFacts = {
-  readonly terms: Terms
-  readonly sent: Pick<Sent, 'attempts'>
-  readonly outcome: Pick<Outcome, 'measured'>
+  readonly plan: Pick<Plan, 'model'>
+  readonly sent: Sent
   /** As the caller was told it. */
   readonly status: number
-  readonly timeline: RecordDetail['timeline']
+  readonly times: Stopwatch
 }
 
-/** What is kept of a call for its owner to look up. Nothing of its bodies is. */
-export function detailOf({ terms, sent, outcome: { measured }, status, timeline }: CallFacts): RecordDetail {
+/** What is kept of how a call ran, for its owner to look up. Nothing of its bodies is. */
+export function runOf({
+  plan,
+  sent,
+  status,
+  times,
+}: CallFacts): Pick<RecordDetail, 'model' | 'status' | 'upstream' | 'timeline' | 'first_byte_ms'> {
+  const { firstByte = null, ...timeline } = times.noted
   return {
+    model: plan.model ?? null,
     status,
-    formula: formulaOf(terms, measured),
-    evidence: evidenceOf(measured),
-    upstream: sent.attempts,
+    upstream: attemptsOf(sent, times),
     timeline,
+    first_byte_ms: firstByte,
   }
+}
+
+/** And of why it cost what it did. */
+export function priceOf(
+  terms: Terms,
+  { measured }: Pick<Outcome, 'measured'>,
+): Pick<RecordDetail, 'formula' | 'evidence'> {
+  return { formula: formulaOf(terms, measured), evidence: evidenceOf(measured) }
+}
+
+function attemptsOf(sent: Sent, times: Stopwatch): readonly RecordedAttempt[] {
+  const recorded = sent.attempts.map((attempt) => asRecorded(attempt, attempt.endedMs, times))
+  const [last] = sent.attempts.slice(-1)
+  if (sent.outcome !== 'streaming' || last === undefined) return recorded
+  // A stream was an answer from its first frame on, and its request ends with its last.
+  const endedMs = sent.stream.reply.timing.endedAtMs || times.lastMs()
+  return [...recorded.slice(0, -1), asRecorded(last, endedMs, times)]
+}
+
+function asRecorded(
+  { slot, upstreamId, outcome, status, reason, beganMs }: Attempt,
+  endedMs: number,
+  times: Stopwatch,
+) {
+  const [began_ms, ended_ms] = [times.since(beganMs), times.since(endedMs)]
+  return { slot, upstream_id: upstreamId, outcome, status, reason, began_ms, ended_ms }
 }
 
 function formulaOf({ rates }: Terms, measured: Measured | undefined): string | null {

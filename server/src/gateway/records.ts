@@ -10,23 +10,33 @@ import type { Log } from '../telemetry/log.ts'
  * these are written behind the answer; what a crash loses of them is detail.
  */
 export type RecordDetail = {
+  /** By the name that the caller asked for; null for what is no model's. */
+  readonly model: string | null
   readonly status: number
   readonly formula: string | null
   readonly evidence: Readonly<Record<string, string | number | boolean | null>>
-  readonly upstream: readonly Attempt[]
+  readonly upstream: readonly RecordedAttempt[]
   /** Milliseconds since the request came. */
   readonly timeline: Readonly<Record<string, number>>
+  /** As the timeline: when the first byte of the answer's body went to the caller; null where nobody was there for it. */
+  readonly first_byte_ms: number | null
 }
 
-export type Attempt = {
+/** A request to an upstream. Which of a slot's upstreams it was is for operators alone. */
+export type RecordedAttempt = {
   readonly slot: string
+  readonly upstream_id: Id
   readonly outcome: 'answered' | 'not_sent' | 'unknown'
   readonly status: number | null
   readonly reason: string | null
+  /** As the timeline. */
+  readonly began_ms: number
+  readonly ended_ms: number
 }
 
 export type Records = {
-  readonly add: (id: Id, detail: RecordDetail) => void
+  /** What one process knows of a call is added to what another knew: a task is begun by one and ended by another. */
+  readonly add: (id: Id, detail: Partial<RecordDetail>) => void
   /** Writes what is waiting, as far as there is time. */
   readonly flush: (deadlineMs: number) => Promise<void>
 }
@@ -37,19 +47,21 @@ const WAITING_LIMIT = 20_000
 const BATCH = 1_000
 
 export function createRecords({ pool, clock, log, waitMs = 100 }: Parts): Records {
-  let waiting: { readonly id: Id; readonly detail: string }[] = []
+  /** As JSON, by the id of the call. */
+  const waiting = new Map<Id, string>()
   let writing: Promise<void> | undefined
 
   async function write(): Promise<void> {
     await clock.sleep(waitMs)
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, BATCH)
-      waiting = waiting.slice(BATCH)
+    while (waiting.size > 0) {
+      const batch = firstOf(waiting, BATCH)
+      for (const [id] of batch) waiting.delete(id)
       await pool
         .query({
           name: 'insert_request_records',
           text: `insert into request_records (id, detail)
-            select id, detail::jsonb from unnest($1::uuid[], $2::text[]) item (id, detail) on conflict (id) do nothing`,
+            select id, detail::jsonb from unnest($1::uuid[], $2::text[]) item (id, detail)
+            on conflict (id) do update set detail = request_records.detail || excluded.detail`,
           values: [ids(batch), details(batch)],
         })
         .catch((error: unknown) => log.warn('details of calls were not kept', { count: batch.length, error }))
@@ -65,30 +77,40 @@ export function createRecords({ pool, clock, log, waitMs = 100 }: Parts): Record
 
   return {
     add(id, detail) {
-      if (waiting.length >= WAITING_LIMIT) return
-      waiting.push({ id, detail: JSON.stringify(detail) })
+      if (waiting.size >= WAITING_LIMIT) return
+      const known = waiting.get(id)
+      waiting.set(id, JSON.stringify(known === undefined ? detail : { ...JSON.parse(known), ...detail }))
       void start()
     },
     async flush(deadlineMs) {
       const written = async () => {
-        while (waiting.length > 0 || writing !== undefined) await start()
+        while (waiting.size > 0 || writing !== undefined) await start()
       }
       await within(clock, written(), deadlineMs)
     },
   }
 }
 
-type Waiting = readonly { readonly id: Id; readonly detail: string }[]
+function firstOf(waiting: ReadonlyMap<Id, string>, most: number): Waiting {
+  const first: (readonly [Id, string])[] = []
+  for (const entry of waiting) {
+    if (first.length === most) break
+    first.push(entry)
+  }
+  return first
+}
+
+type Waiting = readonly (readonly [id: Id, detail: string])[]
 
 const ids = (batch: Waiting) =>
   encodeArray(
     'uuid[]',
-    batch.map(({ id }) => id),
+    batch.map(([id]) => id),
   )
 const details = (batch: Waiting) =>
   encodeArray(
     'text[]',
-    batch.map(({ detail }) => detail),
+    batch.map(([, detail]) => detail),
   )
 
 /** Deletes records older than they are kept; an id carries its time. How many that were. */

@@ -66,6 +66,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     givenUp: 0,
     isPaused: false,
     timesCounted: 0,
+    began: 0,
   }
   const settled: Reported[] = []
   let upstream: BodyReader | undefined
@@ -119,6 +120,9 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     kind: 'native',
     held,
     room,
+    began: () => {
+      seen.began += 1
+    },
     settle: async () => {
       settled.push(reader.reported())
       await settling
@@ -171,6 +175,22 @@ describe('a stream that is passed on', () => {
     assert.equal(settled.length, 0)
     await pass(2)
     assert.deepEqual([settled.length, seen.ended, seen.isGood], [1, ['complete'], true])
+  })
+
+  it('tells once that its first bytes go out, and never where nobody is there for them', async () => {
+    const heard = openai()
+    assert.equal(heard.seen.began, 0)
+    heard.say(saying('a'))
+    heard.say(saying('b') + STOP + DONE)
+    heard.end()
+    await heard.pass(0)
+    assert.equal(heard.seen.began, 1)
+    const left = openai()
+    left.leave()
+    left.say(saying('a') + STOP + DONE)
+    left.end()
+    await left.pass(0)
+    assert.deepEqual([left.seen.began, left.settled.length], [0, 1])
   })
 
   it('is not taken for silent while the caller has no room for it: its usage is what counts', async () => {

@@ -51,7 +51,9 @@ type Relayed = {
   readonly kind: UpstreamKind
   readonly held: Held
   readonly room: ReplyRoom
-  readonly settle: (outcome: Settled, status: number) => Promise<Settlement>
+  /** Told once: the first bytes go to a caller who is there. */
+  readonly began: () => void
+  readonly settle: (outcome: Settled, status: number, isHeard: boolean) => Promise<Settlement>
   readonly renderFault: (fault: Fault) => string
 }
 
@@ -98,7 +100,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     // And who left has not seen it fail.
     const outcome = await outcomeOf(relayed, delivered, { isOwed, failed: !isComplete && !isAbandoned })
     try {
-      const { charged } = await settle(outcome, stream.reply.status)
+      const { charged } = await settle(outcome, stream.reply.status, !outlet.hasLeft())
       if (isComplete) {
         const last = stream.reader.release(formatUsd(charged))
         ended(outlet.hasLeft() ? 'caller_left' : 'complete')
@@ -121,7 +123,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
    * Passes on what comes until the answer is complete, or nothing more is to be had. What the caller got of it. A piece goes
    * from the upstream's connection to the caller's in one turn: a promise for each would cost as much as all the rest.
    */
-  function pass({ stream, room }: Relayed, outlet: Outlet): Promise<Passed> {
+  function pass({ stream, room, began }: Relayed, outlet: Outlet): Promise<Passed> {
     const {
       reply: { body },
       reader,
@@ -131,6 +133,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     const { promise, resolve } = Promise.withResolvers<Passed>()
     let delivered: string | undefined
     let isOver = false
+    let hasBegun = false
     let isPaused = false
     let isShortOfRoom = false
     let lastHeldAtMs = 0
@@ -155,6 +158,10 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     }
 
     function write(pieces: readonly Buffer[]): void {
+      if (!hasBegun && pieces.length > 0 && !outlet.hasLeft()) {
+        hasBegun = true
+        began()
+      }
       for (const bytes of pieces) if (!outlet.write(bytes)) pause()
     }
 

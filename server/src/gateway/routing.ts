@@ -6,8 +6,7 @@ import type { ProtocolName } from '../protocols/protocol.ts'
 import { pathOf } from '../protocols/protocols.ts'
 import type { Binding, Bindings } from '../upstreams/bindings.ts'
 import type { Quota } from '../upstreams/quota.ts'
-import type { Sent } from './plan.ts'
-import type { Attempt } from './records.ts'
+import type { Attempt, Sent } from './plan.ts'
 
 /** Those that can't be reached cost little, and are not among the requests that a call may make. */
 const TRIED_MOST = 20
@@ -93,8 +92,9 @@ export async function quotaRefusal(quota: Quota, binding: Binding): Promise<Faul
   }
 }
 
-export function notAsked({ slot, kind }: Binding, failure: Fault): Sent {
-  const attempts = [{ slot, outcome: 'not_sent' as const, status: null, reason: 'quota' }]
+export function notAsked({ id, slot, kind }: Binding, atMs: number, failure: Fault): Sent {
+  const span = { beganMs: atMs, endedMs: atMs }
+  const attempts = [{ slot, upstreamId: id, outcome: 'not_sent' as const, status: null, reason: 'quota', ...span }]
   return { attempts, kind, outcome: 'not_sent', failure }
 }
 

@@ -2,15 +2,9 @@ import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { CollectedBody } from '../protocols/collected-body.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 import { isPlain } from '../upstreams/reply-headers.ts'
-import {
-  type OpenReply,
-  type Transport,
-  UpstreamFailure,
-  type UpstreamReply,
-  type UpstreamRequest,
-} from '../upstreams/transport.ts'
+import { type OpenReply, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
 import type { OpenStream, Sent } from './plan.ts'
-import { answered, failed, jsonOf } from './send.ts'
+import { type Asking, answered, failed, jsonOf } from './send.ts'
 
 const EVENTS = 'text/event-stream'
 /** Of what is no stream although one was asked for. */
@@ -18,12 +12,14 @@ const MOST_BYTES = 1_048_576
 
 /** Asks an upstream once for a stream. What is no stream, an error as a rule, comes whole. */
 export async function openOnce(
-  transport: Pick<Transport, 'open'>,
+  { transport, clock }: Asking<'open'>,
   binding: Binding,
   request: () => Omit<UpstreamRequest, 'upstream'>,
   read: (reply: OpenReply) => OpenStream,
 ): Promise<Sent> {
   let isAsked = false
+  const beganMs = clock.monotonicMs()
+  const span = () => ({ beganMs, endedMs: clock.monotonicMs() })
   try {
     const asked = { ...request(), upstream: binding }
     isAsked = true
@@ -31,12 +27,13 @@ export async function openOnce(
     const { status } = reply
     if (status !== 200 || !isEvents(reply)) {
       const whole = await collect(reply, asked)
-      return answered(binding, whole, jsonOf(whole))
+      return answered(binding, span(), whole, jsonOf(whole))
     }
-    const attempts = [{ slot: binding.slot, outcome: 'answered' as const, status, reason: null }]
-    return { attempts, kind: binding.kind, outcome: 'streaming', stream: read(reply) }
+    const { id: upstreamId, slot, kind } = binding
+    const attempts = [{ slot, upstreamId, outcome: 'answered' as const, status, reason: null, ...span() }]
+    return { attempts, kind, outcome: 'streaming', stream: read(reply) }
   } catch (error) {
-    return failed(binding, error, isAsked)
+    return failed(binding, span(), error, isAsked)
   }
 }
 

@@ -1,50 +1,60 @@
+import type { Clock } from '../kernel/clock.ts'
 import { LARGE_BYTES } from '../kernel/memory-budget.ts'
 import { jsonIn } from '../protocols/json-text.ts'
 import type { Incoming } from '../upstreams/adapters/adapter.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 import { isPlain } from '../upstreams/reply-headers.ts'
 import { type Transport, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
-import type { Sent } from './plan.ts'
-import type { Attempt } from './records.ts'
+import type { Attempt, Sent } from './plan.ts'
 
 /** What every upstream gets; how long the whole may take is the operation's. */
 export const DEADLINES = { connectMs: 5_000, headersMs: 60_000, idleMs: 30_000 }
 
-type Tried = Pick<Binding, 'slot' | 'kind'>
+type Tried = Pick<Binding, 'id' | 'slot' | 'kind'>
+
+/** When an attempt began and ended, by the clock of the process. */
+export type Span = Pick<Attempt, 'beganMs' | 'endedMs'>
+
+export type Asking<T extends keyof Transport> = {
+  readonly transport: Pick<Transport, T>
+  readonly clock: Pick<Clock, 'monotonicMs'>
+}
 
 /**
  * Asks an upstream once; a large answer is read as told. Only when the request has been worked out may the upstream have heard
  * of the call.
  */
 export async function sendOnce(
-  transport: Pick<Transport, 'send'>,
+  { transport, clock }: Asking<'send'>,
   binding: Binding,
   request: () => Omit<UpstreamRequest, 'upstream'>,
   readLarge?: (body: Buffer) => Promise<unknown>,
 ): Promise<Sent> {
   let isAsked = false
+  const beganMs = clock.monotonicMs()
   try {
     const asked = { ...request(), upstream: binding }
     isAsked = true
     const reply = await transport.send(asked)
+    const span = { beganMs, endedMs: clock.monotonicMs() }
     const isLarge = readLarge !== undefined && reply.body.length > LARGE_BYTES && isPlain(reply.headers)
-    return answered(binding, reply, isLarge ? await readLarge(reply.body) : jsonOf(reply))
+    return answered(binding, span, reply, isLarge ? await readLarge(reply.body) : jsonOf(reply))
   } catch (error) {
-    return failed(binding, error, isAsked)
+    return failed(binding, { beganMs, endedMs: clock.monotonicMs() }, error, isAsked)
   }
 }
 
-export function answered(tried: Tried, reply: UpstreamReply, json: unknown): Sent {
-  const attempts: readonly Attempt[] = [{ slot: tried.slot, outcome: 'answered', status: reply.status, reason: null }]
+export function answered({ id, slot, kind }: Tried, span: Span, reply: UpstreamReply, json: unknown): Sent {
   const { status, headers, body } = reply
-  return { attempts, kind: tried.kind, outcome: 'answered', reply: { status, headers, body, json } }
+  const attempts: readonly Attempt[] = [{ slot, upstreamId: id, outcome: 'answered', status, reason: null, ...span }]
+  return { attempts, kind, outcome: 'answered', reply: { status, headers, body, json } }
 }
 
-export function failed({ slot, kind }: Tried, failure: unknown, isAsked: boolean): Sent {
+export function failed({ id, slot, kind }: Tried, span: Span, failure: unknown, isAsked: boolean): Sent {
   const isOurs = !(failure instanceof UpstreamFailure)
   const outcome = isOurs ? (isAsked ? 'unknown' : 'not_sent') : failure.certainty
   const reason = isOurs ? 'internal' : failure.reason
-  return { attempts: [{ slot, outcome, status: null, reason }], kind, outcome, failure }
+  return { attempts: [{ slot, upstreamId: id, outcome, status: null, reason, ...span }], kind, outcome, failure }
 }
 
 /** In which upstreams take our credential. */

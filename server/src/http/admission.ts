@@ -125,7 +125,7 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
     admitAgain,
     /** For what never gets as far as a route: who asks is found out before anything is said about it. */
     async identifyFirst(request: FastifyRequest): Promise<void> {
-      await findCaller(request, policy.unknownPath)
+      request.caller = await findCaller(request, policy.unknownPath)
     },
   }
 }

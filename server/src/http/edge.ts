@@ -4,7 +4,8 @@ import fastify, { type FastifyInstance } from 'fastify'
 import type { Caller } from '../identity/caller.ts'
 import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { Ids } from '../kernel/ids.ts'
+import type { Fault } from '../kernel/fault.ts'
+import type { Id, Ids } from '../kernel/ids.ts'
 import { type MemoryBudget, unboundedMemory } from '../kernel/memory-budget.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -41,6 +42,8 @@ export type EdgeParts = {
   readonly readiness: () => readonly string[]
   /** Whether there is too much to do for one more request, asked for each but those about health; never by default. */
   readonly mustShed?: () => boolean
+  /** Told of every fault that a known key is answered with; nobody by default. */
+  readonly keyRefused?: (credentialId: Id, fault: Fault) => void
   /** What requests, replies and unread answers may take of the process's memory; as much as they want by default. */
   readonly memory?: MemoryBudget
   readonly limits?: Partial<EdgeLimits>
@@ -100,7 +103,7 @@ export function createEdge(parts: EdgeParts): Edge {
     handle: (request, response) => root.routing(request, response),
   })
 
-  const answerFailure = createFailureAnswer({ traffic, render })
+  const answerFailure = createFailureAnswer({ traffic, render, keyRefused: parts.keyRefused ?? (() => {}) })
   const memory = parts.memory ?? unboundedMemory(clock)
   const { admit, admitAgain, identifyFirst } = createAdmission({
     identify: parts.identify,

@@ -1,20 +1,30 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
 import type { FaultDialect, RenderFault } from './answer.ts'
 import { dialectFor, type FamilyName } from './families.ts'
 import { exchangeOf } from './wire/exchange.ts'
 import { idHeaders } from './wire/send-whole.ts'
 import type { Traffic } from './wire/traffic.ts'
 
-type Parts = { readonly traffic: Pick<Traffic, 'refused'>; readonly render: RenderFault }
+type Parts = {
+  readonly traffic: Pick<Traffic, 'refused'>
+  readonly render: RenderFault
+  readonly keyRefused: (credentialId: Id, fault: Fault) => void
+}
 
 /** Answers whatever a route, a hook or the framework has thrown, in the protocol of whoever asked. */
-export function createFailureAnswer({ traffic, render }: Parts) {
+export function createFailureAnswer({ traffic, render, keyRefused }: Parts) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const exchange = exchangeOf(request.raw)
     const hasLeft = (request.raw.destroyed && !request.raw.complete) || reply.raw.destroyed
     const fault = toFault(thrown, familyOf(request))
-    if (!hasLeft) traffic.refused(fault, exchange, request.routeOptions.url)
+    if (!hasLeft) {
+      traffic.refused(fault, exchange, request.routeOptions.url)
+      // Where the framework gave up before its hooks ran, there is not even a null.
+      const { credentialId } = request.caller ?? {}
+      if (credentialId !== undefined) keyRefused(credentialId, fault)
+    }
     if (hasLeft || reply.raw.headersSent) {
       // Nobody is there, or an answer has begun: it can only be broken off, never be followed by another.
       reply.hijack()

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos } from '../kernel/money.ts'
+import { recordDetail } from './requests.ts'
 
 const money = z.bigint().transform((amount) => `${formatUsd(nanos(amount))} USD`)
 const time = z.date().transform((at) => at.toISOString())
@@ -55,9 +56,10 @@ const account = z.object({
 export async function explainId(pool: pg.Pool, id: Id): Promise<readonly string[]> {
   const one = async <T extends z.ZodType>(type: T, sql: string) =>
     z.array(type).parse((await pool.query(sql, [id])).rows)
-  const [[open], [ended], entries, [holder]] = await Promise.all([
+  const [[open], [ended], [run], entries, [holder]] = await Promise.all([
     one(hold, 'select * from holds where id = $1'),
     one(charge, 'select * from charges where id = $1'),
+    one(z.object({ detail: recordDetail }), 'select detail from request_records where id = $1'),
     one(entry, 'select * from entries where id = $1 or corrects = $1 order by entered_at, id'),
     one(
       account,
@@ -70,6 +72,7 @@ export async function explainId(pool: pg.Pool, id: Id): Promise<readonly string[
   return [
     ...(open === undefined ? [] : linesOfHold(id, open)),
     ...(ended === undefined ? [] : linesOfCharge(id, ended)),
+    ...(run === undefined ? [] : linesOfRun(run.detail)),
     ...(holder === undefined ? [] : linesOfAccount(id, holder)),
     ...entries.map((row) => lineOfEntry(row)),
   ]
@@ -114,6 +117,24 @@ function linesOfCharge(id: Id, row: z.output<typeof charge>): readonly string[] 
     `Call ${id} (${row.operation}) was ${row.outcome} at ${row.ended_at}, begun at ${row.begun_at}.`,
     `It charged ${row.amount} to account ${row.account_id}, by credential ${row.credential_id}${parts({ 'promotional credit': row.promo, 'overrun at our loss': row.overrun })}.`,
   ]
+}
+
+function linesOfRun({ model, status, upstream, first_byte_ms }: z.output<typeof recordDetail>): readonly string[] {
+  const asked = model === null ? '' : ` It asked for the model ${model}.`
+  const firstByte = first_byte_ms === null ? '' : ` The first byte went out after ${first_byte_ms} ms.`
+  return [
+    ...(status === null ? [] : [`The caller was told ${status}.${asked}${firstByte}`]),
+    ...upstream.map((attempt, at) => lineOfAttempt(attempt, at + 1)),
+  ]
+}
+
+type RecordedAttempt = z.output<typeof recordDetail>['upstream'][number]
+
+function lineOfAttempt({ slot, upstream_id, began_ms, ended_ms, ...how }: RecordedAttempt, place: number): string {
+  const whom = upstream_id === null ? slot : `${slot}, upstream ${upstream_id}`
+  const when = began_ms === null || ended_ms === null ? '' : `, from ${began_ms} to ${ended_ms} ms`
+  const { outcome, status, reason } = how
+  return `Attempt ${place}: ${whom}${when}: ${[outcome.replaceAll('_', ' '), status, reason].filter((part) => part !== null).join(' ')}.`
 }
 
 function linesOfAccount(id: Id, row: z.output<typeof account>): readonly string[] {

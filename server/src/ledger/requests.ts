@@ -7,6 +7,27 @@ import { type Nanos, nanos } from '../kernel/money.ts'
 
 const amount = z.bigint().transform((value): Nanos => nanos(value))
 
+const recordedAttempt = z.object({
+  slot: z.string(),
+  upstream_id: z.string().nullable().default(null),
+  outcome: z.string(),
+  status: z.number().nullable(),
+  reason: z.string().nullable(),
+  began_ms: z.number().nullable().default(null),
+  ended_ms: z.number().nullable().default(null),
+})
+
+/** What was kept of how a call went. What was written by an earlier release, or lost by a process that died, lacks some of it. */
+export const recordDetail = z.object({
+  model: z.string().nullable().default(null),
+  status: z.number().nullable().default(null),
+  formula: z.string().nullable().default(null),
+  evidence: z.record(z.string(), z.unknown()).default({}),
+  upstream: z.array(recordedAttempt).default([]),
+  timeline: z.record(z.string(), z.number()).default({}),
+  first_byte_ms: z.number().nullable().default(null),
+})
+
 const endedRow = z.object({
   id: z.string(),
   operation: z.string().nullable(),
@@ -26,7 +47,7 @@ const endedRow = z.object({
   /** Microseconds, by which the list is continued. */
   ended_us: z.bigint(),
   given_back: amount,
-  detail: z.unknown(),
+  detail: recordDetail.nullable(),
 })
 
 export type EndedRequest = z.output<typeof endedRow>

@@ -10,7 +10,8 @@ import {
   type Table,
 } from '../catalogue/member-table.ts'
 import { withBeyond } from './beyond-protocols.ts'
-import { CACHE, IN_INPUT, IN_OUTPUT, OTHER_MODEL, RUN_UPSTREAM, SUMMARY, TIERS } from './reasons.ts'
+import { CACHE, IN_INPUT, OTHER_MODEL, RUN_UPSTREAM, SUMMARY, TIERS } from './reasons.ts'
+import { MODEL, messagesWith, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
 
 /** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
 const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
@@ -162,6 +163,8 @@ const tool: Choice = {
   title: 'tools',
   by: 'type',
   kindOf: (type) => (type === undefined || type === null ? 'custom' : undated(type)),
+  isDated: true,
+  whenLeftOut: 'custom',
   kinds: {
     custom: ofTool('tools of type custom, or without a type', {
       description: priced(IN_INPUT),
@@ -218,6 +221,7 @@ const edit: Choice = {
   title: 'edits of context_management',
   by: 'type',
   kindOf: undated,
+  isDated: true,
   kinds: {
     clear_thinking: memberTable('edits of type clear_thinking', { type: neutral(), keep: neutral(() => amount) }),
     clear_tool_uses: memberTable('edits of type clear_tool_uses', {
@@ -242,11 +246,11 @@ const metadata = memberTable('metadata', { user_id: neutral() })
 const diagnostics = memberTable('diagnostics', { previous_message_id: neutral() })
 
 const MEMBERS: Readonly<Record<string, Member>> = {
-  model: priced('its price is that of the call'),
-  messages: priced(IN_INPUT, () => message),
+  model: MODEL,
+  messages: messagesWith(() => message),
   system: priced(IN_INPUT, () => BLOCK),
-  max_tokens: priced(IN_OUTPUT),
-  stream: neutral(),
+  max_tokens: OUTPUT_LIMIT,
+  stream: STREAM,
   tools: formed(
     'list',
     priced(IN_INPUT, () => tool),
@@ -279,4 +283,6 @@ const MEMBERS: Readonly<Record<string, Member>> = {
   user_profile_id: refused('it is about an account that you have elsewhere.'),
   workspace_id: refused('it is about an account that you have elsewhere.'),
 }
-export const MESSAGES = memberTable('messages and their count', withBeyond('max_tokens', MEMBERS))
+export const MESSAGES = memberTable('messages and their count', withBeyond('max_tokens', MEMBERS), {
+  required: ['model', 'messages'],
+})

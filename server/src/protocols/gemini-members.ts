@@ -8,9 +8,11 @@ import {
   priced,
   refused,
   type Table,
+  typed,
 } from '../catalogue/member-table.ts'
 import { withBeyond } from './beyond-protocols.ts'
-import { IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
+import { IN_INPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
+import { counted, OUTPUT_LIMIT } from './typed-members.ts'
 
 /** Contents, as a stream or whole, and the count of their tokens: https://ai.google.dev/api/generate-content. */
 const STORED = 'what an upstream has stored is not in the bound of the input, and has a price of its own.'
@@ -153,9 +155,11 @@ const responseFormat = spelt(
   NOT_TEXT,
 )
 
+export const CHOICES_MOST = 8
+
 export const GENERATION_CONFIG = spelt('generationConfig', {
-  maxOutputTokens: priced(IN_OUTPUT),
-  candidateCount: priced('as many answers are held'),
+  maxOutputTokens: OUTPUT_LIMIT,
+  candidateCount: counted('answers', CHOICES_MOST),
   temperature: neutral(),
   topP: neutral(),
   topK: neutral(),
@@ -191,7 +195,10 @@ export const GENERATION_CONFIG = spelt('generationConfig', {
 
 const BODY: Readonly<Record<string, Member>> = {
   model: priced('in the path alone; in what is counted it is replaced'),
-  contents: priced(IN_INPUT, () => CONTENT),
+  contents: typed(
+    { minItems: 1 },
+    priced(IN_INPUT, () => CONTENT),
+  ),
   systemInstruction: priced(IN_INPUT, () => CONTENT),
   tools: formed(
     'objects',
@@ -210,7 +217,10 @@ const BODY: Readonly<Record<string, Member>> = {
 }
 
 const LIMIT = 'generationConfig.maxOutputTokens'
-export const CONTENT_REQUEST = spelt('contents to be generated', withBeyond(LIMIT, BODY))
+export const CONTENT_REQUEST = memberTable('contents to be generated', withBeyond(LIMIT, BODY), {
+  spelling: 'camel or snake',
+  required: ['contents'],
+})
 export const COUNT_REQUEST = spelt(
   'contents to be counted',
   withBeyond(LIMIT, { ...BODY, generateContentRequest: priced('it costs nothing', () => CONTENT_REQUEST) }),

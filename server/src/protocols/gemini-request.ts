@@ -1,16 +1,16 @@
 import { inputOf, type Prompt } from './bound.ts'
 import type { Gathered } from './gather.ts'
-import { CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG, TOOL } from './gemini-members.ts'
+import { CHOICES_MOST, CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG, TOOL } from './gemini-members.ts'
 import { spelled, spellingIn } from './gemini-names.ts'
 import { gatherContent, itemsIn } from './gemini-parts.ts'
 import { OPEN_BRACE } from './json-bytes.ts'
-import { isGiven, isMembers, type Members, MODEL_NAME_LENGTH, outputLimitOf, readMembers, refusal } from './members.ts'
+import { isGiven, isMembers, type Members, outputLimitOf, readMembers, refusal } from './members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import { memberIn, spliceJson, withOnlyLimit } from './splice-json.ts'
+import { MODEL_NAME_LENGTH } from './typed-members.ts'
 
-const CHOICES_MOST = 8
 /** Members that an upstream writes into the prompt. */
 const SCHEMAS = ['responseSchema', 'responseJsonSchema', '_responseJsonSchema']
 

@@ -1,11 +1,10 @@
 import { inspectMembers, isMembers, type Members, type Table } from '../catalogue/member-table.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { ModelLimits } from './protocol.ts'
+import { MODEL_NAME_LENGTH } from './typed-members.ts'
 
 /** Reads the members that the protocols have in common, and refuses by name what has no price. */
 export { isMembers, type Members }
-
-export const MODEL_NAME_LENGTH = 200
 
 export function refusal(detail: string): Fault {
   return new Fault('invalid_request', { detail })

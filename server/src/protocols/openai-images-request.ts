@@ -1,12 +1,10 @@
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
 import { inputOf } from './bound.ts'
 import { isGiven, type Members, modelOf, readMembers, refusal } from './members.ts'
-import { IMAGES } from './openai-members.ts'
+import { IMAGES, PICTURES_MOST, WORD_LENGTH } from './openai-members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { withModel } from './splice-json.ts'
 
-const PICTURES_MOST = 10
-const WORD_LENGTH = 32
 /** A large picture in base64, with what is said about it; or its address. */
 const PICTURE_BYTES = 8 * 1_048_576
 const ADDRESS_BYTES = 16_384

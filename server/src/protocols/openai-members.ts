@@ -8,9 +8,11 @@ import {
   neutral,
   priced,
   refused,
+  typed,
 } from '../catalogue/member-table.ts'
 import { withBeyond, withElsewhere } from './beyond-protocols.ts'
-import { CACHE, IN_INPUT, IN_OUTPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, TIERS } from './reasons.ts'
+import { CACHE, IN_INPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, TIERS } from './reasons.ts'
+import { counted, MODEL, messagesWith, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
 
 /** Chat completions: https://platform.openai.com/docs/api-reference/chat/create, and what others add to them. */
 
@@ -142,13 +144,15 @@ const streamOptions = memberTable('stream_options', {
 })
 const cacheOptions = memberTable('prompt_cache_options', { mode: neutral(), ttl: limited(['30m'], CACHE) })
 
+export const CHOICES_MOST = 128
+
 const CHAT_MEMBERS: Readonly<Record<string, Member>> = {
-  model: priced('its price is that of the call'),
-  messages: priced(IN_INPUT, () => message),
-  max_completion_tokens: priced(IN_OUTPUT),
-  max_tokens: priced(IN_OUTPUT),
-  n: priced('as many answers are held'),
-  stream: neutral(),
+  model: MODEL,
+  messages: messagesWith(() => message),
+  max_completion_tokens: OUTPUT_LIMIT,
+  max_tokens: OUTPUT_LIMIT,
+  n: counted('answers', CHOICES_MOST),
+  stream: STREAM,
   stream_options: formed(
     'object',
     neutral(() => streamOptions),
@@ -195,14 +199,16 @@ const CHAT_MEMBERS: Readonly<Record<string, Member>> = {
   best_of: refused('it generates more than it gives. Ask for choices by "n".'),
   audio: refused('spoken answers have a price of their own.'),
 }
-export const CHAT = memberTable('chat completions', withBeyond('max_completion_tokens', CHAT_MEMBERS))
+export const CHAT = memberTable('chat completions', withBeyond('max_completion_tokens', CHAT_MEMBERS), {
+  required: ['model', 'messages'],
+})
 
 const ONLY_TEXTS = 'only texts are embedded.'
 const IN_THE_INPUT = 'what is to be embedded stands in "input".'
 
 const EMBEDDINGS_MEMBERS: Readonly<Record<string, Member>> = {
-  model: priced('its price is that of the call'),
-  input: priced('each input is in the bound'),
+  model: MODEL,
+  input: typed({ anyOf: [{ type: 'string' }, { type: 'array', minItems: 1 }] }, priced('each input is in the bound')),
   dimensions: neutral(),
   encoding_format: limited(['float', 'base64'], 'other forms do not say what they cost.'),
   user: neutral(),
@@ -216,20 +222,29 @@ const EMBEDDINGS_MEMBERS: Readonly<Record<string, Member>> = {
   mm_processor_kwargs: refused(ONLY_TEXTS),
   chat_template: refused('a template can repeat the input without bound.'),
 }
-export const EMBEDDINGS = memberTable('embeddings', withElsewhere(EMBEDDINGS_MEMBERS))
+export const EMBEDDINGS = memberTable('embeddings', withElsewhere(EMBEDDINGS_MEMBERS), {
+  required: ['model', 'input'],
+})
 
 const IN_PARTS = 'pictures come whole here; each part of one has a price of its own.'
 const DEARER = 'it may change what a picture costs.'
+
+export const PICTURES_MOST = 10
+export const WORD_LENGTH = 32
+const SIZED = typed(
+  { type: 'string', minLength: 1, maxLength: WORD_LENGTH },
+  priced('a picture has a price by its size and quality'),
+)
 
 /** Any other member may make a picture dearer, in a way that size and quality do not tell. */
 export const IMAGES = memberTable(
   'pictures',
   {
-    model: priced('its price is that of the call'),
-    prompt: priced(IN_INPUT),
-    n: priced('as many pictures are held'),
-    size: priced('a picture has a price by its size and quality'),
-    quality: priced('a picture has a price by its size and quality'),
+    model: MODEL,
+    prompt: typed({ type: 'string', minLength: 1 }, priced(IN_INPUT)),
+    n: counted('pictures', PICTURES_MOST),
+    size: SIZED,
+    quality: SIZED,
     style: neutral(),
     background: neutral(),
     moderation: neutral(),
@@ -248,5 +263,5 @@ export const IMAGES = memberTable(
     extra_body: refused(SENT_ELSEWHERE),
     api_base: refused(SENT_ELSEWHERE),
   },
-  { others: DEARER },
+  { others: DEARER, required: ['model', 'prompt'] },
 )

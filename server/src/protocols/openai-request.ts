@@ -13,7 +13,7 @@ import {
   readMembers,
   refusal,
 } from './members.ts'
-import { CHAT } from './openai-members.ts'
+import { CHAT, CHOICES_MOST } from './openai-members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest, PartKind } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
@@ -21,7 +21,6 @@ import { memberIn, spliceJson, withOnlyLimit } from './splice-json.ts'
 
 export { modelOf }
 
-const CHOICES_MOST = 128
 /** Members that no prompt has, and that may be large. */
 const OUTSIDE_PROMPT = ['model', 'messages', 'metadata', 'logit_bias']
 /** Members that an upstream writes into the prompt. */

@@ -1,9 +1,11 @@
+import { formed, memberTable, priced, refused, type Table, typed } from '../catalogue/member-table.ts'
 import { memberOf } from '../catalogue/price.ts'
 import { refuseLookalikes, refuseMisplaced } from './lookalikes.ts'
 import { isGiven, isMembers, type Members, modelOf, refusal } from './members.ts'
 import type { ModelLimits } from './protocol.ts'
 import { withModel } from './splice-json.ts'
 import type { TaskReport, ToldTimes } from './task.ts'
+import { counted, MODEL } from './typed-members.ts'
 
 /** Asynchronous video: a task is created, asked for until it has ended, and can be canceled while it waits. */
 export const VIDEO = {
@@ -26,33 +28,72 @@ export type VideoAsk = {
   readonly bodyFor: (upstreamModel: string) => Buffer
 }
 
-/** What we read. Everything else passes byte for byte: the definition does not show it. */
-const READ = {
-  body: ['model', 'input', 'parameters'],
-  input: ['prompt'],
-  parameters: ['duration', 'n', 'resolution', 'size'],
-} as const
 const VIDEOS_MOST = 4
 const PROMPT_LENGTH = 20_000
+const RESOLUTION = /^\d{3,4}[Pp]$/
 const SIZE = /^([1-9]\d{1,4})[*x]([1-9]\d{1,4})$/
+
+const SIZED = 'a second has a price by its resolution'
+const parameters = memberTable('parameters', {
+  duration: typed({ type: 'integer', minimum: 1 }, priced('as many seconds are held')),
+  n: counted('videos', VIDEOS_MOST),
+  resolution: typed({ type: 'string', pattern: RESOLUTION.source }, priced(SIZED)),
+  size: typed({ type: 'string', pattern: SIZE.source }, priced(SIZED)),
+})
+const input = memberTable(
+  'input',
+  { prompt: typed({ type: 'string', minLength: 1, maxLength: PROMPT_LENGTH }, priced('with the seconds')) },
+  { required: ['prompt'] },
+)
+const READ_BODY = memberTable(
+  'videos',
+  {
+    model: MODEL,
+    input: formed(
+      'object',
+      priced('with the seconds', () => input),
+    ),
+    parameters: formed(
+      'object',
+      priced('by its members', () => parameters),
+    ),
+  },
+  { required: ['model', 'input'] },
+)
+
+/** What we read. Everything else passes byte for byte: the definition does not show it. */
+const READ = {
+  body: Object.keys(READ_BODY.members),
+  input: Object.keys(input.members),
+  parameters: Object.keys(parameters.members),
+}
+
+/** What we read and what we refuse where it does not belong, for those who write requests. */
+export const VIDEO_REQUEST: Table = memberTable(
+  READ_BODY.title,
+  {
+    ...READ_BODY.members,
+    ...Object.fromEntries(READ.parameters.map((name) => [name, refused(`it belongs into "parameters.${name}".`)])),
+  },
+  { required: READ_BODY.required },
+)
 
 export function askOfVideo(body: unknown, rawBody: Buffer, { outputMost }: Pick<ModelLimits, 'outputMost'>): VideoAsk {
   if (!isMembers(body)) throw refusal('The body must be a JSON object.')
   const model = modelOf(body)
-  const input = objectOf(body, 'input')
-  const parameters = objectOf(body, 'parameters')
+  const given = { input: objectOf(body, 'input'), parameters: objectOf(body, 'parameters') }
   refuseLookalikes(body, READ.body)
-  refuseLookalikes(input, READ.input, 'input.')
-  refuseLookalikes(parameters, READ.parameters, 'parameters.')
+  refuseLookalikes(given.input, READ.input, 'input.')
+  refuseLookalikes(given.parameters, READ.parameters, 'parameters.')
   refuseMisplaced(body, READ.parameters, '', 'parameters.')
-  refuseMisplaced(input, READ.parameters, 'input.', 'parameters.')
-  refuseMisplaced(input, ['model'], 'input.', '')
-  refuseMisplaced(parameters, ['model'], 'parameters.', '')
+  refuseMisplaced(given.input, READ.parameters, 'input.', 'parameters.')
+  refuseMisplaced(given.input, ['model'], 'input.', '')
+  refuseMisplaced(given.parameters, ['model'], 'parameters.', '')
   return {
-    prompt: promptOf(input),
-    secondsMost: wholeOf(parameters, 'duration', outputMost) ?? outputMost,
-    videos: wholeOf(parameters, 'n', VIDEOS_MOST) ?? 1,
-    ...sizeOf(parameters),
+    prompt: promptOf(given.input),
+    secondsMost: wholeOf(given.parameters, 'duration', outputMost) ?? outputMost,
+    videos: wholeOf(given.parameters, 'n', VIDEOS_MOST) ?? 1,
+    ...sizeOf(given.parameters),
     bodyFor: (upstreamModel) => withModel(rawBody, model, upstreamModel),
   }
 }
@@ -80,7 +121,7 @@ function sizeOf({ resolution, size }: Members): Pick<VideoAsk, 'resolution' | 'p
   if (isGiven(resolution) && isGiven(size))
     throw refusal('Give "parameters.resolution" or "parameters.size", not both: they may have different prices.')
   if (isGiven(resolution)) {
-    if (typeof resolution === 'string' && /^\d{3,4}[Pp]$/.test(resolution))
+    if (typeof resolution === 'string' && RESOLUTION.test(resolution))
       return { resolution: resolution.toUpperCase(), pixels: undefined }
     throw refusal('"parameters.resolution" must be a resolution such as "720P".')
   }

@@ -2,7 +2,7 @@ import type { Ending } from '../calls/call.ts'
 import { NO_USAGE } from '../calls/calls.ts'
 import { endingOf } from '../gateway/judge.ts'
 import { lossRoute } from '../gateway/loss-guard.ts'
-import { detailOf } from '../gateway/record-detail.ts'
+import { priceOf } from '../gateway/record-detail.ts'
 import type { RecordDetail } from '../gateway/records.ts'
 import type { HeldFor, ReportedTask } from '../gateway/task-kind.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -28,7 +28,7 @@ type Held = {
 type Settling = {
   readonly ending: Ending & Required<Pick<Ending, 'task'>>
   /** For its owner to look up. */
-  readonly detail: RecordDetail
+  readonly detail: Pick<RecordDetail, 'formula' | 'evidence'>
 }
 
 /**
@@ -36,17 +36,16 @@ type Settling = {
  * that was canceled costs what it reports if anything, one that failed costs nothing.
  */
 export function settlingOf(held: Held, report: FinalReport, seal: Seal): Settling {
-  const { id, accountId, slot } = held
+  const { id, accountId } = held
   const { terms, most } = termsInText(held.terms)
   const counts = countsOf(terms, most, report)
   const measured = counts && { counts }
-  const attempts = [{ slot, outcome: 'answered', status: 200, reason: null }] as const
   const { loss, ...cost } = costOf(terms, most, report, counts)
   const times = timesOf(report.times, held.created_at.getTime())
   const task = { ...taskEnd(id, report, { terms, most }, seal), times }
   return {
     ending: { id, accountId, ...cost, task, ...(loss && { loss: { ...loss, route: lossRoute(held.model, held) } }) },
-    detail: detailOf({ terms, sent: { attempts }, outcome: { measured }, status: 200, timeline: {} }),
+    detail: priceOf(terms, { measured }),
   }
 }
 

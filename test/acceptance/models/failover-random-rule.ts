@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
-import type { Attempt } from '../../../server/src/gateway/records.ts'
+import type { Attempted } from '../recorded-attempts.ts'
 import {
   type Charge,
   costOf,
@@ -97,7 +97,7 @@ export type Known = {
   /** What each of the two upstreams was asked for it. */
   readonly failing: readonly JournalEntry[]
   readonly well: readonly JournalEntry[]
-  readonly attempts: readonly Attempt[]
+  readonly attempts: readonly Attempted[]
   readonly charge: Charge
   /** Undefined where the caller left before there was anything to hear. */
   readonly heard: Heard | undefined
@@ -135,7 +135,7 @@ function withIt(call: Known, entry: JournalEntry): Judged {
   const way = entry.directives[0] ?? entry.model ?? ''
   const verdict = verdictOn(RULES[way] ?? assert.fail(`${id}: ${way}`), entry)
   const isLost = verdict === 'lost'
-  const first: Attempt = isLost
+  const first: Attempted = isLost
     ? { slot: slots.failing, outcome: 'unknown', status: null, reason: way === 'truncate' ? 'protocol' : 'reset' }
     : answered(slots.failing, entry.status)
   const isPassed = verdict === 'refused'
@@ -177,7 +177,7 @@ function verdictOn(
   return NO_CONVERSATION.test(path) ? noConversation : whole
 }
 
-function answered(slot: string, status: number | null): Attempt {
+function answered(slot: string, status: number | null): Attempted {
   return { slot, outcome: 'answered', status, reason: null }
 }
 

@@ -7,10 +7,10 @@ import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
-import type { Attempt } from '../../../server/src/gateway/records.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { FAILURES_IN_A_ROW, OPEN_FIRST_MS } from '../../../server/src/upstreams/breakers.ts'
 import { makeCustomer, startInstallation } from '../installation.ts'
+import { type Attempted, attemptsIn } from '../recorded-attempts.ts'
 import {
   ENDINGS,
   ENDPOINTS,
@@ -221,10 +221,8 @@ async function secretsByCall(): Promise<(id: string) => string> {
   return (id) => secrets.get(keyOf.get(id) ?? '') ?? assert.fail(`nobody has the key of ${id}`)
 }
 
-async function attemptsOf(secret: string, id: string): Promise<readonly Attempt[]> {
-  const { upstream } = await evidenceOf(url, secret, id)
-  assert.ok(Array.isArray(upstream))
-  return upstream
+async function attemptsOf(secret: string, id: string): Promise<readonly Attempted[]> {
+  return attemptsIn(await evidenceOf(url, secret, id))
 }
 
 /** Those of the protocol in which somebody was asked: nobody at all is none of the things that can happen. */

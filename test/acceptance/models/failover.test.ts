@@ -10,6 +10,7 @@ import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing
 import { FAILURES_IN_A_ROW } from '../../../server/src/upstreams/breakers.ts'
 import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
 import { ask, errorOf, ids, makeCustomer, startInstallation } from '../installation.ts'
+import { attemptsIn } from '../recorded-attempts.ts'
 import {
   chargeOf,
   costOf,
@@ -99,9 +100,8 @@ describe('a model with two upstreams', () => {
           )
           const { amount, outcome } = await chargeOf(pool, id)
           assert.deepEqual([outcome, amount], ['posted', costOf(tokensIn(journal.at(-1)?.usage))])
-          const { upstream } = await evidenceOf(url, customer.secret, id)
-          const [attempt, answered] = Array.isArray(upstream) ? upstream : []
-          const { slot, status: code, ...rest } = attempt
+          const [attempt, answered] = attemptsIn(await evidenceOf(url, customer.secret, id))
+          const { slot, status: code, ...rest } = attempt ?? assert.fail('no attempt was recorded')
           const overloaded = protocol === 'openai' ? 503 : 529
           assert.deepEqual({ status: code, ...rest }, { status: overloaded, ...expected })
           assert.equal(slot, first)
@@ -137,8 +137,8 @@ describe('a model with two upstreams', () => {
             )
             const { outcome, amount, overrun, held, executed } = await chargeOf(pool, told.id)
             assert.deepEqual([outcome, amount, overrun, executed], ['voided', 0n, held, true])
-            const { upstream } = await evidenceOf(url, customer.secret, told.id)
-            assert.deepEqual(upstream, [{ slot: first, outcome: 'unknown', status: null, reason: 'reset' }])
+            const attempts = attemptsIn(await evidenceOf(url, customer.secret, told.id))
+            assert.deepEqual(attempts, [{ slot: first, outcome: 'unknown', status: null, reason: 'reset' }])
           }
         })
 

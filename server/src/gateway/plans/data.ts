@@ -1,5 +1,6 @@
 import { type DataOperation, type Names, spell } from '../../catalogue/operation.ts'
 import type { MeasuredUnits, Reply } from '../../catalogue/price.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import type { ReplyRoom } from '../../kernel/memory-budget.ts'
@@ -14,17 +15,17 @@ import type { Transport } from '../../upstreams/transport.ts'
 import type { LossGuard } from '../loss-guard.ts'
 import { parseInput } from '../parse-input.ts'
 import type { CallRequest } from '../pipeline.ts'
-import type { Plan, Sent } from '../plan.ts'
-import type { Attempt } from '../records.ts'
+import type { Attempt, Plan, Sent } from '../plan.ts'
 import { DATA_REPLY_BYTES } from '../reply-bytes.ts'
 import { findBindings, notConfigured } from '../routing.ts'
 import { credentialFor, DEADLINES, failed, sendOnce } from '../send.ts'
-import { type DeclaredModels, requireDeclaredModel } from './declared-models.ts'
+import { type DeclaredModels, declaredModel } from './declared-models.ts'
 
 type Parts = {
   readonly prices: Prices
   readonly bindings: Bindings
   readonly transport: Pick<Transport, 'send'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
   readonly names: Names
   readonly declaredModels: DeclaredModels
   readonly links: Pick<Links, 'require' | 'tokenOf' | 'another'>
@@ -37,12 +38,12 @@ const TOKENIZER = 'o200k'
 
 /** One thing at one price, of one upstream, which is asked once: what became of a request that failed is not always known. */
 export function createDataPlan(parts: Parts) {
-  const { prices, bindings, transport, names, links, declaredModels, counter, lossGuard } = parts
+  const { prices, bindings, clock, names, links, declaredModels, counter, lossGuard } = parts
   return async (request: CallRequest, operation: DataOperation): Promise<Plan> => {
     const { caller, query, rawBody } = request
     const { price, limits, upstream } = operation
     const input = parseInput(operation, request)
-    requireDeclaredModel(operation, input, declaredModels)
+    const model = declaredModel(operation, input, declaredModels)
     const asked = { input, query, rawBody }
     const terms = await prices.termsFor(operation, caller)
     const expected = price.expected(input)
@@ -55,7 +56,7 @@ export function createDataPlan(parts: Parts) {
 
     const send = (id: Id, credential: Pick<Binding, 'credential'>, room: ReplyRoom) =>
       sendOnce(
-        transport,
+        parts,
         binding,
         () => {
           const { query, body } = adapter.ask(asked)
@@ -83,6 +84,7 @@ export function createDataPlan(parts: Parts) {
     /** As the user who has linked an account. Tokens that the platform does not take say that the link has ended. */
     async function sendFor(id: Id, session: Session, room: ReplyRoom): Promise<Sent> {
       const before: Attempt[] = []
+      let beganMs = clock.monotonicMs()
       const told = (sent: Sent): Sent => ({ ...sent, attempts: [...before, ...sent.attempts] })
       try {
         let access = await links.tokenOf(session, id)
@@ -91,17 +93,19 @@ export function createDataPlan(parts: Parts) {
           const sent = await send(id, { credential: access.token }, room)
           if (sent.outcome !== 'answered' || sent.reply.status !== 401) return told(sent)
           before.push(...sent.attempts)
+          beganMs = clock.monotonicMs()
           left = { id, requests: left.requests - 1, refreshes: left.refreshes - (access.isRefreshedByUs ? 1 : 0) }
           // Nothing was done. Another token may be taken; where there is none, the caller is told to link again.
           access = await links.another(session, access, left)
         }
       } catch (error) {
-        return told(failed(binding, error, false))
+        return told(failed(binding, { beganMs, endedMs: clock.monotonicMs() }, error, false))
       }
     }
 
     return {
       sold: operation.id,
+      model,
       terms,
       most: [price.most(input)],
       expected: [expected],

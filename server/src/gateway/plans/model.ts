@@ -1,5 +1,6 @@
 import type { ModelOperation } from '../../catalogue/operation.ts'
 import { memberOf } from '../../catalogue/price.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
@@ -43,6 +44,7 @@ type Parts = {
   readonly bindings: Bindings
   readonly quota: Quota
   readonly transport: Pick<Transport, 'send' | 'open'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
   readonly counter: Pick<TokenCounter, 'count'>
   readonly outputCapHeader: string
   readonly lossGuard: LossGuard
@@ -66,7 +68,7 @@ const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
 export function createModelPlan(parts: Parts) {
-  const { models, bindings, quota, transport, counter, outputCapHeader, lossGuard } = parts
+  const { models, bindings, quota, clock, counter, outputCapHeader, lossGuard } = parts
 
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -115,12 +117,12 @@ export function createModelPlan(parts: Parts) {
       // What costs nothing does not use up what paying callers need.
       const isCounted = binding.requestsPerMinute !== null && !isFree
       const refusal = isCounted ? await quotaRefusal(quota, binding) : undefined
-      if (refusal !== undefined) return notAsked(binding, refusal)
+      if (refusal !== undefined) return notAsked(binding, clock.monotonicMs(), refusal)
       const { stream } = protocol
       if (!ask.isStream || stream === undefined)
-        return sendOnce(transport, binding, () => requestTo(id, target, room), readOutline)
+        return sendOnce(parts, binding, () => requestTo(id, target, room), readOutline)
       return openOnce(
-        transport,
+        parts,
         binding,
         () => requestTo(id, target, room),
         (reply) => {
@@ -142,6 +144,7 @@ export function createModelPlan(parts: Parts) {
     return {
       ...pricing,
       sold: model.id,
+      model: name,
       isExact: false,
       isFree,
       tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,

@@ -2,6 +2,7 @@ import type { HandOver } from '../../calls/call.ts'
 import type { Calls } from '../../calls/calls.ts'
 import type { TaskOperation } from '../../catalogue/operation.ts'
 import { memberOf } from '../../catalogue/price.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import type { ReplyRoom } from '../../kernel/memory-budget.ts'
@@ -39,6 +40,7 @@ type Parts = {
   readonly bindings: Bindings
   readonly quota: Quota
   readonly transport: Pick<Transport, 'send'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
   readonly calls: Pick<Calls, 'handOver' | 'leaveUnsettled'>
   /** Null without a master key: nothing that a caller writes is kept in the clear, so that no task can be made then. */
   readonly seal: Seal | null
@@ -83,13 +85,14 @@ function mayAskAnother(sent: Sent): boolean {
 
 /** A video at the price of its seconds. The upstream is asked once to make it; after a doubt it is never asked again. */
 export function createVideoPlan(parts: Parts) {
-  const { models, bindings, quota, transport, asyncHeader, lossGuard } = parts
+  const { models, bindings, quota, clock, asyncHeader, lossGuard } = parts
 
   return async (request: CallRequest, operation: TaskOperation): Promise<Plan> => {
     const { caller, rawBody } = request
     requireAsync(request, asyncHeader)
     const body = request.readBody()
-    const model = await findModel(models, modelOf(body))
+    const name = modelOf(body)
+    const model = await findModel(models, name)
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
     // No customer plan scales the price of a model.
@@ -103,8 +106,8 @@ export function createVideoPlan(parts: Parts) {
       const { binding, route } = target
       asked = target
       const refusal = await quotaRefusal(quota, binding)
-      if (refusal !== undefined) return notAsked(binding, refusal)
-      return sendOnce(transport, binding, () => ({
+      if (refusal !== undefined) return notAsked(binding, clock.monotonicMs(), refusal)
+      return sendOnce(parts, binding, () => ({
         method: 'POST',
         target: VIDEO.createTarget,
         headers: {
@@ -124,6 +127,7 @@ export function createVideoPlan(parts: Parts) {
     return {
       ...pricing,
       sold: model.id,
+      model: name,
       isExact: false,
       tokens: 0,
       headers: {},

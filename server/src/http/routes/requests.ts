@@ -88,6 +88,7 @@ function inShort(row: EndedRequest) {
   return {
     id: row.id,
     operation: row.operation,
+    model: row.detail?.model ?? null,
     outcome: row.outcome,
     failed: row.failed,
     cost: money(nanos(row.amount - row.given_back)),
@@ -125,9 +126,13 @@ function inFull(row: EndedRequest, corrections: readonly LedgerLine[]) {
           at: entered_at.toISOString(),
         })),
     ],
-    // Status, formula, evidence, upstream and timeline; null where they are no longer kept.
-    detail: row.detail ?? null,
+    detail: row.detail && shownTo(row.detail),
   }
+}
+
+/** Which of a slot's upstreams was asked is for operators alone. */
+function shownTo({ model, upstream, ...detail }: NonNullable<EndedRequest['detail']>) {
+  return { ...detail, upstream: upstream.map(({ upstream_id, ...attempt }) => attempt) }
 }
 
 function ofOpen({ id, operation, amount, begun_at, unsettled_at }: OpenRequest) {

@@ -595,3 +595,16 @@ begin
   ) ended;
 end
 $$;
+
+-- How often keys were refused, by reason and hour. Processes count in memory and add to the rows once a minute.
+create table refusals (
+  -- The nil UUID for keys that were too many at once to be told apart.
+  credential_id uuid not null,
+  hour timestamptz not null,
+  -- A code of our faults.
+  reason text not null,
+  count bigint not null check (count > 0),
+  primary key (credential_id, hour, reason)
+);
+
+create index refusals_by_hour on refusals (hour);
