@@ -142,12 +142,11 @@ async function seedOtherModels(pool: pg.Pool): Promise<void> {
 
 /** Makes all models of the sandbox. They are found where the slots of their protocols have upstreams. */
 export async function seedModels(pool: pg.Pool): Promise<void> {
-  await Promise.all([
-    ...SANDBOX_MODELS.map((id) => seedModel(pool, { id })),
-    seedModel(pool, { id: UNPRICED_MODEL, upstreamModel: ORDINARY, price: null }),
-    seedModel(pool, { id: OPENAI_ONLY_MODEL, upstreamModel: ORDINARY, protocols: ['openai'] }),
-    seedOtherModels(pool),
-  ])
+  // One after the other: at once, each would wait for a connection behind all the others.
+  for (const id of SANDBOX_MODELS) await seedModel(pool, { id })
+  await seedModel(pool, { id: UNPRICED_MODEL, upstreamModel: ORDINARY, price: null })
+  await seedModel(pool, { id: OPENAI_ONLY_MODEL, upstreamModel: ORDINARY, protocols: ['openai'] })
+  await seedOtherModels(pool)
 }
 
 /** How the sandbox's platform knows us, and where it asks its users. */

@@ -58,7 +58,9 @@ async function start() {
     return { ...sandbox, name: 'the sandbox', ended: sandbox.exited }
   })
   const sandboxUrl = `http://127.0.0.1:${sandboxPort}`
-  const masterKey = makeMasterKey()
+  // Whoever gives one can use the command line on what is sealed with it.
+  const given = process.env.FAREBOX_SECRETS_MASTER_KEY
+  const masterKey = given === undefined ? makeMasterKey() : new Secret(given)
   const apiKey = await seed(postgres.url(), masterKey, sandboxUrl)
 
   const gateway = await begin('the gateway', async () => {

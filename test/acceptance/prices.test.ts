@@ -117,12 +117,13 @@ describe('a price, a plan or an own price that changes between beginning and end
 })
 
 describe('an operation that can not be sold now', () => {
-  it('ERR-4 is 503 where no upstream is configured for it, before anything is held', async () => {
+  it('ERR-4 ERR-6 is 503 where no upstream is configured for it, before anything is held, and may be sent again', async () => {
     const { secret, accountId } = await makeCustomer(pool, { key: { mode: 'live' } })
     const told = await call(url, secret, 'tag_detail')
     assert.equal(told.status, 503)
-    assert.equal(errorOf(told).code, 'managed_upstream_transport')
+    assert.equal(errorOf(told).code, 'managed_upstream_unreachable')
     assert.match(String(errorOf(told).message), /No upstream is configured/)
+    assert.equal(told.headers.get('x-should-retry'), null)
     const { rows } = await pool.query('select count(*)::integer from charges where account_id = $1', [accountId])
     assert.equal(rows[0].count, 0)
   })

@@ -177,9 +177,12 @@ describe('the @google/genai SDK', () => {
   })
 })
 
+/** The standard of fetch has it sent once more, over another connection. It is refused before anything is known of it. */
+const REPEATED_BY_FETCH: FaultCode = 'misdirected_request'
+
 describe('SDKs that retry by themselves', () => {
   for (const [name, ask] of Object.entries(asks)) {
-    for (const code of CODES.filter((one) => !FAULTS[one].retryable)) {
+    for (const code of CODES.filter((one) => !FAULTS[one].retryable && one !== REPEATED_BY_FETCH)) {
       it(`trap: ${name} does not repeat ${code}, which could be billed or bring nothing`, async () => {
         assert.equal(await requestsOf(() => ask(`fault-${code}`)), 1)
       })

@@ -104,5 +104,5 @@ export function findBindings(bindings: Bindings, slot: string, mode: Binding['mo
 }
 
 export function notConfigured(): Fault {
-  return new Fault('managed_upstream_transport', { detail: 'No upstream is configured for this operation.' })
+  return new Fault('managed_upstream_unreachable', { detail: 'No upstream is configured for this operation.' })
 }

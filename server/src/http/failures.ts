@@ -18,7 +18,7 @@ export function createFailureAnswer({ traffic, render, keyRefused }: Parts) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const exchange = exchangeOf(request.raw)
     const hasLeft = (request.raw.destroyed && !request.raw.complete) || reply.raw.destroyed
-    const fault = toFault(thrown, familyOf(request))
+    const fault = toFault(thrown, request)
     if (!hasLeft) {
       traffic.refused(fault, exchange, request.routeOptions.url)
       // Where the framework gave up before its hooks ran, there is not even a null.
@@ -74,10 +74,12 @@ const FRAMEWORK_FAULTS: ReadonlyMap<string, FaultCode> = new Map<string, FaultCo
 ])
 
 /** The framework's refusals in our words; its texts quote what the caller sent, so they are not passed on. */
-function toFault(thrown: unknown, family: FamilyName | undefined): Fault {
+function toFault(thrown: unknown, request: FastifyRequest): Fault {
   if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') {
     const code = FRAMEWORK_FAULTS.get(thrown.code)
-    if (code === 'unsupported_media_type') return new Fault(code, { detail: `Send ${typeTakenBy(family)}.` })
+    if (code === 'unsupported_media_type') return new Fault(code, { detail: `Send ${typeTakenBy(familyOf(request))}.` })
+    if (code === 'body_too_large')
+      return new Fault(code, { detail: `At most ${request.routeOptions.bodyLimit} bytes are taken here.` })
     if (code !== undefined) return new Fault(code)
   }
   return asFault(thrown)

@@ -32,6 +32,7 @@ export function addTasks(scope: FastifyInstance, { begin, tasks, headerNames }: 
 
   scope.get<ById>('/services/aigc/tasks/:id', async (request, reply) => {
     const { credentialId } = await admit(begin, 'tasks', request, reply)
+    if (request.params.id === '') throw new Fault('unsupported_uri')
     return tell(await tasks.read(credentialId, request.params.id), reply)
   })
 
