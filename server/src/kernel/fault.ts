@@ -81,11 +81,7 @@ export const FAULTS = {
     503,
     'The call ran but could not be settled. It is not charged. Do not send it again blindly.',
   ),
-  invalid_billing_configuration: row(
-    503,
-    'This operation has no valid price, so your request was not sent. Nothing was charged. The operator has to act.',
-    RETRYABLE,
-  ),
+  invalid_billing_configuration: row(503, 'This operation has no valid price. The operator has to act.'),
   overloaded: row(503, 'The service is at its limit. Try again shortly.', RETRYABLE),
   shutting_down: row(503, 'This process is stopping. Try again; another one will answer.', RETRYABLE),
 } as const satisfies Record<string, Row>
