@@ -84,12 +84,6 @@ describe('LIMIT-1 the tiers', () => {
     assert.equal(rateOf(refused, 'Tokens').left, 0)
     assert.equal((await ask(url, customer.secret)).status, 200)
   })
-
-  it('refuse a call that no minute could hold for good, not for now', async () => {
-    const customer = await makeCustomer(pool)
-    const told = await ask(url, customer.secret, { tokens: 60_001, limits: 'tokens' })
-    assert.deepEqual([told.status, told.code], [429, 'quota_exceeded'])
-  })
 })
 
 describe('limits of groups of endpoints', () => {

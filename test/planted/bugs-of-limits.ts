@@ -59,4 +59,32 @@ export const bugsOfLimits: readonly PlantedBug[] = [
     ],
     caughtBy: [{ file: 'test/ledger/windows.test.ts', title: 'is told to every call of a batch' }],
   },
+  {
+    id: 'too-large-told-to-wait',
+    title: 'a call that alone exceeds the limit is told to wait for the end of the window, where it is refused again',
+    promise: 'A call that no window admits is refused for good, and counts as a request.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/pipeline.ts',
+        find: '      if (costMode === undefined) requireWithinTokenLimits(plan, windowsOf(request))\n',
+        replace: '',
+      },
+    ],
+    caughtBy: [{ file: OVER_HTTP, title: 'counts as a request, reserves nothing' }],
+  },
+  {
+    id: 'withheld-uses-the-minute',
+    title: 'an answer that its caller does not get counts with the tokens that it says it used',
+    promise: "What is forgiven uses up nobody's minute.",
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/judge.ts',
+        find: 'const used = forgiven ? undefined : measured',
+        replace: 'const used = measured',
+      },
+    ],
+    caughtBy: [{ file: 'server/src/gateway/judge.test.ts', title: 'an answer that is withheld' }],
+  },
 ]

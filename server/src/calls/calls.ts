@@ -8,6 +8,7 @@ import type { Call, Ending, HandOver, Judgement, Settlement } from './call.ts'
 import { endBatch } from './end-batch.ts'
 import { createLane } from './lane.ts'
 import { Contended, Unanswered } from './money-query.ts'
+import { OpenCalls } from './open-calls.ts'
 import { type Query, Row, type Statement } from './query.ts'
 
 /** BEGIN and END of a call, batched with those of its neighbours. */
@@ -35,6 +36,8 @@ export type Calls = {
   /** Whether this process is at a call: it is being begun, runs, or is being ended. */
   readonly isOurs: (id: Id) => boolean
   readonly open: () => readonly Id[]
+  /** What calls of a key that this process is at have reserved of its tokens, in the window that ends then. */
+  readonly reservedTokens: (credentialId: Id, windowEndsAtMs: number) => number
   /** How long one more call would wait to be begun and ended. */
   readonly waitMs: () => number
   /** Waits until no call is open any more; false where the deadline passed first. */
@@ -108,7 +111,7 @@ export function createCalls(parts: Parts): Calls {
     mayRepeat: () => true,
     execute: (items) => endBatch(query, items),
   })
-  const open = new Set<Id>()
+  const open = new OpenCalls()
   const background = new Map<Id, Promise<void>>()
 
   async function begin(call: Call): Promise<Judgement> {
@@ -118,6 +121,7 @@ export function createCalls(parts: Parts): Calls {
     try {
       const judgement = await begins.submit(call, beginDeadlineMs)
       if (judgement.outcome !== 'begun') open.delete(call.id)
+      else if (judgement.rates.tokens !== null) open.noteReserve(call, judgement.rates.tokens.resetAtMs)
       return judgement
     } catch (error) {
       open.delete(call.id)
@@ -256,7 +260,8 @@ export function createCalls(parts: Parts): Calls {
     handOver,
     leaveUnsettled,
     isOurs: (id) => open.has(id) || background.has(id),
-    open: () => [...open],
+    open: () => open.ids(),
+    reservedTokens: (credentialId, windowEndsAtMs) => open.reservedTokens(credentialId, windowEndsAtMs),
     waitMs: () => begins.waitMs() + endings.waitMs(),
     untilNoneOpen,
     flush: (deadlineMs) => within(clock, untilWritten(), deadlineMs),

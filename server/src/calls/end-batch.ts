@@ -96,7 +96,7 @@ function whole(task: TaskEnd) {
 function encode(endings: readonly Ending[]): Column[] {
   const accounts = new Positions<string>()
   for (const { accountId } of endings) accounts.of(accountId, accountId)
-  const windows = windowsOf(endings)
+  const windows = distinctWindows(endings)
   return [
     ['accounts_in', 'uuid[]', accounts.values],
     ['call_days', 'date[]', daysOf(endings)],
@@ -119,7 +119,7 @@ function encode(endings: readonly Ending[]): Column[] {
 }
 
 /** The windows of all calls, each once. */
-function windowsOf(endings: readonly Ending[]) {
+function distinctWindows(endings: readonly Ending[]) {
   const windows = new Positions<{ readonly credentialId: Id; readonly window: Window }>()
   for (const { asked } of endings) {
     if (asked === undefined) continue
@@ -133,7 +133,7 @@ function decode({ asked }: Ending, row: Row, windows: WindowStates): Settlement 
   const outcome = row.text(0)
   if (outcome === 'misplaced') return new Error('a call can only be ended for the account that it was begun for')
   if (outcome !== 'posted' && outcome !== 'voided')
-    throw new Error(`end_calls answered ${outcome}, which is no outcome`)
+    throw new Error(`end_calls_with_rates answered ${outcome}, which is no outcome`)
   return {
     outcome,
     charged: nanos(row.bigint(1)),

@@ -10,7 +10,7 @@ import { askOf } from '../limits/ask.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Spent, SpentWindows } from '../limits/spent-windows.ts'
 import type { Rate, Rates, Window } from '../limits/window.ts'
-import { type TokenAdvice, whole } from './token-advice.ts'
+import { readable } from './token-advice.ts'
 
 /** What somebody wants to begin: an operation with what it may cost, or an admission that costs nothing. */
 export type Wish = {
@@ -23,9 +23,8 @@ export type Wish = {
     readonly isForAll?: boolean
   }
   readonly hold: Pick<Hold, 'amount' | 'terms'> | null
-  /** Reserved until the call has ended; 0 for what counts no tokens. */
+  /** Reserved until the call has ended, or until the window turns; 0 for what counts no tokens. */
   readonly tokens: number
-  readonly tokenAdvice?: TokenAdvice | undefined
   /** Beside the slots that the operation's limits ask for. */
   readonly claims: readonly Claim[]
   readonly task?: NewTask | undefined
@@ -53,7 +52,7 @@ export class ClaimTaken extends Error {
 }
 
 type Parts = {
-  readonly calls: Pick<Calls, 'begin'>
+  readonly calls: Pick<Calls, 'begin' | 'reservedTokens'>
   readonly spent: SpentWindows
   readonly time: Pick<Clock, 'nowMs'>
 }
@@ -95,7 +94,7 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
     if (judgement.outcome === 'begun') return judgement
     if (judgement.outcome === 'requests_spent') spent.note(caller.credentialId, judgement.window, judgement.rates)
     if ('claim' in judgement && wish.claims.includes(judgement.claim)) throw new ClaimTaken(judgement, judgement.rates)
-    throw refusalOf(judgement, wish, time.nowMs())
+    throw refusalOf(judgement, wish, { nowMs: time.nowMs(), reservedTokens: calls.reservedTokens })
   }
 }
 
@@ -109,18 +108,21 @@ function requireScope({ scopes }: Caller, { id, limits, isForAll = false }: Wish
 const CALL_SECONDS = 1
 const TASK_SECONDS = 5
 
+/** What this process knows by itself. */
+type Known = { readonly nowMs: number } & Pick<Calls, 'reservedTokens'>
+
 /** Each reason for which PostgreSQL refuses a call, in the words of the public table. */
-function refusalOf(judgement: Refused & Judgement, wish: Wish, nowMs: number): Fault {
+function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fault {
   const headers = rateHeaders(judgement.rates)
   const needed = wish.hold?.amount
   switch (judgement.outcome) {
     case 'requests_spent': {
       const { window, rates } = judgement
       const untilMs = rates.requests?.resetAtMs ?? 0
-      return requestsSpent({ window, rates, untilMs }, nowMs)
+      return requestsSpent({ window, rates, untilMs }, known.nowMs)
     }
     case 'tokens_spent':
-      return tokensSpent(judgement.window, judgement.rates, wish, nowMs)
+      return tokensSpent(judgement.window, judgement.rates, wish, known)
     case 'claim_taken':
     case 'claim_differs': {
       const detail = `${judgement.claim.limit} are running, which is the most at once.`
@@ -144,32 +146,29 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, nowMs: number): F
 
 function requestsSpent({ window, rates, untilMs }: Spent, nowMs: number): Fault {
   const detail = `${window.requestLimit} requests in ${window.seconds} seconds are the most.`
-  return new Fault('rate_limit_exceeded', { detail, headers: rateHeaders(rates), ...waitFor(untilMs, nowMs) })
+  const retryAfterSeconds = secondsUntil(untilMs, nowMs, window)
+  return new Fault('rate_limit_exceeded', { detail, headers: rateHeaders(rates), retryAfterSeconds })
 }
 
-/** What exceeds the limit alone never fits, and whoever waits for it waits in vain; anything else fits when the window ends. */
-function tokensSpent(
-  { tokenLimit, seconds }: Window,
-  rates: Rates,
-  { tokens, tokenAdvice }: Pick<Wish, 'tokens' | 'tokenAdvice'>,
-  nowMs: number,
-): Fault {
-  const headers = rateHeaders(rates)
-  const limit = tokenLimit ?? 0
-  const needed = `This call may use up to ${whole(tokens)} tokens`
-  if (tokens > limit) {
-    const advice = tokenAdvice?.(limit) ?? 'Shorten the request, or ask for a higher limit.'
-    const detail = `${needed}; your limit is ${whole(limit)} per ${seconds} seconds. ${advice}`
-    return new Fault('quota_exceeded', { detail, headers, members: { needed_tokens: tokens, limit_tokens: limit } })
-  }
-  const left = rates.tokens?.left ?? 0
-  const wait = waitFor(rates.tokens?.resetAtMs ?? 0, nowMs)
-  const detail = `${needed}; ${whole(left)} of ${whole(limit)} per ${seconds} seconds are left. Retry in ${wait.retryAfterSeconds} s.`
-  return new Fault('rate_limit_exceeded', { detail, headers, ...wait })
+/**
+ * It fits when the window ends at the latest. It may fit as soon as calls end that run now, where what they have reserved is in the
+ * way: of those this process knows its own, and the others' are as good as used.
+ */
+function tokensSpent(window: Window, rates: Rates, { caller, tokens }: Wish, { nowMs, reservedTokens }: Known): Fault {
+  const { limit = 0, left = 0, resetAtMs = 0 } = rates.tokens ?? {}
+  const isInTheWay = tokens <= left + reservedTokens(caller.credentialId, resetAtMs)
+  const retryAfterSeconds = isInTheWay ? CALL_SECONDS : secondsUntil(resetAtMs, nowMs, window)
+  const detail = [
+    `This call may use up to ${readable(tokens)} tokens; ${readable(left)} of ${readable(limit)} per ${window.seconds} seconds are left.`,
+    ...(isInTheWay ? ['Your running calls hold tokens that may be free when they end.'] : []),
+    `Retry in ${retryAfterSeconds} s.`,
+  ].join(' ')
+  return new Fault('rate_limit_exceeded', { detail, headers: rateHeaders(rates), retryAfterSeconds })
 }
 
-function waitFor(untilMs: Rate['resetAtMs'], nowMs: number): { readonly retryAfterSeconds: number } {
-  return { retryAfterSeconds: Math.max(1, Math.ceil((untilMs - nowMs) / 1_000)) }
+/** Until a window ends. It is never longer than the window, even if our notion of PostgreSQL's time is a little behind. */
+function secondsUntil(endsAtMs: Rate['resetAtMs'], nowMs: number, { seconds }: Window): number {
+  return Math.min(seconds, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1_000)))
 }
 
 function moneyMembers(needed: Nanos | undefined, left: Nanos): Record<string, string> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Usage } from '../calls/call.ts'
 import { NANOS_LIMIT, nanos, perMillion } from '../kernel/money.ts'
 import type { Measured } from '../pricing/priced.ts'
 import type { Held } from '../pricing/terms.ts'
@@ -34,7 +35,7 @@ describe('what an upstream claims beyond the hold', () => {
 })
 
 /** What an upstream said, measured as the test says, of which the caller is given something or nothing. */
-async function lossOf(
+async function endingFor(
   { status = 200, type, text = '{}', ...sent }: { status?: number; failure?: unknown; type?: string; text?: string },
   { measured, gives = true }: { measured?: Measured | 'unreadable'; gives?: boolean } = {},
 ) {
@@ -53,10 +54,27 @@ async function lossOf(
     isAboutUs: () => status === 401,
   }
   const { ending } = await judge(plan, { ...heldAt('1000'), most: nanos(1_000_000_000n) }, came)
-  return ending.loss
+  return ending
 }
 
+const lossOf = async (...said: Parameters<typeof endingFor>) => (await endingFor(...said)).loss
+
 const used = (count: bigint): Measured => ({ counts: [count] })
+
+describe('an answer that is withheld', () => {
+  it("is forgiven, is in nobody's report and uses up nobody's minute, whatever it says that it used", async () => {
+    const measured = { counts: [10n], inputTokens: 10, outputTokens: 5, cacheReadTokens: 3, cacheWriteTokens: 2 }
+    const tokensOf = ({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }: Usage) =>
+      inputTokens + outputTokens + cacheReadTokens + cacheWriteTokens
+    const given = await endingFor({}, { measured })
+    assert.deepEqual([given.forgiven, tokensOf(given.usage), given.usage.value > 0n], [false, 20, true])
+    for (const status of [200, 401, 429]) {
+      const { forgiven, usage } = await endingFor({ status }, { measured, gives: false })
+      assert.deepEqual([forgiven, tokensOf(usage), usage.value], [true, 0, 0n])
+      assert.equal(usage.upstreamCost, given.usage.upstreamCost)
+    }
+  })
+})
 
 describe('the evidence of a loss', () => {
   it('is what was reported beyond the hold, with what was claimed in all', async () => {

@@ -98,11 +98,13 @@ export function endingOf(held: Held, measured: Measured | undefined, kind: Kind)
   const counts = measured?.counts ?? mostCounts
   const amount = costOf(terms, counts)
   const loss = evidenceOf(held, amount, { isReported: measured !== undefined, ...kind })
+  const used = forgiven ? undefined : measured
   return {
     amount,
     forgiven,
     ...(loss !== undefined && { loss }),
-    usage: usageOf(held, counts, { failed, measured: measured && credible(measured, mostCounts) }),
+    // What is forgiven is in nobody's report and uses up nobody's minute.
+    usage: usageOf(held, counts, { failed, measured: used && credible(used, mostCounts) }),
   }
 }
 

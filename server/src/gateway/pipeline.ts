@@ -24,6 +24,7 @@ import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
 import { type Stopwatch, startStopwatch } from './stopwatch.ts'
 import type { Overrun } from './tell-loss.ts'
+import { requireWithinTokenLimits } from './token-advice.ts'
 
 /** A call that somebody wants, whoever asks: an HTTP client, an agent, or a task. */
 export type CallRequest = {
@@ -104,7 +105,6 @@ export function createPipeline(parts: Parts): Pipeline {
       operation,
       hold: { amount: held.most, terms: termsAsText(held.terms, held.mostCounts) },
       tokens: plan.tokens,
-      tokenAdvice: plan.tokenAdvice,
       claims,
       task: plan.task?.begun(id),
     }).catch((refusal: unknown) => explain(caller, refusal))
@@ -143,7 +143,13 @@ export function createPipeline(parts: Parts): Pipeline {
 
     const outcome = await judge(plan, held, sent)
     const { status } = outcome.answer ?? outcome.fault
-    const { charged, free, rates: left } = await settle(running, outcome, status)
+    const {
+      charged,
+      free,
+      rates: left,
+    } = await settle(running, outcome, status).catch((error: unknown) => {
+      throw withHeaders(asFault(error), told)
+    })
     // What was reserved and not used is there again.
     if (left !== null) Object.assign(told, rateHeaders(left))
     told[headerNames.cost] = formatUsd(charged)
@@ -168,6 +174,8 @@ export function createPipeline(parts: Parts): Pipeline {
       const { terms, most } = plan
       const held = quoted?.held(terms) ?? { terms, mostCounts: most, most: mostFor(terms, most) }
       requireWithinCap(held.most, maxCost)
+      // A quote says what it would cost, whoever could make the call.
+      if (costMode === undefined) requireWithinTokenLimits(plan, windowsOf(request))
       return { plan, digest, held, claims: quoted ? [...claims, quoted.claim] : claims }
     } catch (fault) {
       return await refuseCounted(request, fault)

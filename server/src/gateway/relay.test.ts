@@ -208,6 +208,20 @@ describe('a stream that is passed on', () => {
     assert.match(seen.got, /completion_tokens.*\[DONE\]/s)
   })
 
+  it('is passed on where its usage comes first, however long the upstream is silent after it and however much it says', async () => {
+    const { seen, settled, say, pass, end } = openai({ limit: 100_000_000 })
+    say(USAGE)
+    await pass(30_000)
+    assert.equal(settled.length, 0)
+    const long = saying('a'.repeat(900_000))
+    for (let at = 0; at < 6; at += 1) say(long)
+    assert.equal(seen.got.length, USAGE.length + 6 * long.length)
+    say(STOP + DONE)
+    end()
+    await pass(0)
+    assert.deepEqual([settled.length, seen.ended, seen.isGood], [1, ['complete'], true])
+  })
+
   it('is given as a whole where every frame has a finish reason, however long it takes', async () => {
     const { seen, say, pass, end } = startStream(createGeminiReader({ choices: 1 }))
     const part = (text: string) =>

@@ -2,7 +2,7 @@ import type { Settlement } from '../calls/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { asFault, Fault, noRoom } from '../kernel/fault.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
-import { formatUsd, ZERO } from '../kernel/money.ts'
+import { formatUsd } from '../kernel/money.ts'
 import type { Held } from '../pricing/terms.ts'
 import { MOST_FRAME_BYTES } from '../protocols/sse.ts'
 import { MOST_HELD_BYTES, MOST_TEXT_BYTES } from '../protocols/withholding-reader.ts'
@@ -315,16 +315,12 @@ async function outcomeOf(
   try {
     const measured = await stream.measure(delivered, isOwed)
     if (measured !== undefined) return { measured, ending: endingOf(held, measured, { forgiven: false, failed }) }
-    const { usage, ...ending } = endingOf(held, await stream.lost(), { forgiven: true, failed })
-    // It is in nobody's report and uses up nobody's minute.
-    return { ending: { ...ending, usage: { ...usage, ...UNUSED } } }
+    return { ending: endingOf(held, await stream.lost(), { forgiven: true, failed }) }
   } catch {
     // Whatever an upstream wrote that we can't add up, the call has to end.
     const isUnreadable = delivered !== ''
     return { ending: endingOf(held, undefined, { forgiven: true, failed: true, isUnreadable }) }
   }
 }
-
-const UNUSED = { value: ZERO, inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
 type Settled = Pick<Outcome, 'ending' | 'measured'>

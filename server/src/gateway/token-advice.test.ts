@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { adviceOn, type Reserve } from './token-advice.ts'
+import { Fault } from '../kernel/fault.ts'
+import { adviceOn, type Reserve, requireWithinTokenLimits } from './token-advice.ts'
 
 const RESERVE: Reserve = {
   inputEstimate: 20,
@@ -34,5 +35,38 @@ describe('the advice on a call that its limit can never admit', () => {
 
   it('is to ask for fewer where the output has no limit to send', () => {
     assert.match(advice({ limitNames: [], choices: 10, outputLimit: 6_240 }), /Ask for fewer at once/)
+  })
+
+  it('is not to ask for fewer where there is one, or where one alone would not fit', () => {
+    const pictures = { limitNames: [], outputLimit: 6_240 }
+    assert.match(advice(pictures, 6_000), /output\. Ask for a higher limit\.$/)
+    assert.match(advice({ ...pictures, choices: 10 }, 6_000), /output\. Ask for a higher limit\.$/)
+    assert.match(advice({ ...pictures, inputEstimate: 60_000 }), /output\. Shorten the request/)
+    assert.match(advice({ ...pictures, inputEstimate: 60_000, choices: 2 }), /output\. Shorten the request/)
+  })
+})
+
+describe('a call that alone exceeds a limit of tokens', () => {
+  const windows = [
+    { group: 'all', seconds: 60, requestLimit: 60, tokenLimit: 60_000 },
+    { group: 'images', seconds: 60, requestLimit: 30, tokenLimit: null },
+  ]
+
+  it('is refused for good with both numbers and the advice, and one that fits exactly is not', () => {
+    requireWithinTokenLimits({ tokens: 60_000 }, windows)
+    requireWithinTokenLimits({ tokens: 60_001 }, windows.slice(1))
+    assert.throws(
+      () => requireWithinTokenLimits({ tokens: 60_001, tokenAdvice: (limit) => `Do with ${limit}.` }, windows),
+      (fault) => {
+        assert.ok(fault instanceof Fault)
+        assert.deepEqual(
+          [fault.code, fault.retryable, fault.members],
+          ['quota_exceeded', false, { needed_tokens: 60_001, limit_tokens: 60_000 }],
+        )
+        assert.match(fault.message, /up to 60,001 tokens; your limit is 60,000 per 60 seconds\. Do with 60000\.$/)
+        return true
+      },
+    )
+    assert.throws(() => requireWithinTokenLimits({ tokens: 60_001 }, windows), /Shorten the request/)
   })
 })

@@ -1,3 +1,6 @@
+import { Fault } from '../kernel/fault.ts'
+import type { Window } from '../limits/window.ts'
+
 /** What a caller can do about a call that its limit of tokens can never admit. */
 export type TokenAdvice = (tokenLimit: number) => string
 
@@ -20,19 +23,44 @@ export function adviceOn({ inputEstimate, outputLimit, choices, isDefaultLimit, 
   return (tokenLimit) => {
     const output = outputLimit * choices
     if (output === 0) return SHORTEN
-    const parts = `They are ${whole(inputEstimate)} of input and ${whole(output)} of output.`
+    const parts = `They are ${readable(inputEstimate)} of input and ${readable(output)} of output.`
     const fitting = Math.floor((tokenLimit - inputEstimate) / choices)
+    if (limitNames.length === 0)
+      return `${parts} ${withoutOutputLimit({ inputEstimate, outputLimit, choices }, tokenLimit)}`
     if (fitting < 1) return `${parts} ${SHORTEN}`
-    if (limitNames.length === 0) return `${parts} Ask for fewer at once, or for a higher limit.`
-    const most = `${whole(fitting)} at most${choices > 1 ? ` (for each of ${choices} choices)` : ''}`
+    const most = `${readable(fitting)} at most${choices > 1 ? ` (for each of ${choices} choices)` : ''}`
     const name = limitNames.join(' or ')
     return isDefaultLimit
-      ? `${parts} You sent no output limit, so the model's default of ${whole(outputLimit)} counts: send ${name} of ${most}, or ask for a higher limit.`
+      ? `${parts} You sent no output limit, so the model's default of ${readable(outputLimit)} counts: send ${name} of ${most}, or ask for a higher limit.`
       : `${parts} Lower ${name} to ${most}, or ask for a higher limit.`
   }
 }
 
+/** What helps where the output of each choice is what it is. */
+function withoutOutputLimit(
+  { inputEstimate, outputLimit, choices }: Pick<Reserve, 'inputEstimate' | 'outputLimit' | 'choices'>,
+  tokenLimit: number,
+): string {
+  if (choices > 1 && inputEstimate + outputLimit <= tokenLimit) return 'Ask for fewer at once, or for a higher limit.'
+  return outputLimit < tokenLimit ? SHORTEN : 'Ask for a higher limit.'
+}
+
+/** Throws where a call alone exceeds a limit of tokens: no window ever admits it, and whoever waits for one waits in vain. */
+export function requireWithinTokenLimits(
+  { tokens, tokenAdvice }: { readonly tokens: number; readonly tokenAdvice?: TokenAdvice },
+  windows: readonly Window[],
+): void {
+  for (const { tokenLimit, seconds } of windows) {
+    if (tokenLimit === null || tokens <= tokenLimit) continue
+    const advice = tokenAdvice?.(tokenLimit) ?? SHORTEN
+    throw new Fault('quota_exceeded', {
+      detail: `This call may use up to ${readable(tokens)} tokens; your limit is ${readable(tokenLimit)} per ${seconds} seconds. ${advice}`,
+      members: { needed_tokens: tokens, limit_tokens: tokenLimit },
+    })
+  }
+}
+
 /** As people read numbers. */
-export function whole(number: number): string {
+export function readable(number: number): string {
   return number.toLocaleString('en-US')
 }

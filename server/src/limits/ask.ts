@@ -22,7 +22,7 @@ const PLACE = { fingerprint: '', keepSeconds: 0 } as const
 export const ALL = 'all'
 export const CALLS_AT_ONCE = 'concurrency'
 
-/** Asked for three times a call: the same limits and the same operation ask the same. */
+/** Asked for several times a call: the same limits and the same operation ask the same. */
 const asks = new WeakMap<TierLimits, WeakMap<readonly LimitName[], Ask>>()
 
 /** What a call asks of its caller's limits. */

@@ -137,6 +137,15 @@ describe('a stream of a message', () => {
     assert.equal(release(unexplained), telling(STOP))
   })
 
+  it('tells the cost in message_stop where the frame with the stop reason has no room for it', () => {
+    const lines =
+      'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},\ndata: "usage":{"output_tokens":4}}\n\n'
+    const reader = createReader()
+    assert.equal(push(reader, says('a'), lines, STOP), says('a'))
+    assert.deepEqual(reader.reported(), { output: 4 })
+    assert.equal(release(reader, '1'), lines + STOP.replace(/\}\n\n$/, ',"cost_usd":"1"}\n\n'))
+  })
+
   it('is complete with message_stop, or where the body ends after a stop reason', () => {
     const cut = createReader()
     push(cut, START, says('a'), ends('end_turn', { output_tokens: 1 }))

@@ -28,7 +28,6 @@ export function textOf(json: unknown): string {
  */
 export function createReader(): StreamReader {
   let reported: Reported = {}
-  let hasReason = false
 
   function read(frame: Frame, json: unknown): Reading {
     switch (kindOf(frame, json)) {
@@ -46,11 +45,10 @@ export function createReader(): StreamReader {
         const usage = memberOf(json, 'usage')
         reported = { ...reported, ...countsIn(usage) }
         const isStop = Boolean(memberOf(json, 'delta', 'stop_reason'))
-        hasReason ||= isStop
         return { isStop, takesCost: isMembers(usage) ? 'in_usage' : isStop ? 'beside' : undefined }
       }
       case 'message_stop':
-        return { isStop: true, isEnd: true, takesCost: hasReason ? undefined : 'beside' }
+        return { isStop: true, isEnd: true, takesCost: 'beside_if_nowhere' }
       case 'error':
         return { isError: true }
       default:

@@ -262,6 +262,23 @@ describe('a stream of chat completions', () => {
     assert.equal(push(plain(), filter), filter)
   })
 
+  it('is not at its end with a usage that comes first: what is written after it is passed on at once', () => {
+    for (const [reader, passed] of [
+      [wanting(), usageChunk(USAGE) + says('a') + says('b')],
+      [plain(), bare(says('a')) + bare(says('b'))],
+    ] as const) {
+      assert.equal(push(reader, usageChunk(USAGE), says('a'), says('b')), passed)
+      assert.equal(reader.isHolding(), false)
+      assert.equal(push(reader, stops(), usageChunk(USAGE), DONE), '')
+      assert.equal(reader.state(), 'complete')
+      assert.equal(release(reader).split('"cost_usd"').length - 1, 1)
+    }
+    // An upstream that gives no reasons has said everything with the usage that comes after its text.
+    const unstopped = wanting()
+    assert.equal(push(unstopped, usageChunk(USAGE), says('a'), usageChunk(USAGE)), usageChunk(USAGE) + says('a'))
+    assert.equal(unstopped.isHolding(), true)
+  })
+
   it('is not at its end before every choice has stopped, however often one of them does', () => {
     const reader = wanting(3)
     const early = [says('a'), says('b', 2), stops(1), stops(1), says('c', 1), stops(1), stops(0), says('d', 0)]
@@ -404,6 +421,23 @@ describe('a stream of chat completions', () => {
     push(beside, frame({ cost_usd: '99', choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }), DONE)
     const [stop] = release(beside, '0.5').split('\n\n')
     assert.equal(JSON.parse(stop?.slice('data: '.length) ?? '').cost_usd, '0.5')
+  })
+
+  it('has no cost of the upstream in an error that passes in its own words', () => {
+    for (const [error, passed] of [
+      [{ error: { message: 'x', cost_usd: '99' } }, { error: { message: 'x' } }],
+      [
+        { cost_usd: '99', error: { message: 'cost_usd' }, choices: [] },
+        { error: { message: 'cost_usd' }, choices: [] },
+      ],
+      [{ error: { details: [{ metadata: { cost_usd: 1, a: 2 } }] } }, { error: { details: [{ metadata: { a: 2 } }] } }],
+    ] as const) {
+      const reader = wanting()
+      assert.equal(push(reader, `data: ${JSON.stringify(error)}\n\n`), `data: ${JSON.stringify(passed)}\n\n`)
+      assert.deepEqual([reader.state(), reader.hasToldError()], ['failed', true])
+    }
+    const named = 'event: error\ndata: {"error":\ndata: {"cost_usd":1}}\n\n'
+    assert.equal(push(wanting(), named), 'event: error\ndata: {"error":{}}\n\n')
   })
 
   it('passes carriage returns and a byte order mark as they came', () => {

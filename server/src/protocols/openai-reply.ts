@@ -47,7 +47,8 @@ export function textOf(json: unknown): string {
 
 /**
  * The answer ends with the chunk that has the last stop reason that is still missing, so that every choice asked for has
- * one; then come the usage and [DONE]. Upstreams that give fewer choices, or no reasons, are taken at these last two.
+ * one; then come the usage and [DONE]. Upstreams that give fewer choices, or no reasons, are taken at these last two; but a
+ * usage that comes before anything was generated is no end.
  * The cost is told in the usage, or to a caller who gets none in the chunk with that stop reason.
  */
 export function createReader(
@@ -55,6 +56,7 @@ export function createReader(
   profile: Counted = PLAIN_PROFILE,
 ): StreamReader {
   const stopped = new Set<unknown>()
+  let hasText = false
   let counts = NOTHING
 
   function read(frame: Frame, json: unknown): Reading {
@@ -71,11 +73,14 @@ export function createReader(
       hasReason = true
       stopped.add(choiceIndex(choice))
     }
+    const text = textIn(parts)
+    hasText ||= text !== ''
+    const hasBegun = hasText || stopped.size > 0
     const isError = Boolean(memberOf(json, 'error'))
     return {
-      text: textIn(parts),
+      text,
       isError,
-      isStop: !isError && (stopped.size >= choices || isLastReport(json, usage)),
+      isStop: !isError && (stopped.size >= choices || (hasBegun && isReportAlone(json, usage))),
       isPlain: !hasReason && !isError && !isMembers(usage),
       takesCost: wantsUsage && isMembers(usage) ? 'in_usage' : hasReason ? 'beside' : undefined,
       ...(!wantsUsage && usage !== undefined && { bytes: withoutUsage(frame, json, usage) }),
@@ -85,8 +90,8 @@ export function createReader(
   return createWithholdingReader({ read, reported: () => classesOf(counts, profile) })
 }
 
-/** The report at the end of a stream comes by itself. */
-function isLastReport(chunk: unknown, usage: unknown): boolean {
+/** The report at the end of a stream comes by itself, and so does one that some upstreams write at its beginning. */
+function isReportAlone(chunk: unknown, usage: unknown): boolean {
   const choices = memberOf(chunk, 'choices')
   return isMembers(usage) && Array.isArray(choices) && choices.length === 0
 }
@@ -94,7 +99,7 @@ function isLastReport(chunk: unknown, usage: unknown): boolean {
 /** The usage is always asked for upstream. A caller who has not asked gets a stream as if nobody had. */
 function withoutUsage(frame: Frame, chunk: unknown, usage: unknown): Buffer {
   if (usage === null) return withoutNullUsage(frame)
-  return isLastReport(chunk, usage) ? NO_BYTES : frame.bytes
+  return isReportAlone(chunk, usage) ? NO_BYTES : frame.bytes
 }
 
 /** What a later report does not say stays as an earlier one has said it. */

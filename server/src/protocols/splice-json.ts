@@ -41,9 +41,9 @@ export function withoutMembers(raw: Buffer, names: readonly string[]): Buffer {
   return edited(raw, edits)
 }
 
-/** The bytes of a member's value, or undefined where there is no such member. */
+/** The bytes of a member's value, of the last that has the name, as parsers read it. Undefined where there is no such member. */
 export function memberIn(raw: Buffer, name: string): Buffer | undefined {
-  const range = readObject(raw, new Set([name])).members.get(name)
+  const range = readObject(raw, undefined).places.findLast((place) => place.name === name)
   return range && raw.subarray(range.start, range.end)
 }
 
@@ -57,7 +57,8 @@ function edited(raw: Buffer, edits: readonly (Range & { readonly text: string })
   return Buffer.concat([...pieces, raw.subarray(from)])
 }
 
-type Place = { readonly name: string; readonly nameStart: number; readonly end: number }
+/** A member: where its name stands, and the range of its value. */
+type Place = Range & { readonly name: string; readonly nameStart: number }
 type Found = {
   readonly members: ReadonlyMap<string, Range>
   readonly isEmpty: boolean
@@ -87,7 +88,7 @@ function readObject(raw: Buffer, wanted: ReadonlySet<string> | undefined): Found
     const start = afterSpace(raw, afterSpace(raw, afterName) + 1)
     end = endOfValue(raw, start)
     isEmpty = false
-    places.push({ name, nameStart: at, end })
+    places.push({ name, nameStart: at, start, end })
     if (wanted?.has(name)) members.set(name, { start, end })
     if (members.size === wanted?.size) return { members, isEmpty, end, places, open }
     at = afterSpace(raw, end)

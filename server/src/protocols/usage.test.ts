@@ -99,6 +99,12 @@ describe('a usage that takes the cost', () => {
     )
   })
 
+  it('is the last of several in one frame, as parsers read it', () => {
+    const cost = withCost('data: {"usage":{"a":1},"b":2,"usage":{"a":3},"d":4}\n\n')
+    assert.equal(cost, 'data: {"usage":{"a":1},"b":2,"usage":{"a":3,"c":1},"d":4}\n\n')
+    assert.equal(JSON.parse(cost.slice('data: '.length)).usage.c, 1)
+  })
+
   it('stays as it is where it is no object with members, or in several lines', () => {
     for (const text of [
       'data: {"usage":{}}\n\n',

@@ -32,8 +32,8 @@ export function itemsOf(value: unknown): readonly unknown[] {
 }
 
 /**
- * Where the usage of a frame takes one more member: before its closing brace, so that ours is the last of its name. -1
- * where that is not safe: the data is in several lines, or the usage has no member that a comma could follow.
+ * Where the usage of a frame takes one more member: before its closing brace, so that ours is the last of its name; of several
+ * usages in the last, which is the one that parsers read. -1 where that is not safe: the data is in several lines, or the usage has no member that a comma could follow.
  */
 export function endOfUsage({ bytes, dataStart, dataEnd }: Frame, name = 'usage'): number {
   if (dataStart === -1) return -1
@@ -47,6 +47,19 @@ export function endOfMembers({ bytes, dataStart, dataEnd }: Frame): number {
   if (dataStart === -1) return -1
   const end = bytes.lastIndexOf(CLOSE_BRACE, dataEnd - 1)
   return bytes.subarray(dataStart, end).includes(QUOTE) ? end : -1
+}
+
+/** What we call the cost of a call, wherever a stream tells it. */
+export const COST = 'cost_usd'
+
+/**
+ * A frame of JSON, written anew without the cost that its upstream tells: callers would take it for what we charge. Undefined
+ * where it tells none.
+ */
+export function withoutCost({ data, event }: Frame): Buffer | undefined {
+  if (data?.includes(COST) !== true) return undefined
+  const rest: unknown = JSON.parse(data, (name, value) => (name === COST ? undefined : value))
+  return Buffer.from(`${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(rest)}\n\n`)
 }
 
 /**

@@ -4,10 +4,10 @@ import { type Likeness, likenessOf } from './likeness.ts'
 import { isMembers } from './members.ts'
 import type { Reported, StreamReader } from './protocol.ts'
 import { createFrameSplitter, type Frame } from './sse.ts'
-import { endOfMembers, endOfUsage } from './usage.ts'
+import { COST, endOfMembers, endOfUsage, withoutCost } from './usage.ts'
 
-/** Where a frame has room for the cost: at the end of its usage, or beside its other members. */
-export type CostPlace = 'in_usage' | 'beside'
+/** Where a frame has room for the cost: at the end of its usage, or beside its other members, be it only where no frame before it had room. */
+export type CostPlace = 'in_usage' | 'beside' | 'beside_if_nowhere'
 
 /** What a protocol reads in a frame. */
 export type Reading = {
@@ -81,7 +81,9 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
     if (reading.isStop || reading.isEnd) passedText ??= text.bytes
     if (reading.text) text.add(reading.text)
     else if (!reading.isEnd && !reading.isError) addUnread(unreadTextOf(frame, json))
-    const bytes = terminated(frame, reading.bytes ?? frame.bytes)
+    // An error passes before we know what the call cost.
+    const rewritten = reading.isError && isMembers(json) ? withoutCost(frame) : undefined
+    const bytes = terminated(frame, rewritten ?? reading.bytes ?? frame.bytes)
     if (passedText === undefined) {
       passed.add(bytes)
       if (reading.isError) hasToldError = true
@@ -94,6 +96,7 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
 
   /** The last usage tells the cost; where none has room for it, the last frame that has. */
   function placeCost(frame: Frame, place: CostPlace, given: Buffer = frame.bytes): void {
+    if (place === 'beside_if_nowhere' && costAt !== -1) return
     const inUsage = place === 'in_usage' ? endOfUsage(frame, usageName) : -1
     const at = inUsage === -1 ? endOfMembers(frame) : inUsage
     if (at === -1 || (isCostInUsage && inUsage === -1)) return
@@ -214,7 +217,7 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
       if (heldBytes === 0) return []
       const bytes = held.whole()
       if (costAt === -1) return [bytes]
-      return [bytes.subarray(0, costAt), Buffer.from(`,"cost_usd":${JSON.stringify(cost)}`), bytes.subarray(costAt)]
+      return [bytes.subarray(0, costAt), Buffer.from(`,"${COST}":${JSON.stringify(cost)}`), bytes.subarray(costAt)]
     },
   }
 }

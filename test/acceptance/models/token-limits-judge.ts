@@ -29,6 +29,8 @@ export type Counts = Record<
 >
 
 type Rates = { readonly requests: number; readonly tokens: number; readonly resetSeconds: number }
+/** Of a call that was begun: beside it, so many requests may have been counted after it in the same transaction. */
+type RatesAtBegin = Rates & { readonly countedBeside: number }
 
 const WINDOW_US = 60_000_000
 
@@ -36,7 +38,7 @@ const WINDOW_US = 60_000_000
 export function judge(steps: readonly Step[], asked: readonly Asked[], limits: Limits, counts: Counts): void {
   const { requestsPerMinute, tokensPerMinute } = limits
   const calls = new Map<string, { reserved: number; begunAtUs: number; used: number | undefined }>()
-  const atBegin = new Map<string, Rates>()
+  const atBegin = new Map<string, RatesAtBegin>()
   const atEnd = new Map<string, Rates>()
   /** Everything that was ever left. */
   const seenLeft = new Set([tokensPerMinute])
@@ -49,9 +51,9 @@ export function judge(steps: readonly Step[], asked: readonly Asked[], limits: L
   }
 
   for (const { began, ended, window: written } of steps) {
-    if (began.length + ended.length === 0 && written !== undefined && window !== undefined) {
+    const passedUs = (window?.startedAtUs ?? 0) - (written?.startedAtUs ?? 0)
+    if (began.length + ended.length === 0 && written !== undefined && window !== undefined && passedUs > 0) {
       // Time was made to pass.
-      const passedUs = window.startedAtUs - written.startedAtUs
       for (const call of calls.values()) call.begunAtUs -= passedUs
       window = written
       continue
@@ -65,8 +67,12 @@ export function judge(steps: readonly Step[], asked: readonly Asked[], limits: L
       if (used > call.reserved) counts.used_beyond_the_reserve += 1
       if (window !== undefined && call.begunAtUs < window.startedAtUs) counts.ended_in_another_window += 1
     }
+    const requestsBefore = written?.startedAtUs === window?.startedAtUs ? (window?.requests ?? 0) : 0
     window = written ?? window
     if (window === undefined) continue
+    // What can never be admitted counts as a request, and reserves nothing.
+    const countedBeside = began.length === 0 ? 0 : window.requests - requestsBefore - began.length
+    assert.ok(countedBeside >= 0, 'every call that is begun counts as a request')
     const { startedAtUs, tokens } = window
     const own = [...calls.values()].filter(({ begunAtUs }) => begunAtUs >= startedAtUs)
     const sum = own.reduce((total, { reserved, used }) => total + (used ?? reserved), 0)
@@ -78,7 +84,7 @@ export function judge(steps: readonly Step[], asked: readonly Asked[], limits: L
 
     let after = window
     for (const { id, reserved } of began.toReversed()) {
-      atBegin.set(id, ratesOf(after))
+      atBegin.set(id, { ...ratesOf(after), countedBeside })
       after = { ...after, tokens: after.tokens - reserved, requests: after.requests - 1 }
     }
     for (const { id, atUs } of ended) {
@@ -93,9 +99,8 @@ export function judge(steps: readonly Step[], asked: readonly Asked[], limits: L
       requireReason(told, tokensPerMinute, seenLeft, counts)
       continue
     }
-    const rates = (isStream ? atBegin : atEnd).get(told.id)
-    assert.ok(rates !== undefined, `${told.status} ${told.text}`)
-    assert.deepEqual(ratesTold(told), rates, isStream ? 'as of the beginning' : 'as of the end')
+    if (isStream) requireBegun(ratesTold(told), atBegin.get(told.id))
+    else assert.deepEqual(ratesTold(told), atEnd.get(told.id), `as of the end: ${told.status} ${told.text}`)
     counts[isStream ? 'told_at_their_beginning' : 'told_at_their_end'] += 1
     const reserved = calls.get(told.id)?.reserved ?? 0
     if (output !== undefined) assert.ok(reserved > output, `${reserved} reserved for ${output} of output`)
@@ -112,6 +117,15 @@ function ratesTold({ headers }: Asked): Rates {
     tokens: number('remaining-tokens'),
     resetSeconds: number('reset-requests'),
   }
+}
+
+/** What was counted after the call in its own transaction is not told to it, and nobody knows the order. */
+function requireBegun(told: Rates, begun: RatesAtBegin | undefined): void {
+  assert.ok(begun !== undefined, 'it was begun')
+  const { countedBeside, ...rates } = begun
+  assert.deepEqual({ ...told, requests: rates.requests }, rates, 'as of the beginning')
+  const unseen = told.requests - rates.requests
+  assert.ok(unseen >= 0 && unseen <= countedBeside, `${unseen} requests of ${countedBeside} counted beside it`)
 }
 
 /** Who is refused needs more than is left, and what is left was so at some moment. */

@@ -200,6 +200,36 @@ describe('LIMIT-1 tokens a minute, by what calls may use', () => {
   }
 })
 
+describe('LIMIT-1 a call that has no room now', () => {
+  const HOLDS = /Your running calls hold tokens that may be free when they end\. Retry in 1 s\.$/
+
+  it('is told to wait a second where running calls would make room, and is admitted when they have ended', async () => {
+    const customer = await makeFree()
+    let running: Promise<Told> | undefined
+    await whileNobodyAnswers(async () => {
+      running = chat(customer, 50_000)
+      await untilOpen(customer, 1)
+      const refused = await chat(customer, 40_000)
+      assert.deepEqual([codeOf(refused), refused.headers.get('retry-after')], ['rate_limit_exceeded', '1'])
+      assert.equal(refused.headers.get('x-should-retry'), null)
+      assert.match(String(errorOf(refused).message), HOLDS)
+    })
+    assert.equal((await running)?.status, 200)
+    assert.equal((await chat(customer, 40_000)).status, 200)
+  })
+
+  it('is told to wait for the end of the window where what was used is in the way, whatever runs beside it', async () => {
+    const customer = await makeFree()
+    const used = await chat(customer, 20_100, { text: 'sandbox:output-tokens=20000' })
+    assert.equal(used.status, 200)
+    await besideACall(customer, 20_000, async () => {
+      const refused = await chat(customer, 50_000)
+      assert.equal(codeOf(refused), 'rate_limit_exceeded')
+      assert.doesNotMatch(String(errorOf(refused).message), /running calls/)
+    })
+  })
+})
+
 describe('LIMIT-1 a call without an output limit', () => {
   it("reserves the model's default, which is sent upstream and held for, and is told it", async () => {
     const customer = await makeFree()
@@ -269,6 +299,28 @@ describe('LIMIT-1 a call that alone exceeds the limit', () => {
     assert.equal(sent, 1)
   })
 
+  it('counts as a request, reserves nothing, and is told so', async () => {
+    const customer = await makeFree()
+    for (let at = 1; at <= 3; at += 1) {
+      const refused = await chat(customer, 64_000)
+      assert.equal(codeOf(refused), 'quota_exceeded')
+      await assertTrue(refused, customer)
+      const { requests, tokens } = await windowOf(customer)
+      assert.deepEqual([requests, tokens], [at, 0])
+    }
+  })
+
+  it('is refused for its requests once these are spent, and is told its price all the same where it asks for a quote', async () => {
+    const customer = await makeCustomer(pool)
+    const limits = { ...TIERS.free, requestsPerMinute: 2 }
+    await grantTier({ pool, ids }, ACTOR, customer.workspaceId, { tier: 'enterprise', limits })
+    const { path, body } = question('openai', 'sandbox/echo', '', limited('openai', 64_000))
+    const quoted = await ask(url, customer.secret, path, { body, headers: { 'x-farebox-cost-mode': 'quote' } })
+    assert.equal(quoted.status, 200)
+    const codes = [codeOf(await chat(customer, 64_000)), codeOf(await chat(customer, 64_000))]
+    assert.deepEqual(codes, ['quota_exceeded', 'rate_limit_exceeded'])
+  })
+
   it('is told to shorten its input where that is too long already', async () => {
     const refused = await chat(await makeFree(), 10, { text: 'word '.repeat(100_000) })
     assert.equal(codeOf(refused), 'quota_exceeded')
@@ -323,7 +375,32 @@ describe('LIMIT-4 the headers', () => {
       const refused = await chat(customer, 20_000)
       assert.equal(codeOf(refused), 'rate_limit_exceeded')
       await assertTrue(refused, customer)
+      assert.equal((await windowOf(customer)).requests, 1)
     })
+  })
+
+  it('of an answer that could not be settled are as of the beginning', async () => {
+    const customer = await makeFree()
+    const client = await pool.connect()
+    try {
+      let running: Promise<Told> | undefined
+      await whileNobodyAnswers(async () => {
+        running = chat(customer, 1_000)
+        await untilOpen(customer, 1)
+        await client.query('begin')
+        await client.query('set local idle_in_transaction_session_timeout = 0')
+        await client.query('select from accounts where id = $1 for no key update', [customer.accountId])
+      })
+      const told = await running
+      assert.ok(told !== undefined)
+      assert.deepEqual([told.status, codeOf(told)], [503, 'settlement_timeout'])
+      assert.deepEqual([numberIn(told, 'X-RateLimit-Remaining-Requests'), left(told)], [59, LIMIT - INPUT - 1_000])
+      for (const header of RATE_HEADERS) assert.ok(told.headers.has(header), header)
+    } finally {
+      await client.query('rollback')
+      client.release()
+    }
+    await untilOpen(customer, 0)
   })
 
   it('of a call whose window has turned are those of the next one, to which nothing is given back', async () => {
