@@ -37,9 +37,10 @@ describe('a command', () => {
   })
 
   it('that reads writes nothing at all', async () => {
-    const { workspaceId, accountId } = await makeCustomer(pool)
+    const { workspaceId, accountId, keyId } = await makeCustomer(pool)
     const lines: Readonly<Record<string, readonly string[]>> = {
       'keys list': [workspaceId],
+      'keys refusals': [keyId],
       'ledger explain': [accountId],
     }
     const before = await rowsOfAudit()
