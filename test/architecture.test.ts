@@ -50,6 +50,11 @@ describe('the laws of imports and of tables', () => {
     withFiles(texts, (root) => assert.deepEqual(circlesIn(root, ['.']), [['a.ts', 'b.ts', 'deep/c.ts']]))
   })
 
+  it('looks into no package that a bench has installed', () => {
+    const texts = { 'bench/peer/node_modules/odd/a.js': 'return', 'bench/a.ts': 'export const a = 1' }
+    withFiles(texts, (root) => assert.deepEqual(circlesIn(root, ['bench']), []))
+  })
+
   it('catches a circle across two folders', () => {
     const texts = {
       'test/world.ts': "import { start } from '../harness/start.ts'\nexport const world = () => start()",

@@ -175,10 +175,14 @@ function sourcesIn(root: string): string[] {
 }
 
 function filesIn(root: string): string[] {
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.[cm]?[jt]sx?$/.test(entry.name))
-    .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
-    .sort()
+  return (
+    readdirSync(root, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /\.[cm]?[jt]sx?$/.test(entry.name))
+      .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
+      // A bench installs packages below its own folder.
+      .filter((file) => !file.split(path.sep).includes('node_modules'))
+      .sort()
+  )
 }
 
 /** The tables that stand behind a verb of SQL in a string of the file. */

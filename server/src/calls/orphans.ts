@@ -30,41 +30,46 @@ export async function sweepOrphans({ pool, log, ownerId, graceSeconds }: Sweep):
   })
 }
 
-type Overdue = Parts & { readonly lost?: (amount: Nanos) => void; readonly by?: By }
+export type Overdue = Parts & { readonly lost?: (amount: Nanos) => void; readonly by?: By }
 
 /** Voids what nobody resolved in time, at the operator's loss. How many that were. */
-export async function resolveOverdue(
+export function resolveOverdue(parts: Overdue, afterSeconds: number): Promise<number> {
+  const sql = 'select id, account_id, overrun from resolve_overdue(seconds => $1, most => $2)'
+  return voidAtOurLoss(parts, afterSeconds, sql, 'a call was never resolved: it is voided at our loss')
+}
+
+/** Voids by a statement that takes the age in seconds and how many at the most. How many that were. */
+export async function voidAtOurLoss(
   { pool, log, lost = () => {}, by = SERVICE }: Overdue,
   afterSeconds: number,
+  sql: string,
+  told: string,
 ): Promise<number> {
   return inPortions(AT_ONCE, async (most) => {
     const voided = await inTransaction(pool, async (query) => {
-      const { rows } = await query('select id, account_id, overrun from resolve_overdue(seconds => $1, most => $2)', [
-        afterSeconds,
-        most,
-      ])
+      const { rows } = await query(sql, [afterSeconds, most])
       const calls = voidedRows.parse(rows)
       await recordVoided(query, by, calls)
       return calls
     })
     for (const { id, overrun } of voided) {
       lost(overrun)
-      log.error('a call was never resolved: it is voided at our loss', { request_id: id, amount: formatUsd(overrun) })
+      log.error(told, { request_id: id, amount: formatUsd(overrun) })
     }
     return voided.length
   })
 }
 
-export type Voided = { readonly id: Id; readonly accountId: Id; readonly overrun: Nanos }
+type Voided = { readonly id: Id; readonly accountId: Id; readonly overrun: Nanos }
 
-export const voidedRows = z.array(
+const voidedRows = z.array(
   z
     .object({ id: z.string(), account_id: z.string(), overrun: z.bigint().transform(nanos) })
     .transform(({ account_id: accountId, ...row }): Voided => ({ ...row, accountId })),
 )
 
 /** One row of the audit log for each account: an outage may void thousands of calls, and the ledger has every one of them. */
-export async function recordVoided(query: Query, by: By, voided: readonly Voided[]): Promise<void> {
+async function recordVoided(query: Query, by: By, voided: readonly Voided[]): Promise<void> {
   for (const [accountId, calls] of Map.groupBy(voided, (call) => call.accountId)) {
     const lost = nanos(calls.reduce((sum, { overrun }) => sum + overrun, 0n))
     const after = { state: 'voided', overrun: formatUsd(lost), calls: calls.map(({ id }) => id) }

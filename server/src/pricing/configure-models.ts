@@ -181,6 +181,7 @@ const priceText = z.object({
   output: z.string(),
   cacheRead: z.string().nullable(),
   cacheWrite: z.string().nullable(),
+  /** What the upstream charges us; null where nobody has said it. */
   providerInput: z.string().nullable(),
   providerOutput: z.string().nullable(),
   providerCacheRead: z.string().nullable(),
@@ -385,19 +386,8 @@ const LIST_LIMIT = 1_000
 const listedModel = fields.extend({
   createdAt: z.date(),
   changedAt: z.date(),
-  price: z
-    .object({
-      version: z.int(),
-      input: z.string(),
-      output: z.string(),
-      cacheRead: z.string().nullable(),
-      cacheWrite: z.string().nullable(),
-      /** What the upstream charges us; null where nobody has said it. */
-      providerInput: z.string().nullable(),
-      providerOutput: z.string().nullable(),
-      images: z.record(z.string(), z.string()).nullable(),
-      videos: z.record(z.string(), z.string()).nullable(),
-    })
+  price: priceText
+    .omit({ providerCacheRead: true, providerCacheWrite: true, providerImages: true, providerVideos: true })
     .nullable(),
   routes: z.array(routeFields.extend({ id: z.string() })),
 })

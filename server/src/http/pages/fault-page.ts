@@ -22,17 +22,19 @@ const TITLES: Readonly<Record<number, string>> = {
 
 /** The number, what happened, what to do, and by what name to ask about it. */
 export function createFaultPage(pages: Pick<Pages, 'wide'>): FaultPage {
-  return (fault, requestId) =>
-    pages.wide({
+  return (fault, requestId) => {
+    const title = TITLES[fault.status] ?? 'This did not work'
+    return pages.wide({
       kind: 'fault',
       status: fault.status,
-      title: TITLES[fault.status] ?? 'This did not work',
-      main: html`<div><p class="fault__code">${fault.status}</p><h1>${TITLES[fault.status] ?? 'This did not work'}</h1>
+      title,
+      main: html`<div><p class="fault__code">${fault.status}</p><h1>${title}</h1>
 <p class="fault__say">${sentenceOf(fault)}</p></div>
 <section aria-labelledby="asked"><h2 id="asked">If you ask somebody about it</h2>
 <p class="fault__id"><span class="fb-dim">Code</span> <code>${fault.code}</code></p>
 <p class="fault__id"><span class="fb-dim">Request</span> <span class="fb-code">${requestId}</span></p></section>`,
     })
+  }
 }
 
 /** A person asks for pages, not for endpoints. */

@@ -21,19 +21,13 @@ const NOT_IN_A_TARGET = /[^!-~]|#/
 const HOST = /^[A-Za-z0-9._~:[\]%-]{0,255}$/
 const CONTINUE = '100-continue'
 
-type Parts = {
-  readonly limits: Pick<EdgeLimits, 'urlBytes' | 'headerCount'>
-  /** Whether a Host is one of ours. Whoever asks whether we live comes by address. */
-  readonly isOurHost: (host: string) => boolean
-}
-
-const HEALTH = /^\/(livez|readyz)(\?|$)/
+type Parts = { readonly limits: Pick<EdgeLimits, 'urlBytes' | 'headerCount'> }
 
 /**
  * Says what is wrong with a request before anything of it is believed. The parser has refused broken syntax already;
  * this refuses what is valid but could mean two things to two readers.
  */
-export function createHygiene({ limits, isOurHost }: Parts): (request: IncomingMessage) => Fault | undefined {
+export function createHygiene({ limits }: Parts): (request: IncomingMessage) => Fault | undefined {
   return (request) => {
     const { headers, rawHeaders, httpVersion } = request
     if (httpVersion !== '1.1' && httpVersion !== '1.0') return invalid('The HTTP version is not 1.0 or 1.1.')
@@ -43,10 +37,7 @@ export function createHygiene({ limits, isOurHost }: Parts): (request: IncomingM
       const repeated = repeatedHeader(rawHeaders)
       if (repeated !== undefined) return invalid(repeated)
     }
-    const url = request.url ?? ''
-    const wrong = wrongTarget(url, limits.urlBytes) ?? wrongFraming(request) ?? wrongExpectation(headers)
-    if (wrong !== undefined || isOurHost(headers.host ?? '') || HEALTH.test(url)) return wrong
-    return new Fault('misdirected_request')
+    return wrongTarget(request.url ?? '', limits.urlBytes) ?? wrongFraming(request) ?? wrongExpectation(headers)
   }
 }
 

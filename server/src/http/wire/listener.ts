@@ -22,6 +22,8 @@ type Parts = {
   readonly traffic: Traffic
   readonly findFamily: (url: string) => FamilyName
   readonly findFault: (request: IncomingMessage) => Fault | undefined
+  /** Whether a Host is one of ours. */
+  readonly isOurHost: (host: string) => boolean
   /** How a refusal looks to who asked. */
   readonly render: RenderFault
   readonly answerCors: AnswerCors
@@ -32,8 +34,8 @@ type Parts = {
 }
 
 const CHECK_INTERVAL_MS = 500
-/** Whoever asks whether we live would otherwise end us when we have most to do. */
-const NEVER_SHED: ReadonlySet<string> = new Set(['health'])
+/** Whoever asks whether we live comes by address, and would end us when we have most to do if we turned it away. */
+const HEALTH = 'health'
 const SMALL_BODY_BYTES = 16 * 1024
 /** Made once: to make an error costs more than to tell it. */
 const OVERLOADED = new Fault('overloaded', { retryAfterSeconds: 1 })
@@ -43,8 +45,20 @@ const OVERLOADED = new Fault('overloaded', { retryAfterSeconds: 1 })
  * refuses what must not reach a route at all.
  */
 export function createListener(parts: Parts) {
-  const { clock, ids, limits, connections, traffic, findFamily, findFault, render, answerCors, mustShed, handle } =
-    parts
+  const {
+    clock,
+    ids,
+    limits,
+    connections,
+    traffic,
+    findFamily,
+    findFault,
+    isOurHost,
+    render,
+    answerCors,
+    mustShed,
+    handle,
+  } = parts
   const turns = createTurns({ connections, limits, run, onEnd })
   const clientErrors = createClientErrors({
     ids,
@@ -79,13 +93,14 @@ export function createListener(parts: Parts) {
     const { request, response } = exchange
     attachExchange(exchange)
     traffic.began()
-    const fault = exchange.refusal ?? findFault(request)
+    const isHealth = exchange.family.name === HEALTH
+    const fault = exchange.refusal ?? findFault(request) ?? (isHealth ? undefined : wrongHost(request))
     if (fault !== undefined) {
       refuse(exchange, fault)
       return
     }
     if (answerCors(exchange)) return
-    if (!NEVER_SHED.has(exchange.family.name) && mustShed()) {
+    if (!isHealth && mustShed()) {
       // A request that is over when it is answered leaves nothing behind, neither a timer nor itself.
       if (isSmall(request)) request.once('end', () => turnAway(exchange)).resume()
       else turnAway(exchange)
@@ -96,6 +111,10 @@ export function createListener(parts: Parts) {
     } catch (error) {
       refuse(exchange, asFault(error))
     }
+  }
+
+  function wrongHost({ headers: { host = '' } }: IncomingMessage): Fault | undefined {
+    return isOurHost(host) ? undefined : new Fault('misdirected_request')
   }
 
   /** Says that there is no room. The connection stays: to make a new one would cost both sides more than this did. */
