@@ -9,7 +9,7 @@ const UPSTREAMS = 4
 /** As many of them as we prefer, so that neither way runs out of one age before the other. */
 const YOUNG_PART = 0.75
 /** So much of what is due at first goes through each way: nothing has to become due again for the race to go on. */
-const PART_OF_EACH = 0.4
+const PART_OF_EACH = 0.3
 
 type Turn = { readonly tasks: number; readonly seconds: number; readonly cpuUs: number }
 type Round = { readonly ours: Turn; readonly bare: Turn }

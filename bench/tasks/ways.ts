@@ -33,11 +33,16 @@ export const ours: Way = {
 /**
  * The plainest statements that take each task once and keep its order, on the same table. They are told which upstream and
  * which age to look for, so that the table's index is theirs too; they know no pace, no shares and no other upstream.
+ * They go round the upstreams, and are young as often as told: by chance a short run asks for what is used up.
  */
 export function createBare(upstreams: readonly string[], youngPart: number): Way {
+  let claims = 0
   return {
     async claim(client) {
-      const upstream = upstreams[Math.floor(Math.random() * upstreams.length)]
+      const upstream = upstreams[claims % upstreams.length]
+      const turn = Math.floor(claims / upstreams.length)
+      const young = Math.floor((turn + 1) * youngPart) > Math.floor(turn * youngPart)
+      claims += 1
       const { rows } = await client.query(
         `update tasks set next_poll_at = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
          where id in (
@@ -45,7 +50,7 @@ export function createBare(upstreams: readonly string[], youngPart: number): Way
            order by next_poll_at limit $3 for update skip locked
          )
          returning id, account_id, upstream_id, slot, mode, upstream_task, state`,
-        [upstream, Math.random() < youngPart, AT_ONCE],
+        [upstream, young, AT_ONCE],
       )
       return z.array(claimed).parse(rows)
     },

@@ -46,7 +46,11 @@ async function visit(options: BrowserContextOptions = {}): Promise<Visit> {
       frowned.push(`console: ${message.text()}`)
   })
   page.on('pageerror', (error) => frowned.push(`error: ${error.message}`))
-  page.on('requestfailed', (request) => frowned.push(`failed: ${request.url()} ${request.failure()?.errorText}`))
+  page.on('requestfailed', (request) => {
+    // A browser that leaves a page gives up what it still loads there: a slow machine leaves before the icon came.
+    const reason = request.failure()?.errorText
+    if (reason !== 'net::ERR_ABORTED') frowned.push(`failed: ${request.url()} ${reason}`)
+  })
   page.on('request', (request) => {
     requests += 1
     if (!hosts.has(new URL(request.url()).host)) frowned.push(`elsewhere: ${request.url()}`)
@@ -161,6 +165,8 @@ describe('linking an account in a browser', () => {
     await decide(page, await authUrlOf(customer))
     await page.keyboard.press('Tab')
     await picture(page, 'focused')
+    // The key goes another way than the question: the answer may come before the key was taken.
+    await page.waitForFunction('document.activeElement !== document.body')
     assert.equal(await page.evaluate('document.activeElement.textContent'), 'Undo the link')
     await page.keyboard.press('Enter')
     await page.getByText('The link was undone').waitFor()
@@ -177,7 +183,6 @@ describe('linking an account in a browser', () => {
         assert.equal(await undoButton(page).count(), 0)
         assert.match((await page.getByRole('main').textContent()) ?? '', /You can close this page|Ask for a new link/)
         await fits(page)
-        await isAccessible(page)
         await isAccessible(page)
       }
       const denied = await named('Acme')
