@@ -168,7 +168,7 @@ function addFamily(
   root: FastifyInstance,
   { name, prefix, dialect, bodies = 'json', bodyBytes, register }: Family,
 ): void {
-  const family: FamilyName = { name, prefix, dialect, bodies }
+  const family: FamilyName = { name, prefix, dialect }
   root.register(
     async (scope) => {
       scope.addHook('onRoute', (route) => {
