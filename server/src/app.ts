@@ -357,6 +357,8 @@ function createListeners(
       createEdge({
         ...shared,
         policy: CALLERS,
+        // Users who link an account come here too.
+        faultPage: createFaultPage(pages),
         keyRefused: gateway.refusals.count,
         mustShed: createShedding({ clock, log, waitMs: money.calls.waitMs }),
         families: familiesOf(ground, money, gateway, { assets, linkPages: createLinkPages(pages) }, options),

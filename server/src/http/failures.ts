@@ -57,6 +57,7 @@ function dialectOf(request: FastifyRequest, fault: Fault): FaultDialect {
 
 /** The protocol of whoever asked, whether or not there is such a route. */
 export function dialectAskedBy(request: FastifyRequest): FaultDialect {
+  if (request.routeOptions.config.isPage === true) return dialectFor({ dialect: 'html' }, request.raw)
   return dialectFor(familyOf(request) ?? { dialect: 'data' }, request.raw)
 }
 
