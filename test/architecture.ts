@@ -170,7 +170,7 @@ export function circlesIn(root: string, folders: readonly string[]): readonly (r
   return [...new Set(circles)].map((circle) => circle.split(' '))
 }
 
-function sourcesIn(root: string): string[] {
+export function sourcesIn(root: string): string[] {
   return filesIn(root).filter((file) => !file.endsWith('.test.ts'))
 }
 

@@ -242,8 +242,8 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
   const polled: Parameters<typeof createPoller>[0]['polled'] = (what) => metrics.taskPolls.inc(what)
   const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
   const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
-  const { access, allowed_origins: allowedOrigins } = config.outbound
-  const outbound = createOutbound({ access, allowedOrigins, clock, log, metrics })
+  const { access, allowed_origins: allowedOrigins, refused_networks: refusedNetworks } = config.outbound
+  const outbound = createOutbound({ access, allowedOrigins, refusedNetworks, clock, log, metrics })
   const outbox = createOutboxWorker({
     pool: pools.rest,
     // No part of ours writes messages yet.
@@ -357,6 +357,8 @@ function createListeners(
       createEdge({
         ...shared,
         policy: CALLERS,
+        // Users who link an account come here too.
+        faultPage: createFaultPage(pages),
         keyRefused: gateway.refusals.count,
         mustShed: createShedding({ clock, log, waitMs: money.calls.waitMs }),
         families: familiesOf(ground, money, gateway, { assets, linkPages: createLinkPages(pages) }, options),

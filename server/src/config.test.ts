@@ -97,15 +97,21 @@ describe('configuration', () => {
   })
 
   it('lets addresses of strangers be asked where they are public, unless told otherwise', () => {
-    assert.deepEqual(loadConfig({ FAREBOX_DATABASE_URL: URL }).outbound, { access: 'public', allowed_origins: [] })
+    assert.deepEqual(loadConfig({ FAREBOX_DATABASE_URL: URL }).outbound, {
+      access: 'public',
+      allowed_origins: [],
+      refused_networks: [],
+    })
     const { outbound } = loadConfig({
       FAREBOX_DATABASE_URL: URL,
       FAREBOX_OUTBOUND_ACCESS: 'listed',
       FAREBOX_OUTBOUND_ALLOWED_ORIGINS: 'https://issuer.example, http://10.0.0.7:8080',
+      FAREBOX_OUTBOUND_REFUSED_NETWORKS: '2001:db8:64::/96, 8.8.8.8',
     })
     assert.deepEqual(outbound, {
       access: 'listed',
       allowed_origins: ['https://issuer.example', 'http://10.0.0.7:8080'],
+      refused_networks: ['2001:db8:64::/96', '8.8.8.8'],
     })
   })
 

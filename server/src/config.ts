@@ -174,7 +174,7 @@ const settings = z.strictObject({
         .optional(),
       // Names beside addresses, localhost and single words under which operators reach their listener.
       admin_hosts: list(
-        z.string().regex(/^[a-z0-9.-]{1,253}$/, { error: 'must be names in lower case, such as metrics.example.com' }),
+        z.string().regex(/^[a-z0-9._-]{1,253}$/, { error: 'must be names in lower case, such as metrics.example.com' }),
       ).prefault([]),
     })
     .prefault({}),
@@ -211,6 +211,7 @@ const settings = z.strictObject({
     .strictObject({
       access: z.enum(['public', 'listed', 'none'], { error: 'must be public, listed or none' }).prefault('public'),
       allowed_origins: list(httpOrigin).prefault([]),
+      refused_networks: list(network).prefault([]),
     })
     .prefault({}),
   links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),

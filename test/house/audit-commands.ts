@@ -56,11 +56,12 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
   const another = (what: string) => `${what}_${made++}`
 
   async function deadLetter() {
-    const letter = { kind: 'note', destination: another('receiver') }
+    // Whose it is, is not in the audit log: it may be an address of e-mail.
+    const letter = { kind: 'note' }
     const id = ids.next()
     await pool.query(
       `insert into outbox (id, kind, destination, payload, due_at, died_at) values ($1, $2, $3, '{}', null, clock_timestamp())`,
-      [id, letter.kind, letter.destination],
+      [id, letter.kind, `${another('receiver')}@example.com`],
     )
     return { id, letter }
   }

@@ -112,12 +112,21 @@ describe('the audit log', () => {
 
   it('takes whatever people write, and nothing fails for it', async () => {
     const subject = ids.next()
-    const after = { name: 'half \ud83d, zero \0 and whole 🦊', list: ['\udc00'] }
+    // What follows the control character reads in JSON, where that is an escape, as the beginning of a key.
+    const after = {
+      name: 'half \ud83d, zero \0 and whole 🦊',
+      list: ['\udc00'],
+      key: '\u001fb_live_abc',
+      '\0': 'fb_live_abc',
+    }
     await inTransaction(pool, (query) =>
       record(query, { actor: 'member x', origin: {} }, { action: 'key.created', subject, before: null, after }),
     )
     const [row] = await listAudit(pool, { subject }, { most: 1 })
-    assert.deepEqual(row?.after, { name: 'half \ufffd, zero \ufffd and whole 🦊', list: ['\ufffd'] })
+    assert.deepEqual(row?.after, {
+      ...{ name: 'half \ufffd, zero \ufffd and whole 🦊', list: ['\ufffd'] },
+      ...{ key: '\u001fb_live_abc', '\ufffd': '[redacted]' },
+    })
   })
 
   it('has no secret in any form: no key, no credential, no master key, no hash and nothing sealed', async () => {

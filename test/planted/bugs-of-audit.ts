@@ -91,8 +91,8 @@ export const bugsOfAudit: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/storage/audit.ts',
-        find: 'scrub(JSON.stringify(facts, storable))',
-        replace: 'JSON.stringify(facts, storable) ?? scrub("")',
+        find: 'return scrub(text).toWellFormed()',
+        replace: 'return (text || scrub(text)).toWellFormed()',
       },
     ],
     caughtBy: [

@@ -77,6 +77,16 @@ export const bugsOfOutbox: readonly PlantedBug[] = [
     caughtBy: [{ file: OF_STRANGERS, title: 'however it is written' }],
   },
   {
+    id: 'own-networks-unheard',
+    title: 'networks that the operator names as its own are asked as public ones',
+    promise: 'No address of a stranger leads into our network.',
+    author: 'insider',
+    edits: [
+      { file: OUTBOUND, find: 'createRefusedRange(parts.refusedNetworks ?? [])', replace: 'createRefusedRange([])' },
+    ],
+    caughtBy: [{ file: OF_STRANGERS, title: 'the operator has named as its own' }],
+  },
+  {
     id: 'resolved-twice',
     title: 'the look-up that is checked is not the one that the connection uses',
     promise: 'No address of a stranger leads into our network, whatever its name server says a moment later.',

@@ -38,8 +38,17 @@ export async function withPools(config: Config, work: (pools: Pools) => Promise<
 export const ids = createIds({ clock: systemClock })
 
 /** Who is at the keyboard, for the audit log. */
-export function operator(): By {
-  return { actor: `operator ${userInfo().username}`, origin: { via: 'command line', host: hostname() } }
+export function operator(askName: () => string = () => userInfo().username): By {
+  return { actor: `operator ${nameOrNumber(askName)}`, origin: { via: 'command line', host: hostname() } }
+}
+
+/** A container may run us under a number that its system has no name for, and nobody there may be kept from working for that. */
+function nameOrNumber(askName: () => string): string {
+  try {
+    return askName()
+  } catch {
+    return `uid ${process.getuid?.()}`
+  }
 }
 
 /** Each run of a command that writes leaves one row in the audit log where it changes something; `apart` leaves a record of its own. */

@@ -113,12 +113,15 @@ const details = (batch: Waiting) =>
     batch.map(([, detail]) => detail),
   )
 
-/** Deletes records older than they are kept; an id carries its time. How many that were. */
+/**
+ * Deletes records older than they are kept; an id carries its time. How many that were. The time is the statement's: by one that moves
+ * no index can be asked, and every record would be read to find that none is old.
+ */
 export async function pruneRecords(pool: pg.Pool, keepDays: number): Promise<number> {
   return inPortions(BATCH, async (most) => {
     const { rowCount } = await pool.query(
       `delete from request_records where id in (
-         select id from request_records where id < first_id_at(clock_timestamp() - make_interval(days => $1)) order by id limit $2)`,
+         select id from request_records where id < first_id_at(statement_timestamp() - make_interval(days => $1)) order by id limit $2)`,
       [keepDays, most],
     )
     return rowCount ?? 0

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { connect } from '../../../test/ledger/world.ts'
+import { rowsRead } from '../../../test/storage/rows-read.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { createIds } from '../kernel/ids.ts'
@@ -128,5 +129,14 @@ describe('refusals of a key', () => {
     await add(young, 29)
     assert.ok((await pruneRefusals(pool, 30)) >= 1)
     assert.deepEqual([(await shortly(old)).length, (await shortly(young)).length], [0, 1])
+  })
+
+  it('are not read to find that none is old', async () => {
+    await pool.query(
+      "insert into refusals select gen_random_uuid(), date_trunc('hour', now()) - interval '1 day', 'forbidden', 1 from generate_series(1, 5000)",
+    )
+    await pruneRefusals(pool, 30)
+    const read = await rowsRead(database.url, 'refusals', (one) => pruneRefusals(one, 30))
+    assert.ok(read < 10, `${read} were read`)
   })
 })

@@ -148,7 +148,7 @@ export async function pruneRefusals(pool: pg.Pool, keepDays: number): Promise<nu
     const { rowCount } = await pool.query(
       `delete from refusals where (credential_id, hour, reason) in (
          select credential_id, hour, reason from refusals
-         where hour < clock_timestamp() - make_interval(days => $1) order by hour limit $2)`,
+         where hour < statement_timestamp() - make_interval(days => $1) order by hour limit $2)`,
       [keepDays, most],
     )
     return rowCount ?? 0

@@ -67,9 +67,10 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
   }
 
   /** Now the body may come. */
-  function invite({ headers }: FastifyRequest, reply: FastifyReply, hasRoom: boolean): void {
+  function invite({ headers, routeOptions }: FastifyRequest, reply: FastifyReply, hasRoom: boolean): void {
     if (!hasRoom) throw noRoom()
-    if (headers.expect !== undefined && lengthOf(headers) <= limits.bodyBytes) reply.raw.writeContinue()
+    const most = routeOptions.bodyLimit ?? limits.bodyBytes
+    if (headers.expect !== undefined && lengthOf(headers) <= most) reply.raw.writeContinue()
   }
 
   /** Memory for what the request has, before any of its body is read. */

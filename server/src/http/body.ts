@@ -24,13 +24,14 @@ export function acceptJson(server: FastifyInstance, limits: JsonLimits): void {
 /** A form as browsers send it: each of its fields once. */
 export type Form = ReadonlyMap<string, string>
 
+export const FORM_TYPE = 'application/x-www-form-urlencoded'
 const FORM_FIELDS = 100
 const NO_FORM = 'The body is not a form in UTF-8, or has a field twice.'
 
 /** For routes that a person's browser posts to; nothing else is taken there. */
 export function acceptForms(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer' }, (_, bytes: Buffer, done) => {
+  scope.addContentTypeParser(FORM_TYPE, { parseAs: 'buffer' }, (_, bytes: Buffer, done) => {
     const form = parseForm(bytes)
     if (form === undefined) done(new Fault('invalid_request', { detail: NO_FORM }))
     else done(null, form)

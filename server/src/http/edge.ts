@@ -68,6 +68,8 @@ declare module 'fastify' {
     access?: Access
     /** The route's 400 is `{ "error": "…" }`, whatever its family's dialect. */
     plainBadRequest?: boolean
+    /** People open the route in a browser, so that its refusals are pages, whatever its family's dialect. */
+    isPage?: boolean
     family?: FamilyName
     /** The route puts the request's id on its answers by itself. */
     writesId?: boolean
@@ -168,7 +170,7 @@ function addFamily(
   root: FastifyInstance,
   { name, prefix, dialect, bodies = 'json', bodyBytes, register }: Family,
 ): void {
-  const family: FamilyName = { name, prefix, dialect, bodies }
+  const family: FamilyName = { name, prefix, dialect }
   root.register(
     async (scope) => {
       scope.addHook('onRoute', (route) => {

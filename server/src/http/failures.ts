@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { asFault, Fault, type FaultCode } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { FaultDialect, RenderFault } from './answer.ts'
+import { FORM_TYPE } from './body.ts'
 import { dialectFor, type FamilyName } from './families.ts'
 import { exchangeOf } from './wire/exchange.ts'
 import { idHeaders } from './wire/send-whole.ts'
@@ -56,6 +57,7 @@ function dialectOf(request: FastifyRequest, fault: Fault): FaultDialect {
 
 /** The protocol of whoever asked, whether or not there is such a route. */
 export function dialectAskedBy(request: FastifyRequest): FaultDialect {
+  if (request.routeOptions.config.isPage === true) return dialectFor({ dialect: 'html' }, request.raw)
   return dialectFor(familyOf(request) ?? { dialect: 'data' }, request.raw)
 }
 
@@ -77,7 +79,7 @@ const FRAMEWORK_FAULTS: ReadonlyMap<string, FaultCode> = new Map<string, FaultCo
 function toFault(thrown: unknown, request: FastifyRequest): Fault {
   if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') {
     const code = FRAMEWORK_FAULTS.get(thrown.code)
-    if (code === 'unsupported_media_type') return new Fault(code, { detail: `Send ${typeTakenBy(familyOf(request))}.` })
+    if (code === 'unsupported_media_type') return new Fault(code, { detail: `Send ${typeTakenBy(request)}.` })
     if (code === 'body_too_large')
       return new Fault(code, { detail: `At most ${request.routeOptions.bodyLimit} bytes are taken here.` })
     if (code !== undefined) return new Fault(code)
@@ -85,6 +87,7 @@ function toFault(thrown: unknown, request: FastifyRequest): Fault {
   return asFault(thrown)
 }
 
-function typeTakenBy(family: FamilyName | undefined): string {
-  return family?.bodies === 'form' ? 'application/x-www-form-urlencoded' : 'application/json'
+/** A route may take forms in a family of JSON. */
+function typeTakenBy({ server }: FastifyRequest): string {
+  return server.hasContentTypeParser(FORM_TYPE) ? FORM_TYPE : 'application/json'
 }

@@ -16,7 +16,7 @@ export type Family = {
   readonly register: (scope: FastifyInstance) => void | Promise<void>
 }
 
-export type FamilyName = Pick<Family, 'name' | 'prefix' | 'dialect' | 'bodies'>
+export type FamilyName = Pick<Family, 'name' | 'prefix' | 'dialect'>
 
 /** Below base_url, the longer of two paths that begin alike first. The protocol of each is fixed. */
 export const BASE_PATHS = [

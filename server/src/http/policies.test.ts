@@ -29,7 +29,7 @@ describe('the hosts of a listener', () => {
     [
       'of operators',
       admin,
-      ['10.0.0.1:8709', '[fd00::1]:8709', 'farebox:8709', 'metrics.example.com', 'localhost'],
+      ['10.0.0.1:8709', '[fd00::1]:8709', 'farebox:8709', 'farebox_admin:8709', 'metrics.example.com', 'localhost'],
       ['evil.example', 'metrics.example.com.evil.example', '127.0.0.1.evil.example', ''],
     ],
     ['of callers', CALLERS, ['anything', ''], []],

@@ -62,5 +62,5 @@ function isAddress(host: string): boolean {
 }
 
 function isOneWord(host: string): boolean {
-  return /^[a-z0-9-]+$/.test(nameIn(host))
+  return /^[a-z0-9_-]+$/.test(nameIn(host))
 }

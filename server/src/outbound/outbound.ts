@@ -3,7 +3,8 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createTransport, type StageDeadlines, UpstreamFailure, type UpstreamReply } from '../upstreams/transport.ts'
 import { OutboundFailure, type OutboundReason } from './failure.ts'
-import { createGuardedLookup, createResolve, RefusedAddress, type Resolve, requirePublic } from './resolve.ts'
+import { createRefusedRange } from './refused-ranges.ts'
+import { createGuardedLookup, createRequirePublic, createResolve, RefusedAddress, type Resolve } from './resolve.ts'
 import { parseTarget, type Target } from './target.ts'
 
 export type OutboundRequest = {
@@ -35,6 +36,8 @@ type Parts = {
   readonly access: OutboundAccess
   /** Origins that pass without a check of where they lead, such as an issuer in the operator's own network. */
   readonly allowedOrigins: readonly string[]
+  /** Networks that are refused beside those that are not public, such as 2001:db8::/32. */
+  readonly refusedNetworks?: readonly string[]
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
   readonly log: Pick<Log, 'info' | 'warn'>
   readonly metrics?: {
@@ -82,6 +85,7 @@ const REASONS: Readonly<Record<UpstreamFailure['reason'], OutboundReason>> = {
 export function createOutbound(parts: Parts): Outbound {
   const { access, clock, log, metrics, resolve = createResolve() } = parts
   const limits = { ...LIMITS, ...parts.limits }
+  const requirePublic = createRequirePublic(createRefusedRange(parts.refusedNetworks ?? []))
   const listed = new Set(parts.allowedOrigins)
   const shared = {
     clock,
@@ -91,7 +95,7 @@ export function createOutbound(parts: Parts): Outbound {
       headerBytes: limits.headerBytes,
     },
   }
-  const strangers = createTransport({ ...shared, lookup: createGuardedLookup(resolve) })
+  const strangers = createTransport({ ...shared, lookup: createGuardedLookup(resolve, requirePublic) })
   const known = createTransport(shared)
   const running = new Map<string, number>()
   let runningInAll = 0

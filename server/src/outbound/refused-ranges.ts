@@ -55,20 +55,29 @@ const REFUSED: readonly (readonly [range: string, what: string])[] = [
 
 type Family = 'ipv4' | 'ipv6'
 
-// Each has a list of its own: in one list, Node holds IPv4 addresses against ranges of IPv6 as well, as mapped ones.
-const ranges = REFUSED.map(([range, what]) => {
+/** What an address is for, where no stranger may send us there; undefined for a public one. */
+export type RefusedRange = (address: string) => string | undefined
+
+/**
+ * `networks` are those of the operator's own that look public: machines inside with global addresses, or a NAT64 prefix of one's own,
+ * behind which every private address is.
+ */
+export function createRefusedRange(networks: readonly string[]): RefusedRange {
+  // Each has a list of its own: in one list, Node holds IPv4 addresses against ranges of IPv6 as well, as mapped ones.
+  const ranges = [...REFUSED, ...networks.map((range) => [range, "the operator's own network"] as const)].map(rangeOf)
+  return (address) => {
+    const family = isIP(address)
+    // A zone (fe80::1%eth0) names an interface of this machine.
+    if (family === 0 || address.includes('%')) return 'not an address'
+    const name: Family = family === 4 ? 'ipv4' : 'ipv6'
+    return ranges.find((range) => range.family === name && range.list.check(address, name))?.what
+  }
+}
+
+function rangeOf([range, what]: readonly [range: string, what: string]) {
   const [network = '', bits] = range.split('/')
   const family: Family = isIP(network) === 4 ? 'ipv4' : 'ipv6'
   const list = new BlockList()
-  list.addSubnet(network, Number(bits), family)
+  list.addSubnet(network, Number(bits ?? (family === 'ipv4' ? 32 : 128)), family)
   return { family, what, list }
-})
-
-/** What an address is for, where no stranger may send us there; undefined for a public one. */
-export function refusedRange(address: string): string | undefined {
-  const family = isIP(address)
-  // A zone (fe80::1%eth0) names an interface of this machine.
-  if (family === 0 || address.includes('%')) return 'not an address'
-  const name: Family = family === 4 ? 'ipv4' : 'ipv6'
-  return ranges.find((range) => range.family === name && range.list.check(address, name))?.what
 }

@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
-import { refusedRange } from './refused-ranges.ts'
+import type { RefusedRange } from './refused-ranges.ts'
 
 /** All addresses of a name. */
 export type Resolve = (name: string) => Promise<readonly string[]>
@@ -41,9 +41,9 @@ export function createResolve({ servers }: Servers = {}): Resolve {
  * For a socket, which calls it once and connects to just what it says, so that nothing is resolved a second time. One address that
  * is not public refuses the name, whatever its others are: else it would be up to the network which of them is taken.
  */
-export function createGuardedLookup(resolve: Resolve): LookupFunction {
+export function createGuardedLookup(resolve: Resolve, requirePublic: RequirePublic): LookupFunction {
   return (name, { all }, callback) => {
-    publicAddresses(resolve, name).then(
+    publicAddresses(resolve, requirePublic, name).then(
       (addresses) => {
         const [first] = addresses
         if (all) callback(null, addresses)
@@ -54,7 +54,7 @@ export function createGuardedLookup(resolve: Resolve): LookupFunction {
   }
 }
 
-async function publicAddresses(resolve: Resolve, name: string): Promise<LookupAddress[]> {
+async function publicAddresses(resolve: Resolve, requirePublic: RequirePublic, name: string): Promise<LookupAddress[]> {
   const addresses = await resolve(name)
   if (addresses.length === 0 || addresses.length > ADDRESSES_LIMIT)
     throw new Error(`${name} has ${addresses.length} addresses`)
@@ -62,7 +62,12 @@ async function publicAddresses(resolve: Resolve, name: string): Promise<LookupAd
   return addresses.slice(0, TRIED_LIMIT).map((address) => ({ address, family: isIP(address) }))
 }
 
-export function requirePublic(host: string, address: string): void {
-  const range = refusedRange(address)
-  if (range !== undefined) throw new RefusedAddress(host, address, range)
+/** Throws where an address of a host is not public. */
+export type RequirePublic = (host: string, address: string) => void
+
+export function createRequirePublic(refusedRange: RefusedRange): RequirePublic {
+  return (host, address) => {
+    const range = refusedRange(address)
+    if (range !== undefined) throw new RefusedAddress(host, address, range)
+  }
 }

@@ -26,6 +26,11 @@ const startAt = ({ port }: Canary, resolve: Resolve) =>
     },
   })
 
+/** Of an error and those that it came from. */
+function textOf(error: unknown): string {
+  return error instanceof Error ? `${error.message} ${textOf(error.cause)}` : ''
+}
+
 const HIDDEN = Object.values(PRIVATE_ADDRESSES).flat()
 
 /** How URLs are refused by a client to which every name leads to this machine; nobody came to the canary. */
@@ -112,6 +117,25 @@ describe('a name of a stranger', () => {
     for (const addresses of answers) {
       const outbound = startAt(canary, async () => addresses)
       assert.equal((await failureOf(outbound.send(get(url('mixed'))))).reason, 'unreachable')
+    }
+    assert.equal(canary.connects(), 0)
+  })
+
+  it('is not asked where it leads into a network that the operator has named as its own', async () => {
+    // As a translator of the operator's own would have this machine, or a machine inside with a global address.
+    const inside = '2d00:64::7f00:1'
+    const outbound = startOutbound({
+      resolve: async () => [inside],
+      refusedNetworks: ['2d00:64::/96'],
+      limits: { ports: [443, canary.port] },
+    })
+    const told = [
+      await failureOf(outbound.send(get(url('inside')))),
+      await failureOf(outbound.send(get(`https://[${inside}]:${canary.port}/`))),
+    ]
+    for (const { reason, message, cause } of told) {
+      assert.deepEqual([reason, message], ['unreachable', UNREACHABLE])
+      assert.match(textOf(cause), /the operator's own network/)
     }
     assert.equal(canary.connects(), 0)
   })

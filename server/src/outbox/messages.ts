@@ -41,21 +41,24 @@ export async function lanesBehind(pool: pg.Pool, behind: string, most: number): 
 /** What may be taken up of a lane, and how long nobody else will. */
 export type Room = { readonly lane: string; readonly most: number; readonly leaseSeconds: number }
 
-/** Takes up what is due, so that nobody else does while the lease lasts; nobody waits for who is just doing so. */
+/**
+ * Takes up what is due, so that nobody else does while the lease lasts; nobody waits for who is just doing so. It is found by indexes
+ * alone, however many others wait: the time is the statement's, since no index is asked for one that moves, and rows are named by a list,
+ * since a join may read them all.
+ */
 export async function takeUp(pool: pg.Pool, rooms: readonly Room[], most: number): Promise<readonly Taken[]> {
   const { rows } = await pool.query(
-    `with picked as materialized (
-       select due.id, room.lease
-       from unnest($1::text[], $2::integer[], $3::double precision[]) room (lane, most, lease)
+    `update outbox set attempts = attempts + 1,
+       due_at = clock_timestamp() + make_interval(secs => ($3::double precision[])[array_position($1::text[], outbox.lane)])
+     where id = any (array(
+       select due.id from unnest($1::text[], $2::integer[]) room (lane, most)
        cross join lateral (
-         select outbox.id from outbox where outbox.lane = room.lane and outbox.due_at <= clock_timestamp()
+         select outbox.id from outbox where outbox.lane = room.lane and outbox.due_at <= statement_timestamp()
          order by outbox.due_at limit room.most for update skip locked
        ) due
        limit $4
-     )
-     update outbox set attempts = attempts + 1, due_at = clock_timestamp() + make_interval(secs => picked.lease)
-     from picked where outbox.id = picked.id
-     returning outbox.id, kind, destination, lane, payload, sealed, attempts, created_at`,
+     ))
+     returning id, kind, destination, lane, payload, sealed, attempts, created_at`,
     [
       rooms.map(({ lane }) => lane),
       rooms.map((room) => room.most),

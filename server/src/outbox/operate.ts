@@ -54,11 +54,12 @@ export function dropDead(pool: pg.Pool, by: By, id: Id): Promise<boolean> {
   return changeDead(pool, by, id, 'outbox.dropped', 'delete from outbox')
 }
 
-const changed = z.array(z.object({ kind: z.string(), destination: z.string() }))
+const changed = z.array(z.object({ kind: z.string() }))
 
+/** Not for whom it was: that may be an address of e-mail, and what the audit log has can't be deleted. */
 async function changeDead(pool: pg.Pool, by: By, id: Id, action: Deed['action'], change: string): Promise<boolean> {
   return inTransaction(pool, async (query) => {
-    const { rows } = await query(`${change} where id = $1 and died_at is not null returning kind, destination`, [id])
+    const { rows } = await query(`${change} where id = $1 and died_at is not null returning kind`, [id])
     const [letter] = changed.parse(rows)
     if (letter === undefined) return false
     const after = action === 'outbox.dropped' ? null : { ...letter, state: 'waiting' }
@@ -88,7 +89,8 @@ export async function pruneOutbox(pool: pg.Pool, { deliveredDays, deadDays }: Ke
     inPortions(PRUNED_AT_ONCE, async (most) => {
       const { rowCount } = await pool.query(
         `delete from outbox where ctid = any (array(
-           select ctid from outbox where ${column} < clock_timestamp() - make_interval(days => $1) limit $2 for update skip locked))`,
+           select ctid from outbox where ${column} < statement_timestamp() - make_interval(days => $1)
+           order by ${column} limit $2 for update skip locked))`,
         [days, most],
       )
       return rowCount ?? 0

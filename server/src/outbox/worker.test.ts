@@ -4,6 +4,7 @@ import pg from 'pg'
 import { makeMasterKey } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { letTimePass, NOTE, notesTo, SECRET_NOTE, statesIn, write } from '../../../test/outbox/notes.ts'
+import { rowsRead } from '../../../test/storage/rows-read.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { createSeal } from '../kernel/seal.ts'
@@ -21,12 +22,25 @@ const HOUR_MS = 3_600_000
 
 /** A database of a test's own. */
 async function freshPool(): Promise<pg.Pool> {
+  return (await fresh()).pool
+}
+
+async function fresh() {
   const { url } = await freshDatabase()
   const pool = new pg.Pool({ connectionString: url, max: 8 })
   // Its database is dropped before it is closed.
   pool.on('error', () => {})
   after(() => pool.end())
-  return pool
+  return { url, pool }
+}
+
+/** As many that wait for their time in a lane as a receiver has who has been away for hours. */
+async function postponed(pool: pg.Pool, count: number): Promise<void> {
+  await pool.query(
+    `insert into outbox (id, kind, destination, payload, due_at)
+     select gen_random_uuid(), $1, 'a', '{}', clock_timestamp() + interval '1 hour' from generate_series(1, $2)`,
+    [NOTE.name, count],
+  )
 }
 
 type Changes = Partial<Parameters<typeof createOutboxWorker>[0]>
@@ -316,6 +330,28 @@ describe('a destination', () => {
     await worker.stop(60_000)
   })
 
+  it('has what is due found without reading what is not', async () => {
+    const { url, pool } = await fresh()
+    await postponed(pool, 5_000)
+    await write(pool, notesTo('a', 3))
+    const read = await rowsRead(url, 'outbox', async (one) => {
+      assert.equal(await startWorker(one, { deliver: async () => {} }).work(), 3)
+    })
+    assert.ok(read < 50, `${read} were read`)
+  })
+
+  it('has its turn before those that had theirs, whatever the order in which messages were written', async () => {
+    const pool = await freshPool()
+    const LANES = 40
+    const names = Array.from({ length: LANES }, (_, at) => `lane ${String(at).padStart(2, '0')}`)
+    for (const name of names.toReversed()) await write(pool, notesTo(name, 20))
+    const told = new Set<string>()
+    const worker = startWorker(pool, { deliver: async ({ destination }) => void told.add(destination) })
+    // 128 at once, 8 to each.
+    for (let ticks = 0; ticks < 3; ticks += 1) await worker.work()
+    assert.equal(told.size, LANES)
+  })
+
   it('has its turn, however many there are', async () => {
     const pool = await freshPool()
     const DESTINATIONS = 1_200
@@ -370,5 +406,16 @@ describe('the figures and the upkeep of an outbox', () => {
     await pool.query("update outbox set created_at = created_at - interval '1 year' where due_at is not null")
     assert.equal(await pruneOutbox(pool, kept), 2_520)
     assert.deepEqual(await statesIn(pool), { delivered: 100, dead: 10, waiting: 5 })
+  })
+
+  it('forget nothing without reading what is not old', async () => {
+    const { url, pool } = await fresh()
+    await postponed(pool, 5_000)
+    await pool.query(
+      "update outbox set due_at = null, payload = null, delivered_at = clock_timestamp() - interval '6 days'",
+    )
+    await postponed(pool, 5_000)
+    const read = await rowsRead(url, 'outbox', (one) => pruneOutbox(one, { deliveredDays: 7, deadDays: 90 }))
+    assert.ok(read < 10, `${read} were read`)
   })
 })

@@ -63,7 +63,7 @@ export function createOutboxWorker(parts: Parts): OutboxWorker {
     if (messages.length > 0) tookAtMs = clock.monotonicMs()
     // Where there was no room for all, those behind the last one have their turn; after the last lane comes the first.
     const isCut = messages.length === room
-    behind = (isCut ? messages.at(-1)?.lane : lanes.length < LANES_AT_ONCE ? '' : lanes.at(-1)?.lane) ?? ''
+    behind = (isCut ? lastOf(lanes, messages) : lanes.length < LANES_AT_ONCE ? '' : lanes.at(-1)?.lane) ?? ''
     return messages.length
   }
 
@@ -142,6 +142,12 @@ export function createOutboxWorker(parts: Parts): OutboxWorker {
       await within(clock, Promise.all(running), GIVEN_UP_WITHIN_MS)
     },
   }
+}
+
+/** The last lane in their order of which a message was taken up: messages come in none. */
+function lastOf(lanes: readonly Lane[], messages: readonly Taken[]): string | undefined {
+  const taken = new Set(messages.map(({ lane }) => lane))
+  return lanes.findLast(({ lane }) => taken.has(lane))?.lane
 }
 
 function timeoutOf({ timeoutMs = TIMEOUT_MS }: Deliverer): number {

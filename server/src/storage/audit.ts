@@ -46,7 +46,7 @@ export async function record(query: Query, { actor, origin }: By, deed: Deed): P
   await query(
     `insert into audit (actor, action, workspace_id, subject, before, after, origin)
      values ($1, $2, workspace_of(one => $3), $4, $5, $6, $7)`,
-    [actor, action, of, scrub(subject), jsonOf(before), jsonOf(after), jsonOf(origin)],
+    [actor, action, of, textOf(subject), jsonOf(before), jsonOf(after), jsonOf(origin)],
   )
 }
 
@@ -54,12 +54,21 @@ export async function record(query: Query, { actor, origin }: By, deed: Deed): P
 const scrub = createScrubber([])
 
 function jsonOf(facts: Facts | null): string | null {
-  return facts === null ? null : scrub(JSON.stringify(facts, storable))
+  return facts === null ? null : JSON.stringify(facts, storable)
 }
 
-/** PostgreSQL takes neither half a character nor a zero byte, and no change may fail for the sake of its record. */
+/**
+ * PostgreSQL takes neither half a character nor a zero byte, and no change may fail for the sake of its record. What looks like a
+ * credential is taken out of the texts themselves: in JSON, where one may begin with the end of an escape, it would break that.
+ */
 function storable(_: string, value: unknown): unknown {
-  return typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\ufffd') : value
+  if (typeof value === 'string') return textOf(value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [textOf(name), inner]))
+}
+
+function textOf(text: string): string {
+  return scrub(text).toWellFormed().replaceAll('\0', '\ufffd')
 }
 
 /** What differs between two states of something. Null for what was not there, and for what is no more: then all of the other. */

@@ -220,6 +220,20 @@ describe('coming back from the platform', () => {
     assert.deepEqual((await ask(url, secret, LINKS)).json.data, [])
   })
 
+  it('is refused with a page where its user is a person, and with JSON where a program asks for it', async () => {
+    const undo = (headers: Record<string, string>) =>
+      fetch(`${url}${CALLBACK}/undo`, {
+        method: 'POST',
+        headers: { 'content-type': 'text/plain', ...headers },
+        body: 'x',
+      })
+    const page = await undo({})
+    assert.deepEqual([page.status, page.headers.get('content-type')], [415, 'text/html; charset=utf-8'])
+    assert.match(await page.text(), /Send application\/x-www-form-urlencoded\./)
+    const json = await undo({ accept: 'application/json' })
+    assert.equal(Object(await json.json()).code, 'unsupported_media_type')
+  })
+
   it('lets its user undo it, once, here and at the platform', async () => {
     const secret = await newSecret()
     const page = await linkAccount(url, secret, 'undoing_user')

@@ -13,4 +13,9 @@ describe('markup', () => {
     const items = ['<1>', '2'].map((item) => html`<li>${item}</li>`)
     assert.equal(String(html`<ul>${items}</ul>${null}${undefined}${3}`), '<ul><li>&lt;1&gt;</li><li>2</li></ul>3')
   })
+
+  it('escapes what is in a list too, whatever its type says', () => {
+    const items = JSON.parse('["<script>"]')
+    assert.equal(String(html`<ul>${items}</ul>`), '<ul>&lt;script&gt;</ul>')
+  })
 })

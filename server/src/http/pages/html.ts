@@ -24,7 +24,7 @@ function shown(value: Value): string {
   if (value === null || value === undefined) return ''
   if (value instanceof Html) return value.toString()
   if (typeof value === 'string' || typeof value === 'number') return escaped(String(value))
-  return value.join('')
+  return value.map(shown).join('')
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

@@ -68,19 +68,19 @@ const TOLD: Readonly<Record<Exclude<Finished['outcome'], 'linked'> | 'undone' | 
 }
 
 /** What the platform's words mean to its users. Others are shown as they are. */
-const MEANINGS: Readonly<Record<string, string>> = {
-  'follows.read': 'See whom you follow',
-  'follows.write': 'Follow and unfollow accounts',
-  'tweet.read': 'See posts that you can see',
-  'tweet.write': 'Post for you',
-  'users.read': 'See profiles that you can see',
-  'like.read': 'See what you like',
-  'like.write': 'Like posts for you',
-  'dm.read': 'Read your direct messages',
-  'dm.write': 'Send direct messages for you',
-  'media.write': 'Upload media for you',
-  'offline.access': 'Stay linked until it is undone',
-}
+const MEANINGS: ReadonlyMap<string, string> = new Map([
+  ['follows.read', 'See whom you follow'],
+  ['follows.write', 'Follow and unfollow accounts'],
+  ['tweet.read', 'See posts that you can see'],
+  ['tweet.write', 'Post for you'],
+  ['users.read', 'See profiles that you can see'],
+  ['like.read', 'See what you like'],
+  ['like.write', 'Like posts for you'],
+  ['dm.read', 'Read your direct messages'],
+  ['dm.write', 'Send direct messages for you'],
+  ['media.write', 'Upload media for you'],
+  ['offline.access', 'Stay linked until it is undone'],
+])
 
 export type LinkPages = ReturnType<typeof createLinkPages>
 
@@ -135,7 +135,7 @@ function steps(): Html {
 }
 
 function scopeItem(scope: string): Html {
-  return html`<li>${icon('check')}<span>${MEANINGS[scope]}</span><code>${scope}</code></li>`
+  return html`<li>${icon('check')}<span>${MEANINGS.get(scope)}</span><code>${scope}</code></li>`
 }
 
 function undoForm(action: string, token: string, button: string, question: string, text: string): Html {

@@ -30,6 +30,8 @@ type Parts = {
 const PREFIX = '/apis/v1'
 const CALLBACK = '/{social_a}/oauth_callback'
 const UNDO_BYTES = 1_024
+/** Users of a platform come by their browser, without a credential of ours. */
+const PAGE = { access: 'public', isPage: true } as const
 
 const scope = z.string().regex(/^[a-z][a-z._]{0,62}$/, 'must be a scope such as follows.write')
 const wanted = z.looseObject({ scopes: z.array(scope).max(50).nullish() })
@@ -68,7 +70,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
     return reply.code(204).send()
   })
 
-  app.get(at(CALLBACK), { config: { access: 'public' } }, async (request, reply) => {
+  app.get(at(CALLBACK), { config: PAGE }, async (request, reply) => {
     const { state, code, error } = textsIn(request.query)
     if (state === undefined || (code === undefined && error === undefined))
       return sendPage(reply, linkPages.told('unknown'))
@@ -82,7 +84,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
   app.register(async (form) => {
     acceptForms(form)
     // Anybody may send one, and more than this is neither read nor reserved.
-    const options = { bodyLimit: UNDO_BYTES, config: { access: 'public' } } as const
+    const options = { bodyLimit: UNDO_BYTES, config: PAGE }
     form.post<{ Body?: Form }>(at(`${CALLBACK}/undo`), options, async (request, reply) => {
       const token = request.body?.get('token') ?? ''
       const undone = await links.undo(token, originOf(request)).catch((error: unknown) => {

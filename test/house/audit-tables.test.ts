@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { ROOT } from '../../harness/root.ts'
+import { sourcesIn, TABLES } from '../architecture.ts'
+
+const SOURCES = path.join(ROOT, 'server/src')
+
+/** What people change: whoever writes one of these says in the audit log who did it. */
+const RECORDED = [
+  ...['workspaces', 'members', 'accounts', 'allowances', 'credentials', 'api_keys', 'plans'],
+  ...['price_versions', 'account_prices', 'models', 'model_prices', 'model_routes', 'upstreams'],
+  ...['link_sessions', 'loss_releases'],
+]
+
+/** Files that write one of those, and who has the record. */
+const RECORDED_ELSEWHERE: Readonly<Record<string, string>> = {
+  'calls/losses.ts loss_releases': 'cli/losses.ts, in the same transaction',
+}
+
+/** What has no row in the audit log when it is written, and why: see decision 0027. */
+const NOT_RECORDED: Readonly<Record<string, string>> = {
+  ...named('the ledger and the task are the record', [
+    'holds',
+    'charges',
+    'entries',
+    'promotions',
+    'claims',
+    'tasks',
+    'losses',
+  ]),
+  ...named('counted with the calls', ['allowance_periods', 'usage_hours', 'windows', 'refusals', 'request_records']),
+  ...named('upkeep', ['owners', 'change_log', 'dropped_allowances', 'dropped_charges', 'dropped_days']),
+  ...named('leases of a quota', ['upstream_quotas', 'upstream_polls']),
+  ...named('nothing of an account has changed yet', ['link_attempts']),
+  ...named('messages are written with a change that has its row, and delivered', ['outbox']),
+  ...named('its own record', ['audit', 'schema_migrations']),
+}
+
+function named(why: string, tables: readonly string[]): Record<string, string> {
+  return Object.fromEntries(tables.map((table) => [table, why]))
+}
+
+const WRITES = /\b(?:insert\s+into|delete\s+from|update)\s+(?:only\s+)?([a-z_]+)\b/g
+
+/** `file table` of each table that a file writes in a statement of its own. */
+function writesIn(file: string, tables: ReadonlySet<string>): readonly string[] {
+  const text = readFileSync(path.join(SOURCES, file), 'utf8')
+  const found = [...text.matchAll(WRITES)].map(([, table = '']) => table).filter((table) => tables.has(table))
+  return [...new Set(found)].map((table) => `${file} ${table}`)
+}
+
+describe('the tables', () => {
+  it('are each said to be recorded when somebody changes them, or why not; and whoever writes the former records it', () => {
+    const tables = new Set(Object.keys(TABLES))
+    const known = [...RECORDED, ...Object.keys(NOT_RECORDED)]
+    assert.deepEqual(
+      [...tables].filter((table) => !known.includes(table)),
+      [],
+      'say of a new table what it is',
+    )
+
+    const writes = sourcesIn(SOURCES).flatMap((file) => writesIn(file, tables))
+    const ofPeople = writes.filter((one) => RECORDED.includes(one.split(' ')[1] ?? ''))
+    assert.ok(ofPeople.length > 12, `${ofPeople.length} were found`)
+    const silent = ofPeople.filter((one) => !(one in RECORDED_ELSEWHERE) && !records(one.split(' ')[0] ?? ''))
+    assert.deepEqual(silent, [], 'who writes these calls record() of storage/audit.ts')
+  })
+})
+
+function records(file: string): boolean {
+  const text = readFileSync(path.join(SOURCES, file), 'utf8')
+  return /\bawait record\(query, /.test(text) || /\breturn record\(query, /.test(text)
+}
