@@ -252,6 +252,15 @@ const CHANGES: readonly Change[] = [
   },
 ]
 
+/** How often processes were told that a key is another now. */
+async function timesTold(keyId: string): Promise<number> {
+  const { rows } = await pool.query(
+    "select count(*)::integer as times from change_log where topic = 'key' and key = $1",
+    [keyId],
+  )
+  return rows[0]?.times
+}
+
 describe('a change of a key', () => {
   for (const { what, from, to, isBefore, isAfter } of CHANGES)
     it(`of ${what} holds in every process soon, and leaves what it does not name`, async () => {
@@ -259,7 +268,9 @@ describe('a change of a key', () => {
       for (let round = 0; round < count({ full: 10, reduced: 1 }); round += 1) {
         const { secret, keyId } = await withKey({ rates: { concurrency: 4 }, ...from })
         for (let at = 0; at < PROCESSES; at += 1) assert.ok(isBefore(await ask(urlOf(at), secret)))
+        const told = await timesTold(keyId)
         await changeKey(parts, ACTOR, keyId, to)
+        assert.equal(await timesTold(keyId), told + 1)
         const look = async () => {
           await delay(40)
           return (await Promise.all(gateways.map(({ url }) => ask(url, secret)))).every(isAfter)
