@@ -171,7 +171,15 @@ describe('AUTH-2 a key', () => {
     )
     assert.deepEqual(
       new Set(rows.map(({ action }) => action)),
-      new Set(['workspace.created', 'key.created', 'key.rotated', 'key.budget_set', 'key.expiry_set', 'key.revoked']),
+      new Set([
+        'workspace.created',
+        'key.created',
+        'key.rotated',
+        'key.budget_set',
+        'key.changed',
+        'key.expiry_set',
+        'key.revoked',
+      ]),
     )
     assert.deepEqual(search(needlesOf(keys), [textPlace('audit', rows.map(({ line }) => line).join('\n'))]), [])
   })
