@@ -181,23 +181,16 @@ function firstOf(address: string, bits: number, width: number): string {
 /** An address with one bit turned, or as it is. */
 function turned(address: string, bit: number, width: number): string {
   if (bit === width) return address
-  for (const network of createNetworks([address]).texts) {
-    const [text = ''] = network.split('/')
-    if (width === 32) {
-      const bytes = text.split('.').map(Number)
-      bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (128 >> (bit & 7))
-      return bytes.join('.')
-    }
-    const [head = '', tail = ''] = text.split('::')
-    const [before, after] = [head, tail].map((part) => (part === '' ? [] : part.split(':')))
-    const groups = [
-      ...(before ?? []),
-      ...Array(8 - (before?.length ?? 0) - (after?.length ?? 0)).fill('0'),
-      ...(after ?? []),
-    ]
-    const at = bit >> 4
-    groups[at] = (Number.parseInt(groups[at], 16) ^ (0x8000 >> (bit & 15))).toString(16)
-    return groups.join(':')
-  }
-  return address
+  const [text = ''] = createNetworks([address]).texts[0]?.split('/') ?? []
+  if (width === 32) return withBit(text.split('.').map(Number), bit, 8).join('.')
+  const [before = [], after = []] = text.split('::').map((part) => (part === '' ? [] : part.split(':')))
+  const groups = [...before, ...Array<string>(8 - before.length - after.length).fill('0'), ...after]
+  const numbers = groups.map((group) => Number.parseInt(group, 16))
+  return withBit(numbers, bit, 16)
+    .map((group) => group.toString(16))
+    .join(':')
+}
+
+function withBit(parts: readonly number[], bit: number, bits: number): number[] {
+  return parts.map((part, at) => (at === Math.floor(bit / bits) ? part ^ (1 << (bits - 1 - (bit % bits))) : part))
 }
