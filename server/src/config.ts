@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { CONTRIBUTORS_LEAST } from './kernel/contributors.ts'
 import { leastBudgetFor } from './kernel/memory-budget.ts'
 import { type Nanos, usd, ZERO } from './kernel/money.ts'
+import { nearest } from './kernel/nearest.ts'
 import { isMasterKey } from './kernel/seal.ts'
 import { Secret } from './kernel/secret.ts'
 
@@ -334,7 +335,7 @@ function readFile(env: Environment, problems: string[]): Map<string, unknown> {
         `${path} stands in ${file} in the clear: move it to a file of its own and name that as ${path}_file`,
       )
     else if (!PATHS.includes(path) && !SECRET_PATHS.includes(path.replace(/_file$/, '')))
-      problems.push(`${path} in ${file} is not a setting${nearest(path, PATHS)}: correct or remove it`)
+      problems.push(`${path} in ${file} is not a setting${hintFor(path, PATHS)}: correct or remove it`)
     else continue
     values.delete(path)
   }
@@ -350,7 +351,7 @@ function readVariables(env: Environment, problems: string[]): Map<string, unknow
     if (!name.startsWith(PREFIX) || name === FILE_VARIABLE || value === undefined || SERVICE_LINK.test(name)) continue
     const path = known.get(name)
     if (path === undefined)
-      problems.push(`${name} is not a setting${nearest(name, [...known.keys()])}: correct or unset it`)
+      problems.push(`${name} is not a setting${hintFor(name, [...known.keys()])}: correct or unset it`)
     else values.set(path, value)
   }
   return values
@@ -402,14 +403,10 @@ function nest(values: ReadonlyMap<string, unknown>): Record<string, unknown> {
   return root
 }
 
-/** A hint for a mistyped name: the known one that shares the most pairs of letters. */
-function nearest(name: string, known: readonly string[]): string {
-  const pairs = (text: string) => new Set(Array.from({ length: text.length - 1 }, (_, at) => text.slice(at, at + 2)))
-  const own = pairs(name)
-  const likeness = (other: string) =>
-    (2 * [...pairs(other)].filter((pair) => own.has(pair)).length) / (own.size + pairs(other).size)
-  const best = known.map((other) => ({ other, score: likeness(other) })).sort((a, b) => b.score - a.score)[0]
-  return best !== undefined && best.score > 0.6 ? ` (did you mean ${best.other}?)` : ''
+/** A hint for a mistyped name. */
+function hintFor(name: string, known: readonly string[]): string {
+  const near = nearest(name, known)
+  return near === undefined ? '' : ` (did you mean ${near}?)`
 }
 
 function isNetwork(text: string): boolean {

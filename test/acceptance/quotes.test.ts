@@ -261,6 +261,7 @@ function forged(operation: DataOperation, query: string, { atMs = Date.now(), li
     tier: 'free',
     limits: TIERS.free,
     scopes: null,
+    networks: null,
     allowances: [],
     priceMultiplier: rational(1n),
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { refusalsOf } from '../../server/src/gateway/refusals.ts'
+import { createNetworks } from '../../server/src/kernel/networks.ts'
 import { startShell } from '../house/command-shell.ts'
 import { ask, call, codeOf, makeCustomer, makeKey, startInstallation, type Told } from './installation.ts'
 import { eachOf } from './models/streams.ts'
@@ -40,12 +41,14 @@ describe('refusals of keys', () => {
     const poor = await makeCustomer(pool, { money: 0n })
     const slow = await makeCustomer(pool, { requestsPerMinute: 10 })
     const scoped = await makeKey(pool, slow.workspaceId, { scopes: ['rerank'] })
+    const distant = await makeKey(pool, slow.workspaceId, { networks: createNetworks(['192.0.2.0/24']) })
     const rich = await makeCustomer(pool)
     const all: Answered[] = []
     const asks: readonly ((url: string) => Promise<Answered>)[] = [
       async (url) => ({ keyId: poor.keyId, told: await call(url, poor.secret, 'rerank') }),
       async (url) => ({ keyId: slow.keyId, told: await call(url, slow.secret, 'tag_detail') }),
       async (url) => ({ keyId: scoped.keyId, told: await call(url, scoped.secret, 'tag_detail') }),
+      async (url) => ({ keyId: distant.keyId, told: await call(url, distant.secret, 'tag_detail') }),
       async (url) => ({ keyId: rich.keyId, told: await ask(url, rich.secret, '/v1/nothing') }),
       async (url) => ({ keyId: rich.keyId, told: await ask(url, rich.secret, '/v1/rerank', { body: '{' }) }),
       async (url) => ({ keyId: rich.keyId, told: await call(url, rich.secret, 'rerank') }),
@@ -63,9 +66,13 @@ describe('refusals of keys', () => {
       Object.keys(told)
         .map((name) => name.split(' ')[1])
         .sort(),
-      ['forbidden', 'insufficient_balance', 'invalid_json', 'rate_limit_exceeded', 'route_not_found'],
+      [
+        ...['address_not_allowed', 'forbidden', 'insufficient_balance', 'invalid_json', 'rate_limit_exceeded'],
+        'route_not_found',
+      ],
     )
     assert.equal(told[`${poor.keyId} insufficient_balance`], ROUNDS)
+    assert.equal(told[`${distant.keyId} address_not_allowed`], ROUNDS)
 
     // However many, they are a row for each reason and hour; this may have taken from one hour into the next.
     const refused = await refusalsOf(pool, poor.keyId, new Date(0))

@@ -8,6 +8,7 @@ import { FAILURES_PER_SECOND } from '../../server/src/identity/failures-by-addre
 import { revokeKey } from '../../server/src/identity/keys.ts'
 import { grantTier } from '../../server/src/identity/workspaces.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
+import { createNetworks } from '../../server/src/kernel/networks.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { reversePayment } from '../../server/src/ledger/reverse.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -53,6 +54,7 @@ const poor = await makeCustomer(pool, { money: 500n })
 const live = await makeCustomer(pool, { key: { mode: 'live' } })
 const budgeted = await makeKey(pool, rich.workspaceId, { budget: { period: 'month', amount: nanos(500n) } })
 const scoped = await makeKey(pool, rich.workspaceId, { scopes: ['nothing_that_is_sold'] })
+const distant = await makeKey(pool, rich.workspaceId, { networks: createNetworks(['192.0.2.0/24']) })
 const revoked = await makeKey(pool, rich.workspaceId)
 await revokeKey({ pool, ids }, ACTOR, revoked.keyId)
 const spent = await makeCustomer(pool, { requestsPerMinute: 1 })
@@ -119,6 +121,7 @@ const REFUSED: Readonly<Record<string, () => Refusal>> = {
     send: () => as(rich.secret, { 'x-farebox-max-cost-usd': anyOf(['0', '0.000000001', '0.00000005']) }),
   }),
   'no scope': () => ({ expected: 403, code: 'forbidden', send: () => as(scoped.secret) }),
+  'another address': () => ({ expected: 403, code: 'address_not_allowed', send: () => as(distant.secret) }),
   'no route': () => ({
     expected: 404,
     send: () => raw(anyOf(['/v1/nothing', '/v1beta/models/a:generateContent', '/apis/v1/', '/', '/apis/v1/reseller'])),

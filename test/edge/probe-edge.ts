@@ -61,6 +61,7 @@ export function callerNamed(credentialId: string, accountId = 'account'): Caller
     tier: 'free',
     limits: TIERS.free,
     scopes: null,
+    networks: null,
     allowances: [],
     priceMultiplier: rational(1n),
   }

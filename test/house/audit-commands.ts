@@ -146,8 +146,9 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
     async 'keys create'() {
       const { workspaceId, keyId } = await makeCustomer(pool)
       const options = ['--name', 'a key', '--scopes', 'rerank', '--expires', '2099-01-31', '--budget', '5/day']
+      const terms = ['--rpm', '7', '--addresses', '2001:DB8::/32,10.0.0.1']
       return {
-        line: ['keys', 'create', workspaceId, ...options],
+        line: ['keys', 'create', workspaceId, ...options, ...terms],
         async deed() {
           const { rows } = await pool.query('select id from api_keys where workspace_id = $1 and id <> $2', [
             workspaceId,
@@ -156,9 +157,29 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
           const after = {
             ...{ name: 'a key', mode: 'live', scopes: ['rerank'], expiresAt: '2099-01-31T00:00:00.000Z' },
             budget: { period: 'day', usd: '5.000000000' },
+            ...{ requestsPerMinute: 7, tokensPerMinute: null, concurrency: null },
+            networks: ['2001:db8::/32', '10.0.0.1/32'],
           }
           return { action: 'key.created', workspaceId, subject: rows[0]?.id, before: null, after }
         },
+      }
+    },
+    async 'keys change'() {
+      const { workspaceId, keyId } = await makeCustomer(pool, {
+        key: { rates: { tokensPerMinute: 70, concurrency: 2 } },
+      })
+      const name = await model()
+      const options = ['--rpm', '7', '--tpm', 'none', '--scopes', `social,model:${name}`, '--addresses', '10.0.0.0/8']
+      return {
+        line: ['keys', 'change', keyId, ...options],
+        deed: () => ({
+          ...{ action: 'key.changed', workspaceId, subject: keyId },
+          before: { requestsPerMinute: null, tokensPerMinute: 70, scopes: null, networks: null },
+          after: {
+            ...{ requestsPerMinute: 7, tokensPerMinute: null },
+            ...{ scopes: ['social', `model:${name}`], networks: ['10.0.0.0/8'] },
+          },
+        }),
       }
     },
     async 'keys rotate'() {

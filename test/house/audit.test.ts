@@ -41,6 +41,7 @@ describe('a command', () => {
     const lines: Readonly<Record<string, readonly string[]>> = {
       'keys list': [workspaceId],
       'keys refusals': [keyId],
+      'keys show': [keyId],
       'ledger explain': [accountId],
     }
     const before = await rowsOfAudit()

@@ -166,6 +166,89 @@ describe('farebox accounts and keys', () => {
   })
 })
 
+describe('farebox keys change and show', () => {
+  it('tell what holds, whose it is, for what and from where', async () => {
+    const { workspaceId: account, keyId, secret } = await makeCustomer(pool)
+    const shown = async () => (await said('keys', 'show', keyId)).split('\n')
+    assert.deepEqual((await shown()).slice(0, 8), [
+      `Key ${keyId}, live, first`,
+      `Account ${account}, tier free`,
+      'State: active',
+      'Budget: none',
+      'Requests a minute: 60 (of the tier)',
+      'Tokens a minute: 60000 (of the tier)',
+      'Calls at once: 5 (of the tier)',
+      'Scopes: all',
+    ])
+    const own = [
+      '--rpm',
+      '9',
+      '--tpm',
+      '100000',
+      '--concurrency',
+      '2',
+      '--scopes',
+      'rerank, social',
+      '--addresses',
+      '10.0.0.0/8',
+    ]
+    assert.equal(
+      await said('keys', 'change', keyId, ...own),
+      `Key ${keyId} may be used for rerank, social, at most 9 requests a minute, 100000 tokens a minute, 2 calls at once, from 10.0.0.0/8.\n`,
+    )
+    assert.deepEqual((await shown()).slice(4), [
+      'Requests a minute: 9 (its own; the tier has 60)',
+      'Tokens a minute: 60000 (of the tier; its own is 100000)',
+      'Calls at once: 2 (its own; the tier has 5)',
+      'Scopes: rerank, social',
+      'Addresses: 10.0.0.0/8',
+      '',
+    ])
+    assert.match(
+      await said('keys', 'list', account),
+      /live {2}first {2}active {2}for rerank, social {2}at most 9 requests a minute, .* {2}from 10\.0\.0\.0\/8\n$/,
+    )
+    await inTime(async () => (await statusOf(secret)) === 403)
+    const told = await ask(gateway.url, secret, { operation: 'rerank' })
+    assert.deepEqual([told.status, told.headers.get('x-ratelimit-limit-requests')], [200, '9'])
+    const none = ['--rpm', 'none', '--tpm', 'none', '--concurrency', 'none', '--scopes', 'all', '--addresses', 'any']
+    assert.equal(
+      await said('keys', 'change', keyId, ...none),
+      `Key ${keyId} has the limits of its tier, for everything, from anywhere.\n`,
+    )
+    await inTime(async () => (await statusOf(secret)) === 200)
+  })
+
+  it('refuse a scope that is not there, with what is near, and change nothing', async () => {
+    const { workspaceId: account, keyId } = await makeCustomer(pool, { key: { scopes: ['rerank'] } })
+    const sizes = ['--context-window', '1000', '--output-cap', '10', '--output-most', '100']
+    await said('models', 'set', 'maker/large', ...sizes)
+    for (const [scopes, says] of [
+      [
+        'rerank,tag_detial',
+        /^farebox: "tag_detial" is no scope: did you mean tag_detail\? Known are the categories models, /,
+      ],
+      [
+        'model:maker/larg',
+        /^farebox: "model:maker\/larg" names no model: did you mean model:maker\/large\? farebox models list/,
+      ],
+      ['maker/large', /did you mean model:maker\/large\?/],
+      ['model:later/model', /"model:later\/model" names no model\. farebox models list/],
+    ] as const)
+      for (const line of [
+        ['keys', 'create', account],
+        ['keys', 'change', keyId],
+      ]) {
+        const { code, output } = await farebox(...line, '--scopes', scopes)
+        assert.equal(code, 1)
+        assert.match(output, says)
+      }
+    const { rows } = await pool.query('select id, scopes from api_keys where workspace_id = $1', [account])
+    assert.deepEqual(rows, [{ id: keyId, scopes: ['rerank'] }])
+    await said('keys', 'change', keyId, '--scopes', 'model:maker/large,model:rerank')
+  })
+})
+
 describe('farebox credit', () => {
   it('adds a payment once under an id, however often it is sent', async () => {
     const { workspaceId, accountId } = await makeCustomer(pool)
@@ -335,6 +418,32 @@ describe('farebox says what is wrong', () => {
     ['a key that nobody has', ['keys', 'rotate', NOBODY], `there is no key ${NOBODY}`],
     ['nobody to revoke', ['keys', 'revoke', NOBODY], `there is no key ${NOBODY}`],
     ['nobody to limit', ['keys', 'budget', NOBODY, '1/day'], `there is no key ${NOBODY}`],
+    ['nobody to change', ['keys', 'change', NOBODY, '--rpm', '1'], `there is no key ${NOBODY}`],
+    ['nobody to show', ['keys', 'show', NOBODY], `there is no key ${NOBODY}`],
+    ['nothing to change', ['keys', 'change', NOBODY], 'name what to change: see farebox keys change --help'],
+    ['no rate', ['keys', 'change', NOBODY, '--rpm', '0'], '--rpm must be a whole number above 0'],
+    ['no tokens', ['keys', 'create', NOBODY, '--tpm', '-5'], '--tpm must be a whole number above 0'],
+    ['no calls', ['keys', 'create', NOBODY, '--concurrency', '1.5'], '--concurrency must be a whole number above 0'],
+    [
+      'no addresses',
+      ['keys', 'change', NOBODY, '--addresses', ''],
+      '--addresses must name addresses or networks, such as 203.0.113.7,2001:db8::/32',
+    ],
+    [
+      'what is no network',
+      ['keys', 'create', NOBODY, '--addresses', '10.0.0.0/8,010.0.0.1'],
+      '"010.0.0.1" is no address or network: write 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32',
+    ],
+    [
+      'a network with bits beyond its length',
+      ['keys', 'change', NOBODY, '--addresses', '10.1.2.3/8'],
+      '"10.1.2.3/8" has bits beyond its length: write 10.0.0.0/8, or a longer one',
+    ],
+    [
+      'too many networks',
+      ['keys', 'create', NOBODY, '--addresses', Array.from({ length: 51 }, (_, at) => `10.0.0.${at}`).join(',')],
+      'a key has at most 50 networks; these are 51',
+    ],
     ['what is no id', ['keys', 'list', 'nonsense'], '"nonsense" is no id'],
     ['a secret instead of an id', ['keys', 'revoke', LEAKED], '"[redacted]" is no id'],
     ['what is no overlap', ['keys', 'rotate', NOBODY, '--overlap', '-1'], '--overlap must be a whole number above 0'],
@@ -346,7 +455,7 @@ describe('farebox says what is wrong', () => {
     [
       'no scopes',
       ['keys', 'create', NOBODY, '--scopes', 'a,,b'],
-      '--scopes must name operations or groups, such as rerank,images',
+      '--scopes must name operations, categories or models, such as rerank,social,model:<name>',
     ],
     ['what is no time', ['keys', 'create', NOBODY, '--expires', '5'], '"5" is no time: write 2027-01-31T00:00:00Z'],
     [

@@ -5,7 +5,9 @@ import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { type Postgres, startPostgres } from '../../harness/postgres.ts'
 import { makeKey } from '../../server/src/identity/key-format.ts'
 import {
+  changeKey,
   createKey,
+  findKey,
   listKeys,
   revokeKey,
   rotateKey,
@@ -62,7 +64,10 @@ async function useFunctions() {
   await setKeyExpiry(parts, ACTOR, keyId, new Date(Date.now() + 3_600_000))
   const doomed = await createKey(parts, ACTOR, { workspaceId, mode: 'live', name: 'doomed', budget })
   await revokeKey(parts, ACTOR, doomed.id)
-  answers.push(JSON.stringify(await listKeys(pools.rest, workspaceId)))
+  await changeKey(parts, ACTOR, keyId, { rates: { requestsPerMinute: 50 }, networks: null })
+  // Amounts are bigint, which JSON has no word for.
+  const told = [...(await listKeys(pools.rest, workspaceId)), await findKey(pools.rest, keyId)]
+  answers.push(JSON.stringify(told, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)))
   const refusals = await Promise.allSettled([
     rotateKey(parts, ACTOR, ids.next()),
     createKey(parts, ACTOR, { workspaceId: ids.next(), mode: 'live', name: 'nobody' }),
@@ -166,7 +171,15 @@ describe('AUTH-2 a key', () => {
     )
     assert.deepEqual(
       new Set(rows.map(({ action }) => action)),
-      new Set(['workspace.created', 'key.created', 'key.rotated', 'key.budget_set', 'key.expiry_set', 'key.revoked']),
+      new Set([
+        'workspace.created',
+        'key.created',
+        'key.rotated',
+        'key.budget_set',
+        'key.changed',
+        'key.expiry_set',
+        'key.revoked',
+      ]),
     )
     assert.deepEqual(search(needlesOf(keys), [textPlace('audit', rows.map(({ line }) => line).join('\n'))]), [])
   })

@@ -5,6 +5,8 @@ const KEYS = 'server/src/identity/keys.ts'
 const KEY_FORMAT = 'server/src/identity/key-format.ts'
 const TIMING = 'test/identity/timing.test.ts'
 const STRANGERS = 'test/identity/strangers.test.ts'
+const KEY_TERMS = 'test/identity/key-terms.slow.test.ts'
+const KEY_SCOPES = 'test/acceptance/key-scopes.test.ts'
 const NOWHERE = 'test/identity/secrets-nowhere.test.ts'
 const ALIKE = 'is the same for an unknown id and for a wrong secret of a known one'
 
@@ -174,9 +176,9 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: KEYS,
-        find: `       values ($1, $2, $3, $4, $5, $6, $7)\`,
+        find: `       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)\`,
       [id, workspaceId, name, hashOf(secret),`,
-        replace: `       values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6, $7)\`,
+        replace: `       values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6, $7, $8, $9, $10, $11)\`,
       [id, workspaceId, name, secret.reveal(),`,
       },
     ],
@@ -261,5 +263,131 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
       { file: 'test/acceptance/refusal-counts.test.ts', title: 'are counted exactly by key and reason' },
       { file: 'server/src/gateway/refusals.test.ts', title: 'are added up by processes' },
     ],
+  },
+  {
+    id: 'model-scope-not-asked',
+    title: 'a key with scopes of models may use every model',
+    promise: 'What is outside the scopes of a key is refused before anything is spent.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/pipeline.ts',
+        find: '      requireModelScope(caller, operation, plan.model)\n',
+        replace: '',
+      },
+    ],
+    caughtBy: [{ file: KEY_SCOPES, title: 'may use no other, in no protocol' }],
+  },
+  {
+    id: 'model-scope-opens-the-rest',
+    title: 'a scope of a model lets a key through wherever no model is asked about later',
+    promise: 'What is outside the scopes of a key is refused before anything is spent.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/scopes.ts',
+        find: "return models.size > 0 && (category === 'models' || category === 'video')",
+        replace: "return models.size > 0 && category !== 'finance'",
+      },
+    ],
+    caughtBy: [{ file: KEY_SCOPES, title: 'may begin to link an account with auth_link or with social alone' }],
+  },
+  {
+    id: 'category-not-asked',
+    title: 'a scope of a category allows nothing',
+    promise: 'A key may use what its scopes name.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/scopes.ts',
+        find: 'names.has(id) || (category !== undefined && names.has(category))',
+        replace: 'names.has(id) || (category !== undefined && names.has(id + category))',
+      },
+    ],
+    caughtBy: [
+      { file: KEY_SCOPES, title: 'of a category may use what is in it' },
+      { file: 'server/src/identity/scopes.test.ts', title: 'by a category allow those of it' },
+    ],
+  },
+  {
+    id: 'unknown-scope-taken',
+    title: 'a key can be made with scopes that name nothing',
+    promise: 'Unknown scopes are refused when a key is made or changed.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/cli/key-terms.ts',
+        find: '  checkScopes(scopes, { operations: catalogue.operations, models })\n',
+        replace: "  checkScopes(['rerank'], { operations: catalogue.operations, models })\n",
+      },
+    ],
+    caughtBy: [{ file: 'test/house/identity-commands.test.ts', title: 'refuse a scope that is not there' }],
+  },
+  {
+    id: 'known-caller-from-anywhere',
+    title: 'a caller that is known from memory is let in from any address',
+    promise: 'A key is used from the addresses alone that it allows.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/http/admission.ts',
+        find: '      return fromAllowed(request, found)\n',
+        replace: '      return found\n',
+      },
+    ],
+    caughtBy: [{ file: KEY_TERMS, title: 'are let in, and all others are refused' }],
+  },
+  {
+    id: 'mapped-address-is-another',
+    title: 'an address of IPv4 that is written as one of IPv6 is in no network of IPv4',
+    promise: 'A caller has one address, however its connection came.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/kernel/networks.ts',
+        find: 'return isMapped(family, value) ? unmapped(value, WIDTH[6]) : { family, value }',
+        replace: 'return { family, value }',
+      },
+    ],
+    caughtBy: [
+      { file: 'server/src/kernel/networks.test.ts', title: 'an address' },
+      { file: KEY_TERMS, title: 'are let in, and all others are refused' },
+    ],
+  },
+  {
+    id: 'network-larger-than-written',
+    title: 'bits beyond the length of a network are dropped in silence, and it is larger than who wrote it thinks',
+    promise: 'Networks are read strictly.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/kernel/networks.ts',
+        find: '  if (first.value !== network.value)\n',
+        replace: '  if (network.bits < 0)\n',
+      },
+    ],
+    caughtBy: [{ file: 'server/src/kernel/networks.test.ts', title: 'has no bits beyond its length' }],
+  },
+  {
+    id: 'address-refused-uncounted',
+    title: 'refusals for an address are not counted for the key',
+    promise: 'Refusals are counted by key and reason.',
+    author: 'insider',
+    edits: [{ file: 'server/src/http/admission.ts', find: '  request.caller = caller\n  throw', replace: '  throw' }],
+    caughtBy: [{ file: 'test/acceptance/refusal-counts.test.ts', title: 'are counted exactly by key and reason' }],
+  },
+  {
+    id: 'changed-key-untold',
+    title: 'what is changed of a key is not told to processes that know it',
+    promise: 'A change of a key holds within a second in every process.',
+    author: 'insider',
+    edits: [
+      {
+        file: KEYS,
+        find: "...deedTo(id, 'changed'), ...difference(termsFacts(before), termsFacts(after)) })\n    await tell(query, id)\n",
+        replace: "...deedTo(id, 'changed'), ...difference(termsFacts(before), termsFacts(after)) })\n",
+      },
+    ],
+    caughtBy: [{ file: KEY_TERMS, title: 'of its requests a minute holds in every process soon' }],
   },
 ]

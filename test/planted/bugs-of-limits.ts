@@ -2,6 +2,7 @@ import type { PlantedBug } from './planted-bug.ts'
 import { STATEMENTS } from './statements.ts'
 
 const OVER_HTTP = 'test/acceptance/models/token-limits.test.ts'
+const KEY_TERMS = 'test/identity/key-terms.slow.test.ts'
 
 /** What would let a key have more tokens in a minute than its limit, or tell it of other numbers than hold. */
 export const bugsOfLimits: readonly PlantedBug[] = [
@@ -67,7 +68,7 @@ export const bugsOfLimits: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/gateway/pipeline.ts',
-        find: '      if (costMode === undefined) requireWithinTokenLimits(plan, windowsOf(request))\n',
+        find: '      if (costMode === undefined) requireWithinTokenLimits(plan, windowsOf(request), caller.limits)\n',
         replace: '',
       },
     ],
@@ -86,5 +87,70 @@ export const bugsOfLimits: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [{ file: 'server/src/gateway/judge.test.ts', title: 'an answer that is withheld' }],
+  },
+  {
+    id: 'key-above-its-tier',
+    title: 'a key has the rates of its own, also where they are above those of its tier',
+    promise: "A key's own rates are never above its tier's.",
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/catalogue/key-rates.ts',
+        find: 'return key === null ? tier : Math.min(tier, key)',
+        replace: 'return key ?? tier',
+      },
+    ],
+    caughtBy: [
+      { file: 'server/src/catalogue/key-rates.test.ts', title: "is never above its tier's" },
+      { file: KEY_TERMS, title: 'where the key has more, or none' },
+    ],
+  },
+  {
+    id: 'key-rate-for-each-endpoint',
+    title: 'requests of endpoints with a limit of their own have a window of their own in place of that of the key',
+    promise: "A key's own requests a minute are those of all endpoints together.",
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/limits/ask.ts',
+        find: '{ group: ALL, seconds: SECONDS, requestLimit: limits.requestsPerMinute',
+        replace: "{ group: [ALL, ...names].join(' '), seconds: SECONDS, requestLimit: limits.requestsPerMinute",
+      },
+    ],
+    caughtBy: [
+      { file: 'server/src/limits/ask.test.ts', title: "is one window of all the key's requests" },
+      { file: KEY_TERMS, title: 'never one more, and never one less' },
+    ],
+  },
+  {
+    id: 'short-calls-beside-the-places',
+    title: "a key's own limit of calls at once counts those alone that its tier counts",
+    promise: "A key's own calls at once are those of every kind together.",
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/limits/ask.ts',
+        find: '  return from !== undefined && from.key.concurrency !== null && !names.some(isOfTasks)\n',
+        replace: '  return from === undefined && names.some(isOfTasks)\n',
+      },
+    ],
+    caughtBy: [
+      { file: 'server/src/limits/ask.test.ts', title: 'is a place of every call but a task' },
+      { file: KEY_TERMS, title: 'are of every kind of call together' },
+    ],
+  },
+  {
+    id: 'tier-blamed-for-the-key',
+    title: "a refusal for the key's own limit names the tier's, which nobody has to raise",
+    promise: 'A refusal says whose limit it was.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/catalogue/key-rates.ts',
+        find: '(key[kind] ?? tier[kind]) < tier[kind] ? tier[kind] : undefined',
+        replace: '(key[kind] ?? tier[kind]) > tier[kind] ? tier[kind] : undefined',
+      },
+    ],
+    caughtBy: [{ file: KEY_TERMS, title: 'never one more, and never one less' }],
   },
 ]

@@ -2,6 +2,7 @@ import { hostname, userInfo } from 'node:os'
 import type { Command } from 'commander'
 import { type Config, loadConfig } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
 import { createIds, type Id } from '../kernel/ids.ts'
 import type { By } from '../storage/audit.ts'
 import { createPools, type Pools } from '../storage/pools.ts'
@@ -86,6 +87,19 @@ export function quietLog(config: Config): Log {
 
 export function print(line: string): void {
   process.stdout.write(`${line}\n`)
+}
+
+/** What is told to a customer of the API is told here in the words of the command line. */
+export function unknown(what: string): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof Fault && error.code === 'resource_not_found') throw new Error(`there is no ${what}`)
+    throw error
+  }
+}
+
+export function wholeNumber(option: string, text: string | undefined): number {
+  if (text === undefined || !/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${option} must be a whole number above 0`)
+  return Number(text)
 }
 
 /** Any UUID: entries that the ledger makes by itself have ids of another version than ours. */

@@ -3,8 +3,9 @@ import type { Config } from '../config.ts'
 import { refusalsOf } from '../gateway/refusals.ts'
 import {
   type Budget,
+  changeKey,
   createKey,
-  type ListedKey,
+  findKey,
   listKeys,
   type NewKey,
   revokeKey,
@@ -13,13 +14,22 @@ import {
 } from '../identity/keys.ts'
 import { createWorkspace, findWorkspace, grantTier, type TierGrant } from '../identity/workspaces.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { creditAccountBy } from '../ledger/credit.ts'
 import { explainId } from '../ledger/explain.ts'
-import { idOf, ids, operator, print, reading, running, withPools, writing } from './command.ts'
+import { idOf, ids, operator, print, reading, running, unknown, wholeNumber, withPools, writing } from './command.ts'
+import {
+  budgetLine,
+  checkTerms,
+  linesOf,
+  ownTerms,
+  stateOf,
+  type TermsOptions,
+  termsOf,
+  withTerms,
+} from './key-terms.ts'
 import { timeOf } from './time.ts'
 
 export function addIdentityCommands(program: Command): void {
@@ -40,14 +50,19 @@ export function addIdentityCommands(program: Command): void {
     )
 
   const keys = program.command('keys').description("look after a customer's API keys")
-  writing(keys, 'create <account>')
+  withTerms(writing(keys, 'create <account>'))
     .description('make a key; its secret is shown once')
     .option('--name <name>', 'what to call it', 'key')
     .option('--test', 'spend test money on sandbox upstreams only')
-    .option('--scopes <list>', 'operations or groups that it may use, such as rerank,images')
     .option('--expires <time>', 'when it stops working, such as 2027-01-31T00:00:00Z')
     .option('--budget <usd/period>', 'the most that it may spend, such as 20/month, 5/day or 100/total')
     .action((account: string, options: KeyOptions) => running((config) => addKey(config, account, options)))
+  withTerms(writing(keys, 'change <key>'))
+    .description('change how fast, for what and from where a key may be used; every process follows within a second')
+    .action((key: string, options: TermsOptions) => running((config) => change(config, key, options)))
+  reading(keys, 'show <key>')
+    .description('show a key: its limits, its scopes, and from where it may be used')
+    .action((key: string) => running((config) => show(config, key)))
   reading(keys, 'list <account>')
     .description('list the keys of a customer')
     .action((account: string) => running((config) => list(config, account)))
@@ -119,26 +134,28 @@ function grantOf(tier: string, { rpm, tpm, concurrency }: TierOptions): TierGran
   }
 }
 
-type KeyOptions = {
+type KeyOptions = TermsOptions & {
   readonly name: string
   readonly test?: true
-  readonly scopes?: string
   readonly expires?: string
   readonly budget?: string
 }
 
 async function addKey(config: Config, account: string, options: KeyOptions): Promise<void> {
   const mode: Mode = options.test === true ? 'test' : 'live'
-  const { scopes, expires, budget } = options
+  const { expires, budget } = options
+  const terms = termsOf(options)
   const key: NewKey = {
     workspaceId: idOf(account),
     mode,
     name: nameOf(options.name),
-    ...(scopes !== undefined && { scopes: scopesOf(scopes) }),
+    ...terms,
     ...(expires !== undefined && { expiresAt: futureOf(expires) }),
     ...(budget !== undefined && { budget: budgetOf(budget) }),
   }
   await withPools(config, async ({ rest: pool }) => {
+    await findWorkspace(pool, key.workspaceId).catch(unknown(`account ${account}`))
+    await checkTerms({ pool, config }, terms)
     const { id, secret } = await createKey({ pool, ids }, operator(), key).catch(unknown(`account ${account}`))
     print(`Key ${id} was made. This is its secret, which is shown only now:`)
     print(secret.reveal())
@@ -151,17 +168,30 @@ async function list(config: Config, account: string): Promise<void> {
     const keys = await listKeys(pool, id)
     if (keys.length === 0) return print('There are no keys.')
     for (const key of keys) {
-      const scopes = key.scopes === null ? '' : `  for ${key.scopes.join(', ')}`
       // Customers choose names, and a terminal obeys what it is shown.
-      print(`${key.id}  ${key.mode}  ${key.name}  ${stateOf(key)}${scopes}`.replace(/\p{Cc}/gu, '?'))
+      print([key.id, key.mode, key.name, stateOf(key), ...ownTerms(key.terms)].join('  ').replace(/\p{Cc}/gu, '?'))
     }
   })
 }
 
-function stateOf({ revokedAt, expiresAt }: ListedKey): string {
-  if (revokedAt !== null) return `revoked ${revokedAt.toISOString()}`
-  if (expiresAt === null) return 'active'
-  return `${expiresAt.getTime() > systemClock.nowMs() ? 'active until' : 'expired'} ${expiresAt.toISOString()}`
+async function change(config: Config, key: string, options: TermsOptions): Promise<void> {
+  const terms = termsOf(options)
+  if (Object.keys(terms).length === 0) throw new Error('name what to change: see farebox keys change --help')
+  await withPools(config, async ({ rest: pool }) => {
+    await findKey(pool, idOf(key)).catch(unknown(`key ${key}`))
+    await checkTerms({ pool, config }, terms)
+    await changeKey({ pool, ids }, operator(), idOf(key), terms).catch(unknown(`key ${key}`))
+    const [first = '', ...rest] = ownTerms((await findKey(pool, idOf(key))).terms)
+    if (first === '') return print(`Key ${key} has the limits of its tier, for everything, from anywhere.`)
+    print(`Key ${key} may be used ${[first, ...rest].join(', ')}.`)
+  })
+}
+
+async function show(config: Config, key: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const found = await findKey(pool, idOf(key)).catch(unknown(`key ${key}`))
+    for (const line of linesOf(found)) print(line.replace(/\p{Cc}/gu, '?'))
+  })
 }
 
 async function rotate(config: Config, key: string, overlap: string): Promise<void> {
@@ -188,7 +218,7 @@ async function changeBudget(config: Config, key: string, text: string): Promise<
     print(
       budget === null
         ? `Key ${key} has no budget: it may spend what the account has.`
-        : `Key ${key} may spend ${formatUsd(budget.amount)} USD ${budget.period === 'total' ? 'in all' : `a ${budget.period}`}.`,
+        : `Key ${key} may spend ${budgetLine(budget)}.`,
     )
   })
 }
@@ -234,14 +264,6 @@ async function credit(config: Config, account: string, text: string, options: Cr
   })
 }
 
-/** What is told to a customer of the API is told here in the words of the command line. */
-function unknown(what: string): (error: unknown) => never {
-  return (error) => {
-    if (error instanceof Fault && error.code === 'resource_not_found') throw new Error(`there is no ${what}`)
-    throw error
-  }
-}
-
 const NAME_LIMIT = 200
 
 function nameOf(text: string): string {
@@ -254,12 +276,6 @@ function emailOf(text: string): string {
   if (text.length > 320 || !/^[^\s@]+@[^\s@]+$/.test(text))
     throw new Error(`${JSON.stringify(text)} is no e-mail address`)
   return text
-}
-
-function scopesOf(text: string): readonly string[] {
-  const scopes = text.split(',').map((scope) => scope.trim())
-  if (scopes.includes('')) throw new Error('--scopes must name operations or groups, such as rerank,images')
-  return scopes
 }
 
 function moreThanNothing(text: string): Nanos {
@@ -281,9 +297,4 @@ function futureOf(text: string): Date {
   const time = timeOf(text)
   if (time.getTime() <= systemClock.nowMs()) throw new Error(`--expires must be in the future: ${text} is over`)
   return time
-}
-
-function wholeNumber(option: string, text: string | undefined): number {
-  if (text === undefined || !/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${option} must be a whole number above 0`)
-  return Number(text)
 }

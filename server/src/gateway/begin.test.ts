@@ -32,6 +32,7 @@ async function refusalOf(
     tier: 'free',
     limits: TIERS.free,
     scopes: null,
+    networks: null,
     allowances: [],
     priceMultiplier: rational(1n),
   } as const
@@ -78,9 +79,15 @@ describe('how long a call that was refused for a limit is to wait', () => {
     const endsAtMs = NOW_MS + 40_000
     const enough = await refusalOf('tokens_spent', { endsAtMs, left: 300, reserved: 700 })
     assert.equal(enough.retryAfterSeconds, 1)
-    assert.match(enough.message, /300 of 60,000 per 60 seconds are left\. Your running calls hold .* Retry in 1 s\.$/)
+    assert.match(
+      enough.message,
+      /300 of 60,000 per 60 seconds are left\. The limit is that of your tier\. Your running calls hold .* Retry in 1 s\.$/,
+    )
     const tooLittle = await refusalOf('tokens_spent', { endsAtMs, left: 300, reserved: 699 })
     assert.equal(tooLittle.retryAfterSeconds, 40)
-    assert.match(tooLittle.message, /300 of 60,000 per 60 seconds are left\. Retry in 40 s\.$/)
+    assert.match(
+      tooLittle.message,
+      /300 of 60,000 per 60 seconds are left\. The limit is that of your tier\. Retry in 40 s\.$/,
+    )
   })
 })

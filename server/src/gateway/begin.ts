@@ -1,7 +1,7 @@
 import type { Call, Claim, Hold, Judgement, NewTask, Refused } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
-import { GROUPS, type LimitName } from '../catalogue/limit-groups.ts'
 import type { Caller } from '../identity/caller.ts'
+import type { Sought } from '../identity/scopes.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -9,16 +9,16 @@ import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { askOf } from '../limits/ask.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Spent, SpentWindows } from '../limits/spent-windows.ts'
+import { whoseIs } from '../limits/whose.ts'
 import type { Rate, Rates, Window } from '../limits/window.ts'
-import { readable } from './token-advice.ts'
+import { placesTaken, requestsUsed, tokensUsed } from './limit-words.ts'
+import { requireScope } from './require-scope.ts'
 
 /** What somebody wants to begin: an operation with what it may cost, or an admission that costs nothing. */
 export type Wish = {
   readonly id: Id
   readonly caller: Caller
-  readonly operation: {
-    readonly id: string
-    readonly limits: readonly LimitName[]
+  readonly operation: Sought & {
     /** Whether every key may use it, whatever its scopes: what concerns the key itself. */
     readonly isForAll?: boolean
   }
@@ -63,7 +63,7 @@ export type RequireUnspent = (wish: Pick<Wish, 'caller' | 'operation'>) => void
 export function createRequireUnspent({ spent, time }: Pick<Parts, 'spent' | 'time'>): RequireUnspent {
   return ({ caller, operation }) => {
     const known = spent.find(caller.credentialId, askOf(caller.limits, operation.limits).windows)
-    if (known !== undefined) throw requestsSpent(known, time.nowMs())
+    if (known !== undefined) throw requestsSpent(known, caller, time.nowMs())
   }
 }
 
@@ -74,7 +74,7 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
   const requireUnspent = createRequireUnspent({ spent, time })
   return async (wish) => {
     const { caller, operation, hold } = wish
-    requireScope(caller, operation)
+    if (operation.isForAll !== true) requireScope(caller, operation)
     requireUnspent(wish)
     const { windows, slots } = askOf(caller.limits, operation.limits)
 
@@ -98,12 +98,6 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
   }
 }
 
-function requireScope({ scopes }: Caller, { id, limits, isForAll = false }: Wish['operation']): void {
-  const isInGroup = limits.some((name) => Object.hasOwn(GROUPS, name) && scopes?.has(name))
-  if (scopes === null || isForAll || scopes.has(id) || isInGroup) return
-  throw new Fault('forbidden', { detail: `The key's scopes do not include ${id}.` })
-}
-
 /** After which a place may be free again, of a call and of a task. */
 const CALL_SECONDS = 1
 const TASK_SECONDS = 5
@@ -119,15 +113,22 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
     case 'requests_spent': {
       const { window, rates } = judgement
       const untilMs = rates.requests?.resetAtMs ?? 0
-      return requestsSpent({ window, rates, untilMs }, known.nowMs)
+      return requestsSpent({ window, rates, untilMs }, wish.caller, known.nowMs)
     }
     case 'tokens_spent':
       return tokensSpent(judgement.window, judgement.rates, wish, known)
     case 'claim_taken':
     case 'claim_differs': {
-      const detail = `${judgement.claim.limit} are running, which is the most at once.`
-      const retryAfterSeconds = judgement.claim.endsWithOwner ? CALL_SECONDS : TASK_SECONDS
-      return new Fault('rate_limit_exceeded', { detail, headers, retryAfterSeconds })
+      const { key, limit, endsWithOwner } = judgement.claim
+      const retryAfterSeconds = endsWithOwner ? CALL_SECONDS : TASK_SECONDS
+      const whose = whoseIs(wish.caller.limits, key, 'concurrency')
+      const detail = placesTaken(whose, { limit, what: endsWithOwner ? 'calls' : 'tasks', retryAfterSeconds })
+      return new Fault('rate_limit_exceeded', {
+        detail,
+        headers,
+        retryAfterSeconds,
+        members: { limited_by: whose.limitedBy },
+      })
     }
     case 'allowance_spent':
       return new Fault('budget_exceeded', { headers, members: moneyMembers(needed, judgement.left) })
@@ -144,10 +145,16 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
   }
 }
 
-function requestsSpent({ window, rates, untilMs }: Spent, nowMs: number): Fault {
-  const detail = `${window.requestLimit} requests in ${window.seconds} seconds are the most.`
+function requestsSpent({ window, rates, untilMs }: Spent, { limits }: Caller, nowMs: number): Fault {
+  const { group, seconds, requestLimit: limit } = window
   const retryAfterSeconds = secondsUntil(untilMs, nowMs, window)
-  return new Fault('rate_limit_exceeded', { detail, headers: rateHeaders(rates), retryAfterSeconds })
+  const whose = whoseIs(limits, group, 'requestsPerMinute')
+  return new Fault('rate_limit_exceeded', {
+    detail: requestsUsed(whose, { limit, seconds, retryAfterSeconds }),
+    headers: rateHeaders(rates),
+    retryAfterSeconds,
+    members: { limited_by: whose.limitedBy },
+  })
 }
 
 /**
@@ -155,15 +162,17 @@ function requestsSpent({ window, rates, untilMs }: Spent, nowMs: number): Fault 
  * way: of those this process knows its own, and the others' are as good as used.
  */
 function tokensSpent(window: Window, rates: Rates, { caller, tokens }: Wish, { nowMs, reservedTokens }: Known): Fault {
+  const { seconds, group } = window
   const { limit = 0, left = 0, resetAtMs = 0 } = rates.tokens ?? {}
   const isInTheWay = tokens <= left + reservedTokens(caller.credentialId, resetAtMs)
   const retryAfterSeconds = isInTheWay ? CALL_SECONDS : secondsUntil(resetAtMs, nowMs, window)
-  const detail = [
-    `This call may use up to ${readable(tokens)} tokens; ${readable(left)} of ${readable(limit)} per ${window.seconds} seconds are left.`,
-    ...(isInTheWay ? ['Your running calls hold tokens that may be free when they end.'] : []),
-    `Retry in ${retryAfterSeconds} s.`,
-  ].join(' ')
-  return new Fault('rate_limit_exceeded', { detail, headers: rateHeaders(rates), retryAfterSeconds })
+  const whose = whoseIs(caller.limits, group, 'tokensPerMinute')
+  return new Fault('rate_limit_exceeded', {
+    detail: tokensUsed(whose, { limit, left, tokens, seconds, isInTheWay, retryAfterSeconds }),
+    headers: rateHeaders(rates),
+    retryAfterSeconds,
+    members: { limited_by: whose.limitedBy },
+  })
 }
 
 /** Until a window ends. It is never longer than the window, even if our notion of PostgreSQL's time is a little behind. */

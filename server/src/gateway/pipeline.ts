@@ -22,6 +22,7 @@ import { priceOf, runOf } from './record-detail.ts'
 import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
+import { requireModelScope } from './require-scope.ts'
 import { type Stopwatch, startStopwatch } from './stopwatch.ts'
 import type { Overrun } from './tell-loss.ts'
 import { requireWithinTokenLimits } from './token-advice.ts'
@@ -171,11 +172,13 @@ export function createPipeline(parts: Parts): Pipeline {
       const claims = idempotencyClaim(idempotencyKey, operation, digest)
       const quoted = quoteId === undefined ? undefined : quotes.redeem(quoteId, { caller, operation, digest })
       const plan = await planFor(request)
+      // Before it is told anything about the call, also in a quote.
+      requireModelScope(caller, operation, plan.model)
       const { terms, most } = plan
       const held = quoted?.held(terms) ?? { terms, mostCounts: most, most: mostFor(terms, most) }
       requireWithinCap(held.most, maxCost)
       // A quote says what it would cost, whoever could make the call.
-      if (costMode === undefined) requireWithinTokenLimits(plan, windowsOf(request))
+      if (costMode === undefined) requireWithinTokenLimits(plan, windowsOf(request), caller.limits)
       return { plan, digest, held, claims: quoted ? [...claims, quoted.claim] : claims }
     } catch (fault) {
       return await refuseCounted(request, fault)

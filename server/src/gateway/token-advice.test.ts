@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { limitsWithin } from '../catalogue/key-rates.ts'
+import { TIERS } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
+import { askOf } from '../limits/ask.ts'
 import { adviceOn, type Reserve, requireWithinTokenLimits } from './token-advice.ts'
 
 const RESERVE: Reserve = {
@@ -53,20 +56,39 @@ describe('a call that alone exceeds a limit of tokens', () => {
   ]
 
   it('is refused for good with both numbers and the advice, and one that fits exactly is not', () => {
-    requireWithinTokenLimits({ tokens: 60_000 }, windows)
-    requireWithinTokenLimits({ tokens: 60_001 }, windows.slice(1))
+    requireWithinTokenLimits({ tokens: 60_000 }, windows, TIERS.free)
+    requireWithinTokenLimits({ tokens: 60_001 }, windows.slice(1), TIERS.free)
     assert.throws(
-      () => requireWithinTokenLimits({ tokens: 60_001, tokenAdvice: (limit) => `Do with ${limit}.` }, windows),
+      () =>
+        requireWithinTokenLimits({ tokens: 60_001, tokenAdvice: (limit) => `Do with ${limit}.` }, windows, TIERS.free),
       (fault) => {
         assert.ok(fault instanceof Fault)
         assert.deepEqual(
           [fault.code, fault.retryable, fault.members],
-          ['quota_exceeded', false, { needed_tokens: 60_001, limit_tokens: 60_000 }],
+          ['quota_exceeded', false, { needed_tokens: 60_001, limit_tokens: 60_000, limited_by: 'tier' }],
         )
         assert.match(fault.message, /up to 60,001 tokens; your limit is 60,000 per 60 seconds\. Do with 60000\.$/)
         return true
       },
     )
-    assert.throws(() => requireWithinTokenLimits({ tokens: 60_001 }, windows), /Shorten the request/)
+    assert.throws(() => requireWithinTokenLimits({ tokens: 60_001 }, windows, TIERS.free), /Shorten the request/)
+  })
+
+  it("is told where the limit is the key's own, and what its tier has", () => {
+    const limits = limitsWithin(TIERS.free, { requestsPerMinute: null, tokensPerMinute: 8_000, concurrency: null })
+    const { windows: own } = askOf(limits, ['tokens'])
+    requireWithinTokenLimits({ tokens: 8_000 }, own, limits)
+    assert.throws(
+      () => requireWithinTokenLimits({ tokens: 9_000 }, own, limits),
+      (fault) => {
+        assert.ok(fault instanceof Fault)
+        assert.deepEqual(fault.members, { needed_tokens: 9_000, limit_tokens: 8_000, limited_by: 'key' })
+        assert.match(
+          fault.message,
+          /9,000 tokens; the limit of this key itself is 8,000 per 60 seconds \(its tier allows 60,000\)\./,
+        )
+        return true
+      },
+    )
   })
 })

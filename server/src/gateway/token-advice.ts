@@ -1,5 +1,8 @@
+import type { CallerLimits } from '../catalogue/key-rates.ts'
 import { Fault } from '../kernel/fault.ts'
+import { whoseIs } from '../limits/whose.ts'
 import type { Window } from '../limits/window.ts'
+import { readable, tokensBeyond } from './limit-words.ts'
 
 /** What a caller can do about a call that its limit of tokens can never admit. */
 export type TokenAdvice = (tokenLimit: number) => string
@@ -49,18 +52,15 @@ function withoutOutputLimit(
 export function requireWithinTokenLimits(
   { tokens, tokenAdvice }: { readonly tokens: number; readonly tokenAdvice?: TokenAdvice },
   windows: readonly Window[],
+  limits: CallerLimits,
 ): void {
-  for (const { tokenLimit, seconds } of windows) {
+  for (const { tokenLimit, seconds, group } of windows) {
     if (tokenLimit === null || tokens <= tokenLimit) continue
     const advice = tokenAdvice?.(tokenLimit) ?? SHORTEN
+    const whose = whoseIs(limits, group, 'tokensPerMinute')
     throw new Fault('quota_exceeded', {
-      detail: `This call may use up to ${readable(tokens)} tokens; your limit is ${readable(tokenLimit)} per ${seconds} seconds. ${advice}`,
-      members: { needed_tokens: tokens, limit_tokens: tokenLimit },
+      detail: `${tokensBeyond(whose, { tokens, limit: tokenLimit, seconds })} ${advice}`,
+      members: { needed_tokens: tokens, limit_tokens: tokenLimit, limited_by: whose.limitedBy },
     })
   }
-}
-
-/** As people read numbers. */
-export function readable(number: number): string {
-  return number.toLocaleString('en-US')
 }

@@ -49,7 +49,11 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
     request.address = addresses.callerAddress(peer, typeof forwardedFor === 'string' ? forwardedFor : undefined)
     if (access === 'public') return null
     const credential = readCredential(request.headers)
-    if (credential !== undefined) return identify(credential, request.address)
+    if (credential !== undefined) {
+      const found = identify(credential, request.address)
+      if (found instanceof Promise) return found.then((caller) => fromAllowed(request, caller))
+      return fromAllowed(request, found)
+    }
     if (access === 'optional') return null
     const detail = keyInUrl(request.url, dialectAskedBy(request))
     throw new Fault('missing_credential', detail === undefined ? {} : { detail })
@@ -129,6 +133,13 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
       request.caller = await findCaller(request, policy.unknownPath)
     },
   }
+}
+
+/** Who calls from where its key may be used. Who does not is known all the same, and its refusal counts for the key. */
+function fromAllowed(request: FastifyRequest, caller: Caller): Caller {
+  if (caller.networks === null || caller.networks.has(request.address)) return caller
+  request.caller = caller
+  throw new Fault('address_not_allowed', { detail: `It came from ${request.address || 'an unknown address'}.` })
 }
 
 /** A body whose length nobody knows is a small one until it turns out to be large. Then it waits for the room of the largest. */

@@ -1,7 +1,10 @@
-import type { Tier, TierLimits } from '../catalogue/tiers.ts'
+import type { CallerLimits } from '../catalogue/key-rates.ts'
+import type { Tier } from '../catalogue/tiers.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
+import type { Networks } from '../kernel/networks.ts'
 import type { Rational } from '../kernel/rational.ts'
+import type { Scopes } from './scopes.ts'
 
 /** Who is calling: an API key or an access token of a workspace, in one of its two modes. */
 export type Caller = {
@@ -12,9 +15,11 @@ export type Caller = {
   readonly credentialId: Id
   readonly mode: Mode
   readonly tier: Tier
-  readonly limits: TierLimits
-  /** Operations and groups that it may use; null for all. */
-  readonly scopes: ReadonlySet<string> | null
+  readonly limits: CallerLimits
+  /** What it may use; null for everything. */
+  readonly scopes: Scopes | null
+  /** From where it may be used; null for anywhere. */
+  readonly networks: Networks | null
   /** The ceilings beside the balance: a key's budget, a grant's mandate. */
   readonly allowances: readonly Id[]
   /** What its customer plan pays for operations that are scaled by it, as a multiple of the published price. */

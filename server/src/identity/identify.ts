@@ -2,12 +2,11 @@ import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { z } from 'zod'
-import { TIERS, type TierLimits, tierOf } from '../catalogue/tiers.ts'
+import { limitsWithin } from '../catalogue/key-rates.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { nanos } from '../kernel/money.ts'
 import { rational } from '../kernel/rational.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type Cache, createCache } from '../storage/cache.ts'
@@ -16,6 +15,9 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { Caller } from './caller.ts'
 import { FAILURES_PER_SECOND, type FailuresByAddress } from './failures-by-address.ts'
 import { type ParsedKey, parseKey } from './key-format.ts'
+import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
+import { scopesIn } from './scopes.ts'
+import { loadWorkspace, tierIn, type WorkspaceRecord } from './tier-of-workspace.ts'
 
 /**
  * Finds out who sent a credential. A right one is known from memory; whatever else comes is looked up once in PostgreSQL,
@@ -158,8 +160,8 @@ const keyRow = z
     previous_until: z.date().nullable(),
     expires_at: z.date().nullable(),
     is_revoked: z.boolean(),
-    scopes: z.array(z.string()).nullable(),
     allowance_id: z.string().nullable(),
+    ...TERMS_ROW,
   })
   .transform((row) => ({
     id: row.id,
@@ -171,8 +173,8 @@ const keyRow = z
     previousUntilMs: row.previous_until?.getTime() ?? null,
     expiresAtMs: row.expires_at?.getTime() ?? null,
     isRevoked: row.is_revoked,
-    scopes: row.scopes && new Set(row.scopes),
     allowanceId: row.allowance_id,
+    terms: termsIn(row),
   }))
 
 type KeyRecord = z.output<typeof keyRow>
@@ -185,7 +187,7 @@ async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_key',
     text: `select k.id, k.workspace_id, c.account_id, a.mode, k.hash, k.previous_hash, k.previous_until, k.expires_at,
-        k.revoked_at is not null or not c.active as is_revoked, k.scopes, k.allowance_id
+        k.revoked_at is not null or not c.active as is_revoked, k.allowance_id, ${TERMS_SELECT}
       from (select * from api_keys where id <= $1 order by id desc limit 1) k
       join credentials c on c.id = k.id join accounts a on a.id = c.account_id`,
     values: [id],
@@ -194,49 +196,19 @@ async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
   return key?.id === id ? key : undefined
 }
 
-const workspaceRow = z.object({
-  id: z.string(),
-  paid: z.bigint(),
-  tier_granted: z.enum(['growth', 'enterprise']).nullable(),
-  requests_per_minute: z.int().nullable(),
-  tokens_per_minute: z.bigint().nullable(),
-  concurrency: z.int().nullable(),
-  numerator: z.bigint(),
-  denominator: z.bigint(),
-})
-
-type WorkspaceRecord = z.output<typeof workspaceRow>
-
-async function loadWorkspace(pool: pg.Pool, id: Id): Promise<WorkspaceRecord | undefined> {
-  const { rows } = await pool.query({
-    name: 'load_workspace',
-    text: `select w.id, a.paid, w.tier_granted, w.requests_per_minute, w.tokens_per_minute, w.concurrency, p.numerator, p.denominator
-      from workspaces w join accounts a on a.id = w.live_account_id join plans p on p.id = w.plan where w.id = $1`,
-    values: [id],
-  })
-  return rows[0] && workspaceRow.parse(rows[0])
-}
-
 function makeCaller(key: KeyRecord, workspace: WorkspaceRecord): Caller {
-  const tier = tierOf(nanos(workspace.paid), workspace.tier_granted)
+  const { tier, limits } = tierIn(workspace)
+  const { rates, scopes, networks } = key.terms
   return {
     workspaceId: workspace.id,
     accountId: key.accountId,
     credentialId: key.id,
     mode: key.mode,
     tier,
-    limits: tier === 'enterprise' ? agreedLimits(workspace) : TIERS[tier],
-    scopes: key.scopes,
+    limits: limitsWithin(limits, rates),
+    scopes: scopes && scopesIn(scopes),
+    networks,
     allowances: key.allowanceId === null ? [] : [key.allowanceId],
     priceMultiplier: rational(workspace.numerator, workspace.denominator),
-  }
-}
-
-function agreedLimits({ requests_per_minute, tokens_per_minute, concurrency }: WorkspaceRecord): TierLimits {
-  const { requestsPerMinute, tokensPerMinute, concurrency: atOnce } = TIERS.growth
-  return {
-    requestsPerMinute: requests_per_minute ?? requestsPerMinute,
-    tokensPerMinute: Number(tokens_per_minute ?? tokensPerMinute),
-    concurrency: concurrency ?? atOnce,
   }
 }

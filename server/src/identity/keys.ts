@@ -9,6 +9,18 @@ import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { hashOf, makeKey } from './key-format.ts'
+import {
+  changed,
+  NO_TERMS,
+  TERMS_COLUMNS,
+  TERMS_ROW,
+  TERMS_SELECT,
+  type TermsChange,
+  termsFacts,
+  termsIn,
+  termsValues,
+} from './key-terms.ts'
+import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
 
@@ -19,16 +31,15 @@ export type NewKey = {
   readonly mode: Mode
   readonly name: string
   readonly expiresAt?: Date
-  /** Operations and groups that it may use; all where left out. */
-  readonly scopes?: readonly string[]
   readonly budget?: Budget
-}
+} & TermsChange
 
 /** The secret is told here once and never again. */
 export type IssuedKey = { readonly id: Id; readonly secret: Secret }
 
 export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Promise<IssuedKey> {
-  const { workspaceId, mode, name, expiresAt, scopes, budget } = key
+  const { workspaceId, mode, name, expiresAt, budget } = key
+  const terms = changed(NO_TERMS, key)
   const id = ids.next()
   return inTransaction(pool, async (query) => {
     const { shard, accountId } = await lockForNewKey(query, workspaceId, mode)
@@ -36,14 +47,14 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
     await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
     const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
     await query(
-      `insert into api_keys (id, workspace_id, name, hash, expires_at, scopes, allowance_id)
-       values ($1, $2, $3, $4, $5, $6, $7)`,
-      [id, workspaceId, name, hashOf(secret), expiresAt ?? null, scopes ?? null, allowanceId],
+      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, ${TERMS_COLUMNS})
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+      [id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId, ...termsValues(terms)],
     )
     const after = {
       name,
       mode,
-      scopes: scopes ?? null,
+      ...termsFacts(terms),
       ...expiryFacts(expiresAt ?? null),
       ...budgetFacts(budget ?? null),
     }
@@ -119,8 +130,8 @@ export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: D
   await inTransaction(pool, async (query) => {
     const before = await lockKey(query, id)
     await query('update api_keys set expires_at = $2 where id = $1', [id, expiresAt])
-    const changed = difference(expiryFacts(before.expiresAt), expiryFacts(expiresAt))
-    await record(query, by, { ...deedTo(id, 'expiry_set'), ...changed })
+    const facts = difference(expiryFacts(before.expiresAt), expiryFacts(expiresAt))
+    await record(query, by, { ...deedTo(id, 'expiry_set'), ...facts })
     await tell(query, id)
   })
 }
@@ -143,38 +154,69 @@ export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget:
   })
 }
 
+/** Changes what is named of how fast, for what and from where a key may be used. Every process follows within a second. */
+export async function changeKey({ pool }: Parts, by: By, id: Id, change: TermsChange): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { terms: before } = await lockKey(query, id)
+    const after = changed(before, change)
+    await query(`update api_keys set (${TERMS_COLUMNS}) = row ($2, $3, $4, $5, $6) where id = $1`, [
+      id,
+      ...termsValues(after),
+    ])
+    await record(query, by, { ...deedTo(id, 'changed'), ...difference(termsFacts(before), termsFacts(after)) })
+    await tell(query, id)
+  })
+}
+
 const listedKey = z
   .object({
     id: z.string(),
+    workspace_id: z.string(),
     name: z.string(),
     mode: z.enum(['live', 'test']),
     created_at: z.date(),
     expires_at: z.date().nullable(),
     revoked_at: z.date().nullable(),
-    scopes: z.array(z.string()).nullable(),
+    period: z.enum(['day', 'month', 'total']).nullable(),
+    amount: z.bigint().nullable(),
+    ...TERMS_ROW,
   })
   .transform((row) => ({
     id: row.id,
+    workspaceId: row.workspace_id,
     name: row.name,
     mode: row.mode,
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
-    scopes: row.scopes,
+    budget: budgetIn(row),
+    terms: termsIn(row),
   }))
 
 export type ListedKey = z.output<typeof listedKey>
 
 const LISTED = 1_000
 
+const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, b.period, b.amount, ${TERMS_SELECT}
+  from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
+  left join allowances b on b.id = k.allowance_id`
+
 export async function listKeys(pool: pg.Pool, workspaceId: Id): Promise<readonly ListedKey[]> {
-  const { rows } = await pool.query(
-    `select k.id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, k.scopes
-     from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
-     where k.workspace_id = $1 order by k.id desc limit $2`,
-    [workspaceId, LISTED],
-  )
+  const { rows } = await pool.query(`${LISTED_SELECT} where k.workspace_id = $1 order by k.id desc limit $2`, [
+    workspaceId,
+    LISTED,
+  ])
   return z.array(listedKey).parse(rows)
+}
+
+/** A key, and the tier within which its rates hold. */
+export async function findKey(pool: pg.Pool, id: Id) {
+  const { rows } = await pool.query(`${LISTED_SELECT} where k.id = $1`, [id])
+  if (rows[0] === undefined) throw noSuchThing('key', id)
+  const key = listedKey.parse(rows[0])
+  const workspace = await loadWorkspace(pool, key.workspaceId)
+  if (workspace === undefined) throw noSuchThing('workspace', key.workspaceId)
+  return { ...key, ...tierIn(workspace) }
 }
 
 const lockedKey = z
@@ -187,16 +229,22 @@ const lockedKey = z
     amount: z.bigint().nullable(),
     expires_at: z.date().nullable(),
     is_revoked: z.boolean(),
+    ...TERMS_ROW,
   })
   .transform((row) => ({
     isRevoked: row.is_revoked,
     expiresAt: row.expires_at,
-    budget: row.period === null || row.amount === null ? null : { period: row.period, amount: nanos(row.amount) },
+    budget: budgetIn(row),
+    terms: termsIn(row),
     accountId: row.account_id,
     mode: row.mode,
     shard: row.shard,
     allowanceId: row.allowance_id,
   }))
+
+function budgetIn({ period, amount }: { period: Budget['period'] | null; amount: bigint | null }): Budget | null {
+  return period === null || amount === null ? null : { period, amount: nanos(amount) }
+}
 
 /** Locks the account whose money the key spends: everything that a call touches is changed under that lock. */
 async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>> {
@@ -205,7 +253,7 @@ async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>
   ])
   const { rows } = await query(
     `select c.account_id, a.mode, w.shard, k.allowance_id, b.period, b.amount, k.expires_at,
-       k.revoked_at is not null as is_revoked
+       k.revoked_at is not null as is_revoked, ${TERMS_SELECT}
      from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
      join workspaces w on w.id = k.workspace_id left join allowances b on b.id = k.allowance_id where k.id = $1`,
     [id],

@@ -1,5 +1,5 @@
+import type { CallerLimits } from '../catalogue/key-rates.ts'
 import { GROUPS, type GroupName, type LimitName } from '../catalogue/limit-groups.ts'
-import type { TierLimits } from '../catalogue/tiers.ts'
 import type { Window } from './window.ts'
 
 /** A place among so many at once. */
@@ -23,32 +23,42 @@ export const ALL = 'all'
 export const CALLS_AT_ONCE = 'concurrency'
 
 /** Asked for several times a call: the same limits and the same operation ask the same. */
-const asks = new WeakMap<TierLimits, WeakMap<readonly LimitName[], Ask>>()
+const asks = new WeakMap<CallerLimits, WeakMap<readonly LimitName[], Ask>>()
 
 /** What a call asks of its caller's limits. */
-export function askOf(tier: TierLimits, names: readonly LimitName[]): Ask {
-  const ofTier = asks.get(tier)
-  const known = ofTier?.get(names)
+export function askOf(limits: CallerLimits, names: readonly LimitName[]): Ask {
+  const ofCaller = asks.get(limits)
+  const known = ofCaller?.get(names)
   if (known !== undefined) return known
-  const ask = makeAsk(tier, names)
-  if (ofTier === undefined) asks.set(tier, new WeakMap([[names, ask]]))
-  else ofTier.set(names, ask)
+  const ask = makeAsk(limits, names)
+  if (ofCaller === undefined) asks.set(limits, new WeakMap([[names, ask]]))
+  else ofCaller.set(names, ask)
   return ask
 }
 
-function makeAsk(tier: TierLimits, names: readonly LimitName[]): Ask {
+function makeAsk(limits: CallerLimits, names: readonly LimitName[]): Ask {
   const windows: Window[] = [
     // Calls without tokens are told how many are left, and are never refused for them.
-    { group: ALL, seconds: SECONDS, requestLimit: tier.requestsPerMinute, tokenLimit: tier.tokensPerMinute },
+    { group: ALL, seconds: SECONDS, requestLimit: limits.requestsPerMinute, tokenLimit: limits.tokensPerMinute },
   ]
   const slots: Slot[] = []
-  for (const name of names) {
-    if (name === 'tokens') continue
-    if (name === 'concurrency')
-      slots.push({ ...PLACE, scope: CALLS_AT_ONCE, key: ALL, limit: tier.concurrency, endsWithOwner: true })
-    else addGroup(name, windows, slots)
-  }
+  if (isCountedAtOnce(limits, names))
+    slots.push({ ...PLACE, scope: CALLS_AT_ONCE, key: ALL, limit: limits.concurrency, endsWithOwner: true })
+  for (const name of names) if (name !== 'tokens' && name !== 'concurrency') addGroup(name, windows, slots)
   return { windows, slots }
+}
+
+/**
+ * A tier counts those that take long. A key that has such a limit of its own counts every call, but for tasks: these go on when they
+ * have been answered, and have a limit of their own.
+ */
+function isCountedAtOnce({ from }: CallerLimits, names: readonly LimitName[]): boolean {
+  if (names.includes('concurrency')) return true
+  return from !== undefined && from.key.concurrency !== null && !names.some(isOfTasks)
+}
+
+function isOfTasks(name: LimitName): boolean {
+  return name !== 'tokens' && name !== 'concurrency' && 'tasksAtOnce' in GROUPS[name]
 }
 
 function addGroup(name: GroupName, windows: Window[], slots: Slot[]): void {

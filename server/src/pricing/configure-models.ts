@@ -412,6 +412,15 @@ export async function listModels({ pool }: Parts, id?: string): Promise<readonly
   return z.array(listedModel).parse(rows)
 }
 
+const NAMES_LIMIT = 10_000
+const nameRows = z.array(z.object({ id: z.string() }))
+
+/** The names of all models, also of those that are off. */
+export async function namesOfModels({ pool }: Parts): Promise<readonly string[]> {
+  const { rows } = await pool.query('select id from models order by id limit $1', [NAMES_LIMIT])
+  return nameRows.parse(rows).map(({ id }) => id)
+}
+
 /** Whoever changes a model waits for who does, also where it is not there yet. */
 async function lockName(query: Query, id: string): Promise<void> {
   await query("select pg_advisory_xact_lock(hashtext('model ' || $1))", [id])

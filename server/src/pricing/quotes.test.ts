@@ -19,6 +19,7 @@ const caller: Caller = {
   tier: 'free',
   limits: TIERS.free,
   scopes: null,
+  networks: null,
   allowances: [],
   priceMultiplier: rational(1n),
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type Names, spell } from '../../catalogue/operation.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { Caller } from '../../identity/caller.ts'
+import { LINKING } from '../../identity/scopes.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
 import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
@@ -100,7 +101,7 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
 /** A key that may not use everything needs a scope for this one too. */
 async function admitLink({ begin }: Parts, request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
   const caller = callerOf(request)
-  const operation = { id: 'auth_link', limits: [] }
+  const operation = { ...LINKING, limits: [] }
   const { rates } = await begin({ id: request.id, caller, operation, hold: null, tokens: 0, claims: [] })
   reply.headers(rateHeaders(rates))
   return caller

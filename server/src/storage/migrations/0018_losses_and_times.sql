@@ -608,3 +608,11 @@ create table refusals (
 );
 
 create index refusals_by_hour on refusals (hour);
+
+-- What a key has of its own within its tier: rates, each null where the tier's alone holds, and from where it may be used.
+alter table api_keys
+  add column requests_per_minute integer check (requests_per_minute > 0),
+  add column tokens_per_minute bigint check (tokens_per_minute > 0),
+  add column concurrency integer check (concurrency > 0),
+  -- Null for anywhere.
+  add column allowed_networks cidr[] check (cardinality(allowed_networks) between 1 and 50);

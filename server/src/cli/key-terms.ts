@@ -1,0 +1,125 @@
+import type { Command } from 'commander'
+import type pg from 'pg'
+import { catalogue } from '../catalogue/catalogue.ts'
+import type { KeyRates } from '../catalogue/key-rates.ts'
+import { limitsWithin, tierLimitAbove } from '../catalogue/key-rates.ts'
+import type { Tier, TierLimits } from '../catalogue/tiers.ts'
+import type { Config } from '../config.ts'
+import { type KeyTerms, networksIn, type TermsChange } from '../identity/key-terms.ts'
+import type { Budget, ListedKey } from '../identity/keys.ts'
+import { checkScopes } from '../identity/scopes.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { formatUsd } from '../kernel/money.ts'
+import { namesOfModels } from '../pricing/configure-models.ts'
+import { DEFAULT_RERANK_MODEL } from '../upstreams/adapters/rerank.ts'
+import { wholeNumber } from './command.ts'
+
+/** How operators say, and are shown, how fast, for what and from where a key may be used. */
+
+export type TermsOptions = {
+  readonly rpm?: string
+  readonly tpm?: string
+  readonly concurrency?: string
+  readonly scopes?: string
+  readonly addresses?: string
+}
+
+export function withTerms(command: Command): Command {
+  return command
+    .option('--rpm <requests>', 'requests a minute, within its tier; none for those of the tier')
+    .option('--tpm <tokens>', 'tokens a minute, within its tier, or none')
+    .option('--concurrency <calls>', 'calls at once, within its tier, or none')
+    .option(
+      '--scopes <list>',
+      'operations, categories and models that it may use, such as rerank,social,model:<name>; all for everything',
+    )
+    .option('--addresses <list>', 'from where it may be used, such as 203.0.113.7,2001:db8::/32; any for anywhere')
+}
+
+/** What the options say; what they do not name is left out. */
+export function termsOf({ rpm, tpm, concurrency, scopes, addresses }: TermsOptions): TermsChange {
+  const rates: Partial<KeyRates> = {
+    ...(rpm !== undefined && { requestsPerMinute: rateOf('--rpm', rpm) }),
+    ...(tpm !== undefined && { tokensPerMinute: rateOf('--tpm', tpm) }),
+    ...(concurrency !== undefined && { concurrency: rateOf('--concurrency', concurrency) }),
+  }
+  return {
+    ...(Object.keys(rates).length > 0 && { rates }),
+    ...(scopes !== undefined && { scopes: scopes === 'all' ? null : listOf(scopes, SCOPES_MISSING) }),
+    ...(addresses !== undefined && {
+      networks: addresses === 'any' ? null : networksIn(listOf(addresses, ADDRESSES_MISSING)),
+    }),
+  }
+}
+
+const SCOPES_MISSING = '--scopes must name operations, categories or models, such as rerank,social,model:<name>'
+const ADDRESSES_MISSING = '--addresses must name addresses or networks, such as 203.0.113.7,2001:db8::/32'
+
+function rateOf(option: string, text: string): number | null {
+  return text === 'none' ? null : wholeNumber(option, text)
+}
+
+function listOf(text: string, missing: string): readonly string[] {
+  const items = text.split(',').map((item) => item.trim())
+  if (items.includes('')) throw new Error(missing)
+  return [...new Set(items)]
+}
+
+type Parts = { readonly pool: pg.Pool; readonly config: Config }
+
+/** Throws where scopes name what is not there. */
+export async function checkTerms({ pool, config }: Parts, { scopes }: TermsChange): Promise<void> {
+  if (scopes === undefined || scopes === null) return
+  const models = [...(await namesOfModels({ pool })), DEFAULT_RERANK_MODEL, ...config.rerank.models]
+  checkScopes(scopes, { operations: catalogue.operations, models })
+}
+
+/** What a key has of its own, in a few words; nothing for one that has nothing. */
+export function ownTerms({ rates, scopes, networks }: KeyTerms): readonly string[] {
+  const own = KINDS.flatMap(([kind, words]) => (rates[kind] === null ? [] : `${rates[kind]} ${words}`))
+  return [
+    ...(scopes === null ? [] : [`for ${scopes.join(', ')}`]),
+    ...(own.length === 0 ? [] : [`at most ${own.join(', ')}`]),
+    ...(networks === null ? [] : [`from ${networks.texts.join(', ')}`]),
+  ]
+}
+
+const KINDS = [
+  ['requestsPerMinute', 'requests a minute'],
+  ['tokensPerMinute', 'tokens a minute'],
+  ['concurrency', 'calls at once'],
+] as const
+
+/** All of a key, a line for each thing. */
+export function linesOf(key: ListedKey & { readonly tier: Tier; readonly limits: TierLimits }): readonly string[] {
+  const { scopes, networks } = key.terms
+  return [
+    `Key ${key.id}, ${key.mode}, ${key.name}`,
+    `Account ${key.workspaceId}, tier ${key.tier}`,
+    `State: ${stateOf(key)}`,
+    `Budget: ${key.budget === null ? 'none' : budgetLine(key.budget)}`,
+    ...limitLines(key.limits, key.terms.rates),
+    `Scopes: ${scopes?.join(', ') ?? 'all'}`,
+    `Addresses: ${networks?.texts.join(', ') ?? 'any'}`,
+  ]
+}
+
+/** What holds, and whose it is. */
+function limitLines(tier: TierLimits, rates: KeyRates): readonly string[] {
+  const limits = limitsWithin(tier, rates)
+  return KINDS.map(([kind, words]) => {
+    const above = tierLimitAbove(limits, kind)
+    const own = rates[kind] === null ? '' : `; its own is ${rates[kind]}`
+    return `${words[0]?.toUpperCase()}${words.slice(1)}: ${limits[kind]} ${above === undefined ? `(of the tier${own})` : `(its own; the tier has ${above})`}`
+  })
+}
+
+export function stateOf({ revokedAt, expiresAt }: Pick<ListedKey, 'revokedAt' | 'expiresAt'>): string {
+  if (revokedAt !== null) return `revoked ${revokedAt.toISOString()}`
+  if (expiresAt === null) return 'active'
+  return `${expiresAt.getTime() > systemClock.nowMs() ? 'active until' : 'expired'} ${expiresAt.toISOString()}`
+}
+
+export function budgetLine({ amount, period }: Budget): string {
+  return `${formatUsd(amount)} USD ${period === 'total' ? 'in all' : `a ${period}`}`
+}

@@ -1,0 +1,20 @@
+import type { Caller } from '../identity/caller.ts'
+import { allowsModel, allowsOperation, mayAllowModel, type Sought } from '../identity/scopes.ts'
+import { Fault } from '../kernel/fault.ts'
+
+/**
+ * Throws where no scope of the key lets it use an operation. Where that depends on the model, it is not known before the request has
+ * been read: `requireModelScope` says so then.
+ */
+export function requireScope({ scopes }: Caller, sought: Sought): void {
+  if (scopes === null || allowsOperation(scopes, sought) || mayAllowModel(scopes, sought)) return
+  throw new Fault('forbidden', { detail: `The key's scopes do not include ${sought.id}.` })
+}
+
+/** Throws where no scope of the key lets it use an operation with this model, or with the one that it has without one. */
+export function requireModelScope({ scopes }: Caller, sought: Sought, model: string | undefined): void {
+  if (scopes === null || allowsOperation(scopes, sought) || allowsModel(scopes, model)) return
+  const what =
+    model === undefined ? `${sought.id} without a model that they name` : `the model ${JSON.stringify(model)}`
+  throw new Fault('forbidden', { detail: `The key's scopes do not include ${what}.` })
+}

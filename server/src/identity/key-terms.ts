@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import type { KeyRates } from '../catalogue/key-rates.ts'
+import { createNetworks, type Networks } from '../kernel/networks.ts'
+import type { Facts } from '../storage/audit.ts'
+
+/** What a key may do beside spending: how fast, what, and from where. */
+export type KeyTerms = {
+  readonly rates: KeyRates
+  /** Null for everything. */
+  readonly scopes: readonly string[] | null
+  /** Null for anywhere. */
+  readonly networks: Networks | null
+}
+
+/** What of it is to be another; what is left out stays as it is. */
+export type TermsChange = Partial<Omit<KeyTerms, 'rates'>> & { readonly rates?: Partial<KeyRates> }
+
+export const NO_TERMS: KeyTerms = {
+  rates: { requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
+  scopes: null,
+  networks: null,
+}
+
+export function changed(before: KeyTerms, { rates, scopes, networks }: TermsChange): KeyTerms {
+  return {
+    rates: { ...before.rates, ...rates },
+    scopes: scopes === undefined ? before.scopes : scopes,
+    networks: networks === undefined ? before.networks : networks,
+  }
+}
+
+/** In the order in which statements are given them. */
+export const TERMS_COLUMNS = 'requests_per_minute, tokens_per_minute, concurrency, scopes, allowed_networks'
+
+/** Of a key that a statement calls k. */
+export const TERMS_SELECT = `k.requests_per_minute, k.tokens_per_minute, k.concurrency, k.scopes,
+  k.allowed_networks::text[] as allowed_networks`
+
+const row = z.object({
+  requests_per_minute: z.int().nullable(),
+  tokens_per_minute: z.bigint().transform(Number).nullable(),
+  concurrency: z.int().nullable(),
+  scopes: z.array(z.string()).nullable(),
+  allowed_networks: z.array(z.string()).nullable(),
+})
+
+export const TERMS_ROW = row.shape
+
+/** What a row says of them. One whose networks can't be read lets nobody in: this throws. */
+export function termsIn(columns: z.output<typeof row>): KeyTerms {
+  const { requests_per_minute, tokens_per_minute, concurrency, scopes, allowed_networks } = columns
+  return {
+    rates: { requestsPerMinute: requests_per_minute, tokensPerMinute: tokens_per_minute, concurrency },
+    scopes,
+    networks: allowed_networks && createNetworks(allowed_networks),
+  }
+}
+
+/** As parameters of a statement, in the order of the columns. */
+export function termsValues({ rates, scopes, networks }: KeyTerms): readonly unknown[] {
+  const { requestsPerMinute, tokensPerMinute, concurrency } = rates
+  return [requestsPerMinute, tokensPerMinute, concurrency, scopes, networks?.texts ?? null]
+}
+
+/** For the audit log. */
+export function termsFacts({ rates, scopes, networks }: KeyTerms): Facts {
+  return { ...rates, scopes, networks: networks?.texts ?? null }
+}
+
+const MOST_NETWORKS = 50
+
+/** Reads what somebody wants a key to allow. Throws where a text is no network, or where they are too many. */
+export function networksIn(texts: readonly string[]): Networks {
+  if (texts.length === 0)
+    throw new RangeError('a key that no address may use is of no use: name one, or revoke the key')
+  if (texts.length > MOST_NETWORKS)
+    throw new RangeError(`a key has at most ${MOST_NETWORKS} networks; these are ${texts.length}`)
+  return createNetworks(texts)
+}

@@ -1,0 +1,43 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { TIERS, type Tier, type TierLimits, tierOf } from '../catalogue/tiers.ts'
+import type { Id } from '../kernel/ids.ts'
+import { nanos } from '../kernel/money.ts'
+
+/** What the keys of a workspace share: its tier, and what its customer plan pays. */
+const workspaceRow = z.object({
+  id: z.string(),
+  paid: z.bigint(),
+  tier_granted: z.enum(['growth', 'enterprise']).nullable(),
+  requests_per_minute: z.int().nullable(),
+  tokens_per_minute: z.bigint().nullable(),
+  concurrency: z.int().nullable(),
+  numerator: z.bigint(),
+  denominator: z.bigint(),
+})
+
+export type WorkspaceRecord = z.output<typeof workspaceRow>
+
+export async function loadWorkspace(pool: pg.Pool, id: Id): Promise<WorkspaceRecord | undefined> {
+  const { rows } = await pool.query({
+    name: 'load_workspace',
+    text: `select w.id, a.paid, w.tier_granted, w.requests_per_minute, w.tokens_per_minute, w.concurrency, p.numerator, p.denominator
+      from workspaces w join accounts a on a.id = w.live_account_id join plans p on p.id = w.plan where w.id = $1`,
+    values: [id],
+  })
+  return rows[0] && workspaceRow.parse(rows[0])
+}
+
+export function tierIn(workspace: WorkspaceRecord): { readonly tier: Tier; readonly limits: TierLimits } {
+  const tier = tierOf(nanos(workspace.paid), workspace.tier_granted)
+  return { tier, limits: tier === 'enterprise' ? agreedLimits(workspace) : TIERS[tier] }
+}
+
+function agreedLimits({ requests_per_minute, tokens_per_minute, concurrency }: WorkspaceRecord): TierLimits {
+  const { requestsPerMinute, tokensPerMinute, concurrency: atOnce } = TIERS.growth
+  return {
+    requestsPerMinute: requests_per_minute ?? requestsPerMinute,
+    tokensPerMinute: Number(tokens_per_minute ?? tokensPerMinute),
+    concurrency: concurrency ?? atOnce,
+  }
+}
