@@ -1,5 +1,5 @@
+import { html } from '../../kernel/html.ts'
 import type { Family } from '../families.ts'
-import { html } from '../pages/html.ts'
 import { type Pages, sendPage } from '../pages/page.ts'
 
 type Parts = {
