@@ -1,4 +1,4 @@
-import { type Html, html } from './html.ts'
+import { type Html, html } from '../../kernel/html.ts'
 
 /** Drawn on 16 by 16, in one line of the colour of the text. */
 const SHAPES = {

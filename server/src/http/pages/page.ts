@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
+import { type Html, html } from '../../kernel/html.ts'
 import type { Assets } from './assets.ts'
-import { type Html, html } from './html.ts'
 import { brand } from './icons.ts'
 
 /** A page for a person: no script, no style of its own, nothing from elsewhere. */

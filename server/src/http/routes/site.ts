@@ -1,6 +1,6 @@
+import { html } from '../../kernel/html.ts'
 import type { Family } from '../families.ts'
 import { addPageRoutes, type PageRoute } from '../page-routes.ts'
-import { html } from '../pages/html.ts'
 import { type Pages, sendPage } from '../pages/page.ts'
 
 type Parts = {

@@ -1,4 +1,4 @@
-import { type Html, html } from '../../http/pages/html.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../http/pages/icons.ts'
 import { FORM_TOKEN } from '../form-token.ts'
 import { RETURN_TO } from '../return-to.ts'

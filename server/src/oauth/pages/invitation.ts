@@ -1,4 +1,4 @@
-import { type Html, html } from '../../http/pages/html.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
 import { type Deed, may, type Role } from '../../kernel/role.ts'

@@ -1,5 +1,5 @@
 import encodeQR from 'qr'
-import { type Html, html } from '../../http/pages/html.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import type { Secret } from '../../kernel/secret.ts'
 
 /** Readers want four modules of nothing around it. */

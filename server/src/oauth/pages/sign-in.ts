@@ -1,4 +1,4 @@
-import { html } from '../../http/pages/html.ts'
+import { html } from '../../kernel/html.ts'
 import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
 import { withReturnTo } from '../return-to.ts'

@@ -1,4 +1,4 @@
-import { html } from '../../http/pages/html.ts'
+import { html } from '../../kernel/html.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
 import { withReturnTo } from '../return-to.ts'
 import { button, callout, type Filled, type FormParts, field, form, or, summary, wayOn } from './form.ts'
