@@ -14,8 +14,10 @@ export type RouteParts = {
 }
 
 export type SiteSettings = {
-  /** Whether people may make accounts by themselves; `not_configured` where the operator has left out what it takes. */
-  readonly signUp: 'open' | 'closed' | 'not_configured'
+  /** Whether people may make accounts by themselves. */
+  readonly isSignUpOpen: boolean
+  /** What the operator has to configure before they can; nothing where it is closed on purpose. */
+  readonly missing: readonly string[]
   /** What a new account is given, such as $2.00; null for nothing. */
   readonly credit: string | null
   readonly issuer: Issuer | null

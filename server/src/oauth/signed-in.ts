@@ -22,7 +22,7 @@ export async function letIn(
   { session: before, returnTo, visitor }: Visit,
   { session, needs }: SignedIn,
 ): Promise<Page> {
-  if (before !== null) await people.endSession(visitor, before.personId, before.id)
+  if (before !== null) await people.endSession(before.personId, before.id, visitor)
   const gone = [cookies.remove('visit'), cookies.remove('mail')]
   if (needs === 'second_factor')
     return seeOther(withReturnTo('/second-factor', returnTo), [cookies.put('session', session), ...gone])

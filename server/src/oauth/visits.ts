@@ -1,6 +1,7 @@
 import { type Page, seeOther } from '../http/pages/page.ts'
 import type { Asked, PageRoute } from '../http/page-routes.ts'
-import type { People, Session } from '../identity/people/people.ts'
+import type { People } from '../identity/people/people.ts'
+import type { Session } from '../identity/people/sessions.ts'
 import { newToken } from '../identity/people/tokens.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Cookies } from './cookies.ts'

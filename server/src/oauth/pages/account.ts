@@ -3,7 +3,7 @@ import type { Page, Pages } from '../../http/pages/page.ts'
 import type { Role } from '../../kernel/role.ts'
 import { browserOf } from './browser-of.ts'
 import { callout, type FormParts, form, type Trouble } from './form.ts'
-import { timeOf } from './words.ts'
+import { timeOf, withArticle } from './words.ts'
 
 export type ShownSession = {
   readonly id: string
@@ -11,6 +11,14 @@ export type ShownSession = {
   readonly seenAt: Date
   readonly address: string
   readonly agent: string
+}
+
+type ShownWorkspace = {
+  readonly id: string
+  readonly name: string
+  readonly role: Role
+  /** Who can't go before somebody else looks after it. */
+  readonly isLastOwner: boolean
 }
 
 /** What just happened, where somebody is led here by it. */
@@ -32,7 +40,7 @@ type Shown = FormParts & {
   readonly person: { readonly name: string; readonly email: string; readonly hasSecondFactor: boolean }
   readonly thisSession: string
   readonly sessions: readonly ShownSession[]
-  readonly workspaces: readonly { readonly id: string; readonly name: string; readonly role: Role }[]
+  readonly workspaces: readonly ShownWorkspace[]
 }
 
 /** Who somebody is here: where they are signed in, what guards it, and what they belong to. */
@@ -61,12 +69,16 @@ function troubled({ title, text }: Trouble): Html {
   return html`<div class="fb-callout fb-callout--bad door__sum" role="alert"><div><strong>${title}</strong>${text}</div></div>`
 }
 
-function workspaceItem({ id, name, role }: Shown['workspaces'][number], parts: Shown): Html {
-  return html`<li><div><b><bdi>${name}</bdi></b><span>You are ${role === 'owner' || role === 'admin' ? 'an' : 'a'} ${role}</span></div>${form(
-    '/sessions/leave',
-    parts,
-    html`<input type="hidden" name="workspace" value="${id}"><button class="fb-button fb-button--quiet fb-button--small" type="submit">Leave<span class="fb-hide"> ${name}</span></button>`,
-  )}</li>
+function workspaceItem({ id, name, role, isLastOwner }: ShownWorkspace, parts: Shown): Html {
+  return html`<li><div><b><bdi>${name}</bdi></b><span>${isLastOwner ? 'You are its only owner' : `You are ${withArticle(role)}`}</span></div>${
+    isLastOwner
+      ? null
+      : form(
+          '/sessions/leave',
+          parts,
+          html`<input type="hidden" name="workspace" value="${id}"><button class="fb-button fb-button--quiet fb-button--small" type="submit">Leave<span class="fb-hide"> ${name}</span></button>`,
+        )
+  }</li>
 `
 }
 

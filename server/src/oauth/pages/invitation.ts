@@ -4,7 +4,7 @@ import type { Page, Pages } from '../../http/pages/page.ts'
 import { type Deed, may, type Role } from '../../kernel/role.ts'
 import { withReturnTo } from '../return-to.ts'
 import { button, callout, type FormParts, form, wayOn } from './form.ts'
-import { dayOf } from './words.ts'
+import { dayOf, withArticle } from './words.ts'
 
 export type ShownInvitation = {
   readonly workspace: string
@@ -13,6 +13,8 @@ export type ShownInvitation = {
   /** Whom it is for. */
   readonly email: string
   readonly until: Date
+  /** Whether somebody with that address can sign in already. */
+  readonly hasAccount: boolean
 }
 
 type Shown = FormParts & {
@@ -29,8 +31,8 @@ export function invitationPage({ door }: Pick<Pages, 'door'>, shown: Shown): Pag
   const title = `Join ${workspace}`
   return door({
     title,
-    main: html`<div class="door__face"><span class="fb-who__dot" aria-hidden="true">${initialsOf(workspace)}</span></div><h1>Join <bdi>${workspace}</bdi></h1><p class="door__say"><bdi><b>${by.name}</b></bdi> (${by.email}) invites you as ${article(role)} <b>${role}</b>.</p>
-<table class="fb-table fb-table--plain fb-table--dense roles"><caption class="fb-hide">What ${article(role)} ${role} may do</caption><tbody>${RIGHTS.map((right) => rightOf(role, right))}</tbody></table>
+    main: html`<div class="door__face"><span class="fb-who__dot" aria-hidden="true">${initialsOf(workspace)}</span></div><h1>Join <bdi>${workspace}</bdi></h1><p class="door__say"><bdi><b>${by.name}</b></bdi>${by.email === '' ? '' : ` (${by.email})`} invites you as <b>${withArticle(role)}</b>.</p>
+<table class="fb-table fb-table--plain fb-table--dense roles"><caption class="fb-hide">What ${withArticle(role)} may do</caption><tbody>${RIGHTS.map((right) => rightOf(role, right))}</tbody></table>
 ${whatToDo(shown)}
 <p class="fb-hint door__after">Good until ${dayOf(until)}, for this address alone. You keep the workspaces that you have.</p>`,
     ...(viewer !== null && {
@@ -82,10 +84,6 @@ function rightOf(role: Role, { what, deed, word }: Right): Html {
 `
     : html`<tr><th scope="row">${what}</th><td class="fb-dim">${icon('no')}No</td></tr>
 `
-}
-
-function article(role: Role): string {
-  return /^[ao]/.test(role) ? 'an' : 'a'
 }
 
 /** Of its first two words. */

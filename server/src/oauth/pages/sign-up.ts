@@ -38,23 +38,25 @@ ${summary(filled, LABELS)}${form(
   })
 }
 
+type Closed = {
+  /** What the operator has to set before anybody can; nothing where it is closed on purpose. */
+  readonly missing: readonly string[]
+  readonly issuer: Issuer | null
+}
+
 /** Why nobody can make an account here, and whom to ask. */
-export function signUpClosedPage(
-  { door }: Pick<Pages, 'door'>,
-  { why, issuer }: { readonly why: 'closed' | 'not_configured'; readonly issuer: Issuer | null },
-): Page {
+export function signUpClosedPage({ door }: Pick<Pages, 'door'>, { missing, issuer }: Closed): Page {
+  const isMeant = missing.length === 0
+  const settings = missing.map((name, at) => html`${at === 0 ? '' : ', '}<code>${name}</code>`)
   return door({
     isNarrow: true,
     status: 403,
     title: 'Sign-up is closed',
     main: html`<h1>Sign-up is closed</h1><p class="door__say">${
-      why === 'closed'
+      isMeant
         ? 'Accounts here are made by invitation. Ask whoever runs this service, or a member of your workspace.'
         : 'Whoever runs this service has not set up sign-up yet.'
     }</p>
-${why === 'not_configured' ? callout('plain', 'For the operator', html`Set <code>http.site_url</code>, <code>mail.url</code> and <code>secrets.master_key</code>.`, ' door__sum') : null}${
-  issuer === null ? null : html`${issuerLink(issuer, undefined)}
-`
-}${wayOn('/sign-in', 'Sign in', true)}`,
+${isMeant ? null : callout('plain', 'For the operator', html`Sign-up needs ${settings}.`, ' door__sum')}${issuer === null ? null : issuerLink(issuer, undefined)}${wayOn('/sign-in', 'Sign in', true)}`,
   })
 }

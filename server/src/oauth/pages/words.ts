@@ -19,6 +19,10 @@ export function waitOf(seconds: number): string {
   return minutes < 90 ? many(minutes, 'minute') : many(Math.ceil(minutes / 60), 'hour')
 }
 
+export function withArticle(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
+}
+
 export function many(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? '' : 's'}`
 }

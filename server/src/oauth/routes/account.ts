@@ -30,7 +30,7 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
     const id = read.isGood ? read.fields.workspace : ''
     if (!isId(id)) throw new Fault('invalid_request')
     try {
-      await people.leave(visit.visitor, visit.session.personId, id)
+      await people.leave(visit.session.personId, id, visit.visitor)
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== 'last_owner') throw error
       return show(visit, { status: error.status, trouble: { title: 'You can’t leave this workspace', text: error.message } })
@@ -44,11 +44,11 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
       const read = readForm(form, { session: anything })
       const id = read.isGood ? read.fields.session : ''
       // One that is over already is over, whoever ended it.
-      if (isId(id)) await people.endSession(visitor, session.personId, id)
+      if (isId(id)) await people.endSession(session.personId, id, visitor)
       return seeOther('/sessions?note=ended')
     }),
     visits.postSignedIn('/sessions/end-all', async ({ visitor, session }) => {
-      await people.endAllSessions(visitor, session.personId)
+      await people.endAllSessions(session.personId, visitor)
       return seeOther('/sign-in?note=signed-out-everywhere', [cookies.remove('session'), cookies.remove('remembered')])
     }),
     visits.postSignedIn('/sessions/leave', leave),
@@ -72,7 +72,8 @@ function passwordRoutes({ people, pages, visits }: Pick<RouteParts, 'people' | '
       return orLater(
         async () => {
           const { visitor, session } = visit
-          const isChanged = await people.changePassword(visitor, session, { old, new: chosen })
+          const change = { old, new: chosen, sessionId: session.id }
+          const isChanged = await people.changePassword(session.personId, change, visitor)
           return isChanged ? seeOther('/sessions?note=password') : show(visit, 400, { problems: { old: WRONG_PASSWORD } })
         },
         (status, trouble) => show(visit, status, { trouble }),

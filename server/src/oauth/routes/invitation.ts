@@ -14,14 +14,14 @@ export function invitationRoutes({ people, pages, visits, settings }: RouteParts
     if (invitation === null) return linkOverPage(pages, 'invitation')
     // Who has still to pass a second factor is nobody yet.
     const viewer = session?.isComplete === true ? session : null
-    return invitationPage(pages, { invitation, path, formToken, viewer, isSignUpOpen: settings.signUp === 'open' })
+    return invitationPage(pages, { invitation, path, formToken, viewer, isSignUpOpen: settings.isSignUpOpen })
   }
 
   async function decide({ params: { token = '' }, form, session, visitor }: SignedIn): Promise<Page> {
     const read = readForm(form, { decision: anything })
     const decision = read.isGood ? read.fields.decision : ''
     if (decision !== 'join' && decision !== 'decline') throw new Fault('invalid_request')
-    const decided = TOKEN.test(token) ? await people.decideInvitation(visitor, session.personId, token, decision) : null
+    const decided = TOKEN.test(token) ? await people.decideInvitation(session.personId, token, decision, visitor) : null
     if (decided === null) return linkOverPage(pages, 'invitation')
     return decision === 'join' ? seeOther('/sessions?note=joined') : declinedPage(pages)
   }

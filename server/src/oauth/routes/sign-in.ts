@@ -20,8 +20,8 @@ export function signInRoutes(parts: RouteParts): readonly PageRoute[] {
 
   function show(visit: Visit, shown: { status?: number; filled?: Filled<'email' | 'password'>; note?: SignInNote } = {}) {
     const { formToken, returnTo } = visit
-    const { issuer, signUp, credit } = settings
-    const rest = { issuer, isSignUpOpen: signUp === 'open', hasCredit: credit !== null }
+    const { issuer, isSignUpOpen, credit } = settings
+    const rest = { issuer, isSignUpOpen, hasCredit: credit !== null }
     return signInPage(pages, { formToken, returnTo, ...rest, ...shown })
   }
 
@@ -54,7 +54,7 @@ export function signInRoutes(parts: RouteParts): readonly PageRoute[] {
       session === null ? seeOther('/sign-in') : signOutPage(pages, { formToken, email: session.email }),
     ),
     visits.post('/sign-out', async ({ session, visitor }) => {
-      if (session !== null) await people.endSession(visitor, session.personId, session.id)
+      if (session !== null) await people.endSession(session.personId, session.id, visitor)
       return seeOther('/sign-in?note=signed-out', [cookies.remove('session')])
     }),
   ]

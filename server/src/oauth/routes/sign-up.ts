@@ -18,7 +18,7 @@ const NOT_HERE = 'Accounts here are for certain domains alone. Use your address 
 
 export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
   const { people, pages, visits, cookies, settings } = parts
-  const { issuer, signUp } = settings
+  const { issuer, isSignUpOpen, missing } = settings
 
   function show({ formToken, returnTo }: Visit, filled?: Filled<'name' | 'email' | 'password'>, status = 200): Page {
     return signUpPage(pages, { formToken, returnTo, issuer, status, ...(filled !== undefined && { filled }) })
@@ -45,10 +45,10 @@ export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
     )
   }
 
-  const closed = (why: 'closed' | 'not_configured') => () => signUpClosedPage(pages, { why, issuer })
+  const closed = () => signUpClosedPage(pages, { missing, issuer })
   return [
-    visits.get('/sign-up', signUp === 'open' ? (visit) => show(visit) : closed(signUp)),
-    visits.post('/sign-up', signUp === 'open' ? create : closed(signUp)),
+    visits.get('/sign-up', isSignUpOpen ? (visit) => show(visit) : closed),
+    visits.post('/sign-up', isSignUpOpen ? create : closed),
     ...verifyRoutes(parts),
   ]
 }
