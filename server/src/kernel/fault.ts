@@ -29,6 +29,8 @@ export const FAULTS = {
   ),
   link_required: row(403, 'An account has to be linked to this key before it can act for it.'),
   link_scope_missing: row(403, 'The linked account did not allow this. Link it again with more scopes.'),
+  sign_up_closed: row(403, 'Sign-up is closed here. Ask the operator for an account.'),
+  invitation_for_another: row(403, 'This invitation is for another address. Sign in with that one.'),
   loss_ceiling_account: row(
     403,
     'The provider used more than your calls were priced for, beyond what we cover. Nothing was charged for this call. Use another model or endpoint, or contact the operator.',
@@ -42,6 +44,9 @@ export const FAULTS = {
   idempotency_running: row(409, 'A call with this idempotency key is still running. Try again shortly.', RETRYABLE),
   outcome_unknown: row(409, 'A call with this idempotency key was interrupted. Look it up by its request id.'),
   task_not_cancelable: row(409, 'The task cannot be canceled now: it goes on.'),
+  last_owner: row(409, 'A workspace needs an owner. Make somebody else one first.'),
+  already_member: row(409, 'This address is a member of the workspace already.'),
+  members_full: row(409, 'The workspace has as many members and open invitations as it can have.'),
   body_too_large: row(413, 'The body is too large. Send less.'),
   uri_too_long: row(414, 'The URL is too long. Shorten it.'),
   unsupported_media_type: row(415, 'The content type is not supported here.'),
