@@ -22,7 +22,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['http'],
   ['oauth', 'agent', 'site', 'account', 'admin', 'mail'],
   ['cli'],
-  ['chores.ts'],
+  ['chores.ts', 'listeners.ts'],
   ['app.ts'],
   ['main.ts'],
 ]
@@ -34,6 +34,15 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   outbox: ['outbox', 'storage'],
   workspaces: ['identity', 'links'],
   members: ['identity'],
+  people: ['identity'],
+  person_identities: ['identity'],
+  sign_up_credits: ['identity'],
+  browser_sessions: ['identity'],
+  remembered_browsers: ['identity'],
+  recovery_codes: ['identity'],
+  mailed_links: ['identity'],
+  invitations: ['identity'],
+  door_attempts: ['identity'],
   plans: ['identity'],
   api_keys: ['identity', 'links'],
   credentials: ['identity', 'ledger', 'links'],
@@ -76,7 +85,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = { fastify: ['http'
 const MADE_BY_ONE = { word: /video/i, unknownTo: ['calls', 'tasks'] }
 
 /** Configuration reaches everybody else as values. */
-const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'main.ts']
+const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'listeners.ts', 'main.ts']
 const CONFIG = 'config.ts'
 /** What config.ts consists of, which nobody else knows. */
 const CONFIG_PARTS = 'config'
