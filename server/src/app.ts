@@ -39,6 +39,7 @@ import { createPartitions } from './ledger/partitions.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
 import { createLinks } from './links/links.ts'
 import { createListeners, type ListeningRole } from './listeners.ts'
+import { createMailDeliverer } from './mail/deliverer.ts'
 import type { SiteSettings } from './oauth/parts.ts'
 import { createSiteRoutes } from './oauth/site-routes.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
@@ -48,7 +49,7 @@ import { createModels } from './pricing/models.ts'
 import { createPrices } from './pricing/prices.ts'
 import { createQuotes } from './pricing/quotes.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
-import { createSendMail } from './storage/mail.ts'
+import { createSendMail, MAIL } from './storage/mail.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
@@ -240,10 +241,11 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
   const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
   const { access, allowed_origins: allowedOrigins } = config.outbound
   const outbound = createOutbound({ access, allowedOrigins, clock, log, metrics })
+  const { url, from } = config.mail
+  const mail = url && from && createMailDeliverer({ url, from, clock })
   const outbox = createOutboxWorker({
     pool: pools.rest,
-    // No part of ours writes messages yet.
-    deliverers: options.deliverers?.({ outbound }) ?? new Map(),
+    deliverers: options.deliverers?.({ outbound }) ?? new Map(mail && [[MAIL.name, mail]]),
     seal,
     clock,
     log,
@@ -257,7 +259,7 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
       ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
       : []),
   ]
-  return { poller, outbound, outbox, chores, isGateway }
+  return { poller, outbound, outbox, mail, chores, isGateway }
 }
 
 type Parts = {
@@ -292,7 +294,10 @@ async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: num
   money.partitions.stop()
   const chored = Promise.all(work.chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
     .then(() => Promise.all([work.poller?.idle(), work.outbox.stop(DELIVERIES_DEADLINE_MS)]))
-    .finally(() => work.outbound.close())
+    .finally(() => {
+      work.mail?.close()
+      return work.outbound.close()
+    })
   // A caller who left, or was cut off, has a call that still runs: it is ended by what its upstream says, while there is
   // time, and at our loss after it.
   await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
