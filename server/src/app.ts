@@ -6,7 +6,7 @@ import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
 import { createChores, createLossChore, createRefusalChore } from './chores.ts'
-import type { Config } from './config.ts'
+import { type Config, missingForPeople } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames } from './gateway/header-names.ts'
 import { firstCall } from './gateway/idempotency.ts'
@@ -19,32 +19,29 @@ import { createRecords } from './gateway/records.ts'
 import { createRefusals } from './gateway/refusals.ts'
 import { createRelay } from './gateway/relay.ts'
 import { createTellLoss } from './gateway/tell-loss.ts'
-import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { createLargeJson } from './http/large-json.ts'
 import { type Listener, listen } from './http/listen.ts'
-import { type Assets, loadAssets } from './http/pages/assets.ts'
-import { createFaultPage } from './http/pages/fault-page.ts'
-import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
-import { createPages } from './http/pages/page.ts'
-import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy } from './http/policies.ts'
-import { assetsFamily } from './http/routes/assets.ts'
+import type { Assets } from './http/pages/assets.ts'
+import type { LinkPages } from './http/pages/link-page.ts'
 import { createFamilies } from './http/routes/families.ts'
-import { metricsFamily } from './http/routes/metrics.ts'
-import { siteFamily } from './http/routes/site.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
-import { createShedding } from './http/wire/shedding.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
+import { createPasswords } from './identity/people/passwords.ts'
+import { createPeople, type People } from './identity/people/people.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
-import { createMemoryBudget } from './kernel/memory-budget.ts'
 import { sealOf } from './kernel/seal.ts'
+import { creditWithin } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
 import { createLinks } from './links/links.ts'
+import { createListeners, type ListeningRole } from './listeners.ts'
 import { createMailDeliverer } from './mail/deliverer.ts'
+import type { SiteSettings } from './oauth/parts.ts'
+import { createSiteRoutes } from './oauth/site-routes.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
 import type { Deliverers } from './outbox/deliverer.ts'
 import { createOutboxWorker } from './outbox/worker.ts'
@@ -52,7 +49,7 @@ import { createModels } from './pricing/models.ts'
 import { createPrices } from './pricing/prices.ts'
 import { createQuotes } from './pricing/quotes.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
-import { MAIL } from './storage/mail.ts'
+import { createSendMail, MAIL } from './storage/mail.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
@@ -73,8 +70,6 @@ export type App = {
   readonly stop: () => Promise<void>
 }
 
-type Role = Config['roles'][number]
-type ListeningRole = Exclude<Role, 'worker'>
 
 /** Beyond this the process no longer knows of revoked keys and changed prices in time, and says that it is unready. */
 const STALE_MS = 5_000
@@ -112,7 +107,7 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const money = createMoney(ground)
   const gateway = createGateway(ground, money)
   const work = createWork(ground, money, gateway, options)
-  const listeners = createListeners(ground, money, gateway, options)
+  const listeners = createFaces(ground, money, gateway, createPeopleOf(ground), options)
   const parts = { ground, money, gateway, work, listeners }
   const { log } = ground
   try {
@@ -326,67 +321,58 @@ async function flush(calls: Calls, log: Log): Promise<void> {
   log.error('not every call could be ended in time: what is left is unsettled', { count: calls.open().length })
 }
 
-/** What is listened on, by the roles of this process: callers' families, and what is measured. */
-function createListeners(
-  ground: Ground,
-  money: Money,
-  gateway: Gateway,
-  options: Start,
-): readonly Listener<ListeningRole>[] {
-  const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
-  const { http, memory } = config
-  const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
-  metrics.watchMemory(budget)
-  const shared: Omit<EdgeParts, 'families'> = {
-    clock,
+/** Who people are. Passwords are hashed by few at a time in the whole process. */
+function createPeopleOf({ config, pools, ids, seal }: Ground): People {
+  const { http, listen, people } = config
+  return createPeople({
+    pool: pools.rest,
     ids,
-    log,
-    metrics,
-    memory: budget,
-    identify: createIdentify({ ...cached, time, failures: createFailuresByAddress({ clock }) }),
-    readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
-    limits: {
-      bodyBytes: http.body_bytes,
-      headerBytes: http.header_bytes,
-      jsonDepth: http.json_depth,
-      headersTimeoutMs: http.headers_timeout_ms,
-      requestTimeoutMs: http.request_timeout_ms,
-      connections: http.connections,
+    seal,
+    sendMail: createSendMail({ ids, seal }),
+    passwords: createPasswords(),
+    async credit(query, accountId, entryId, amount) {
+      await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
     },
-    corsOrigins: http.cors_origins,
-    trustedProxies: http.trusted_proxies,
+    settings: {
+      siteUrl: http.site_url ?? `http://${listen.site.host}:${listen.site.port}`,
+      signUp: missingForPeople(config).length === 0 ? people.sign_up : 'closed',
+      domains: people.domains,
+      credit: people.credit,
+    },
+  })
+}
+
+/** What strangers, callers and people meet. */
+function createFaces(ground: Ground, money: Money, gateway: Gateway, people: People, options: Start) {
+  const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
+  return createListeners({
+    config,
+    edge: {
+      clock,
+      ids,
+      log,
+      metrics,
+      identify: createIdentify({ ...cached, time, failures: createFailuresByAddress({ clock }) }),
+      readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
+    },
+    headerNames,
+    keyRefused: gateway.refusals.count,
+    waitMs: money.calls.waitMs,
+    families: (shown) => familiesOf(ground, money, gateway, shown, options),
+    siteRoutes: (pages) =>
+      createSiteRoutes({ people, pages, siteUrl: config.http.site_url, settings: siteSettingsOf(config) }),
+  })
+}
+
+function siteSettingsOf(config: Config): SiteSettings {
+  const { sign_up: signUp, credit } = config.people
+  const missing = missingForPeople(config)
+  return {
+    isSignUpOpen: signUp === 'open' && missing.length === 0,
+    missing,
+    credit,
+    issuer: null,
   }
-  const assets = loadAssets()
-  const pages = createPages({ assets, siteUrl: http.site_url })
-  const edges: Readonly<Record<ListeningRole, () => Edge>> = {
-    gateway: () =>
-      createEdge({
-        ...shared,
-        policy: CALLERS,
-        keyRefused: gateway.refusals.count,
-        mustShed: createShedding({ clock, log, waitMs: money.calls.waitMs }),
-        families: familiesOf(ground, money, gateway, { assets, linkPages: createLinkPages(pages) }, options),
-        exposedHeaders: Object.values(headerNames),
-      }),
-    site: () =>
-      createEdge({
-        ...shared,
-        policy: createSitePolicy(http.site_url),
-        corsOrigins: [],
-        faultPage: createFaultPage(pages),
-        families: [siteFamily({ pages, baseUrl: http.public_url }), assetsFamily(assets)],
-      }),
-    agent: () => createEdge({ ...shared, policy: createAgentPolicy(http.mcp_url), corsOrigins: [], families: [] }),
-    admin: () =>
-      createEdge({
-        ...shared,
-        policy: createAdminPolicy(http.admin_hosts),
-        corsOrigins: [],
-        families: [metricsFamily(metrics)],
-      }),
-  }
-  const roles = config.roles.filter((role) => role !== 'worker')
-  return roles.map((role) => ({ role, edge: edges[role](), at: config.listen[role] }))
 }
 
 /** What callers reach: the routes of what is sold, unless others are given. */

@@ -1,5 +1,6 @@
 import type { Pages } from '../http/pages/page.ts'
 import type { People } from '../identity/people/people.ts'
+import type { Nanos } from '../kernel/money.ts'
 import type { Cookies } from './cookies.ts'
 import type { Issuer } from './pages/sign-in.ts'
 import type { Visits } from './visits.ts'
@@ -18,7 +19,7 @@ export type SiteSettings = {
   readonly isSignUpOpen: boolean
   /** What the operator has to configure before they can; nothing where it is closed on purpose. */
   readonly missing: readonly string[]
-  /** What a new account is given, such as $2.00; null for nothing. */
-  readonly credit: string | null
+  /** What a new account is given. */
+  readonly credit: Nanos
   readonly issuer: Issuer | null
 }

@@ -43,10 +43,14 @@ ${whatToDo(shown)}
 
 /** The address that was invited decides, once it is known that it is theirs. */
 function whatToDo({ invitation, viewer, path, isSignUpOpen, ...parts }: Shown): Html {
-  if (viewer === null)
-    return html`${callout('plain', 'Sign in to answer', html`The invitation is for <b>${invitation.email}</b>.`, ' door__sum')}${wayOn(withReturnTo('/sign-in', path), 'Sign in')}${
-      isSignUpOpen ? html`<p class="door__also">${wayOn(withReturnTo('/sign-up', path), 'Create an account', true)}</p>` : null
-    }`
+  if (viewer === null) {
+    const signIn = withReturnTo('/sign-in', path)
+    const ways =
+      invitation.hasAccount || !isSignUpOpen
+        ? wayOn(signIn, 'Sign in')
+        : html`${wayOn(withReturnTo('/sign-up', path), 'Create an account')}<p class="door__also">${wayOn(signIn, 'Sign in', true)}</p>`
+    return html`${callout('plain', 'Sign in to answer', html`The invitation is for <b>${invitation.email}</b>.`, ' door__sum')}${ways}`
+  }
   if (viewer.email !== invitation.email)
     return html`${callout('warn', 'This invitation is for another address', html`It is for <b>${invitation.email}</b>. Sign out, and sign in with that address.`, ' door__sum')}${wayOn('/sign-out', 'Sign out', true)}`
   return form(

@@ -46,17 +46,26 @@ type Closed = {
 
 /** Why nobody can make an account here, and whom to ask. */
 export function signUpClosedPage({ door }: Pick<Pages, 'door'>, { missing, issuer }: Closed): Page {
-  const isMeant = missing.length === 0
-  const settings = missing.map((name, at) => html`${at === 0 ? '' : ', '}<code>${name}</code>`)
+  if (missing.length > 0) return notSetUpPage({ door }, { title: 'Sign-up is closed', what: 'Sign-up', missing })
   return door({
     isNarrow: true,
     status: 403,
     title: 'Sign-up is closed',
-    main: html`<h1>Sign-up is closed</h1><p class="door__say">${
-      isMeant
-        ? 'Accounts here are made by invitation. Ask whoever runs this service, or a member of your workspace.'
-        : 'Whoever runs this service has not set up sign-up yet.'
-    }</p>
-${isMeant ? null : callout('plain', 'For the operator', html`Sign-up needs ${settings}.`, ' door__sum')}${issuer === null ? null : issuerLink(issuer, undefined)}${wayOn('/sign-in', 'Sign in', true)}`,
+    main: html`<h1>Sign-up is closed</h1><p class="door__say">Accounts here are made by invitation. Ask whoever runs this service, or a member of your workspace.</p>
+${issuer === null ? null : issuerLink(issuer, undefined)}${wayOn('/sign-in', 'Sign in', true)}`,
+  })
+}
+
+type NotSetUp = { readonly title: string; readonly what: string; readonly missing: readonly string[] }
+
+/** For what needs mail, where none can be sent. */
+export function notSetUpPage({ door }: Pick<Pages, 'door'>, { title, what, missing }: NotSetUp): Page {
+  const settings = missing.map((name, at) => html`${at === 0 ? '' : ', '}<code>${name}</code>`)
+  return door({
+    isNarrow: true,
+    status: 403,
+    title,
+    main: html`<h1>${title}</h1><p class="door__say">Whoever runs this service has not set it up yet.</p>
+${callout('plain', 'For the operator', html`${what} needs ${settings}.`, ' door__sum')}${wayOn('/sign-in', 'Sign in', true)}`,
   })
 }

@@ -5,6 +5,7 @@ import { anything, emailAddress, newPassword, readForm } from '../forms.ts'
 import type { Filled } from '../pages/form.ts'
 import { linkOverPage } from '../pages/link-over.ts'
 import { newPasswordPage, resetPage, resetSentPage } from '../pages/reset.ts'
+import { notSetUpPage } from '../pages/sign-up.ts'
 import type { RouteParts } from '../parts.ts'
 import { orLater } from '../refusals.ts'
 import { letIn } from '../signed-in.ts'
@@ -13,7 +14,7 @@ import type { Visit } from '../visits.ts'
 const MAIL_SECONDS = 30 * 60
 
 export function resetRoutes(parts: RouteParts): readonly PageRoute[] {
-  const { people, pages, visits, cookies } = parts
+  const { people, pages, visits, cookies, settings } = parts
 
   function askFor(visit: Visit): Promise<Page> | Page {
     const { form, formToken, visitor } = visit
@@ -53,9 +54,12 @@ export function resetRoutes(parts: RouteParts): readonly PageRoute[] {
     )
   }
 
+  const { missing } = settings
+  const closed = () => notSetUpPage(pages, { title: 'Passwords can’t be reset', what: 'A reset', missing })
+  const isClosed = missing.length > 0
   return [
-    visits.get('/reset', ({ formToken }) => resetPage(pages, { formToken })),
-    visits.post('/reset', askFor),
+    visits.get('/reset', isClosed ? closed : ({ formToken }) => resetPage(pages, { formToken })),
+    visits.post('/reset', isClosed ? closed : askFor),
     visits.get('/reset/sent', ({ cookie }) => resetSentPage(pages, { email: cookies.textIn(cookie, 'mail') ?? null })),
     visits.get('/reset/:token', (visit) => choosing(visit)),
     visits.post('/reset/:token', choose),

@@ -1,5 +1,6 @@
 import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
+import { ZERO } from '../../kernel/money.ts'
 import { emailAddress, password, readForm } from '../forms.ts'
 import type { Filled } from '../pages/form.ts'
 import { SIGN_IN_NOTES, type SignInNote, signInPage } from '../pages/sign-in.ts'
@@ -21,7 +22,7 @@ export function signInRoutes(parts: RouteParts): readonly PageRoute[] {
   function show(visit: Visit, shown: { status?: number; filled?: Filled<'email' | 'password'>; note?: SignInNote } = {}) {
     const { formToken, returnTo } = visit
     const { issuer, isSignUpOpen, credit } = settings
-    const rest = { issuer, isSignUpOpen, hasCredit: credit !== null }
+    const rest = { issuer, isSignUpOpen, hasCredit: credit > ZERO }
     return signInPage(pages, { formToken, returnTo, ...rest, ...shown })
   }
 

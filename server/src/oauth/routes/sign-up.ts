@@ -1,12 +1,14 @@
 import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { ZERO } from '../../kernel/money.ts'
 import { TOKEN } from '../cookies.ts'
 import { emailAddress, newPassword, personName, readForm } from '../forms.ts'
 import type { Filled } from '../pages/form.ts'
 import { linkOverPage } from '../pages/link-over.ts'
 import { signUpClosedPage, signUpPage } from '../pages/sign-up.ts'
 import { lookIntoMailPage, verifyPage } from '../pages/verify.ts'
+import { dollars } from '../pages/words.ts'
 import type { RouteParts } from '../parts.ts'
 import { orLater } from '../refusals.ts'
 import { withReturnTo } from '../return-to.ts'
@@ -54,11 +56,12 @@ export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
 }
 
 function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts): readonly PageRoute[] {
+  const credit = settings.credit > ZERO ? dollars(settings.credit) : null
   type Shown = { status?: number; filled?: Filled<'email'>; wasSentAgain?: boolean }
 
   function waiting({ formToken, returnTo, cookie }: Visit, shown: Shown = {}): Page {
     const email = cookies.textIn(cookie, 'mail') ?? null
-    return lookIntoMailPage(pages, { formToken, returnTo, email, credit: settings.credit, ...shown })
+    return lookIntoMailPage(pages, { formToken, returnTo, email, credit, ...shown })
   }
 
   async function sendAgain(visit: Visit): Promise<Page> {
@@ -78,9 +81,12 @@ function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts):
     )
   }
 
+  const { missing, issuer } = settings
+  const isClosed = missing.length > 0
+  const closed = () => signUpClosedPage(pages, { missing, issuer })
   return [
-    visits.get('/verify', (visit) => waiting(visit, { wasSentAgain: visit.query.get('note') === 'again' })),
-    visits.post('/verify', sendAgain),
+    visits.get('/verify', isClosed ? closed : (visit) => waiting(visit, { wasSentAgain: visit.query.get('note') === 'again' })),
+    visits.post('/verify', isClosed ? closed : sendAgain),
     visits.get('/verify/:token', async ({ params: { token = '' }, path, formToken, visitor }) => {
       const found = TOKEN.test(token) ? await people.readVerification(token, visitor) : null
       return found === null ? linkOverPage(pages, 'verify') : verifyPage(pages, { formToken, path, email: found.email })
