@@ -2,6 +2,7 @@ import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
 import { newToken } from '../../identity/people/tokens.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { ZERO } from '../../kernel/money.ts'
 import { Secret } from '../../kernel/secret.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { type Issuer, IssuerRefusal } from '../issuer.ts'
@@ -21,10 +22,11 @@ const BEGUN_SECONDS = 10 * 60
 /** A longer one would not fit into a cookie, and is left out. */
 const WAY_LIMIT = 400
 
-type Parts = RouteParts & {
+/** The issuer that the operator has configured. */
+export type SignInIssuer = {
   readonly issuer: Issuer
   /** What people know it as. */
-  readonly issuerName: string
+  readonly name: string
   readonly log: Pick<Log, 'warn'>
 }
 
@@ -32,13 +34,13 @@ type Parts = RouteParts & {
  * Sign-in by the issuer that the operator trusts. What a sign-in was begun with is a cookie: only the browser that was sent there can
  * finish, and only once.
  */
-export function issuerRoutes(parts: Parts): readonly PageRoute[] {
-  const { people, pages, visits, cookies, settings, issuer, issuerName, log } = parts
+export function issuerRoutes(parts: RouteParts, { issuer, name, log }: SignInIssuer): readonly PageRoute[] {
+  const { people, pages, visits, cookies, settings } = parts
   const over = [cookies.remove('issuer'), cookies.remove('way')]
 
   function refuse({ formToken, returnTo }: Visit, status: number, trouble: Trouble): Page {
     const { isSignUpOpen, credit } = settings
-    const shown = { issuer: settings.issuer, isSignUpOpen, hasCredit: credit !== null, filled: { trouble } }
+    const shown = { issuer: settings.issuer, isSignUpOpen, hasCredit: credit > ZERO, filled: { trouble } }
     return { ...signInPage(pages, { formToken, returnTo, status, ...shown }), cookies: over }
   }
 
@@ -52,7 +54,7 @@ export function issuerRoutes(parts: Parts): readonly PageRoute[] {
       if (!(error instanceof IssuerRefusal)) throw error
       if (error.reason !== 'denied')
         log.warn('a sign-in by the issuer was refused', { reason: error.reason, topic: error.code })
-      return refuse(visit, error.reason === 'unreachable' ? 503 : 403, troubleOf(error, issuerName))
+      return refuse(visit, error.reason === 'unreachable' ? 503 : 403, troubleOf(error, name))
     }
   }
 
@@ -69,7 +71,7 @@ export function issuerRoutes(parts: Parts): readonly PageRoute[] {
     if (begun === undefined) return refuse(visit, 400, NOT_BEGUN)
     const claims = await issuer.finish(new Secret(begun), visit.query)
     const signedIn = await people.signInByIssuer(visit.visitor, claims)
-    if (signedIn === null) return refuse(visit, 403, notVouched(issuerName))
+    if (signedIn === null) return refuse(visit, 403, notVouched(name))
     const page = await letIn(parts, visit, signedIn)
     return { ...page, cookies: [...(page.cookies ?? []), ...over] }
   }
