@@ -6,6 +6,7 @@ import { createExchanges, finish } from './exchange.ts'
 import { Journal } from './journal.ts'
 import { answerMail, isMailPath } from './mail/answer-mail.ts'
 import { Mailbox } from './mail/mailbox.ts'
+import { OPENID, OpenidProvider } from './openid/openid.ts'
 import { answerPlatformControl, PLATFORM_CONTROL } from './platform-control.ts'
 import { jsonIn, readBody } from './read-body.ts'
 import { answerReplay, REPLAY, type Replays } from './replay.ts'
@@ -49,6 +50,7 @@ export function createSandbox(options: Options = {}): Sandbox {
   videos.goOnWith(videoTasks)
   const platform = new Platform()
   const mailbox = new Mailbox()
+  const openid = new OpenidProvider(nowMs)
   const hung: Hung = new Set()
   const exchange = createExchanges({ control, videos, platform, hung, seed, nowMs })
 
@@ -58,6 +60,7 @@ export function createSandbox(options: Options = {}): Sandbox {
     else if (path === '/journal') answerJournal(journal, request, response, query)
     else if (path === '/control') answerControl(control, request, response)
     else if (isMailPath(path)) answerMail({ mailbox, request, response, path, query })
+    else if (path.startsWith(`${OPENID}/`)) openid.answer({ request, response, path, query })
     else if (path.startsWith(VIDEO_CONTROL)) answerVideoControl({ videos, request, response, path, query, nowMs })
     else if (path.startsWith(PLATFORM_CONTROL))
       answerPlatformControl({ platform, request, response, path, query, nowMs })

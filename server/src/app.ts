@@ -41,6 +41,8 @@ import { createLinks } from './links/links.ts'
 import { createListeners, type ListeningRole } from './listeners.ts'
 import { createMailDeliverer } from './mail/deliverer.ts'
 import type { SiteSettings } from './oauth/parts.ts'
+import { createIssuer } from './oauth/issuer.ts'
+import { ISSUER_CALLBACK, ISSUER_PATH } from './oauth/routes/issuer.ts'
 import { createSiteRoutes } from './oauth/site-routes.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
 import type { Deliverers } from './outbox/deliverer.ts'
@@ -107,8 +109,9 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const money = createMoney(ground)
   const gateway = createGateway(ground, money)
   const work = createWork(ground, money, gateway, options)
-  const listeners = createFaces(ground, money, gateway, createPeopleOf(ground), options)
-  const parts = { ground, money, gateway, work, listeners }
+  const issuer = createIssuerOf(ground)
+  const listeners = createFaces(ground, money, gateway, { people: createPeopleOf(ground), issuer }, options)
+  const parts = { ground, money, gateway, work, issuer, listeners }
   const { log } = ground
   try {
     const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
@@ -267,6 +270,7 @@ type Parts = {
   readonly money: Money
   readonly gateway: Gateway
   readonly work: ReturnType<typeof createWork>
+  readonly issuer: ReturnType<typeof createIssuerOf>
   readonly listeners: readonly Listener<ListeningRole>[]
 }
 
@@ -286,12 +290,13 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
 async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
-  const { ground, money, gateway, work, listeners } = parts
+  const { ground, money, gateway, work, issuer, listeners } = parts
   const { clock, log, feed, pools } = ground
   const { calls } = money
   const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
   const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
   money.partitions.stop()
+  await issuer?.close()
   const chored = Promise.all(work.chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
     .then(() => Promise.all([work.poller?.idle(), work.outbox.stop(DELIVERIES_DEADLINE_MS)]))
     .finally(() => {
@@ -342,8 +347,27 @@ function createPeopleOf({ config, pools, ids, seal }: Ground): People {
   })
 }
 
+/**
+ * Who people can sign in by, where the operator says so. Its own origin is listed by being configured; whatever else it names is asked as
+ * a stranger's address is.
+ */
+function createIssuerOf({ config: { people, http, outbound: rules }, clock, log, metrics }: Ground) {
+  const { issuer: given } = people
+  if (given === undefined || http.site_url === undefined) return null
+  const { access, allowed_origins: allowed } = rules
+  const own = new URL(given.url).origin
+  const asked = access === 'none' ? { access: 'listed', allowedOrigins: [own] } as const : { access, allowedOrigins: [own, ...allowed] }
+  const outbound = createOutbound({ ...asked, clock, log, metrics })
+  const { url, client_id: clientId, client_secret: clientSecret, name } = given
+  const redirectUri = http.site_url + ISSUER_CALLBACK
+  const issuer = createIssuer({ url, clientId, clientSecret, redirectUri, outbound, clock })
+  return { issuer, name, log, close: outbound.close }
+}
+
+type Faces = { readonly people: People; readonly issuer: ReturnType<typeof createIssuerOf> }
+
 /** What strangers, callers and people meet. */
-function createFaces(ground: Ground, money: Money, gateway: Gateway, people: People, options: Start) {
+function createFaces(ground: Ground, money: Money, gateway: Gateway, { people, issuer }: Faces, options: Start) {
   const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
   return createListeners({
     config,
@@ -360,18 +384,18 @@ function createFaces(ground: Ground, money: Money, gateway: Gateway, people: Peo
     waitMs: money.calls.waitMs,
     families: (shown) => familiesOf(ground, money, gateway, shown, options),
     siteRoutes: (pages) =>
-      createSiteRoutes({ people, pages, siteUrl: config.http.site_url, settings: siteSettingsOf(config) }),
+      createSiteRoutes({ people, pages, siteUrl: config.http.site_url, settings: siteSettingsOf(config), issuer }),
   })
 }
 
 function siteSettingsOf(config: Config): SiteSettings {
-  const { sign_up: signUp, credit } = config.people
+  const { sign_up: signUp, credit, issuer } = config.people
   const missing = missingForPeople(config)
   return {
     isSignUpOpen: signUp === 'open' && missing.length === 0,
     missing,
     credit,
-    issuer: null,
+    issuer: issuer === undefined ? null : { name: `Continue with ${issuer.name}`, path: ISSUER_PATH },
   }
 }
 

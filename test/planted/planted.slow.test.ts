@@ -11,6 +11,7 @@ import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
 import { bugsOfLimits } from './bugs-of-limits.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
+import { bugsOfMail } from './bugs-of-mail.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
 import { bugsOfPages } from './bugs-of-pages.ts'
@@ -39,6 +40,7 @@ const ALL = [
   ...bugsOfLosses,
   ...bugsOfMemory,
   ...bugsOfOutbox,
+  ...bugsOfMail,
   ...bugsOfPages,
   ...bugsOfPrices,
 ]

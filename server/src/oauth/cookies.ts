@@ -2,9 +2,13 @@ import type { Secret } from '../kernel/secret.ts'
 
 /**
  * What a browser keeps for us: `session` says who it is, `visit` binds forms to a browser that is nobody yet, `remembered` stands for a
- * second factor, `mail` is the address that was just written to, so that a page can name it.
+ * second factor, `mail` is the address that was just written to, so that a page can name it. `issuer` is what a sign-in elsewhere was begun
+ * with, and `way` where it shall lead.
  */
-const NAMES = { session: 'fb_session', visit: 'fb_visit', remembered: 'fb_remembered', mail: 'fb_mail' } as const
+const NAMES = {
+  ...{ session: 'fb_session', visit: 'fb_visit', remembered: 'fb_remembered', mail: 'fb_mail' },
+  ...{ issuer: 'fb_issuer', way: 'fb_way' },
+} as const
 export type CookieName = keyof typeof NAMES
 
 /** Until the browser is closed, where left out. */
