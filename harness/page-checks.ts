@@ -40,7 +40,9 @@ export function createPageChecks(browser: Browser) {
       )
       await probe.goto(new URL('/axe', page.url()).href)
       await probe.addScriptTag({ content: axe.source })
-      const { violations } = await probe.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>('axe.run()')
+      const { violations } = await probe.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>(
+        'axe.run()',
+      )
       await context.close()
       assert.deepEqual(
         violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`)),

@@ -13,7 +13,16 @@ after(site.stop)
 
 const NOTHING = 'A'.repeat(43)
 /** Every page that is shown, by whom it needs. */
-const OPEN_PAGES = ['/sign-in', '/sign-up', '/verify', `/verify/${NOTHING}`, '/reset', '/reset/sent', `/reset/${NOTHING}`, `/invitations/${NOTHING}`]
+const OPEN_PAGES = [
+  '/sign-in',
+  '/sign-up',
+  '/verify',
+  `/verify/${NOTHING}`,
+  '/reset',
+  '/reset/sent',
+  `/reset/${NOTHING}`,
+  `/invitations/${NOTHING}`,
+]
 const OWN_PAGES = ['/sessions', '/account/second-factor', '/account/password', '/sign-out']
 /** Every form. */
 const FORMS = [
@@ -27,7 +36,11 @@ const FORMS = [
 function toldBy({ status, headers, text }: Answer, own: string): unknown {
   const { date: _1, 'x-request-id': _2, 'request-id': _3, ...rest } = headers
   const shown = Buffer.from(own).toString('base64url')
-  return JSON.parse(JSON.stringify({ status, headers: { ...rest, 'content-length': 0 }, text }).replaceAll(own, 'OWN').replaceAll(shown, 'OWN'))
+  return JSON.parse(
+    JSON.stringify({ status, headers: { ...rest, 'content-length': 0 }, text })
+      .replaceAll(own, 'OWN')
+      .replaceAll(shown, 'OWN'),
+  )
 }
 
 async function sessionCount(email: string): Promise<number> {
@@ -40,7 +53,11 @@ async function sessionCount(email: string): Promise<number> {
 
 describe('whether an address has an account', () => {
   /** One browser, so that what differs is the address alone. */
-  async function compare(path: string, fields: (email: string) => Record<string, string>, known: string): Promise<void> {
+  async function compare(
+    path: string,
+    fields: (email: string) => Record<string, string>,
+    known: string,
+  ): Promise<void> {
     const visitor = createVisitor(site)
     const { text } = await visitor.get(path)
     const hidden = hiddenIn(text, path)
@@ -73,7 +90,10 @@ describe('whether an address has an account', () => {
     const known = await signUp(site)
     await createVisitor(site).fill('/sign-up', { name: 'Somebody', email: known, password: 'another password' })
     const mail = await site.mailTo(known, 2)
-    assert.deepEqual(mail.links.filter((link) => /\/verify\//.test(link)), [])
+    assert.deepEqual(
+      mail.links.filter((link) => /\/verify\//.test(link)),
+      [],
+    )
     await signIn(site, known)
   })
 })
@@ -192,7 +212,10 @@ describe('a session', () => {
     const email = await signUp(site)
     const visitor = await signIn(site, email)
     const token = visitor.cookies.get('fb_session') ?? assert.fail()
-    const { rows } = await pool.query("select count(*)::integer as count from browser_sessions s where s::text like '%' || $1 || '%'", [token])
+    const { rows } = await pool.query(
+      "select count(*)::integer as count from browser_sessions s where s::text like '%' || $1 || '%'",
+      [token],
+    )
     assert.equal(rows[0].count, 0)
     assert.ok(!site.gateway.output().includes(token))
     assert.ok(!site.gateway.output().includes(email))
@@ -207,7 +230,10 @@ describe('a session', () => {
   it('of somebody else is neither seen nor ended', async () => {
     const [mine, theirs] = [await signUp(site), await signUp(site)]
     const [visitor] = [await signIn(site, mine), await signIn(site, theirs)]
-    const { rows } = await pool.query('select s.id from browser_sessions s join people p on p.id = person_id where email = $1', [theirs])
+    const { rows } = await pool.query(
+      'select s.id from browser_sessions s join people p on p.id = person_id where email = $1',
+      [theirs],
+    )
     const page = (await visitor.get('/sessions')).text
     assert.ok(!page.includes(rows[0].id))
     const hidden = hiddenIn(page, '/sessions/end-all')
@@ -224,8 +250,17 @@ describe('where to go afterwards', () => {
       const { status, location } = await visitor.get(`/sign-in?${new URLSearchParams({ return_to: elsewhere })}`)
       assert.deepEqual([status, location], [303, '/sessions'], JSON.stringify(elsewhere))
     }
-    for (const elsewhere of ['//evil.example', '/\\evil.example', 'https://evil.example', '/a\r\nLocation: //evil.example']) {
-      const { location, headers } = await createVisitor(site).fill('/sign-in', { email, password: PASSWORD, return_to: elsewhere })
+    for (const elsewhere of [
+      '//evil.example',
+      '/\\evil.example',
+      'https://evil.example',
+      '/a\r\nLocation: //evil.example',
+    ]) {
+      const { location, headers } = await createVisitor(site).fill('/sign-in', {
+        email,
+        password: PASSWORD,
+        return_to: elsewhere,
+      })
       assert.equal(location, '/sessions', JSON.stringify(elsewhere))
       assert.equal(Array.isArray(headers.location), false)
     }
@@ -233,7 +268,10 @@ describe('where to go afterwards', () => {
 
   it('is where somebody wanted to go', async () => {
     const email = await signUp(site)
-    const { location } = await createVisitor(site).fill('/sign-in?return_to=%2Faccount%2Fpassword', { email, password: PASSWORD })
+    const { location } = await createVisitor(site).fill('/sign-in?return_to=%2Faccount%2Fpassword', {
+      email,
+      password: PASSWORD,
+    })
     assert.equal(location, '/account/password')
   })
 })
@@ -286,7 +324,10 @@ describe('mail', () => {
 
 /** Somebody invites an address into their first workspace. */
 async function invite(owner: string, guest: string): Promise<void> {
-  const { rows } = await pool.query('select p.id, workspace_id from people p join members m on m.person_id = p.id where p.email = $1', [owner])
+  const { rows } = await pool.query(
+    'select p.id, workspace_id from people p join members m on m.person_id = p.id where p.email = $1',
+    [owner],
+  )
   const here = { address: '203.0.113.1', network: '203.0.113', agent: '' }
   await people.invite(rows[0].id, rows[0].workspace_id, { email: guest, role: 'developer' }, here)
 }
@@ -303,12 +344,16 @@ describe('a link in a mail', () => {
     const visitor = createVisitor(site)
     await visitor.fill('/sign-up', { name: 'Mira', email, password: PASSWORD })
     const { pathname } = new URL(linkIn(await site.mailTo(email), /^\/verify\//))
-    for (let look = 0; look < 3; look += 1) assert.equal(await opened(createVisitor(site), pathname), '200 Verify your address')
+    for (let look = 0; look < 3; look += 1)
+      assert.equal(await opened(createVisitor(site), pathname), '200 Verify your address')
     const hidden = hiddenIn((await visitor.get(pathname)).text, pathname)
     const answers = await Promise.all([1, 2, 3].map(() => visitor.post(pathname, hidden)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 400, 400])
     assert.equal(await opened(createVisitor(site), pathname), OVER)
-    const { rows } = await pool.query('select count(*)::integer as count from members m join people p on p.id = person_id where p.email = $1', [email])
+    const { rows } = await pool.query(
+      'select count(*)::integer as count from members m join people p on p.id = person_id where p.email = $1',
+      [email],
+    )
     assert.equal(rows[0].count, 1)
   })
 
@@ -343,7 +388,9 @@ describe('a link in a mail', () => {
     const visitor = await signIn(site, guest)
     const form = hiddenIn((await visitor.get(pathname)).text, pathname)
     assert.equal((await visitor.post(pathname, { ...form, decision: 'own' })).status, 400)
-    const answers = await Promise.all(['join', 'join', 'decline'].map((decision) => visitor.post(pathname, { ...form, decision })))
+    const answers = await Promise.all(
+      ['join', 'join', 'decline'].map((decision) => visitor.post(pathname, { ...form, decision })),
+    )
     assert.equal(answers.filter(({ status }) => status === 400).length, 2)
     assert.equal(await opened(visitor, pathname), OVER)
   })
@@ -397,7 +444,11 @@ describe('guessing', () => {
     const visitor = createVisitor(site)
     const statuses: number[] = []
     for (let sign = 0; sign < 6; sign += 1) {
-      const { status, headers } = await visitor.fill('/sign-up', { name: 'Mira', email: freshEmail(), password: PASSWORD })
+      const { status, headers } = await visitor.fill('/sign-up', {
+        name: 'Mira',
+        email: freshEmail(),
+        password: PASSWORD,
+      })
       statuses.push(status)
       if (status === 429) assert.ok(Number(headers['retry-after']) > 60)
     }
@@ -442,7 +493,12 @@ describe('closed sign-up', () => {
       assert.match(text, /Sign-up is closed/)
       assert.doesNotMatch((await visitor.get('/sign-in')).text, /Create an account/)
       const hidden = hiddenIn((await visitor.get('/sign-in')).text, '/sign-in')
-      const asked = await visitor.post('/sign-up', { ...hidden, name: 'Mira', email: freshEmail('closed'), password: PASSWORD })
+      const asked = await visitor.post('/sign-up', {
+        ...hidden,
+        name: 'Mira',
+        email: freshEmail('closed'),
+        password: PASSWORD,
+      })
       assert.equal(asked.status, 403)
       const { rows } = await pool.query("select from people where email like 'closed%'")
       assert.equal(rows.length, 0)

@@ -270,7 +270,10 @@ for (const [kind, options] of [
       await here.page.goto('/sessions')
       await here.see('Your account', 'account')
       assert.equal(await here.page.getByRole('button', { name: /^Sign out Chrome on Linux/ }).count(), 2)
-      await here.page.getByRole('button', { name: /^Sign out Chrome on Linux/ }).first().click()
+      await here.page
+        .getByRole('button', { name: /^Sign out Chrome on Linux/ })
+        .first()
+        .click()
       await here.see('Your account', 'account-ended')
       await here.page.getByRole('link', { name: 'Change' }).click()
       await here.see('Change your password', 'password')

@@ -57,7 +57,9 @@ describe('passwords', () => {
     const visitor = createVisitor(site)
     const email = freshEmail('nobody')
     assert.equal((await visitor.fill('/sign-in', { email, password: 'a wrong password' })).status, 400)
-    const { rows } = await site.pool.query('select sum(count)::integer as count from door_attempts where kind = $1', ['sign-in of mailbox'])
+    const { rows } = await site.pool.query('select sum(count)::integer as count from door_attempts where kind = $1', [
+      'sign-in of mailbox',
+    ])
     assert.equal(rows[0].count, made)
   })
 })

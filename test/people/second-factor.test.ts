@@ -72,7 +72,8 @@ describe('a second factor', () => {
     const second = await halfSignedIn(email)
     assert.equal((await second.fill('/second-factor', { code })).status, 400)
     const statuses: number[] = []
-    for (let guess = 0; guess < 4; guess += 1) statuses.push((await second.fill('/second-factor', { code: '000000' })).status)
+    for (let guess = 0; guess < 4; guess += 1)
+      statuses.push((await second.fill('/second-factor', { code: '000000' })).status)
     const { status, headers, text } = await second.fill('/second-factor', { code: '000000' })
     assert.deepEqual([...statuses, status], [400, 400, 400, 400, 429])
     assert.ok(Number(headers['retry-after']) > 0)
@@ -90,7 +91,10 @@ describe('a second factor', () => {
     const { email, recovery } = await withFactor()
     const [code = ''] = recovery
     const visitor = await halfSignedIn(email)
-    assert.equal((await visitor.fill('/recovery', { recovery: code.toLowerCase().replace('-', ' ') })).location, '/sessions')
+    assert.equal(
+      (await visitor.fill('/recovery', { recovery: code.toLowerCase().replace('-', ' ') })).location,
+      '/sessions',
+    )
     const again = await halfSignedIn(email)
     assert.equal((await again.fill('/recovery', { recovery: code })).status, 400)
     assert.equal((await again.fill('/recovery', { recovery: recovery[1] ?? '' })).location, '/sessions')
@@ -100,7 +104,11 @@ describe('a second factor', () => {
     const { email, key } = await withFactor()
     const visitor = await halfSignedIn(email)
     const { setCookies } = await visitor.fill('/second-factor', { code: codeAt(key, 1), remember: 'yes' })
-    assert.ok(setCookies.some((line) => /^fb_remembered=[A-Za-z0-9_-]{43}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax$/.test(line)))
+    assert.ok(
+      setCookies.some((line) =>
+        /^fb_remembered=[A-Za-z0-9_-]{43}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax$/.test(line),
+      ),
+    )
     await visitor.fill('/sign-out', {})
     assert.equal((await visitor.fill('/sign-in', { email, password: PASSWORD })).location, '/sessions')
     const remembered = visitor.cookies.get('fb_remembered') ?? ''
@@ -124,7 +132,10 @@ describe('a second factor', () => {
     const { email, visitor, key } = await withFactor()
     assert.equal((await visitor.fill(SETUP, { code: '000000' }, `${SETUP}/remove`)).status, 400)
     await forgetUsed(email)
-    assert.equal((await visitor.fill(SETUP, { code: codeAt(key) }, `${SETUP}/remove`)).location, '/sessions?note=factor-off')
+    assert.equal(
+      (await visitor.fill(SETUP, { code: codeAt(key) }, `${SETUP}/remove`)).location,
+      '/sessions?note=factor-off',
+    )
     assert.equal((await createVisitor(site).fill('/sign-in', { email, password: PASSWORD })).location, '/sessions')
   })
 
@@ -133,7 +144,12 @@ describe('a second factor', () => {
     const visitor = await signIn(site, email)
     const { text } = await visitor.fill(SETUP, {}, `${SETUP}/begin`)
     const hidden = hiddenIn(text, `${SETUP}/confirm`)
-    for (const uri of ['', 'javascript:alert(1)', 'otpauth://totp/a"onclick=?secret=AAAAAAAAAAAAAAAA&a=b', 'https://evil.example'])
+    for (const uri of [
+      '',
+      'javascript:alert(1)',
+      'otpauth://totp/a"onclick=?secret=AAAAAAAAAAAAAAAA&a=b',
+      'https://evil.example',
+    ])
       assert.equal((await visitor.post(`${SETUP}/confirm`, { ...hidden, uri, code: '000000' })).status, 400, uri)
     const page = await visitor.post(`${SETUP}/confirm`, { ...hidden, uri: 'javascript:alert(1)', code: '000000' })
     assert.ok(!page.text.includes('javascript:'))

@@ -27,7 +27,7 @@ export async function startSiteHere(databaseUrl: string, passwords: Passwords) {
     settings: { siteUrl: 'http://127.0.0.1', signUp: 'open', domains: [], credit: ZERO },
   })
   const settings = { isSignUpOpen: true, missing: [], credit: ZERO, issuer: null }
-  const routes = createSiteRoutes({ people, pages, siteUrl: undefined, settings })
+  const routes = createSiteRoutes({ people, pages, siteUrl: undefined, settings, issuer: null })
   const edge = createEdge({
     clock: systemClock,
     ids,

@@ -21,9 +21,15 @@ export type Answer = {
   readonly text: string
 }
 
-type From = { readonly address?: string; /** What it takes the site to be, where that is not where it listens. */ readonly origin?: string }
+type From = {
+  readonly address?: string /** What it takes the site to be, where that is not where it listens. */
+  readonly origin?: string
+}
 
-export function createVisitor({ url }: Pick<Site, 'url'>, { address = freshAddress(), origin = url }: From = {}): Visitor {
+export function createVisitor(
+  { url }: Pick<Site, 'url'>,
+  { address = freshAddress(), origin = url }: From = {},
+): Visitor {
   const { host } = new URL(origin)
   const cookies = new Map<string, string>()
 
@@ -33,18 +39,32 @@ export function createVisitor({ url }: Pick<Site, 'url'>, { address = freshAddre
       'x-forwarded-for': address,
       'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36',
       cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
-      ...(method === 'POST' && { 'content-type': 'application/x-www-form-urlencoded', origin, 'sec-fetch-site': 'same-origin' }),
+      ...(method === 'POST' && {
+        'content-type': 'application/x-www-form-urlencoded',
+        origin,
+        'sec-fetch-site': 'same-origin',
+      }),
       ...headers,
     }
     const sent = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined && value !== ''))
-    const { statusCode, headers: told, body: answered } = await request(new URL(path, url), {
+    const {
+      statusCode,
+      headers: told,
+      body: answered,
+    } = await request(new URL(path, url), {
       method,
       headers: sent,
       ...(body !== undefined && { body }),
     })
     const setCookies = [told['set-cookie'] ?? []].flat()
     for (const cookie of setCookies) keep(cookies, cookie)
-    return { status: statusCode, location: String(told.location ?? ''), headers: told, setCookies, text: await answered.text() }
+    return {
+      status: statusCode,
+      location: String(told.location ?? ''),
+      headers: told,
+      setCookies,
+      text: await answered.text(),
+    }
   }
 
   const visitor: Visitor = {
@@ -75,7 +95,12 @@ export function hiddenIn(page: string, action: string): Fields {
 }
 
 function decoded(text: string): string {
-  return text.replaceAll('&#39;', "'").replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+  return text
+    .replaceAll('&#39;', "'")
+    .replaceAll('&quot;', '"')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&')
 }
 
 export const PASSWORD = 'a few words of mine'
