@@ -117,7 +117,7 @@ for (const [kind, options] of [
 
       await press(page, 'Send it again')
       await see('Look into your mail', 'verify-too-soon')
-      assert.match((await alertIn(page)) ?? '', /Too many attempts/)
+      assert.match((await alertIn(page)) ?? '', /Wait a moment/)
 
       await page.goto(pathOf(linkIn(await site.mailTo(email), /^\/verify\//)))
       await see('Verify your address', 'verify-link')
@@ -132,7 +132,7 @@ for (const [kind, options] of [
       await see('Your account', 'account-new')
       await page.getByText('Mira Halloran’s workspace').or(page.getByText("Mira Halloran's workspace")).waitFor()
       const { rows } = await site.pool.query(
-        `select sum(amount)::text as credit from promotions join workspaces on live_account_id = account_id
+        `select sum(remaining)::text as credit from promotions join workspaces on live_account_id = account_id
          join members on workspace_id = workspaces.id where email = $1`,
         [email],
       )

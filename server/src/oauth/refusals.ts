@@ -18,7 +18,11 @@ export async function orLater(work: () => Promise<Page>, show: Show): Promise<Pa
   }
 }
 
+/** As long as between two letters to one address. */
+const MOMENT_SECONDS = 60
+
 function troubleOf({ status }: Fault, seconds: number): Trouble {
-  if (status === 429) return { title: 'Too many attempts', text: `Try again in ${waitOf(seconds)}.` }
-  return { title: 'We are busy just now', text: `Nothing was changed. Try again in ${waitOf(seconds)}.` }
+  const text = `Try again in ${waitOf(seconds)}.`
+  if (status === 429) return { title: seconds <= MOMENT_SECONDS ? 'Wait a moment' : 'Too many attempts', text }
+  return { title: 'We are busy just now', text: `Nothing was changed. ${text}` }
 }

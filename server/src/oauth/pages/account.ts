@@ -3,7 +3,7 @@ import { type Html, html } from '../../kernel/html.ts'
 import type { Role } from '../../kernel/role.ts'
 import { browserOf } from './browser-of.ts'
 import { callout, type FormParts, form, type Trouble } from './form.ts'
-import { timeOf, withArticle } from './words.ts'
+import { roleName, timeOf } from './words.ts'
 
 export type ShownSession = {
   readonly id: string
@@ -70,7 +70,7 @@ function troubled({ title, text }: Trouble): Html {
 }
 
 function workspaceItem({ id, name, role, isLastOwner }: ShownWorkspace, parts: Shown): Html {
-  return html`<li><div><b><bdi>${name}</bdi></b><span>${isLastOwner ? 'You are its only owner' : `You are ${withArticle(role)}`}</span></div>${
+  return html`<li><div><b><bdi>${name}</bdi></b><span>${isLastOwner ? 'You are its only owner' : `You are ${roleName(role)}`}</span></div>${
     isLastOwner
       ? null
       : form(

@@ -87,7 +87,7 @@ export function summary({ problems = {}, trouble }: Filled, labels: Readonly<Rec
 }
 
 type Tone = 'ok' | 'warn' | 'plain'
-const TONES = { ok: ['', 'check'], warn: [' fb-callout--warn', 'warn'], plain: ['', 'info'] } as const
+const TONES = { ok: [' fb-callout--ok', 'check'], warn: [' fb-callout--warn', 'warn'], plain: ['', 'info'] } as const
 
 /** Something to know, beside what there is to do. */
 export function callout(tone: Tone, title: string, text: Html | string | null, also = ''): Html {

@@ -4,7 +4,7 @@ import { type Html, html } from '../../kernel/html.ts'
 import { type Deed, may, type Role } from '../../kernel/role.ts'
 import { withReturnTo } from '../return-to.ts'
 import { button, callout, type FormParts, form, wayOn } from './form.ts'
-import { dayOf, withArticle } from './words.ts'
+import { dayOf, roleName } from './words.ts'
 
 export type ShownInvitation = {
   readonly workspace: string
@@ -31,8 +31,8 @@ export function invitationPage({ door }: Pick<Pages, 'door'>, shown: Shown): Pag
   const title = `Join ${workspace}`
   return door({
     title,
-    main: html`<div class="door__face"><span class="fb-who__dot" aria-hidden="true">${initialsOf(workspace)}</span></div><h1>Join <bdi>${workspace}</bdi></h1><p class="door__say"><bdi><b>${by.name}</b></bdi>${by.email === '' ? '' : ` (${by.email})`} invites you as <b>${withArticle(role)}</b>.</p>
-<table class="fb-table fb-table--plain fb-table--dense roles"><caption class="fb-hide">What ${withArticle(role)} may do</caption><tbody>${RIGHTS.map((right) => rightOf(role, right))}</tbody></table>
+    main: html`<div class="door__face"><span class="fb-who__dot" aria-hidden="true">${initialsOf(workspace)}</span></div><h1>Join <bdi>${workspace}</bdi></h1><p class="door__say"><bdi><b>${by.name}</b></bdi>${by.email === '' ? '' : ` (${by.email})`} invites you as <b>${roleName(role)}</b>.</p>
+<table class="fb-table fb-table--plain fb-table--dense roles"><caption class="fb-hide">What ${roleName(role)} may do</caption><tbody>${RIGHTS.map((right) => rightOf(role, right))}</tbody></table>
 ${whatToDo(shown)}
 <p class="fb-hint door__after">Good until ${dayOf(until)}, for this address alone. You keep the workspaces that you have.</p>`,
     ...(viewer !== null && {
@@ -65,7 +65,7 @@ export function declinedPage({ door }: Pick<Pages, 'door'>): Page {
   return door({
     isNarrow: true,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">The invitation is over. Whoever invited you can see it in the list of members.</p>
+    main: html`<h1>${title}</h1><p class="door__say">The invitation is over, and nothing else has changed.</p>
 ${wayOn('/sessions', 'To your account')}`,
   })
 }
@@ -79,7 +79,7 @@ const RIGHTS: readonly Right[] = [
   { what: 'Balance and statements', deed: 'billing.read', word: 'Read' },
   { what: 'Credit and payment', deed: 'billing.manage', word: 'Add and change' },
   { what: 'Members and roles', deed: 'members.manage', word: 'Invite and change' },
-  { what: 'The workspace itself', deed: 'owners.manage', word: 'Hand over and close' },
+  { what: 'Ownership', deed: 'owners.manage', word: 'Hand over and close' },
 ]
 
 function rightOf(role: Role, { what, deed, word }: Right): Html {

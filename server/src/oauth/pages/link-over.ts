@@ -11,7 +11,7 @@ const TOLD: Readonly<Record<What, { readonly text: string; readonly href: string
     button: 'Ask for a new link',
   },
   reset: {
-    text: 'It was used, it is older than 30 minutes, or a newer one has taken its place. Your password is as it was.',
+    text: 'It was used, it is older than 30 minutes, or a newer one has taken its place. Opening it has changed nothing.',
     href: '/reset',
     button: 'Ask for a new link',
   },

@@ -21,7 +21,7 @@ export function changePasswordPage({ door }: Pick<Pages, 'door'>, shown: Shown):
 ${summary(filled, LABELS)}${form(
   '/account/password',
   shown,
-  html`<input type="hidden" name="email" autocomplete="username" value="${email}">${field({ name: 'old', label: LABELS.old, type: 'password', autocomplete: 'current-password', problem: problems.old })}${field(
+  html`<input type="text" name="email" autocomplete="username" value="${email}" hidden>${field({ name: 'old', label: LABELS.old, type: 'password', autocomplete: 'current-password', problem: problems.old })}${field(
     {
       name: 'password',
       label: LABELS.password,

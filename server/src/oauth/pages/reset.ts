@@ -62,7 +62,7 @@ ${summary(filled, { password: 'New password' })}${form(
   path,
   shown,
   // A password manager keeps the new one under this name.
-  html`<input type="hidden" name="email" autocomplete="username" value="${email}">${field({
+  html`<input type="text" name="email" autocomplete="username" value="${email}" hidden>${field({
     name: 'password',
     label: 'New password',
     type: 'password',

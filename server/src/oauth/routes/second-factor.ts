@@ -3,7 +3,7 @@ import { type Page, seeOther } from '../../http/pages/page.ts'
 import { anything, factorCode, readForm, recoveryCode } from '../forms.ts'
 import type { Filled } from '../pages/form.ts'
 import { recoveryPage, secondFactorPage } from '../pages/second-factor.ts'
-import { timeOf } from '../pages/words.ts'
+import { clockOf } from '../pages/words.ts'
 import type { RouteParts } from '../parts.ts'
 import { orLater } from '../refusals.ts'
 import { withReturnTo } from '../return-to.ts'
@@ -105,5 +105,5 @@ export function secondFactorRoutes({ people, pages, visits, cookies }: RoutePart
 function moreTries({ left, until }: { readonly left: number; readonly until: Date | null }): string {
   return until === null
     ? ''
-    : `${left === 0 ? 'No' : left} more ${left === 1 ? 'try' : 'tries'} until ${timeOf(until)}.`
+    : `${left === 0 ? 'No' : left} more ${left === 1 ? 'try' : 'tries'} until ${clockOf(until)}.`
 }
