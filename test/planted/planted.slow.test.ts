@@ -13,6 +13,7 @@ import { bugsOfLimits } from './bugs-of-limits.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
+import { bugsOfPeople } from './bugs-of-people.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
@@ -38,6 +39,7 @@ const ALL = [
   ...bugsOfLosses,
   ...bugsOfMemory,
   ...bugsOfOutbox,
+  ...bugsOfPeople,
   ...bugsOfPrices,
 ]
 const FEWEST = 12
