@@ -93,7 +93,9 @@ describe('whether an address has an account', () => {
     it(`is not told by ${name}: the same work is done, and the same is answered`, async () => {
       // An unknown one that signs up is no longer unknown: the first time is compared.
       const unknown = await workOf(UNKNOWN, knock)
-      await pool.query('delete from mailed_links where person_id in (select id from people where email = $1)', [UNKNOWN])
+      await pool.query('delete from mailed_links where person_id in (select id from people where email = $1)', [
+        UNKNOWN,
+      ])
       await pool.query('delete from people where email = $1', [UNKNOWN])
       assert.ok(unknown.statements.length > 0)
       assert.equal(unknown.hashes, name === 'a sign-in' || name === 'a sign-up' ? 1 : 0)
@@ -110,7 +112,6 @@ describe('whether an address has an account', () => {
         rounds.push({ t: Math.round(difference(times) * 100) / 100, median_us: micros })
       } while (isFullProof && Math.abs(rounds.at(-1)?.t ?? 0) >= T_LIMIT && rounds.length < ROUNDS)
       recordProof(PROOF, name, { calls: CALLS, limit: T_LIMIT, rounds })
-      if (isFullProof)
-        assert.ok(Math.abs(rounds.at(-1)?.t ?? Number.NaN) < T_LIMIT, `${rounds.map(({ t }) => t)}`)
+      if (isFullProof) assert.ok(Math.abs(rounds.at(-1)?.t ?? Number.NaN) < T_LIMIT, `${rounds.map(({ t }) => t)}`)
     })
 })

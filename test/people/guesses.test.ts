@@ -62,7 +62,13 @@ describe('guessing a password', () => {
   it('is tried 30 times from an address', async () => {
     const from = (address: (n: number) => string) => (door: typeof people, n: number) =>
       door.signIn(visitorOf(address(n)), { email: anotherAddress(), password: PASSWORD })
-    assert.deepEqual(await tryAll(40, from(() => '192.0.2.7')), { wrong: 30, right: 0, refused: 10 })
+    assert.deepEqual(
+      await tryAll(
+        40,
+        from(() => '192.0.2.7'),
+      ),
+      { wrong: 30, right: 0, refused: 10 },
+    )
     // Who has one address of IPv6 has all of its /64.
     const near = from((n) => `2001:db8:0:1::${n.toString(16)}`)
     assert.deepEqual(await tryAll(40, near), { wrong: 30, right: 0, refused: 10 })
@@ -89,7 +95,8 @@ describe('guessing a password', () => {
     const email = anotherAddress()
     await join(email)
     const right = (door: typeof people) => door.signIn(visitor(), { email, password: PASSWORD })
-    for (let round = 0; round < 3; round += 1) assert.deepEqual(await tryAll(8, right), { wrong: 0, right: 8, refused: 0 })
+    for (let round = 0; round < 3; round += 1)
+      assert.deepEqual(await tryAll(8, right), { wrong: 0, right: 8, refused: 0 })
     const wrong = (door: typeof people) => door.signIn(visitor(), { email, password: 'a wrong password' })
     assert.deepEqual(await tryAll(15, wrong), { wrong: 10, right: 0, refused: 5 })
   })

@@ -13,7 +13,16 @@ import { ACTOR, ids } from '../identity/customers.ts'
 import { rowsOf } from '../identity/secrets-nowhere-search.ts'
 import { type Deed, perform } from './deeds.ts'
 import type { Mortal, Survived } from './mortal.ts'
-import { anotherAddress, anotherVisitor, CREDIT, connectPeople, countOf, joinAs, PASSWORD, workspaceOf } from './world.ts'
+import {
+  anotherAddress,
+  anotherVisitor,
+  CREDIT,
+  connectPeople,
+  countOf,
+  joinAs,
+  PASSWORD,
+  workspaceOf,
+} from './world.ts'
 
 /** A process is killed after each of the statements of a sign-up, an invitation and so on: all of it is done, or nothing. */
 const PROOF = 'people-kills'

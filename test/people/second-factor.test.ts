@@ -54,7 +54,8 @@ describe('a second factor', () => {
     const key = keyOf(secret.reveal())
     const on = await people.confirmSecondFactor(personId, shown(key), visitor())
     assert.equal(new Set(on?.recoveryCodes.map((code) => code.reveal())).size, 10)
-    for (const code of on?.recoveryCodes ?? []) assert.match(code.reveal(), /^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/)
+    for (const code of on?.recoveryCodes ?? [])
+      assert.match(code.reveal(), /^[0-9A-HJKMNP-TV-Z]{5}-[0-9A-HJKMNP-TV-Z]{5}$/)
     assert.equal((await people.signIn(visitor(), { email, password: PASSWORD }))?.needs, 'second_factor')
     await assert.rejects(people.beginSecondFactor(personId), { code: 'invalid_request' })
     const told = (await letters(email)).at(-1)
@@ -76,7 +77,10 @@ describe('a second factor', () => {
     const { email, key } = await withFactor()
     const token = await waiting(email)
     assert.equal(
-      await countOf(pool, "select count(*) from browser_sessions where not is_complete and expires_at > clock_timestamp() + interval '11 minutes'"),
+      await countOf(
+        pool,
+        "select count(*) from browser_sessions where not is_complete and expires_at > clock_timestamp() + interval '11 minutes'",
+      ),
       0,
     )
     await pool.query('update browser_sessions set expires_at = clock_timestamp() where not is_complete')
@@ -124,7 +128,10 @@ describe('a second factor', () => {
     const again = await people.signIn(visitor(), { email, password: PASSWORD, remembered })
     assert.equal(again?.needs, 'nothing')
     const somebody = await withFactor()
-    assert.equal((await people.signIn(visitor(), { email: somebody.email, password: PASSWORD, remembered }))?.needs, 'second_factor')
+    assert.equal(
+      (await people.signIn(visitor(), { email: somebody.email, password: PASSWORD, remembered }))?.needs,
+      'second_factor',
+    )
     await people.askReset(visitor(), email)
     const reset = await people.reset(visitor(), await tokenFor(email, 'reset'), PASSWORD)
     assert.equal(reset?.needs, 'second_factor', 'a mailbox alone is not enough')

@@ -58,7 +58,10 @@ describe('a session', () => {
     await pool.query("update browser_sessions set seen_at = clock_timestamp() - interval '6 days'")
     assert.notEqual(await people.sessionOf(token), null)
     assert.equal(
-      await countOf(pool, "select count(*) from browser_sessions where seen_at > clock_timestamp() - interval '1 hour'"),
+      await countOf(
+        pool,
+        "select count(*) from browser_sessions where seen_at > clock_timestamp() - interval '1 hour'",
+      ),
       1,
     )
   })

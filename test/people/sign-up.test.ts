@@ -138,15 +138,22 @@ describe('a sign-up', () => {
     const email = anotherAddress()
     await frugal.join(email)
     assert.equal(await creditedTo(email), 0)
-    assert.equal(await countOf(pool, 'select count(*) from sign_up_credits join people on people.id = person_id where email = $1', [email]), 0)
+    assert.equal(
+      await countOf(
+        pool,
+        'select count(*) from sign_up_credits join people on people.id = person_id where email = $1',
+        [email],
+      ),
+      0,
+    )
     await frugal.close()
   })
 
   it('is refused where it is closed, or for other domains, whoever it is', async () => {
     const email = anotherAddress()
     await join(email)
-    const closed = connectPeople(url, { signUp: 'closed' })
-    const listed = connectPeople(url, { domains: ['harbour.example'] })
+    const closed = connectPeople(url, { signUp: 'closed', masterKey: world.masterKey })
+    const listed = connectPeople(url, { domains: ['harbour.example'], masterKey: world.masterKey })
     for (const typed of [email, anotherAddress()])
       for (const { people: door } of [closed, listed])
         await assert.rejects(door.signUp(visitor(), { name: 'A', email: typed, password: PASSWORD }), {

@@ -52,7 +52,9 @@ export function connectPeople(databaseUrl: string, options: Options = {}) {
   /** What an address was sent, or those of a pattern, the newest last. */
   async function letters(to: string | RegExp): Promise<readonly Mail[]> {
     const { rows } = await pool.query("select id, payload, sealed from outbox where kind = 'mail' order by id")
-    return rows.map((row) => mail.parse(readPayload(row, seal))).filter((letter) => (typeof to === 'string' ? letter.to === to : to.test(letter.to)))
+    return rows
+      .map((row) => mail.parse(readPayload(row, seal)))
+      .filter((letter) => (typeof to === 'string' ? letter.to === to : to.test(letter.to)))
   }
 
   /** The token in the newest letter of a kind. */

@@ -93,7 +93,11 @@ export const bugsOfPeople: readonly PlantedBug[] = [
     promise: 'Guesses are limited exactly.',
     author: 'insider',
     edits: [
-      { file: `${FOLDER}/attempts.ts`, find: 'tried.map(({ limit }) => limit.most)', replace: 'tried.map(({ limit }) => limit.most + 1)' },
+      {
+        file: `${FOLDER}/attempts.ts`,
+        find: 'tried.map(({ limit }) => limit.most)',
+        replace: 'tried.map(({ limit }) => limit.most + 1)',
+      },
     ],
     caughtBy: [{ file: OF_GUESSES, title: 'guessing a password is tried ten times for a mailbox' }],
   },
@@ -102,7 +106,13 @@ export const bugsOfPeople: readonly PlantedBug[] = [
     title: 'a wrong guess is not counted',
     promise: 'Guesses are limited exactly.',
     author: 'insider',
-    edits: [{ file: `${FOLDER}/attempts.ts`, find: 'if (result !== null) await attempts.giveBack', replace: 'await attempts.giveBack' }],
+    edits: [
+      {
+        file: `${FOLDER}/attempts.ts`,
+        find: 'if (result !== null) await attempts.giveBack',
+        replace: 'await attempts.giveBack',
+      },
+    ],
     caughtBy: [{ file: OF_GUESSES, title: 'guessing a code' }],
   },
   {
@@ -128,7 +138,8 @@ export const bugsOfPeople: readonly PlantedBug[] = [
       {
         file: `${FOLDER}/second-factor.ts`,
         find: 'update browser_sessions set hash = $2, is_complete = true,',
-        replace: 'update browser_sessions set hash = case when $2::bytea is null then hash else hash end, is_complete = true,',
+        replace:
+          'update browser_sessions set hash = case when $2::bytea is null then hash else hash end, is_complete = true,',
       },
     ],
     caughtBy: [{ file: OF_FACTOR, title: 'gets another token for it' }],
@@ -153,7 +164,11 @@ export const bugsOfPeople: readonly PlantedBug[] = [
     promise: 'A reset ends every session, those that are just being opened too.',
     author: 'insider',
     edits: [
-      { file: `${FOLDER}/sessions.ts`, find: ' and ($2::text is null or password = $2) for share', replace: ' and ($2::text is null or true)' },
+      {
+        file: `${FOLDER}/sessions.ts`,
+        find: ' and ($2::text is null or password = $2) for share',
+        replace: ' and ($2::text is null or true)',
+      },
     ],
     caughtBy: [{ file: OF_SIGN_IN, title: 'never leaves a session that was opened with the old one' }],
   },
@@ -162,7 +177,9 @@ export const bugsOfPeople: readonly PlantedBug[] = [
     title: 'an issuer that has not verified an address signs in whoever has it here',
     promise: 'An address that nobody has verified never joins a person.',
     author: 'insider',
-    edits: [{ file: `${FOLDER}/sign-in.ts`, find: 'email === null || !claims.emailVerified', replace: 'email === null' }],
+    edits: [
+      { file: `${FOLDER}/sign-in.ts`, find: 'email === null || !claims.emailVerified', replace: 'email === null' },
+    ],
     caughtBy: [{ file: OF_SIGN_IN, title: 'where the issuer has verified it, and never otherwise' }],
   },
   {
@@ -228,7 +245,11 @@ export const bugsOfPeople: readonly PlantedBug[] = [
     promise: 'What a role allows is judged when it is used.',
     author: 'insider',
     edits: [
-      { file: `${FOLDER}/workspace-lock.ts`, find: '  if (personId === null) return\n', replace: '  if (personId !== null || role === null) return\n' },
+      {
+        file: `${FOLDER}/workspace-lock.ts`,
+        find: '  if (personId === null) return\n',
+        replace: '  if (personId !== null || role === null) return\n',
+      },
     ],
     caughtBy: [{ file: OF_MEMBERS, title: 'is void once who made it may make it no longer' }],
   },

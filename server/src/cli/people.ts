@@ -36,7 +36,9 @@ export function addPeopleCommands(program: Command): void {
     .description('list the members of an account')
     .action((account: string) => running((config) => listMembers(config, account)))
   writing(members, 'add <account> <email> <role>')
-    .description(`make an address a member at once, as ${ROLES.join(', ')}; without an account yet, it joins at sign-up`)
+    .description(
+      `make an address a member at once, as ${ROLES.join(', ')}; without an account yet, it joins at sign-up`,
+    )
     .action((account: string, email: string, role: string) => running((config) => add(config, account, email, role)))
   writing(members, 'role <account> <member> <role>')
     .description('change the role of a member')
@@ -187,6 +189,8 @@ function emailOf(text: string): string {
 function inWords(account: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof Fault)) throw error
-    throw new Error(error.code === 'resource_not_found' ? `there is no such member or account: ${account}` : error.message)
+    throw new Error(
+      error.code === 'resource_not_found' ? `there is no such member or account: ${account}` : error.message,
+    )
   }
 }

@@ -65,7 +65,10 @@ describe('attempts', () => {
   it('are given back one by one, while others are taken', async () => {
     const one = [tried('back', 10, 'a'), tried('back too', 10, 'b')]
     await taken(10, () => one)
-    await Promise.all([...Array.from({ length: 4 }, () => door.giveBack(one)), ...doors.map((other) => other.left(one[0] ?? assert.fail()))])
+    await Promise.all([
+      ...Array.from({ length: 4 }, () => door.giveBack(one)),
+      ...doors.map((other) => other.left(one[0] ?? assert.fail())),
+    ])
     assert.deepEqual((await door.left(one[0] ?? assert.fail())).left, 4)
     assert.equal(await taken(30, () => one), 4)
   })
@@ -77,9 +80,15 @@ describe('attempts', () => {
     assert.equal(await left(), 10)
     assert.equal(await door.guess(one, () => Promise.resolve(null)), null)
     assert.equal(await left(), 9)
-    await assert.rejects(door.guess(one, () => Promise.reject(new Error('broken'))), /broken/)
+    await assert.rejects(
+      door.guess(one, () => Promise.reject(new Error('broken'))),
+      /broken/,
+    )
     assert.equal(await left(), 8)
-    await assert.rejects(door.guess(one, () => Promise.reject(new Fault('overloaded'))), { code: 'overloaded' })
+    await assert.rejects(
+      door.guess(one, () => Promise.reject(new Fault('overloaded'))),
+      { code: 'overloaded' },
+    )
     assert.equal(await left(), 8)
   })
 })

@@ -194,7 +194,10 @@ const decidedRow = z.object({ id: z.string(), email: z.string(), role: z.enum(RO
 const inviterRow = z.object({ name: z.string(), email: z.string() })
 const workspaceRow = z.object({ id: z.string() })
 
-async function inviterOf(query: Query, personId: Id | null): Promise<{ readonly name: string; readonly email: string }> {
+async function inviterOf(
+  query: Query,
+  personId: Id | null,
+): Promise<{ readonly name: string; readonly email: string }> {
   if (personId === null) return OPERATOR
   const { rows } = await query('select name, email from people where id = $1', [personId])
   return inviterRow.parse(rows[0])

@@ -17,8 +17,27 @@ describe('an e-mail address', () => {
 
   it('is refused where it is none, or could be read as another', () => {
     for (const typed of [
-      ...['', '@', 'a@', '@b.example', 'a', 'a b@example.com', 'a@b', 'a@localhost', 'a@127.0.0.1', 'a@1.2.3', 'a@[::1]'],
-      ...['a@example..com', '.a@example.com', 'a.@example.com', 'a..b@example.com', '"a"@example.com', 'a@exa%6dple.com'],
+      ...[
+        '',
+        '@',
+        'a@',
+        '@b.example',
+        'a',
+        'a b@example.com',
+        'a@b',
+        'a@localhost',
+        'a@127.0.0.1',
+        'a@1.2.3',
+        'a@[::1]',
+      ],
+      ...[
+        'a@example..com',
+        '.a@example.com',
+        'a.@example.com',
+        'a..b@example.com',
+        '"a"@example.com',
+        'a@exa%6dple.com',
+      ],
       ...['a\r\nbcc: b@example.com', 'a@example.com\nbcc', 'a\0@example.com', 'a,b@example.com', '<a@example.com>'],
       ...['a@-example.com', 'a@example.com.', 'a@example.c', 'a@b@', `${'a'.repeat(65)}@example.com`],
       `a@${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(63)}.${'e'.repeat(63)}.example`,

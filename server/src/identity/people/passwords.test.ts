@@ -31,7 +31,10 @@ describe('a password', () => {
     const [one, other] = [await passwords.hash(PASSWORD), await passwords.hash(PASSWORD)]
     assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
     assert.notEqual(one, other)
-    assert.deepEqual(await Promise.all([passwords.verify(PASSWORD, one), passwords.verify(PASSWORD, other)]), [true, true])
+    assert.deepEqual(await Promise.all([passwords.verify(PASSWORD, one), passwords.verify(PASSWORD, other)]), [
+      true,
+      true,
+    ])
     assert.equal(await passwords.verify(`${PASSWORD}.`, one), false)
   })
 

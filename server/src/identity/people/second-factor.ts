@@ -144,7 +144,13 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
     const row = factorRow.optional().parse(rows[0])
     if (row === undefined) return null
     const key = Buffer.from(required().open(row.totp, boundTo(personId)).reveal(), 'base64')
-    return { personId, email: row.email, key, isOn: row.is_on, now: { seconds: row.seconds, usedStep: row.totp_used_step } }
+    return {
+      personId,
+      email: row.email,
+      key,
+      isOn: row.is_on,
+      now: { seconds: row.seconds, usedStep: row.totp_used_step },
+    }
   }
 
   async function remember(personId: Id): Promise<Secret> {

@@ -21,7 +21,11 @@ describe('a time-based code', () => {
   it('is the one of RFC 6238', () => {
     for (const [seconds, sha1, sha256, sha512] of VALUES)
       for (const [algorithm, code] of Object.entries({ sha1, sha256, sha512 }) as [keyof typeof KEYS, string][])
-        assert.equal(codeOf(KEYS[algorithm], stepAt(seconds), { algorithm, digits: 8 }), code, `${algorithm} ${seconds}`)
+        assert.equal(
+          codeOf(KEYS[algorithm], stepAt(seconds), { algorithm, digits: 8 }),
+          code,
+          `${algorithm} ${seconds}`,
+        )
   })
 
   it('has six digits as apps show them, with their spaces', () => {
