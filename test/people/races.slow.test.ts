@@ -27,11 +27,17 @@ after(async () => {
 afterEach(() => pool.query('delete from door_attempts'))
 
 async function told(racer: ChildProcess): Promise<FromRacer> {
-  const [message] = await Promise.race([
-    once(racer, 'message'),
-    once(racer, 'exit').then(() => assert.fail('a racer has ended')),
-  ])
-  return message
+  const heard = new AbortController()
+  const { signal } = heard
+  try {
+    const [message] = await Promise.race([
+      once(racer, 'message', { signal }),
+      once(racer, 'exit', { signal }).then(() => assert.fail('a racer has ended')),
+    ])
+    return message
+  } finally {
+    heard.abort()
+  }
 }
 
 /** Shares deeds out to all processes, which begin together. What came of them, in no order. */

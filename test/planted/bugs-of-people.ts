@@ -44,8 +44,8 @@ export const bugsOfPeople: readonly PlantedBug[] = [
     caughtBy: [{ file: OF_SIGN_IN, title: 'is set anew by a link, once' }],
   },
   {
-    id: 'password-of-the-last-who-signed-up',
-    title: 'whoever signs up last with an address chooses the password that its owner confirms',
+    id: 'password-of-the-first-who-signed-up',
+    title: 'whoever signs up first with an address chooses the password that its owner confirms',
     promise: 'Nobody else chooses the password of who confirms an address.',
     author: 'insider',
     edits: [
