@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { anotherVisitor, connectPeople, joinAs, PASSWORD, SITE, workspaceOf } from '../people/world.ts'
+import { anotherVisitor, connectPeople, joinAs, PASSWORD, SITE, workspaceOf } from '../identity/people/world.ts'
 import { startShell } from './command-shell.ts'
 
 const { url } = await freshDatabase()

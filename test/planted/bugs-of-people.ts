@@ -1,12 +1,12 @@
 import type { PlantedBug } from './planted-bug.ts'
 
 const FOLDER = 'server/src/identity/people'
-const OF_SIGN_UP = 'test/people/sign-up.test.ts'
-const OF_SIGN_IN = 'test/people/sign-in.test.ts'
-const OF_FACTOR = 'test/people/second-factor.test.ts'
-const OF_MEMBERS = 'test/people/members.test.ts'
-const OF_GUESSES = 'test/people/guesses.test.ts'
-const OF_ALIKE = 'test/people/alike.test.ts'
+const OF_SIGN_UP = 'test/identity/people/sign-up.test.ts'
+const OF_SIGN_IN = 'test/identity/people/sign-in.test.ts'
+const OF_FACTOR = 'test/identity/people/second-factor.test.ts'
+const OF_MEMBERS = 'test/identity/people/members.test.ts'
+const OF_GUESSES = 'test/identity/people/guesses.test.ts'
+const OF_ALIKE = 'test/identity/people/alike.test.ts'
 
 /** What would give credit twice, let somebody in who should not be, or leave a workspace to nobody. */
 export const bugsOfPeople: readonly PlantedBug[] = [

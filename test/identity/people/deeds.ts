@@ -1,7 +1,7 @@
-import type { People } from '../../server/src/identity/people/people.ts'
-import { visitorOf } from '../../server/src/identity/people/visitor.ts'
-import type { Id } from '../../server/src/kernel/ids.ts'
-import type { Role } from '../../server/src/kernel/role.ts'
+import type { People } from '../../../server/src/identity/people/people.ts'
+import { visitorOf } from '../../../server/src/identity/people/visitor.ts'
+import type { Id } from '../../../server/src/kernel/ids.ts'
+import type { Role } from '../../../server/src/kernel/role.ts'
 
 /** What somebody does, as a value that another process can be told to do. */
 export type Deed =

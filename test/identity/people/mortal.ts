@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { Secret } from '../../server/src/kernel/secret.ts'
+import { Secret } from '../../../server/src/kernel/secret.ts'
 import { type Deed, perform } from './deeds.ts'
 import { connectPeople } from './world.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { freshDatabase } from '../../harness/test-postgres.ts'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { anotherAddress, anotherVisitor, CREDIT, connectPeople, countOf, PASSWORD } from './world.ts'
 
 const { url } = await freshDatabase()

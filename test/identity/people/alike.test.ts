@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, mock } from 'node:test'
 import pg from 'pg'
-import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
-import { freshDatabase } from '../../harness/test-postgres.ts'
-import { Random } from '../../sandbox/src/random.ts'
-import { LIMITS, type Limits } from '../../server/src/identity/people/attempts.ts'
-import { createPasswords, type Passwords } from '../../server/src/identity/people/passwords.ts'
-import { difference, medianOf, T_LIMIT } from '../identity/timing-difference.ts'
+import { count, isFullProof, recordProof, seed } from '../../../harness/proof.ts'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { Random } from '../../../sandbox/src/random.ts'
+import { LIMITS, type Limits } from '../../../server/src/identity/people/attempts.ts'
+import { createPasswords, type Passwords } from '../../../server/src/identity/people/passwords.ts'
+import { difference, medianOf, T_LIMIT } from '../timing-difference.ts'
 import { anotherVisitor, connectPeople, PASSWORD } from './world.ts'
 
 /**

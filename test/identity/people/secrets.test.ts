@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { freshDatabase } from '../../harness/test-postgres.ts'
-import { codeOf, stepAt } from '../../server/src/identity/people/totp.ts'
-import { needlesOfTexts, rowsOf, search, textPlace } from '../identity/secrets-nowhere-search.ts'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { codeOf, stepAt } from '../../../server/src/identity/people/totp.ts'
+import { needlesOfTexts, rowsOf, search, textPlace } from '../secrets-nowhere-search.ts'
 import { anotherVisitor, connectPeople, joinAs, PASSWORD, workspaceOf } from './world.ts'
 
 const { url } = await freshDatabase()

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { freshDatabase } from '../../harness/test-postgres.ts'
-import { addMember } from '../../server/src/identity/people/members.ts'
-import { createWorkspace } from '../../server/src/identity/workspaces.ts'
-import { ZERO } from '../../server/src/kernel/money.ts'
-import { ACTOR, ids } from '../identity/customers.ts'
+import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { addMember } from '../../../server/src/identity/people/members.ts'
+import { createWorkspace } from '../../../server/src/identity/workspaces.ts'
+import { ZERO } from '../../../server/src/kernel/money.ts'
+import { ACTOR, ids } from '../customers.ts'
 import { anotherAddress, anotherVisitor, CREDIT, connectPeople, countOf, PASSWORD, tokenIn } from './world.ts'
 
 const { url } = await freshDatabase()
