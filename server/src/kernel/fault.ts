@@ -23,6 +23,10 @@ export const FAULTS = {
   cost_cap_exceeded: row(402, 'The most this call can cost exceeds the cap that was sent. Raise the cap.'),
   account_suspended: row(402, 'The account owes money and is suspended. Settle the debt to continue.'),
   forbidden: row(403, 'The credential is not allowed to do this. Use one with the right scope.'),
+  form_refused: row(
+    403,
+    'This form was not sent from our page, or the page is out of date. Open it again and send the form once more.',
+  ),
   link_required: row(403, 'An account has to be linked to this key before it can act for it.'),
   link_scope_missing: row(403, 'The linked account did not allow this. Link it again with more scopes.'),
   sign_up_closed: row(403, 'Sign-up is closed here. Ask the operator for an account.'),
