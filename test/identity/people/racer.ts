@@ -16,7 +16,7 @@ export type ToRacer = Job | 'go' | 'end'
 export type FromRacer = 'ready' | readonly Done[]
 
 /** So that nobody waits for a connection for longer than one is waited for. */
-const AT_ONCE = 64
+const AT_ONCE = 24
 
 let prepared: (() => Promise<readonly Done[]>) | undefined
 let close: (() => Promise<void>) | undefined
@@ -41,6 +41,9 @@ async function prepare({ url, masterKey, limits, deeds, place }: Job): Promise<v
     return done
   }
 }
+
+/** Whoever started us is gone. */
+process.on('disconnect', () => process.exit())
 
 process.on('message', async (message: ToRacer) => {
   if (message === 'end') {

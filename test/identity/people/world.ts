@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import { makeMasterKey } from '../../../harness/seed.ts'
+import { PATIENCE_MS } from '../../../harness/until.ts'
 import { createAttempts, LIMITS, type Limits } from '../../../server/src/identity/people/attempts.ts'
 import { createPasswords, type Passwords } from '../../../server/src/identity/people/passwords.ts'
 import { createPeople, type People } from '../../../server/src/identity/people/people.ts'
@@ -34,7 +35,9 @@ export type World = ReturnType<typeof connectPeople>
 /** People on a real database: what they are sent is read from the outbox. */
 export function connectPeople(databaseUrl: string, options: Options = {}) {
   const { signUp = 'open', domains = [], credit = CREDIT, masterKey = makeMasterKey() } = options
-  const pools = createPools({ url: new Secret(databaseUrl), log: silentLog })
+  // Long enough that only what hangs meets it, however busy the machine is.
+  const patience = { connectTimeoutMs: PATIENCE_MS, restStatementTimeoutMs: PATIENCE_MS }
+  const pools = createPools({ url: new Secret(databaseUrl), log: silentLog, ...patience })
   const pool = pools.rest
   const ids = createIds({ clock: systemClock })
   const seal = createSeal({ current: masterKey })
