@@ -5,7 +5,16 @@ import { addMember } from '../../../server/src/identity/people/members.ts'
 import { createWorkspace } from '../../../server/src/identity/workspaces.ts'
 import { ZERO } from '../../../server/src/kernel/money.ts'
 import { ACTOR, ids } from '../customers.ts'
-import { anotherAddress, anotherVisitor, CREDIT, connectPeople, countOf, PASSWORD, tokenIn } from './world.ts'
+import {
+  anotherAddress,
+  anotherVisitor,
+  CREDIT,
+  connectPeople,
+  countOf,
+  PASSWORD,
+  tokenIn,
+  workspaceOf,
+} from './world.ts'
 
 const { url } = await freshDatabase()
 const world = connectPeople(url)
@@ -161,6 +170,36 @@ describe('a sign-up', () => {
         })
     await listed.people.signUp(visitor(), { name: 'A', email: 'somebody@harbour.example', password: PASSWORD })
     await Promise.all([closed.close(), listed.close()])
+  })
+
+  it('is open to who is invited where it is closed to others, with that very invitation', async () => {
+    const by = await join(anotherAddress())
+    const workspaceId = await workspaceOf(people, by)
+    const [email, other] = [anotherAddress(), anotherAddress()]
+    for (const invited of [email, other])
+      await people.invite(by, workspaceId, { email: invited, role: 'viewer' }, visitor())
+    const invitation = await tokenFor(email, 'invitation')
+    const closed = connectPeople(url, { signUp: 'closed', masterKey: world.masterKey })
+    const typed = { name: 'A', email, password: PASSWORD }
+    for (const wrong of [
+      typed,
+      { ...typed, invitation: await tokenFor(other, 'invitation') },
+      { ...typed, invitation: 'x' },
+      { ...typed, email: anotherAddress(), invitation },
+    ])
+      await assert.rejects(closed.people.signUp(visitor(), wrong), { code: 'sign_up_closed' })
+    await closed.people.signUp(visitor(), { ...typed, invitation })
+    const verified = await closed.people.verify(visitor(), await tokenFor(email, 'verify'))
+    assert.notEqual(await people.decideInvitation(verified?.personId ?? '', invitation, 'join', visitor()), null)
+    const claims = {
+      issuer: 'https://issuer.example',
+      subject: 'invited',
+      email: other,
+      emailVerified: true,
+      name: 'O',
+    }
+    assert.notEqual(await closed.people.signInByIssuer(visitor(), claims), null)
+    await closed.close()
   })
 
   it('is refused where something typed is none, and counts for nothing then', async () => {
