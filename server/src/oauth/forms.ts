@@ -21,8 +21,11 @@ export function readForm<F extends Fields>(form: Form, fields: F): Read<F> {
   if (success) return { isGood: true, fields: data }
   if (error.issues.some(({ code }) => code === 'unrecognized_keys'))
     throw new Fault('invalid_request', { detail: 'The form has a field that is not ours.' })
-  // The first that is wrong with a field is enough to be told at once.
-  const problems = error.issues.map(({ path, message }) => [String(path[0]), message] as const).reverse()
+  // The first that is wrong with a field is enough to be told at once; fields are told in the order of the form.
+  const problems = Object.keys(fields).flatMap((name) => {
+    const issue = error.issues.find(({ path }) => path[0] === name)
+    return issue === undefined ? [] : [[name, issue.message] as const]
+  })
   return { isGood: false, problems: Object.fromEntries(problems) }
 }
 

@@ -49,7 +49,7 @@ export function accountPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
   return door({
     status,
     title: 'Your account',
-    main: html`<h1>Your account</h1><p class="door__say"><bdi><b>${person.name}</b></bdi> · ${person.email}</p>
+    main: html`<h1>Your account</h1><p class="door__say"><bdi><b>${person.name}</b></bdi><br>${person.email}</p>
 ${note === undefined ? null : callout('ok', ACCOUNT_NOTES[note], null, ' door__sum')}${trouble === undefined ? null : troubled(trouble)}
 <section class="seats" aria-labelledby="workspaces"><h2 class="door__h" id="workspaces">Workspaces</h2>${
       workspaces.length === 0
