@@ -80,7 +80,9 @@ export async function startBareSandbox({
     smtpUrl,
     async mail(to) {
       const query = to === undefined ? '' : `?to=${encodeURIComponent(to)}`
-      const answer = (await (await request(`${url}/mail.json${query}`)).body.json()) as { mail: readonly ReceivedMail[] }
+      const answer = (await (await request(`${url}/mail.json${query}`)).body.json()) as {
+        mail: readonly ReceivedMail[]
+      }
       return answer.mail
     },
     mailFault: (directives, times = 1) => order(`${url}/control/mail`, { directives, times }),

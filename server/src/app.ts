@@ -40,8 +40,8 @@ import { createSpentWindows } from './limits/spent-windows.ts'
 import { createLinks } from './links/links.ts'
 import { createListeners, type ListeningRole } from './listeners.ts'
 import { createMailDeliverer } from './mail/deliverer.ts'
-import type { SiteSettings } from './oauth/parts.ts'
 import { createIssuer } from './oauth/issuer.ts'
+import type { SiteSettings } from './oauth/parts.ts'
 import { ISSUER_CALLBACK, ISSUER_PATH } from './oauth/routes/issuer.ts'
 import { createSiteRoutes } from './oauth/site-routes.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
@@ -71,7 +71,6 @@ export type App = {
   /** Finishes what was accepted within the deadline and lets go of everything. */
   readonly stop: () => Promise<void>
 }
-
 
 /** Beyond this the process no longer knows of revoked keys and changed prices in time, and says that it is unready. */
 const STALE_MS = 5_000
@@ -356,7 +355,10 @@ function createIssuerOf({ config: { people, http, outbound: rules }, clock, log,
   if (given === undefined || http.site_url === undefined) return null
   const { access, allowed_origins: allowed } = rules
   const own = new URL(given.url).origin
-  const asked = access === 'none' ? { access: 'listed', allowedOrigins: [own] } as const : { access, allowedOrigins: [own, ...allowed] }
+  const asked =
+    access === 'none'
+      ? ({ access: 'listed', allowedOrigins: [own] } as const)
+      : { access, allowedOrigins: [own, ...allowed] }
   const outbound = createOutbound({ ...asked, clock, log, metrics })
   const { url, client_id: clientId, client_secret: clientSecret, name } = given
   const redirectUri = http.site_url + ISSUER_CALLBACK

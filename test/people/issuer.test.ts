@@ -71,7 +71,10 @@ const site = await startSite()
 describe('sign-in by an issuer', () => {
   it('is offered, makes a person of who is new, and knows them again', async () => {
     const browser = createBrowser()
-    assert.match((await browser.visit(`${site.siteUrl}/sign-in`)).text, /href="\/sign-in\/issuer".*Continue with Example Login/)
+    assert.match(
+      (await browser.visit(`${site.siteUrl}/sign-in`)).text,
+      /href="\/sign-in\/issuer".*Continue with Example Login/,
+    )
     const begun = await browser.visit(`${site.siteUrl}/sign-in/issuer?return_to=/sessions`)
     assert.equal(begun.status, 303)
     assert.ok(begun.location.startsWith(`${sandbox.url}/openid/authorize?`))
@@ -103,14 +106,20 @@ describe('sign-in by an issuer', () => {
 
   it('says so where somebody has said no', async () => {
     const browser = createBrowser()
-    const back = await decide((await browser.visit(`${site.siteUrl}/sign-in/issuer`)).location, 'jo@harbour.example', 'deny')
+    const back = await decide(
+      (await browser.visit(`${site.siteUrl}/sign-in/issuer`)).location,
+      'jo@harbour.example',
+      'deny',
+    )
     const { status, text } = await browser.visit(back)
     assert.deepEqual([status, /You were not signed in/.test(text), browser.jar.has('fb_session')], [403, true, false])
   })
 
   it('leads nowhere but to this site', async () => {
     const browser = createBrowser()
-    const { location } = await browser.visit(`${site.siteUrl}/sign-in/issuer?return_to=${encodeURIComponent('//evil.example')}`)
+    const { location } = await browser.visit(
+      `${site.siteUrl}/sign-in/issuer?return_to=${encodeURIComponent('//evil.example')}`,
+    )
     assert.equal((await browser.visit(await decide(location, 'jo@harbour.example'))).location, '/sessions')
   })
 })

@@ -26,7 +26,9 @@ export const bugsOfMail: readonly PlantedBug[] = [
     title: 'each attempt at a letter has a Message-ID of its own',
     promise: 'A letter that is sent again is known by its receiver.',
     author: 'insider',
-    edits: [{ file: MESSAGE, find: '    messageId: `<${id}@', replace: '    messageId: `<${id}.${process.hrtime.bigint()}@' }],
+    edits: [
+      { file: MESSAGE, find: '    messageId: `<${id}@', replace: '    messageId: `<${id}.${process.hrtime.bigint()}@' },
+    ],
     caughtBy: [{ file: OF_DELIVERER, title: 'again is the same' }],
   },
   {
@@ -38,7 +40,10 @@ export const bugsOfMail: readonly PlantedBug[] = [
       { file: MESSAGE, find: '  if (!isMailAddress(mail.to)) return null\n', replace: '' },
       { file: MESSAGE, find: "import { isMailAddress } from '../kernel/mail-address.ts'\n", replace: '' },
     ],
-    caughtBy: [{ file: OF_DELIVERER, title: 'or its address is none' }, { file: OF_MESSAGE, title: 'whatever names and addresses hold' }],
+    caughtBy: [
+      { file: OF_DELIVERER, title: 'or its address is none' },
+      { file: OF_MESSAGE, title: 'whatever names and addresses hold' },
+    ],
   },
   {
     id: 'dead-links-sent',

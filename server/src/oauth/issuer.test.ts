@@ -50,7 +50,10 @@ async function signIn(issuer: Issuer) {
 }
 
 async function refused(work: Promise<unknown>): Promise<IssuerReason> {
-  const error = await work.then(() => undefined, (thrown: unknown) => thrown)
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
   assert.ok(error instanceof IssuerRefusal, String(error))
   assert.equal(error.cause, undefined)
   return error.reason
@@ -128,7 +131,10 @@ describe('an issuer', () => {
     const answer = await answerOf(await issuer.begin(secret))
     const mixed = new Map([...answer, ['iss', 'https://evil.example']])
     assert.equal(await refused(issuer.finish(secret, mixed)), 'not_believed')
-    assert.equal(await refused(issuer.finish(secret, new Map([...answer].filter(([name]) => name !== 'iss')))), 'not_believed')
+    assert.equal(
+      await refused(issuer.finish(secret, new Map([...answer].filter(([name]) => name !== 'iss')))),
+      'not_believed',
+    )
   })
 
   it('says that somebody has said no', async () => {

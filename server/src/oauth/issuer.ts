@@ -113,7 +113,10 @@ const claims = z.object({
   email: z.string().max(254).catch(''),
   // Some providers write it as a text.
   email_verified: z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')]).catch(false),
-  name: z.string().catch('').transform((text) => text.slice(0, 200)),
+  name: z
+    .string()
+    .catch('')
+    .transform((text) => text.slice(0, 200)),
 })
 
 /** Of one secret, so that a browser has to keep one thing and nobody has to keep any of it here. */

@@ -62,7 +62,8 @@ export function issuerRoutes(parts: RouteParts, { issuer, name, log }: SignInIss
     const { secret } = newToken()
     const { returnTo = '' } = visit
     const age = { seconds: BEGUN_SECONDS }
-    const way = returnTo === '' || returnTo.length > WAY_LIMIT ? cookies.remove('way') : cookies.putText('way', returnTo, age)
+    const way =
+      returnTo === '' || returnTo.length > WAY_LIMIT ? cookies.remove('way') : cookies.putText('way', returnTo, age)
     return seeOther(await issuer.begin(secret), [cookies.put('issuer', secret, age), way])
   }
 
@@ -100,5 +101,8 @@ function notVouched(name: string): Trouble {
 function troubleOf({ reason }: IssuerRefusal, name: string): Trouble {
   if (reason === 'denied') return { title: 'You were not signed in', text: `${name} says that it was refused.` }
   if (reason === 'unreachable') return { title: `${name} can not be reached`, text: 'Try again, or use a password.' }
-  return { title: 'That sign-in is not valid', text: `What came from ${name} does not fit. Nothing was changed. Try again.` }
+  return {
+    title: 'That sign-in is not valid',
+    text: `What came from ${name} does not fit. Nothing was changed. Try again.`,
+  }
 }
