@@ -13,6 +13,8 @@ export function isMailAddress(text: string): boolean {
   const at = text.lastIndexOf('@')
   const local = text.slice(0, Math.max(0, at))
   if (text.length > ADDRESS_LIMIT || local.length > LOCAL_LIMIT || !LOCAL.test(local)) return false
+  // Readers of mail decode what stands between these.
+  if (local.includes('=?')) return false
   const domain = text.slice(at + 1)
   return WRITTEN_DOMAIN.test(domain) && DOMAIN.test(domainToASCII(domain))
 }

@@ -123,6 +123,7 @@ describe('a name in a letter', () => {
     ['evil.example', 'evil. example'],
     ['me@evil.example', 'me@ evil. example'],
     ['Dr. Mira', 'Dr. Mira'],
+    ['=?utf-8?q?=0D=0A?=', '= ?utf-8?q?=0D=0A?='],
     ['', 'Somebody'],
     ['\u0000', 'Somebody'],
     ['x'.repeat(81), `${'x'.repeat(80)}…`],
