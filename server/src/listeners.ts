@@ -71,7 +71,10 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
 }
 
 /** What all of them may take of the process, and of a caller. */
-function bounds({ config: { http, memory }, edge: { clock, metrics } }: Parts): Pick<EdgeParts, 'memory' | 'limits' | 'trustedProxies'> {
+function bounds({
+  config: { http, memory },
+  edge: { clock, metrics },
+}: Parts): Pick<EdgeParts, 'memory' | 'limits' | 'trustedProxies'> {
   const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
   metrics.watchMemory(budget)
   return {

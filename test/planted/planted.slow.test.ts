@@ -14,6 +14,7 @@ import { bugsOfLosses } from './bugs-of-losses.ts'
 import { bugsOfMail } from './bugs-of-mail.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
+import { bugsOfPages } from './bugs-of-pages.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
@@ -40,6 +41,7 @@ const ALL = [
   ...bugsOfMemory,
   ...bugsOfOutbox,
   ...bugsOfMail,
+  ...bugsOfPages,
   ...bugsOfPrices,
 ]
 const FEWEST = 12

@@ -62,7 +62,8 @@ function askedBy(request: FastifyRequest): Asked {
 
 function queryOf(text: string | undefined): Form {
   const query = parseForm(Buffer.from(text ?? '', 'latin1'))
-  if (query === undefined) throw new Fault('invalid_request', { detail: 'The query is not in UTF-8, or has a name twice.' })
+  if (query === undefined)
+    throw new Fault('invalid_request', { detail: 'The query is not in UTF-8, or has a name twice.' })
   return query
 }
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { Secret } from '../kernel/secret.ts'
 import { createCookies } from './cookies.ts'
 
-const token = 'A-z_'.repeat(10) + 'abc'
+const token = `${'A-z_'.repeat(10)}abc`
 const secure = createCookies({ isSecure: true })
 const local = createCookies({ isSecure: false })
 

@@ -1,27 +1,29 @@
 import { z } from 'zod'
 import type { Form } from '../http/body.ts'
-import { Fault } from '../kernel/fault.ts'
 import { readAddress } from '../identity/people/mailbox.ts'
+import { Fault } from '../kernel/fault.ts'
 import { FORM_TOKEN } from './form-token.ts'
 import { RETURN_TO } from './return-to.ts'
 
+type Fields = Readonly<Record<string, z.ZodType<string, string>>>
+type Good<F extends Fields> = z.output<z.ZodObject<F, z.core.$strict>>
+
 /** What was filled in, as it may be used; or what is wrong with it, by field. */
-export type Read<Name extends string> =
-  | { readonly isGood: true; readonly fields: Readonly<Record<Name, string>> }
-  | { readonly isGood: false; readonly problems: Partial<Record<Name, string>> }
+export type Read<F extends Fields> =
+  | { readonly isGood: true; readonly fields: Good<F> }
+  | { readonly isGood: false; readonly problems: Readonly<Record<string, string>> }
 
-type Fields<Name extends string> = Readonly<Record<Name, z.ZodType<string>>>
-
-/** Reads a form that has just these fields, beside those that every form of ours has. */
-export function readForm<Name extends string>(form: Form, fields: Fields<Name>): Read<Name> {
-  const given = new Map([...form].filter(([name]) => name !== FORM_TOKEN && name !== RETURN_TO))
-  for (const name of given.keys())
-    if (!Object.hasOwn(fields, name)) throw new Fault('invalid_request', { detail: 'The form has a field that is not ours.' })
-  const names = Object.keys(fields) as Name[]
-  const read = names.map((name) => [name, fields[name].safeParse(given.get(name) ?? '')] as const)
-  const wrong = read.flatMap(([name, { error }]) => (error === undefined ? [] : [[name, error.issues[0]?.message ?? '']]))
-  if (wrong.length > 0) return { isGood: false, problems: Object.fromEntries(wrong) }
-  return { isGood: true, fields: Object.fromEntries(read.map(([name, { data }]) => [name, data])) as Record<Name, string> }
+/** Reads a form that has just these fields, beside those that every form of ours has. A box that is not ticked is not sent. */
+export function readForm<F extends Fields>(form: Form, fields: F): Read<F> {
+  const given = [...form].filter(([name]) => name !== FORM_TOKEN && name !== RETURN_TO)
+  const blank = Object.keys(fields).map((name) => [name, ''] as const)
+  const { success, data, error } = z.strictObject(fields).safeParse(Object.fromEntries([...blank, ...given]))
+  if (success) return { isGood: true, fields: data }
+  if (error.issues.some(({ code }) => code === 'unrecognized_keys'))
+    throw new Fault('invalid_request', { detail: 'The form has a field that is not ours.' })
+  // The first that is wrong with a field is enough to be told at once.
+  const problems = error.issues.map(({ path, message }) => [String(path[0]), message] as const).reverse()
+  return { isGood: false, problems: Object.fromEntries(problems) }
 }
 
 const NAME_LIMIT = 100
@@ -32,7 +34,10 @@ export const personName = z
   .string()
   .trim()
   .min(1, 'Write your name.')
-  .refine((name) => [...name].length <= NAME_LIMIT, { error: `It is longer than ${NAME_LIMIT} characters.`, abort: true })
+  .refine((name) => [...name].length <= NAME_LIMIT, {
+    error: `It is longer than ${NAME_LIMIT} characters.`,
+    abort: true,
+  })
   .refine((name) => !NOT_SHOWN.test(name), 'It has characters that can’t be shown. Write it without them.')
 
 const WHOLE = 'Write the whole address, such as mira@harbour.example.'
@@ -65,7 +70,8 @@ export const newPassword = z.string().superRefine((password, context) => {
   const characters = [...password.normalize('NFKC')].length
   const say = (message: string) => context.addIssue({ code: 'custom', message })
   if (characters === 0) say('Choose a password.')
-  else if (characters < SHORTEST) say(`It has ${characters} ${characters === 1 ? 'character' : 'characters'} and needs ${SHORTEST}.`)
+  else if (characters < SHORTEST)
+    say(`It has ${characters} ${characters === 1 ? 'character' : 'characters'} and needs ${SHORTEST}.`)
   else if (characters > LONGEST) say(`It has ${characters} characters, and ${LONGEST} are the most.`)
 })
 

@@ -1,5 +1,5 @@
-import type { Pages } from '../http/pages/page.ts'
 import type { PageRoute } from '../http/page-routes.ts'
+import type { Pages } from '../http/pages/page.ts'
 import type { People } from '../identity/people/people.ts'
 import { createCookies } from './cookies.ts'
 import type { SiteSettings } from './parts.ts'

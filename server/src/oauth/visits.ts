@@ -1,5 +1,5 @@
-import { type Page, seeOther } from '../http/pages/page.ts'
 import type { Asked, PageRoute } from '../http/page-routes.ts'
+import { type Page, seeOther } from '../http/pages/page.ts'
 import type { People } from '../identity/people/people.ts'
 import type { Session } from '../identity/people/sessions.ts'
 import { newToken } from '../identity/people/tokens.ts'

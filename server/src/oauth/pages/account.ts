@@ -1,5 +1,5 @@
-import { type Html, html } from '../../kernel/html.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import type { Role } from '../../kernel/role.ts'
 import { browserOf } from './browser-of.ts'
 import { callout, type FormParts, form, type Trouble } from './form.ts'
@@ -52,10 +52,10 @@ export function accountPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
     main: html`<h1>Your account</h1><p class="door__say"><bdi><b>${person.name}</b></bdi> · ${person.email}</p>
 ${note === undefined ? null : callout('ok', ACCOUNT_NOTES[note], null, ' door__sum')}${trouble === undefined ? null : troubled(trouble)}
 <section class="seats" aria-labelledby="workspaces"><h2 class="door__h" id="workspaces">Workspaces</h2>${
-  workspaces.length === 0
-    ? html`<p class="fb-hint">You belong to none.</p>`
-    : html`<ul>${workspaces.map((workspace) => workspaceItem(workspace, shown))}</ul>`
-}</section>
+      workspaces.length === 0
+        ? html`<p class="fb-hint">You belong to none.</p>`
+        : html`<ul>${workspaces.map((workspace) => workspaceItem(workspace, shown))}</ul>`
+    }</section>
 <section class="seats" aria-labelledby="guards"><h2 class="door__h" id="guards">Signing in</h2><ul>
 <li><div><b>Password</b></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/password">Change</a></li>
 <li><div><b>Second factor</b><span>${person.hasSecondFactor ? 'On' : 'Off'}</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/second-factor">${person.hasSecondFactor ? 'Turn it off' : 'Turn it on'}</a></li></ul></section>

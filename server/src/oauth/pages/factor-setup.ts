@@ -1,5 +1,5 @@
-import { type Html, html } from '../../kernel/html.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import type { Secret } from '../../kernel/secret.ts'
 import { button, callout, type Filled, type FormParts, field, form, summary, wayOn } from './form.ts'
 import { qrCode } from './qr-code.ts'

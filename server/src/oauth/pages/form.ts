@@ -1,5 +1,5 @@
-import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../http/pages/icons.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import { FORM_TOKEN } from '../form-token.ts'
 import { RETURN_TO } from '../return-to.ts'
 

@@ -1,6 +1,6 @@
-import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import { type Deed, may, type Role } from '../../kernel/role.ts'
 import { withReturnTo } from '../return-to.ts'
 import { button, callout, type FormParts, form, wayOn } from './form.ts'

@@ -1,5 +1,5 @@
-import { html } from '../../kernel/html.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { html } from '../../kernel/html.ts'
 import { wayOn } from './form.ts'
 
 type What = 'verify' | 'reset' | 'invitation'

@@ -1,5 +1,5 @@
-import { html } from '../../kernel/html.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { html } from '../../kernel/html.ts'
 import { button, type Filled, type FormParts, field, form, summary } from './form.ts'
 
 type Shown = FormParts & {

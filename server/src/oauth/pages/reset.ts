@@ -1,5 +1,5 @@
-import { html } from '../../kernel/html.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { html } from '../../kernel/html.ts'
 import { button, callout, type Filled, type FormParts, field, form, summary, wayOn } from './form.ts'
 import { many } from './words.ts'
 

@@ -1,6 +1,6 @@
-import { html } from '../../kernel/html.ts'
 import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { html } from '../../kernel/html.ts'
 import { withReturnTo } from '../return-to.ts'
 import { button, callout, type Filled, type FormParts, field, form, or, summary } from './form.ts'
 
@@ -14,7 +14,10 @@ type Shown<Name extends string> = FormParts & {
 export const CODE = { length: 7, isNumeric: true } as const
 export const RECOVERY = { length: 24, isNumeric: false } as const
 
-export function secondFactorPage({ door }: Pick<Pages, 'door'>, shown: Shown<'code'> & { readonly host: string }): Page {
+export function secondFactorPage(
+  { door }: Pick<Pages, 'door'>,
+  shown: Shown<'code'> & { readonly host: string },
+): Page {
   const { status = 200, host, email, filled = {}, returnTo } = shown
   return door({
     isNarrow: true,

@@ -1,6 +1,6 @@
-import { html } from '../../kernel/html.ts'
 import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import { withReturnTo } from '../return-to.ts'
 import { button, callout, type Filled, type FormParts, field, form, or, summary } from './form.ts'
 
@@ -36,7 +36,7 @@ export function signInPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
     status,
     title: 'Sign in',
     main: html`<h1>Sign in</h1>
-${note === undefined ? null : callout('ok', ...SIGN_IN_NOTES[note], ' door__sum')}${summary(filled, LABELS)}${form(
+${note === undefined ? null : noted(note)}${summary(filled, LABELS)}${form(
   '/sign-in',
   shown,
   html`${field({ name: 'email', label: LABELS.email, type: 'email', autocomplete: 'username', value: values.email, problem: problems.email })}${field(
@@ -54,6 +54,11 @@ ${note === undefined ? null : callout('ok', ...SIGN_IN_NOTES[note], ' door__sum'
       below: html`New here? <a href="${withReturnTo('/sign-up', returnTo)}">Create an account</a>.${hasCredit ? ' It comes with credit.' : null}`,
     }),
   })
+}
+
+function noted(note: SignInNote): Html {
+  const [title, text] = SIGN_IN_NOTES[note]
+  return callout('ok', title, text, ' door__sum')
 }
 
 /** A link and no button: what a form leads to must be ours. */

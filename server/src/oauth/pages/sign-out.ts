@@ -1,5 +1,5 @@
-import { html } from '../../kernel/html.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { html } from '../../kernel/html.ts'
 import { button, type FormParts, form } from './form.ts'
 
 /** A step of its own: no address that somebody is led to signs them out. */

@@ -1,5 +1,5 @@
-import { html } from '../../kernel/html.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { html } from '../../kernel/html.ts'
 import { withReturnTo } from '../return-to.ts'
 import { button, callout, type Filled, type FormParts, field, form, or, summary, wayOn } from './form.ts'
 import { type Issuer, issuerLink } from './sign-in.ts'
@@ -24,7 +24,14 @@ ${summary(filled, LABELS)}${form(
   '/sign-up',
   shown,
   html`${field({ name: 'name', label: LABELS.name, type: 'text', autocomplete: 'name', value: values.name, problem: problems.name })}${field(
-    { name: 'email', label: LABELS.email, type: 'email', autocomplete: 'username', value: values.email, problem: problems.email },
+    {
+      name: 'email',
+      label: LABELS.email,
+      type: 'email',
+      autocomplete: 'username',
+      value: values.email,
+      problem: problems.email,
+    },
   )}${field({
     name: 'password',
     label: LABELS.password,

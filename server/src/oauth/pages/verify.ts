@@ -1,6 +1,6 @@
-import { type Html, html } from '../../kernel/html.ts'
 import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
+import { type Html, html } from '../../kernel/html.ts'
 import { button, callout, type Filled, type FormParts, field, form, summary } from './form.ts'
 
 type Waiting = FormParts & {
@@ -46,13 +46,18 @@ ${wasSentAgain ? callout('ok', 'It was sent again', 'Look into the spam folder t
 
 function wayThere(credit: string | null): Html {
   return html`<ol class="fb-way" aria-label="Where you are"><li class="is-done">${icon('check')}<span>You asked for an account</span></li><li aria-current="step">${icon('clock')}<span>You open the link</span></li><li>${icon('square')}<span>${
-    credit === null ? 'Your first workspace' : html`Your first workspace, with a credit of <span class="fb-money">${credit}</span>`
+    credit === null
+      ? 'Your first workspace'
+      : html`Your first workspace, with a credit of <span class="fb-money">${credit}</span>`
   }</span></li></ol>
 `
 }
 
 /** Behind the link. Programs that look into mail open links too, so that opening it decides nothing. */
-export function verifyPage({ door }: Pick<Pages, 'door'>, shown: FormParts & { readonly email: string; readonly path: string }): Page {
+export function verifyPage(
+  { door }: Pick<Pages, 'door'>,
+  shown: FormParts & { readonly email: string; readonly path: string },
+): Page {
   const { email, path } = shown
   return door({
     isNarrow: true,

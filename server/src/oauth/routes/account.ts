@@ -1,5 +1,5 @@
-import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
 import { anything, newPassword, password, readForm } from '../forms.ts'
@@ -33,7 +33,10 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
       await people.leave(visit.session.personId, id, visit.visitor)
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== 'last_owner') throw error
-      return show(visit, { status: error.status, trouble: { title: 'You can’t leave this workspace', text: error.message } })
+      return show(visit, {
+        status: error.status,
+        trouble: { title: 'You can’t leave this workspace', text: error.message },
+      })
     }
     return seeOther('/sessions?note=left')
   }
@@ -58,7 +61,11 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
 
 const WRONG_PASSWORD = 'This is not your password of today.'
 
-function passwordRoutes({ people, pages, visits }: Pick<RouteParts, 'people' | 'pages' | 'visits'>): readonly PageRoute[] {
+function passwordRoutes({
+  people,
+  pages,
+  visits,
+}: Pick<RouteParts, 'people' | 'pages' | 'visits'>): readonly PageRoute[] {
   function show({ formToken, session }: SignedIn, status = 200, filled: Filled<'old' | 'password'> = {}): Page {
     return changePasswordPage(pages, { formToken, email: session.email, status, filled })
   }
@@ -74,7 +81,9 @@ function passwordRoutes({ people, pages, visits }: Pick<RouteParts, 'people' | '
           const { visitor, session } = visit
           const change = { old, new: chosen, sessionId: session.id }
           const isChanged = await people.changePassword(session.personId, change, visitor)
-          return isChanged ? seeOther('/sessions?note=password') : show(visit, 400, { problems: { old: WRONG_PASSWORD } })
+          return isChanged
+            ? seeOther('/sessions?note=password')
+            : show(visit, 400, { problems: { old: WRONG_PASSWORD } })
         },
         (status, trouble) => show(visit, status, { trouble }),
       )

@@ -1,5 +1,5 @@
-import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { anything, factorCode, readForm, recoveryCode } from '../forms.ts'
@@ -13,7 +13,8 @@ const PATH = '/account/second-factor'
 const WRONG = 'This is not the code of now. Wait for the next one, and look whether the clock of your phone is right.'
 const WRONG_OFF = 'This code is not the one of now, was used already, or is none of yours.'
 /** What the page that began has shown. It comes back with the code, so that who mistypes it need not scan again. */
-const KEY_URI = /^otpauth:\/\/totp\/[A-Za-z0-9%._~!'()*:-]{1,600}\?secret=(?<key>[A-Z2-7]{16,64})&[A-Za-z0-9%._~*+=&-]{1,600}$/
+const KEY_URI =
+  /^otpauth:\/\/totp\/[A-Za-z0-9%._~!'()*:-]{1,600}\?secret=(?<key>[A-Z2-7]{16,64})&[A-Za-z0-9%._~*+=&-]{1,600}$/
 
 export function factorSetupRoutes({ people, pages, visits }: RouteParts): readonly PageRoute[] {
   function begun({ formToken }: SignedIn, uri: Secret, status = 200, filled: Filled<'code'> = {}): Page {

@@ -1,5 +1,5 @@
-import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { TOKEN } from '../cookies.ts'
 import { anything, readForm } from '../forms.ts'

@@ -1,5 +1,5 @@
-import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
 import { TOKEN } from '../cookies.ts'
 import { anything, emailAddress, newPassword, readForm } from '../forms.ts'
 import type { Filled } from '../pages/form.ts'
@@ -37,7 +37,9 @@ export function resetRoutes(parts: RouteParts): readonly PageRoute[] {
     const { params, visitor, path, formToken } = visit
     const { token = '' } = params
     const found = TOKEN.test(token) ? await people.readReset(token, visitor) : null
-    return found === null ? linkOverPage(pages, 'reset') : newPasswordPage(pages, { ...found, formToken, path, ...shown })
+    return found === null
+      ? linkOverPage(pages, 'reset')
+      : newPasswordPage(pages, { ...found, formToken, path, ...shown })
   }
 
   async function choose(visit: Visit): Promise<Page> {

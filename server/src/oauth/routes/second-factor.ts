@@ -1,5 +1,5 @@
-import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
 import { anything, factorCode, readForm, recoveryCode } from '../forms.ts'
 import type { Filled } from '../pages/form.ts'
 import { recoveryPage, secondFactorPage } from '../pages/second-factor.ts'
@@ -55,12 +55,19 @@ export function secondFactorRoutes({ people, pages, visits, cookies }: RoutePart
     return secondFactorPage(pages, { formToken, returnTo, host, email: session.email, status, filled })
   }
 
-  function showRecovery({ formToken, returnTo, session }: Waiting, status = 200, filled: Filled<'recovery'> = {}): Page {
+  function showRecovery(
+    { formToken, returnTo, session }: Waiting,
+    status = 200,
+    filled: Filled<'recovery'> = {},
+  ): Page {
     return recoveryPage(pages, { formToken, returnTo, email: session.email, status, filled })
   }
 
   return [
-    visits.get('/second-factor', waiting((visit) => showCode(visit))),
+    visits.get(
+      '/second-factor',
+      waiting((visit) => showCode(visit)),
+    ),
     visits.post(
       '/second-factor',
       waiting((visit) => {
@@ -75,7 +82,10 @@ export function secondFactorRoutes({ people, pages, visits, cookies }: RoutePart
         })
       }),
     ),
-    visits.get('/recovery', waiting((visit) => showRecovery(visit))),
+    visits.get(
+      '/recovery',
+      waiting((visit) => showRecovery(visit)),
+    ),
     visits.post(
       '/recovery',
       waiting((visit) => {
@@ -93,5 +103,7 @@ export function secondFactorRoutes({ people, pages, visits, cookies }: RoutePart
 }
 
 function moreTries({ left, until }: { readonly left: number; readonly until: Date | null }): string {
-  return until === null ? '' : `${left === 0 ? 'No' : left} more ${left === 1 ? 'try' : 'tries'} until ${timeOf(until)}.`
+  return until === null
+    ? ''
+    : `${left === 0 ? 'No' : left} more ${left === 1 ? 'try' : 'tries'} until ${timeOf(until)}.`
 }

@@ -1,5 +1,5 @@
-import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { emailAddress, password, readForm } from '../forms.ts'
 import type { Filled } from '../pages/form.ts'
@@ -19,7 +19,10 @@ const WRONG = {
 export function signInRoutes(parts: RouteParts): readonly PageRoute[] {
   const { people, pages, visits, cookies, settings } = parts
 
-  function show(visit: Visit, shown: { status?: number; filled?: Filled<'email' | 'password'>; note?: SignInNote } = {}) {
+  function show(
+    visit: Visit,
+    shown: { status?: number; filled?: Filled<'email' | 'password'>; note?: SignInNote } = {},
+  ) {
     const { formToken, returnTo } = visit
     const { issuer, isSignUpOpen, credit } = settings
     const rest = { issuer, isSignUpOpen, hasCredit: credit > ZERO }

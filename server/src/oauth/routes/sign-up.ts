@@ -1,5 +1,5 @@
-import { type Page, seeOther } from '../../http/pages/page.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { ZERO } from '../../kernel/money.ts'
 import { TOKEN } from '../cookies.ts'
@@ -73,9 +73,7 @@ function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts):
     return orLater(
       async () => {
         await people.resendVerification(visit.visitor, read.fields.email)
-        return seeOther('/verify?note=again', [
-          cookies.putText('mail', read.fields.email, { seconds: MAIL_SECONDS }),
-        ])
+        return seeOther('/verify?note=again', [cookies.putText('mail', read.fields.email, { seconds: MAIL_SECONDS })])
       },
       (status, trouble) => waiting(visit, { status, filled: { values, trouble } }),
     )
@@ -85,7 +83,10 @@ function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts):
   const isClosed = missing.length > 0
   const closed = () => signUpClosedPage(pages, { missing, issuer })
   return [
-    visits.get('/verify', isClosed ? closed : (visit) => waiting(visit, { wasSentAgain: visit.query.get('note') === 'again' })),
+    visits.get(
+      '/verify',
+      isClosed ? closed : (visit) => waiting(visit, { wasSentAgain: visit.query.get('note') === 'again' }),
+    ),
     visits.post('/verify', isClosed ? closed : sendAgain),
     visits.get('/verify/:token', async ({ params: { token = '' }, path, formToken, visitor }) => {
       const found = TOKEN.test(token) ? await people.readVerification(token, visitor) : null
