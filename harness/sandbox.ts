@@ -23,8 +23,8 @@ export type SandboxProcess = Child & {
   readonly smtpUrl: string | undefined
   /** The mail that it received, the newest first; for one address where it is given. */
   readonly mail: (to?: string) => Promise<readonly ReceivedMail[]>
-  /** Sets directives for the next mail, such as `['status=451']`. */
-  readonly mailFault: (directives: readonly string[], times?: number) => Promise<void>
+  /** Sets directives for the next mail, such as `['status=451']`; with `to`, for receivers whose address has that in it. */
+  readonly mailFault: (directives: readonly string[], times?: number, to?: string) => Promise<void>
 }
 
 type Options = {
@@ -85,7 +85,7 @@ export async function startBareSandbox({
       }
       return answer.mail
     },
-    mailFault: (directives, times = 1) => order(`${url}/control/mail`, { directives, times }),
+    mailFault: (directives, times = 1, to) => order(`${url}/control/mail`, { directives, times, to }),
   }
 }
 

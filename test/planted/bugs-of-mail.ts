@@ -26,9 +26,7 @@ export const bugsOfMail: readonly PlantedBug[] = [
     title: 'each attempt at a letter has a Message-ID of its own',
     promise: 'A letter that is sent again is known by its receiver.',
     author: 'insider',
-    edits: [
-      { file: MESSAGE, find: '    messageId: `<${id}@', replace: '    messageId: `<${id}.${process.hrtime.bigint()}@' },
-    ],
+    edits: [{ file: MESSAGE, find: '    messageId: ', replace: '    messageId: String(process.hrtime.bigint()) + ' }],
     caughtBy: [{ file: OF_DELIVERER, title: 'again is the same' }],
   },
   {
