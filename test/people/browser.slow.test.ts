@@ -8,7 +8,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createPasswords } from '../../server/src/identity/people/passwords.ts'
 import { codeAt } from './authenticator.ts'
-import { freshAddress, linkIn, type Site, startSite } from './site.ts'
+import { BESIDE, freshAddress, linkIn, type Site, startSite } from './site.ts'
 import { startSiteHere } from './site-here.ts'
 import { createVisitor, freshEmail, PASSWORD, signUp } from './visitor.ts'
 
@@ -342,8 +342,8 @@ describe('a process that hashes as many passwords as it can', () => {
 
 describe('closed sign-up', () => {
   it('says so, and what an operator has to set', async () => {
-    const closed = await startSite(database.url, { FAREBOX_PEOPLE_SIGN_UP: 'closed' })
-    const unset = await startSite(database.url, { FAREBOX_MAIL_URL: '' })
+    const closed = await startSite(database.url, { ...BESIDE, FAREBOX_PEOPLE_SIGN_UP: 'closed' })
+    const unset = await startSite(database.url, { ...BESIDE, FAREBOX_MAIL_URL: '' })
     try {
       for (const [kind, options] of [
         ['desktop', {}],

@@ -38,7 +38,7 @@ export async function startSite(databaseUrl: string, env: Readonly<Record<string
   const masterKey = makeMasterKey()
   const gateway = await startGateway({
     databaseUrl,
-    env: {
+    env: given({
       FAREBOX_LISTEN_SITE: at,
       FAREBOX_HTTP_SITE_URL: `http://${at}`,
       FAREBOX_HTTP_TRUSTED_PROXIES: PROXIES,
@@ -47,7 +47,7 @@ export async function startSite(databaseUrl: string, env: Readonly<Record<string
       FAREBOX_MAIL_FROM: 'no-reply@farebox.example',
       FAREBOX_LOG_LEVEL: 'warn',
       ...env,
-    },
+    }),
   })
   return {
     url: `http://${at}`,
@@ -75,6 +75,14 @@ export async function startSite(databaseUrl: string, env: Readonly<Record<string
     },
   }
 }
+
+/** Settings that are to be left out are empty. */
+function given(env: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
+}
+
+/** For one more on the same database: it does not deliver what the first has sealed with a key of its own. */
+export const BESIDE = { FAREBOX_ROLES: 'gateway,agent,site,admin' }
 
 function peopleOf(pool: pg.Pool, seal: Seal, siteUrl: string): People {
   const ids = createIds({ clock: systemClock })
