@@ -74,12 +74,15 @@ export const bugsOfMail: readonly PlantedBug[] = [
     caughtBy: [{ file: OF_LETTERS, title: 'is "Win at' }],
   },
   {
-    id: 'nonce-of-anybody',
-    title: 'the nonce of an ID token is not checked',
+    id: 'no-nonce',
+    title: 'a sign-in is begun without a nonce, and none is expected',
     promise: 'An ID token is for the sign-in that was begun.',
     author: 'insider',
-    edits: [{ file: ISSUER, find: "            expectedNonce: partOf(own, 'nonce'),\n", replace: '' }],
-    caughtBy: [{ file: OF_ISSUER, title: 'is not believed with wrong-nonce' }],
+    edits: [
+      { file: ISSUER, find: "        nonce: partOf(own, 'nonce'),\n", replace: '' },
+      { file: ISSUER, find: "            expectedNonce: partOf(own, 'nonce'),\n", replace: '' },
+    ],
+    caughtBy: [{ file: OF_ISSUER, title: 'is not believed with no-nonce' }],
   },
   {
     id: 'state-of-anybody',
