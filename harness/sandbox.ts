@@ -23,8 +23,8 @@ export type SandboxProcess = Child & {
   readonly smtpUrl: string | undefined
   /** The mail that it received, the newest first; for one address where it is given. */
   readonly mail: (to?: string) => Promise<readonly ReceivedMail[]>
-  /** Sets directives for the next mail, such as `['status=451']`. */
-  readonly mailFault: (directives: readonly string[], times?: number) => Promise<void>
+  /** Sets directives for the next mail, such as `['status=451']`; with `to`, for receivers whose address has that in it. */
+  readonly mailFault: (directives: readonly string[], times?: number, to?: string) => Promise<void>
 }
 
 type Options = {
@@ -80,10 +80,12 @@ export async function startBareSandbox({
     smtpUrl,
     async mail(to) {
       const query = to === undefined ? '' : `?to=${encodeURIComponent(to)}`
-      const answer = (await (await request(`${url}/mail.json${query}`)).body.json()) as { mail: readonly ReceivedMail[] }
+      const answer = (await (await request(`${url}/mail.json${query}`)).body.json()) as {
+        mail: readonly ReceivedMail[]
+      }
       return answer.mail
     },
-    mailFault: (directives, times = 1) => order(`${url}/control/mail`, { directives, times }),
+    mailFault: (directives, times = 1, to) => order(`${url}/control/mail`, { directives, times, to }),
   }
 }
 

@@ -113,7 +113,8 @@ function violationsIn(root: string, file: string, dependencies: readonly string[
     if (!(TABLES[table] ?? []).includes(from)) broken.push(`${from} may not name the table ${table}`)
   const [word] = MADE_BY_ONE.unknownTo.includes(from) ? (MADE_BY_ONE.word.exec(text) ?? []) : []
   if (word !== undefined) broken.push(`${from} may not say ${word}: what a task makes is its operation's`)
-  if (rankOf(from) === -1 && from !== CONFIG && from !== CONFIG_PARTS) broken.push(`${from} is not in the table of layers`)
+  if (rankOf(from) === -1 && from !== CONFIG && from !== CONFIG_PARTS)
+    broken.push(`${from} is not in the table of layers`)
   if (from !== CONFIG && /\bprocess\s*(\.|\[\s*['"])\s*env\b/.test(text))
     broken.push('reads process.env, which only config.ts may')
   return broken.map((reason) => `${file}: ${reason}`)

@@ -315,7 +315,11 @@ describe('configuration', () => {
     ...Object.fromEntries(
       [
         ...['canary', 'http://canary@mail.example', 'smtp://', 'smtp://mail.example/canary'],
-        ...['smtp://mail.example?tls.rejectUnauthorized=canary', 'smtp://u:canary%zz@mail.example', 'smtp://canary@mail.example'],
+        ...[
+          'smtp://mail.example?tls.rejectUnauthorized=canary',
+          'smtp://u:canary%zz@mail.example',
+          'smtp://canary@mail.example',
+        ],
       ].map((url) => [
         `an address of mail that is none: ${url}`,
         [
@@ -333,10 +337,12 @@ describe('configuration', () => {
       /^mail\.from \(FAREBOX_MAIL_FROM\) is missing/,
     ],
     ...Object.fromEntries(
-      ['nobody', 'a@b.example, c@d.example', 'A <a@b.example>, B <c@d.example>', 'A\r\nBcc: c@d <a@b.example>'].map((from) => [
-        `a sender that is none: ${JSON.stringify(from)}`,
-        [{ FAREBOX_DATABASE_URL: URL, FAREBOX_MAIL_FROM: from }, /^mail\.from .* must be an address/],
-      ]),
+      ['nobody', 'a@b.example, c@d.example', 'A <a@b.example>, B <c@d.example>', 'A\r\nBcc: c@d <a@b.example>'].map(
+        (from) => [
+          `a sender that is none: ${JSON.stringify(from)}`,
+          [{ FAREBOX_DATABASE_URL: URL, FAREBOX_MAIL_FROM: from }, /^mail\.from .* must be an address/],
+        ],
+      ),
     ),
     'sign-up that is neither open nor closed': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_PEOPLE_SIGN_UP: 'ajar' },
@@ -348,7 +354,12 @@ describe('configuration', () => {
     ],
     'credit below nothing': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_PEOPLE_CREDIT: '-1' }, /must be an amount of USD/],
     'an issuer without https': [
-      { FAREBOX_DATABASE_URL: URL, ...ISSUER, FAREBOX_PEOPLE_ISSUER_URL: 'http://login.example' },
+      {
+        FAREBOX_DATABASE_URL: URL,
+        FAREBOX_HTTP_SITE_URL: 'https://farebox.example',
+        ...ISSUER,
+        FAREBOX_PEOPLE_ISSUER_URL: 'http://login.example',
+      },
       /^people\.issuer\.url .* must be a URL with https/,
     ],
     'an issuer where nobody knows where people come back to': [

@@ -91,15 +91,18 @@ describe('letters whose workers are killed', () => {
   })
 
   it('leave nothing readable behind, before or after', async () => {
-    await sandbox.mailFault(['status=550'])
+    await (await fetch(`${sandbox.url}/control/mail`, { method: 'DELETE' })).text()
+    // Letters that were on their way twice may still come.
+    await sandbox.mailFault(['status=550'], 1, 'canary-person')
     await send({ ...LETTERS.invitation, to: 'canary-person@harbour.example', workspace: 'canary-workspace' })
     await until(async () => (await statesIn(pool)).dead === 1, PATIENCE_MS, 'the refusal')
     const { rows } = await pool.query('select * from outbox')
     const stored = JSON.stringify(rows)
-    for (const secret of ['canary-person', 'canary-workspace', 'person-1@', 'Vq7N1sKe4jHdXw2PzT6RyB']) assert.ok(!stored.includes(secret), secret)
+    for (const secret of ['canary-person', 'canary-workspace', 'person-1@', 'Vq7N1sKe4jHdXw2PzT6RyB'])
+      assert.ok(!stored.includes(secret), secret)
     assert.equal(rows.filter(({ sealed }) => sealed !== null).length, 1)
     const [dead] = rows.filter(({ died_at }) => died_at !== null)
-    assert.match(dead.failure, /^the server of mail answered 550 .*at RCPT TO$/)
+    assert.match(dead.failure, /^the mail server answered 550 .*at RCPT TO$/)
     assert.equal(dead.destination, 'harbour.example')
   })
 })

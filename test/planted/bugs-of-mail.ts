@@ -26,7 +26,7 @@ export const bugsOfMail: readonly PlantedBug[] = [
     title: 'each attempt at a letter has a Message-ID of its own',
     promise: 'A letter that is sent again is known by its receiver.',
     author: 'insider',
-    edits: [{ file: MESSAGE, find: '    messageId: `<${id}@', replace: '    messageId: `<${id}.${process.hrtime.bigint()}@' }],
+    edits: [{ file: MESSAGE, find: '    messageId: ', replace: '    messageId: String(process.hrtime.bigint()) + ' }],
     caughtBy: [{ file: OF_DELIVERER, title: 'again is the same' }],
   },
   {
@@ -38,7 +38,10 @@ export const bugsOfMail: readonly PlantedBug[] = [
       { file: MESSAGE, find: '  if (!isMailAddress(mail.to)) return null\n', replace: '' },
       { file: MESSAGE, find: "import { isMailAddress } from '../kernel/mail-address.ts'\n", replace: '' },
     ],
-    caughtBy: [{ file: OF_DELIVERER, title: 'or its address is none' }, { file: OF_MESSAGE, title: 'whatever names and addresses hold' }],
+    caughtBy: [
+      { file: OF_DELIVERER, title: 'or its address is none' },
+      { file: OF_MESSAGE, title: 'whatever names and addresses hold' },
+    ],
   },
   {
     id: 'dead-links-sent',
@@ -71,12 +74,15 @@ export const bugsOfMail: readonly PlantedBug[] = [
     caughtBy: [{ file: OF_LETTERS, title: 'is "Win at' }],
   },
   {
-    id: 'nonce-of-anybody',
-    title: 'the nonce of an ID token is not checked',
+    id: 'no-nonce',
+    title: 'a sign-in is begun without a nonce, and none is expected',
     promise: 'An ID token is for the sign-in that was begun.',
     author: 'insider',
-    edits: [{ file: ISSUER, find: "            expectedNonce: partOf(own, 'nonce'),\n", replace: '' }],
-    caughtBy: [{ file: OF_ISSUER, title: 'is not believed with wrong-nonce' }],
+    edits: [
+      { file: ISSUER, find: "        nonce: partOf(own, 'nonce'),\n", replace: '' },
+      { file: ISSUER, find: "            expectedNonce: partOf(own, 'nonce'),\n", replace: '' },
+    ],
+    caughtBy: [{ file: OF_ISSUER, title: 'is not believed with no-nonce' }],
   },
   {
     id: 'state-of-anybody',

@@ -15,6 +15,7 @@ import { bugsOfMail } from './bugs-of-mail.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
 import { bugsOfPages } from './bugs-of-pages.ts'
+import { bugsOfPeople } from './bugs-of-people.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
@@ -40,6 +41,7 @@ const ALL = [
   ...bugsOfLosses,
   ...bugsOfMemory,
   ...bugsOfOutbox,
+  ...bugsOfPeople,
   ...bugsOfMail,
   ...bugsOfPages,
   ...bugsOfPrices,

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jsonIn, readBody } from '../read-body.ts'
 import { sendJson } from '../send-json.ts'
-import type { Mailbox } from './mailbox.ts'
 import { listPage, mailPage } from './mail-pages.ts'
+import type { Mailbox } from './mailbox.ts'
 
 export const MAIL_CONTROL = '/control/mail'
 
@@ -25,7 +25,8 @@ export function answerMail(visit: Visit): void {
   else if (path === '/mail.json') {
     if (request.method === 'DELETE') mailbox.empty()
     sendJson(response, 200, { mail: mailbox.list(new URLSearchParams(query).get('to') ?? undefined) })
-  } else if (request.method !== 'GET') sendJson(response, 405, { error: 'GET reads mail; DELETE /mail.json empties it.' })
+  } else if (request.method !== 'GET')
+    sendJson(response, 405, { error: 'GET reads mail; DELETE /mail.json empties it.' })
   else if (path === '/mail') sendPage(response, 200, listPage(mailbox.list()))
   else answerOne(visit)
 }

@@ -93,7 +93,9 @@ function changeBy(name: string, value: string): Partial<MailFault> | string {
     case 'at':
       return value === 'rcpt' || value === 'data' ? { at: value } : 'at is rcpt or data'
     case 'delay':
-      return isWhole(number, 0, DELAY_LIMIT_MS) ? { delayMs: number } : `delay is milliseconds, ${DELAY_LIMIT_MS} at most`
+      return isWhole(number, 0, DELAY_LIMIT_MS)
+        ? { delayMs: number }
+        : `delay is milliseconds, ${DELAY_LIMIT_MS} at most`
     case 'reset':
       return value === 'before-data' || value === 'after-data' ? { reset: value } : 'reset is before-data or after-data'
     case 'hang':

@@ -1,5 +1,5 @@
 import { html } from '../html.ts'
-import type { ReceivedMail } from './received-mail.ts'
+import type { Correspondent, ReceivedMail } from './received-mail.ts'
 
 /** The pages on which people who develop read the mail that nobody was sent. */
 
@@ -26,10 +26,12 @@ const STYLE = `
 `
 
 export function listPage(mail: readonly ReceivedMail[]): string {
-  const items = mail.slice(0, LIST_LIMIT).map(
-    ({ n, subject, envelope, at_ms }) =>
-      html`<li><a href="/mail/${String(n)}">${subject === '' ? 'No subject' : subject}</a><small>${envelope.to.join(', ')} · ${timeOf(at_ms)}</small></li>`,
-  )
+  const items = mail
+    .slice(0, LIST_LIMIT)
+    .map(
+      ({ n, subject, envelope, at_ms }) =>
+        html`<li><a href="/mail/${String(n)}">${subject === '' ? 'No subject' : subject}</a><small>${envelope.to.join(', ')} · ${timeOf(at_ms)}</small></li>`,
+    )
   const content =
     items.length === 0
       ? '<p class="soft">No mail yet. Load this page again when something should have been sent.</p>'
@@ -37,10 +39,20 @@ export function listPage(mail: readonly ReceivedMail[]): string {
   return pageOf('Mail', `<h1>Mail</h1>${content}`)
 }
 
-export function mailPage({ n, subject, from, to, envelope, message_id, at_ms, text, html: markup }: ReceivedMail): string {
+export function mailPage({
+  n,
+  subject,
+  from,
+  to,
+  envelope,
+  message_id,
+  at_ms,
+  text,
+  html: markup,
+}: ReceivedMail): string {
   const lines = [
-    ['From', from],
-    ['To', to],
+    ['From', shown(from)],
+    ['To', shown(to)],
     ['Handed over for', envelope.to.join(', ')],
     ['Received', timeOf(at_ms)],
     ['Message-ID', message_id ?? 'none'],
@@ -55,6 +67,10 @@ export function mailPage({ n, subject, from, to, envelope, message_id, at_ms, te
     `<p><a href="/mail">All mail</a></p><h1>${html`${subject}`}</h1><dl>${facts.join('')}</dl>
 <h2>As text</h2><pre>${linked(text)}</pre>${framed}`,
   )
+}
+
+function shown(people: readonly Correspondent[]): string {
+  return people.map(({ name, address }) => (name === '' ? address : `${name} <${address}>`)).join(', ')
 }
 
 /** Text with what looks like an address of a page as a link. */

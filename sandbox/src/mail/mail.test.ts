@@ -18,7 +18,11 @@ const receiver = await receiveMail(mailbox, 0)
 after(() => Promise.all([close(), receiver.close()]))
 
 const MESSAGE = [
-  ...['From: Farebox <no-reply@farebox.example>', 'To: Mira <mira@harbour.example>', 'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?='],
+  ...[
+    'From: Farebox <no-reply@farebox.example>',
+    'To: Mira <mira@harbour.example>',
+    'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=',
+  ],
   ...['Message-ID: <1@farebox.example>', 'Content-Type: multipart/alternative; boundary=b', ''],
   ...['--b', 'Content-Type: text/plain', '', 'Open https://farebox.example/verify/abc now', ''],
   ...['--b', 'Content-Type: text/html', '', '<script>alert(1)</script><p>Open</p>', '', '--b--', ''],
@@ -28,7 +32,14 @@ const MESSAGE = [
 async function hand(to: string, message = MESSAGE): Promise<readonly string[]> {
   const socket = connect(Number(new URL(receiver.url).port), '127.0.0.1')
   socket.on('error', () => {})
-  const lines = ['EHLO client', 'MAIL FROM:<no-reply@farebox.example>', `RCPT TO:<${to}>`, 'DATA', `${message}\r\n.`, 'QUIT']
+  const lines = [
+    'EHLO client',
+    'MAIL FROM:<no-reply@farebox.example>',
+    `RCPT TO:<${to}>`,
+    'DATA',
+    `${message}\r\n.`,
+    'QUIT',
+  ]
   const answers: string[] = []
   let text = ''
   for await (const piece of socket) {
@@ -72,7 +83,11 @@ describe('mail of the sandbox', () => {
     assert.deepEqual(mail.envelope, { from: 'no-reply@farebox.example', to: ['mira@harbour.example'] })
     assert.deepEqual(
       [mail.from, mail.to, mail.subject, mail.message_id, mail.acknowledged],
-      [...['"Farebox" <no-reply@farebox.example>', '"Mira" <mira@harbour.example>', 'Grüße'], '<1@farebox.example>', true],
+      [
+        [{ name: 'Farebox', address: 'no-reply@farebox.example' }],
+        [{ name: 'Mira', address: 'mira@harbour.example' }],
+        ...['Grüße', '<1@farebox.example>', true],
+      ],
     )
     assert.deepEqual(mail.links, ['https://farebox.example/verify/abc'])
     assert.match(mail.html ?? '', /<p>Open<\/p>/)
@@ -81,7 +96,10 @@ describe('mail of the sandbox', () => {
 
   it('is listed the newest first, by whom it was handed over for, and emptied', async () => {
     for (const to of ['a@x.example', 'b@x.example', 'A@x.example']) await hand(to)
-    assert.deepEqual((await list()).map(({ envelope }) => envelope.to[0]), ['A@x.example', 'b@x.example', 'a@x.example'])
+    assert.deepEqual(
+      (await list()).map(({ envelope }) => envelope.to[0]),
+      ['A@x.example', 'b@x.example', 'a@x.example'],
+    )
     assert.equal((await list('?to=a%40x.example')).length, 2)
     assert.equal((await list('?to=c%40x.example')).length, 0)
     await (await request(`${url}/mail.json`, { method: 'DELETE' })).body.dump()
@@ -89,7 +107,14 @@ describe('mail of the sandbox', () => {
   })
 
   it('keeps the newest thousand', () => {
-    const one = { at_ms: 0, envelope: { from: '', to: ['a@x.example'] }, message_id: null, from: '', to: '', subject: '' }
+    const one = {
+      at_ms: 0,
+      envelope: { from: '', to: ['a@x.example'] },
+      message_id: null,
+      from: [],
+      to: [],
+      subject: '',
+    }
     for (let at = 0; at < 1_005; at += 1)
       mailbox.add({ ...one, headers: [], text: String(at), html: null, links: [], bytes: 0, acknowledged: true })
     const kept = mailbox.list()
@@ -143,7 +168,10 @@ describe('faults of mail', () => {
     assert.deepEqual(await list(), [])
     await order({ directives: ['reset=after-data'] })
     assert.deepEqual(await hand('a@x.example'), ['220', '250', '250', '250', '354'])
-    assert.deepEqual((await list()).map(({ acknowledged }) => acknowledged), [false])
+    assert.deepEqual(
+      (await list()).map(({ acknowledged }) => acknowledged),
+      [false],
+    )
   })
 
   it('delay the answer, or never give it', async () => {
@@ -158,7 +186,10 @@ describe('faults of mail', () => {
     for (const wrong of [
       ...[1, {}, { directives: [] }, { directives: [1] }, { directives: ['status=200'] }, { directives: ['at=ehlo'] }],
       ...[{ directives: ['delay=x'] }, { directives: ['reset=now'] }, { directives: ['nonsense'] }],
-      ...[{ directives: ['hang'], times: 0 }, { directives: ['hang'], to: 1 }],
+      ...[
+        { directives: ['hang'], times: 0 },
+        { directives: ['hang'], to: 1 },
+      ],
     ])
       assert.equal((await order(wrong)).status, 400, JSON.stringify(wrong))
     const { said } = await order({ directives: ['status=450'], times: 3 })

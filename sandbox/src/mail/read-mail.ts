@@ -1,5 +1,5 @@
 import { type AddressObject, simpleParser } from 'mailparser'
-import type { ReceivedMail } from './received-mail.ts'
+import type { Correspondent, ReceivedMail } from './received-mail.ts'
 
 type Read = Omit<ReceivedMail, 'n' | 'at_ms' | 'envelope' | 'acknowledged'>
 
@@ -7,7 +7,15 @@ const LINK = /https?:\/\/[^\s<>"]+/g
 
 /** Reads a message as a reader of mail would. */
 export async function readMail(raw: Buffer): Promise<Read> {
-  const { messageId, from, to, subject, headerLines, text = '', html } = await simpleParser(raw, { skipTextToHtml: true })
+  const {
+    messageId,
+    from,
+    to,
+    subject,
+    headerLines,
+    text = '',
+    html,
+  } = await simpleParser(raw, { skipTextToHtml: true })
   return {
     message_id: messageId ?? null,
     from: addressesIn(from),
@@ -21,6 +29,9 @@ export async function readMail(raw: Buffer): Promise<Read> {
   }
 }
 
-function addressesIn(header: AddressObject | AddressObject[] | undefined): string {
-  return [header ?? []].flat().map((one) => one.text).join(', ')
+function addressesIn(header: AddressObject | AddressObject[] | undefined): readonly Correspondent[] {
+  return [header ?? []]
+    .flat()
+    .flatMap(({ value }) => value)
+    .map(({ name, address = '' }) => ({ name, address }))
 }

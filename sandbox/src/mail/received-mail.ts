@@ -5,8 +5,8 @@ export type ReceivedMail = {
   /** Whom the client named while it handed it over; the headers can say anything else. */
   readonly envelope: { readonly from: string; readonly to: readonly string[] }
   readonly message_id: string | null
-  readonly from: string
-  readonly to: string
+  readonly from: readonly Correspondent[]
+  readonly to: readonly Correspondent[]
   readonly subject: string
   /** All of them, in their order, decoded by nobody. */
   readonly headers: readonly (readonly [name: string, line: string])[]
@@ -18,5 +18,7 @@ export type ReceivedMail = {
   /** Whether the client was told that it was taken. */
   readonly acknowledged: boolean
 }
+
+export type Correspondent = { readonly name: string; readonly address: string }
 
 export type Envelope = ReceivedMail['envelope']

@@ -41,7 +41,16 @@ type Visit = {
 
 const GRANTS_LIMIT = 1000
 const TOKEN_SECONDS = 300
-const PARAMETERS = ['response_type', 'client_id', 'redirect_uri', 'scope', 'state', 'nonce', 'code_challenge', 'code_challenge_method'] as const
+const PARAMETERS = [
+  'response_type',
+  'client_id',
+  'redirect_uri',
+  'scope',
+  'state',
+  'nonce',
+  'code_challenge',
+  'code_challenge_method',
+] as const
 const S256_CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 
 export class OpenidProvider {
@@ -61,7 +70,10 @@ export class OpenidProvider {
 
   answer({ request, response, path, query }: Visit): void {
     const place = placeOf(path)
-    if (place === undefined) return sendJson(response, 404, { error: `There is no issuer at ${path}.` })
+    if (place === undefined) {
+      sendJson(response, 404, { error: `There is no issuer at ${path}.` })
+      return
+    }
     const issuer = `http://${request.headers.host}${place.base}`
     const at = `${request.method} ${place.rest}`
     if (at === 'GET /.well-known/openid-configuration') sendJson(response, 200, metadataOf(issuer))
@@ -78,7 +90,10 @@ export class OpenidProvider {
 
   #decide(response: ServerResponse, form: URLSearchParams, issuer: string, deviant: Deviant | undefined): void {
     const wrong = wrongWith(form)
-    if (wrong !== undefined) return sendJson(response, 400, { error: wrong })
+    if (wrong !== undefined) {
+      sendJson(response, 400, { error: wrong })
+      return
+    }
     const redirectUri = form.get('redirect_uri') ?? ''
     const back = new URL(redirectUri)
     const state = form.get('state')
@@ -96,7 +111,10 @@ export class OpenidProvider {
   }
 
   #exchange(request: IncomingMessage, response: ServerResponse, form: URLSearchParams): void {
-    if (!isClient(request, form)) return sendJson(response, 401, { error: 'invalid_client' })
+    if (!isClient(request, form)) {
+      sendJson(response, 401, { error: 'invalid_client' })
+      return
+    }
     const code = form.get('code') ?? ''
     const grant = this.#grants.get(code)
     this.#grants.delete(code)
@@ -104,8 +122,15 @@ export class OpenidProvider {
       form.get('grant_type') === 'authorization_code' &&
       form.get('redirect_uri') === grant?.redirectUri &&
       hash('sha256', form.get('code_verifier') ?? '', 'base64url') === grant?.challenge
-    if (grant === undefined || !isRight) return sendJson(response, 400, { error: 'invalid_grant' })
-    const token = { access_token: randomBytes(24).toString('base64url'), token_type: 'Bearer', expires_in: TOKEN_SECONDS }
+    if (grant === undefined || !isRight) {
+      sendJson(response, 400, { error: 'invalid_grant' })
+      return
+    }
+    const token = {
+      access_token: randomBytes(24).toString('base64url'),
+      token_type: 'Bearer',
+      expires_in: TOKEN_SECONDS,
+    }
     sendJson(response, 200, { ...token, id_token: this.#idTokenOf(grant) }, [['cache-control', 'no-store']])
   }
 
@@ -113,7 +138,13 @@ export class OpenidProvider {
     const nowSeconds = Math.floor(this.#nowMs() / 1000)
     const signer = deviant === 'wrong-key' ? this.#keys.other : this.#keys.own
     return signer.sign({
-      ...{ iss: issuer, sub: hash('sha256', email.toLowerCase()), aud: CLIENT_ID, iat: nowSeconds, exp: nowSeconds + TOKEN_SECONDS },
+      ...{
+        iss: issuer,
+        sub: hash('sha256', email.toLowerCase()),
+        aud: CLIENT_ID,
+        iat: nowSeconds,
+        exp: nowSeconds + TOKEN_SECONDS,
+      },
       ...{ email, email_verified: true, name, nonce: nonce ?? undefined },
       ...(deviant && DEVIANTS[deviant]),
     })
@@ -155,7 +186,10 @@ function isDeviant(word: string): word is Deviant {
 
 function ask(response: ServerResponse, asked: URLSearchParams): void {
   const wrong = wrongWith(asked)
-  if (wrong !== undefined) return sendJson(response, 400, { error: wrong })
+  if (wrong !== undefined) {
+    sendJson(response, 400, { error: wrong })
+    return
+  }
   const hidden = PARAMETERS.flatMap((name): (readonly [string, string])[] => {
     const value = asked.get(name)
     return value === null ? [] : [[name, value]]

@@ -33,17 +33,19 @@ export const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((t
 })
 
 const CEILING = 'must be an amount of USD above 0, such as 5 or 0.50, or none for no ceiling'
-export const ceiling = z.union([z.string(), z.number()], { error: CEILING }).transform((value, context): Nanos | null => {
-  if (value === 'none') return null
-  try {
-    const amount = usd(String(value))
-    if (amount > ZERO) return amount
-  } catch {
-    // Told below, as for what is not above 0.
-  }
-  context.addIssue({ code: 'custom', message: CEILING })
-  return z.NEVER
-})
+export const ceiling = z
+  .union([z.string(), z.number()], { error: CEILING })
+  .transform((value, context): Nanos | null => {
+    if (value === 'none') return null
+    try {
+      const amount = usd(String(value))
+      if (amount > ZERO) return amount
+    } catch {
+      // Told below, as for what is not above 0.
+    }
+    context.addIssue({ code: 'custom', message: CEILING })
+    return z.NEVER
+  })
 
 const secret = () => z.instanceof(Secret, { error: 'is missing' })
 
@@ -87,7 +89,9 @@ export const httpOrigin = z.string().refine((text) => /^https?:/.test(text) && i
 })
 
 /** Where agents reach their tools: a URL, with a path where there is one. */
-export const publicUrl = z.string().refine(isPublicUrl, { error: 'must be a URL with https, such as https://mcp.example.com/mcp' })
+export const publicUrl = z
+  .string()
+  .refine(isPublicUrl, { error: 'must be a URL with https, such as https://mcp.example.com/mcp' })
 
 /** An amount that may be nothing. */
 const AMOUNT = 'must be an amount of USD, such as 2 or 0.50, or 0 for none'
@@ -106,7 +110,8 @@ export const domain = z
   .string()
   .regex(/^[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})+$/, { error: 'must be domains in lower case, such as example.com' })
 
-const SMTP = 'must be smtp://user:password@host:587 or smtps://… (in a password, write what is neither letter nor digit as %40 for @)'
+const SMTP =
+  'must be smtp://user:password@host:587 or smtps://… (in a password, write what is neither letter nor digit as %40 for @)'
 export const smtpUrl = secret().refine((url) => isSmtpUrl(url.reveal()), { error: SMTP })
 
 const SENDER = 'must be an address, such as no-reply@example.com or Example <no-reply@example.com>'
@@ -172,7 +177,9 @@ function isSmtpUrl(text: string): boolean {
   if (url === null || !['smtp:', 'smtps:'].includes(url.protocol) || url.hostname === '') return false
   if (!['', '/'].includes(url.pathname) || url.search + url.hash !== '') return false
   try {
-    return decodeURIComponent(url.username + url.password) !== undefined && (url.username === '') === (url.password === '')
+    return (
+      decodeURIComponent(url.username + url.password) !== undefined && (url.username === '') === (url.password === '')
+    )
   } catch {
     return false
   }

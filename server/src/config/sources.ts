@@ -87,7 +87,12 @@ function readVariables({ paths, secretPaths }: Known, env: Environment, problems
   return values
 }
 
-function readSecrets({ secretPaths }: Known, env: Environment, values: Map<string, unknown>, problems: string[]): Map<string, Secret> {
+function readSecrets(
+  { secretPaths }: Known,
+  env: Environment,
+  values: Map<string, unknown>,
+  problems: string[],
+): Map<string, Secret> {
   const secrets = new Map<string, Secret>()
   for (const path of secretPaths) {
     const name = `${path} (${variableOf(path)})`

@@ -35,7 +35,10 @@ function delivery(payload: unknown, changes: Partial<Delivery> = {}): Delivery {
 
 /** Why it was not delivered, and whether that is for good. */
 async function failure(work: Promise<void>): Promise<readonly [string, boolean]> {
-  const error = await work.then(() => undefined, (thrown: unknown) => thrown)
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
   assert.ok(error instanceof DeliveryFailure)
   assert.doesNotMatch(error.message, /harbour|farebox/)
   assert.equal(error.cause, undefined)
@@ -79,13 +82,13 @@ describe('a letter that is delivered', () => {
 
 describe('a letter that is not delivered', () => {
   const cases: readonly (readonly [directives: readonly string[], message: RegExp, isFinal: boolean])[] = [
-    [['status=550'], /^the server of mail answered 550( 5\.\d\.\d)? at RCPT TO$/, true],
-    [['status=451'], /^the server of mail answered 451( 4\.\d\.\d)? at RCPT TO$/, false],
-    [['status=554', 'at=data'], /^the server of mail answered 554( 5\.\d\.\d)? at DATA$/, true],
-    [['status=452', 'at=data'], /^the server of mail answered 452( 4\.\d\.\d)? at DATA$/, false],
-    [['status=503'], /^the server of mail answered 503/, false],
-    [['reset=before-data'], /was not reached, or did not go on: E[A-Z]+$/, false],
-    [['reset=after-data'], /was not reached, or did not go on: E[A-Z]+$/, false],
+    [['status=550'], /^the mail server answered 550( 5\.\d\.\d)? at RCPT TO$/, true],
+    [['status=451'], /^the mail server answered 451( 4\.\d\.\d)? at RCPT TO$/, false],
+    [['status=554', 'at=data'], /^the mail server answered 554( 5\.\d\.\d)? at DATA$/, true],
+    [['status=452', 'at=data'], /^the mail server answered 452( 4\.\d\.\d)? at DATA$/, false],
+    [['status=503'], /^the mail server answered 503/, false],
+    [['reset=before-data'], /could not be reached, or broke off: E[A-Z]+$/, false],
+    [['reset=after-data'], /could not be reached, or broke off: E[A-Z]+$/, false],
   ]
   for (const [directives, message, isFinal] of cases)
     it(`because of ${directives.join(' ')} is ${isFinal ? 'given up' : 'tried again'}`, async () => {
@@ -99,7 +102,7 @@ describe('a letter that is not delivered', () => {
   it('because nobody is there is tried again', async () => {
     const nobody = delivererTo(`smtp://127.0.0.1:${await freePort()}`)
     assert.deepEqual(await failure(nobody.deliver(delivery(LETTERS.verify))), [
-      'the server of mail was not reached, or did not go on: ESOCKET',
+      'the mail server could not be reached, or broke off: ESOCKET',
       false,
     ])
   })
@@ -112,7 +115,10 @@ describe('a letter that is not delivered', () => {
     late.abort()
     assert.equal((await stuck)[1], false)
     await deliverer.deliver(delivery(LETTERS.verify))
-    assert.deepEqual(mailbox.list().map(({ acknowledged }) => acknowledged), [true, false])
+    assert.deepEqual(
+      mailbox.list().map(({ acknowledged }) => acknowledged),
+      [true, false],
+    )
   })
 
   it('because its link has expired, or its address is none, is given up and never handed over', async () => {
@@ -148,9 +154,7 @@ describe('a server that is not on this machine', () => {
     await once(listening, 'listening')
     const at = listening.address()
     assert.ok(at !== null && typeof at === 'object')
-    const [said, isFinal] = await failure(
-      delivererTo(`smtps://127.0.0.1:${at.port}`).deliver(delivery(LETTERS.verify)),
-    )
+    const [said, isFinal] = await failure(delivererTo(`smtps://127.0.0.1:${at.port}`).deliver(delivery(LETTERS.verify)))
     assert.match(said, /: E(SOCKET|TLS)$/)
     assert.deepEqual([isFinal, commands], [false, 0])
     await new Promise<void>((resolve) => server.close(resolve))

@@ -13,6 +13,8 @@ export type Block =
   | { readonly kind: 'paragraph' | 'small'; readonly words: Words }
   /** What to do, and the address in full for whoever does not trust buttons. */
   | { readonly kind: 'button'; readonly label: string; readonly url: string }
+  /** What can be done besides. */
+  | { readonly kind: 'link'; readonly label: string; readonly url: string }
   | { readonly kind: 'table'; readonly rows: readonly Row[] }
 
 type Row = readonly [label: string, value: string]
@@ -40,7 +42,7 @@ export function textOf({ title, blocks }: Letter): string {
 }
 
 function blockAsText(block: Block): string {
-  if (block.kind === 'button') return `${block.label}:\n${block.url}`
+  if (block.kind === 'button' || block.kind === 'link') return `${block.label}:\n${block.url}`
   if (block.kind === 'table') return block.rows.map(rowAsText).join('\n')
   return wrap(block.words.map((part) => (typeof part === 'string' ? part : part.strong)).join(''))
 }
@@ -90,6 +92,9 @@ function blockAsHtml(block: Block): Html {
   if (block.kind === 'button')
     return html`<p><a class="button" href="${block.url}">${block.label}</a></p>
 <p class="small">Or open this address:<br><span class="mono">${block.url}</span></p>
+`
+  if (block.kind === 'link')
+    return html`<p>${block.label}:<br><a class="mono" href="${block.url}">${block.url}</a></p>
 `
   if (block.kind === 'table')
     return html`<table class="lines">${block.rows.map(([label, value]) => html`<tr><td>${label}</td><td>${value}</td></tr>`)}</table>

@@ -47,8 +47,7 @@ function registered({ to, signInUrl, resetUrl, at, address }: Of<'registered'>):
     blocks: [
       paragraph`Somebody, we hope you, wanted to create an account for ${strong(to)}, on ${momentOf(at)}, from ${address}. There is one already, so nothing has changed.`,
       button('Sign in', signInUrl),
-      paragraph`You do not remember the password? Choose a new one:`,
-      button('Choose a new password', resetUrl),
+      { kind: 'link', label: 'You do not remember the password? Choose a new one', url: resetUrl },
       small`It was not you? Do nothing. Whoever it was has not learned that you have an account.`,
     ],
   }
@@ -97,11 +96,12 @@ function factorChanged({ to, isOn, at, address, sessionsUrl }: Of<'factor_change
 
 function invitation({ to, workspace, by, role, link, until }: Of<'invitation'>): Letter {
   const [place, inviter] = [nameOf(workspace), nameOf(by.name)]
+  const [as, name] = ROLE_NAMES[role]
   return {
     subject: `${inviter} invites you to ${place}`,
     title: `Join ${place}`,
     blocks: [
-      paragraph`${strong(inviter)} (${by.email}) invites ${strong(to)} ${ROLE_NAMES[role]}.`,
+      paragraph`${strong(inviter)} (${by.email}) invites ${strong(to)} ${as} ${strong(name)}.`,
       { kind: 'table', rows: rightsOf(role) },
       button('See the invitation', link),
       small`Good until ${dayOf(until)}, for this address alone. You do not know ${inviter}? Do nothing, and nothing happens.`,
@@ -109,12 +109,12 @@ function invitation({ to, workspace, by, role, link, until }: Of<'invitation'>):
   }
 }
 
-const ROLE_NAMES: Readonly<Record<Role, string>> = {
-  owner: 'as an owner',
-  admin: 'as an admin',
-  developer: 'as a developer',
-  billing: 'to look after billing',
-  viewer: 'as a viewer',
+const ROLE_NAMES: Readonly<Record<Role, readonly [as: string, name: string]>> = {
+  owner: ['as an', 'owner'],
+  admin: ['as an', 'admin'],
+  developer: ['as a', 'developer'],
+  billing: ['to look after', 'billing'],
+  viewer: ['as a', 'viewer'],
 }
 
 function rightsOf(role: Role): readonly (readonly [string, string])[] {

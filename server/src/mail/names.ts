@@ -1,12 +1,14 @@
 const NAME_LIMIT = 80
 
 /**
- * A name that somebody chose for themselves, as it may stand in a letter of ours: on one line, not too long, and nothing that a reader
- * of mail makes a link of, because whoever invites strangers could tell them anything by it.
+ * A name that somebody chose for themselves, as it may stand in a letter of ours and in its subject: on one line, not too long, nothing
+ * that a reader of mail makes a link of, because whoever invites strangers could tell them anything by it, and nothing that it decodes
+ * (`=?utf-8?q?=0A?=`).
  */
 export function nameOf(given: string): string {
   const line = oneLine(given)
     .replace(/:\/\//g, ' ')
+    .replace(/=(?=\?)/g, '= ')
     .replace(/(?<=\S)[.@/](?=\S)/gu, (mark) => `${mark} `)
   return (line === '' ? 'Somebody' : cut(line)).trim()
 }

@@ -2,7 +2,10 @@ import { z } from 'zod'
 import { DeliveryFailure } from '../outbox/deliverer.ts'
 
 const failure = z.object({
-  code: z.string().regex(/^E[A-Z]{2,30}$/).catch('unknown error'),
+  code: z
+    .string()
+    .regex(/^E[A-Z]{2,30}$/)
+    .catch('unknown error'),
   command: z.string().optional().catch(undefined),
   responseCode: z.int().optional().catch(undefined),
   response: z.string().catch(''),
@@ -17,12 +20,13 @@ const JUDGED = ['RCPT TO', 'DATA']
  */
 export function refusalIn(error: unknown): DeliveryFailure {
   const { code, command = '', responseCode, response } = failure.parse(error instanceof Error ? { ...error } : {})
-  if (responseCode === undefined) return new DeliveryFailure(`the server of mail was not reached, or did not go on: ${code}`)
+  if (responseCode === undefined)
+    return new DeliveryFailure(`the mail server could not be reached, or broke off: ${code}`)
   const where = COMMANDS.find((known) => command.startsWith(known)) ?? 'the start'
   const [, enhanced] = /^\d{3}[ -]([245]\.\d{1,3}\.\d{1,3})\b/.exec(response) ?? []
   const answer = [responseCode, ...(enhanced === undefined ? [] : [enhanced])].join(' ')
   const isFinal = responseCode >= 500 && responseCode !== 503 && JUDGED.includes(where)
-  return new DeliveryFailure(`the server of mail answered ${answer} at ${where}`, { isFinal })
+  return new DeliveryFailure(`the mail server answered ${answer} at ${where}`, { isFinal })
 }
 
 const COMMANDS = ['EHLO', 'HELO', 'STARTTLS', 'AUTH', 'MAIL FROM', 'RCPT TO', 'DATA']

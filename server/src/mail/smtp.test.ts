@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { Secret } from '../kernel/secret.ts'
 import { smtpOptions } from './smtp.ts'
 
-describe('a server of mail', () => {
+describe('a mail server', () => {
   const read = (url: string) => {
     const { host, port, secure, requireTLS, ignoreTLS, auth } = smtpOptions(new Secret(url))
     return { host, port, secure, requireTLS, ignoreTLS, ...(auth && { auth }) }
@@ -17,7 +17,12 @@ describe('a server of mail', () => {
     assert.deepEqual(read('smtp://mail.example'), {
       ...{ host: 'mail.example', port: 587, secure: false, requireTLS: true, ignoreTLS: false },
     })
-    for (const url of ['smtp://10.0.0.7:25', 'smtp://127.0.0.1.evil.example', 'smtp://[::2]', 'smtp://localhost.example'])
+    for (const url of [
+      'smtp://10.0.0.7:25',
+      'smtp://127.0.0.1.evil.example',
+      'smtp://[::2]',
+      'smtp://localhost.example',
+    ])
       assert.equal(read(url).requireTLS, true, url)
   })
 

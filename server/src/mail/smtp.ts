@@ -1,7 +1,7 @@
 import type { SMTPPoolOptions } from 'nodemailer'
 import type { Secret } from '../kernel/secret.ts'
 
-/** How long a server of mail may let us wait for anything, well within the time of an attempt. */
+/** How long a mail server may let us wait for anything, well within the time of an attempt. */
 const CONNECT_MS = 10_000
 const SILENCE_MS = 20_000
 const CONNECTIONS = 5

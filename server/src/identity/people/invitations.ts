@@ -8,7 +8,7 @@ import { triedLink } from './links.ts'
 import { mailboxHash } from './mailbox.ts'
 import { enter, requireRoom } from './members.ts'
 import { requireAddress } from './names.ts'
-import type { PeopleParts } from './parts.ts'
+import type { PeopleParts, PeopleSettings } from './parts.ts'
 import { hashOf, hashOfToken, newToken } from './tokens.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { type Hand, type Locked, withWorkspace } from './workspace-lock.ts'
@@ -17,7 +17,9 @@ import { type Hand, type Locked, withWorkspace } from './workspace-lock.ts'
 
 const LIFE_DAYS = 7
 
-type Parts = Pick<PeopleParts, 'pool' | 'ids' | 'sendMail' | 'attempts' | 'settings'>
+type Parts = Pick<PeopleParts, 'pool' | 'ids' | 'sendMail' | 'attempts'> & {
+  readonly settings: Pick<PeopleSettings, 'siteUrl'>
+}
 
 export type Invited = { readonly email: string; readonly role: Role }
 
@@ -192,7 +194,10 @@ const decidedRow = z.object({ id: z.string(), email: z.string(), role: z.enum(RO
 const inviterRow = z.object({ name: z.string(), email: z.string() })
 const workspaceRow = z.object({ id: z.string() })
 
-async function inviterOf(query: Query, personId: Id | null): Promise<{ readonly name: string; readonly email: string }> {
+async function inviterOf(
+  query: Query,
+  personId: Id | null,
+): Promise<{ readonly name: string; readonly email: string }> {
   if (personId === null) return OPERATOR
   const { rows } = await query('select name, email from people where id = $1', [personId])
   return inviterRow.parse(rows[0])

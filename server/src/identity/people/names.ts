@@ -7,7 +7,11 @@ const NAME_LIMIT = 100
 
 /** A name as it is kept: trimmed, and without what a terminal or a header would obey. */
 export function readName(typed: string): string {
-  const name = typed.toWellFormed().normalize('NFC').replaceAll(/\p{Cc}+/gu, ' ').trim()
+  const name = typed
+    .toWellFormed()
+    .normalize('NFC')
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .trim()
   const { length } = [...name]
   if (length < 1 || length > NAME_LIMIT)
     throw new Fault('invalid_request', { detail: `A name has 1 to ${NAME_LIMIT} characters.` })

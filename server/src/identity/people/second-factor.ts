@@ -144,7 +144,13 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
     const row = factorRow.optional().parse(rows[0])
     if (row === undefined) return null
     const key = Buffer.from(required().open(row.totp, boundTo(personId)).reveal(), 'base64')
-    return { personId, email: row.email, key, isOn: row.is_on, now: { seconds: row.seconds, usedStep: row.totp_used_step } }
+    return {
+      personId,
+      email: row.email,
+      key,
+      isOn: row.is_on,
+      now: { seconds: row.seconds, usedStep: row.totp_used_step },
+    }
   }
 
   async function remember(personId: Id): Promise<Secret> {
@@ -275,13 +281,17 @@ async function recordFactor(query: Query, by: By, personId: Id, isOn: boolean): 
   })
 }
 
-/** For an operator who has made sure who asks. False where it was off. The person has to sign in again everywhere. */
-export async function takeFactorOff(query: Query, by: By, personId: Id): Promise<boolean> {
-  const { rows } = await query('select from people where id = $1 and totp_since is not null for no key update', [
-    personId,
-  ])
-  if (rows.length === 0) return false
+const lockedRow = z.object({ email: z.string(), at: z.date() })
+
+/** For an operator who has made sure who asks. Whom to tell; null where it was off. */
+export async function takeFactorOff(query: Query, by: By, personId: Id): Promise<z.output<typeof lockedRow> | null> {
+  const { rows } = await query(
+    'select email, clock_timestamp() as at from people where id = $1 and totp_since is not null for no key update',
+    [personId],
+  )
+  const locked = lockedRow.optional().parse(rows[0])
+  if (locked === undefined) return null
   await removeWithin(query, personId)
   await recordFactor(query, by, personId, false)
-  return true
+  return locked
 }

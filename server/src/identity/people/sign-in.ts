@@ -7,7 +7,7 @@ import { mailboxHash, readAddress } from './mailbox.ts'
 import { readName } from './names.ts'
 import type { PeopleParts } from './parts.ts'
 import { openSession, type SignedIn } from './sessions.ts'
-import { lockUnverified, requireOpen } from './sign-up.ts'
+import { hasInvitation, lockUnverified, requireOpen } from './sign-up.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { welcome } from './welcome.ts'
 
@@ -88,7 +88,8 @@ export function createSignIn(parts: Parts) {
     const { rows } = await query('select id from people where email = $1 and verified_at is not null', [email])
     const known = idRow.optional().parse(rows[0])
     if (known !== undefined) return known.id
-    requireOpen(settings, email)
+    // The issuer vouches for the address, so that an invitation to it is theirs.
+    if (!(await hasInvitation(query, { email }))) requireOpen(settings, email)
     const called = readName(name.trim() === '' ? (email.split('@', 1)[0] ?? email) : name)
     const { rows: made } = await query(
       `insert into people as row (id, email, name) values ($1, $2, $3)

@@ -18,7 +18,13 @@ import { welcome } from './welcome.ts'
  * nothing about the address: what they see and the statements that run are the same whether it has an account or not.
  */
 
-export type SignUp = { readonly name: string; readonly email: string; readonly password: string }
+export type SignUp = {
+  readonly name: string
+  readonly email: string
+  readonly password: string
+  /** The token of an invitation to this address: with it, somebody signs up where sign-up is closed to others. */
+  readonly invitation?: string | undefined
+}
 
 type Parts = Omit<PeopleParts, 'seal'>
 
@@ -28,7 +34,7 @@ export function createSignUp(parts: Parts) {
   return {
     async signUp(visitor: Visitor, typed: SignUp): Promise<void> {
       const [name, email] = [readName(typed.name), requireAddress(typed.email)]
-      requireOpen(settings, email)
+      if (!(await isInvited(visitor, email, typed.invitation))) requireOpen(settings, email)
       const tried = triedSignUp(visitor, email)
       await attempts.take(tried)
       const password = await passwords.hash(typed.password).catch(async (error: unknown) => {
@@ -94,6 +100,16 @@ export function createSignUp(parts: Parts) {
     },
   }
 
+  async function isInvited(visitor: Visitor, email: string, invitation: string | undefined): Promise<boolean> {
+    const hash = hashOfToken(invitation ?? '')
+    if (hash === null) return false
+    const found = await attempts.guess(triedLink(attempts, visitor), async () => {
+      const open = await hasInvitation((text, values = []) => pool.query(text, [...values]), { email, hash })
+      return open ? true : null
+    })
+    return found !== null
+  }
+
   /** A sign-up sends the first link: the next one is sent a minute after it, and a second sign-up is not kept waiting by that. */
   function triedSignUp(visitor: Visitor, email: string): readonly Tried[] {
     const { limits } = attempts
@@ -131,6 +147,16 @@ export function requireOpen({ signUp, domains }: PeopleParts['settings'], email:
   const [, domain] = splitAddress(email)
   if (domains.length > 0 && !domains.includes(domain))
     throw new Fault('sign_up_closed', { detail: `Addresses that can sign up end in ${domains.join(', ')}.` })
+}
+
+/** Whether an address is invited somewhere: by this very invitation, or by any. */
+export async function hasInvitation(query: Query, { email, hash }: { email: string; hash?: Buffer }): Promise<boolean> {
+  const { rows } = await query(
+    `select from invitations where email = $1 and ($2::bytea is null or hash = $2) and decided_at is null
+       and expires_at > clock_timestamp() limit 1`,
+    [email, hash ?? null],
+  )
+  return rows.length > 0
 }
 
 const person = z

@@ -20,7 +20,10 @@ export function visitorOf(address: string, agent = ''): Visitor {
     address: address.slice(0, ADDRESS_LIMIT),
     network: near.split(separator).slice(0, 3).join(separator),
     // PostgreSQL takes no zero byte, and a terminal obeys what it is shown.
-    agent: agent.toWellFormed().replaceAll(/\p{Cc}/gu, '?').slice(0, AGENT_LIMIT),
+    agent: agent
+      .toWellFormed()
+      .replaceAll(/\p{Cc}/gu, '?')
+      .slice(0, AGENT_LIMIT),
   }
 }
 

@@ -61,7 +61,12 @@ async function roleOf(query: Query, workspaceId: Id, personId: Id): Promise<Role
 }
 
 /** What somebody invited others to while they were allowed to goes with the role that allowed it. */
-export async function revokeBeyond(query: Query, workspaceId: Id, personId: Id | null, role: Role | null): Promise<void> {
+export async function revokeBeyond(
+  query: Query,
+  workspaceId: Id,
+  personId: Id | null,
+  role: Role | null,
+): Promise<void> {
   if (personId === null) return
   const allowed = ROLES.filter((given) => role !== null && mayChange(role, null, given))
   await query(
@@ -70,4 +75,3 @@ export async function revokeBeyond(query: Query, workspaceId: Id, personId: Id |
     [workspaceId, personId, allowed],
   )
 }
-

@@ -721,6 +721,7 @@ create table invitations (
 
 create unique index invitations_open on invitations (workspace_id, email) where decided_at is null;
 create index invitations_by_expiry on invitations (expires_at);
+create index invitations_of_address on invitations (email) where decided_at is null;
 
 -- A member whom an operator named has no person until somebody has verified the address.
 alter table members
