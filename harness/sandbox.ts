@@ -3,6 +3,7 @@ import path from 'node:path'
 import { request } from 'undici'
 import type { Fault } from '../sandbox/src/control.ts'
 import type { JournalEntry, JournalPage } from '../sandbox/src/journal.ts'
+import type { ReceivedMail } from '../sandbox/src/mail/received-mail.ts'
 import type { UpstreamName } from '../sandbox/src/upstream.ts'
 import { createAttemptsTally } from './attempts.ts'
 import { type Child, startChild } from './child.ts'
@@ -18,11 +19,19 @@ export type SandboxProcess = Child & {
   readonly emptyJournal: () => Promise<void>
   /** Sets directives for the next requests of an upstream, such as `['status=503']`. */
   readonly fault: (upstream: Fault['upstream'], directives: readonly string[], times?: number) => Promise<void>
+  /** Where mail is handed over; undefined where it was not told to receive any. */
+  readonly smtpUrl: string | undefined
+  /** The mail that it received, the newest first; for one address where it is given. */
+  readonly mail: (to?: string) => Promise<readonly ReceivedMail[]>
+  /** Sets directives for the next mail, such as `['status=451']`; with `to`, for receivers whose address has that in it. */
+  readonly mailFault: (directives: readonly string[], times?: number, to?: string) => Promise<void>
 }
 
 type Options = {
   readonly seed?: number
   readonly port?: number
+  /** It receives mail there; 0 for any port. */
+  readonly smtpPort?: number
   /** A file with the video tasks of an earlier life, with which it goes on. */
   readonly videoTasks?: string | undefined
   /** Folders of recordings, each served under `/replay/<its name>`. */
@@ -36,26 +45,29 @@ const READY_DEADLINE_MS = 120_000
 export async function startBareSandbox({
   seed = 1,
   port = 0,
+  smtpPort,
   videoTasks,
   replay = [],
 }: Options = {}): Promise<SandboxProcess> {
   const program = path.join(ROOT, 'sandbox/src/main.ts')
-  const ready = Promise.withResolvers<string>()
+  const ready = Promise.withResolvers<{ readonly url: string; readonly smtp_url?: string }>()
   const known = videoTasks === undefined ? [] : ['--video-tasks', videoTasks]
   const recorded = replay.flatMap((folder) => ['--replay', folder])
-  const args = [program, '--port', String(port), '--seed', String(seed), ...known, ...recorded]
+  const mailed = smtpPort === undefined ? [] : ['--smtp-port', String(smtpPort)]
+  const args = [program, '--port', String(port), '--seed', String(seed), ...mailed, ...known, ...recorded]
   const child = startChild(process.execPath, args, {
-    onLine: (line) => line.startsWith('{"url"') && ready.resolve(JSON.parse(line).url),
+    onLine: (line) => line.startsWith('{"url"') && ready.resolve(JSON.parse(line)),
   })
   const failure = child.exited.then(() => undefined)
   const late = new Promise<undefined>((resolve) => {
     setTimeout(() => resolve(undefined), READY_DEADLINE_MS).unref()
   })
-  const url = await Promise.race([ready.promise, failure, late])
-  if (url === undefined) {
+  const addresses = await Promise.race([ready.promise, failure, late])
+  if (addresses === undefined) {
     await child.kill()
     throw new Error(`the sandbox did not become ready:\n${child.output()}`)
   }
+  const { url, smtp_url: smtpUrl } = addresses
   return {
     ...child,
     url,
@@ -64,13 +76,24 @@ export async function startBareSandbox({
     async emptyJournal() {
       await (await request(`${url}/journal`, { method: 'DELETE' })).body.dump()
     },
-    async fault(upstream, directives, times = 1) {
-      const body = JSON.stringify({ upstream, directives, times })
-      const answer = await request(`${url}/control`, { method: 'POST', body })
-      const said = await answer.body.text()
-      if (answer.statusCode !== 200) throw new Error(said)
+    fault: (upstream, directives, times = 1) => order(`${url}/control`, { upstream, directives, times }),
+    smtpUrl,
+    async mail(to) {
+      const query = to === undefined ? '' : `?to=${encodeURIComponent(to)}`
+      const answer = (await (await request(`${url}/mail.json${query}`)).body.json()) as {
+        mail: readonly ReceivedMail[]
+      }
+      return answer.mail
     },
+    mailFault: (directives, times = 1, to) => order(`${url}/control/mail`, { directives, times, to }),
   }
+}
+
+/** Asks for something to go wrong, and says what is wrong with that, if anything is. */
+async function order(url: string, what: Readonly<Record<string, unknown>>): Promise<void> {
+  const answer = await request(url, { method: 'POST', body: JSON.stringify(what) })
+  const said = await answer.body.text()
+  if (answer.statusCode !== 200) throw new Error(said)
 }
 
 /**

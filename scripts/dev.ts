@@ -15,7 +15,7 @@ import { silentLog } from '../server/src/telemetry/log.ts'
  * Everything stops with it, however it ends.
  */
 const { values: flags } = parseArgs({ options: { json: { type: 'boolean', default: false } } })
-const PORTS = { gateway: 8700, sandbox: 8701, site: 8702, agent: 8703, admin: 8709 }
+const PORTS = { gateway: 8700, sandbox: 8701, site: 8702, agent: 8703, smtp: 8704, admin: 8709 }
 
 type Part = { readonly name: string; readonly ended: Promise<unknown>; readonly stop: () => Promise<unknown> }
 class Told extends Error {}
@@ -53,8 +53,9 @@ async function start() {
   await migrate({ url: new Secret(postgres.url()), log: silentLog })
 
   const sandboxPort = await portNear(PORTS.sandbox)
+  const smtpPort = await portNear(PORTS.smtp)
   await begin('the sandbox', async () => {
-    const sandbox = await startBareSandbox({ port: sandboxPort })
+    const sandbox = await startBareSandbox({ port: sandboxPort, smtpPort })
     return { ...sandbox, name: 'the sandbox', ended: sandbox.exited }
   })
   const sandboxUrl = `http://127.0.0.1:${sandboxPort}`
@@ -76,6 +77,12 @@ async function start() {
         FAREBOX_HTTP_PUBLIC_URL: `http://${listen.gateway}`,
         FAREBOX_HTTP_SITE_URL: `http://${listen.site}`,
         FAREBOX_HTTP_MCP_URL: `http://${listen.agent}/mcp`,
+        FAREBOX_MAIL_URL: `smtp://127.0.0.1:${smtpPort}`,
+        FAREBOX_MAIL_FROM: 'Farebox <no-reply@farebox.example>',
+        FAREBOX_PEOPLE_ISSUER_URL: `${sandboxUrl}/openid`,
+        FAREBOX_PEOPLE_ISSUER_CLIENT_ID: 'sandbox-client',
+        FAREBOX_PEOPLE_ISSUER_CLIENT_SECRET: 'sandbox-client-secret',
+        FAREBOX_PEOPLE_ISSUER_NAME: 'the sandbox',
         FAREBOX_LOG_LEVEL: 'warn',
         FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(),
       },
@@ -155,6 +162,7 @@ Farebox is ready after ${seconds} s.
   agents     ${mcp_url}   (listens; its tools are not built yet)
   metrics    ${admin_url}/metrics
   sandbox    ${sandbox_url}   (simulated upstreams; docs/sandbox.md)
+  mail       ${sandbox_url}/mail   (what people would be sent)
   database   ${databaseUrl}
   key        ${api_key}   (100 USD of test money)
 

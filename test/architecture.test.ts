@@ -83,6 +83,11 @@ describe('the laws of imports and of tables', () => {
     'a dynamic import upwards': ['ledger/post.ts', "await import('../http/render.ts')", /ledger may not import http/],
     'an import sideways': ['ledger/post.ts', "import '../limits/window.ts'", /ledger may not import limits/],
     'configuration read below the top': ['ledger/post.ts', "import '../config.ts'", /ledger may not read config/],
+    'what the configuration consists of': [
+      'cli/serve.ts',
+      "import '../config/sources.ts'",
+      /cli may not import what config\.ts consists of/,
+    ],
     'the environment read below the top': [
       'ledger/post.ts',
       'export const home = process.env.HOME',

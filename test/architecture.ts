@@ -20,9 +20,9 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['gateway'],
   ['tasks', 'contracts'],
   ['http'],
-  ['oauth', 'agent', 'site', 'account', 'admin'],
+  ['oauth', 'agent', 'site', 'account', 'admin', 'mail'],
   ['cli'],
-  ['chores.ts'],
+  ['chores.ts', 'listeners.ts'],
   ['app.ts'],
   ['main.ts'],
 ]
@@ -34,6 +34,15 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   outbox: ['outbox', 'storage'],
   workspaces: ['identity', 'links'],
   members: ['identity'],
+  people: ['identity'],
+  person_identities: ['identity'],
+  sign_up_credits: ['identity'],
+  browser_sessions: ['identity'],
+  remembered_browsers: ['identity'],
+  recovery_codes: ['identity'],
+  mailed_links: ['identity'],
+  invitations: ['identity'],
+  door_attempts: ['identity'],
   plans: ['identity'],
   api_keys: ['identity', 'links'],
   credentials: ['identity', 'ledger', 'links'],
@@ -70,14 +79,16 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Packages that only some folders may know, so that they can be replaced there. */
-const PACKAGES: Readonly<Record<string, readonly string[]>> = { fastify: ['http'] }
+const PACKAGES: Readonly<Record<string, readonly string[]>> = { fastify: ['http'], nodemailer: ['mail'] }
 
 /** What single operations make. Folders that serve every operation alike do not know the word. */
 const MADE_BY_ONE = { word: /video/i, unknownTo: ['calls', 'tasks'] }
 
 /** Configuration reaches everybody else as values. */
-const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'main.ts']
+const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'listeners.ts', 'main.ts']
 const CONFIG = 'config.ts'
+/** What config.ts consists of, which nobody else knows. */
+const CONFIG_PARTS = 'config'
 
 /** Ways around this law: `process` is a global whose env is looked for, and `require` can name anything. */
 const HIDDEN_DOORS = ['node:process', 'process', 'node:module', 'module']
@@ -102,7 +113,8 @@ function violationsIn(root: string, file: string, dependencies: readonly string[
     if (!(TABLES[table] ?? []).includes(from)) broken.push(`${from} may not name the table ${table}`)
   const [word] = MADE_BY_ONE.unknownTo.includes(from) ? (MADE_BY_ONE.word.exec(text) ?? []) : []
   if (word !== undefined) broken.push(`${from} may not say ${word}: what a task makes is its operation's`)
-  if (rankOf(from) === -1 && from !== CONFIG) broken.push(`${from} is not in the table of layers`)
+  if (rankOf(from) === -1 && from !== CONFIG && from !== CONFIG_PARTS)
+    broken.push(`${from} is not in the table of layers`)
   if (from !== CONFIG && /\bprocess\s*(\.|\[\s*['"])\s*env\b/.test(text))
     broken.push('reads process.env, which only config.ts may')
   return broken.map((reason) => `${file}: ${reason}`)
@@ -127,8 +139,10 @@ function reasonAgainst(
   if (resolved.startsWith('..')) return `imports ${target}, outside server/src`
   const to = partOf(resolved)
   if (from === to) return undefined
+  if (to === CONFIG_PARTS) return from === CONFIG ? undefined : `${from} may not import what config.ts consists of`
   if (to === CONFIG) return MAY_IMPORT_CONFIG.includes(from) ? undefined : `${from} may not read config.ts`
-  if (from === CONFIG) return to === 'kernel' ? undefined : `config.ts may import kernel alone, not ${to}`
+  if (from === CONFIG || from === CONFIG_PARTS)
+    return to === 'kernel' ? undefined : `config.ts may import kernel alone, not ${to}`
   return rankOf(to) !== -1 && rankOf(to) < rankOf(from) ? undefined : `${from} may not import ${to}`
 }
 

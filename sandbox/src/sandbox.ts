@@ -4,6 +4,9 @@ import type { Hung } from './deliver.ts'
 import { deviantAt } from './deviants.ts'
 import { createExchanges, finish } from './exchange.ts'
 import { Journal } from './journal.ts'
+import { answerMail, isMailPath } from './mail/answer-mail.ts'
+import { Mailbox } from './mail/mailbox.ts'
+import { OPENID, OpenidProvider } from './openid/openid.ts'
 import { answerPlatformControl, PLATFORM_CONTROL } from './platform-control.ts'
 import { jsonIn, readBody } from './read-body.ts'
 import { answerReplay, REPLAY, type Replays } from './replay.ts'
@@ -16,6 +19,8 @@ import { answerVideoControl, VIDEO_CONTROL } from './video-control.ts'
 
 export type Sandbox = {
   readonly server: Server
+  /** The mail that was received, by whoever receives it. */
+  readonly mailbox: Mailbox
   /** Lets answers under way finish for a moment; those that hang are let go at once. */
   readonly close: () => Promise<void>
 }
@@ -44,6 +49,8 @@ export function createSandbox(options: Options = {}): Sandbox {
   const videos = new VideoTasks()
   videos.goOnWith(videoTasks)
   const platform = new Platform()
+  const mailbox = new Mailbox()
+  const openid = new OpenidProvider(nowMs)
   const hung: Hung = new Set()
   const exchange = createExchanges({ control, videos, platform, hung, seed, nowMs })
 
@@ -52,6 +59,8 @@ export function createSandbox(options: Options = {}): Sandbox {
     if (path === '/livez') sendJson(response, 200, { ok: true })
     else if (path === '/journal') answerJournal(journal, request, response, query)
     else if (path === '/control') answerControl(control, request, response)
+    else if (isMailPath(path)) answerMail({ mailbox, request, response, path, query })
+    else if (path.startsWith(`${OPENID}/`)) openid.answer({ request, response, path, query })
     else if (path.startsWith(VIDEO_CONTROL)) answerVideoControl({ videos, request, response, path, query, nowMs })
     else if (path.startsWith(PLATFORM_CONTROL))
       answerPlatformControl({ platform, request, response, path, query, nowMs })
@@ -90,7 +99,7 @@ export function createSandbox(options: Options = {}): Sandbox {
     clearTimeout(grace)
   }
 
-  return { server, close }
+  return { server, mailbox, close }
 }
 
 function targetOf({ url = '/' }: IncomingMessage): [path: string, query: string] {

@@ -6,7 +6,7 @@ import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
 import { createChores, createLossChore, createRefusalChore } from './chores.ts'
-import type { Config } from './config.ts'
+import { type Config, missingForPeople } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames } from './gateway/header-names.ts'
 import { firstCall } from './gateway/idempotency.ts'
@@ -19,31 +19,31 @@ import { createRecords } from './gateway/records.ts'
 import { createRefusals } from './gateway/refusals.ts'
 import { createRelay } from './gateway/relay.ts'
 import { createTellLoss } from './gateway/tell-loss.ts'
-import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import { createLargeJson } from './http/large-json.ts'
 import { type Listener, listen } from './http/listen.ts'
-import { type Assets, loadAssets } from './http/pages/assets.ts'
-import { createFaultPage } from './http/pages/fault-page.ts'
-import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
-import { createPages } from './http/pages/page.ts'
-import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy } from './http/policies.ts'
-import { assetsFamily } from './http/routes/assets.ts'
+import type { Assets } from './http/pages/assets.ts'
+import type { LinkPages } from './http/pages/link-page.ts'
 import { createFamilies } from './http/routes/families.ts'
-import { metricsFamily } from './http/routes/metrics.ts'
-import { siteFamily } from './http/routes/site.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
-import { createShedding } from './http/wire/shedding.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
+import { createPasswords } from './identity/people/passwords.ts'
+import { createPeople, type People } from './identity/people/people.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
-import { createMemoryBudget } from './kernel/memory-budget.ts'
 import { sealOf } from './kernel/seal.ts'
+import { creditWithin } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
 import { createLinks } from './links/links.ts'
+import { createListeners, type ListeningRole } from './listeners.ts'
+import { createMailDeliverer } from './mail/deliverer.ts'
+import { createIssuer } from './oauth/issuer.ts'
+import type { SiteSettings } from './oauth/parts.ts'
+import { ISSUER_CALLBACK, ISSUER_PATH } from './oauth/routes/issuer.ts'
+import { createSiteRoutes } from './oauth/site-routes.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
 import type { Deliverers } from './outbox/deliverer.ts'
 import { createOutboxWorker } from './outbox/worker.ts'
@@ -51,6 +51,7 @@ import { createModels } from './pricing/models.ts'
 import { createPrices } from './pricing/prices.ts'
 import { createQuotes } from './pricing/quotes.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
+import { createSendMail, MAIL } from './storage/mail.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
@@ -70,9 +71,6 @@ export type App = {
   /** Finishes what was accepted within the deadline and lets go of everything. */
   readonly stop: () => Promise<void>
 }
-
-type Role = Config['roles'][number]
-type ListeningRole = Exclude<Role, 'worker'>
 
 /** Beyond this the process no longer knows of revoked keys and changed prices in time, and says that it is unready. */
 const STALE_MS = 5_000
@@ -110,8 +108,9 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const money = createMoney(ground)
   const gateway = createGateway(ground, money)
   const work = createWork(ground, money, gateway, options)
-  const listeners = createListeners(ground, money, gateway, options)
-  const parts = { ground, money, gateway, work, listeners }
+  const issuer = createIssuerOf(ground)
+  const listeners = createFaces(ground, money, gateway, { people: createPeopleOf(ground), issuer }, options)
+  const parts = { ground, money, gateway, work, issuer, listeners }
   const { log } = ground
   try {
     const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
@@ -244,10 +243,11 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
   const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
   const { access, allowed_origins: allowedOrigins, refused_networks: refusedNetworks } = config.outbound
   const outbound = createOutbound({ access, allowedOrigins, refusedNetworks, clock, log, metrics })
+  const { url, from } = config.mail
+  const mail = url && from && createMailDeliverer({ url, from, clock })
   const outbox = createOutboxWorker({
     pool: pools.rest,
-    // No part of ours writes messages yet.
-    deliverers: options.deliverers?.({ outbound }) ?? new Map(),
+    deliverers: options.deliverers?.({ outbound }) ?? new Map(mail && [[MAIL.name, mail]]),
     seal,
     clock,
     log,
@@ -261,7 +261,7 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
       ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
       : []),
   ]
-  return { poller, outbound, outbox, chores, isGateway }
+  return { poller, outbound, outbox, mail, chores, isGateway }
 }
 
 type Parts = {
@@ -269,6 +269,7 @@ type Parts = {
   readonly money: Money
   readonly gateway: Gateway
   readonly work: ReturnType<typeof createWork>
+  readonly issuer: ReturnType<typeof createIssuerOf>
   readonly listeners: readonly Listener<ListeningRole>[]
 }
 
@@ -288,15 +289,19 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
 async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
-  const { ground, money, gateway, work, listeners } = parts
+  const { ground, money, gateway, work, issuer, listeners } = parts
   const { clock, log, feed, pools } = ground
   const { calls } = money
   const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
   const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
   money.partitions.stop()
+  await issuer?.close()
   const chored = Promise.all(work.chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
     .then(() => Promise.all([work.poller?.idle(), work.outbox.stop(DELIVERIES_DEADLINE_MS)]))
-    .finally(() => work.outbound.close())
+    .finally(() => {
+      work.mail?.close()
+      return work.outbound.close()
+    })
   // A caller who left, or was cut off, has a call that still runs: it is ended by what its upstream says, while there is
   // time, and at our loss after it.
   await calls.untilNoneOpen(Math.max(0, deadlineAtMs - clock.monotonicMs()))
@@ -320,69 +325,80 @@ async function flush(calls: Calls, log: Log): Promise<void> {
   log.error('not every call could be ended in time: what is left is unsettled', { count: calls.open().length })
 }
 
-/** What is listened on, by the roles of this process: callers' families, and what is measured. */
-function createListeners(
-  ground: Ground,
-  money: Money,
-  gateway: Gateway,
-  options: Start,
-): readonly Listener<ListeningRole>[] {
-  const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
-  const { http, memory } = config
-  const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
-  metrics.watchMemory(budget)
-  const shared: Omit<EdgeParts, 'families'> = {
-    clock,
+/** Who people are. Passwords are hashed by few at a time in the whole process. */
+function createPeopleOf({ config, pools, ids, seal }: Ground): People {
+  const { http, listen, people } = config
+  return createPeople({
+    pool: pools.rest,
     ids,
-    log,
-    metrics,
-    memory: budget,
-    identify: createIdentify({ ...cached, time, failures: createFailuresByAddress({ clock }) }),
-    readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
-    limits: {
-      bodyBytes: http.body_bytes,
-      headerBytes: http.header_bytes,
-      jsonDepth: http.json_depth,
-      headersTimeoutMs: http.headers_timeout_ms,
-      requestTimeoutMs: http.request_timeout_ms,
-      connections: http.connections,
+    seal,
+    sendMail: createSendMail({ ids, seal }),
+    passwords: createPasswords(),
+    async credit(query, accountId, entryId, amount) {
+      await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
     },
-    corsOrigins: http.cors_origins,
-    trustedProxies: http.trusted_proxies,
+    settings: {
+      siteUrl: http.site_url ?? `http://${listen.site.host}:${listen.site.port}`,
+      signUp: missingForPeople(config).length === 0 ? people.sign_up : 'closed',
+      domains: people.domains,
+      credit: people.credit,
+    },
+  })
+}
+
+/**
+ * Who people can sign in by, where the operator says so. Its own origin is listed by being configured; whatever else it names is asked as
+ * a stranger's address is.
+ */
+function createIssuerOf({ config: { people, http, outbound: rules }, clock, log, metrics }: Ground) {
+  const { issuer: given } = people
+  if (given === undefined || http.site_url === undefined) return null
+  const { access, allowed_origins: allowed, refused_networks: refusedNetworks } = rules
+  const own = new URL(given.url).origin
+  const asked =
+    access === 'none'
+      ? ({ access: 'listed', allowedOrigins: [own] } as const)
+      : { access, allowedOrigins: [own, ...allowed] }
+  const outbound = createOutbound({ ...asked, refusedNetworks, clock, log, metrics })
+  const { url, client_id: clientId, client_secret: clientSecret, name } = given
+  const redirectUri = http.site_url + ISSUER_CALLBACK
+  const issuer = createIssuer({ url, clientId, clientSecret, redirectUri, outbound, clock })
+  return { issuer, name, log, close: outbound.close }
+}
+
+type Faces = { readonly people: People; readonly issuer: ReturnType<typeof createIssuerOf> }
+
+/** What strangers, callers and people meet. */
+function createFaces(ground: Ground, money: Money, gateway: Gateway, { people, issuer }: Faces, options: Start) {
+  const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
+  return createListeners({
+    config,
+    edge: {
+      clock,
+      ids,
+      log,
+      metrics,
+      identify: createIdentify({ ...cached, time, failures: createFailuresByAddress({ clock }) }),
+      readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
+    },
+    headerNames,
+    keyRefused: gateway.refusals.count,
+    waitMs: money.calls.waitMs,
+    families: (shown) => familiesOf(ground, money, gateway, shown, options),
+    siteRoutes: (pages) =>
+      createSiteRoutes({ people, pages, siteUrl: config.http.site_url, settings: siteSettingsOf(config), issuer }),
+  })
+}
+
+function siteSettingsOf(config: Config): SiteSettings {
+  const { sign_up: signUp, credit, issuer } = config.people
+  const missing = missingForPeople(config)
+  return {
+    isSignUpOpen: signUp === 'open' && missing.length === 0,
+    missing,
+    credit,
+    issuer: issuer === undefined ? null : { name: `Continue with ${issuer.name}`, path: ISSUER_PATH },
   }
-  const assets = loadAssets()
-  const pages = createPages({ assets, siteUrl: http.site_url })
-  const edges: Readonly<Record<ListeningRole, () => Edge>> = {
-    gateway: () =>
-      createEdge({
-        ...shared,
-        policy: CALLERS,
-        // Users who link an account come here too.
-        faultPage: createFaultPage(pages),
-        keyRefused: gateway.refusals.count,
-        mustShed: createShedding({ clock, log, waitMs: money.calls.waitMs }),
-        families: familiesOf(ground, money, gateway, { assets, linkPages: createLinkPages(pages) }, options),
-        exposedHeaders: Object.values(headerNames),
-      }),
-    site: () =>
-      createEdge({
-        ...shared,
-        policy: createSitePolicy(http.site_url),
-        corsOrigins: [],
-        faultPage: createFaultPage(pages),
-        families: [siteFamily({ pages, baseUrl: http.public_url }), assetsFamily(assets)],
-      }),
-    agent: () => createEdge({ ...shared, policy: createAgentPolicy(http.mcp_url), corsOrigins: [], families: [] }),
-    admin: () =>
-      createEdge({
-        ...shared,
-        policy: createAdminPolicy(http.admin_hosts),
-        corsOrigins: [],
-        families: [metricsFamily(metrics)],
-      }),
-  }
-  const roles = config.roles.filter((role) => role !== 'worker')
-  return roles.map((role) => ({ role, edge: edges[role](), at: config.listen[role] }))
 }
 
 /** What callers reach: the routes of what is sold, unless others are given. */

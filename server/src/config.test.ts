@@ -5,13 +5,20 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { inspect } from 'node:util'
 import { catalogue } from './catalogue/catalogue.ts'
-import { ConfigError, loadConfig, RESERVED_MODEL_SEGMENTS } from './config.ts'
+import { ConfigError, loadConfig, missingForPeople, RESERVED_MODEL_SEGMENTS } from './config.ts'
+import { usd } from './kernel/money.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'farebox-config-'))
 after(() => rmSync(folder, { recursive: true }))
 
 const URL = 'postgres://farebox:canary-91c2@db/farebox'
 const NO_FILE = path.join(folder, 'none.yaml')
+const ISSUER = {
+  FAREBOX_PEOPLE_ISSUER_URL: 'https://login.example',
+  FAREBOX_PEOPLE_ISSUER_CLIENT_ID: 'farebox',
+  FAREBOX_PEOPLE_ISSUER_CLIENT_SECRET: 'canary-8d1e',
+  FAREBOX_PEOPLE_ISSUER_NAME: 'Example',
+}
 let files = 0
 
 function file(text: string): string {
@@ -113,6 +120,62 @@ describe('configuration', () => {
       allowed_origins: ['https://issuer.example', 'http://10.0.0.7:8080'],
       refused_networks: ['2001:db8:64::/96', '8.8.8.8'],
     })
+  })
+
+  it('lets everybody sign up with 2 USD, unless told otherwise', () => {
+    const { people, mail } = loadConfig({ FAREBOX_DATABASE_URL: URL })
+    assert.deepEqual([people, mail], [{ sign_up: 'open', domains: [], credit: usd('2') }, {}])
+    const told = loadConfig({
+      FAREBOX_DATABASE_URL: URL,
+      FAREBOX_PEOPLE_SIGN_UP: 'closed',
+      FAREBOX_PEOPLE_DOMAINS: 'harbour.example, mail.harbour.example',
+      FAREBOX_PEOPLE_CREDIT: '0',
+    })
+    const domains = ['harbour.example', 'mail.harbour.example']
+    assert.deepEqual(told.people, { sign_up: 'closed', domains, credit: usd('0') })
+  })
+
+  it('takes whom mail goes through, which is a secret, and who writes it, with a name or without', () => {
+    const url = 'smtps://farebox:canary%40@mail.example'
+    const env = { FAREBOX_DATABASE_URL: URL, FAREBOX_MAIL_URL: url }
+    const named = loadConfig({ ...env, FAREBOX_MAIL_FROM: 'Farebox, Inc. <no-reply@harbour.example>' })
+    assert.equal(named.mail.url?.reveal(), url)
+    assert.deepEqual(named.mail.from, { name: 'Farebox, Inc.', address: 'no-reply@harbour.example' })
+    const bare = loadConfig({ ...env, FAREBOX_MAIL_FROM: 'no-reply@harbour.example' })
+    assert.deepEqual(bare.mail.from, { name: '', address: 'no-reply@harbour.example' })
+    assert.ok(!inspect(named, { depth: null }).includes('canary'))
+  })
+
+  it('takes an issuer by which people sign in, from the file and a secret beside it', () => {
+    const secret = file('canary-8d1e')
+    const yaml = file(
+      `people:\n  issuer:\n    url: https://login.example/realms/a\n    client_id: farebox\n    client_secret_file: ${secret}\n    name: Example\n`,
+    )
+    const env = { FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: yaml, FAREBOX_HTTP_SITE_URL: 'https://farebox.example' }
+    const { issuer } = loadConfig({ ...env, FAREBOX_PEOPLE_ISSUER_NAME: 'Example Login' }).people
+    assert.deepEqual(
+      [issuer?.url, issuer?.client_id, issuer?.client_secret.reveal(), issuer?.name],
+      ['https://login.example/realms/a', 'farebox', 'canary-8d1e', 'Example Login'],
+    )
+    assert.equal(loadConfig({ FAREBOX_DATABASE_URL: URL }).people.issuer, undefined)
+    assert.deepEqual(problems({ FAREBOX_DATABASE_URL: URL, FAREBOX_PEOPLE_ISSUER_URL: 'https://login.example' }), [
+      'people.issuer.client_id (FAREBOX_PEOPLE_ISSUER_CLIENT_ID) is missing: what the issuer calls us',
+      'people.issuer.client_secret (FAREBOX_PEOPLE_ISSUER_CLIENT_SECRET) is missing',
+      'people.issuer.name (FAREBOX_PEOPLE_ISSUER_NAME) is missing: what people call the issuer',
+    ])
+  })
+
+  it('says what people cannot have accounts without', () => {
+    const all = {
+      FAREBOX_MAIL_URL: 'smtp://127.0.0.1:2525',
+      FAREBOX_MAIL_FROM: 'a@b.example',
+      FAREBOX_HTTP_SITE_URL: 'https://farebox.example',
+      FAREBOX_SECRETS_MASTER_KEY: Buffer.alloc(32, 'canary').toString('base64'),
+    }
+    const missing = (env: Readonly<Record<string, string>>) =>
+      missingForPeople(loadConfig({ FAREBOX_DATABASE_URL: URL, ...env }))
+    assert.deepEqual(missing({}), ['mail.url', 'http.site_url', 'secrets.master_key'])
+    assert.deepEqual(missing(all), [])
   })
 
   it('takes an empty section of the file as absent', () => {
@@ -254,6 +317,64 @@ describe('configuration', () => {
     'access to the outside that is none': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_OUTBOUND_ACCESS: 'all' },
       /must be public, listed or none/,
+    ],
+    ...Object.fromEntries(
+      [
+        ...['canary', 'http://canary@mail.example', 'smtp://', 'smtp://mail.example/canary'],
+        ...[
+          'smtp://mail.example?tls.rejectUnauthorized=canary',
+          'smtp://u:canary%zz@mail.example',
+          'smtp://canary@mail.example',
+        ],
+      ].map((url) => [
+        `an address of mail that is none: ${url}`,
+        [
+          { FAREBOX_DATABASE_URL: URL, FAREBOX_MAIL_URL: url, FAREBOX_MAIL_FROM: 'a@b.example' },
+          /^mail\.url \(FAREBOX_MAIL_URL\) must be smtp:/,
+        ],
+      ]),
+    ),
+    'an address of mail in the file itself': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: file('mail:\n  url: smtp://u:canary@mail.example\n') },
+      /^mail\.url stands in .* in the clear/,
+    ],
+    'mail that nobody writes': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_MAIL_URL: 'smtp://mail.example' },
+      /^mail\.from \(FAREBOX_MAIL_FROM\) is missing/,
+    ],
+    ...Object.fromEntries(
+      ['nobody', 'a@b.example, c@d.example', 'A <a@b.example>, B <c@d.example>', 'A\r\nBcc: c@d <a@b.example>'].map(
+        (from) => [
+          `a sender that is none: ${JSON.stringify(from)}`,
+          [{ FAREBOX_DATABASE_URL: URL, FAREBOX_MAIL_FROM: from }, /^mail\.from .* must be an address/],
+        ],
+      ),
+    ),
+    'sign-up that is neither open nor closed': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_PEOPLE_SIGN_UP: 'ajar' },
+      /must be open or closed/,
+    ],
+    'a domain that is none': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_PEOPLE_DOMAINS: '@harbour.example' },
+      /must be domains in lower case/,
+    ],
+    'credit below nothing': [{ FAREBOX_DATABASE_URL: URL, FAREBOX_PEOPLE_CREDIT: '-1' }, /must be an amount of USD/],
+    'an issuer without https': [
+      {
+        FAREBOX_DATABASE_URL: URL,
+        FAREBOX_HTTP_SITE_URL: 'https://farebox.example',
+        ...ISSUER,
+        FAREBOX_PEOPLE_ISSUER_URL: 'http://login.example',
+      },
+      /^people\.issuer\.url .* must be a URL with https/,
+    ],
+    'an issuer where nobody knows where people come back to': [
+      { FAREBOX_DATABASE_URL: URL, ...ISSUER },
+      /^people\.issuer\.url .* is given without http\.site_url/,
+    ],
+    'a part of an issuer that there is not': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_CONFIG: file('people:\n  issuer:\n    uri: https://login.example\n') },
+      /^people\.issuer\.uri in .* is not a setting \(did you mean people\.issuer\.url\?\)/,
     ],
     'every origin and one more': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_CORS_ORIGINS: '*,https://a.example' },

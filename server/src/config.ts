@@ -1,13 +1,28 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { BlockList, isIP } from 'node:net'
-import { parse as parseYaml } from 'yaml'
 import { z } from 'zod'
+import {
+  address,
+  amount,
+  ceiling,
+  domain,
+  flag,
+  httpOrigin,
+  integer,
+  list,
+  masterKey,
+  network,
+  openidIssuer,
+  origin,
+  postgresUrl,
+  publicOrigin,
+  publicUrl,
+  segment,
+  segments,
+  sender,
+  smtpUrl,
+} from './config/kinds.ts'
+import { type Environment, readSources, variableOf } from './config/sources.ts'
 import { CONTRIBUTORS_LEAST } from './kernel/contributors.ts'
 import { leastBudgetFor } from './kernel/memory-budget.ts'
-import { type Nanos, usd, ZERO } from './kernel/money.ts'
-import { nearest } from './kernel/nearest.ts'
-import { isMasterKey } from './kernel/seal.ts'
-import { Secret } from './kernel/secret.ts'
 
 /**
  * The only reader of the environment. Every setting has a place in farebox.yaml, such as `http.body_bytes`, and a name
@@ -27,17 +42,6 @@ export class ConfigError extends Error {
   }
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
-
-const PREFIX = 'FAREBOX_'
-const FILE_VARIABLE = `${PREFIX}CONFIG`
-const DEFAULT_FILE = 'farebox.yaml'
-/**
- * Kubernetes puts these into every container for a service that is called farebox, whether anybody wants them or not;
- * they are no settings, and must not keep us from starting. No setting of ours is called like them.
- */
-const SERVICE_LINK =
-  /^FAREBOX_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
 /** Words of our own below /apis/v1. */
 const RESERVED_SEGMENTS = ['services', 'financial']
 /** Names that are no words of a path there. */
@@ -52,85 +56,6 @@ const MIB = 1_048_576
 const BODY_MOST_BYTES = 16 * MIB
 
 const ROLES = ['gateway', 'agent', 'site', 'admin', 'worker'] as const
-
-const fromText = <T extends z.ZodType>(read: (text: string) => unknown, type: T) =>
-  z.preprocess((value) => (typeof value === 'string' ? read(value) : value), type)
-
-const integer = (least: number, most: number) => {
-  const error = `must be a whole number from ${least} to ${most}`
-  return fromText(
-    (text) => (/^\d{1,15}$/.test(text) ? Number(text) : text),
-    z.int({ error }).min(least, { error }).max(most, { error }),
-  )
-}
-
-const list = <T extends z.ZodType>(item: T) =>
-  fromText(
-    (text) =>
-      text
-        .split(',')
-        .map((part) => part.trim())
-        .filter((part) => part !== ''),
-    z.array(item).max(100),
-  )
-
-const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((text) => text === 'true')], {
-  error: 'must be true or false',
-})
-
-const CEILING = 'must be an amount of USD above 0, such as 5 or 0.50, or none for no ceiling'
-const ceiling = z.union([z.string(), z.number()], { error: CEILING }).transform((value, context): Nanos | null => {
-  if (value === 'none') return null
-  try {
-    const amount = usd(String(value))
-    if (amount > ZERO) return amount
-  } catch {
-    // Told below, as for what is not above 0.
-  }
-  context.addIssue({ code: 'custom', message: CEILING })
-  return z.NEVER
-})
-
-const secret = () => z.instanceof(Secret, { error: 'is missing' })
-
-const postgresUrl = secret().refine((url) => isPostgresUrl(url.reveal()), {
-  error: 'is not the address of a PostgreSQL (in a password, write what is neither letter nor digit as %40 for @)',
-})
-
-const masterKey = secret().refine(isMasterKey, {
-  error: 'must be 32 bytes in base64: make one with openssl rand -base64 32',
-})
-
-const address = z
-  .string()
-  .regex(/^(\[[0-9a-f:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, { error: 'must be host:port, such as 127.0.0.1:8700' })
-  .transform((text) => {
-    const colon = text.lastIndexOf(':')
-    return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(text.slice(colon + 1)) }
-  })
-  .refine(({ port }) => port <= 65_535, { error: 'must have a port of at most 65535' })
-
-const segment = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, { error: 'must be lower-case letters, digits, _ and -, as in a path' })
-
-const segments = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,62}(\/[a-z0-9][a-z0-9_-]{0,62}){0,7}$/, { error: 'must be a path without its slash' })
-
-const network = z.string().refine(isNetwork, { error: 'must be an address or a network, such as 10.0.0.0/8' })
-
-const origin = z.string().refine((text) => text === '*' || isOrigin(text), {
-  error: 'must be an origin, such as https://app.example.com, or *',
-})
-
-const publicOrigin = z
-  .string()
-  .refine(isPublicOrigin, { error: 'must be an origin with https, such as https://api.example.com' })
-
-const httpOrigin = z.string().refine((text) => /^https?:/.test(text) && isOrigin(text), {
-  error: 'must be an origin, such as https://issuer.example.com or http://10.0.0.7:8080',
-})
 
 const settings = z.strictObject({
   roles: list(z.enum(ROLES, { error: `must be among ${ROLES.join(', ')}` })).prefault([...ROLES]),
@@ -167,12 +92,7 @@ const settings = z.strictObject({
       // Under which people reach the website; without it, only this machine does.
       site_url: publicOrigin.optional(),
       // Under which agents reach their tools; without it, only this machine does.
-      mcp_url: z
-        .string()
-        .refine((text) => URL.canParse(text) && isPublicOrigin(new URL(text).origin) && isPlainUrl(new URL(text)), {
-          error: 'must be a URL with https, such as https://mcp.example.com/mcp',
-        })
-        .optional(),
+      mcp_url: publicUrl.optional(),
       // Names beside addresses, localhost and single words under which operators reach their listener.
       admin_hosts: list(
         z.string().regex(/^[a-z0-9._-]{1,253}$/, { error: 'must be names in lower case, such as metrics.example.com' }),
@@ -215,6 +135,19 @@ const settings = z.strictObject({
       refused_networks: list(network).prefault([]),
     })
     .prefault({}),
+  // Who may have an account, and by what they sign in: docs/mail.md.
+  people: z
+    .strictObject({
+      sign_up: z.enum(['open', 'closed'], { error: 'must be open or closed' }).prefault('open'),
+      // Only addresses of these domains may sign up; none: all may.
+      domains: list(domain).prefault([]),
+      // Promotional credit for the first workspace of a mailbox.
+      credit: amount.prefault('2'),
+      issuer: openidIssuer.optional(),
+    })
+    .prefault({}),
+  // By which people are written to: docs/mail.md.
+  mail: z.strictObject({ url: smtpUrl.optional(), from: sender.optional() }).prefault({}),
   links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),
   log: z
     .strictObject({
@@ -231,10 +164,14 @@ const schema = settings.superRefine((config, context) => {
 
 /** Values that are fine by themselves and wrong together. */
 function* contradictions(config: z.infer<typeof settings>): Generator<[path: string[], message: string]> {
-  const { roles, secrets, listen, http, memory, names, loss } = config
+  const { roles, secrets, listen, http, memory, names, loss, mail, people } = config
   if (roles.length === 0) yield [['roles'], 'names no role: name at least one']
   if (secrets.previous_master_key !== undefined && secrets.master_key === undefined)
     yield [['secrets', 'previous_master_key'], 'is given without secrets.master_key: give the current one too']
+  if (mail.url !== undefined && mail.from === undefined)
+    yield [['mail', 'from'], 'is missing: who writes, such as no-reply@example.com']
+  if (people.issuer !== undefined && http.site_url === undefined)
+    yield [['people', 'issuer', 'url'], 'is given without http.site_url, to which people come back: give that too']
   const listeners = Object.entries(listen).filter(([, { port }]) => port !== 0)
   for (const [index, [name, { host, port }]] of listeners.entries()) {
     const twin = listeners.slice(0, index).find(([, other]) => other.host === host && other.port === port)
@@ -274,31 +211,27 @@ function reserved(segment: string): string {
 }
 
 /** Every setting's path; what is named nowhere here is refused. */
-const SECRET_PATHS = ['database.url', 'secrets.master_key', 'secrets.previous_master_key']
-const PATHS: readonly string[] = Object.entries(settings.shape).flatMap(([name, part]) => {
-  const inner = part instanceof z.ZodPrefault ? part.unwrap() : part
-  return inner instanceof z.ZodObject ? Object.keys(inner.shape).map((key) => `${name}.${key}`) : [name]
-})
+const PATHS = pathsIn(settings)
+const SECRET_PATHS = [
+  ...['database.url', 'secrets.master_key', 'secrets.previous_master_key'],
+  ...['mail.url', 'people.issuer.client_secret'],
+]
 
-const variableOf = (path: string) => PREFIX + path.replaceAll('.', '_').toUpperCase()
+function pathsIn(type: z.core.$ZodType, prefix = ''): readonly string[] {
+  if (type instanceof z.ZodPrefault || type instanceof z.ZodOptional) return pathsIn(type.unwrap(), prefix)
+  if (!(type instanceof z.ZodObject)) return [prefix]
+  return Object.entries(type.shape).flatMap(([key, inner]) => pathsIn(inner, prefix === '' ? key : `${prefix}.${key}`))
+}
 
 export function loadConfig(env: Environment = process.env, overrides: Readonly<Record<string, string>> = {}): Config {
-  const problems: string[] = []
-  const values = new Map<string, unknown>([
-    ...readFile(env, problems),
-    ...readVariables(env, problems),
-    ...Object.entries(overrides),
-  ])
-  const secrets = readSecrets(env, values, problems)
-  const parsed = schema.safeParse(nest(new Map([...values, ...secrets])))
-  if (!parsed.success) {
-    problems.push(
-      ...parsed.error.issues
+  const { values, problems } = readSources({ paths: PATHS, secretPaths: SECRET_PATHS }, env, overrides)
+  const parsed = schema.safeParse(values)
+  const told = parsed.success
+    ? []
+    : parsed.error.issues
         .map(({ path, message }) => describe(path.map(String), message, problems))
-        .filter((line) => line !== ''),
-    )
-  }
-  if (problems.length > 0 || !parsed.success) throw new ConfigError(problems)
+        .filter((line) => line !== '')
+  if (problems.length > 0 || !parsed.success) throw new ConfigError([...problems, ...told])
   return parsed.data
 }
 
@@ -309,134 +242,8 @@ function describe(path: readonly string[], message: string, told: readonly strin
   return told.some((other) => other.startsWith(`${known} `)) ? '' : line
 }
 
-function readFile(env: Environment, problems: string[]): Map<string, unknown> {
-  const file = env[FILE_VARIABLE] ?? DEFAULT_FILE
-  if (!existsSync(file)) {
-    if (env[FILE_VARIABLE] !== undefined)
-      problems.push(`${FILE_VARIABLE} names ${file}, which does not exist: correct the path`)
-    return new Map()
-  }
-  let content: unknown
-  try {
-    content = parseYaml(readFileSync(file, 'utf8'), { maxAliasCount: 10 })
-  } catch (error) {
-    problems.push(`${file} is not valid YAML: ${error instanceof Error ? error.message.split('\n')[0] : 'unreadable'}`)
-    return new Map()
-  }
-  const values = flatten(content ?? {})
-  for (const [path, value] of values) {
-    // A section whose every line is commented out reads as nothing at all.
-    if (value === null && PATHS.some((known) => known.startsWith(`${path}.`))) {
-      values.delete(path)
-      continue
-    }
-    if (SECRET_PATHS.includes(path))
-      problems.push(
-        `${path} stands in ${file} in the clear: move it to a file of its own and name that as ${path}_file`,
-      )
-    else if (!PATHS.includes(path) && !SECRET_PATHS.includes(path.replace(/_file$/, '')))
-      problems.push(`${path} in ${file} is not a setting${hintFor(path, PATHS)}: correct or remove it`)
-    else continue
-    values.delete(path)
-  }
-  return values
-}
-
-function readVariables(env: Environment, problems: string[]): Map<string, unknown> {
-  const known = new Map(
-    [...PATHS, ...SECRET_PATHS.map((path) => `${path}_file`)].map((path) => [variableOf(path), path]),
-  )
-  const values = new Map<string, unknown>()
-  for (const [name, value] of Object.entries(env)) {
-    if (!name.startsWith(PREFIX) || name === FILE_VARIABLE || value === undefined || SERVICE_LINK.test(name)) continue
-    const path = known.get(name)
-    if (path === undefined)
-      problems.push(`${name} is not a setting${hintFor(name, [...known.keys()])}: correct or unset it`)
-    else values.set(path, value)
-  }
-  return values
-}
-
-function readSecrets(env: Environment, values: Map<string, unknown>, problems: string[]): Map<string, Secret> {
-  const secrets = new Map<string, Secret>()
-  for (const path of SECRET_PATHS) {
-    const name = `${path} (${variableOf(path)})`
-    const file = values.get(`${path}_file`)
-    const direct = values.get(path) ?? env[variableOf(path)]
-    values.delete(`${path}_file`)
-    values.delete(path)
-    if (file !== undefined && direct !== undefined)
-      problems.push(`${name} is given both directly and by file: keep one`)
-    else if (file !== undefined || direct !== undefined) {
-      const text = file === undefined ? direct : readSecretFile(file, name, problems)
-      if (text === undefined) continue
-      if (typeof text !== 'string' || text.trim() === '') problems.push(`${name} is empty: give it a value`)
-      else secrets.set(path, new Secret(text.trim()))
-    }
-  }
-  return secrets
-}
-
-function readSecretFile(file: unknown, name: string, problems: string[]): string | undefined {
-  try {
-    return readFileSync(String(file), 'utf8')
-  } catch {
-    problems.push(`${name} names a file that can't be read: check its path and permissions`)
-    return undefined
-  }
-}
-
-function flatten(value: unknown, prefix = ''): Map<string, unknown> {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return new Map([[prefix, value]])
-  return new Map(
-    Object.entries(value).flatMap(([key, inner]) => [...flatten(inner, prefix === '' ? key : `${prefix}.${key}`)]),
-  )
-}
-
-function nest(values: ReadonlyMap<string, unknown>): Record<string, unknown> {
-  const root: Record<string, unknown> = { database: {} }
-  for (const [path, value] of values) {
-    const [section = '', key] = path.split('.')
-    if (key === undefined) root[section] = value
-    else root[section] = { ...(root[section] as Record<string, unknown> | undefined), [key]: value }
-  }
-  return root
-}
-
-/** A hint for a mistyped name. */
-function hintFor(name: string, known: readonly string[]): string {
-  const near = nearest(name, known)
-  return near === undefined ? '' : ` (did you mean ${near}?)`
-}
-
-function isNetwork(text: string): boolean {
-  const [host = '', bits] = text.split('/')
-  const family = isIP(host)
-  if (family === 0 || (bits !== undefined && !/^\d{1,3}$/.test(bits))) return false
-  try {
-    new BlockList().addSubnet(host, Number(bits ?? (family === 4 ? 32 : 128)), family === 4 ? 'ipv4' : 'ipv6')
-    return true
-  } catch {
-    return false
-  }
-}
-
-function isPostgresUrl(text: string): boolean {
-  const url = URL.parse(text)
-  if (url === null || !['postgres:', 'postgresql:'].includes(url.protocol)) return false
-  // The host of a socket in a folder can stand in the query alone.
-  return url.hostname !== '' || (url.searchParams.get('host') ?? '') !== ''
-}
-
-/** Nobody may read on the way what people and their programs send. On this machine nobody is on the way. */
-function isPublicOrigin(text: string): boolean {
-  return isOrigin(text) && /^https:|^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:|$)/.test(text)
-}
-
-function isPlainUrl({ username, password, search, hash }: URL): boolean {
-  return username + password + search + hash === ''
-}
-
-function isOrigin(text: string): boolean {
-  return URL.canParse(text) && new URL(text).origin === text
+/** What an operator has to configure before people can have accounts: mail reaches them, links lead back, secrets can be kept. */
+export function missingForPeople({ mail, http, secrets }: Config): readonly string[] {
+  const needed = { 'mail.url': mail.url, 'http.site_url': http.site_url, 'secrets.master_key': secrets.master_key }
+  return Object.entries(needed).flatMap(([path, value]) => (value === undefined ? [path] : []))
 }

@@ -66,6 +66,27 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
     return { id, letter }
   }
 
+  /** Somebody who has signed up. */
+  async function person(): Promise<{ id: string; email: string }> {
+    const [id, email] = [ids.next(), `${another('person')}@example.com`]
+    await pool.query(
+      "insert into people (id, email, name, verified_at) values ($1, $2, 'Some One', clock_timestamp())",
+      [id, email],
+    )
+    return { id, email }
+  }
+
+  /** A workspace of two owners who have signed up. */
+  async function owned() {
+    const { workspaceId } = await makeCustomer(pool)
+    const [first, second] = [await person(), await person()]
+    const owners = []
+    for (const { email } of [first, second])
+      owners.push(idIn(await said('members', 'add', workspaceId, email, 'owner')))
+    const [memberId = '', otherId = ''] = owners
+    return { workspaceId, memberId, otherId, personId: first.id }
+  }
+
   async function model(): Promise<string> {
     const name = another('maker/model')
     await said('models', 'set', name, ...LIMITS)
@@ -223,6 +244,94 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
           ...{ action: 'account.credited', workspaceId, subject, before: null },
           after: { usd: '5.000000000', kind: 'promotion', accountId, expiresAt: '2099-01-31T00:00:00.000Z' },
         }),
+      }
+    },
+    async 'people close-sessions'() {
+      const { id, email } = await person()
+      await pool.query(
+        `insert into browser_sessions (id, hash, person_id, expires_at, address, agent, is_complete)
+         values ($1, sha256($2), $3, clock_timestamp() + interval '1 day', '192.0.2.1', 'a browser', true)`,
+        [ids.next(), Buffer.from(id), id],
+      )
+      return {
+        line: ['people', 'close-sessions', email],
+        deed: () => ({
+          ...{ action: 'session.all_ended', workspaceId: null, subject: id },
+          ...{ before: { sessions: 1 }, after: { sessions: 0 } },
+        }),
+      }
+    },
+    async 'people factor-off'() {
+      const { id } = await person()
+      await pool.query('update people set totp = $2, totp_since = clock_timestamp() where id = $1', [
+        id,
+        seal.seal(new Secret('a key'), `person ${id} totp`),
+      ])
+      return {
+        line: ['people', 'factor-off', id],
+        deed: () => ({
+          ...{ action: 'person.second_factor_changed', workspaceId: null, subject: id },
+          ...{ before: { hasSecondFactor: true }, after: { hasSecondFactor: false } },
+        }),
+      }
+    },
+    async 'members add'() {
+      const { workspaceId } = await makeCustomer(pool)
+      const { id: personId, email } = await person()
+      return {
+        line: ['members', 'add', workspaceId, email, 'developer'],
+        async deed() {
+          const { rows } = await pool.query('select id from members where workspace_id = $1 and email = $2', [
+            workspaceId,
+            email,
+          ])
+          const after = { personId, role: 'developer' }
+          return { action: 'member.added', workspaceId, subject: rows[0]?.id, before: null, after }
+        },
+      }
+    },
+    async 'members role'() {
+      const { workspaceId, memberId } = await owned()
+      return {
+        line: ['members', 'role', workspaceId, memberId, 'billing'],
+        deed: () => ({
+          ...{ action: 'member.role_changed', workspaceId, subject: memberId },
+          ...{ before: { role: 'owner' }, after: { role: 'billing' } },
+        }),
+      }
+    },
+    async 'members remove'() {
+      const { workspaceId, memberId, personId } = await owned()
+      return {
+        line: ['members', 'remove', workspaceId, memberId],
+        deed: () => ({
+          ...{ action: 'member.removed', workspaceId, subject: memberId },
+          ...{ before: { personId, role: 'owner' }, after: null },
+        }),
+      }
+    },
+    async 'members transfer'() {
+      const { workspaceId, memberId, otherId } = await owned()
+      await said('members', 'role', workspaceId, otherId, 'viewer')
+      return {
+        line: ['members', 'transfer', workspaceId, memberId, otherId],
+        deed: () => ({
+          ...{ action: 'workspace.transferred', workspaceId, subject: workspaceId },
+          before: { [memberId]: 'owner', [otherId]: 'viewer' },
+          after: { [memberId]: 'admin', [otherId]: 'owner' },
+        }),
+      }
+    },
+    async 'members invite'() {
+      const { workspaceId } = await makeCustomer(pool)
+      const email = `${another('invited')}@example.com`
+      return {
+        line: ['members', 'invite', workspaceId, email, 'viewer'],
+        async deed() {
+          const { rows } = await pool.query('select id from invitations where email = $1', [email])
+          const after = { role: 'viewer' }
+          return { action: 'invitation.made', workspaceId, subject: rows[0]?.id, before: null, after }
+        },
       }
     },
     async 'prices set'() {
@@ -434,7 +543,9 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
       await upstream()
       const { rows } = await pool.query<{ what: string; count: number }>(
         `select 'credentials of upstreams' as what, count(credential)::integer from upstreams
-         union all select 'prompts of tasks', count(prompt)::integer from tasks`,
+         union all select 'prompts of tasks', count(prompt)::integer from tasks
+         union all select 'messages of the outbox', count(sealed)::integer from outbox
+         union all select 'second factors', count(totp)::integer from people`,
       )
       const values = Object.fromEntries(rows.filter(({ count }) => count > 0).map(({ what, count }) => [what, count]))
       return {

@@ -26,7 +26,13 @@ export async function startAuditInstallation() {
   writeFileSync(credentialFile, SANDBOX_KEY)
 
   const [masterKey, nextMasterKey] = [makeMasterKey(), makeMasterKey()]
-  const env = { ...process.env, FAREBOX_DATABASE_URL: databaseUrl, FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal() }
+  const env = {
+    ...process.env,
+    FAREBOX_DATABASE_URL: databaseUrl,
+    FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal(),
+    // Where the links of invitations lead.
+    FAREBOX_HTTP_SITE_URL: 'https://site.example.com',
+  }
   const rotatedEnv = {
     ...env,
     FAREBOX_SECRETS_MASTER_KEY: nextMasterKey.reveal(),

@@ -38,11 +38,15 @@ describe('a command', () => {
 
   it('that reads writes nothing at all', async () => {
     const { workspaceId, accountId, keyId } = await makeCustomer(pool)
+    const personId = ids.next()
+    await pool.query("insert into people (id, email, name) values ($1, 'reader@example.com', 'A Reader')", [personId])
     const lines: Readonly<Record<string, readonly string[]>> = {
       'keys list': [workspaceId],
       'keys refusals': [keyId],
       'keys show': [keyId],
       'ledger explain': [accountId],
+      'people show': [personId],
+      'members list': [workspaceId],
     }
     const before = await rowsOfAudit()
     assert.ok(named('reads').length >= 10)

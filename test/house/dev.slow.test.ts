@@ -76,6 +76,8 @@ describe('npm run dev', () => {
     assert.match(called, /^x-farebox-cost-usd: 0\.000000[0-9]{3}\r$/im)
     assert.match(called, /^x-request-id: [0-9a-f-]{36}\r$/im)
     assert.match(called, /"results":\[\{"index":/)
+    const [, mail = ''] = /^ *mail +(\S+)/m.exec(lines.join('\n')) ?? []
+    assert.match(await (await request(mail)).body.text(), /No mail yet/)
     const stream = await shell(streamed)
     assert.match(stream, /"cost_usd":"0\.000[0-9]{6}"/)
     assert.match(stream, /^data: \[DONE\]$/m)

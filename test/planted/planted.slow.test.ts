@@ -11,8 +11,11 @@ import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
 import { bugsOfLimits } from './bugs-of-limits.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
+import { bugsOfMail } from './bugs-of-mail.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
+import { bugsOfPages } from './bugs-of-pages.ts'
+import { bugsOfPeople } from './bugs-of-people.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
@@ -38,6 +41,9 @@ const ALL = [
   ...bugsOfLosses,
   ...bugsOfMemory,
   ...bugsOfOutbox,
+  ...bugsOfPeople,
+  ...bugsOfMail,
+  ...bugsOfPages,
   ...bugsOfPrices,
 ]
 const FEWEST = 12

@@ -1,3 +1,4 @@
+import { html } from '../html.ts'
 import type { User } from './platform-user.ts'
 
 /** The pages that the platform shows to people. */
@@ -91,17 +92,4 @@ ${content}
 </body>
 </html>
 `
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/** What is put in is text, whatever it looks like. */
-function html(parts: TemplateStringsArray, ...texts: readonly string[]): string {
-  return String.raw({ raw: parts }, ...texts.map((text) => text.replaceAll(/[&<>"']/g, (one) => ENTITIES[one] ?? one)))
 }

@@ -9,6 +9,7 @@ import { addLedgerCommands } from './ledger.ts'
 import { addLossCommands } from './losses.ts'
 import { addModelCommands } from './models.ts'
 import { addOutboxCommands } from './outbox.ts'
+import { addPeopleCommands } from './people.ts'
 import { addPriceCommands } from './prices.ts'
 import { addSecretCommands } from './rotate.ts'
 import { addTaskCommands } from './tasks.ts'
@@ -42,6 +43,7 @@ export function createProgram({ serve }: Parts): Command {
     .action(() => running(checkConfig))
 
   addIdentityCommands(program)
+  addPeopleCommands(program)
   addPriceCommands(program)
   addModelCommands(program)
   addUpstreamCommands(program)

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { SEALED_IN_TASKS } from '../gateway/plans/video-tasks.ts'
+import { SECOND_FACTORS } from '../identity/people/second-factor.ts'
 import { type Seal, sealOf } from '../kernel/seal.ts'
 import { VERIFIERS } from '../links/attempts.ts'
 import { TOKEN_KEYS } from '../links/tokens.ts'
@@ -13,7 +14,7 @@ import { CREDENTIALS } from '../upstreams/credential.ts'
 import { operator, print, running, withPools, writing } from './command.ts'
 
 /** Everything that is under the master key. */
-const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS, SEALED_MESSAGES]
+const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS, SEALED_MESSAGES, SECOND_FACTORS]
 
 export function addSecretCommands(program: Command): void {
   const secrets = program.command('secrets').description('look after what is kept sealed')

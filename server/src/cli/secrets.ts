@@ -3,7 +3,9 @@ import type { Secret } from '../kernel/secret.ts'
 import { secretsOf } from '../telemetry/scrubber.ts'
 
 /** Everything in the configuration that must never be printed. */
-export function secretsIn({ database, secrets }: Config): readonly Secret[] {
-  const masterKeys = [secrets.master_key, secrets.previous_master_key].filter((key) => key !== undefined)
-  return [...secretsOf(database.url), ...masterKeys]
+export function secretsIn({ database, secrets, mail, people }: Config): readonly Secret[] {
+  const keys = [secrets.master_key, secrets.previous_master_key, people.issuer?.client_secret]
+  return [...secretsOf(database.url), ...(mail.url === undefined ? [] : secretsOf(mail.url)), ...keys.filter(isThere)]
 }
+
+const isThere = (secret: Secret | undefined): secret is Secret => secret !== undefined

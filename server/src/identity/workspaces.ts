@@ -7,6 +7,7 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import type { Rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
+import { personWith } from './people/person-with.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
 
@@ -25,28 +26,43 @@ export type NewWorkspace = {
 }
 
 /** Makes a workspace with its two accounts, empty. */
-export async function createWorkspace(
-  { pool, ids }: Parts,
+export function createWorkspace({ pool, ids }: Parts, by: By, { name, ownerEmail }: NewWorkspace): Promise<Workspace> {
+  return inTransaction(pool, async (query) => {
+    const email = ownerEmail?.toLowerCase()
+    const owner = email === undefined ? undefined : { email, personId: await personWith(query, email) }
+    return createWorkspaceWithin(query, ids, by, { name, owner })
+  })
+}
+
+type Owned = {
+  readonly name: string
+  /** Nobody yet, somebody who has not signed up yet, or a person. */
+  readonly owner: { readonly email: string; readonly personId: Id | null } | undefined
+}
+
+/** The same, together with whatever else its transaction does. */
+export async function createWorkspaceWithin(
+  query: Query,
+  ids: Ids,
   by: By,
-  { name, ownerEmail }: NewWorkspace,
+  { name, owner }: Owned,
 ): Promise<Workspace> {
   const workspace = { id: ids.next(), liveAccountId: ids.next(), testAccountId: ids.next() }
   const { id, liveAccountId, testAccountId } = workspace
-  await inTransaction(pool, async (query) => {
-    await query("insert into accounts (id, mode) values ($1, 'live'), ($2, 'test')", [liveAccountId, testAccountId])
-    await query(
-      'insert into workspaces (id, name, shard, live_account_id, test_account_id) values ($1, $2, $3, $4, $5)',
-      [id, name, randomInt(SHARDS), liveAccountId, testAccountId],
-    )
-    if (ownerEmail !== undefined)
-      await query("insert into members (id, workspace_id, email, role) values ($1, $2, $3, 'owner')", [
-        ids.next(),
-        id,
-        ownerEmail.toLowerCase(),
-      ])
-    const after = { name, liveAccountId, testAccountId }
-    await record(query, by, { action: 'workspace.created', of: id, subject: id, before: null, after })
-  })
+  await query("insert into accounts (id, mode) values ($1, 'live'), ($2, 'test')", [liveAccountId, testAccountId])
+  await query(
+    'insert into workspaces (id, name, shard, live_account_id, test_account_id) values ($1, $2, $3, $4, $5)',
+    [id, name, randomInt(SHARDS), liveAccountId, testAccountId],
+  )
+  if (owner !== undefined)
+    await query("insert into members (id, workspace_id, email, role, person_id) values ($1, $2, $3, 'owner', $4)", [
+      ids.next(),
+      id,
+      owner.email,
+      owner.personId,
+    ])
+  const after = { name, liveAccountId, testAccountId }
+  await record(query, by, { action: 'workspace.created', of: id, subject: id, before: null, after })
   return workspace
 }
 

@@ -33,7 +33,8 @@ export function creditAccountBy(pool: pg.Pool, by: By, credit: Credit): Promise<
   })
 }
 
-async function creditWithin(query: Query, credit: Credit): Promise<boolean> {
+/** The same, together with whatever else its transaction does, which says who added it. */
+export async function creditWithin(query: Query, credit: Credit): Promise<boolean> {
   const { entryId, accountId, kind, amount } = credit
   const expiresAt = ('expiresAt' in credit && credit.expiresAt) || 'infinity'
   const { rows } = await query(

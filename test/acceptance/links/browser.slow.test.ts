@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdirSync } from 'node:fs'
-import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import axe from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { startChromium } from '../../../harness/chromium.ts'
+import { createPageChecks } from '../../../harness/page-checks.ts'
 import { recordProof } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { ask, type Customer, codeOf, makeCustomer, startInstallation } from '../installation.ts'
 import { CALLBACK, follow, LINKS, startLink } from './linking.ts'
 import { platformOf } from './sandbox-platform.ts'
 
-/** Where pictures of every page go, for whoever wants to look at them. */
-const PICTURES = process.env.HARNESS_PICTURES
 const PHONE = { width: 360, height: 740 }
 const PROOF = 'links-browser'
 
@@ -20,9 +16,9 @@ const database = await freshDatabase()
 const installation = await startInstallation(database.url)
 const { pool, sandbox, url } = installation
 after(installation.stop)
-let looked = 0
 const browser: Browser = await startChromium()
 after(() => browser.close())
+const { picture, fits, isAccessible, looked } = createPageChecks(browser)
 
 type Visit = {
   readonly page: Page
@@ -58,45 +54,6 @@ async function visit(options: BrowserContextOptions = {}): Promise<Visit> {
     if (referer !== '' && !referer.startsWith(sandbox.url)) frowned.push(`referrer: ${referer}`)
   })
   return { page, frowned, requests: () => requests }
-}
-
-async function picture(page: Page, name: string): Promise<void> {
-  if (PICTURES === undefined) return
-  mkdirSync(PICTURES, { recursive: true })
-  await page.screenshot({ path: path.join(PICTURES, `${name}.png`), fullPage: true })
-}
-
-/** That everything is to be seen without scrolling sideways. */
-async function fits(page: Page): Promise<void> {
-  // As text: it runs in the browser, of which this program knows nothing.
-  const [content, window] = await page.evaluate<readonly [number, number]>(
-    '[document.documentElement.scrollWidth, document.documentElement.clientWidth]',
-  )
-  assert.ok(content <= window, `${content} px in ${window} px`)
-}
-
-/** That whoever can not see, or point, gets along too. */
-async function isAccessible(page: Page): Promise<void> {
-  const context = await browser.newContext({ colorScheme: await schemeOf(page) })
-  const probe = await context.newPage()
-  // Without scripts on the page itself, a copy of it is looked at, under the same address and so with the same parts.
-  await probe.route(
-    (at) => at.pathname === '/axe',
-    async (route) => route.fulfill({ contentType: 'text/html; charset=utf-8', body: await page.content() }),
-  )
-  await probe.goto(new URL('/axe', url).href)
-  await probe.addScriptTag({ content: axe.source })
-  const { violations } = await probe.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>('axe.run()')
-  await context.close()
-  assert.deepEqual(
-    violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`)),
-    [],
-  )
-  looked += 1
-}
-
-async function schemeOf(page: Page): Promise<'dark' | 'light'> {
-  return (await page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")) ? 'dark' : 'light'
 }
 
 async function named(name: string): Promise<Customer> {
@@ -251,6 +208,6 @@ describe('linking an account in a browser', () => {
     assert.deepEqual((await ask(url, customer.secret, LINKS)).json.data, [])
     assert.deepEqual(frowned, [])
     await page.context().close()
-    recordProof(PROOF, 'accessibility (axe-core, all rules)', { pages: looked, violations: 0 })
+    recordProof(PROOF, 'accessibility (axe-core, all rules)', { pages: looked(), violations: 0 })
   })
 })

@@ -1,5 +1,5 @@
 import type { Fault } from '../../kernel/fault.ts'
-import { html } from './html.ts'
+import { html } from '../../kernel/html.ts'
 import type { Page, Pages } from './page.ts'
 
 export type FaultPage = (fault: Fault, requestId: string) => Page

@@ -1,14 +1,20 @@
-import { type Html, html } from './html.ts'
+import { type Html, html } from '../../kernel/html.ts'
 
 /** Drawn on 16 by 16, in one line of the colour of the text. */
 const SHAPES = {
   agent: html`<path d="M2.5 5.5h11v8h-11zM8 5.5V2.5M5.8 9.2v.8M10.2 9.2v.8"/>`,
   back: html`<path d="M6 3L2.5 6.5 6 10M2.5 6.5H10a3.5 3.5 0 0 1 0 7H6"/>`,
   check: html`<path d="M3 8.5l3.2 3.2L13 4.8"/>`,
+  clock: html`<circle cx="8" cy="8" r="5.8"/><path d="M8 4.8V8l2.2 1.6"/>`,
   info: html`<circle cx="8" cy="8" r="6"/><path d="M8 7.4v3.4M8 5v.1"/>`,
+  key: html`<circle cx="5" cy="10.5" r="3"/><path d="M7.2 8.3L13 2.5M10.6 4.9l2 2"/>`,
+  lock: html`<path d="M3.5 7h9v6.5h-9zM5.5 7V5a2.5 2.5 0 0 1 5 0v2"/>`,
+  no: html`<path d="M4 4l8 8M12 4l-8 8"/>`,
   refused: html`<path d="M5.4 1.8h5.2l3.6 3.6v5.2l-3.6 3.6H5.4l-3.6-3.6V5.4zM5.8 5.8l4.4 4.4M10.2 5.8l-4.4 4.4"/>`,
+  square: html`<path d="M2.5 2.5h11v11h-11z"/>`,
   team: html`<circle cx="6" cy="5.5" r="2.5"/><path d="M1.8 13.2c0-2.4 1.8-4 4.2-4s4.2 1.6 4.2 4M10.6 3.2a2.5 2.5 0 0 1 0 4.6M12 9.6c1.4.6 2.2 1.9 2.2 3.6"/>`,
   turn: html`<path d="M13 6.5A5.3 5.3 0 0 0 3.4 5M3 2.6V5.4h2.8M3 9.5a5.3 5.3 0 0 0 9.6 1.5M13 13.4v-2.8h-2.8"/>`,
+  warn: html`<path d="M8 2.2l6.3 11.3H1.7zM8 6.6v3.2M8 11.9v.1"/>`,
 } satisfies Readonly<Record<string, Html>>
 
 export function icon(name: keyof typeof SHAPES): Html {

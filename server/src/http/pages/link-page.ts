@@ -1,5 +1,5 @@
+import { type Html, html } from '../../kernel/html.ts'
 import type { Finished } from '../../links/links.ts'
-import { type Html, html } from './html.ts'
 import { icon } from './icons.ts'
 import type { Page, Pages } from './page.ts'
 

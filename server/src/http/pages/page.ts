@@ -1,12 +1,14 @@
 import type { FastifyReply } from 'fastify'
+import { type Html, html } from '../../kernel/html.ts'
 import type { Assets } from './assets.ts'
-import { type Html, html } from './html.ts'
 import { brand } from './icons.ts'
 
 /** A page for a person: no script, no style of its own, nothing from elsewhere. */
 export type Page = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
+  /** What the browser is to keep, each a value of Set-Cookie. */
+  readonly cookies?: readonly string[]
   readonly body: string
 }
 
@@ -16,10 +18,24 @@ type Parts = {
   readonly assets: Assets
   /** Where the website is; undefined where nobody said. */
   readonly siteUrl: string | undefined
+  /** What a request that a page makes tells of it; nothing by default. */
+  readonly referrerPolicy?: ReferrerPolicy
 }
 
-export function sendPage(reply: FastifyReply, { status, headers, body }: Page): FastifyReply {
+/**
+ * The address of a page may have what came from a platform, or a link that works once: never more than its origin is told. A browser that
+ * may tell nothing at all sends a form without an origin, by which a form of ours is known.
+ */
+type ReferrerPolicy = 'no-referrer' | 'strict-origin'
+
+export function sendPage(reply: FastifyReply, { status, headers, cookies = [], body }: Page): FastifyReply {
+  for (const cookie of cookies) reply.header('set-cookie', cookie)
   return reply.code(status).headers(headers).send(body)
+}
+
+/** Shows another page of ours in place of the answer to a form, so that to load it again sends nothing again. */
+export function seeOther(location: string, cookies: readonly string[] = []): Page {
+  return { status: 303, headers: { location, 'cache-control': 'no-store' }, cookies, body: '' }
 }
 
 type Content = {
@@ -34,8 +50,6 @@ const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy':
     "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-  // The address of a page may have what came from a platform, or a link that works once.
-  'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -43,7 +57,9 @@ const HEADERS = {
 }
 
 /** The one place that knows how a page begins and ends. */
-export function createPages({ assets, siteUrl }: Parts) {
+export function createPages({ assets, siteUrl, referrerPolicy = 'no-referrer' }: Parts) {
+  const headers = { ...HEADERS, 'referrer-policy': referrerPolicy }
+
   function whole({ status = 200, title }: Content, body: Html): Page {
     const text = html`<!doctype html>
 <html lang="en">
@@ -61,16 +77,16 @@ ${body}
 </body>
 </html>
 `
-    return { status, headers: HEADERS, body: String(text) }
+    return { status, headers, body: String(text) }
   }
 
   return {
-    /** One card, for whatever a person came to decide or to read. */
-    door: (content: Content): Page =>
+    /** One card, for whatever a person came to decide, to read, or to fill in: a form is narrow. */
+    door: (content: Content & { readonly isNarrow?: boolean }): Page =>
       whole(
         content,
         html`<div class="door"><header>${brand(siteUrl)}</header>
-<main id="content"><div class="door__card door__card--wide">${content.main}</div>
+<main id="content"><div class="door__card${content.isNarrow === true ? '' : ' door__card--wide'}">${content.main}</div>
 ${content.below && html`<p class="door__below">${content.below}</p>`}</main>
 <footer></footer></div>`,
       ),

@@ -1,18 +1,21 @@
+import { html } from '../../kernel/html.ts'
 import type { Family } from '../families.ts'
-import { html } from '../pages/html.ts'
+import { addPageRoutes, type PageRoute } from '../page-routes.ts'
 import { type Pages, sendPage } from '../pages/page.ts'
 
 type Parts = {
   readonly pages: Pick<Pages, 'wide'>
   /** Under which callers reach the gateway; undefined where nobody said. */
   readonly baseUrl: string | undefined
+  /** What other rooms show there. */
+  readonly routes: readonly PageRoute[]
 }
 
 /** The most that a form of ours has. */
 const FORM_BYTES = 16_384
 
 /** What people find at site_url. */
-export function siteFamily({ pages, baseUrl }: Parts): Family {
+export function siteFamily({ pages, baseUrl, routes }: Parts): Family {
   const home = pages.wide({
     kind: 'fault',
     title: 'A metered gateway',
@@ -31,6 +34,7 @@ export function siteFamily({ pages, baseUrl }: Parts): Family {
     bodyBytes: FORM_BYTES,
     register(scope) {
       scope.get('', { config: { access: 'public' }, exposeHeadRoute: true }, (_request, reply) => sendPage(reply, home))
+      addPageRoutes(scope, routes)
     },
   }
 }

@@ -616,3 +616,174 @@ alter table api_keys
   add column concurrency integer check (concurrency > 0),
   -- Null for anywhere.
   add column allowed_networks cidr[] check (cardinality(allowed_networks) between 1 and 50);
+
+-- People: who signs in, and of which workspaces they are members. Whatever somebody could sign in with is kept as a hash or sealed.
+create table people (
+  id uuid primary key,
+  email text not null unique check (length(email) between 3 and 320 and email = lower(email)),
+  name text not null check (length(name) between 1 and 100),
+  -- Argon2id in PHC form. Null before the address is verified, and for who signs in elsewhere alone.
+  password text check (length(password) <= 200),
+  -- Null: somebody said that it is theirs. Such a person can do nothing, and is forgotten after a day.
+  verified_at timestamptz,
+  -- The key of the second factor, sealed, and since when it counts: null while it is being turned on.
+  totp bytea check (length(totp) <= 200),
+  totp_since timestamptz,
+  -- The last step of time whose code was taken: no code works twice.
+  totp_used_step bigint not null default 0,
+  created_at timestamptz not null default clock_timestamp(),
+  constraint second_factor_has_a_key check (totp_since is null or totp is not null),
+  constraint unverified_people_have_no_password check (verified_at is not null or password is null)
+);
+
+create index people_unverified on people (created_at) where verified_at is null;
+
+-- By whom else a person is known.
+create table person_identities (
+  issuer text not null check (length(issuer) between 1 and 500),
+  subject text not null check (length(subject) between 1 and 255),
+  person_id uuid not null references people,
+  created_at timestamptz not null default clock_timestamp(),
+  primary key (issuer, subject)
+);
+
+create index person_identities_of_person on person_identities (person_id);
+
+-- Who was given credit for signing up: once a mailbox, however its address is written. Kept for good.
+create table sign_up_credits (
+  -- SHA-256 of the folded mailbox.
+  mailbox bytea primary key check (length(mailbox) = 32),
+  person_id uuid not null references people,
+  at timestamptz not null default clock_timestamp()
+);
+
+create table browser_sessions (
+  id uuid primary key,
+  -- SHA-256 of what the browser has.
+  hash bytea not null unique check (length(hash) = 32),
+  person_id uuid not null references people,
+  created_at timestamptz not null default clock_timestamp(),
+  seen_at timestamptz not null default clock_timestamp(),
+  expires_at timestamptz not null,
+  address text not null check (length(address) <= 64),
+  agent text not null check (length(agent) <= 200),
+  -- False while the second factor is waited for.
+  is_complete boolean not null,
+  second_factor_at timestamptz,
+  ended_at timestamptz
+);
+
+create index browser_sessions_of_person on browser_sessions (person_id) where ended_at is null;
+create index browser_sessions_by_expiry on browser_sessions (expires_at);
+
+-- Browsers that are not asked for the second factor again for a while.
+create table remembered_browsers (
+  hash bytea primary key check (length(hash) = 32),
+  person_id uuid not null references people,
+  expires_at timestamptz not null
+);
+
+create index remembered_browsers_of_person on remembered_browsers (person_id);
+create index remembered_browsers_by_expiry on remembered_browsers (expires_at);
+
+-- Of each only an HMAC with the key of the second factor, which is sealed: they are too short for a hash alone.
+create table recovery_codes (
+  person_id uuid not null references people,
+  hash bytea not null check (length(hash) = 32),
+  used_at timestamptz,
+  primary key (person_id, hash)
+);
+
+-- Links in mails, which work once.
+create table mailed_links (
+  hash bytea primary key check (length(hash) = 32),
+  kind text not null check (kind in ('verify', 'reset')),
+  -- Null where the address is unknown, or needs no such link: the row is written all the same, so that nobody can tell.
+  person_id uuid references people on delete cascade,
+  -- What was typed at the sign-up that this link confirms. It counts with this link alone: somebody else who signs up with the same
+  -- address must not choose the password of who owns it.
+  name text check (length(name) between 1 and 100),
+  password text check (length(password) <= 200),
+  created_at timestamptz not null default clock_timestamp(),
+  expires_at timestamptz not null,
+  used_at timestamptz
+);
+
+create index mailed_links_of_person on mailed_links (person_id, kind);
+create index mailed_links_by_expiry on mailed_links (expires_at);
+
+create table invitations (
+  id uuid primary key,
+  hash bytea not null unique check (length(hash) = 32),
+  workspace_id uuid not null references workspaces,
+  email text not null check (length(email) between 3 and 320 and email = lower(email)),
+  role text not null check (role in ('owner', 'admin', 'developer', 'billing', 'viewer')),
+  -- Null: an operator.
+  invited_by uuid references people,
+  created_at timestamptz not null default clock_timestamp(),
+  expires_at timestamptz not null,
+  decided_at timestamptz,
+  decision text check (decision in ('join', 'decline', 'revoke')),
+  constraint invitation_is_decided check ((decided_at is null) = (decision is null))
+);
+
+create unique index invitations_open on invitations (workspace_id, email) where decided_at is null;
+create index invitations_by_expiry on invitations (expires_at);
+create index invitations_of_address on invitations (email) where decided_at is null;
+
+-- A member whom an operator named has no person until somebody has verified the address.
+alter table members
+  add column person_id uuid references people,
+  drop constraint members_role_check,
+  add constraint members_person unique (workspace_id, person_id);
+
+update members set role = 'developer' where role = 'member';
+
+alter table members add constraint members_role_check check (role in ('owner', 'admin', 'developer', 'billing', 'viewer'));
+
+create index members_of_person on members (person_id);
+create index members_unclaimed on members (email) where person_id is null;
+
+-- How often something that can be guessed was tried, within windows that begin with their first attempt. What is lost with it when
+-- PostgreSQL dies is a window.
+create unlogged table door_attempts (
+  kind text not null check (length(kind) <= 40),
+  -- SHA-256 of whom it is counted for.
+  key bytea not null check (length(key) = 32),
+  ends_at timestamptz not null,
+  count integer not null check (count >= 0),
+  primary key (kind, key)
+);
+
+create index door_attempts_by_end on door_attempts (ends_at);
+
+-- Counts an attempt in several windows at once: in all of them, or in none where one is full. Seconds until it may be tried again,
+-- 0 where it was counted. Rows are locked in the order of their keys, and judged after that, so that no two share a place.
+create or replace function take_attempts(kinds text[], keys bytea[], most integer[], seconds double precision[]) returns double precision
+language plpgsql volatile as $$
+declare
+  at timestamptz;
+  wait double precision;
+begin
+  insert into door_attempts as row (kind, key, ends_at, count)
+  select item.kind, item.key, '-infinity', 0 from unnest(kinds, keys) item (kind, key) order by item.kind, item.key
+  on conflict (kind, key) do update set count = row.count;
+  at := clock_timestamp();
+  select max(extract(epoch from row.ends_at - at)) into wait
+  from unnest(kinds, keys, most) item (kind, key, most)
+  join door_attempts row on row.kind = item.kind and row.key = item.key
+  where row.ends_at > at and row.count >= item.most;
+  if wait is not null then
+    -- Whoever is refused must not be able to fill the table.
+    delete from door_attempts row using unnest(kinds, keys) item (kind, key)
+    where row.kind = item.kind and row.key = item.key and row.ends_at = '-infinity';
+    return wait;
+  end if;
+  update door_attempts row set
+    count = case when row.ends_at > at then row.count + 1 else 1 end,
+    ends_at = case when row.ends_at > at then row.ends_at else at + make_interval(secs => item.seconds) end
+  from unnest(kinds, keys, seconds) item (kind, key, seconds)
+  where row.kind = item.kind and row.key = item.key;
+  return 0;
+end
+$$;

@@ -1,0 +1,196 @@
+import type { Command } from 'commander'
+import type pg from 'pg'
+import type { Config } from '../config.ts'
+import { createAttempts } from '../identity/people/attempts.ts'
+import { createInvitations } from '../identity/people/invitations.ts'
+import { readAddress } from '../identity/people/mailbox.ts'
+import { addMember, changeRole, type Member, membersOf, removeMember, transfer } from '../identity/people/members.ts'
+import { factorOff, type ListedPerson, listPeople, type ShownPerson, showPerson } from '../identity/people/operate.ts'
+import { endAllSessions } from '../identity/people/sessions.ts'
+import type { Hand } from '../identity/people/workspace-lock.ts'
+import { findWorkspace } from '../identity/workspaces.ts'
+import { Fault } from '../kernel/fault.ts'
+import { ROLES, type Role } from '../kernel/role.ts'
+import { sealOf } from '../kernel/seal.ts'
+import { createSendMail } from '../storage/mail.ts'
+import { idOf, ids, operator, print, reading, running, withPools, writing } from './command.ts'
+
+export function addPeopleCommands(program: Command): void {
+  const people = program.command('people').description('manage the people who sign in')
+  reading(people, 'list')
+    .description('list people, the newest first')
+    .option('--after <id>', 'those behind this one')
+    .action(({ after }: { after?: string }) => running((config) => list(config, after)))
+  reading(people, 'show <person>')
+    .description('show a person by id or e-mail address: workspaces, sessions, second factor')
+    .action((who: string) => running((config) => show(config, who)))
+  writing(people, 'close-sessions <person>')
+    .description('sign a person out everywhere')
+    .action((who: string) => running((config) => closeSessions(config, who)))
+  writing(people, 'factor-off <person>')
+    .description('take the second factor off for a person who has lost it; make sure that it is them who asks')
+    .action((who: string) => running((config) => takeOff(config, who)))
+
+  const members = program.command('members').description('manage the members of a customer account')
+  reading(members, 'list <account>')
+    .description('list the members of an account')
+    .action((account: string) => running((config) => listMembers(config, account)))
+  writing(members, 'add <account> <email> <role>')
+    .description(
+      `make an address a member at once, as ${ROLES.join(', ')}; without an account yet, it joins at sign-up`,
+    )
+    .action((account: string, email: string, role: string) => running((config) => add(config, account, email, role)))
+  writing(members, 'role <account> <member> <role>')
+    .description('change the role of a member')
+    .action((account: string, member: string, role: string) =>
+      running((config) => setRole(config, account, member, role)),
+    )
+  writing(members, 'remove <account> <member>')
+    .description('remove a member')
+    .action((account: string, member: string) => running((config) => remove(config, account, member)))
+  writing(members, 'transfer <account> <from> <to>')
+    .description('hand an account from an owner, who becomes an admin, to another member')
+    .action((account: string, from: string, to: string) => running((config) => handOver(config, account, from, to)))
+  writing(members, 'invite <account> <email> <role>')
+    .description('invite an address by mail; it is no member until somebody has accepted')
+    .action((account: string, email: string, role: string) => running((config) => invite(config, account, email, role)))
+}
+
+const LISTED = 100
+
+/** People choose names, and a terminal obeys what it is shown. */
+const plain = (line: string) => line.replaceAll(/\p{Cc}/gu, '?')
+
+async function list(config: Config, after: string | undefined): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const people = await listPeople(pool, { after: after === undefined ? null : idOf(after), most: LISTED })
+    if (people.length === 0) return print('There is nobody.')
+    for (const person of people) print(plain(`${person.id}  ${person.email}  ${person.name}  ${stateOf(person)}`))
+    if (people.length === LISTED) print(`More: farebox people list --after ${people.at(-1)?.id}`)
+  })
+}
+
+function stateOf({ verifiedAt, hasSecondFactor }: ListedPerson): string {
+  if (verifiedAt === null) return 'has not confirmed the address'
+  return `since ${verifiedAt.toISOString()}${hasSecondFactor ? '  with a second factor' : ''}`
+}
+
+async function show(config: Config, who: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const person = await personOf(pool, who)
+    const { id, email, name, hasPassword, issuers, workspaces, sessions } = person
+    print(plain(`${id}  ${email}  ${name}  ${stateOf(person)}`))
+    const ways = [...(hasPassword ? ['password'] : []), ...issuers]
+    print(`Signs in by: ${ways.length === 0 ? 'nothing yet' : ways.join(', ')}`)
+    for (const { id: workspaceId, name: called, role } of workspaces)
+      print(plain(`Member of ${workspaceId}  ${called}  as ${role}`))
+    for (const { seenAt, address, agent, isComplete } of sessions)
+      print(plain(`Session of ${address}  seen ${seenAt.toISOString()}  ${isComplete ? '' : 'not complete  '}${agent}`))
+  })
+}
+
+async function closeSessions(config: Config, who: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const { id } = await personOf(pool, who)
+    print(`${await endAllSessions(pool, operator(), id)} sessions of ${id} were ended.`)
+  })
+}
+
+async function takeOff(config: Config, who: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const { id } = await personOf(pool, who)
+    const [seal, siteUrl] = [sealOf(config.secrets), config.http.site_url]
+    const notice = seal === null || siteUrl === undefined ? null : { sendMail: createSendMail({ ids, seal }), siteUrl }
+    if (!(await factorOff(pool, operator(), id, notice))) throw new Error(`${id} has no second factor`)
+    print(`The second factor of ${id} is off${notice === null ? '.' : ', and a mail tells the person so.'}`)
+  })
+}
+
+async function personOf(pool: pg.Pool, who: string): Promise<ShownPerson> {
+  const person = await showPerson(pool, readAddress(who) ?? who)
+  if (person === undefined) throw new Error(`there is no person ${JSON.stringify(who)}`)
+  return person
+}
+
+async function listMembers(config: Config, account: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const { id } = await findWorkspace(pool, idOf(account)).catch(inWords(`account ${account}`))
+    const members = await membersOf(pool, id)
+    if (members.length === 0) return print('There are no members.')
+    for (const member of members) print(plain(lineOf(member)))
+  })
+}
+
+function lineOf({ id, email, name, role, personId, hasSecondFactor }: Member): string {
+  const state = personId === null ? 'has not signed up yet' : `${name ?? ''}${hasSecondFactor ? '  second factor' : ''}`
+  return `${id}  ${role}  ${email}  ${state}`
+}
+
+/** An operator needs no role in the workspace. */
+const hand = (): Hand => ({ by: operator(), personId: null })
+
+async function add(config: Config, account: string, typed: string, text: string): Promise<void> {
+  const [email, role] = [emailOf(typed), roleOf(text)]
+  await withPools(config, async ({ rest: pool }) => {
+    const id = await addMember({ pool, ids }, hand(), idOf(account), { email, role }).catch(inWords(account))
+    print(`Member ${id} was added as ${role}.`)
+  })
+}
+
+async function setRole(config: Config, account: string, member: string, text: string): Promise<void> {
+  const role = roleOf(text)
+  await withPools(config, async ({ rest: pool }) => {
+    await changeRole(pool, hand(), idOf(account), idOf(member), role).catch(inWords(account))
+    print(`Member ${member} is ${role}.`)
+  })
+}
+
+async function remove(config: Config, account: string, member: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    await removeMember(pool, hand(), idOf(account), idOf(member)).catch(inWords(account))
+    print(`Member ${member} was removed.`)
+  })
+}
+
+async function handOver(config: Config, account: string, from: string, to: string): Promise<void> {
+  const members = { from: idOf(from), to: idOf(to) }
+  await withPools(config, async ({ rest: pool }) => {
+    await transfer(pool, hand(), idOf(account), members).catch(inWords(account))
+    print(`Member ${to} is the owner; ${from} is an admin.`)
+  })
+}
+
+async function invite(config: Config, account: string, typed: string, text: string): Promise<void> {
+  const invited = { email: emailOf(typed), role: roleOf(text) }
+  const [seal, siteUrl] = [sealOf(config.secrets), config.http.site_url]
+  if (seal === null) throw new Error('mail needs secrets.master_key (FAREBOX_SECRETS_MASTER_KEY)')
+  if (siteUrl === undefined) throw new Error('the link in the mail needs http.site_url (FAREBOX_HTTP_SITE_URL)')
+  await withPools(config, async ({ rest: pool }) => {
+    const sendMail = createSendMail({ ids, seal })
+    const parts = { pool, ids, sendMail, attempts: createAttempts({ pool }), settings: { siteUrl } }
+    const id = await createInvitations(parts).invite(hand(), idOf(account), invited).catch(inWords(account))
+    print(`Invitation ${id} is on its way, and good for a week.`)
+  })
+}
+
+function roleOf(text: string): Role {
+  const role = ROLES.find((known) => known === text)
+  if (role === undefined) throw new Error(`${JSON.stringify(text)} is no role: write ${ROLES.join(', ')}`)
+  return role
+}
+
+function emailOf(text: string): string {
+  const email = readAddress(text)
+  if (email === null) throw new Error(`${JSON.stringify(text)} is no e-mail address`)
+  return email
+}
+
+/** What is told to a member on a page is told here in the words of the command line. */
+function inWords(account: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof Fault)) throw error
+    throw new Error(
+      error.code === 'resource_not_found' ? `there is no such member or account: ${account}` : error.message,
+    )
+  }
+}

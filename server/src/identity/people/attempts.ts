@@ -1,0 +1,119 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { Fault } from '../../kernel/fault.ts'
+import { networkOf } from '../failures-by-address.ts'
+import { hashOf } from './tokens.ts'
+import type { Visitor } from './visitor.ts'
+
+/** How often something may be tried that could be guessed, or that writes to strangers. Counted in PostgreSQL, for all processes. */
+
+export type Limit = { readonly kind: string; readonly most: number; readonly seconds: number }
+/** One limit, for one of those whom it counts. */
+export type Tried = { readonly limit: Limit; readonly key: Buffer }
+
+const QUARTER_SECONDS = 15 * 60
+const HOUR_SECONDS = 3_600
+const DAY_SECONDS = 24 * HOUR_SECONDS
+
+const limit = (kind: string, most: number, seconds: number): Limit => ({ kind, most, seconds })
+
+export const LIMITS = {
+  signInOfMailbox: limit('sign-in of mailbox', 10, QUARTER_SECONDS),
+  signInFromAddress: limit('sign-in from address', 30, QUARTER_SECONDS),
+  signInFromNetwork: limit('sign-in from network', 200, QUARTER_SECONDS),
+  /** A session waits for ten minutes. */
+  codeInSession: limit('code in session', 5, 10 * 60),
+  codeOfPerson: limit('code of person', 10, QUARTER_SECONDS),
+  passwordOfPerson: limit('password of person', 10, QUARTER_SECONDS),
+  linkFromAddress: limit('link from address', 30, QUARTER_SECONDS),
+  linkFromNetwork: limit('link from network', 200, QUARTER_SECONDS),
+  signUpFromAddress: limit('sign-up from address', 5, HOUR_SECONDS),
+  signUpFromNetwork: limit('sign-up from network', 20, HOUR_SECONDS),
+  askFromAddress: limit('mail from address', 10, HOUR_SECONDS),
+  askFromNetwork: limit('mail from network', 40, HOUR_SECONDS),
+  mailToMailbox: limit('mail to mailbox', 5, DAY_SECONDS),
+  verificationAgain: limit('verification again', 1, 60),
+  invitationsOfWorkspace: limit('invitations of workspace', 50, DAY_SECONDS),
+} as const satisfies Readonly<Record<string, Limit>>
+
+export type Limits = Readonly<Record<keyof typeof LIMITS, Limit>>
+
+export type Attempts = {
+  readonly limits: Limits
+  /** Counts an attempt under all of them, or under none and refuses it where one has no more. */
+  readonly take: (tried: readonly Tried[]) => Promise<void>
+  /** What turned out to be no guess is not counted. */
+  readonly giveBack: (tried: readonly Tried[]) => Promise<void>
+  /** Counts an attempt before it is made; null says that it failed, and anything else is given back. */
+  readonly guess: <T>(tried: readonly Tried[], work: () => Promise<T | null>) => Promise<T | null>
+  /** How many more there are, and until when where the window has begun. */
+  readonly left: (tried: Tried) => Promise<{ readonly left: number; readonly until: Date | null }>
+}
+
+export function createAttempts({ pool, limits = LIMITS }: { pool: pg.Pool; limits?: Limits }): Attempts {
+  const attempts: Attempts = {
+    limits,
+    async take(tried) {
+      const { rows } = await pool.query(
+        'select take_attempts(kinds => $1, keys => $2, most => $3, seconds => $4) as wait',
+        [
+          ...[tried.map(({ limit }) => limit.kind), tried.map(({ key }) => key)],
+          ...[tried.map(({ limit }) => limit.most), tried.map(({ limit }) => limit.seconds)],
+        ],
+      )
+      const [{ wait }] = waitRows.parse(rows)
+      if (wait > 0) throw refusal(wait)
+    },
+    async giveBack(tried) {
+      // In the order in which they are taken, so that nobody waits for who waits for them.
+      await pool.query(
+        `with taken as materialized (
+           select row.kind, row.key from unnest($1::text[], $2::bytea[]) item (kind, key)
+           join door_attempts row on row.kind = item.kind and row.key = item.key
+           order by row.kind, row.key for update of row
+         )
+         update door_attempts row set count = row.count - 1 from taken
+         where row.kind = taken.kind and row.key = taken.key and row.count > 0 and row.ends_at > clock_timestamp()`,
+        [tried.map(({ limit }) => limit.kind), tried.map(({ key }) => key)],
+      )
+    },
+    async guess(tried, work) {
+      await attempts.take(tried)
+      const result = await work().catch(async (error: unknown) => {
+        // Nothing was compared.
+        if (error instanceof Fault && error.code === 'overloaded') await attempts.giveBack(tried)
+        throw error
+      })
+      if (result !== null) await attempts.giveBack(tried)
+      return result
+    },
+    async left({ limit, key }) {
+      const { rows } = await pool.query(
+        'select count, ends_at from door_attempts where kind = $1 and key = $2 and ends_at > clock_timestamp()',
+        [limit.kind, key],
+      )
+      const [window] = windowRows.parse(rows)
+      return { left: Math.max(0, limit.most - (window?.count ?? 0)), until: window?.ends_at ?? null }
+    },
+  }
+  return attempts
+}
+
+const waitRows = z.tuple([z.object({ wait: z.number() })])
+const windowRows = z.array(z.object({ count: z.int(), ends_at: z.date() }))
+
+function refusal(waitSeconds: number): Fault {
+  const retryAfterSeconds = Math.ceil(waitSeconds)
+  const minutes = Math.ceil(waitSeconds / 60)
+  const detail = retryAfterSeconds <= 120 ? `Try again in ${retryAfterSeconds} s.` : `Try again in ${minutes} minutes.`
+  return new Fault('rate_limit_exceeded', { detail, retryAfterSeconds })
+}
+
+/** Whoever has one address of IPv6 has the 2^64 beside it. */
+export function addressKey({ address }: Visitor): Buffer {
+  return hashOf(networkOf(address))
+}
+
+export function networkKey({ network }: Visitor): Buffer {
+  return hashOf(network)
+}

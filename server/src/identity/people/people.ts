@@ -1,0 +1,64 @@
+import type { Id } from '../../kernel/ids.ts'
+import type { Role } from '../../kernel/role.ts'
+import { type Attempts, createAttempts } from './attempts.ts'
+import { forgetUnconfirmed } from './forget.ts'
+import { createInvitations, type Invited } from './invitations.ts'
+import * as members from './members.ts'
+import type { PeopleParts } from './parts.ts'
+import { createResets } from './resets.ts'
+import { createSecondFactor } from './second-factor.ts'
+import * as sessions from './sessions.ts'
+import { createSignIn } from './sign-in.ts'
+import { createSignUp } from './sign-up.ts'
+import { byPerson, type Visitor } from './visitor.ts'
+import { handOf } from './workspace-lock.ts'
+
+type Parts = Omit<PeopleParts, 'attempts'> & { readonly attempts?: Attempts }
+
+/** People: how they sign up and in, what they prove, and to which workspaces they belong. Pages and APIs ask this alone. */
+export function createPeople({ attempts: given, ...rest }: Parts) {
+  const { pool } = rest
+  const parts: PeopleParts = { ...rest, attempts: given ?? createAttempts({ pool }) }
+  const invitations = createInvitations(parts)
+
+  return {
+    ...createSignUp(parts),
+    ...createSignIn(parts),
+    ...createSecondFactor(parts),
+    ...createResets(parts),
+
+    sessionOf: (token: string) => sessions.sessionOf(pool, token),
+    listSessions: (personId: Id) => sessions.listSessions(pool, personId),
+    endSession: (personId: Id, id: Id, visitor: Visitor) =>
+      sessions.endSession(pool, byPerson(personId, visitor), personId, id),
+    endAllSessions: (personId: Id, visitor: Visitor, exceptId: Id | null = null) =>
+      sessions.endAllSessions(pool, byPerson(personId, visitor), personId, exceptId),
+
+    workspacesOf: (personId: Id) => members.workspacesOf(pool, personId),
+    membersOf: (workspaceId: Id) => members.membersOf(pool, workspaceId),
+    createWorkspace: (personId: Id, name: string, visitor: Visitor) =>
+      members.foundWorkspace(parts, personId, name, visitor),
+    changeRole: (actor: Id, workspaceId: Id, memberId: Id, role: Role, visitor: Visitor) =>
+      members.changeRole(pool, handOf(actor, visitor), workspaceId, memberId, role),
+    removeMember: (actor: Id, workspaceId: Id, memberId: Id, visitor: Visitor) =>
+      members.removeMember(pool, handOf(actor, visitor), workspaceId, memberId),
+    leave: (personId: Id, workspaceId: Id, visitor: Visitor) =>
+      members.leave(pool, { ...handOf(personId, visitor), personId }, workspaceId),
+    async transfer(actor: Id, workspaceId: Id, toMemberId: Id, visitor: Visitor): Promise<void> {
+      const from = await members.memberIdOf(pool, workspaceId, actor)
+      await members.transfer(pool, handOf(actor, visitor), workspaceId, { from, to: toMemberId })
+    },
+
+    invite: (actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
+      invitations.invite(handOf(actor, visitor), workspaceId, invited),
+    readInvitation: invitations.readInvitation,
+    decideInvitation: invitations.decideInvitation,
+    invitationsOf: invitations.invitationsOf,
+    revokeInvitation: (actor: Id, workspaceId: Id, id: Id, visitor: Visitor) =>
+      invitations.revokeInvitation(handOf(actor, visitor), workspaceId, id),
+
+    forgetUnconfirmed: () => forgetUnconfirmed(pool),
+  }
+}
+
+export type People = ReturnType<typeof createPeople>

@@ -1,0 +1,297 @@
+import { createHmac, randomBytes, randomInt } from 'node:crypto'
+import { z } from 'zod'
+import { Fault } from '../../kernel/fault.ts'
+import type { Id } from '../../kernel/ids.ts'
+import { Secret } from '../../kernel/secret.ts'
+import { type By, record } from '../../storage/audit.ts'
+import type { Sealed } from '../../storage/reseal.ts'
+import { inTransaction, type Query } from '../../storage/transaction.ts'
+import type { Tried } from './attempts.ts'
+import type { PeopleParts } from './parts.ts'
+import { sessionOf } from './sessions.ts'
+import { hashOf, newToken } from './tokens.ts'
+import { base32, KEY_BYTES, keyUri, matchingStep } from './totp.ts'
+import { byPerson, type Visitor } from './visitor.ts'
+
+/** The second factor: codes of an authenticator app, and ten recovery codes for who has lost it. Each works once. */
+
+export type Proof = { readonly code: string } | { readonly recovery: string }
+
+const SESSION_DAYS = 30
+const REMEMBERED_DAYS = 30
+const REMEMBERED_BROWSERS = 20
+const RECOVERY_CODES = 10
+/** Crockford's letters: none is taken for another. */
+const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const LETTERS_OF_CODE = 10
+
+const boundTo = (personId: Id) => `person ${personId} totp`
+
+/** Where the keys are kept. */
+export const SECOND_FACTORS: Sealed = { what: 'second factors', table: 'people', key: 'id', column: 'totp', boundTo }
+
+type Parts = Pick<PeopleParts, 'pool' | 'seal' | 'sendMail' | 'attempts' | 'settings'>
+
+export type Passed = {
+  /** Another one than before, so that who knew that gains nothing. */
+  readonly session: Secret
+  /** Has this browser not asked again for a month. */
+  readonly remember: () => Promise<Secret>
+}
+
+export function createSecondFactor({ pool, seal, sendMail, attempts, settings }: Parts) {
+  return {
+    /** Null where the code is wrong or was used, or the session waits for none. */
+    async passSecondFactor(token: string, proof: Proof, visitor: Visitor): Promise<Passed | null> {
+      const session = await sessionOf(pool, token)
+      if (session === null || session.isComplete) return null
+      const { id, personId } = session
+      return attempts.guess([triedInSession(id), triedByPerson(personId)], async () => {
+        const completed = await inTransaction(pool, async (query) => {
+          const factor = await lockFactor(query, personId)
+          if (factor === null || !factor.isOn || !(await isWaiting(query, id))) return null
+          if (!(await prove(query, factor, proof))) return null
+          if ('recovery' in proof)
+            await record(query, byPerson(personId, visitor), {
+              ...{ action: 'person.recovery_code_used', subject: personId },
+              ...{ before: {}, after: { left: await codesLeft(query, personId) } },
+            })
+          return complete(query, id)
+        })
+        return completed && { session: completed, remember: () => remember(personId) }
+      })
+    },
+
+    /** How many more codes a session may try, and until when where it has tried some. */
+    async codesLeftToTry(token: string): Promise<{ readonly left: number; readonly until: Date | null }> {
+      const session = await sessionOf(pool, token)
+      if (session === null) return { left: 0, until: null }
+      const [own, all] = await Promise.all([
+        attempts.left(triedInSession(session.id)),
+        attempts.left(triedByPerson(session.personId)),
+      ])
+      return own.left <= all.left ? own : all
+    },
+
+    /** Gives a key that counts once its first code is shown. */
+    beginSecondFactor(personId: Id): Promise<{ readonly secret: Secret; readonly uri: Secret }> {
+      const key = randomBytes(KEY_BYTES)
+      return inTransaction(pool, async (query) => {
+        const { rows } = await query(
+          'update people set totp = $2, totp_used_step = 0 where id = $1 and totp_since is null returning email',
+          [personId, required().seal(new Secret(key.toString('base64')), boundTo(personId))],
+        )
+        if (rows[0] === undefined) throw new Fault('invalid_request', { detail: 'The second factor is on already.' })
+        const { email: account } = emailRow.parse(rows[0])
+        const uri = keyUri(key, { issuer: new URL(settings.siteUrl).host, account })
+        return { secret: new Secret(base32(key)), uri: new Secret(uri) }
+      })
+    },
+
+    /** Turns it on. Null where the code is wrong, or nothing was begun. */
+    confirmSecondFactor(
+      personId: Id,
+      code: string,
+      visitor: Visitor,
+    ): Promise<{ readonly recoveryCodes: readonly Secret[] } | null> {
+      return attempts.guess([triedByPerson(personId)], () =>
+        inTransaction(pool, async (query) => {
+          const factor = await lockFactor(query, personId)
+          if (factor === null || factor.isOn || !(await prove(query, factor, { code }))) return null
+          await query('update people set totp_since = clock_timestamp() where id = $1', [personId])
+          const recoveryCodes = await replaceCodes(query, factor)
+          await tell(query, { factor, isOn: true, visitor }, byPerson(personId, visitor))
+          return { recoveryCodes }
+        }),
+      )
+    },
+
+    /** Turns it off, with a code or a recovery code. False where that is wrong. */
+    async removeSecondFactor(personId: Id, proof: Proof, visitor: Visitor): Promise<boolean> {
+      const removed = await attempts.guess([triedByPerson(personId)], () =>
+        inTransaction(pool, async (query) => {
+          const factor = await lockFactor(query, personId)
+          if (factor === null || !factor.isOn || !(await prove(query, factor, proof))) return null
+          await removeWithin(query, personId)
+          await tell(query, { factor, isOn: false, visitor }, byPerson(personId, visitor))
+          return true
+        }),
+      )
+      return removed !== null
+    },
+  }
+
+  function triedInSession(id: Id): Tried {
+    return { limit: attempts.limits.codeInSession, key: hashOf(id) }
+  }
+
+  function triedByPerson(personId: Id): Tried {
+    return { limit: attempts.limits.codeOfPerson, key: hashOf(personId) }
+  }
+
+  function required(): NonNullable<typeof seal> {
+    if (seal === null) throw new Error('a second factor needs secrets.master_key (FAREBOX_SECRETS_MASTER_KEY)')
+    return seal
+  }
+
+  /** Locked, so that of two who bring the same code one is first. */
+  async function lockFactor(query: Query, personId: Id): Promise<Factor | null> {
+    const { rows } = await query(
+      `select id, email, totp, totp_since is not null as is_on, totp_used_step, extract(epoch from clock_timestamp())::float8 as seconds
+       from people where id = $1 and totp is not null for no key update`,
+      [personId],
+    )
+    const row = factorRow.optional().parse(rows[0])
+    if (row === undefined) return null
+    const key = Buffer.from(required().open(row.totp, boundTo(personId)).reveal(), 'base64')
+    return {
+      personId,
+      email: row.email,
+      key,
+      isOn: row.is_on,
+      now: { seconds: row.seconds, usedStep: row.totp_used_step },
+    }
+  }
+
+  async function remember(personId: Id): Promise<Secret> {
+    const { secret, hash } = newToken()
+    await inTransaction(pool, async (query) => {
+      await query('select from people where id = $1 for no key update', [personId])
+      await query(
+        `delete from remembered_browsers where hash in (
+           select hash from remembered_browsers where person_id = $1 order by expires_at desc offset $2)`,
+        [personId, REMEMBERED_BROWSERS - 1],
+      )
+      await query(
+        `insert into remembered_browsers (hash, person_id, expires_at)
+         values ($1, $2, clock_timestamp() + interval '${REMEMBERED_DAYS} days')`,
+        [hash, personId],
+      )
+    })
+    return secret
+  }
+
+  type Told = { readonly factor: Factor; readonly isOn: boolean; readonly visitor: Visitor }
+
+  async function tell(query: Query, { factor, isOn, visitor }: Told, by: By): Promise<void> {
+    await recordFactor(query, by, factor.personId, isOn)
+    const at = new Date(factor.now.seconds * 1_000).toISOString()
+    const sessionsUrl = `${settings.siteUrl}/sessions`
+    await sendMail(query, { what: 'factor_changed', to: factor.email, isOn, at, address: visitor.address, sessionsUrl })
+  }
+}
+
+const emailRow = z.object({ email: z.string() })
+
+const factorRow = z.object({
+  email: z.string(),
+  totp: z.instanceof(Buffer),
+  is_on: z.boolean(),
+  totp_used_step: z.bigint().transform(Number),
+  seconds: z.number(),
+})
+
+type Factor = {
+  readonly personId: Id
+  readonly email: string
+  readonly key: Buffer
+  readonly isOn: boolean
+  readonly now: { readonly seconds: number; readonly usedStep: number }
+}
+
+/** Uses a code up; false where it is none, or was used. */
+async function prove(query: Query, { personId, key, now }: Factor, proof: Proof): Promise<boolean> {
+  if ('recovery' in proof) {
+    const { rowCount } = await query(
+      'update recovery_codes set used_at = clock_timestamp() where person_id = $1 and hash = $2 and used_at is null',
+      [personId, codeHash(key, proof.recovery)],
+    )
+    return rowCount === 1
+  }
+  const step = matchingStep(key, proof.code, now)
+  if (step === null) return false
+  const { rowCount } = await query('update people set totp_used_step = $2 where id = $1 and totp_used_step < $2', [
+    personId,
+    step,
+  ])
+  return rowCount === 1
+}
+
+async function isWaiting(query: Query, sessionId: Id): Promise<boolean> {
+  const { rows } = await query(
+    `select from browser_sessions
+     where id = $1 and not is_complete and ended_at is null and expires_at > clock_timestamp() for update`,
+    [sessionId],
+  )
+  return rows.length === 1
+}
+
+async function complete(query: Query, sessionId: Id): Promise<Secret> {
+  const { secret, hash } = newToken()
+  await query(
+    `update browser_sessions set hash = $2, is_complete = true, second_factor_at = clock_timestamp(), seen_at = clock_timestamp(),
+       expires_at = clock_timestamp() + interval '${SESSION_DAYS} days' where id = $1`,
+    [sessionId, hash],
+  )
+  return secret
+}
+
+/** They are short, so that they are hashed with a key that is sealed: a copy of the table alone is no use to who would guess them. */
+function codeHash(key: Buffer, typed: string): Buffer {
+  const letters = typed
+    .toUpperCase()
+    .replaceAll(/[^0-9A-Z]/g, '')
+    .replaceAll('O', '0')
+    .replaceAll(/[IL]/g, '1')
+  return createHmac('sha256', key).update(`recovery ${letters}`).digest()
+}
+
+async function replaceCodes(query: Query, { personId, key }: Factor): Promise<readonly Secret[]> {
+  const codes = Array.from({ length: RECOVERY_CODES }, () => {
+    const letters = Array.from({ length: LETTERS_OF_CODE }, () => LETTERS[randomInt(LETTERS.length)])
+    return `${letters.slice(0, 5).join('')}-${letters.slice(5).join('')}`
+  })
+  await query('delete from recovery_codes where person_id = $1', [personId])
+  await query('insert into recovery_codes (person_id, hash) select $1, unnest($2::bytea[])', [
+    personId,
+    codes.map((code) => codeHash(key, code)),
+  ])
+  return codes.map((code) => new Secret(code))
+}
+
+async function codesLeft(query: Query, personId: Id): Promise<number> {
+  const { rows } = await query(
+    'select count(*)::integer as left from recovery_codes where person_id = $1 and used_at is null',
+    [personId],
+  )
+  return z.tuple([z.object({ left: z.int() })]).parse(rows)[0].left
+}
+
+async function removeWithin(query: Query, personId: Id): Promise<void> {
+  await query('update people set totp = null, totp_since = null, totp_used_step = 0 where id = $1', [personId])
+  await query('delete from recovery_codes where person_id = $1', [personId])
+  await query('delete from remembered_browsers where person_id = $1', [personId])
+}
+
+async function recordFactor(query: Query, by: By, personId: Id, isOn: boolean): Promise<void> {
+  const facts = (on: boolean) => ({ hasSecondFactor: on })
+  await record(query, by, {
+    ...{ action: 'person.second_factor_changed', subject: personId },
+    ...{ before: facts(!isOn), after: facts(isOn) },
+  })
+}
+
+const lockedRow = z.object({ email: z.string(), at: z.date() })
+
+/** For an operator who has made sure who asks. Whom to tell; null where it was off. */
+export async function takeFactorOff(query: Query, by: By, personId: Id): Promise<z.output<typeof lockedRow> | null> {
+  const { rows } = await query(
+    'select email, clock_timestamp() as at from people where id = $1 and totp_since is not null for no key update',
+    [personId],
+  )
+  const locked = lockedRow.optional().parse(rows[0])
+  if (locked === undefined) return null
+  await removeWithin(query, personId)
+  await recordFactor(query, by, personId, false)
+  return locked
+}

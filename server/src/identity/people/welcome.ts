@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import type { Id } from '../../kernel/ids.ts'
+import { formatUsd, ZERO } from '../../kernel/money.ts'
+import { type By, record } from '../../storage/audit.ts'
+import type { Query } from '../../storage/transaction.ts'
+import { createWorkspaceWithin } from '../workspaces.ts'
+import { mailboxHash } from './mailbox.ts'
+import type { PeopleParts } from './parts.ts'
+import { lockAddress } from './person-with.ts'
+
+type Parts = Pick<PeopleParts, 'ids' | 'credit' | 'settings'>
+type Person = { readonly id: Id; readonly email: string; readonly name: string }
+
+/**
+ * What somebody has once their address is known to be theirs: a workspace of their own, credit, and the memberships for which an
+ * operator had named the address. In the transaction that says that it is theirs, so that nobody is half welcome.
+ */
+export async function welcome(query: Query, parts: Parts, by: By, person: Person): Promise<void> {
+  const { id, email, name } = person
+  await record(query, by, { action: 'person.verified', subject: id, before: null, after: { isVerified: true } })
+  const own = { name: `${name}'s workspace`, owner: { email, personId: id } }
+  const { liveAccountId } = await createWorkspaceWithin(query, parts.ids, by, own)
+  await creditOnce(query, parts, by, { person, accountId: liveAccountId })
+  await joinAsNamed(query, by, person)
+}
+
+type Grant = { readonly person: Person; readonly accountId: Id }
+
+/** Once a mailbox, whoever signs up with it: who comes second at the same time waits for the first, and is given nothing. */
+async function creditOnce(
+  query: Query,
+  { ids, credit, settings }: Parts,
+  by: By,
+  { person, accountId }: Grant,
+): Promise<void> {
+  const { credit: amount } = settings
+  if (amount <= ZERO) return
+  const { rowCount } = await query(
+    'insert into sign_up_credits (mailbox, person_id) values ($1, $2) on conflict (mailbox) do nothing',
+    [mailboxHash(person.email), person.id],
+  )
+  if (rowCount !== 1) return
+  const creditId = ids.next()
+  await credit(query, accountId, creditId, amount)
+  const after = { usd: formatUsd(amount), kind: 'promotion', accountId, expiresAt: null }
+  await record(query, by, { action: 'account.credited', of: accountId, subject: creditId, before: null, after })
+}
+
+const joined = z.array(z.object({ id: z.string(), workspace_id: z.string(), role: z.string() }))
+
+async function joinAsNamed(query: Query, by: By, { id: personId, email }: Person): Promise<void> {
+  await lockAddress(query, email)
+  const { rows } = await query(
+    'update members set person_id = $1 where email = $2 and person_id is null returning id, workspace_id, role',
+    [personId, email],
+  )
+  for (const { id, workspace_id: of, role } of joined.parse(rows))
+    await record(query, by, { action: 'member.joined', of, subject: id, before: null, after: { personId, role } })
+}

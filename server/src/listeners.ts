@@ -1,0 +1,94 @@
+import type { Config } from './config.ts'
+import type { HeaderNames } from './gateway/header-names.ts'
+import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
+import type { Family } from './http/families.ts'
+import type { Listener } from './http/listen.ts'
+import type { PageRoute } from './http/page-routes.ts'
+import { type Assets, loadAssets } from './http/pages/assets.ts'
+import { createFaultPage } from './http/pages/fault-page.ts'
+import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
+import { createPages, type Pages } from './http/pages/page.ts'
+import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy } from './http/policies.ts'
+import { assetsFamily } from './http/routes/assets.ts'
+import { metricsFamily } from './http/routes/metrics.ts'
+import { siteFamily } from './http/routes/site.ts'
+import { createShedding } from './http/wire/shedding.ts'
+import { createMemoryBudget } from './kernel/memory-budget.ts'
+
+export type ListeningRole = Exclude<Config['roles'][number], 'worker'>
+
+type Parts = {
+  readonly config: Pick<Config, 'roles' | 'listen' | 'http' | 'memory'>
+  /** What every edge has. */
+  readonly edge: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>
+  readonly headerNames: HeaderNames
+  readonly keyRefused: NonNullable<EdgeParts['keyRefused']>
+  /** How long the next call would wait in our own queues. */
+  readonly waitMs: () => number
+  /** What callers reach on base_url. */
+  readonly families: (shown: { readonly assets: Assets; readonly linkPages: LinkPages }) => readonly Family[]
+  /** What people reach on site_url, beside its first page. */
+  readonly siteRoutes: (pages: Pages) => readonly PageRoute[]
+}
+
+/** What is listened on, by the roles of this process: each with its policy and its families. */
+export function createListeners(parts: Parts): readonly Listener<ListeningRole>[] {
+  const { config, edge, headerNames, keyRefused, waitMs, families, siteRoutes } = parts
+  const { http } = config
+  const { clock, log, metrics } = edge
+  const shared = { ...edge, ...bounds(parts) }
+  const assets = loadAssets()
+  const pages = createPages({ assets, siteUrl: http.site_url })
+  // People fill in forms there, and a form is known by its origin.
+  const sitePages = createPages({ assets, siteUrl: http.site_url, referrerPolicy: 'strict-origin' })
+  const edges: Readonly<Record<ListeningRole, () => Edge>> = {
+    gateway: () =>
+      createEdge({
+        ...shared,
+        policy: CALLERS,
+        // Users who link an account come here too.
+        faultPage: createFaultPage(pages),
+        keyRefused,
+        mustShed: createShedding({ clock, log, waitMs }),
+        families: families({ assets, linkPages: createLinkPages(pages) }),
+        corsOrigins: http.cors_origins,
+        exposedHeaders: Object.values(headerNames),
+      }),
+    site: () =>
+      createEdge({
+        ...shared,
+        policy: createSitePolicy(http.site_url),
+        faultPage: createFaultPage(sitePages),
+        families: [
+          siteFamily({ pages: sitePages, baseUrl: http.public_url, routes: siteRoutes(sitePages) }),
+          assetsFamily(assets),
+        ],
+      }),
+    agent: () => createEdge({ ...shared, policy: createAgentPolicy(http.mcp_url), families: [] }),
+    admin: () =>
+      createEdge({ ...shared, policy: createAdminPolicy(http.admin_hosts), families: [metricsFamily(metrics)] }),
+  }
+  const roles = config.roles.filter((role) => role !== 'worker')
+  return roles.map((role) => ({ role, edge: edges[role](), at: config.listen[role] }))
+}
+
+/** What all of them may take of the process, and of a caller. */
+function bounds({
+  config: { http, memory },
+  edge: { clock, metrics },
+}: Parts): Pick<EdgeParts, 'memory' | 'limits' | 'trustedProxies'> {
+  const budget = createMemoryBudget({ totalBytes: memory.budget_bytes, clock })
+  metrics.watchMemory(budget)
+  return {
+    memory: budget,
+    limits: {
+      bodyBytes: http.body_bytes,
+      headerBytes: http.header_bytes,
+      jsonDepth: http.json_depth,
+      headersTimeoutMs: http.headers_timeout_ms,
+      requestTimeoutMs: http.request_timeout_ms,
+      connections: http.connections,
+    },
+    trustedProxies: http.trusted_proxies,
+  }
+}

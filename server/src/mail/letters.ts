@@ -1,0 +1,142 @@
+import { type Deed, may, type Role } from '../kernel/role.ts'
+import type { Mail } from '../storage/mail.ts'
+import { type Block, type Letter, strong, words } from './letter.ts'
+import { nameOf } from './names.ts'
+import { dayOf, momentOf } from './times.ts'
+
+/** The words of every letter. Each says what happened, what to do, and what if it was not you. */
+
+export function letterOf(mail: Mail): Letter {
+  switch (mail.what) {
+    case 'verify':
+      return verify(mail)
+    case 'registered':
+      return registered(mail)
+    case 'reset':
+      return reset(mail)
+    case 'password_changed':
+      return passwordChanged(mail)
+    case 'factor_changed':
+      return factorChanged(mail)
+    case 'invitation':
+      return invitation(mail)
+  }
+}
+
+type Of<What extends Mail['what']> = Extract<Mail, { what: What }>
+
+function verify({ to, link, until, credit }: Of<'verify'>): Letter {
+  return {
+    subject: 'Verify your address',
+    title: 'Verify your address',
+    blocks: [
+      paragraph`Somebody, we hope you, has created an account for ${strong(to)}. Open the link to say that this mailbox is yours.`,
+      button('Verify this address', link),
+      credit === null
+        ? paragraph`It works once, until ${strong(momentOf(until))}. Then the account can be used.`
+        : paragraph`It works once, until ${strong(momentOf(until))}. Then the account can be used, and ${strong(`$${credit}`)} of credit is there.`,
+      small`It was not you? Do nothing: the account is forgotten after a day.`,
+    ],
+  }
+}
+
+function registered({ to, signInUrl, resetUrl, at, address }: Of<'registered'>): Letter {
+  return {
+    subject: 'You have an account already',
+    title: 'You have an account already',
+    blocks: [
+      paragraph`Somebody, we hope you, wanted to create an account for ${strong(to)}, on ${momentOf(at)}, from ${address}. There is one already, so nothing has changed.`,
+      button('Sign in', signInUrl),
+      { kind: 'link', label: 'You do not remember the password? Choose a new one', url: resetUrl },
+      small`It was not you? Do nothing. Whoever it was has not learned that you have an account.`,
+    ],
+  }
+}
+
+function reset({ to, link, until, at, address }: Of<'reset'>): Letter {
+  return {
+    subject: 'Choose a new password',
+    title: 'Choose a new password',
+    blocks: [
+      paragraph`Somebody has asked for a new password for ${strong(to)}, on ${momentOf(at)}, from ${address}.`,
+      button('Choose a new password', link),
+      paragraph`It works once, until ${strong(momentOf(until))}. When you have set it, all your sessions end. Keys stay as they are, and your second factor is still asked for.`,
+      small`It was not you? Do nothing: your password stays. If it happens again, look at your sessions and turn the second factor on.`,
+    ],
+  }
+}
+
+function passwordChanged({ to, at, address, resetUrl }: Of<'password_changed'>): Letter {
+  return {
+    subject: 'Your password was changed',
+    title: 'Your password was changed',
+    blocks: [
+      paragraph`The password of ${strong(to)} was changed on ${momentOf(at)}, from ${address}. It was you? Then there is nothing to do.`,
+      paragraph`It was ${strong('not')} you? Choose a new password at once. That ends all sessions, also theirs.`,
+      button('Choose a new password', resetUrl),
+      small`You get this whenever your password changes.`,
+    ],
+  }
+}
+
+function factorChanged({ to, isOn, at, address, sessionsUrl }: Of<'factor_changed'>): Letter {
+  return {
+    subject: isOn ? 'Your second factor is on' : 'Your second factor is off',
+    title: isOn ? 'Your second factor is on' : 'Your second factor is off',
+    blocks: [
+      isOn
+        ? paragraph`From now on, signing in as ${strong(to)} takes a code of your app besides the password. It was turned on on ${momentOf(at)}, from ${address}.`
+        : paragraph`From now on, signing in as ${strong(to)} takes the password alone. The second factor was turned off on ${momentOf(at)}, from ${address}.`,
+      paragraph`It was ${strong('not')} you? Look at your sessions, end those that you do not know, and change your password.`,
+      button('Look at your sessions', sessionsUrl),
+      small`You get this whenever your second factor is turned on or off.`,
+    ],
+  }
+}
+
+function invitation({ to, workspace, by, role, link, until }: Of<'invitation'>): Letter {
+  const [place, inviter] = [nameOf(workspace), nameOf(by.name)]
+  const [as, name] = ROLE_NAMES[role]
+  return {
+    subject: `${inviter} invites you to ${place}`,
+    title: `Join ${place}`,
+    blocks: [
+      paragraph`${strong(inviter)} (${by.email}) invites ${strong(to)} ${as} ${strong(name)}.`,
+      { kind: 'table', rows: rightsOf(role) },
+      button('See the invitation', link),
+      small`Good until ${dayOf(until)}, for this address alone. You do not know ${inviter}? Do nothing, and nothing happens.`,
+    ],
+  }
+}
+
+const ROLE_NAMES: Readonly<Record<Role, readonly [as: string, name: string]>> = {
+  owner: ['as an', 'owner'],
+  admin: ['as an', 'admin'],
+  developer: ['as a', 'developer'],
+  billing: ['to look after', 'billing'],
+  viewer: ['as a', 'viewer'],
+}
+
+function rightsOf(role: Role): readonly (readonly [string, string])[] {
+  const right = (deed: Deed, allowed: string, otherwise = 'no') => (may(role, deed) ? allowed : otherwise)
+  return [
+    ['Keys and playground', right('keys.manage', 'use and make')],
+    ['Mandates for agents', right('mandates.give', 'give')],
+    ['Requests and usage', right('workspace.read', 'read')],
+    ['Balance and statements', right('billing.read', 'read')],
+    ['Credit', right('billing.manage', 'add')],
+    ['Members', right('members.manage', 'invite and remove')],
+  ]
+}
+
+function paragraph(...text: Parameters<typeof words>): Block {
+  return { kind: 'paragraph', words: words(...text) }
+}
+
+function small(...text: Parameters<typeof words>): Block {
+  return { kind: 'small', words: words(...text) }
+}
+
+function button(label: string, url: string): Block {
+  return { kind: 'button', label, url }
+}

@@ -1,0 +1,34 @@
+import type { SendMailOptions } from 'nodemailer'
+import type { Id } from '../kernel/ids.ts'
+import { isMailAddress } from '../kernel/mail-address.ts'
+import type { Mail } from '../storage/mail.ts'
+import { htmlOf, textOf } from './letter.ts'
+import { letterOf } from './letters.ts'
+
+export type Sender = { readonly name: string; readonly address: string }
+
+type Parts = { readonly id: Id; readonly createdAt: Date; readonly from: Sender }
+
+/**
+ * A letter as it is handed to nodemailer: to one address, from ours, with the headers that are named here and no others. The same at
+ * each attempt: who has it already knows it by its Message-ID. Null where the address is none.
+ */
+export function messageOf(mail: Mail, { id, createdAt, from }: Parts): SendMailOptions | null {
+  if (!isMailAddress(mail.to)) return null
+  const letter = letterOf(mail)
+  return {
+    envelope: { from: { address: from.address }, to: { address: mail.to } },
+    from: { name: from.name, address: from.address },
+    to: { address: mail.to },
+    subject: letter.subject,
+    messageId: `<${id}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`,
+    date: createdAt,
+    // Nobody's holiday note answers it.
+    headers: { 'Auto-Submitted': 'auto-generated' },
+    text: textOf(letter),
+    html: htmlOf(letter),
+    xMailer: false,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  }
+}

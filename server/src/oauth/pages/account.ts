@@ -1,0 +1,98 @@
+import type { Page, Pages } from '../../http/pages/page.ts'
+import { type Html, html } from '../../kernel/html.ts'
+import type { Role } from '../../kernel/role.ts'
+import { browserOf } from './browser-of.ts'
+import { callout, type FormParts, form, type Trouble } from './form.ts'
+import { roleName, timeOf } from './words.ts'
+
+export type ShownSession = {
+  readonly id: string
+  readonly createdAt: Date
+  readonly seenAt: Date
+  readonly address: string
+  readonly agent: string
+}
+
+type ShownWorkspace = {
+  readonly id: string
+  readonly name: string
+  readonly role: Role
+  /** Who can't go before somebody else looks after it. */
+  readonly isLastOwner: boolean
+}
+
+/** What just happened, where somebody is led here by it. */
+export const ACCOUNT_NOTES = {
+  welcome: 'You are signed in',
+  joined: 'You have joined the workspace',
+  left: 'You have left the workspace',
+  ended: 'The session has ended',
+  password: 'Your password is changed',
+  'factor-on': 'The second factor is on',
+  'factor-off': 'The second factor is off',
+} as const
+export type AccountNote = keyof typeof ACCOUNT_NOTES
+
+type Shown = FormParts & {
+  readonly status?: number
+  readonly note?: AccountNote | undefined
+  readonly trouble?: Trouble
+  readonly person: { readonly name: string; readonly email: string; readonly hasSecondFactor: boolean }
+  readonly thisSession: string
+  readonly sessions: readonly ShownSession[]
+  readonly workspaces: readonly ShownWorkspace[]
+}
+
+/** Who somebody is here: where they are signed in, what guards it, and what they belong to. */
+export function accountPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+  const { status = 200, note, trouble, person, sessions, workspaces } = shown
+  return door({
+    status,
+    title: 'Your account',
+    main: html`<h1>Your account</h1><p class="door__say"><bdi><b>${person.name}</b></bdi><br>${person.email}</p>
+${note === undefined ? null : callout('ok', ACCOUNT_NOTES[note], null, ' door__sum')}${trouble === undefined ? null : troubled(trouble)}
+<section class="seats" aria-labelledby="workspaces"><h2 class="door__h" id="workspaces">Workspaces</h2>${
+      workspaces.length === 0
+        ? html`<p class="fb-hint">You belong to none.</p>`
+        : html`<ul>${workspaces.map((workspace) => workspaceItem(workspace, shown))}</ul>`
+    }</section>
+<section class="seats" aria-labelledby="guards"><h2 class="door__h" id="guards">Signing in</h2><ul>
+<li><div><b>Password</b></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/password">Change</a></li>
+<li><div><b>Second factor</b><span>${person.hasSecondFactor ? 'On' : 'Off'}</span></div><a class="fb-button fb-button--quiet fb-button--small" href="/account/second-factor">${person.hasSecondFactor ? 'Turn it off' : 'Turn it on'}</a></li></ul></section>
+<section class="seats" aria-labelledby="sessions"><h2 class="door__h" id="sessions">Where you are signed in</h2><ul>${sessions.map((session) => sessionItem(session, shown))}</ul>
+${form('/sessions/end-all', shown, html`<button class="fb-button fb-button--danger" type="submit">Sign out everywhere</button>`)}</section>`,
+    below: html`<a href="/sign-out">Sign out</a>`,
+  })
+}
+
+function troubled({ title, text }: Trouble): Html {
+  return html`<div class="fb-callout fb-callout--bad door__sum" role="alert"><div><strong>${title}</strong>${text}</div></div>`
+}
+
+function workspaceItem({ id, name, role, isLastOwner }: ShownWorkspace, parts: Shown): Html {
+  return html`<li><div><b><bdi>${name}</bdi></b><span>${isLastOwner ? 'You are its only owner' : `You are ${roleName(role)}`}</span></div>${
+    isLastOwner
+      ? null
+      : form(
+          '/sessions/leave',
+          parts,
+          html`<input type="hidden" name="workspace" value="${id}"><button class="fb-button fb-button--quiet fb-button--small" type="submit">Leave<span class="fb-hide"> ${name}</span></button>`,
+        )
+  }</li>
+`
+}
+
+function sessionItem({ id, createdAt, seenAt, address, agent }: ShownSession, shown: Shown): Html {
+  const isThis = id === shown.thisSession
+  const browser = browserOf(agent)
+  return html`<li><div><b>${browser}</b>${isThis ? html` <span class="fb-badge fb-badge--ok">This one</span>` : null}<span>${address} · since ${timeOf(createdAt)}</span><span>Last seen ${timeOf(seenAt)}</span></div>${
+    isThis
+      ? null
+      : form(
+          '/sessions/end',
+          shown,
+          html`<input type="hidden" name="session" value="${id}"><button class="fb-button fb-button--quiet fb-button--small" type="submit">Sign out<span class="fb-hide"> ${browser}, ${address}</span></button>`,
+        )
+  }</li>
+`
+}

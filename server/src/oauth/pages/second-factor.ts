@@ -1,0 +1,71 @@
+import { icon } from '../../http/pages/icons.ts'
+import type { Page, Pages } from '../../http/pages/page.ts'
+import { html } from '../../kernel/html.ts'
+import { withReturnTo } from '../return-to.ts'
+import { button, callout, type Filled, type FormParts, field, form, or, summary } from './form.ts'
+
+type Shown<Name extends string> = FormParts & {
+  readonly status?: number
+  readonly email: string
+  readonly filled?: Filled<Name>
+}
+
+/** Six figures, and a gap in the middle for whoever types one. */
+export const CODE = { length: 7, isNumeric: true } as const
+export const RECOVERY = { length: 24, isNumeric: false } as const
+
+export function secondFactorPage(
+  { door }: Pick<Pages, 'door'>,
+  shown: Shown<'code'> & { readonly host: string },
+): Page {
+  const { status = 200, host, email, filled = {}, returnTo } = shown
+  return door({
+    isNarrow: true,
+    status,
+    title: 'Your second factor',
+    main: html`<h1>Your second factor</h1><p class="door__say">Open your authenticator and type the six figures that stand beside <b>${host}</b>.</p>
+${summary(filled, { code: 'Code' })}${form(
+  '/second-factor',
+  shown,
+  html`${field({
+    name: 'code',
+    label: 'Code',
+    type: 'text',
+    autocomplete: 'one-time-code',
+    problem: filled.problems?.code,
+    hint: 'It changes every 30 seconds. One that has passed by works a little longer.',
+    code: CODE,
+  })}<label class="fb-check door__check"><input type="checkbox" name="remember" value="yes"><span class="fb-check__name">Don’t ask here for 30 days</span></label>
+${button('Go on')}${or()}<a class="fb-button fb-button--large fb-button--quiet fb-button--wide" href="${withReturnTo('/recovery', returnTo)}">${icon('key')}Use a recovery code</a>`,
+)}`,
+    below: notYou(email),
+  })
+}
+
+export function recoveryPage({ door }: Pick<Pages, 'door'>, shown: Shown<'recovery'>): Page {
+  const { status = 200, filled = {}, returnTo } = shown
+  return door({
+    isNarrow: true,
+    status,
+    title: 'Use a recovery code',
+    main: html`<h1>Use a recovery code</h1><p class="door__say">One of the ten that you kept when you turned the second factor on. Each works once.</p>
+${summary(filled, { recovery: 'Recovery code' })}${form(
+  '/recovery',
+  shown,
+  html`${field({
+    name: 'recovery',
+    label: 'Recovery code',
+    type: 'text',
+    autocomplete: 'one-time-code',
+    problem: filled.problems?.recovery,
+    code: RECOVERY,
+  })}${button('Go on')}`,
+)}
+${callout('plain', 'No code left?', 'Whoever runs this service can take the second factor off, once they know that it is you.', ' door__note')}`,
+    below: html`<a href="${withReturnTo('/second-factor', returnTo)}">Back to the authenticator</a>`,
+  })
+}
+
+function notYou(email: string) {
+  return html`Signing in as ${email}. <a href="/sign-out">Not you?</a>`
+}

@@ -1,0 +1,28 @@
+import type { Page } from '../http/pages/page.ts'
+import { retryAfterSecondsOf } from '../http/retry-after.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Trouble } from './pages/form.ts'
+import { waitOf } from './pages/words.ts'
+
+type Show = (status: number, trouble: Trouble) => Page | Promise<Page>
+
+/** Does what a form asks for. Where it was tried too often, or there is too much to do, the form is shown again and says when. */
+export async function orLater(work: () => Promise<Page>, show: Show): Promise<Page> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Fault) || (error.status !== 429 && error.code !== 'overloaded')) throw error
+    const seconds = retryAfterSecondsOf(error) ?? 1
+    const page = await show(error.status, troubleOf(error, seconds))
+    return { ...page, headers: { ...page.headers, 'retry-after': String(seconds) } }
+  }
+}
+
+/** As long as between two letters to one address. */
+const MOMENT_SECONDS = 60
+
+function troubleOf({ status }: Fault, seconds: number): Trouble {
+  const text = `Try again in ${waitOf(seconds)}.`
+  if (status === 429) return { title: seconds <= MOMENT_SECONDS ? 'Wait a moment' : 'Too many attempts', text }
+  return { title: 'We are busy just now', text: `Nothing was changed. ${text}` }
+}

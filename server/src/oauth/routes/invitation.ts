@@ -1,0 +1,30 @@
+import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { TOKEN } from '../cookies.ts'
+import { anything, readForm } from '../forms.ts'
+import { declinedPage, invitationPage } from '../pages/invitation.ts'
+import { linkOverPage } from '../pages/link-over.ts'
+import type { RouteParts } from '../parts.ts'
+import type { SignedIn, Visit } from '../visits.ts'
+
+export function invitationRoutes({ people, pages, visits, settings }: RouteParts): readonly PageRoute[] {
+  async function show({ params: { token = '' }, path, formToken, session, visitor }: Visit): Promise<Page> {
+    const invitation = TOKEN.test(token) ? await people.readInvitation(token, visitor) : null
+    if (invitation === null) return linkOverPage(pages, 'invitation')
+    // Who has still to pass a second factor is nobody yet.
+    const viewer = session?.isComplete === true ? session : null
+    return invitationPage(pages, { invitation, path, formToken, viewer, isSignUpOpen: settings.isSignUpOpen })
+  }
+
+  async function decide({ params: { token = '' }, form, session, visitor }: SignedIn): Promise<Page> {
+    const read = readForm(form, { decision: anything })
+    const decision = read.isGood ? read.fields.decision : ''
+    if (decision !== 'join' && decision !== 'decline') throw new Fault('invalid_request')
+    const decided = TOKEN.test(token) ? await people.decideInvitation(session.personId, token, decision, visitor) : null
+    if (decided === null) return linkOverPage(pages, 'invitation')
+    return decision === 'join' ? seeOther('/sessions?note=joined') : declinedPage(pages)
+  }
+
+  return [visits.get('/invitations/:token', show), visits.postSignedIn('/invitations/:token', decide)]
+}

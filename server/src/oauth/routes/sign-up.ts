@@ -1,0 +1,100 @@
+import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { ZERO } from '../../kernel/money.ts'
+import { TOKEN } from '../cookies.ts'
+import { emailAddress, newPassword, personName, readForm } from '../forms.ts'
+import type { Filled } from '../pages/form.ts'
+import { linkOverPage } from '../pages/link-over.ts'
+import { signUpClosedPage, signUpPage } from '../pages/sign-up.ts'
+import { lookIntoMailPage, verifyPage } from '../pages/verify.ts'
+import { dollars } from '../pages/words.ts'
+import type { RouteParts } from '../parts.ts'
+import { orLater } from '../refusals.ts'
+import { withReturnTo } from '../return-to.ts'
+import type { Visit } from '../visits.ts'
+
+/** As long as a link that is sent works. */
+const MAIL_SECONDS = 30 * 60
+const NOT_HERE = 'Accounts here are for certain domains alone. Use your address at one of them, or ask the operator.'
+
+export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
+  const { people, pages, visits, cookies, settings } = parts
+  const { issuer, isSignUpOpen, missing } = settings
+
+  function show({ formToken, returnTo }: Visit, filled?: Filled<'name' | 'email' | 'password'>, status = 200): Page {
+    return signUpPage(pages, { formToken, returnTo, issuer, status, ...(filled !== undefined && { filled }) })
+  }
+
+  async function create(visit: Visit): Promise<Page> {
+    const { form, visitor, returnTo } = visit
+    const values = { name: form.get('name') ?? '', email: form.get('email') ?? '' }
+    const read = readForm(form, { name: personName, email: emailAddress, password: newPassword })
+    if (!read.isGood) return show(visit, { values, problems: read.problems }, 400)
+    return orLater(
+      async () => {
+        try {
+          await people.signUp(visitor, read.fields)
+        } catch (error) {
+          if (!(error instanceof Fault) || error.code !== 'sign_up_closed') throw error
+          return show(visit, { values, problems: { email: NOT_HERE } }, 403)
+        }
+        return seeOther(withReturnTo('/verify', returnTo), [
+          cookies.putText('mail', read.fields.email, { seconds: MAIL_SECONDS }),
+        ])
+      },
+      (status, trouble) => show(visit, { values, trouble }, status),
+    )
+  }
+
+  const closed = () => signUpClosedPage(pages, { missing, issuer })
+  return [
+    visits.get('/sign-up', isSignUpOpen ? (visit) => show(visit) : closed),
+    visits.post('/sign-up', isSignUpOpen ? create : closed),
+    ...verifyRoutes(parts),
+  ]
+}
+
+function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts): readonly PageRoute[] {
+  const credit = settings.credit > ZERO ? dollars(settings.credit) : null
+  type Shown = { status?: number; filled?: Filled<'email'>; wasSentAgain?: boolean }
+
+  function waiting({ formToken, returnTo, cookie }: Visit, shown: Shown = {}): Page {
+    const email = cookies.textIn(cookie, 'mail') ?? null
+    return lookIntoMailPage(pages, { formToken, returnTo, email, credit, ...shown })
+  }
+
+  async function sendAgain(visit: Visit): Promise<Page> {
+    const known = cookies.textIn(visit.cookie, 'mail')
+    const typed = visit.form.get('email') ?? known ?? ''
+    const read = readForm(new Map([...visit.form, ['email', typed]]), { email: emailAddress })
+    const values = { email: typed }
+    if (!read.isGood) return waiting(visit, { status: 400, filled: { values, problems: read.problems } })
+    return orLater(
+      async () => {
+        await people.resendVerification(visit.visitor, read.fields.email)
+        return seeOther('/verify?note=again', [cookies.putText('mail', read.fields.email, { seconds: MAIL_SECONDS })])
+      },
+      (status, trouble) => waiting(visit, { status, filled: { values, trouble } }),
+    )
+  }
+
+  const { missing, issuer } = settings
+  const isClosed = missing.length > 0
+  const closed = () => signUpClosedPage(pages, { missing, issuer })
+  return [
+    visits.get(
+      '/verify',
+      isClosed ? closed : (visit) => waiting(visit, { wasSentAgain: visit.query.get('note') === 'again' }),
+    ),
+    visits.post('/verify', isClosed ? closed : sendAgain),
+    visits.get('/verify/:token', async ({ params: { token = '' }, path, formToken, visitor }) => {
+      const found = TOKEN.test(token) ? await people.readVerification(token, visitor) : null
+      return found === null ? linkOverPage(pages, 'verify') : verifyPage(pages, { formToken, path, email: found.email })
+    }),
+    visits.post('/verify/:token', async ({ params: { token = '' }, visitor }) => {
+      const verified = TOKEN.test(token) ? await people.verify(visitor, token) : null
+      return verified === null ? linkOverPage(pages, 'verify') : seeOther('/sign-in?note=verified')
+    }),
+  ]
+}

@@ -1,0 +1,30 @@
+import { type Page, seeOther } from '../http/pages/page.ts'
+import type { Secret } from '../kernel/secret.ts'
+import type { RouteParts } from './parts.ts'
+import { withReturnTo } from './return-to.ts'
+import type { Visit } from './visits.ts'
+
+/** Where somebody is led who did not want to go anywhere else. */
+export const HOME = '/sessions'
+
+const DAY_SECONDS = 24 * 60 * 60
+export const SESSION_SECONDS = 30 * DAY_SECONDS
+export const REMEMBERED_SECONDS = 30 * DAY_SECONDS
+
+type SignedIn = { readonly session: Secret; readonly needs: 'nothing' | 'second_factor' }
+
+/**
+ * Gives the browser its new session and leads on. Whatever it had before is over: a session that somebody else put there is worth nothing
+ * after this.
+ */
+export async function letIn(
+  { people, cookies }: Pick<RouteParts, 'people' | 'cookies'>,
+  { session: before, returnTo, visitor }: Visit,
+  { session, needs }: SignedIn,
+): Promise<Page> {
+  if (before !== null) await people.endSession(before.personId, before.id, visitor)
+  const gone = [cookies.remove('visit'), cookies.remove('mail')]
+  if (needs === 'second_factor')
+    return seeOther(withReturnTo('/second-factor', returnTo), [cookies.put('session', session), ...gone])
+  return seeOther(returnTo ?? HOME, [cookies.put('session', session, { seconds: SESSION_SECONDS }), ...gone])
+}

@@ -1,0 +1,41 @@
+import type { PageRoute } from '../http/page-routes.ts'
+import type { Pages } from '../http/pages/page.ts'
+import type { People } from '../identity/people/people.ts'
+import { createCookies } from './cookies.ts'
+import type { SiteSettings } from './parts.ts'
+import { accountRoutes } from './routes/account.ts'
+import { factorSetupRoutes } from './routes/factor-setup.ts'
+import { invitationRoutes } from './routes/invitation.ts'
+import { issuerRoutes, type SignInIssuer } from './routes/issuer.ts'
+import { resetRoutes } from './routes/reset.ts'
+import { secondFactorRoutes } from './routes/second-factor.ts'
+import { signInRoutes } from './routes/sign-in.ts'
+import { signUpRoutes } from './routes/sign-up.ts'
+import { createVisits } from './visits.ts'
+
+type Parts = {
+  readonly people: People
+  readonly pages: Pages
+  /** Where the website is; undefined where nobody said, which is this machine. */
+  readonly siteUrl: string | undefined
+  readonly settings: SiteSettings
+  /** Null where people sign in by their passwords alone. */
+  readonly issuer: SignInIssuer | null
+}
+
+/** How people get in, and what they see of themselves there. */
+export function createSiteRoutes({ people, pages, siteUrl, settings, issuer }: Parts): readonly PageRoute[] {
+  const cookies = createCookies({ isSecure: siteUrl?.startsWith('https:') ?? false })
+  const visits = createVisits({ people, cookies, siteUrl })
+  const parts = { people, pages, cookies, visits, settings }
+  return [
+    ...signInRoutes(parts),
+    ...(issuer === null ? [] : issuerRoutes(parts, issuer)),
+    ...signUpRoutes(parts),
+    ...resetRoutes(parts),
+    ...secondFactorRoutes(parts),
+    ...factorSetupRoutes(parts),
+    ...invitationRoutes(parts),
+    ...accountRoutes(parts),
+  ]
+}

@@ -1,0 +1,62 @@
+import { domainToASCII } from 'node:url'
+import { z } from 'zod'
+import type { Ids } from '../kernel/ids.ts'
+import { ROLES } from '../kernel/role.ts'
+import type { Seal } from '../kernel/seal.ts'
+import { enqueue, type OutboxKind } from './outbox.ts'
+import type { Query } from './transaction.ts'
+
+/**
+ * What is written to people: which letters there are and what each needs to know. Whoever changes something that a person is told of
+ * sends one in the transaction of the change; `mail/` makes the words and delivers it. Sealed, because links in it sign somebody in.
+ */
+export const MAIL: OutboxKind = { name: 'mail', isSealed: true }
+
+const TEXT_LIMIT = 300
+const URL_LIMIT = 2_000
+
+const text = z.string().max(TEXT_LIMIT)
+const url = z.url({ protocol: /^https?$/ }).max(URL_LIMIT)
+const time = z.iso.datetime()
+const to = z.string().min(3).max(TEXT_LIMIT)
+
+export const mail = z.discriminatedUnion('what', [
+  /** Behind a sign-up: the link says that the mailbox is theirs. `credit` is an amount of USD, such as 2.00. */
+  z.strictObject({ what: z.literal('verify'), to, link: url, until: time, credit: text.nullable() }),
+  /** Behind a sign-up with an address that has an account: the page said the same as to anybody. */
+  z.strictObject({
+    ...{ what: z.literal('registered'), to, signInUrl: url, resetUrl: url },
+    ...{ at: time, address: text },
+  }),
+  z.strictObject({ what: z.literal('reset'), to, link: url, until: time, at: time, address: text }),
+  z.strictObject({ what: z.literal('password_changed'), to, at: time, address: text, resetUrl: url }),
+  z.strictObject({
+    ...{ what: z.literal('factor_changed'), to, isOn: z.boolean() },
+    ...{ at: time, address: text, sessionsUrl: url },
+  }),
+  z.strictObject({
+    ...{ what: z.literal('invitation'), to, workspace: text, by: z.strictObject({ name: text, email: text }) },
+    ...{ role: z.enum(ROLES), link: url, until: time },
+  }),
+])
+export type Mail = z.output<typeof mail>
+
+/** Sends a letter where the transaction commits, and only then. */
+export type SendMail = (query: Query, mail: Mail) => Promise<void>
+
+type Parts = { readonly ids: Ids; readonly seal: Seal | null }
+
+export function createSendMail(parts: Parts): SendMail {
+  return async (query, letter) => {
+    const payload = mail.parse(letter)
+    await enqueue(query, parts, { kind: MAIL, destination: domainOf(payload.to), payload })
+  }
+}
+
+const DESTINATION_LIMIT = 255
+
+/** Operators see destinations, and need not know who is written to. */
+function domainOf(address: string): string {
+  const domain = domainToASCII(address.slice(address.lastIndexOf('@') + 1))
+  return (domain === '' ? 'unknown' : domain).slice(0, DESTINATION_LIMIT)
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { makeMasterKey } from '../../harness/seed.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { anotherVisitor, connectPeople, joinAs, PASSWORD, SITE, workspaceOf } from '../identity/people/world.ts'
+import { startShell } from './command-shell.ts'
+
+const { url } = await freshDatabase()
+const masterKey = makeMasterKey()
+const world = connectPeople(url, { masterKey })
+const { people, join, letters, tokenFor, signedIn } = world
+after(() => world.close())
+const env = { ...process.env, FAREBOX_DATABASE_URL: url, FAREBOX_SECRETS_MASTER_KEY: masterKey.reveal() }
+const { farebox, said } = startShell({ ...env, FAREBOX_HTTP_SITE_URL: SITE })
+const withoutSite = startShell(env)
+
+describe('farebox people', () => {
+  it('lists people and shows one by id or address', async () => {
+    const email = 'mira@example.com'
+    const personId = await join(email, { name: 'Mira Halloran' })
+    await signedIn(email)
+    await people.signUp(anotherVisitor(), { name: 'Not Yet', email: 'later@example.com', password: PASSWORD })
+    const listed = await said('people', 'list')
+    assert.match(listed, new RegExp(`${personId}  mira@example.com  Mira Halloran  since`))
+    assert.match(listed, /later@example\.com {2}Not Yet {2}has not confirmed the address/)
+    for (const who of [personId, email, 'MIRA@Example.com']) {
+      const shown = await said('people', 'show', who)
+      assert.match(shown, /Signs in by: password/)
+      assert.match(shown, /Member of .* {2}Mira Halloran's workspace {2}as owner/)
+      assert.match(shown, /Session of 10\./)
+      assert.ok(!shown.includes('argon2'))
+    }
+    const unknown = await farebox('people', 'show', 'nobody@example.com')
+    assert.deepEqual([unknown.code, /there is no person/.test(unknown.output)], [1, true])
+  })
+
+  it('signs a person out everywhere', async () => {
+    const token = await signedIn('mira@example.com')
+    assert.match(await said('people', 'close-sessions', 'mira@example.com'), /sessions of .* were ended/)
+    assert.equal(await people.sessionOf(token), null)
+  })
+
+  it('takes a second factor off, once, and tells its owner', async () => {
+    const email = 'factor@example.com'
+    const personId = await join(email)
+    await people.beginSecondFactor(personId)
+    await world.pool.query('update people set totp_since = clock_timestamp() where id = $1', [personId])
+    assert.match(await said('people', 'factor-off', email), /is off, and a mail tells the person so/)
+    const told = (await letters(email)).at(-1)
+    assert.ok(told?.what === 'factor_changed' && !told.isOn)
+    assert.equal((await people.signIn(anotherVisitor(), { email, password: PASSWORD }))?.needs, 'nothing')
+    const again = await farebox('people', 'factor-off', email)
+    assert.deepEqual([again.code, /has no second factor/.test(again.output)], [1, true])
+  })
+})
+
+describe('farebox members', () => {
+  it('adds, changes, hands over and removes', async () => {
+    const personId = await join('owner@example.com')
+    const workspaceId = await workspaceOf(people, personId)
+    const [first] = await people.membersOf(workspaceId)
+    const owner = first?.id ?? assert.fail()
+    const { memberId } = await joinAs(world, 'viewer', { by: personId, workspaceId })
+    await said('members', 'add', workspaceId, 'Named@Example.com', 'billing')
+    const listed = await said('members', 'list', workspaceId)
+    assert.match(listed, /billing {2}named@example\.com {2}has not signed up yet/)
+    const twice = await farebox('members', 'add', workspaceId, 'named@example.com', 'billing')
+    assert.deepEqual([twice.code, /is a member of the workspace already/.test(twice.output)], [1, true])
+    await said('members', 'role', workspaceId, memberId, 'developer')
+    await said('members', 'transfer', workspaceId, owner, memberId)
+    const last = await farebox('members', 'remove', workspaceId, memberId)
+    assert.deepEqual([last.code, /needs an owner/.test(last.output)], [1, true])
+    await said('members', 'remove', workspaceId, owner)
+    const roles = (await people.membersOf(workspaceId)).map(({ role }) => role)
+    assert.deepEqual(roles.toSorted(), ['billing', 'owner'])
+    for (const line of [
+      ['members', 'role', workspaceId, memberId, 'king'],
+      ['members', 'add', workspaceId, 'nobody', 'viewer'],
+      ['members', 'remove', workspaceId, personId],
+    ])
+      assert.equal((await farebox(...line)).code, 1, line.join(' '))
+  })
+
+  it('invites by mail, where there is a site to lead to', async () => {
+    const personId = await join('another-owner@example.com')
+    const workspaceId = await workspaceOf(people, personId)
+    const invited = await join('invited@example.com')
+    const line = ['members', 'invite', workspaceId, 'invited@example.com', 'admin']
+    const refused = await withoutSite.farebox(...line)
+    assert.deepEqual([refused.code, /http\.site_url/.test(refused.output)], [1, true])
+    await said(...line)
+    const token = await tokenFor('invited@example.com', 'invitation')
+    assert.notEqual(await people.decideInvitation(invited, token, 'join', anotherVisitor()), null)
+    assert.equal((await people.workspacesOf(invited)).find(({ id }) => id === workspaceId)?.role, 'admin')
+  })
+})

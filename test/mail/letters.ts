@@ -1,0 +1,20 @@
+import type { Mail } from '../../server/src/storage/mail.ts'
+
+const SITE = 'https://farebox.example'
+const LINK = { link: `${SITE}/verify/Yk3v9QmT2x8RcN5bWd7LpA`, until: '2099-11-15T21:28:00.000Z' }
+const WHERE = { at: '2026-11-15T20:58:00.000Z', address: '203.0.113.20' }
+const TO = { to: 'mira@harbour.example' }
+
+/** One letter of each kind, as its sender would give it. */
+export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: What }> } = {
+  verify: { what: 'verify', ...TO, ...LINK, credit: '2.00' },
+  registered: { what: 'registered', ...TO, signInUrl: `${SITE}/sign-in`, resetUrl: `${SITE}/reset`, ...WHERE },
+  reset: { what: 'reset', ...TO, ...LINK, link: `${SITE}/reset/Vq7N1sKe4jHdXw2PzT6RyB`, ...WHERE },
+  password_changed: { what: 'password_changed', ...TO, ...WHERE, resetUrl: `${SITE}/reset` },
+  factor_changed: { what: 'factor_changed', ...TO, isOn: false, ...WHERE, sessionsUrl: `${SITE}/sessions` },
+  invitation: {
+    ...{ what: 'invitation', to: 'jo@harbour.example', workspace: 'Harbour Labs', role: 'developer' },
+    by: { name: 'Mira Halloran', email: 'mira@harbour.example' },
+    ...{ link: `${SITE}/invitations/Hc5Mz8TgQe3aJv6LxU1sWd`, until: LINK.until },
+  },
+}

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { codeAt } from './authenticator.ts'
+import { startSite } from './site.ts'
+import { createVisitor, hiddenIn, PASSWORD, signIn, signUp, type Visitor } from './visitor.ts'
+
+const database = await freshDatabase()
+const site = await startSite(database.url)
+const { pool } = site
+after(site.stop)
+
+const SETUP = '/account/second-factor'
+
+/** Somebody with an authenticator: its key, and the codes for when it is lost. */
+async function withFactor(): Promise<{ email: string; visitor: Visitor; key: string; recovery: readonly string[] }> {
+  const email = await signUp(site)
+  const visitor = await signIn(site, email)
+  const { text } = await visitor.fill(SETUP, {}, `${SETUP}/begin`)
+  const hidden = hiddenIn(text, `${SETUP}/confirm`)
+  const key = new URL(hidden.uri ?? '').searchParams.get('secret') ?? ''
+  const wrong = await visitor.post(`${SETUP}/confirm`, { ...hidden, code: codeAt(key, 100) })
+  assert.equal(wrong.status, 400)
+  assert.equal(hiddenIn(wrong.text, `${SETUP}/confirm`).uri, hidden.uri)
+  const { status, text: told } = await visitor.post(`${SETUP}/confirm`, { ...hidden, code: codeAt(key) })
+  assert.equal(status, 200)
+  const recovery = [...told.matchAll(/<li><code>([^<]+)<\/code>/g)].map(([, code = '']) => code)
+  assert.equal(recovery.length, 10)
+  return { email, visitor, key, recovery }
+}
+
+async function halfSignedIn(email: string): Promise<Visitor> {
+  const visitor = createVisitor(site)
+  const { status, location } = await visitor.fill('/sign-in', { email, password: PASSWORD })
+  assert.deepEqual([status, location], [303, '/second-factor'])
+  return visitor
+}
+
+/** As if half a minute had passed. */
+async function forgetUsed(email: string): Promise<void> {
+  await pool.query('update people set totp_used_step = 0 where email = $1', [email])
+}
+
+describe('a second factor', () => {
+  it('is asked for once it is on: nothing else is shown or done before it', async () => {
+    const { email, key } = await withFactor()
+    const visitor = await halfSignedIn(email)
+    for (const path of ['/sessions', SETUP, '/account/password']) {
+      const { status, location } = await visitor.get(path)
+      assert.deepEqual([status, location], [303, `/second-factor?${new URLSearchParams({ return_to: path })}`])
+    }
+    const hidden = hiddenIn((await visitor.get('/second-factor')).text, '/second-factor')
+    for (const path of [`${SETUP}/remove`, `${SETUP}/begin`, '/sessions/end-all', '/account/password']) {
+      const { status, location } = await visitor.post(path, hidden)
+      assert.deepEqual([status, location], [303, '/second-factor'], path)
+    }
+    const before = visitor.cookies.get('fb_session') ?? ''
+    const { location } = await visitor.fill('/second-factor', { code: codeAt(key, 1) })
+    assert.equal(location, '/sessions')
+    assert.equal((await visitor.get('/sessions')).status, 200)
+    // Whoever knew the session before it was whole has nothing.
+    const thief = createVisitor(site)
+    thief.cookies.set('fb_session', before)
+    assert.equal((await thief.get('/sessions')).location, '/sign-in?return_to=%2Fsessions')
+  })
+
+  it('takes a code once, and five guesses at the most', async () => {
+    const { email, key } = await withFactor()
+    const first = await halfSignedIn(email)
+    const code = codeAt(key, 1)
+    assert.equal((await first.fill('/second-factor', { code })).status, 303)
+    const second = await halfSignedIn(email)
+    assert.equal((await second.fill('/second-factor', { code })).status, 400)
+    const statuses: number[] = []
+    for (let guess = 0; guess < 4; guess += 1)
+      statuses.push((await second.fill('/second-factor', { code: '000000' })).status)
+    const { status, headers, text } = await second.fill('/second-factor', { code: '000000' })
+    assert.deepEqual([...statuses, status], [400, 400, 400, 400, 429])
+    assert.ok(Number(headers['retry-after']) > 0)
+    assert.match(text, /Too many attempts/)
+  })
+
+  it('says how many tries are left', async () => {
+    const { email } = await withFactor()
+    const visitor = await halfSignedIn(email)
+    assert.match((await visitor.fill('/second-factor', { code: '000000' })).text, /4 more tries until /)
+    assert.match((await visitor.fill('/recovery', { recovery: 'AAAAA-AAAAA' })).text, /3 more tries until /)
+  })
+
+  it('is replaced by a recovery code, once each', async () => {
+    const { email, recovery } = await withFactor()
+    const [code = ''] = recovery
+    const visitor = await halfSignedIn(email)
+    assert.equal(
+      (await visitor.fill('/recovery', { recovery: code.toLowerCase().replace('-', ' ') })).location,
+      '/sessions',
+    )
+    const again = await halfSignedIn(email)
+    assert.equal((await again.fill('/recovery', { recovery: code })).status, 400)
+    assert.equal((await again.fill('/recovery', { recovery: recovery[1] ?? '' })).location, '/sessions')
+  })
+
+  it('is not asked for again in a browser that is remembered, until its owner signs out everywhere', async () => {
+    const { email, key } = await withFactor()
+    const visitor = await halfSignedIn(email)
+    const { setCookies } = await visitor.fill('/second-factor', { code: codeAt(key, 1), remember: 'yes' })
+    assert.ok(
+      setCookies.some((line) =>
+        /^fb_remembered=[A-Za-z0-9_-]{43}; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax$/.test(line),
+      ),
+    )
+    await visitor.fill('/sign-out', {})
+    assert.equal((await visitor.fill('/sign-in', { email, password: PASSWORD })).location, '/sessions')
+    const remembered = visitor.cookies.get('fb_remembered') ?? ''
+    await visitor.fill('/sessions', {}, '/sessions/end-all')
+    visitor.cookies.set('fb_remembered', remembered)
+    assert.equal((await visitor.fill('/sign-in', { email, password: PASSWORD })).location, '/second-factor')
+  })
+
+  it('stays on through a reset of the password', async () => {
+    const { email, visitor } = await withFactor()
+    await createVisitor(site).fill('/reset', { email })
+    const { links } = await site.mailTo(email, 3)
+    const link = links.find((one) => one.includes('/reset/')) ?? assert.fail()
+    const other = createVisitor(site)
+    const { location } = await other.fill(new URL(link).pathname, { password: 'another few words' })
+    assert.equal(location, '/second-factor')
+    assert.equal((await visitor.get('/sessions')).status, 303)
+  })
+
+  it('is turned off with a code, which is asked for there too', async () => {
+    const { email, visitor, key } = await withFactor()
+    assert.equal((await visitor.fill(SETUP, { code: '000000' }, `${SETUP}/remove`)).status, 400)
+    await forgetUsed(email)
+    assert.equal(
+      (await visitor.fill(SETUP, { code: codeAt(key) }, `${SETUP}/remove`)).location,
+      '/sessions?note=factor-off',
+    )
+    assert.equal((await createVisitor(site).fill('/sign-in', { email, password: PASSWORD })).location, '/sessions')
+  })
+
+  it('shows a key of ours alone, whatever comes back with the code', async () => {
+    const email = await signUp(site)
+    const visitor = await signIn(site, email)
+    const { text } = await visitor.fill(SETUP, {}, `${SETUP}/begin`)
+    const hidden = hiddenIn(text, `${SETUP}/confirm`)
+    for (const uri of [
+      '',
+      'javascript:alert(1)',
+      'otpauth://totp/a"onclick=?secret=AAAAAAAAAAAAAAAA&a=b',
+      'https://evil.example',
+    ])
+      assert.equal((await visitor.post(`${SETUP}/confirm`, { ...hidden, uri, code: '000000' })).status, 400, uri)
+    const page = await visitor.post(`${SETUP}/confirm`, { ...hidden, uri: 'javascript:alert(1)', code: '000000' })
+    assert.ok(!page.text.includes('javascript:'))
+  })
+})
