@@ -608,3 +608,9 @@ create table refusals (
 );
 
 create index refusals_by_hour on refusals (hour);
+
+-- Routes may speak OpenAI's Responses.
+alter table model_routes
+  drop constraint model_routes_protocol_check,
+  add constraint model_routes_protocol_check
+    check (protocol in ('openai', 'openai_responses', 'anthropic', 'gemini', 'openai_embeddings', 'openai_images', 'video'));
