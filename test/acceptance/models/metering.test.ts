@@ -249,7 +249,7 @@ describe('trap: cache-write or cache-read tokens counted twice', { concurrency: 
   for (const protocol of PROTOCOLS)
     it(`trap: a real cache is written once and read then, and the report has the sums of all: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)
-      const marks = protocol === 'anthropic' ? { cache_control: { type: 'ephemeral' } } : { prompt_cache_key: 'a-key' }
+      const marks = protocol === 'anthropic' ? { cache_control: { type: 'ephemeral' } } : { prompt_cache_key: protocol }
       const charges: Charge[] = []
       for (const [, asks] of [...FORMS, ...FORMS]) {
         const { id, end } = await hear(url, customer.secret, asks(protocol, 'sandbox/echo', prompt, marks))

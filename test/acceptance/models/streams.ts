@@ -230,7 +230,7 @@ export function tokensIn(usage: unknown): Tokens {
     }
   }
   if (told.input_tokens_details !== undefined) {
-    const { cached_tokens: cacheRead, cache_write_tokens: cacheWrite } = told.input_tokens_details
+    const { cached_tokens: cacheRead = 0, cache_write_tokens: cacheWrite = 0 } = told.input_tokens_details
     return {
       input: told.input_tokens - cacheRead - cacheWrite,
       output: told.output_tokens,
