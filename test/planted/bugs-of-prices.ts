@@ -175,8 +175,8 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/protocols/openai-responses-reply.ts',
-        find: "    if (told <= countedBytes) return ''\n",
-        replace: '',
+        find: 'const text = newIn(kind, told, countedBytes)',
+        replace: 'const text = newIn(kind, told, 0)',
       },
     ],
     caughtBy: [
