@@ -9,6 +9,7 @@ import { startSandbox } from './sandbox.ts'
 /** How the sandbox writes down what each operation asks. */
 const ASKED: Readonly<Record<string, Omit<AskedEntry, 'request_id'>>> = {
   chat_completions: post('openai', '/openai/v1/chat/completions'),
+  responses: post('openai', '/openai/v1/responses'),
   messages: post('anthropic', '/anthropic/v1/messages'),
   messages_count_tokens: post('anthropic', '/anthropic/v1/messages/count_tokens'),
   generate_content: post('gemini', '/gemini/v1beta/models/maker/a-model:generateContent'),

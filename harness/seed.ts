@@ -81,22 +81,29 @@ export const SANDBOX_LIMITS = {
   tokenizer: 'bytes_3',
 } as const
 
-/** Those of conversations, each at the slot of its name. */
-const PROTOCOLS = ['openai', 'anthropic', 'gemini'] as const
+/** Those of conversations, and the slots whose upstreams speak them: one vendor has two. */
+export const CONVERSATION_SLOTS = {
+  openai: 'openai',
+  openai_responses: 'openai',
+  anthropic: 'anthropic',
+  gemini: 'gemini',
+} as const
+export type ConversationProtocol = keyof typeof CONVERSATION_SLOTS
+export const CONVERSATION_PROTOCOLS = ['openai', 'openai_responses', 'anthropic', 'gemini'] as const
 
 type SeededModel = {
   readonly id: string
   readonly upstreamModel?: string
-  readonly protocols?: readonly (typeof PROTOCOLS)[number][]
+  readonly protocols?: readonly ConversationProtocol[]
   readonly price?: Omit<NewModelPrice, 'model'> | null
 }
 
 /** Makes a model as the sandbox has it. */
 export async function seedModel(pool: pg.Pool, model: SeededModel): Promise<void> {
-  const { id, upstreamModel = id, protocols = PROTOCOLS, price = SANDBOX_PRICE } = model
+  const { id, upstreamModel = id, protocols = CONVERSATION_PROTOCOLS, price = SANDBOX_PRICE } = model
   await saveModel({ pool }, { id, ...SANDBOX_LIMITS })
   for (const protocol of protocols)
-    await saveRoute({ pool, ids }, { model: id, slot: protocol, protocol, upstreamModel })
+    await saveRoute({ pool, ids }, { model: id, slot: CONVERSATION_SLOTS[protocol], protocol, upstreamModel })
   if (price !== null) await setModelPrice({ pool }, { model: id, ...price })
 }
 

@@ -48,7 +48,7 @@ const RESERVED_SEGMENTS = ['services', 'financial']
 const OTHER_NAMES = ['provider', 'deep_research', 'deep_research_upstream']
 /** Words of our own below /v1. */
 export const RESERVED_MODEL_SEGMENTS = [
-  ...['chat', 'messages', 'models', 'embeddings', 'images', 'rerank'],
+  ...['chat', 'responses', 'messages', 'models', 'embeddings', 'images', 'rerank'],
   ...['usage', 'balance', 'requests'],
 ]
 

@@ -94,7 +94,7 @@ describe('base_url', () => {
       rows.map(({ id, amount }) => [id, `0.${String(amount).padStart(9, '0')}`]),
       told.map(({ id, costUsd }) => [id, costUsd]),
     )
-    const listed = (await ask(url, customer.secret, '/v1/requests')).json.data as {
+    const listed = (await ask(url, customer.secret, '/v1/requests?limit=100')).json.data as {
       id: string
       cost: { usd: string }
     }[]

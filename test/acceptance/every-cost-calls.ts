@@ -108,6 +108,7 @@ const OURS: ReadonlySet<number> = new Set([429, 502, 503])
 /** What models cost a token, in nanos: the sandbox's. None of these calls asks for a cache. */
 const MODELS = {
   chat_completions: { input: 500n, output: 2_000n, names: ['prompt_tokens', 'completion_tokens'] },
+  responses: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
   messages: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
   embeddings: { input: 100n, output: 0n, names: ['prompt_tokens', 'none'] },
 } as const
@@ -128,6 +129,7 @@ export function costOfAnswer(made: Made, told: Told, counted: Tokens): bigint {
   if (typeof Object(json.error).code === 'string' && OURS.has(status)) return 0n
   switch (operation) {
     case 'chat_completions':
+    case 'responses':
     case 'messages':
     case 'embeddings': {
       const { input, output, names } = MODELS[operation]

@@ -193,6 +193,7 @@ export const SCARCE: ReadonlySet<string> = new Set(
 /** A call of every operation, with a word for the sandbox where it has a place for one. */
 export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
   chat_completions: (word) => ({ path: '/v1/chat/completions', body: conversation(word) }),
+  responses: (word) => ({ path: '/v1/responses', body: { model: 'sandbox/text', input: `a short story ${word}` } }),
   messages: (word) => ({ path: '/v1/messages', body: conversation(word) }),
   messages_count_tokens: (word) => ({ path: '/v1/messages/count_tokens', body: conversation(word) }),
   generate_content: (word) => ({ path: `${GEMINI}:generateContent`, body: contents(word) }),

@@ -1,7 +1,7 @@
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { billedNanos } from '../acceptance/deviants/bills.ts'
 import { isRightOf, lossMost } from '../acceptance/deviants/verdicts.ts'
-import { ALL_PROTOCOLS } from '../acceptance/models/streams.ts'
+import { protocolOf } from '../acceptance/models/streams.ts'
 import type { Evidence } from './evidence.ts'
 import { chargedFor } from './invariants-of-money.ts'
 
@@ -15,16 +15,12 @@ type Billed = {
 /** What vendors bill for conversations, whoever pays it: all that was asked of them for each call. */
 export function billsIn({ charges, askedById }: Evidence): readonly Billed[] {
   return [...charges.values()].flatMap(({ id, held }) => {
-    const entries = (askedById.get(id) ?? []).filter((entry) => entry.bill !== null && isConversation(entry))
+    const entries = (askedById.get(id) ?? []).filter((entry) => entry.bill !== null && protocolOf(entry) !== undefined)
     const [entry] = entries
     return entry === undefined
       ? []
       : [{ id, held, entry, bill: entries.reduce((sum, one) => sum + billedNanos(one), 0n) }]
   })
-}
-
-function isConversation({ upstream, path }: JournalEntry): boolean {
-  return ALL_PROTOCOLS.some((name) => name === upstream) && !/\/(embeddings|images\/generations)$/.test(path)
 }
 
 /** No call gets more than its hold buys from a vendor whose route says what it is like. */

@@ -35,6 +35,35 @@ const openai: StreamedSpeech = {
   reportedInput: (entry) => openai.reported(entry),
 }
 
+const responses: StreamedSpeech = {
+  operation: 'responses',
+  path: () => '/v1/responses',
+  body: ({ model, words, isStream, outputLimit }) => ({
+    model,
+    input: words,
+    ...(outputLimit !== undefined && { max_output_tokens: outputLimit }),
+    ...(isStream && { stream: true }),
+  }),
+  upstreamBody: (body, { model }) => passedOn('openai_responses', body, model),
+  hear(event, data) {
+    const json = jsonOf(data)
+    if (event === 'error') return { error: { code: '', about: '' }, ...costOf(json, 'usage'), ...errorOf(json) }
+    if (event === 'response.completed' || event === 'response.incomplete')
+      return { isEnd: true, ...costOf(json, 'usage'), ...costOf(memberOf(json, 'response'), 'usage') }
+    return event === 'response.output_text.delta' ? textOf(json, 'delta') : {}
+  },
+  reported({ usage }) {
+    if (usage === null) return undefined
+    const details = memberOf(usage, 'input_tokens_details')
+    const [cacheRead, cacheWrite] = [countOf(details, 'cached_tokens'), countOf(details, 'cache_write_tokens')]
+    const prompt = countOf(usage, 'input_tokens')
+    // What was thought may be in the total alone.
+    const output = Math.max(countOf(usage, 'output_tokens'), countOf(usage, 'total_tokens') - prompt)
+    return { input: prompt - cacheRead - cacheWrite, output, cacheRead, cacheWrite }
+  },
+  reportedInput: (entry) => responses.reported(entry),
+}
+
 const anthropic: StreamedSpeech = {
   operation: 'messages',
   path: () => '/v1/messages',
@@ -108,7 +137,7 @@ const gemini: StreamedSpeech = {
 }
 
 /** Those that no limit stops but that of a customer's tier. */
-export const UNLIMITED: readonly [StreamedSpeech, ...StreamedSpeech[]] = [openai, anthropic]
+export const UNLIMITED: readonly [StreamedSpeech, ...StreamedSpeech[]] = [openai, responses, anthropic]
 /** Those that stream. */
 export const SPEECHES: readonly [StreamedSpeech, ...StreamedSpeech[]] = [...UNLIMITED, gemini]
 

@@ -192,7 +192,7 @@ describe('farebox models', () => {
     [
       'an unknown protocol',
       [...route.slice(0, 4), '--protocol', 'soap'],
-      /there is no protocol "soap": openai, anthropic/,
+      /there is no protocol "soap": openai, openai_responses, anthropic/,
     ],
     ['a route on and off at once', [...route, '--on', '--off'], /a route is on or off: give one of --on and --off/],
     ['a weight of nothing', [...route, '--weight', '0'], /weight: must be above 0/],

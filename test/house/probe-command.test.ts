@@ -9,7 +9,12 @@ import { after, beforeEach, describe, it } from 'node:test'
 import { startGateway } from '../../harness/gateways.ts'
 import { ROOT } from '../../harness/root.ts'
 import { startSandbox } from '../../harness/sandbox.ts'
-import { makeMasterKey } from '../../harness/seed.ts'
+import {
+  CONVERSATION_PROTOCOLS,
+  CONVERSATION_SLOTS,
+  type ConversationProtocol,
+  makeMasterKey,
+} from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
@@ -32,8 +37,6 @@ const env = { ...process.env, FAREBOX_DATABASE_URL: database.url, FAREBOX_SECRET
 const { farebox, said } = startShell(env)
 
 const SANDBOX_KEY = 'sandbox-key'
-const PROTOCOLS = ['openai', 'anthropic', 'gemini'] as const
-type Protocol = (typeof PROTOCOLS)[number]
 
 /** USD for a token of the model below. */
 const PRICE = { input: 0.5e-6, output: 2e-6 }
@@ -44,7 +47,7 @@ let made = 0
 type Made = { readonly model: string; readonly slot: string; readonly probe: readonly string[] }
 
 /** A model with one route to an upstream at this address. */
-async function makeModel(protocol: Protocol, baseUrl: string, key = SANDBOX_KEY): Promise<Made> {
+async function makeModel(protocol: ConversationProtocol, baseUrl: string, key = SANDBOX_KEY): Promise<Made> {
   made += 1
   const [model, slot] = [`maker/${made}`, `vendor_${made}`]
   const file = path.join(folder, `key-${made}`)
@@ -90,7 +93,7 @@ function verdictsIn(output: string): Readonly<Record<string, string>> {
 
 type Expected = {
   readonly words: readonly string[]
-  readonly protocol: Protocol
+  readonly protocol: ConversationProtocol
   readonly profile?: { readonly output_limit?: string; readonly reasoning?: 'apart' }
   readonly verdicts?: Readonly<Record<string, RegExp>>
   readonly says?: RegExp
@@ -131,6 +134,29 @@ const DEVIANTS: readonly Expected[] = [
     },
   },
   {
+    words: [],
+    protocol: 'openai_responses',
+    verdicts: {
+      [MAX_OUTPUT_SNAKE]: /^obeyed$/,
+      case: EXACT,
+      reasoning: /^within the output$/,
+      abort: /^usage when we left: nothing$/,
+      answer: /^ordinary size, 3\.\d bytes a token$/,
+    },
+  },
+  {
+    words: ['ignores-max-output-tokens'],
+    protocol: 'openai_responses',
+    verdicts: { [MAX_OUTPUT_SNAKE]: /^ignored$/ },
+    says: UNBOUNDED,
+  },
+  {
+    words: ['reasoning-apart'],
+    protocol: 'openai_responses',
+    profile: { reasoning: 'apart' },
+    verdicts: { [MAX_OUTPUT_SNAKE]: /^obeyed$/, reasoning: /^apart from the output$/ },
+  },
+  {
     words: ['ignores-max-tokens'],
     protocol: 'openai',
     profile: { output_limit: 'max_completion_tokens' },
@@ -155,7 +181,7 @@ const DEVIANTS: readonly Expected[] = [
     verdicts: { [MAX_TOKENS]: /^ignored$/, [MAX_COMPLETION]: /^ignored$/, case: EXACT },
     says: UNBOUNDED,
   },
-  ...PROTOCOLS.map((protocol) => ({ words: ['folds-case'], protocol, verdicts: { case: FOLDS } })),
+  ...CONVERSATION_PROTOCOLS.map((protocol) => ({ words: ['folds-case'], protocol, verdicts: { case: FOLDS } })),
   { words: ['folds-case', 'ignores-limits'], protocol: 'openai', verdicts: { case: FOLDS }, says: UNBOUNDED },
   {
     words: ['reasoning-apart'],
@@ -169,7 +195,7 @@ const DEVIANTS: readonly Expected[] = [
     profile: { reasoning: 'apart', output_limit: 'max_completion_tokens' },
     verdicts: { case: FOLDS },
   },
-  ...PROTOCOLS.map((protocol) => ({
+  ...CONVERSATION_PROTOCOLS.map((protocol) => ({
     words: ['large-replies'],
     protocol,
     verdicts: { answer: /^large reply, / },
@@ -185,7 +211,8 @@ const DEVIANTS: readonly Expected[] = [
 describe('farebox upstreams probe', () => {
   for (const { words, protocol, profile = {}, verdicts = {}, says = /^Profile: /m } of DEVIANTS)
     it(`finds and writes the profile of ${protocol}, ${words.join(' and ') || 'plain'}, for under 0.05 USD`, async () => {
-      const baseUrl = words.length === 0 ? `${sandbox.url}/${protocol}` : sandbox.deviant(protocol, ...words)
+      const slot = CONVERSATION_SLOTS[protocol]
+      const baseUrl = words.length === 0 ? `${sandbox.url}/${slot}` : sandbox.deviant(slot, ...words)
       const { model, probe } = await makeModel(protocol, baseUrl)
       const output = await said(...probe, '--write')
       assert.deepEqual(await profileOf(model), [{ ...PLAIN, ...profile }], output)
@@ -320,9 +347,9 @@ describe('farebox upstreams probe', () => {
   })
 
   it('records the other protocols too, streams that were left included', async () => {
-    for (const protocol of ['anthropic', 'gemini'] as const) {
+    for (const protocol of ['openai_responses', 'anthropic', 'gemini'] as const) {
       const recordings = path.join(folder, `plain-${protocol}`)
-      const first = await makeModel(protocol, `${sandbox.url}/${protocol}`)
+      const first = await makeModel(protocol, `${sandbox.url}/${CONVERSATION_SLOTS[protocol]}`)
       const output = await said(...first.probe, '--record', recordings)
       const player = await startSandbox({ replay: [recordings] })
       after(() => player.stop())

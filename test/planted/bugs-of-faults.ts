@@ -194,8 +194,8 @@ async function sendJustOnce(`,
     edits: [
       {
         file: 'server/src/protocols/gemini-reply.ts',
-        find: 'reported: () => classesOf(counts), usageName',
-        replace: 'reported: () => classesOf(isStopped ? counts : NONE), usageName',
+        find: 'reported: () => classesOf(counts), usagePath',
+        replace: 'reported: () => classesOf(isStopped ? counts : NONE), usagePath',
       },
     ],
     caughtBy: { invariants: ['models cost what was used'], kinds: ['cut upstream'], seconds: 12 },

@@ -167,4 +167,65 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     ],
     caughtBy: [{ file: 'test/acceptance/reseller.test.ts', title: 'the plan scales the prices of the reseller' }],
   },
+  {
+    id: 'response-counted-as-often-as-told',
+    title: 'the text of a response counts again when its events repeat it whole',
+    promise: 'What a model wrote is counted once.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/openai-responses-reply.ts',
+        find: 'const text = newIn(kind, told, countedBytes)',
+        replace: 'const text = newIn(kind, told, 0)',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/openai-responses-reply.test.ts',
+        title: 'counts what was written once, however often it is told',
+      },
+    ],
+  },
+  {
+    id: 'response-refers-to-a-stored-item',
+    title: 'an item of a conversation that has nothing but an id is sent',
+    promise: 'A hold covers the most that a call can cost: nothing is read that its bound does not have.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/openai-responses-request.ts',
+        find: 'if (!isGiven(rest.role)) throw',
+        replace: 'if (at < 0) throw',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/openai-responses-request.test.ts',
+        title: 'refers to nothing that is stored elsewhere, by whatever name',
+      },
+    ],
+  },
+  {
+    id: 'response-kept-upstream',
+    title: 'a request that does not say whether its answer is to be stored is sent as it came',
+    promise: 'No upstream is asked to keep an answer.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/openai-responses-request.ts',
+        find: "if (members.store !== false) set.store = 'false'",
+        replace: "if (members.store === true) set.store = 'false'",
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/openai-responses-request.test.ts',
+        title: 'is stored by no upstream, whatever is left out',
+      },
+      {
+        file: 'test/acceptance/models/responses.test.ts',
+        title: 'is to keep nothing, within the model’s cap, whether or not that is said',
+      },
+    ],
+  },
 ]

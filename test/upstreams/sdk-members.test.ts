@@ -8,6 +8,7 @@ import { MESSAGES } from '../../server/src/protocols/anthropic-members.ts'
 import { ANTHROPIC_BETAS, type Betas, familyOf, OPENAI_BETAS } from '../../server/src/protocols/betas.ts'
 import { CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG } from '../../server/src/protocols/gemini-members.ts'
 import { CHAT, EMBEDDINGS, IMAGES } from '../../server/src/protocols/openai-members.ts'
+import { RESPONSES } from '../../server/src/protocols/openai-responses-members.ts'
 import { createDeclaredTypes, type ObjectType, textsOf } from './declared-types.ts'
 
 const MODULES = path.join(ROOT, 'node_modules')
@@ -53,13 +54,17 @@ function tablesFor(members: ObjectType['members'], shape: Shape, where: string, 
   return tables
 }
 
+function shapeWithin(table: Table, name: string): Shape {
+  return table.members[name]?.within?.() ?? assert.fail(name)
+}
+
 function tableWithin(table: Table, name: string): Table {
-  const shape = table.members[name]?.within?.()
-  assert.ok(shape !== undefined && 'members' in shape)
+  const shape = shapeWithin(table, name)
+  assert.ok('members' in shape)
   return shape
 }
 
-function assertKnown(objects: readonly ObjectType[], table: Table, atLeast: number): void {
+function assertKnown(objects: readonly ObjectType[], table: Shape, atLeast: number): void {
   const into = walk(objects, table, table.title, { seen: new Set(), missing: [], count: 0 })
   assert.deepEqual(into.missing, [])
   assert.ok(into.count >= atLeast, `${into.count} members were read`)
@@ -74,6 +79,17 @@ describe('the tables know every member of the request types of', () => {
     // An answer of the library goes back into the next request as it came.
     const message = types.objectsNamed('ChatCompletionMessage', file)
     assertKnown(message, tableWithin(CHAT, 'messages'), 7)
+  })
+
+  it('openai: responses', () => {
+    const file = path.join(OPENAI, 'responses/responses.d.ts')
+    const objects = types.objectsNamed('ResponseCreateParams', file)
+    assert.equal(objects.length, 2)
+    assertKnown(objects, RESPONSES, 200)
+    // Items of an answer go back into the next request as they came, also those that the library has parsed.
+    const items = shapeWithin(RESPONSES, 'input')
+    for (const name of ['ResponseOutputItem', 'ParsedResponseFunctionToolCall', 'ParsedResponseOutputMessage'])
+      assertKnown(types.objectsNamed(name, file), items, 5)
   })
 
   it('openai: embeddings and pictures', () => {

@@ -49,6 +49,7 @@ const QUESTIONS: Readonly<Record<string, Omit<Question, 'model'>>> = {
 /** Where each operation of a conversation is asked. */
 const OPERATIONS: readonly (readonly [path: RegExp, id: string])[] = [
   [/\/chat\/completions$/, 'chat_completions'],
+  [/\/responses$/, 'responses'],
   [/\/messages(\?|$)/, 'messages'],
   [/:generateContent$/, 'generate_content'],
   [/:streamGenerateContent/, 'stream_generate_content'],

@@ -12,14 +12,17 @@ import { openaiQuestion } from './models/openai-question.ts'
 import { NO_CACHE } from './models/prefixes.ts'
 import type { Wrong } from './models/question.ts'
 import { replyTo } from './models/reply.ts'
+import { eventText, responsesBody, responsesFrames } from './models/responses-answer.ts'
+import { responsesQuestion } from './models/responses-question.ts'
 import { type Made, wholeReply } from './models/whole-reply.ts'
 
 const CREATED = Date.UTC(2026, 0, 1) / 1000
 const COMPLETIONS = '/v1/chat/completions'
+const RESPONSES = '/v1/responses'
 const EMBEDDINGS = '/v1/embeddings'
 const IMAGES = '/v1/images/generations'
 const MODELS = '/v1/models'
-const PATHS = [COMPLETIONS, EMBEDDINGS, IMAGES, MODELS]
+const PATHS = [COMPLETIONS, RESPONSES, EMBEDDINGS, IMAGES, MODELS]
 
 const dialect: Dialect = {
   overloadedStatus: 503,
@@ -33,6 +36,20 @@ const dialect: Dialect = {
   garbageFrame: 'data: {"id": oops\n\n',
 }
 
+/** The same vendor's other protocol for conversations. */
+const responsesDialect: Dialect = {
+  ...dialect,
+  report: reportResponse,
+  body: responsesBody,
+  frames: responsesFrames,
+  errorFrame: () =>
+    eventText('error', {
+      ...errorBody(500, 'The server had an error in the middle of its answer.'),
+      sequence_number: 0,
+    }),
+  garbageFrame: 'event: response.output_text.delta\ndata: {"type": oops\n\n',
+}
+
 export const openai: Upstream = {
   name: 'openai',
   methodOf: (path) => (path === MODELS ? 'GET' : 'POST'),
@@ -42,12 +59,14 @@ export const openai: Upstream = {
     if (asked.path === MODELS) return { status: 200, body: MODEL_LIST, tokens: null, isBilled: false }
     if (asked.path === EMBEDDINGS) return answerWhole(embeddingsFor(asked), asked)
     if (asked.path === IMAGES) return answerWhole(imagesFor(asked), asked)
-    const question = openaiQuestion(bodyWithExtras(asked.body, asked.deviance), asked.deviance)
+    const isResponse = asked.path === RESPONSES
+    const questionOf = isResponse ? responsesQuestion : openaiQuestion
+    const question = questionOf(bodyWithExtras(asked.body, asked.deviance), asked.deviance)
     if ('wrong' in question) return refused(question)
     const { cacheKey: key } = question
     const cacheOf = () =>
       key === undefined ? NO_CACHE : asked.prefixes.use(`openai ${question.model} ${key}`, question.cached)
-    return replyTo(question, cacheOf, dialect, asked)
+    return replyTo(question, cacheOf, isResponse ? responsesDialect : dialect, asked)
   },
   errorBody,
   headersOf: (asked) => [['x-request-id', `req_${requestRandom(asked).hex(32)}`]],
@@ -104,4 +123,20 @@ function report(counted: Counted, knobs: Knobs, { countsReasoningApart }: Devian
     },
   }
   return { usage, inputTokens }
+}
+
+/** The same figures under other names. */
+function reportResponse(counted: Counted, knobs: Knobs, deviance: Deviance) {
+  const { usage, inputTokens } = report(counted, knobs, deviance)
+  const { cached_tokens, cache_write_tokens } = usage.prompt_tokens_details
+  return {
+    usage: {
+      input_tokens: usage.prompt_tokens,
+      input_tokens_details: { cached_tokens, cache_write_tokens },
+      output_tokens: usage.completion_tokens,
+      output_tokens_details: { reasoning_tokens: usage.completion_tokens_details.reasoning_tokens },
+      total_tokens: usage.total_tokens,
+    },
+    inputTokens,
+  }
 }

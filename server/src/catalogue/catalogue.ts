@@ -12,6 +12,7 @@ import { imageGenerations } from './operations/image-generations.ts'
 import { messages } from './operations/messages.ts'
 import { postComments } from './operations/post-comments.ts'
 import { rerank } from './operations/rerank.ts'
+import { responses } from './operations/responses.ts'
 import { searchWordSuggestion } from './operations/search-word-suggestion.ts'
 import { streamGenerateContent } from './operations/stream-generate-content.ts'
 import { tagDetail } from './operations/tag-detail.ts'
@@ -23,6 +24,7 @@ import { websiteTraffic } from './operations/website-traffic.ts'
 /** Everything that is sold. */
 export const catalogue: Catalogue = createCatalogue([
   chatCompletions,
+  responses,
   messages,
   countTokens,
   generateContent,

@@ -73,6 +73,7 @@ export type TaskOperation = Common & {
 
 export type ModelProtocol =
   | 'openai'
+  | 'openai_responses'
   | 'openai_embeddings'
   | 'openai_images'
   | 'anthropic'

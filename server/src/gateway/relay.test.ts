@@ -6,6 +6,7 @@ import { type ReplyRoom, unboundedMemory } from '../kernel/memory-budget.ts'
 import { nanos, ZERO } from '../kernel/money.ts'
 import { createReader as createGeminiReader } from '../protocols/gemini-reply.ts'
 import { createReader as createOpenaiReader } from '../protocols/openai-reply.ts'
+import { createReader as createResponsesReader } from '../protocols/openai-responses-reply.ts'
 import type { Reported, StreamReader } from '../protocols/protocol.ts'
 import { silentLog } from '../telemetry/log.ts'
 import type { BodyReader } from '../upstreams/exchange.ts'
@@ -458,6 +459,22 @@ describe('a stream whose text needs more memory', () => {
     end()
     await pass(0)
     assert.deepEqual([settled.length, seen.ended, seen.isGood], [1, ['complete'], true])
+  })
+
+  it('asks for some for a last frame that repeats all of it, and has ended well whether or not it gets any', async () => {
+    for (const isGiven of [true, false]) {
+      const { room, asked } = createRoom(65_536)
+      const { seen, say, pass } = startStream(createResponsesReader({}), { memory: room })
+      const content = [{ type: 'output_text', text: 'Seven.' }]
+      const response = { instructions: 'x'.repeat(60_000), output: [{ type: 'message', content }], usage: {} }
+      say(frame({ type: 'response.output_text.delta', delta: 'Seven.' }))
+      assert.equal(asked.length, 0)
+      say(frame({ type: 'response.completed', response }))
+      assert.ok((asked[0]?.neededBytes ?? 0) >= 60_000)
+      asked[0]?.give(isGiven)
+      await pass(0)
+      assert.deepEqual([seen.ended, seen.isGood, seen.counted, seen.isPaused], [['complete'], true, 'Seven.', false])
+    }
   })
 
   it('is cut where there is none, and what came of it is charged', async () => {

@@ -259,8 +259,9 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
         } catch (failure) {
           return endEarly(failure)
         }
-        if (reader.state() !== 'open') return endEarly()
+        // Also for the last piece: a frame that repeats the whole answer is held back until the call has been settled.
         if (reader.keptBytes() + PASSING_BYTES > room.replyBytes) makeRoom()
+        if (reader.state() !== 'open') return endEarly()
         if (!reader.isHolding()) {
           if (reader.textBytes() > countedFromBytes) countOutput()
           return

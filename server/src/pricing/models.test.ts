@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { judge } from '../../../harness/figures.ts'
 import { startPostgres } from '../../../harness/postgres.ts'
 import {
+  CONVERSATION_PROTOCOLS,
   EMBEDDING_MODEL,
   IMAGE_MODEL,
   IMAGE_TOKENS_MODEL,
@@ -325,6 +326,7 @@ describe('the models of the sandbox', () => {
         'anthropic anthropic',
         'gemini gemini',
         'openai openai',
+        'openai_responses openai',
       ])
       assert.ok(model.routes.every(({ upstreamModel }) => upstreamModel === id))
       const { rates } = priceOfModel(model)
@@ -389,7 +391,7 @@ describe('configuring a model', () => {
       outputMost: 64_000,
       partTokens: { audio: 5 },
     })
-    assert.equal(model?.routes.length, 3)
+    assert.equal(model?.routes.length, CONVERSATION_PROTOCOLS.length)
   })
 
   it('changes a route of the same slot, protocol and name instead of making another, and removes it', async () => {

@@ -10,6 +10,7 @@ import * as anthropic from './anthropic-request.ts'
 import { OVERHEAD } from './bound.ts'
 import { estimateTokens } from './estimate.ts'
 import * as openai from './openai-request.ts'
+import * as openaiResponses from './openai-responses-request.ts'
 import type { ModelLimits } from './protocol.ts'
 
 const CASES = count({ full: 10_000, reduced: 300 })
@@ -130,6 +131,22 @@ function anthropicAsk({ messages, tools }: Conversation) {
   return anthropic.ask(asRequest(body), LIMITS)
 }
 
+function responsesAsk({ messages, tools }: Conversation) {
+  const body = {
+    model: 'm',
+    max_output_tokens: 1,
+    input: messages.map(({ role, texts, images }) => ({
+      role,
+      content: [
+        ...texts.map((one) => ({ type: 'input_text', text: one })),
+        ...images.map((image_url) => ({ type: 'input_image', image_url })),
+      ],
+    })),
+    tools: tools.map((one) => ({ type: 'function', ...one })),
+  }
+  return openaiResponses.ask(asRequest(body), LIMITS)
+}
+
 /** As the protocol's documentation counts a chat: 3 for each message and 3 for the answer's start, 1 for a name. */
 function renderedTokens({ messages, tools }: Conversation, tokensOf: (text: string) => number): number {
   let tokens = REPLY_TOKENS
@@ -164,7 +181,7 @@ describe('the bound of an input', () => {
           const tokens = renderedTokens(talk, tokensOf)
           // Without the shares of a whole request, which would hide what a short text lacks.
           const around = OVERHEAD.request + (talk.tools.length > 0 ? OVERHEAD.anyTools : 0)
-          for (const { inputMost, inputEstimate } of [openaiAsk(talk), anthropicAsk(talk)]) {
+          for (const { inputMost, inputEstimate } of [openaiAsk(talk), responsesAsk(talk), anthropicAsk(talk)]) {
             assert.ok(tokens <= inputMost - around + REPLY_TOKENS, `${tokens} > ${inputMost} - ${around}`)
             assert.ok(inputEstimate <= inputMost, `an estimate of ${inputEstimate}`)
             closest = Math.min(closest, (inputMost - around) / tokens)
@@ -174,7 +191,7 @@ describe('the bound of an input', () => {
       )
       recordProof('model-bounds', `the bound is never below what ${named} counts`, {
         inputs: CASES,
-        protocols: ['openai', 'anthropic'],
+        protocols: ['openai', 'openai_responses', 'anthropic'],
         below: 0,
         closest_bound_without_share_of_request_as_multiple_of_count: Number(closest.toFixed(2)),
       })
@@ -184,7 +201,7 @@ describe('the bound of an input', () => {
   it('is never below what is counted afterwards, where an upstream reports nothing', () => {
     fc.assert(
       fc.property(conversation, (talk) => {
-        for (const { inputMost, inputText } of [openaiAsk(talk), anthropicAsk(talk)]) {
+        for (const { inputMost, inputText } of [openaiAsk(talk), responsesAsk(talk), anthropicAsk(talk)]) {
           for (const tokensOf of Object.values(counters)) assert.ok(tokensOf(inputText()) <= inputMost)
         }
       }),

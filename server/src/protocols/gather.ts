@@ -1,4 +1,4 @@
-import { isMembers, type Members, refusal } from './members.ts'
+import { isGiven, isMembers, type Members, refusal } from './members.ts'
 import type { PartKind } from './protocol.ts'
 import { NO_AUDIO } from './reasons.ts'
 
@@ -12,7 +12,7 @@ export type Gathered = {
 const ROLE_LENGTH = 16
 const ADDRESSES = ['url', 'image_url']
 /** Where the data of a part stands, which is no text of the prompt. */
-const DATA_MEMBERS = [...ADDRESSES, 'data', 'file_data', 'file_id']
+const DATA_MEMBERS = [...ADDRESSES, 'data', 'file_data', 'file_id', 'file_url']
 
 const AUDIO = /^(data:)?(audio\/|application\/ogg)/i
 /** An address that is fetched, or the picture itself. Vendors take nothing but pictures from such an address. */
@@ -23,6 +23,54 @@ const SCHEME_LENGTH = 256
 /** What a template's share for each message covers; a longer role is counted as text. */
 export function isShortRole(role: unknown): boolean {
   return typeof role === 'string' && role.length <= ROLE_LENGTH
+}
+
+/** How a protocol has its parts: where the text of one stands by its type, and what kind any other is. */
+export type PartForms = {
+  readonly texts: ReadonlyMap<unknown, string>
+  readonly kindOf: (type: unknown, part: Members) => PartKind | undefined
+}
+
+/** What a role says, in text or in parts. */
+export function gatherMessage(message: unknown, forms: PartForms, gathered: Gathered): void {
+  if (!isMembers(message)) {
+    gathered.structures.push(message)
+    return
+  }
+  const { role, content, ...rest } = message
+  if (!isShortRole(role)) gathered.structures.push(role)
+  gatherContent(content, forms, gathered)
+  gatherRest(rest, gathered)
+}
+
+export function gatherContent(content: unknown, forms: PartForms, gathered: Gathered): void {
+  if (typeof content === 'string') gathered.texts.push(content)
+  else if (Array.isArray(content)) for (const part of content) gatherPart(part, forms, gathered)
+  else if (isGiven(content)) gatherPart(content, forms, gathered)
+}
+
+function gatherPart(part: unknown, { texts, kindOf }: PartForms, gathered: Gathered): void {
+  if (!isMembers(part)) {
+    gathered.structures.push(part)
+    return
+  }
+  const { type, ...rest } = part
+  const member = texts.get(type)
+  if (member !== undefined) gatherText(rest, member, gathered)
+  else gatherOther(rest, kindOf(type, rest), gathered)
+}
+
+/** Of the members beside a conversation: those that an upstream writes into the prompt, and those that no prompt has, large as they may be. */
+export type MemberPlaces = { readonly structures: readonly string[]; readonly outside: readonly string[] }
+
+/** Gathers what is written into the prompt; gives the members of which that is not known. */
+export function gatherBeside(members: Members, { structures, outside }: MemberPlaces, gathered: Gathered): Members {
+  const others: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(members)) {
+    if (structures.includes(name)) gathered.structures.push(value)
+    else if (!outside.includes(name)) others[name] = value
+  }
+  return others
 }
 
 /** A part that is text, with whatever else it has. */

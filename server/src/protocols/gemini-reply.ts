@@ -59,7 +59,7 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
     return { text, isError, isStop, takesCost: isMembers(usage) ? 'in_usage' : isStop ? 'beside' : undefined }
   }
 
-  const reader = createWithholdingReader({ read, reported: () => classesOf(counts), usageName: USAGE })
+  const reader = createWithholdingReader({ read, reported: () => classesOf(counts), usagePath: [USAGE] })
   // Some upstreams write a finish reason into every frame: then only the end of the body is the end.
   return { ...reader, hasStopOfItsOwn: false }
 }

@@ -17,7 +17,7 @@ const NOT_GENERATED: ReadonlySet<string> = new Set([
   ...['signature', 'encrypted_content', 'thoughtSignature', 'thought_signature', 'inlineData', 'inline_data'],
   ...['responseId', 'modelVersion', 'createTime', 'finishReason', 'finishMessage', 'safetyRatings', 'promptFeedback'],
   ...['usageMetadata', 'groundingMetadata', 'citationMetadata', 'urlContextMetadata', 'logprobsResult'],
-  ...['jsonPath', 'nullValue'],
+  ...['jsonPath', 'nullValue', 'item_id', 'call_id', 'status'],
 ])
 /** Reasoning that only its vendor can read. */
 const ENCRYPTED: ReadonlySet<unknown> = new Set(['redacted_thinking', 'reasoning.encrypted'])

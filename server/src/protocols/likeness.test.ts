@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { count, seed } from '../../../harness/proof.ts'
 import { createReader as createAnthropicReader } from './anthropic-reply.ts'
 import { createReader as createOpenaiReader } from './openai-reply.ts'
+import { createReader as createResponsesReader } from './openai-responses-reply.ts'
 import type { StreamReader } from './protocol.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
@@ -43,6 +44,23 @@ const anthropicFrames = [
   '{"type":"message_delta","delta":{"stop_reason":null},"usage":{"output_tokens":4}}',
 ]
 
+const DELTA = '"type":"response.output_text.delta"'
+const responsesFrames = [
+  `{${DELTA},"item_id":"m","delta":"§","logprobs":[],"obfuscation":"x","sequence_number":7}`,
+  `{${DELTA},"item_id":"m","delta":"§","logprobs":[],"obfuscation":"","sequence_number":123456}`,
+  `{${DELTA},"sequence_number":8,"delta":"a","obfuscation":"§"}`,
+  `{${DELTA},"sequence_number":01,"delta":"§"}`,
+  `{${DELTA},"sequence_number":"§","delta":"a"}`,
+  `{${DELTA},"delta":"§","sequence_number":12345678901234567890}`,
+  `{${DELTA},"delta":"§","sequence_number":-1}`,
+  `{${DELTA},"delta":"a","sequence_number":5,"error":"§"}`,
+  '{"type":"response.function_call_arguments.delta","delta":"§","sequence_number":9}',
+  '{"type":"response.output_text.done","text":"a§","sequence_number":10}',
+  '{"type":"response.output_item.added","item":{"name":"§"},"sequence_number":11}',
+  '{"type":"§.delta","delta":"a"}',
+  '{"type":"response.completed","response":{"output":[],"usage":{"input_tokens":7,"output_tokens":3}}}',
+]
+
 function framesOf(shapes: readonly string[]): fc.Arbitrary<readonly Buffer[]> {
   const frame = fc
     .tuple(
@@ -74,6 +92,7 @@ function seenOf(reader: StreamReader, pieces: readonly Buffer[]) {
 const makers: [string, readonly string[], () => StreamReader][] = [
   ['a chat with usage', openaiFrames, () => createOpenaiReader({ choices: 2, wantsUsage: true })],
   ['a chat without usage', openaiFrames, () => createOpenaiReader({ choices: 1, wantsUsage: false })],
+  ['responses', responsesFrames, () => createResponsesReader({})],
   ['messages', anthropicFrames, createAnthropicReader],
 ]
 
@@ -97,7 +116,7 @@ describe('frames that are alike', () => {
   }
 
   /** How often frames are read, of a protocol in which every frame says what it is. */
-  function readingsOf(pieces: readonly string[]): number {
+  function readingsOf(pieces: readonly string[], varying: readonly string[] = []): number {
     let readings = 0
     const reader = createWithholdingReader({
       read: (_, json) => {
@@ -105,6 +124,7 @@ describe('frames that are alike', () => {
         return (json ?? {}) as Reading
       },
       reported: () => ({}),
+      varying,
     })
     for (const piece of pieces) reader.push(Buffer.from(piece))
     return readings
@@ -116,6 +136,14 @@ describe('frames that are alike', () => {
     const words = Array.from({ length: 100 }, (_, at) => say(`word ${at} ä`))
     assert.equal(readingsOf(words), 2)
     assert.equal(readingsOf([words[0] ?? '', words.slice(1).join('')]), 2)
+  })
+
+  it('are alike though they have numbers, and padding, that vary', () => {
+    const vary = ['sequence_number', 'obfuscation']
+    const more = (at: number) => ({ sequence_number: at, obfuscation: 'x'.repeat(at % 5) })
+    const words = Array.from({ length: 100 }, (_, at) => say(`word ${at} ä`, more(at)))
+    assert.equal(readingsOf(words, vary), 2)
+    assert.equal(readingsOf([words[0] ?? '', words.slice(1).join('')], vary), 2)
   })
 
   it('are no longer looked for where none is like another', () => {

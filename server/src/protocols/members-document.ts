@@ -4,10 +4,12 @@ import { MESSAGES } from './anthropic-members.ts'
 import { ANTHROPIC_BETAS, type Betas, OPENAI_BETAS } from './betas.ts'
 import { CONTENT_REQUEST, COUNT_REQUEST } from './gemini-members.ts'
 import { CHAT, EMBEDDINGS, IMAGES } from './openai-members.ts'
+import { RESPONSES } from './openai-responses-members.ts'
 
 /** The tables of each operation, as callers know it. */
 export const REQUESTS: Readonly<Record<string, Table>> = {
   '/v1/chat/completions': CHAT,
+  '/v1/responses': RESPONSES,
   '/v1/embeddings': EMBEDDINGS,
   '/v1/images/generations': IMAGES,
   '/v1/messages, /v1/messages/count_tokens': MESSAGES,

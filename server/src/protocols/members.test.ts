@@ -10,6 +10,7 @@ const LIMITS: ModelLimits = { contextWindow: 200_000, outputCap: 4_096, outputMo
 const MESSAGES = [{ role: 'user', content: 'Hello' }]
 const BODIES: Readonly<Record<ModelProtocol, Readonly<Record<string, unknown>>>> = {
   openai: { model: 'm', messages: MESSAGES },
+  openai_responses: { model: 'm', input: 'Hello' },
   anthropic: { model: 'm', max_tokens: 10, messages: MESSAGES },
   anthropic_count_tokens: { model: 'm', messages: MESSAGES },
   gemini: { contents: [{ parts: [{ text: 'Hello' }] }] },
@@ -35,6 +36,7 @@ function refuses(name: Name, members: Record<string, unknown>, expected: RegExp,
 }
 
 const content = (...parts: readonly unknown[]) => ({ messages: [{ role: 'user', content: parts }] })
+const items = (...list: readonly unknown[]) => ({ input: list })
 const parts = (...list: readonly unknown[]) => ({ contents: [{ parts: list }] })
 
 describe('members that no table knows', () => {
@@ -51,6 +53,17 @@ describe('members that no table knows', () => {
     ],
     ['openai', { tools: [{ type: 'function', function: { name: 'f', run: 1 } }] }, 'tools[0].function.run'],
     ['openai', { response_format: { type: 'text', grammar: 'x' } }, 'response_format.grammar'],
+    ['openai_responses', { something: 1 }, 'something'],
+    ['openai_responses', items({ type: 'of_tomorrow' }), 'input[0].type: "of_tomorrow"'],
+    ['openai_responses', items({ role: 'user', content: 'a', weight: 1 }), 'input[0].weight'],
+    [
+      'openai_responses',
+      items({ role: 'user', content: [{ type: 'input_text', text: 'a', more: 1 }] }),
+      'input[0].content[0].more',
+    ],
+    ['openai_responses', { reasoning: { depth: 9 } }, 'reasoning.depth'],
+    ['openai_responses', { text: { format: { type: 'text', more: 1 } } }, 'text.format.more'],
+    ['openai_responses', { tools: [{ type: 'function', name: 'f', more: 1 }] }, 'tools[0].more'],
     ['openai_embeddings', { truncate: 'END' }, 'truncate'],
     ['anthropic', { something: 1 }, 'something'],
     ['anthropic', { system: [{ type: 'text', text: 'a', more: 1 }] }, 'system[0].more'],
@@ -238,7 +251,7 @@ describe('betas', () => {
       { 'anthropic-beta': 'interleaved-thinking-2025-05-14,of-tomorrow-2027-01-01' },
     )
     assert.deepEqual(anthropic.unknownMembers, ['anthropic-beta: of-tomorrow-2027-01-01'])
-    for (const name of ['openai', 'openai_embeddings', 'openai_images'] as const) {
+    for (const name of ['openai', 'openai_responses', 'openai_embeddings', 'openai_images'] as const) {
       assert.deepEqual(asked(name, {}, { 'openai-beta': 'fast=v1' }).unknownMembers, ['openai-beta: fast=v1'])
       assert.deepEqual(asked(name, {}, { 'openai-beta': 'assistants=v2' }).unknownMembers, [])
     }

@@ -20,7 +20,7 @@ const cacheBreakpoint = memberTable('prompt_cache_breakpoint', {
   mode: neutral(),
   ttl: limited(['30m'], CACHE),
 })
-const BREAKPOINT = formed(
+export const BREAKPOINT = formed(
   'object',
   neutral(() => cacheBreakpoint),
 )

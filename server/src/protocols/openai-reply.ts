@@ -1,37 +1,25 @@
-import { countIn, memberOf } from '../catalogue/price.ts'
+import { memberOf } from '../catalogue/price.ts'
 import { wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
+import { type Counted, type CountPlaces, classesOf, countsIn, NOTHING } from './openai-usage.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
-import { PLAIN_PROFILE, type RouteProfile } from './route-profile.ts'
+import { PLAIN_PROFILE } from './route-profile.ts'
 import type { Frame } from './sse.ts'
-import { countedBeside, itemsOf, reportedOf, withoutNullUsage } from './usage.ts'
+import { itemsOf, withoutNullUsage } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
-/** As the protocol counts: what was read from a cache and written to one is part of the prompt. */
-type Counts = {
-  readonly prompt: number | undefined
-  readonly completion: number | undefined
-  readonly cached: number | undefined
-  readonly written: number | undefined
-  /** Of the completion, or beside it, as the route's profile says. */
-  readonly reasoning: number | undefined
-  readonly total: number | undefined
-}
-
-type Counted = Pick<RouteProfile, 'reasoning'>
-
-const NOTHING: Counts = {
-  prompt: undefined,
-  completion: undefined,
-  cached: undefined,
-  written: undefined,
-  reasoning: undefined,
-  total: undefined,
+const PLACES: CountPlaces = {
+  prompt: ['prompt_tokens'],
+  completion: ['completion_tokens'],
+  cached: ['prompt_tokens_details', 'cached_tokens'],
+  written: ['prompt_tokens_details', 'cache_write_tokens'],
+  reasoning: ['completion_tokens_details', 'reasoning_tokens'],
+  total: ['total_tokens'],
 }
 const NO_BYTES = Buffer.alloc(0)
 
 export function usageOf(json: unknown, profile: Counted = PLAIN_PROFILE): Reported {
-  return classesOf(countsIn(memberOf(json, 'usage'), NOTHING), profile)
+  return classesOf(countsIn(memberOf(json, 'usage'), PLACES, NOTHING), profile)
 }
 
 export function formOf(json: unknown): ReplyForm {
@@ -64,7 +52,7 @@ export function createReader(
     if (frame.data?.startsWith('[DONE]')) return { isStop: true, isEnd: true }
     if (!isMembers(json)) return {}
     const usage = memberOf(json, 'usage')
-    counts = countsIn(usage, counts)
+    counts = countsIn(usage, PLACES, counts)
     const parts = itemsOf(memberOf(json, 'choices'))
     // Some upstreams write an empty reason where they mean none.
     let hasReason = false
@@ -100,53 +88,6 @@ function isReportAlone(chunk: unknown, usage: unknown): boolean {
 function withoutUsage(frame: Frame, chunk: unknown, usage: unknown): Buffer {
   if (usage === null) return withoutNullUsage(frame)
   return isReportAlone(chunk, usage) ? NO_BYTES : frame.bytes
-}
-
-/** What a later report does not say stays as an earlier one has said it. */
-function countsIn(usage: unknown, earlier: Counts): Counts {
-  if (!isMembers(usage)) return earlier
-  return {
-    prompt: countIn(memberOf(usage, 'prompt_tokens')) ?? earlier.prompt,
-    completion: countIn(memberOf(usage, 'completion_tokens')) ?? earlier.completion,
-    cached: countIn(memberOf(usage, 'prompt_tokens_details', 'cached_tokens')) ?? earlier.cached,
-    written: countIn(memberOf(usage, 'prompt_tokens_details', 'cache_write_tokens')) ?? earlier.written,
-    reasoning: countIn(memberOf(usage, 'completion_tokens_details', 'reasoning_tokens')) ?? earlier.reasoning,
-    total: countIn(memberOf(usage, 'total_tokens')) ?? earlier.total,
-  }
-}
-
-/** Parts say nothing without their whole, and are never more than it. */
-function classesOf(counts: Counts, profile: Counted): Reported {
-  const { prompt, cached, written } = counts
-  const apart = cachesBeside(counts)
-  const output = outputOf(counts, apart, profile)
-  if (prompt === undefined) return output === undefined ? {} : { output }
-  if (apart > 0) return reportedOf({ input: prompt, output, cacheRead: cached, cacheWrite: written })
-  const cacheRead = Math.min(cached ?? 0, prompt)
-  const cacheWrite = Math.min(written ?? 0, prompt - cacheRead)
-  return reportedOf({
-    input: prompt - cacheRead - cacheWrite,
-    output,
-    cacheRead: cached === undefined ? undefined : cacheRead,
-    cacheWrite: written === undefined ? undefined : cacheWrite,
-  })
-}
-
-/** What caches have, where the vendor counts that beside the prompt. */
-function cachesBeside({ prompt, completion = 0, cached = 0, written = 0, total = 0 }: Counts): number {
-  if (prompt === undefined) return 0
-  return countedBeside(cached + written, { whole: prompt, excess: total - prompt - completion })
-}
-
-/**
- * What a total has beyond the prompt, caches beside it, and the completion was generated too, whatever the vendor calls it:
- * reasoning, as a rule. One that counts it apart may say so in the details alone.
- */
-function outputOf(counts: Counts, caches: number, profile: Counted): number | undefined {
-  const { prompt, completion, reasoning = 0, total = 0 } = counts
-  if (completion === undefined) return undefined
-  const inTotal = prompt === undefined ? completion : Math.max(completion, total - prompt - caches)
-  return profile.reasoning === 'apart' ? Math.max(inTotal, completion + reasoning) : inTotal
 }
 
 /** A single choice may come without its index. */

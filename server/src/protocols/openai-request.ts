@@ -1,6 +1,13 @@
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
 import { inputOf, type Prompt } from './bound.ts'
-import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole, kindOfPicture } from './gather.ts'
+import {
+  type Gathered,
+  gatherBeside,
+  gatherMessage,
+  kindOfPicture,
+  type MemberPlaces,
+  type PartForms,
+} from './gather.ts'
 import {
   isGiven,
   isMembers,
@@ -15,21 +22,27 @@ import {
 } from './members.ts'
 import { CHAT, CHOICES_MOST } from './openai-members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
-import type { ModelAsk, ModelLimits, ModelRequest, PartKind } from './protocol.ts'
+import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import { memberIn, spliceJson, withOnlyLimit } from './splice-json.ts'
 
 export { modelOf }
 
-/** Members that no prompt has, and that may be large. */
-const OUTSIDE_PROMPT = ['model', 'messages', 'metadata', 'logit_bias']
-/** Members that an upstream writes into the prompt. */
-const STRUCTURES = ['tools', 'functions', 'response_format']
-/** Where the text of a part stands, by the part's type. */
-const TEXT_PARTS: ReadonlyMap<unknown, string> = new Map([
-  ['text', 'text'],
-  ['refusal', 'refusal'],
-])
+const PLACES: MemberPlaces = {
+  outside: ['model', 'messages', 'metadata', 'logit_bias'],
+  structures: ['tools', 'functions', 'response_format'],
+}
+const PARTS: PartForms = {
+  texts: new Map([
+    ['text', 'text'],
+    ['refusal', 'refusal'],
+  ]),
+  kindOf(type, { image_url: picture }) {
+    if (type === 'image_url') return kindOfPicture(picture)
+    return type === 'file' ? 'file' : undefined
+  },
+}
+
 /** What a request for a chat completion asks for. */
 export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimits): ModelAsk {
   const { members, unknown } = readMembers(body, CHAT)
@@ -82,41 +95,8 @@ function optionsWithUsage(rawBody: Buffer): string {
 
 function promptOf(members: Members, messages: readonly unknown[]): Prompt {
   const gathered: Gathered = { texts: [], structures: [], parts: [] }
-  for (const message of messages) gatherMessage(message, gathered)
-  const others: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(members)) {
-    if (STRUCTURES.includes(name)) gathered.structures.push(value)
-    else if (!OUTSIDE_PROMPT.includes(name)) others[name] = value
-  }
+  for (const message of messages) gatherMessage(message, PARTS, gathered)
+  const others = gatherBeside(members, PLACES, gathered)
   const tools = listOf(members.tools, 'tools').length + listOf(members.functions, 'functions').length
   return { ...gathered, others, messages: messages.length, tools, declaredTokens: 0 }
-}
-
-function gatherMessage(message: unknown, gathered: Gathered): void {
-  if (!isMembers(message)) {
-    gathered.structures.push(message)
-    return
-  }
-  const { role, content, ...rest } = message
-  if (!isShortRole(role)) gathered.structures.push(role)
-  if (typeof content === 'string') gathered.texts.push(content)
-  else if (Array.isArray(content)) for (const part of content) gatherPart(part, gathered)
-  else if (isGiven(content)) gatherPart(content, gathered)
-  gatherRest(rest, gathered)
-}
-
-function gatherPart(part: unknown, gathered: Gathered): void {
-  if (!isMembers(part)) {
-    gathered.structures.push(part)
-    return
-  }
-  const { type, ...rest } = part
-  const member = TEXT_PARTS.get(type)
-  if (member !== undefined) gatherText(rest, member, gathered)
-  else gatherOther(rest, kindOfPart(type, rest), gathered)
-}
-
-function kindOfPart(type: unknown, { image_url: picture }: Members): PartKind | undefined {
-  if (type === 'image_url') return kindOfPicture(picture)
-  return type === 'file' ? 'file' : undefined
 }

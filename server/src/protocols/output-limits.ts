@@ -5,6 +5,7 @@ export const OUTPUT_LIMITS: Readonly<Record<ProtocolName, readonly string[]>> = 
   openai: ['max_completion_tokens', 'max_tokens'],
   anthropic: ['max_tokens'],
   gemini: ['maxOutputTokens', 'max_output_tokens'],
+  openai_responses: ['max_output_tokens'],
   openai_embeddings: [],
   openai_images: [],
   video: [],

@@ -21,6 +21,8 @@ export type Protocol = {
   readonly formOf: (json: unknown) => ReplyForm
   /** What such an answer gave to the caller, to be counted where nothing was reported. */
   readonly textOf: (json: unknown) => string
+  /** What else of such an answer may be text that nobody expects there: without what it repeats of the request. All where left out. */
+  readonly restOf?: (json: unknown) => unknown
   /** Undefined where answers always come whole. */
   readonly stream?: StreamProtocol
 }
@@ -38,7 +40,15 @@ export type StreamProtocol = {
 }
 
 /** What an upstream of a model speaks. */
-export const PROTOCOL_NAMES = ['openai', 'anthropic', 'gemini', 'openai_embeddings', 'openai_images', 'video'] as const
+export const PROTOCOL_NAMES = [
+  'openai',
+  'openai_responses',
+  'anthropic',
+  'gemini',
+  'openai_embeddings',
+  'openai_images',
+  'video',
+] as const
 export type ProtocolName = (typeof PROTOCOL_NAMES)[number]
 
 export type ModelRequest = {

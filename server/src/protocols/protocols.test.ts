@@ -6,6 +6,10 @@ describe('the protocols', () => {
   it('end a stream that fails in their own words', () => {
     assert.equal(SPOKEN.openai.protocol.stream?.errorFrame('{"error":{}}'), 'data: {"error":{}}\n\n')
     assert.equal(
+      SPOKEN.openai_responses.protocol.stream?.errorFrame('{"error":{}}'),
+      'event: error\ndata: {"type":"error","sequence_number":0,"error":{}}\n\n',
+    )
+    assert.equal(
       SPOKEN.anthropic.protocol.stream?.errorFrame('{"type":"error"}'),
       'event: error\ndata: {"type":"error"}\n\n',
     )

@@ -4,12 +4,14 @@ import { gemini, geminiCount, geminiStream } from './gemini.ts'
 import { openai } from './openai.ts'
 import { openaiEmbeddings } from './openai-embeddings.ts'
 import { openaiImages } from './openai-images.ts'
+import { openaiResponses } from './openai-responses.ts'
 import type { Protocol, ProtocolName } from './protocol.ts'
 import { VIDEO } from './video.ts'
 
 /** What callers of each operation speak, and what the upstreams of their model have to. */
 export const SPOKEN: Readonly<Record<ModelProtocol, Spoken>> = {
   openai: { by: 'openai', protocol: openai },
+  openai_responses: { by: 'openai_responses', protocol: openaiResponses },
   openai_embeddings: { by: 'openai_embeddings', protocol: openaiEmbeddings },
   openai_images: { by: 'openai_images', protocol: openaiImages },
   anthropic: { by: 'anthropic', protocol: anthropic },

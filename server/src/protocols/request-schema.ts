@@ -12,6 +12,7 @@ import { RERANK } from '../catalogue/operations/rerank-members.ts'
 import { MESSAGES } from './anthropic-members.ts'
 import { CONTENT_REQUEST, COUNT_REQUEST } from './gemini-members.ts'
 import { CHAT, EMBEDDINGS, IMAGES } from './openai-members.ts'
+import { RESPONSES } from './openai-responses-members.ts'
 import { VIDEO_REQUEST } from './video.ts'
 
 /**
@@ -29,6 +30,7 @@ const HEAD: JsonSchema = { $schema: 'https://json-schema.org/draft/2020-12/schem
 /** By which requests are read, or described where a protocol reads little. */
 export const TABLES: Readonly<Record<NonNullable<Operation['protocol']>, Table>> = {
   openai: CHAT,
+  openai_responses: RESPONSES,
   openai_embeddings: EMBEDDINGS,
   openai_images: IMAGES,
   anthropic: MESSAGES,
@@ -156,7 +158,14 @@ function ofChoice({ by, kinds, others, isDated, whenLeftOut }: Choice, refTo: Re
     const own = { title: kind, type: 'object', properties: { [by]: value }, ...(!isDefault && { required: [by] }) }
     return typeof table === 'string' ? { ...own, ...refusal(table) } : { ...own, ...refTo(table) }
   })
-  const other = { type: 'object', properties: { [by]: { not: { anyOf: Object.keys(kinds).map(named) } } } }
+  // What is left out is of a kind that is known, where there is a default.
+  const hasDefault = whenLeftOut !== undefined
+  const names = [...Object.keys(kinds).map(named), ...(hasDefault ? [{ type: 'null' }] : [])]
+  const other = {
+    type: 'object',
+    properties: { [by]: { not: { anyOf: names } } },
+    ...(hasDefault && { required: [by] }),
+  }
   return { oneOf: [NO_OBJECT, ...known, ...(others === undefined ? [other] : [])] }
 }
 

@@ -35,9 +35,10 @@ export function itemsOf(value: unknown): readonly unknown[] {
  * Where the usage of a frame takes one more member: before its closing brace, so that ours is the last of its name; of several
  * usages in the last, which is the one that parsers read. -1 where that is not safe: the data is in several lines, or the usage has no member that a comma could follow.
  */
-export function endOfUsage({ bytes, dataStart, dataEnd }: Frame, name = 'usage'): number {
+export function endOfUsage({ bytes, dataStart, dataEnd }: Frame, path: readonly string[] = ['usage']): number {
   if (dataStart === -1) return -1
-  const value = memberIn(bytes.subarray(dataStart, dataEnd), name)
+  let value: Buffer | undefined = bytes.subarray(dataStart, dataEnd)
+  for (const name of path) value = value && memberIn(value, name)
   if (value === undefined || value.at(-1) !== CLOSE_BRACE || !value.includes(QUOTE)) return -1
   return value.byteOffset - bytes.byteOffset + value.length - 1
 }

@@ -5,6 +5,7 @@ import { count, seed } from '../../../harness/proof.ts'
 import { createReader as createAnthropicReader } from './anthropic-reply.ts'
 import { createReader as createGeminiReader } from './gemini-reply.ts'
 import { createReader as createOpenaiReader } from './openai-reply.ts'
+import { createReader as createResponsesReader } from './openai-responses-reply.ts'
 import type { StreamReader } from './protocol.ts'
 import { createWithholdingReader, MOST_HELD_BYTES, MOST_TEXT_BYTES, type Reading } from './withholding-reader.ts'
 
@@ -51,6 +52,15 @@ const anthropicData = fc.constantFrom(
   '{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}',
   ...['{"type":"message_stop"}', '{"type":"ping"}', '{"type":"error","error":{}}', 'no json'],
 )
+const responsesData = fc.constantFrom(
+  '{"type":"response.created","response":{"instructions":"Be brief.","output":[],"usage":null}}',
+  '{"type":"response.output_item.added","item":{"type":"function_call","name":"f","arguments":""}}',
+  '{"type":"response.output_text.delta","delta":"ä€","sequence_number":4}',
+  '{"type":"response.output_text.done","text":"ä€ä€","sequence_number":5}',
+  '{"type":"response.output_item.done","item":{"content":[{"type":"output_text","text":"ä€ and more"}]}}',
+  '{"type":"response.completed","response":{"output":[],"usage":{"input_tokens":7,"output_tokens":3}}}',
+  ...['{"type":"response.failed","response":{"error":{}}}', '{"type":"error","error":{}}', '[DONE]', 'no json', 'null'],
+)
 const END_OF_LINE = fc.constantFrom('\n', '\r\n', '\r')
 
 function streamOf(data: fc.Arbitrary<string>): fc.Arbitrary<Buffer> {
@@ -66,6 +76,7 @@ function streamOf(data: fc.Arbitrary<string>): fc.Arbitrary<Buffer> {
 const makers: [string, fc.Arbitrary<Buffer>, () => StreamReader][] = [
   ['a chat with usage', streamOf(openaiData), () => createOpenaiReader({ choices: 2, wantsUsage: true })],
   ['a chat without usage', streamOf(openaiData), () => createOpenaiReader({ choices: 1, wantsUsage: false })],
+  ['responses', streamOf(responsesData), () => createResponsesReader({})],
   ['messages', streamOf(anthropicData), createAnthropicReader],
 ]
 

@@ -1,5 +1,5 @@
 import { CollectedBody } from './collected-body.ts'
-import { UNREAD_ALLOWANCE, unreadTextOf } from './generated-text.ts'
+import { UNREAD_ALLOWANCE, unreadText, unreadTextOf } from './generated-text.ts'
 import { type Likeness, likenessOf } from './likeness.ts'
 import { isMembers } from './members.ts'
 import type { Reported, StreamReader } from './protocol.ts'
@@ -13,6 +13,8 @@ export type CostPlace = 'in_usage' | 'beside' | 'beside_if_nowhere'
 export type Reading = {
   /** What was generated in it. */
   readonly text?: string
+  /** What of it may be text that nobody expects there, where it has none and that is not all of it. */
+  readonly unread?: unknown
   /** What the caller gets of the frame, where that is not all of it. */
   readonly bytes?: Buffer
   /** The answer ends with it: it is held back, and everything after it. */
@@ -27,11 +29,13 @@ export type Reading = {
 }
 
 type Parts = {
-  /** The frame's data as JSON; undefined where it is none. */
-  readonly read: (frame: Frame, json: unknown) => Reading
+  /** The frame's data as JSON; undefined where it is none. So many bytes of text were counted before it. */
+  readonly read: (frame: Frame, json: unknown, countedBytes: number) => Reading
   readonly reported: () => Reported
-  /** What the protocol calls the member of a frame that has its usage. */
-  readonly usageName?: string
+  /** Where a frame has its usage. */
+  readonly usagePath?: readonly string[]
+  /** Members that differ from one plain frame to the next and say nothing: a number of the frame, padding. */
+  readonly varying?: readonly string[]
 }
 
 /** So many frames in a row may each be like no other before it is given up to look for likeness. */
@@ -48,7 +52,7 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
  * protocol's end is neither read nor kept, because no caller reads it. An error that comes before is final, and is passed
  * on like any frame: while frames are held back, it is held back too.
  */
-export function createWithholdingReader({ read, reported, usageName }: Parts): StreamReader {
+export function createWithholdingReader({ read, reported, usagePath, varying }: Parts): StreamReader {
   const frames = createFrameSplitter()
   const text = new KeptText()
   const held = new CollectedBody(undefined)
@@ -72,7 +76,7 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
 
   function take(frame: Frame, passed: Outgoing): void {
     const json = frame.data === undefined ? undefined : parsed(frame.data)
-    const reading = read(frame, json)
+    const reading = read(frame, json, text.seenBytes)
     // The body broke off inside a frame. Half of one would spoil whatever the caller is told next.
     if (!frame.isTerminated && !isMembers(json) && reading.isEnd !== true) return
     if (reading.isError) isFailed = true
@@ -80,7 +84,7 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
     if (reading.isEnd) isEnded = true
     if (reading.isStop || reading.isEnd) passedText ??= text.bytes
     if (reading.text) text.add(reading.text)
-    else if (!reading.isEnd && !reading.isError) addUnread(unreadTextOf(frame, json))
+    else addUnread(unreadIn(reading, frame, json))
     // An error passes before we know what the call cost.
     const rewritten = reading.isError && isMembers(json) ? withoutCost(frame) : undefined
     const bytes = terminated(frame, rewritten ?? reading.bytes ?? frame.bytes)
@@ -97,7 +101,7 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
   /** The last usage tells the cost; where none has room for it, the last frame that has. */
   function placeCost(frame: Frame, place: CostPlace, given: Buffer = frame.bytes): void {
     if (place === 'beside_if_nowhere' && costAt !== -1) return
-    const inUsage = place === 'in_usage' ? endOfUsage(frame, usageName) : -1
+    const inUsage = place === 'in_usage' ? endOfUsage(frame, usagePath) : -1
     const at = inUsage === -1 ? endOfMembers(frame) : inUsage
     if (at === -1 || (isCostInUsage && inUsage === -1)) return
     // What the caller does not get of the frame stood before that place.
@@ -115,10 +119,11 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
   }
 
   function learn(frame: Frame, text: string, bytes: Buffer): void {
-    const learnt = likenessOf(frame, text, bytes, (data) => {
-      const { isPlain, text: changed } = read({ ...frame, data }, parsed(data))
+    const trial = (data: string) => {
+      const { isPlain, text: changed } = read({ ...frame, data }, parsed(data), 0)
       return isPlain ? changed : undefined
-    })
+    }
+    const learnt = likenessOf(frame, text, { passed: bytes, read: trial, varying })
     if (learnt === undefined) return
     likeness = learnt
     unlike += 1
@@ -129,11 +134,9 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
     let start = 0
     if (likeness === undefined || passedText !== undefined || !frames.isBetween()) return start
     while (start < piece.length) {
-      const textEnd = likeness.endOfText(piece, start)
-      if (textEnd === -1) break
-      text.addBytes(piece, start + likeness.textAt, textEnd)
-      const { restBytes, passedRest } = likeness
-      const end = textEnd + restBytes
+      if (!likeness.isAt(piece, start)) break
+      const { textStart, textEnd, end, passedRest } = likeness
+      text.addBytes(piece, textStart, textEnd)
       if (passedRest === undefined) passed.add(start === 0 && end === piece.length ? piece : piece.subarray(start, end))
       else {
         passed.add(piece.subarray(start, textEnd))
@@ -220,6 +223,12 @@ export function createWithholdingReader({ read, reported, usageName }: Parts): S
       return [bytes.subarray(0, costAt), Buffer.from(`,"${COST}":${JSON.stringify(cost)}`), bytes.subarray(costAt)]
     },
   }
+}
+
+/** An error, and what ends a stream, has no text but what its protocol reads in it. */
+function unreadIn(reading: Reading, frame: Frame, json: unknown): string {
+  if ('unread' in reading) return unreadText(reading.unread)
+  return reading.isEnd || reading.isError ? '' : unreadTextOf(frame, json)
 }
 
 function parsed(text: string): unknown {

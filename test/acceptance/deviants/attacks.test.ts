@@ -98,6 +98,8 @@ describe('a member of no protocol', () => {
     for (const protocol of ALL_PROTOCOLS)
       it(`is refused by name before a vendor that knows it can act on it: ${protocol} of ${vendor}`, async () => {
         for (const [name, value] of Object.entries(EXTRAS)) {
+          // There it is the protocol's own limit.
+          if (Object.hasOwn(limited(protocol, 20), name)) continue
           const { path, body } = question(protocol, `${vendor}/chat`, '', limited(protocol, 20))
           await isRefused(path, { ...body, [name]: value }, new RegExp(`${name}\\\\?" is not`))
         }
@@ -160,10 +162,13 @@ describe('reasoning that is in the total alone', () => {
       ['whole', question],
     ] as const)
       it(`is charged as the vendor bills it: ${vendor}, ${form}`, async () => {
-        const { id } = await hear(url, secret, asks('openai', `${vendor}/chat`, '', { max_tokens: 200 }))
-        const { charge, entry, bill } = await billOf(id)
-        assert.ok(Number(entry.bill?.output) > Number(Object(entry.usage).completion_tokens))
-        assert.equal(charge.amount, bill)
+        for (const protocol of ['openai', 'openai_responses'] as const) {
+          const { id } = await hear(url, secret, asks(protocol, `${vendor}/chat`, '', limited(protocol, 200)))
+          const { charge, entry, bill } = await billOf(id)
+          const { completion_tokens, output_tokens } = Object(entry.usage)
+          assert.ok(Number(entry.bill?.output) > Number(completion_tokens ?? output_tokens))
+          assert.equal(charge.amount, bill)
+        }
       })
 })
 
@@ -208,6 +213,7 @@ describe('sound, which has no price', () => {
     const sound = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }
     const messages = [{ role: 'user', content: [sound] }]
     await isRefused('/v1/chat/completions', { model: 'honest/chat', messages }, /audio/)
+    await isRefused('/v1/responses', { model: 'honest/chat', input: messages }, /audio/)
     const contents = [{ role: 'user', parts: [{ inlineData: { mimeType: 'audio/wav', data: 'AAAA' } }] }]
     await isRefused('/v1beta/models/honest/chat:generateContent', { contents }, /audio/)
   })

@@ -148,6 +148,7 @@ function withSound(body: Json, random: Random): Json {
   const sound = { type: 'input_audio', input_audio: { data: 'AAAA'.repeat(50), format: 'wav' } }
   const inline = { inlineData: { mimeType: 'audio/wav', data: 'AAAA'.repeat(50) } }
   const loud = { inlineData: { mimeType: random.pick(['Audio/WAV', ' audio/wav', 'image/png']), data: 'AAAA' } }
+  if ('input' in body) return { ...body, input: [{ role: 'user', content: [sound] }] }
   return 'contents' in body
     ? { ...body, contents: [{ role: 'user', parts: [random.chance(0.5) ? inline : loud] }] }
     : { ...body, messages: [{ role: 'user', content: [random.chance(0.5) ? sound : { ...sound, type: 'file' }] }] }

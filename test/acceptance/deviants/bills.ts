@@ -103,6 +103,7 @@ export function claimOf({ usage }: JournalEntry): bigint | undefined {
 
 type Usage = Readonly<Record<string, number | undefined>> & {
   readonly prompt_tokens_details?: Readonly<Record<string, number | undefined>>
+  readonly input_tokens_details?: Readonly<Record<string, number | undefined>>
 }
 
 /** What only a total tells of is output. */
@@ -110,6 +111,11 @@ function claimedTokens(usage: Usage) {
   if (usage.promptTokenCount !== undefined) {
     const { promptTokenCount: prompt, cachedContentTokenCount: cacheRead = 0, totalTokenCount: total = prompt } = usage
     return { input: prompt - cacheRead, output: total - prompt, cacheRead, cacheWrite: 0 }
+  }
+  if (usage.input_tokens_details !== undefined) {
+    const { input_tokens: prompt = 0, total_tokens: total = prompt, input_tokens_details: details } = usage
+    const [cacheRead, cacheWrite] = [details.cached_tokens ?? 0, details.cache_write_tokens ?? 0]
+    return { input: prompt - cacheRead - cacheWrite, output: total - prompt, cacheRead, cacheWrite }
   }
   if (usage.prompt_tokens === undefined)
     return {

@@ -1,4 +1,7 @@
-export const CHAT = ['openai', 'openai stream', 'anthropic', 'anthropic stream', 'gemini', 'gemini stream'] as const
+export const CHAT = [
+  ...(['openai', 'openai stream', 'responses', 'responses stream'] as const),
+  ...(['anthropic', 'anthropic stream', 'gemini', 'gemini stream'] as const),
+] as const
 export const OTHERS = ['embeddings', 'pictures', 'rerank', 'traffic', 'comments', 'reseller', 'video'] as const
 /** What may be asked for. */
 export type Kind = (typeof CHAT)[number] | (typeof OTHERS)[number]

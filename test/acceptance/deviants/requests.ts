@@ -57,6 +57,8 @@ const modelsOf = (name: string): Models => ({ name, of: (kind) => `${name}/${kin
 const DRAFTS: Readonly<Record<Kind, (random: Random, models: Models) => Draft>> = {
   openai: (random, models) => chat(random, models, false),
   'openai stream': (random, models) => chat(random, models, true),
+  responses: (random, models) => responses(random, models, false),
+  'responses stream': (random, models) => responses(random, models, true),
   anthropic: (random, models) => messages(random, models, false),
   'anthropic stream': (random, models) => messages(random, models, true),
   gemini: (random, models) => contents(random, models, false),
@@ -147,6 +149,25 @@ function chat(random: Random, { of }: Models, stream: boolean): Draft {
 
 const PARAMETERS = { type: 'object', properties: { city: { type: 'string' }, City: { type: 'string' } } }
 const FUNCTION = { type: 'function', function: { name: 'lookup', description: 'Looks it up.', parameters: PARAMETERS } }
+
+function responses(random: Random, { of }: Models, stream: boolean): Draft {
+  const said = told(random, stream)
+  const { name, ...declared } = FUNCTION.function
+  return post('/v1/responses', {
+    model: of('chat'),
+    input: random.chance(0.5) ? said : [{ role: 'user', content: [{ type: 'input_text', text: said }] }],
+    ...(stream && { stream: true }),
+    ...limitsOf(random, ['max_output_tokens']),
+    ...some(random, 0.3, { instructions: prose(random) }),
+    ...some(random, 0.3, { store: false }),
+    ...some(random, 0.15, { tools: [{ type: 'function', name, ...declared }] }),
+    ...some(random, 0.15, { tools: [{ type: 'namespace', name: 'n', tools: [{ type: 'custom', name }] }] }),
+    ...some(random, 0.2, { reasoning: { effort: random.pick(['minimal', 'low', 'medium', 'high']), summary: 'auto' } }),
+    ...some(random, 0.2, { include: ['reasoning.encrypted_content'] }),
+    ...some(random, 0.15, { prompt_cache_key: `key ${random.between(1, 5)}` }),
+    ...some(random, 0.1, { metadata: { Model: 'a', model: 'b', max_output_tokens: '9' } }),
+  })
+}
 
 function messages(random: Random, { of }: Models, stream: boolean): Draft {
   const cached = { type: 'text', text: prose(random), cache_control: { type: 'ephemeral' } }

@@ -14,7 +14,7 @@ import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing
 import type { RouteProfile } from '../../../server/src/protocols/route-profile.ts'
 import { listUpstreams, removeUpstream, saveUpstream } from '../../../server/src/upstreams/configure.ts'
 import { type Installation, ids } from '../installation.ts'
-import { ALL_PROTOCOLS, type Protocol } from '../models/streams.ts'
+import { ALL_PROTOCOLS, type Protocol, UPSTREAMS, upstreamOf } from '../models/streams.ts'
 
 /** A vendor that deviates, and what its routes say of it. */
 export type Vendor = {
@@ -47,15 +47,17 @@ export const VENDORS: readonly [Vendor, ...Vendor[]] = [
   }),
   vendor('ignores-max-tokens-unknown', ['ignores-max-tokens'], { isWrongIn: ['openai', 'anthropic'] }),
   vendor('ignores-max-completion-tokens-unknown', ['ignores-max-completion-tokens'], { isWrongIn: ['openai'] }),
-  vendor('ignores-max-output-tokens', undefined, { isWrongIn: ['gemini'] }),
+  vendor('ignores-max-output-tokens', undefined, { isWrongIn: ['gemini', 'openai_responses'] }),
   vendor('ignores-limits', undefined, { isWrongIn: ALL_PROTOCOLS }),
   vendor('folds-case'),
   vendor('folds-and-knows-extras', ['folds-case', 'knows-extras']),
   vendor('knows-extras'),
   vendor('knows-extras-passed', ['knows-extras'], {
-    profiles: { openai: { unknown: 'pass' }, anthropic: { unknown: 'pass' }, gemini: { unknown: 'pass' } },
+    profiles: forAll({ unknown: 'pass' }),
   }),
-  vendor('reasoning-apart', undefined, { profiles: { openai: { reasoning: 'apart' } } }),
+  vendor('reasoning-apart', undefined, {
+    profiles: { openai: { reasoning: 'apart' }, openai_responses: { reasoning: 'apart' } },
+  }),
   vendor('reasoning-apart-unknown', ['reasoning-apart']),
   vendor('over-reports'),
   vendor('under-reports'),
@@ -69,7 +71,7 @@ export const VENDORS: readonly [Vendor, ...Vendor[]] = [
 ]
 
 function forAll(profile: Partial<RouteProfile>): Vendor['profiles'] {
-  return { openai: profile, anthropic: profile, gemini: profile }
+  return Object.fromEntries(ALL_PROTOCOLS.map((protocol) => [protocol, profile]))
 }
 
 /** An operation that has one upstream at a time is asked at each of these in turn. */
@@ -106,13 +108,16 @@ type World = Pick<Installation, 'pool' | 'masterKey'> & {
 /** Puts the models of a vendor on sale, at the prices of the vendor itself. */
 export async function saveVendor(world: World, { name, words, profiles }: Vendor): Promise<void> {
   const { pool } = world
-  for (const upstream of [...ALL_PROTOCOLS, 'video'] as const)
+  for (const upstream of [...UPSTREAMS, 'video'] as const)
     await addUpstream(world, `${name}.${upstream}`, upstream, words)
   const id = `${name}/chat`
   await saveModel({ pool }, { id, ...VENDOR_LIMITS })
   await setModelPrice({ pool }, { model: id, ...SANDBOX_PRICE })
   for (const protocol of ALL_PROTOCOLS)
-    await saveRoute({ pool, ids }, { model: id, slot: `${name}.${protocol}`, protocol, profile: profiles[protocol] })
+    await saveRoute(
+      { pool, ids },
+      { model: id, slot: `${name}.${upstreamOf(protocol)}`, protocol, profile: profiles[protocol] },
+    )
   for (const [kind, limits, upstream, protocol, price] of KINDS) {
     const model = `${name}/${kind}`
     await saveModel({ pool }, { id: model, ...limits })

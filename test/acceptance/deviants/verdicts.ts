@@ -1,5 +1,5 @@
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
-import { ALL_PROTOCOLS, type Charge } from '../models/streams.ts'
+import { type Charge, protocolOf } from '../models/streams.ts'
 import { billedNanos, claimOf, OUTPUT_NANOS, unsoldIn } from './bills.ts'
 import type { Heard } from './exchange.ts'
 import type { Request } from './requests.ts'
@@ -46,17 +46,19 @@ export function judge(call: Call): Verdict {
   return { ...judged, problems: problemsOf(call, entry, judged) }
 }
 
-function whoIs({ upstream, model, deviant, stream }: JournalEntry): Pick<Verdict, 'deviant' | 'speech' | 'isRight'> {
-  const speech = `${upstream}${stream === true ? ' stream' : ''}`
+function whoIs(entry: JournalEntry): Pick<Verdict, 'deviant' | 'speech' | 'isRight'> {
+  const { upstream, model, deviant, stream } = entry
+  const speech = `${protocolOf(entry) ?? upstream}${stream === true ? ' stream' : ''}`
   const vendor = vendorOf(model ?? '')
   if (vendor === undefined || model === null) return { deviant: deviant.join('+'), speech, isRight: true }
-  const isRight = isRightOf({ model, upstream })
+  const isRight = isRightOf(entry)
   return { deviant: vendor.name, speech: model.endsWith('/chat') ? speech : kindIn(model), isRight }
 }
 
 /** Whether the route by which a vendor was asked says how it limits output. */
-export function isRightOf({ model, upstream }: Pick<JournalEntry, 'model' | 'upstream'>): boolean {
-  const protocol = ALL_PROTOCOLS.find((name) => name === upstream)
+export function isRightOf(entry: Pick<JournalEntry, 'model' | 'upstream' | 'path'>): boolean {
+  const { model } = entry
+  const protocol = protocolOf(entry)
   if (protocol === undefined || model?.endsWith('/chat') !== true) return true
   return vendorOf(model)?.isWrongIn.includes(protocol) !== true
 }

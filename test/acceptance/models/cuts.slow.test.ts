@@ -136,6 +136,19 @@ const DRAINED: Readonly<Record<Protocol, readonly [Question, ...Question[]]>> = 
     streamed('openai', 'sandbox/tools', 'sandbox:cache-write=5'),
     streamed('openai', 'sandbox/text', 'sandbox:delay=200', { reasoning_effort: 'high' }),
   ],
+  openai_responses: [
+    streamed('openai_responses', 'sandbox/text'),
+    streamed('openai_responses', 'sandbox/long', '', { stream_options: { include_obfuscation: false } }),
+    streamed('openai_responses', 'sandbox/slow'),
+    streamed('openai_responses', 'sandbox/checksum', 'sandbox:output-tokens=100'),
+    streamed('openai_responses', 'sandbox/text', 'sandbox:delta-bytes=1'),
+    streamed('openai_responses', 'sandbox/text', 'sandbox:slow-first-byte=300 sandbox:cache-read=4'),
+    streamed('openai_responses', 'sandbox/tools', 'sandbox:cache-write=5'),
+    streamed('openai_responses', 'sandbox/text', 'sandbox:delay=200', {
+      reasoning: { effort: 'high', summary: 'auto' },
+      include: ['reasoning.encrypted_content'],
+    }),
+  ],
   anthropic: [
     streamed('anthropic', 'sandbox/text'),
     streamed('anthropic', 'sandbox/long'),

@@ -3,9 +3,9 @@ import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import type { Attempted } from '../recorded-attempts.ts'
 import {
   type Charge,
+  type ConversationUpstream,
   costOf,
   type Heard,
-  type Protocol,
   type Question,
   question,
   streamed,
@@ -14,12 +14,14 @@ import {
 } from './streams.ts'
 
 /**
- * What can be asked: a row for each endpoint and form. The sandbox's upstream has the name of the protocol. A scarce one has a
+ * What can be asked: a row for each endpoint and form. The protocol is that by which the sandbox's upstream is called. A scarce one has a
  * limit of requests of its own, for each key.
  */
 export const ENDPOINTS: readonly [Endpoint, ...Endpoint[]] = [
   { name: 'chat completions', protocol: 'openai', ask: (model) => question('openai', model) },
   { name: 'chat completions, streamed', protocol: 'openai', ask: (model) => streamed('openai', model) },
+  { name: 'responses', protocol: 'openai', ask: (model) => question('openai_responses', model) },
+  { name: 'responses, streamed', protocol: 'openai', ask: (model) => streamed('openai_responses', model) },
   { name: 'messages', protocol: 'anthropic', ask: (model) => question('anthropic', model) },
   { name: 'messages, streamed', protocol: 'anthropic', ask: (model) => streamed('anthropic', model) },
   { name: 'generateContent', protocol: 'gemini', isScarce: true, ask: (model) => question('gemini', model) },
@@ -41,7 +43,7 @@ const NO_CONVERSATION = /\/(embeddings|images\/generations)$/
 
 export type Endpoint = {
   readonly name: string
-  readonly protocol: Protocol
+  readonly protocol: ConversationUpstream
   readonly isScarce?: boolean
   readonly ask: (model: string) => Question
 }

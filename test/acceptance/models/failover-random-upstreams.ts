@@ -11,7 +11,7 @@ import { Secret } from '../../../server/src/kernel/secret.ts'
 import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
 import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
 import { type Customer, type Installation, ids, makeKey } from '../installation.ts'
-import { ALL_PROTOCOLS, type Protocol, socketsOf } from './streams.ts'
+import { type ConversationUpstream, socketsOf, UPSTREAMS } from './streams.ts'
 
 /** An upstream that dies and comes back at the same address, with all that it was asked in all of its lives. */
 export async function startFailing() {
@@ -49,7 +49,7 @@ export async function startFailing() {
 
 export type Failing = Awaited<ReturnType<typeof startFailing>>
 
-export type Slots = Readonly<Record<Protocol, { readonly failing: Slot; readonly well: Slot }>>
+export type Slots = Readonly<Record<ConversationUpstream, { readonly failing: Slot; readonly well: Slot }>>
 type Slot = { readonly slot: string; readonly upstreamId: Id }
 
 /** A slot of each protocol at each of the two. */
@@ -63,7 +63,7 @@ export async function makeSlots({ pool, masterKey, sandbox }: Installation, fail
       upstreamId: await saveUpstream(parts, { slot, mode: 'test', baseUrl, kind: 'native', credential }),
     }
   }
-  const both = async (protocol: Protocol) => ({
+  const both = async (protocol: ConversationUpstream) => ({
     failing: await makeSlot('failing', `${failing.url}/${protocol}`),
     well: await makeSlot('well', `${sandbox.url}/${protocol}`),
   })
@@ -75,7 +75,7 @@ export async function makeModel(pool: pg.Pool, slots: Slots, atFailing: string, 
   const model = `maker/${ids.next()}`
   await saveModel({ pool }, { id: model, ...SANDBOX_LIMITS })
   await setModelPrice({ pool }, { model, ...SANDBOX_PRICE })
-  for (const name of ALL_PROTOCOLS) {
+  for (const name of UPSTREAMS) {
     const { failing, well } = slots[name]
     for (const protocol of SPOKEN_AT[name]) {
       await saveRoute({ pool, ids }, { model, slot: failing.slot, protocol, upstreamModel: atFailing, weight: 1 })
@@ -85,9 +85,9 @@ export async function makeModel(pool: pg.Pool, slots: Slots, atFailing: string, 
   return model
 }
 
-/** What an upstream answers beside conversations. */
+/** What an upstream speaks. */
 const SPOKEN_AT = {
-  openai: ['openai', 'openai_embeddings', 'openai_images'],
+  openai: ['openai', 'openai_responses', 'openai_embeddings', 'openai_images'],
   anthropic: ['anthropic'],
   gemini: ['gemini'],
 } as const

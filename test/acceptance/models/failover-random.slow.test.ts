@@ -24,7 +24,6 @@ import {
 } from './failover-random-rule.ts'
 import { breakerOf, makeKeyring, makeModel, makeSlots, startFailing } from './failover-random-upstreams.ts'
 import {
-  ALL_PROTOCOLS,
   chargesOf,
   eachOf,
   evidenceOf,
@@ -34,6 +33,7 @@ import {
   leftOver,
   settled,
   socketsOf,
+  UPSTREAMS,
 } from './streams.ts'
 
 const CALLS = count({ full: 10_000, reduced: 400 })
@@ -89,7 +89,7 @@ const makeCalls = (planned: readonly Planned[], state: Known['state'] = 'there')
 async function failAtRandom(calls: number): Promise<void> {
   // It is asked a quarter of the calls in one protocol, and less in the others. Where it is asked more, it is well.
   const most = Math.ceil(calls * 0.35)
-  for (const protocol of ALL_PROTOCOLS) {
+  for (const protocol of UPSTREAMS) {
     const faults: string[] = []
     while (faults.length < most) faults.push(...shuffled(Object.keys(FAULTS)))
     for (const fault of faults.slice(0, most)) await failing.fault(protocol, [fault])
@@ -127,7 +127,7 @@ async function die(calls: number): Promise<void> {
 async function recover(): Promise<void> {
   const levels = () =>
     Promise.all(
-      gateways.flatMap((gateway) => ALL_PROTOCOLS.map((name) => breakerOf(gateway, slots[name].failing.upstreamId))),
+      gateways.flatMap((gateway) => UPSTREAMS.map((name) => breakerOf(gateway, slots[name].failing.upstreamId))),
     )
   const isClosed = async () => (await levels()).every((level) => level === undefined || level === 0)
   await until(
@@ -144,7 +144,7 @@ async function recover(): Promise<void> {
 
 /** It takes calls and says nothing. Half of the callers leave; then its process dies with all of them under way. */
 async function hang(calls: number): Promise<void> {
-  for (const protocol of ALL_PROTOCOLS) await failing.fault(protocol, [HANG], calls)
+  for (const protocol of UPSTREAMS) await failing.fault(protocol, [HANG], calls)
   const arrivals = await countArrivals()
   const arrived = until(async () => (await arrivals()) === calls, 60_000, 'that all have arrived')
   const haveArrived = async () => (await arrived) > 0
@@ -228,7 +228,7 @@ async function attemptsOf(secret: string, id: string): Promise<readonly Attempte
 /** Those of the protocol in which somebody was asked: nobody at all is none of the things that can happen. */
 function slotsOf({ failing: one, well: other }: Pick<Known, 'failing' | 'well'>, id: string): Known['slots'] {
   const protocol =
-    ALL_PROTOCOLS.find((name) => name === (one[0] ?? other[0])?.upstream) ?? assert.fail(`nobody heard of ${id}`)
+    UPSTREAMS.find((name) => name === (one[0] ?? other[0])?.upstream) ?? assert.fail(`nobody heard of ${id}`)
   return { failing: slots[protocol].failing.slot, well: slots[protocol].well.slot }
 }
 

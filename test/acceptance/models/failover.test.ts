@@ -22,6 +22,7 @@ import {
   question,
   streamed,
   tokensIn,
+  upstreamOf,
 } from './streams.ts'
 
 const database = await freshDatabase()
@@ -42,7 +43,7 @@ type Upstream = { readonly kind?: 'native' | 'managed'; readonly isGone?: boolea
 /** An upstream of a slot of its own: the sandbox, or an address where nobody listens. */
 async function makeSlot(protocol: Protocol, { kind = 'native', isGone = false }: Upstream = {}): Promise<string> {
   const slot = `slot-${ids.next()}`
-  const baseUrl = isGone ? nobody : `${sandbox.url}/${protocol}`
+  const baseUrl = isGone ? nobody : `${sandbox.url}/${upstreamOf(protocol)}`
   const credential = new Secret('sandbox-key')
   await saveUpstream({ pool, ids, seal }, { slot, mode: 'test', baseUrl, kind, credential })
   return slot
@@ -102,7 +103,7 @@ describe('a model with two upstreams', () => {
           assert.deepEqual([outcome, amount], ['posted', costOf(tokensIn(journal.at(-1)?.usage))])
           const [attempt, answered] = attemptsIn(await evidenceOf(url, customer.secret, id))
           const { slot, status: code, ...rest } = attempt ?? assert.fail('no attempt was recorded')
-          const overloaded = protocol === 'openai' ? 503 : 529
+          const overloaded = protocol === 'anthropic' ? 529 : 503
           assert.deepEqual({ status: code, ...rest }, { status: overloaded, ...expected })
           assert.equal(slot, first)
           assert.deepEqual(answered, { slot: second, outcome: 'answered', status: 200, reason: null })
@@ -126,7 +127,7 @@ describe('a model with two upstreams', () => {
           const { model } = await makeModelBehind(protocol, first, 'sandbox/echo')
           for (const word of ['reset=before-headers', 'close-early']) {
             await sandbox.emptyJournal()
-            await sandbox.fault(protocol, [word])
+            await sandbox.fault(upstreamOf(protocol), [word])
             const { path, body } = asks(protocol, model)
             const told = await ask(url, customer.secret, path, { body })
             assert.equal(told.status, status, told.text)

@@ -10,10 +10,12 @@ const { url, pool, sandbox } = installation
 after(installation.stop)
 
 const CHAT = '/v1/chat/completions'
+const RESPONSES = '/v1/responses'
 const MESSAGES = '/v1/messages'
 const GEMINI = '/v1beta/models/sandbox/text:generateContent'
 const VIDEO = '/apis/v1/services/aigc/video-generation/video-synthesis'
 const turns = { model: 'sandbox/text', max_tokens: 10, messages: [{ role: 'user', content: 'Hello' }] }
+const said = { model: 'sandbox/text', input: 'Hello' }
 const contents = { contents: [{ parts: [{ text: 'Hello' }] }] }
 const video = { model: VIDEO_MODEL, input: { prompt: 'a fox' } }
 const tool = { type: 'function', function: { name: 'f' } }
@@ -34,6 +36,11 @@ const REFUSED: readonly Case[] = [
   [CHAT, { ...turns, tools: [{ ...tool, Type: 'web_search' }] }, /"tools\[0\]\.Type"/],
   [CHAT, turns, /Unknown parameter "openai-beta: fast=v1"/, { 'openai-beta': 'fast=v1' }],
   [CHAT, { ...turns, messages: [{ role: 'user', content: [{ type: 'input_audio' }] }] }, /"input_audio"/],
+  [RESPONSES, { ...said, something: 1 }, /Unknown parameter "something"\. Remove it/],
+  [RESPONSES, { ...said, Max_Output_Tokens: 9_000 }, /"Max_Output_Tokens" is not taken in this spelling/],
+  [RESPONSES, { ...said, tools: [{ type: 'function', name: 'f', Type: 'web_search' }] }, /"tools\[0\]\.Type"/],
+  [RESPONSES, { ...said, input: [{ id: 'msg_1' }] }, /"input\[0\]" has no role/],
+  [RESPONSES, said, /Unknown parameter "openai-beta: fast=v1"/, { 'openai-beta': 'fast=v1' }],
   [MESSAGES, { ...turns, cache_control: { type: 'ephemeral', ttl: '5m', TTL: '1h' } }, /"cache_control\.TTL"/],
   [MESSAGES, { ...turns, thinking: { type: 'adaptive', depth: 9 } }, /Unknown parameter "thinking\.depth"/],
   [MESSAGES, turns, /anthropic-version must be one of/, { 'anthropic-version': '2024-01-01' }],

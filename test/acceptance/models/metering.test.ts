@@ -229,6 +229,7 @@ describe('trap: cache-write or cache-read tokens counted twice', { concurrency: 
   /** What is told as the input, with all or nothing of what caches had, and what is told of writing. */
   const CACHED = {
     openai: { input: 1_000, written: 300 },
+    openai_responses: { input: 1_000, written: 300 },
     anthropic: { input: 100, written: 300 },
     gemini: { input: 700, written: 0 },
   }
@@ -248,7 +249,7 @@ describe('trap: cache-write or cache-read tokens counted twice', { concurrency: 
   for (const protocol of PROTOCOLS)
     it(`trap: a real cache is written once and read then, and the report has the sums of all: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)
-      const marks = protocol === 'openai' ? { prompt_cache_key: 'a-key' } : { cache_control: { type: 'ephemeral' } }
+      const marks = protocol === 'anthropic' ? { cache_control: { type: 'ephemeral' } } : { prompt_cache_key: protocol }
       const charges: Charge[] = []
       for (const [, asks] of [...FORMS, ...FORMS]) {
         const { id, end } = await hear(url, customer.secret, asks(protocol, 'sandbox/echo', prompt, marks))
@@ -370,8 +371,8 @@ describe('a stream that fails in its middle', { concurrency: true }, () => {
         assert.deepEqual([status, end], [200, 'broken'])
         const { type, error } = Object(events.at(-1))
         assert.ok(typeof Object(error).message === 'string', JSON.stringify(events.at(-1)))
-        if (protocol === 'anthropic') assert.equal(type, 'error')
-        assert.doesNotMatch(JSON.stringify(events), /stop_reason":"|finishReason/)
+        if (protocol === 'anthropic' || protocol === 'openai_responses') assert.equal(type, 'error')
+        assert.doesNotMatch(JSON.stringify(events), /stop_reason":"|finishReason|response\.completed/)
         assert.ok(!events.includes('[DONE]'))
 
         const { charge, entry } = await onlyCall(customer)

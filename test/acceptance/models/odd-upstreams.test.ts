@@ -70,6 +70,7 @@ const respond = (...bytes: readonly string[]) => {
 /** A frame with text, in each protocol. */
 const said: Readonly<Record<Protocol, (text: string) => string>> = {
   openai: (content) => frame({ choices: [{ index: 0, delta: { content } }] }),
+  openai_responses: (delta) => frame({ type: 'response.output_text.delta', delta }),
   anthropic: (text) => frame({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } }),
   gemini: (text) => frame({ candidates: [{ index: 0, content: { parts: [{ text }] } }] }),
 }

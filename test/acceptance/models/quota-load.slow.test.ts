@@ -25,6 +25,7 @@ import {
   settled,
   streamed,
   tokensIn,
+  upstreamOf,
 } from './streams.ts'
 
 const QUOTA = count({ full: 1_000, reduced: 200 })
@@ -51,7 +52,13 @@ async function makeModel(protocol: Protocol): Promise<{ readonly model: string; 
   const model = `maker/${ids.next()}`
   const slot = `slot-${ids.next()}`
   const credential = new Secret('sandbox-key')
-  const upstream = { slot, mode: 'test', baseUrl: `${sandbox.url}/${protocol}`, kind: 'native', credential } as const
+  const upstream = {
+    slot,
+    mode: 'test',
+    baseUrl: `${sandbox.url}/${upstreamOf(protocol)}`,
+    kind: 'native',
+    credential,
+  } as const
   const upstreamId = await saveUpstream({ pool, ids, seal }, { ...upstream, requestsPerMinute: QUOTA })
   await saveModel({ pool }, { id: model, ...SANDBOX_LIMITS })
   await setModelPrice({ pool }, { model, ...SANDBOX_PRICE })

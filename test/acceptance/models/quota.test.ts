@@ -8,7 +8,17 @@ import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
 import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
 import { ask, errorOf, ids, makeCustomer, startInstallation, type Told } from '../installation.ts'
-import { chargesOf, evidenceOf, leftOver, PROTOCOLS, type Protocol, question, settled, streamed } from './streams.ts'
+import {
+  chargesOf,
+  evidenceOf,
+  leftOver,
+  PROTOCOLS,
+  type Protocol,
+  question,
+  settled,
+  streamed,
+  upstreamOf,
+} from './streams.ts'
 
 const QUOTA = 20
 
@@ -24,7 +34,14 @@ async function makeSlot(protocol: Protocol, requestsPerMinute: number | null): P
   const credential = new Secret('sandbox-key')
   await saveUpstream(
     { pool, ids, seal },
-    { slot, mode: 'test', baseUrl: `${sandbox.url}/${protocol}`, kind: 'native', credential, requestsPerMinute },
+    {
+      slot,
+      mode: 'test',
+      baseUrl: `${sandbox.url}/${upstreamOf(protocol)}`,
+      kind: 'native',
+      credential,
+      requestsPerMinute,
+    },
   )
   return slot
 }

@@ -31,6 +31,7 @@ import {
 import { wordsIn } from './sdk-gemini.ts'
 
 export const aiOverOpenai: Client = { ...clientOf('ai over openai', 'openai'), hidesCostInStreams: true }
+export const aiOverResponses = clientOf('ai over responses', 'openai_responses')
 export const aiOverAnthropic = clientOf('ai over anthropic', 'anthropic')
 export const aiOverGemini = clientOf('ai over gemini', 'gemini')
 
@@ -50,7 +51,10 @@ export function aiModel(protocol: Protocol, { url, secret: apiKey }: Addressee, 
   // A name with a slash is a path to this provider, so that it has to be the whole one.
   if (protocol === 'gemini') return createGoogleGenerativeAI({ baseURL: `${url}/v1beta`, apiKey })(`models/${name}`)
   const settings = { baseURL: `${url}/v1`, apiKey }
-  return protocol === 'openai' ? createOpenAI(settings).chat(name) : createAnthropic(settings)(name)
+  if (protocol === 'anthropic') return createAnthropic(settings)(name)
+  const openai = createOpenAI(settings)
+  // What it speaks by itself is the newer one of its vendor's protocols.
+  return protocol === 'openai' ? openai.chat(name) : openai(name)
 }
 
 function bodyOf(model: LanguageModel, { turns, tool, json, limit = DEFAULT_LIMIT }: Question, { signal }: Rest) {

@@ -1,7 +1,7 @@
 import type { ProtocolName } from '../../../server/src/protocols/protocol.ts'
 
 /** Those of conversations. */
-export type Protocol = Extract<ProtocolName, 'openai' | 'anthropic' | 'gemini'>
+export type Protocol = Extract<ProtocolName, 'openai' | 'openai_responses' | 'anthropic' | 'gemini'>
 
 /** A library that callers have, which is asked in our words: what it makes of them is its own. */
 export type Client = {
@@ -83,10 +83,12 @@ export function finishOf(reason: unknown): Said['finish'] {
   switch (reason) {
     case 'stop':
     case 'end_turn':
+    case 'completed':
     case 'STOP':
       return 'stop'
     case 'length':
     case 'max_tokens':
+    case 'max_output_tokens':
     case 'MAX_TOKENS':
       return 'length'
     case 'tool_calls':

@@ -1,16 +1,19 @@
-import { aiOverAnthropic, aiOverGemini, aiOverOpenai } from './sdk-ai.ts'
+import { aiOverAnthropic, aiOverGemini, aiOverOpenai, aiOverResponses } from './sdk-ai.ts'
 import { anthropicClient, anthropicClientBefore1 } from './sdk-anthropic.ts'
 import type { Client } from './sdk-client.ts'
 import { geminiClient } from './sdk-gemini.ts'
 import { openaiClient } from './sdk-openai.ts'
+import { responsesClient } from './sdk-responses.ts'
 
 /** The libraries that callers have, each as its users install it. */
 export const CLIENTS: readonly Client[] = [
   openaiClient,
+  responsesClient,
   anthropicClient,
   anthropicClientBefore1,
   geminiClient,
   aiOverOpenai,
+  aiOverResponses,
   aiOverAnthropic,
   aiOverGemini,
 ]

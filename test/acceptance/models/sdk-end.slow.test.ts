@@ -13,6 +13,7 @@ import type { Addressee, Protocol, Question } from './sdk-client.ts'
 import { CLIENTS } from './sdk-clients.ts'
 import { connectGemini, geminiBody, geminiText } from './sdk-gemini.ts'
 import { connectOpenai, openaiBody } from './sdk-openai.ts'
+import { responsesBody } from './sdk-responses.ts'
 
 /**
  * Calls whose settlement can't be written while the upstream answers: somebody holds the lock of their account for longer
@@ -81,6 +82,20 @@ const READINGS: Readonly<Record<string, (watch: Watch) => Promise<unknown>>> = {
     stream.on('finalChatCompletion', (completion) => watch.finished.push(completion))
     watch.finished.push(await stream.finalChatCompletion())
   },
+  async 'openai responses, event by event'(watch) {
+    const { responses } = connectOpenai(TO, AS_INSTALLED)
+    for await (const event of await responses.create({ ...responsesBody(QUESTION), stream: true })) {
+      if (event.type === 'response.output_text.delta') note(watch, event.delta)
+      if (event.type === 'response.completed' || event.type === 'response.incomplete') watch.finished.push(event)
+    }
+    watch.finished.push('the end of the stream')
+  },
+  async 'openai responses, its final response'(watch) {
+    const stream = connectOpenai(TO, AS_INSTALLED).responses.stream(responsesBody(QUESTION))
+    stream.on('response.output_text.delta', ({ delta }) => note(watch, delta))
+    stream.on('response.completed', (event) => watch.finished.push(event))
+    watch.finished.push(await stream.finalResponse())
+  },
   'anthropic 1.x, event by event': (watch) => eventsOf(connectAnthropic(Anthropic, TO, AS_INSTALLED), watch),
   'anthropic 0.x, event by event': (watch) => eventsOf(connectAnthropic(AnthropicBefore1, TO, AS_INSTALLED), watch),
   'anthropic 1.x, its final message': (watch) => finalMessageOf(connectAnthropic(Anthropic, TO, AS_INSTALLED), watch),
@@ -99,9 +114,11 @@ const READINGS: Readonly<Record<string, (watch: Watch) => Promise<unknown>>> = {
     }
   },
   'ai over openai, part by part': (watch) => partsOf('openai', watch),
+  'ai over responses, part by part': (watch) => partsOf('openai_responses', watch),
   'ai over anthropic, part by part': (watch) => partsOf('anthropic', watch),
   'ai over gemini, part by part': (watch) => partsOf('gemini', watch),
   'ai over openai, its text': (watch) => textOf('openai', watch),
+  'ai over responses, its text': (watch) => textOf('openai_responses', watch),
   'ai over anthropic, its text': (watch) => textOf('anthropic', watch),
   'ai over gemini, its text': (watch) => textOf('gemini', watch),
 }

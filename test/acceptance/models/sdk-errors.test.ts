@@ -30,8 +30,11 @@ type Refusal = {
   readonly reaches?: 'the upstream'
 }
 
-/** Two protocols have the same words, and the third has those of another family. */
-const words = (type: string, gemini: string): Refusal['type'] => ({ openai: type, anthropic: type, gemini })
+/** One vendor has two protocols, and one way to tell of errors. */
+const openaiType = (type: string) => ({ openai: type, openai_responses: type })
+
+/** Two vendors have the same words, and the third has those of another family. */
+const words = (type: string, gemini: string): Refusal['type'] => ({ ...openaiType(type), anthropic: type, gemini })
 
 const REFUSALS: readonly Refusal[] = [
   {
@@ -39,7 +42,7 @@ const REFUSALS: readonly Refusal[] = [
     question: { model: 'sandbox/nobody' },
     status: 404,
     code: 'resource_not_found',
-    type: { openai: 'invalid_request_error', anthropic: 'not_found_error', gemini: 'NOT_FOUND' },
+    type: { ...openaiType('invalid_request_error'), anthropic: 'not_found_error', gemini: 'NOT_FOUND' },
     className: 'NotFoundError',
   },
   {
@@ -133,14 +136,14 @@ describe('MODEL-2 an error in the middle of a stream', AT_ONCE, () => {
       name: 'ours, of an upstream that went without a word',
       model: 'sandbox/cut-mid-stream',
       code: 'upstream_transport',
-      type: { openai: 'server_error', anthropic: 'api_error', gemini: 'UNAVAILABLE' },
+      type: { ...openaiType('server_error'), anthropic: 'api_error', gemini: 'UNAVAILABLE' },
       status: 502,
     },
     {
       name: "the upstream's own",
       model: 'sandbox/error-mid-stream',
       code: undefined,
-      type: { openai: 'server_error', anthropic: 'overloaded_error', gemini: 'UNAVAILABLE' },
+      type: { ...openaiType('server_error'), anthropic: 'overloaded_error', gemini: 'UNAVAILABLE' },
       status: 503,
     },
   ]

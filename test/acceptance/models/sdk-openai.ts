@@ -127,7 +127,7 @@ async function askStreamed(to: Addressee, question: Question, { signal, onText }
   }
 }
 
-function callOf(id: string, name: string, json: string): ToolCall {
+export function callOf(id: string, name: string, json: string): ToolCall {
   return { id, name, input: JSON.parse(json) }
 }
 
@@ -141,7 +141,7 @@ function tokensOf(usage: OpenAI.CompletionUsage | null | undefined): Tokens {
   }
 }
 
-function failureOf(thrown: unknown): Failure {
+export function failureOf(thrown: unknown): Failure {
   if (!(thrown instanceof OpenAI.APIError)) throw thrown
   const { status, code, type, requestID, headers } = thrown
   return {

@@ -100,7 +100,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'an answer that is some JSON object',
-    only: ['openai', 'gemini'],
+    only: ['openai', 'openai_responses', 'gemini'],
     question: askFor('How will the weather be? Say it in JSON.', { json: 'any object' }),
     check: ({ text }) => assert.deepEqual(Object.keys(JSON.parse(text)), ['answer']),
   },
@@ -119,7 +119,7 @@ const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'what caches had',
-    only: ['openai', 'anthropic'],
+    only: ['openai', 'openai_responses', 'anthropic'],
     question: askFor(`${'x'.repeat(300)} sandbox:cache-read=30 sandbox:cache-write=20`),
     check: ({ usage }) => assert.deepEqual([usage.cacheRead, usage.cacheWrite], [30, 20]),
   },

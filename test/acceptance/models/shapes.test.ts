@@ -25,11 +25,21 @@ after(installation.stop)
 const customer = await makeCustomer(pool)
 
 const CHAT = '/v1/chat/completions'
+const RESPONSES = '/v1/responses'
 const MESSAGES = '/v1/messages'
 const COUNT = '/v1/messages/count_tokens'
 const ANTHROPIC = { 'anthropic-version': '2023-06-01' }
 const CAP_HEADER = 'x-farebox-output-cap'
-const TURNS = { messages: [{ role: 'user', content: 'a short story' }] }
+
+/** What somebody says, in the protocol of a path. */
+const saying = (path: string, text: string) =>
+  path === RESPONSES ? { input: text } : { messages: [{ role: 'user', content: text }] }
+/** A short question that is like any other. */
+const asking = (path: string, model: string) => ({
+  model,
+  ...saying(path, 'a short story'),
+  ...(path === RESPONSES ? { max_output_tokens: 10 } : { max_tokens: 10 }),
+})
 
 const post = (path: string, body: object, headers: Record<string, string> = {}, secret = customer.secret) =>
   ask(url, secret, path, { body, headers })
@@ -43,7 +53,7 @@ async function assertRefused(told: Told, path: string, status: number, code: str
   const { message, type, ...rest } = Object(error)
   assert.equal(typeof message, 'string')
   assert.match(type, /_error$/)
-  if (path === CHAT) {
+  if (path === CHAT || path === RESPONSES) {
     assert.deepEqual(beside, { request_id: told.id })
     assert.deepEqual([rest.code, rest.param], [code, null])
   } else {
@@ -143,7 +153,6 @@ describe('MODEL-4 in part, of the two lists that of models: GET /v1/models', () 
 
 describe('MODEL-5 the output limit', () => {
   const { outputCap, outputMost } = SANDBOX_LIMITS
-  const LONG = { model: 'sandbox/long', messages: [{ role: 'user', content: 'sandbox:output-tokens=5000' }] }
   const PROTOCOLS = [
     {
       path: CHAT,
@@ -152,11 +161,19 @@ describe('MODEL-5 the output limit', () => {
       cut: 'length',
     },
     { path: CHAT, limit: 'max_tokens', finish: ({ choices }: Json) => Object(choices)[0].finish_reason, cut: 'length' },
+    {
+      path: RESPONSES,
+      limit: 'max_output_tokens',
+      finish: ({ incomplete_details }: Json) => Object(incomplete_details).reason,
+      cut: 'max_output_tokens',
+    },
     { path: MESSAGES, limit: 'max_tokens', finish: ({ stop_reason }: Json) => stop_reason, cut: 'max_tokens' },
   ]
   type Json = Told['json']
 
   for (const { path, limit, finish, cut } of PROTOCOLS) {
+    const LONG = { model: 'sandbox/long', ...saying(path, 'sandbox:output-tokens=5000') }
+
     it(`${path}, ${limit}: without one the model's cap is sent upstream, and shown`, async () => {
       for (const none of [{}, { [limit]: null }]) {
         const told = await post(path, { ...LONG, ...none })
@@ -213,6 +230,33 @@ describe('MODEL-6 what costs money beyond tokens is refused by its name', () => 
     prompt_cache_retention: { prompt_cache_retention: '24h' },
     moderation: { moderation: {} },
   }
+  const responses: Refused = {
+    service_tier: { service_tier: 'priority' },
+    'prompt_cache_options.ttl': { prompt_cache_options: { ttl: '12h' } },
+    prompt_cache_retention: { prompt_cache_retention: '24h' },
+    'reasoning.mode': { reasoning: { mode: 'pro' } },
+    context_management: { context_management: [{ type: 'compaction' }] },
+    moderation: { moderation: { model: 'a' } },
+    store: { store: true },
+    background: { background: true },
+    previous_response_id: { previous_response_id: 'resp_1' },
+    conversation: { conversation: 'conv_1' },
+    prompt: { prompt: { id: 'pmpt_1' } },
+    'input[0].type': { input: [{ type: 'item_reference', id: 'msg_1' }] },
+    'tools[0].type': { tools: [{ type: 'web_search' }] },
+    'tools[0].tools[0].type': { tools: [{ type: 'namespace', name: 'n', tools: [{ type: 'web_search' }] }] },
+    ...Object.fromEntries(
+      [
+        'file_search',
+        'code_interpreter',
+        'image_generation',
+        'mcp',
+        'computer_use_preview',
+        'shell',
+        'local_shell',
+      ].map((type) => [type, { tools: [{ type }] }]),
+    ),
+  }
   const messages: Refused = {
     service_tier: { service_tier: 'priority' },
     container: { container: 'a' },
@@ -229,49 +273,53 @@ describe('MODEL-6 what costs money beyond tokens is refused by its name', () => 
 
   for (const [path, refused] of [
     [CHAT, chat],
+    [RESPONSES, responses],
     [MESSAGES, messages],
     [COUNT, messages],
   ] as const)
     it(path, async () => {
       for (const [name, members] of Object.entries(refused))
         for (const stream of [false, true]) {
-          const body = { model: 'sandbox/text', max_tokens: 10, ...TURNS, ...members, stream }
+          const body = { ...asking(path, 'sandbox/text'), ...members, stream }
           const message = await assertRefused(await post(path, body), path, 400, 'invalid_request')
           // By where it stands: `"messages[0].content[0].cache_control.ttl"`.
-          assert.match(message, new RegExp(`"([^"]*\\.)?${name.replace('.', '\\.')}["[]`))
+          assert.match(message, new RegExp(`"([^"]*\\.)?${name.replaceAll(/[.[\]]/g, '\\$&')}["[]`))
         }
     })
 
   it('headers too', async () => {
     const headers = { 'anthropic-beta': 'interleaved-thinking-2025-05-14, context-1m-2025-08-07' }
-    const told = await post(MESSAGES, { model: 'sandbox/text', max_tokens: 10, ...TURNS }, headers)
+    const told = await post(MESSAGES, asking(MESSAGES, 'sandbox/text'), headers)
     assert.match(await assertRefused(told, MESSAGES, 400, 'invalid_request'), /anthropic-beta.*"context-1m-2025-08-07"/)
   })
 })
 
 describe('a model that can not be asked', () => {
   it('trap: one without a price is refused, and nobody works for nothing', async () => {
-    for (const path of [CHAT, MESSAGES, COUNT])
+    for (const path of [CHAT, RESPONSES, MESSAGES, COUNT])
       for (const stream of [false, true]) {
-        const told = await post(path, { model: UNPRICED_MODEL, max_tokens: 10, ...TURNS, stream })
+        const told = await post(path, { ...asking(path, UNPRICED_MODEL), stream })
         await assertRefused(told, path, 503, 'invalid_billing_configuration')
       }
   })
 
   it('one whose upstreams speak another protocol is refused with the path that works', async () => {
-    for (const path of [MESSAGES, COUNT]) {
-      const told = await post(path, { model: OPENAI_ONLY_MODEL, max_tokens: 10, ...TURNS })
+    for (const path of [RESPONSES, MESSAGES, COUNT]) {
+      const told = await post(path, asking(path, OPENAI_ONLY_MODEL))
       const message = await assertRefused(told, path, 404, 'resource_not_found')
       assert.ok(message.includes(CHAT), message)
     }
-    assert.equal((await post(CHAT, { model: OPENAI_ONLY_MODEL, max_tokens: 10, ...TURNS })).status, 200)
+    assert.equal((await post(CHAT, asking(CHAT, OPENAI_ONLY_MODEL))).status, 200)
   })
 
   it('one that nobody has is refused in the shape of each protocol', async () => {
-    for (const path of [CHAT, MESSAGES, COUNT]) {
-      const told = await post(path, { model: 'sandbox/nobody', max_tokens: 10, ...TURNS })
+    for (const path of [CHAT, RESPONSES, MESSAGES, COUNT]) {
+      const told = await post(path, asking(path, 'sandbox/nobody'))
       assert.match(await assertRefused(told, path, 404, 'resource_not_found'), /"sandbox\/nobody"/)
-      assert.equal(errorOf(told).type, path === CHAT ? 'invalid_request_error' : 'not_found_error')
+      assert.equal(
+        errorOf(told).type,
+        path === CHAT || path === RESPONSES ? 'invalid_request_error' : 'not_found_error',
+      )
     }
   })
 })

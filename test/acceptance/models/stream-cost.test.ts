@@ -44,7 +44,8 @@ async function streamOf(customer: Customer, more: Asked) {
 /** Each place in an event at which it tells a cost, with the event's own place. */
 function costsIn(events: readonly unknown[]): readonly (readonly [place: number, where: string, cost: string])[] {
   return events.flatMap((event, place) => {
-    const { cost_usd: beside, usage, usageMetadata, error } = Object(event)
+    const { cost_usd: beside, usage: own, usageMetadata, response, error } = Object(event)
+    const usage = own ?? response?.usage
     const details = Object(error).details
     const told = {
       beside,
@@ -133,7 +134,7 @@ describe('BASE-5 what an OpenAI stream cost', { concurrency: 4 }, () => {
 })
 
 describe('BASE-5 what a stream of the other protocols cost', { concurrency: 4 }, () => {
-  for (const protocol of ['anthropic', 'gemini'] as const)
+  for (const protocol of ['openai_responses', 'anthropic', 'gemini'] as const)
     for (const [model, where] of [
       ['sandbox/text', 'usage'],
       ['sandbox/no-usage', 'beside'],
@@ -143,7 +144,8 @@ describe('BASE-5 what a stream of the other protocols cost', { concurrency: 4 },
         const { id, events, end } = await hear(url, customer.secret, streamed(protocol, model))
         assert.equal(end, 'clean')
         const finish = events.findIndex((event) => {
-          const { delta, candidates } = Object(event)
+          const { type, delta, candidates } = Object(event)
+          if (type === 'response.completed') return true
           return delta?.stop_reason !== undefined || candidates?.[0]?.finishReason !== undefined
         })
         assert.equal(finish, events.length - (protocol === 'anthropic' ? 2 : 1))

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
-import { SANDBOX_PRICE } from '../../../harness/seed.ts'
+import { CONVERSATION_SLOTS, SANDBOX_PRICE } from '../../../harness/seed.ts'
 import { until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { tokensOfBytes } from '../../../sandbox/src/upstreams/models/tokens.ts'
@@ -10,16 +10,34 @@ import { usd } from '../../../server/src/kernel/money.ts'
 import { ask } from '../installation.ts'
 
 /** Those that no limit stops but that of a customer's tier. */
-export const PROTOCOLS = ['openai', 'anthropic'] as const
+export const PROTOCOLS = ['openai', 'openai_responses', 'anthropic'] as const
 /** And one that a key may ask 30 times a minute, whatever the tier allows. */
 export const ALL_PROTOCOLS = [...PROTOCOLS, 'gemini'] as const
 export type Protocol = (typeof ALL_PROTOCOLS)[number]
 /** Those without a limit of requests of their own. */
 export type Unlimited = (typeof PROTOCOLS)[number]
+/** The sandbox's upstreams that have conversations. One of them speaks two protocols. */
+export const UPSTREAMS = ['openai', 'anthropic', 'gemini'] as const
+export type ConversationUpstream = (typeof UPSTREAMS)[number]
+
+export function upstreamOf(protocol: Protocol): ConversationUpstream {
+  return CONVERSATION_SLOTS[protocol]
+}
+
+/** In which protocol an upstream was asked; undefined where it was for no conversation. */
+export function protocolOf({ upstream, path }: Pick<JournalEntry, 'upstream' | 'path'>): Protocol | undefined {
+  if (/\/(embeddings|images\/generations)$/.test(path)) return undefined
+  if (path.endsWith(PATHS.openai_responses)) return 'openai_responses'
+  return UPSTREAMS.find((name) => name === upstream)
+}
 
 export type Question = { readonly path: string; readonly body: Readonly<Record<string, unknown>> }
 
-const PATHS = { openai: '/v1/chat/completions', anthropic: '/v1/messages' } as const
+const PATHS = {
+  openai: '/v1/chat/completions',
+  openai_responses: '/v1/responses',
+  anthropic: '/v1/messages',
+} as const
 const GEMINI = '/v1beta/models'
 
 /** Asks a model something, with words for the sandbox in the text and other members beside it. */
@@ -29,9 +47,9 @@ export function question(
   text = '',
   more: Readonly<Record<string, unknown>> = {},
 ): Question {
-  return protocol === 'gemini'
-    ? { path: `${GEMINI}/${model}:generateContent`, body: { ...contents(text), ...more } }
-    : { path: PATHS[protocol], body: { model, ...messages(text), ...more } }
+  if (protocol === 'gemini') return { path: `${GEMINI}/${model}:generateContent`, body: { ...contents(text), ...more } }
+  const said = protocol === 'openai_responses' ? { input: words(text) } : messages(text)
+  return { path: PATHS[protocol], body: { model, ...said, ...more } }
 }
 
 /** The same as a stream. */
@@ -42,6 +60,7 @@ export const streamed: typeof question = (protocol, model, text = '', more = {})
 
 /** The members that limit an answer. */
 export function limited(protocol: Protocol, tokens: number): Readonly<Record<string, unknown>> {
+  if (protocol === 'openai_responses') return { max_output_tokens: tokens }
   return protocol === 'gemini' ? { generationConfig: { maxOutputTokens: tokens } } : { max_tokens: tokens }
 }
 
@@ -170,8 +189,10 @@ function parsed(data: string): unknown {
 
 /** What a model wrote in an event of any protocol. */
 export function generatedIn(event: unknown): string {
-  const { choices = [], delta = {}, content_block = {}, candidates = [] } = Object(event)
-  const texts: unknown[] = [delta.text, delta.thinking, delta.partial_json, content_block.name]
+  const { type, item, choices = [], delta = {}, content_block = {}, candidates = [] } = Object(event)
+  const texts: unknown[] = [delta, delta.text, delta.thinking, delta.partial_json, content_block.name]
+  // What is told once more when it is whole was not written again.
+  if (type === 'response.output_item.added') texts.push(item.name)
   for (const choice of choices) {
     const { content, tool_calls = [] } = Object(choice?.delta)
     texts.push(content)
@@ -206,6 +227,15 @@ export function tokensIn(usage: unknown): Tokens {
       output: candidatesTokenCount + thoughtsTokenCount,
       cacheRead,
       cacheWrite: 0,
+    }
+  }
+  if (told.input_tokens_details !== undefined) {
+    const { cached_tokens: cacheRead = 0, cache_write_tokens: cacheWrite = 0 } = told.input_tokens_details
+    return {
+      input: told.input_tokens - cacheRead - cacheWrite,
+      output: told.output_tokens,
+      cacheRead,
+      cacheWrite,
     }
   }
   if (told.prompt_tokens === undefined)

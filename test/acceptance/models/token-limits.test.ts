@@ -176,7 +176,7 @@ describe('LIMIT-1 tokens a minute, by what calls may use', () => {
     assert.equal(codeOf(await chat(customer, 1)), 'rate_limit_exceeded')
   })
 
-  for (const protocol of ['openai', 'anthropic'] as const) {
+  for (const protocol of ['openai', 'openai_responses', 'anthropic'] as const) {
     it(`count what was read from a cache (${protocol})`, async () => {
       const [plain, cached] = [await makeFree(), await makeFree()]
       const words = 'sandbox:output-tokens=10'
@@ -263,6 +263,7 @@ describe('LIMIT-1 a call without an output limit', () => {
 describe('LIMIT-1 a call that alone exceeds the limit', () => {
   for (const [protocol, name] of [
     ['openai', 'max_completion_tokens or max_tokens'],
+    ['openai_responses', 'max_output_tokens'],
     ['anthropic', 'max_tokens'],
     ['gemini', 'maxOutputTokens or max_output_tokens'],
   ] as const) {
@@ -357,7 +358,7 @@ describe('LIMIT-4 the headers', () => {
     await assertTrue(told, customer)
   })
 
-  for (const protocol of ['openai', 'anthropic'] as const) {
+  for (const protocol of ['openai', 'openai_responses', 'anthropic'] as const) {
     it(`of a stream are as of its beginning (${protocol})`, async () => {
       const customer = await makeFree()
       const { path, body } = streamed(protocol, 'sandbox/echo', '', limited(protocol, 40_000))

@@ -27,7 +27,7 @@ const LIMITS = ['max_completion_tokens', 'max_tokens']
 const CHOICES_LIMIT = 128
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function']
 const EFFORT_TOKENS: Readonly<Record<string, number>> = { minimal: 8, low: 32, medium: 64, high: 128, xhigh: 256 }
-const ANY_OBJECT: JsonObject = { properties: { answer: { type: 'string' } } }
+export const ANY_OBJECT: JsonObject = { properties: { answer: { type: 'string' } } }
 
 export function openaiQuestion(body: unknown, deviance: Deviance): OpenaiQuestion | Wrong {
   if (!isObject(body)) return { wrong: 'We could not parse the JSON body of your request.', field: null }
@@ -47,25 +47,34 @@ export function openaiQuestion(body: unknown, deviance: Deviance): OpenaiQuestio
     schema: schemaIn(body.response_format),
     maxTokens: limitIn(body, LIMITS, deviance),
     choices: Number(body.n ?? 1),
-    reasoningTokens: EFFORT_TOKENS[effortIn(body, deviance)] ?? 0,
+    reasoningTokens: thoughtTokens(body.reasoning_effort, deviance),
     segments,
     webSearches: searchesIn(body),
-    cacheKey: typeof body.prompt_cache_key === 'string' ? body.prompt_cache_key : undefined,
-    cached: segments.map((segment, at) => (at === segments.length - 1 ? { ...segment, cachedFor: '5m' } : segment)),
+    ...cachingOf(body, segments),
   }
   return withExtras(question, body, deviance)
 }
 
+export function cachingOf(
+  { prompt_cache_key: key }: JsonObject,
+  segments: readonly Segment[],
+): Pick<OpenaiQuestion, 'cacheKey' | 'cached'> {
+  return {
+    cacheKey: typeof key === 'string' ? key : undefined,
+    cached: segments.map((segment, at) => (at === segments.length - 1 ? { ...segment, cachedFor: '5m' } : segment)),
+  }
+}
+
 /** A vendor that counts thoughts apart has them unasked. */
-function effortIn({ reasoning_effort: effort }: JsonObject, { countsReasoningApart }: Deviance): string {
-  return String(effort ?? (countsReasoningApart ? 'medium' : 'none'))
+export function thoughtTokens(effort: unknown, { countsReasoningApart }: Deviance): number {
+  return EFFORT_TOKENS[String(effort ?? (countsReasoningApart ? 'medium' : 'none'))] ?? 0
 }
 
 function searchesIn({ tools, web_search_options: options }: JsonObject): number {
   return given(options) || objectsIn(tools).some(isSearch) ? 1 : 0
 }
 
-function isSearch({ type }: JsonObject): boolean {
+export function isSearch({ type }: JsonObject): boolean {
   return typeof type === 'string' && type.startsWith('web_search')
 }
 
@@ -83,7 +92,7 @@ function wrongField(body: JsonObject): string | undefined {
   return undefined
 }
 
-function toolSegments(tools: unknown): Segment[] {
+export function toolSegments(tools: unknown): Segment[] {
   return objectsIn(tools).map((tool) => plainSegment(jsonText(tool)))
 }
 

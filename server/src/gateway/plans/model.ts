@@ -160,7 +160,13 @@ export function createModelPlan(parts: Parts) {
         if (json === undefined) return reply.body.length === 0 ? undefined : pricing.ofUnreadable(textOf(reply))
         const reported = protocol.usageOf(json, profile)
         const [text, form] = [protocol.textOf(json), protocol.formOf(json)]
-        return pricing.ofReply({ json, reported, text, form, raw: () => textOf(reply) ?? '' })
+        return pricing.ofReply({
+          json: protocol.restOf?.(json) ?? json,
+          reported,
+          text,
+          form,
+          raw: () => textOf(reply) ?? '',
+        })
       },
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
       isAboutUs: ({ status, json }) => isAboutUs(status, json),

@@ -609,6 +609,12 @@ create table refusals (
 
 create index refusals_by_hour on refusals (hour);
 
+-- Routes may speak OpenAI's Responses.
+alter table model_routes
+  drop constraint model_routes_protocol_check,
+  add constraint model_routes_protocol_check
+    check (protocol in ('openai', 'openai_responses', 'anthropic', 'gemini', 'openai_embeddings', 'openai_images', 'video'));
+
 -- What a key has of its own within its tier: rates, each null where the tier's alone holds, and from where it may be used.
 alter table api_keys
   add column requests_per_minute integer check (requests_per_minute > 0),

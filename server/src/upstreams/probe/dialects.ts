@@ -3,11 +3,12 @@ import { countIn, memberOf } from '../../catalogue/price.ts'
 import { anthropic } from '../../protocols/anthropic.ts'
 import { gemini, geminiStream } from '../../protocols/gemini.ts'
 import { openai } from '../../protocols/openai.ts'
+import { openaiResponses } from '../../protocols/openai-responses.ts'
 import type { Protocol, ProtocolName } from '../../protocols/protocol.ts'
 import { itemsOf } from '../../protocols/usage.ts'
 
 /** The protocols of conversations: only there is an output that a limit can bound. */
-export type ProbedProtocol = 'openai' | 'anthropic' | 'gemini'
+export type ProbedProtocol = 'openai' | 'openai_responses' | 'anthropic' | 'gemini'
 
 export function isProbed(protocol: ProtocolName): protocol is ProbedProtocol {
   return Object.hasOwn(DIALECTS, protocol)
@@ -29,6 +30,10 @@ type Dialect = {
   readonly bodyFor: (model: string, members: Members) => Members
   /** Whether no request is taken that has no limit. */
   readonly needsLimit: boolean
+  /** So low that an answer which heeds it can't be mistaken for one that ended by itself, and that vendors take it. */
+  readonly lowLimit: number
+  /** Whether a total counts what the output does not: reasoning, as a rule. */
+  readonly hasTotal: boolean
   /** What asks for a stream, beside the path. */
   readonly stream: Members
   /** Asks for a little reasoning; left out where that would cost more than everything else together. */
@@ -50,6 +55,9 @@ export const QUESTION =
 /** The limit in another case, so small that an answer which heeds it can't be mistaken. */
 export const FOLDED_LIMIT = 4
 
+/** The lowest that one protocol's own vendor takes is more than what the others need. */
+export const LOW_LIMITS = { most: 8, responses: 16 } as const
+
 const messages = [{ role: 'user', content: QUESTION }]
 
 export const DIALECTS: Readonly<Record<ProbedProtocol, Dialect>> = {
@@ -58,6 +66,8 @@ export const DIALECTS: Readonly<Record<ProbedProtocol, Dialect>> = {
     streamed: openai,
     bodyFor: (model, members) => ({ model, messages, ...members }),
     needsLimit: false,
+    lowLimit: LOW_LIMITS.most,
+    hasTotal: true,
     stream: { stream: true, stream_options: { include_usage: true } },
     reasoning: { reasoning_effort: 'low' },
     folded: { STREAM: true },
@@ -71,11 +81,33 @@ export const DIALECTS: Readonly<Record<ProbedProtocol, Dialect>> = {
       total: countIn(memberOf(json, 'usage', 'total_tokens')),
     }),
   },
+  openai_responses: {
+    whole: openaiResponses,
+    streamed: openaiResponses,
+    bodyFor: (model, members) => ({ model, input: QUESTION, store: false, ...members }),
+    needsLimit: false,
+    lowLimit: LOW_LIMITS.responses,
+    hasTotal: true,
+    stream: { stream: true },
+    reasoning: { reasoning: { effort: 'low' } },
+    folded: { STREAM: true },
+    foldsIntoStream: true,
+    stopOf: (json) => memberOf(json, 'incomplete_details', 'reason'),
+    lengthStop: 'max_output_tokens',
+    countsOf: (json) => ({
+      input: countIn(memberOf(json, 'usage', 'input_tokens')),
+      output: countIn(memberOf(json, 'usage', 'output_tokens')),
+      reasoning: countIn(memberOf(json, 'usage', 'output_tokens_details', 'reasoning_tokens')),
+      total: countIn(memberOf(json, 'usage', 'total_tokens')),
+    }),
+  },
   anthropic: {
     whole: anthropic,
     streamed: anthropic,
     bodyFor: (model, members) => ({ model, messages, ...members }),
     needsLimit: true,
+    lowLimit: LOW_LIMITS.most,
+    hasTotal: false,
     stream: { stream: true },
     folded: { STREAM: true },
     foldsIntoStream: true,
@@ -93,6 +125,8 @@ export const DIALECTS: Readonly<Record<ProbedProtocol, Dialect>> = {
     streamed: geminiStream,
     bodyFor: (_, generationConfig) => ({ contents: [{ role: 'user', parts: [{ text: QUESTION }] }], generationConfig }),
     needsLimit: false,
+    lowLimit: LOW_LIMITS.most,
+    hasTotal: false,
     stream: {},
     reasoning: { thinkingConfig: { thinkingBudget: 128 } },
     folded: { MAXOUTPUTTOKENS: FOLDED_LIMIT },

@@ -15,8 +15,6 @@ export type Experiment = {
   readonly limit: number | undefined
 }
 
-/** So low that an answer which heeds it can't be mistaken for one that ended by itself. */
-export const LOW_LIMIT = 8
 /** Above the natural answer, with room for a little reasoning. */
 const HIGH_LIMIT = 512
 const STREAM_LIMIT = 128
@@ -25,7 +23,7 @@ type Asked = { readonly protocol: ProbedProtocol; readonly upstreamModel: string
 
 /** The low limit under one name, alone. Nobody knows yet whether it works. */
 export function limitExperiment(asked: Asked, member: string): Experiment {
-  const members = { [member]: LOW_LIMIT }
+  const members = { [member]: DIALECTS[asked.protocol].lowLimit }
   return { ...make(asked, `limit ${member}`, members), limit: undefined }
 }
 

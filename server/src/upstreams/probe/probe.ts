@@ -70,16 +70,21 @@ export async function probeRoute(parts: Parts, route: ProbedRoute): Promise<Find
   const limits: { member: string; seen: Observation | undefined }[] = []
   for (const member of OUTPUT_LIMITS[route.protocol])
     limits.push({ member, seen: await trials.make(limitExperiment(route, member)) })
-  const member = limits.find(({ seen }) => seen !== undefined && limitVerdict(seen) === 'obeyed')?.member
+  const member = limits.find(
+    ({ seen }) => seen !== undefined && limitVerdict(route.protocol, seen) === 'obeyed',
+  )?.member
   const answer = await trials.make(answerExperiment(route, member))
   trials.requireAnAnswer()
   const reasoned = await trials.make(reasoningExperiment(route, member))
   const folded = await trials.make(caseExperiment(route, member))
   const left = await trials.make(abortExperiment(route, member))
 
-  const judged = limits.map(({ member, seen }) => ({ member, verdict: seen && limitVerdict(seen, answer) }))
+  const judged = limits.map(({ member, seen }) => ({
+    member,
+    verdict: seen && limitVerdict(route.protocol, seen, answer),
+  }))
   const limited = limits.flatMap(({ seen }) =>
-    seen !== undefined && limitVerdict(seen, answer) === 'obeyed' ? seen : [],
+    seen !== undefined && limitVerdict(route.protocol, seen, answer) === 'obeyed' ? seen : [],
   )
   const whole = [...limits.map(({ seen }) => seen), answer, reasoned].filter((seen) => seen !== undefined)
   const outputLimit = outputLimitOf(judged)

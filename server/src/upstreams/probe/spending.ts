@@ -1,6 +1,7 @@
 import { bound, formatUsd, type Nanos, nanos, plus, type UnitPrice, ZERO } from '../../kernel/money.ts'
 import { add, multiply, rational } from '../../kernel/rational.ts'
-import { type Experiment, LOW_LIMIT } from './experiments.ts'
+import { LOW_LIMITS } from './dialects.ts'
+import type { Experiment } from './experiments.ts'
 import type { Observation } from './observe.ts'
 
 /** What a token costs us at the vendor, at the most that we know. */
@@ -41,7 +42,7 @@ export function createPurse(budget: Nanos): Purse {
 export function mostOf(experiment: Experiment, rates: ProbeRates, outputMost: number): Nanos {
   const input = Buffer.byteLength(experiment.body) + TEMPLATE_TOKENS
   const output = Math.min(experiment.limit ?? ANSWER_MOST_TOKENS, outputMost)
-  return costOf({ input, output: Math.max(output, LOW_LIMIT) }, rates)
+  return costOf({ input, output: Math.max(output, LOW_LIMITS.responses) }, rates)
 }
 
 /** A vendor that answers with more than we thought possible has cost that much. An answer that we left counts as whole. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { RawCounts } from './dialects.ts'
+import type { ProbedProtocol, RawCounts } from './dialects.ts'
 import type { Observation } from './observe.ts'
 import { limitVerdict, outputLimitOf, reasoningVerdict } from './verdicts.ts'
 
@@ -28,18 +28,24 @@ const cut = seen({ text: 'one, two, three', isStoppedByLength: true })
 
 describe('the verdict on a limit', () => {
   it('is obeyed where a short answer says so, or where one without a limit is long', () => {
-    assert.equal(limitVerdict(cut), 'obeyed')
+    assert.equal(limitVerdict('openai', cut), 'obeyed')
     const silent = seen({ text: 'one, two, three' })
-    assert.equal(limitVerdict(silent), 'unclear')
-    assert.equal(limitVerdict(silent, seen({ text: LONG })), 'obeyed')
-    assert.equal(limitVerdict(silent, seen({ text: 'No.' })), 'unclear')
+    assert.equal(limitVerdict('openai', silent), 'unclear')
+    assert.equal(limitVerdict('openai', silent, seen({ text: LONG })), 'obeyed')
+    assert.equal(limitVerdict('openai', silent, seen({ text: 'No.' })), 'unclear')
+  })
+
+  it('is by what a vendor takes as its lowest limit, which is twice as high in one protocol', () => {
+    const longer = seen({ text: 'one, two, three, '.repeat(10), isStoppedByLength: true })
+    assert.equal(limitVerdict('openai', longer), 'ignored')
+    assert.equal(limitVerdict('openai_responses', longer), 'obeyed')
   })
 
   it('is ignored where the text is long, whatever the vendor says of it or reports', () => {
     const counted = { output: 8 }
-    assert.equal(limitVerdict(seen({ text: LONG, isStoppedByLength: true, counted })), 'ignored')
-    assert.equal(limitVerdict(seen({ status: 400, isReadable: false })), 'refused')
-    assert.equal(limitVerdict(seen({ isReadable: false })), 'unclear')
+    assert.equal(limitVerdict('openai', seen({ text: LONG, isStoppedByLength: true, counted })), 'ignored')
+    assert.equal(limitVerdict('openai', seen({ status: 400, isReadable: false })), 'refused')
+    assert.equal(limitVerdict('openai', seen({ isReadable: false })), 'unclear')
   })
 
   it('names the one that works; what is not known leaves all as it is', () => {
@@ -55,7 +61,7 @@ describe('the verdict on a limit', () => {
 })
 
 describe('the verdict on reasoning', () => {
-  const verdict = (protocol: 'openai' | 'anthropic' | 'gemini', counted: Partial<RawCounts>, isLimited = false) => {
+  const verdict = (protocol: ProbedProtocol, counted: Partial<RawCounts>, isLimited = false) => {
     const one = seen({ counted })
     return reasoningVerdict(protocol, [one], isLimited ? [one] : [])?.counted
   }
@@ -68,7 +74,7 @@ describe('the verdict on reasoning', () => {
   })
 
   it('is apart where it goes beyond a limit that the rest keeps to, in every protocol', () => {
-    for (const protocol of ['openai', 'anthropic', 'gemini'] as const) {
+    for (const protocol of ['openai', 'openai_responses', 'anthropic', 'gemini'] as const) {
       assert.equal(verdict(protocol, { input: 9, output: 300, reasoning: 292 }, true), 'apart')
       assert.equal(verdict(protocol, { input: 9, output: 8, reasoning: 8 }, true), 'within')
       assert.equal(verdict(protocol, { input: 9, output: 300, reasoning: 292 }), 'within')

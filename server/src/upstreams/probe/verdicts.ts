@@ -1,7 +1,6 @@
 import type { RouteProfile } from '../../protocols/route-profile.ts'
 import type { ProbedProtocol } from './dialects.ts'
-import { FOLDED_LIMIT } from './dialects.ts'
-import { LOW_LIMIT } from './experiments.ts'
+import { DIALECTS, FOLDED_LIMIT } from './dialects.ts'
 import type { Observation } from './observe.ts'
 
 /** What observations say of a vendor. Each is a verdict for one question, from nothing but what came. */
@@ -14,12 +13,13 @@ const TOKEN_MOST_BYTES = 16
 const SLACK_TOKENS = 16
 
 /** `answer` is what came without a low limit, once it is known: a vendor may cut an answer and not say so. */
-export function limitVerdict(seen: Observation, answer?: Observation): LimitVerdict {
+export function limitVerdict(protocol: ProbedProtocol, seen: Observation, answer?: Observation): LimitVerdict {
+  const { lowLimit } = DIALECTS[protocol]
   if (seen.status >= 400) return 'refused'
   if (!seen.isReadable) return 'unclear'
-  if (!isWithin(seen, LOW_LIMIT)) return 'ignored'
+  if (!isWithin(seen, lowLimit)) return 'ignored'
   if (seen.isStoppedByLength) return 'obeyed'
-  const isCutSilently = answer?.isReadable === true && !isWithin(answer, 2 * LOW_LIMIT)
+  const isCutSilently = answer?.isReadable === true && !isWithin(answer, 2 * lowLimit)
   return isCutSilently ? 'obeyed' : 'unclear'
 }
 
@@ -51,15 +51,16 @@ export function reasoningVerdict(
   whole: readonly Observation[],
   limited: readonly Observation[],
 ): ReasoningVerdict | undefined {
+  const { hasTotal, lowLimit } = DIALECTS[protocol]
   const counts = whole.flatMap((seen) => seen.counts ?? []).filter(({ output }) => output !== undefined)
   if (counts.length === 0) return undefined
   const hasSome = counts.some(({ reasoning = 0 }) => reasoning > 0)
   const isBeside = counts.some(({ input, output = 0, reasoning = 0, total = 0 }) => {
-    const isInTotalAlone = protocol === 'openai' && input !== undefined && total > input + output
+    const isInTotalAlone = hasTotal && input !== undefined && total > input + output
     return isInTotalAlone || reasoning > output
   })
   const isBeyond = limited.some(
-    ({ counts }) => (counts?.reasoning ?? 0) > 0 && (counts?.output ?? 0) > LOW_LIMIT + SLACK_TOKENS,
+    ({ counts }) => (counts?.reasoning ?? 0) > 0 && (counts?.output ?? 0) > lowLimit + SLACK_TOKENS,
   )
   return { counted: isBeside || isBeyond ? 'apart' : 'within', hasSome: hasSome || isBeside }
 }

@@ -1,0 +1,287 @@
+import {
+  type Choice,
+  formed,
+  limited,
+  type Member,
+  memberTable,
+  neutral,
+  priced,
+  refused,
+  type Table,
+  typed,
+} from '../catalogue/member-table.ts'
+import { withBeyond } from './beyond-protocols.ts'
+import { BREAKPOINT } from './openai-members.ts'
+import { CACHE, HOSTED, IN_INPUT, NO_AUDIO, OTHER_MODEL, SEARCH, STORED, SUMMARY, TIERS } from './reasons.ts'
+import { MODEL, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
+
+/** Responses: https://platform.openai.com/docs/api-reference/responses/create, and what coding agents add to them. */
+
+const NO_SEARCH = `${SEARCH} Leave the tool out (in Codex: web_search = "disabled").`
+
+const textPart = (type: string, more: Readonly<Record<string, Member>> = {}): Table =>
+  memberTable(`parts of type ${type}`, { type: neutral(), text: priced(IN_INPUT), ...more })
+
+const part: Choice = {
+  title: 'parts of an item',
+  by: 'type',
+  kindOf: (type) => type,
+  kinds: {
+    input_text: textPart('input_text', { prompt_cache_breakpoint: BREAKPOINT }),
+    output_text: textPart('output_text', {
+      annotations: priced(IN_INPUT),
+      logprobs: priced(IN_INPUT),
+      parsed: priced(IN_INPUT),
+    }),
+    summary_text: textPart('summary_text'),
+    reasoning_text: textPart('reasoning_text'),
+    refusal: memberTable('parts of type refusal, of an item', { type: neutral(), refusal: priced(IN_INPUT) }),
+    input_image: memberTable('parts of type input_image', {
+      type: neutral(),
+      image_url: priced('as a picture; data of another type as a file; no audio'),
+      file_id: priced('as a picture'),
+      detail: priced('as a picture'),
+      prompt_cache_breakpoint: BREAKPOINT,
+    }),
+    input_file: memberTable('parts of type input_file', {
+      type: neutral(),
+      file_data: priced('as a file'),
+      file_id: priced('as a file'),
+      file_url: priced('as a file'),
+      filename: priced(IN_INPUT),
+      detail: priced('as a file'),
+      prompt_cache_breakpoint: BREAKPOINT,
+    }),
+    input_audio: NO_AUDIO,
+  },
+  others: undefined,
+}
+
+const caller = memberTable('caller of a tool', { type: neutral(), caller_id: neutral() })
+/** What every item may have. */
+const ITEM = { type: neutral(), id: priced(IN_INPUT), status: neutral(), created_by: neutral() }
+const CALL = {
+  ...ITEM,
+  call_id: priced(IN_INPUT),
+  name: priced(IN_INPUT),
+  namespace: priced(IN_INPUT),
+  caller: neutral(() => caller),
+  async: neutral(),
+}
+
+const formatTable = memberTable('format of a text', {
+  type: neutral(),
+  name: priced(IN_INPUT),
+  description: priced(IN_INPUT),
+  schema: priced(IN_INPUT),
+  strict: neutral(),
+})
+const textConfig = memberTable('text', {
+  format: priced(IN_INPUT, () => formatTable),
+  verbosity: neutral(),
+})
+const reasoning = memberTable('reasoning', {
+  effort: neutral(),
+  summary: neutral(),
+  generate_summary: neutral(),
+  context: neutral(),
+  mode: limited(['standard'], 'other modes may generate beyond the output limit.'),
+})
+const TEXT = formed(
+  'object',
+  priced(IN_INPUT, () => textConfig),
+)
+const REASONING = formed(
+  'object',
+  neutral(() => reasoning),
+)
+
+const declared = {
+  type: neutral(),
+  name: priced(IN_INPUT),
+  description: priced(IN_INPUT),
+  allowed_callers: neutral(),
+  async: neutral(),
+  defer_loading: neutral(),
+}
+
+const tool: Choice = {
+  title: 'tools of a response',
+  by: 'type',
+  kindOf: (type) => type,
+  kinds: {
+    function: memberTable('tools of type function, of a response', {
+      ...declared,
+      parameters: priced(IN_INPUT),
+      output_schema: priced(IN_INPUT),
+      strict: neutral(),
+    }),
+    custom: memberTable('tools of type custom, of a response', { ...declared, format: priced(IN_INPUT) }),
+    namespace: memberTable('tools of type namespace', {
+      type: neutral(),
+      name: priced(IN_INPUT),
+      description: priced(IN_INPUT),
+      tools: formed(
+        'list',
+        priced(IN_INPUT, () => tool),
+      ),
+    }),
+    web_search: NO_SEARCH,
+    web_search_2025_08_26: NO_SEARCH,
+    web_search_preview: NO_SEARCH,
+    web_search_preview_2025_03_11: NO_SEARCH,
+  },
+  others: HOSTED,
+}
+const TOOLS = formed(
+  'list',
+  priced(IN_INPUT, () => tool),
+)
+
+/** An item of a conversation. One without a type is a message. */
+const item: Choice = {
+  title: 'items of the input',
+  by: 'type',
+  kindOf: (type) => type ?? 'message',
+  whenLeftOut: 'message',
+  kinds: {
+    message: memberTable('items of type message', {
+      ...ITEM,
+      role: priced(IN_INPUT),
+      content: priced(IN_INPUT, () => part),
+      phase: neutral(),
+    }),
+    function_call: memberTable('items of type function_call', {
+      ...CALL,
+      arguments: priced(IN_INPUT),
+      parsed_arguments: priced(IN_INPUT),
+    }),
+    function_call_output: memberTable('items of type function_call_output', {
+      ...CALL,
+      output: priced(IN_INPUT, () => part),
+    }),
+    custom_tool_call: memberTable('items of type custom_tool_call', { ...CALL, input: priced(IN_INPUT) }),
+    custom_tool_call_output: memberTable('items of type custom_tool_call_output', {
+      ...CALL,
+      output: priced(IN_INPUT, () => part),
+    }),
+    reasoning: memberTable('items of type reasoning', {
+      ...ITEM,
+      summary: priced(IN_INPUT, () => part),
+      content: priced(IN_INPUT, () => part),
+      encrypted_content: priced(IN_INPUT),
+    }),
+    compaction: memberTable('items of type compaction', { ...ITEM, encrypted_content: priced(IN_INPUT) }),
+    additional_tools: memberTable('items of type additional_tools', { ...ITEM, role: priced(IN_INPUT), tools: TOOLS }),
+    configuration_update: memberTable('items of type configuration_update', {
+      ...ITEM,
+      reasoning: REASONING,
+      text: TEXT,
+    }),
+    item_reference: STORED,
+    compaction_trigger: SUMMARY,
+    web_search_call: HOSTED,
+    file_search_call: HOSTED,
+    code_interpreter_call: HOSTED,
+    image_generation_call: HOSTED,
+    computer_call: HOSTED,
+    computer_call_output: HOSTED,
+    local_shell_call: HOSTED,
+    local_shell_call_output: HOSTED,
+    shell_call: HOSTED,
+    shell_call_output: HOSTED,
+    apply_patch_call: HOSTED,
+    apply_patch_call_output: HOSTED,
+    mcp_call: HOSTED,
+    mcp_list_tools: HOSTED,
+    mcp_approval_request: HOSTED,
+    mcp_approval_response: HOSTED,
+    tool_search_call: HOSTED,
+    tool_search_output: HOSTED,
+    program: HOSTED,
+    program_output: HOSTED,
+  },
+  others: undefined,
+}
+
+const named = (type: string) =>
+  memberTable(`tool_choice of type ${type}`, { type: neutral(), name: neutral(), namespace: neutral() })
+const toolChoice: Choice = {
+  title: 'tool_choice of a response',
+  by: 'type',
+  kindOf: (type) => type,
+  kinds: {
+    function: named('function'),
+    custom: named('custom'),
+    allowed_tools: memberTable('tool_choice of type allowed_tools', {
+      type: neutral(),
+      mode: neutral(),
+      tools: neutral(),
+    }),
+  },
+  others: HOSTED,
+}
+
+const streamOptions = memberTable('stream_options of a response', { include_obfuscation: neutral() })
+const cacheOptions = memberTable('prompt_cache_options of a response', {
+  mode: neutral(),
+  ttl: limited(['30m'], CACHE),
+  prewarm: neutral(),
+  comparison_response_id: refused('nothing is stored here, so that there is no response to compare with.'),
+})
+const image = memberTable('image', {
+  context_compression: limited(['auto'], 'it changes how many tokens a picture has.'),
+})
+
+const RESPONSES_MEMBERS: Readonly<Record<string, Member>> = {
+  model: MODEL,
+  input: typed(
+    { anyOf: [{ type: 'string' }, { type: 'array', minItems: 1 }] },
+    priced(IN_INPUT, () => item),
+  ),
+  instructions: priced(IN_INPUT),
+  max_output_tokens: OUTPUT_LIMIT,
+  stream: STREAM,
+  stream_options: formed(
+    'object',
+    neutral(() => streamOptions),
+  ),
+  store: limited([false], STORED),
+  include: neutral(),
+  tools: TOOLS,
+  tool_choice: neutral(() => toolChoice),
+  parallel_tool_calls: neutral(),
+  max_tool_calls: neutral(),
+  text: TEXT,
+  reasoning: REASONING,
+  truncation: neutral(),
+  temperature: neutral(),
+  top_p: neutral(),
+  top_logprobs: neutral(),
+  metadata: neutral(),
+  client_metadata: neutral(),
+  user: neutral(),
+  safety_identifier: neutral(),
+  prompt_cache_key: neutral(),
+  prompt_cache_options: formed(
+    'object',
+    neutral(() => cacheOptions),
+  ),
+  prompt_cache_retention: limited(['in_memory', 'in-memory'], CACHE),
+  service_tier: limited(['auto', 'default'], TIERS),
+  image: formed(
+    'object',
+    neutral(() => image),
+  ),
+  previous_response_id: refused(STORED),
+  conversation: refused(STORED),
+  prompt: refused('prompts that are stored elsewhere are not in the bound of the input. Send it in "instructions".'),
+  background: limited([false], 'a call ends with its answer here. Leave it out, or ask for a stream.'),
+  context_management: refused(SUMMARY),
+  moderation: refused(OTHER_MODEL),
+  access_programs: refused('they are about an account that you have elsewhere.'),
+}
+
+export const RESPONSES = memberTable('responses', withBeyond('max_output_tokens', RESPONSES_MEMBERS), {
+  required: ['model', 'input'],
+})

@@ -1,0 +1,129 @@
+import { OPENAI_BETAS, unknownBetas } from './betas.ts'
+import { inputOf, type Prompt } from './bound.ts'
+import {
+  type Gathered,
+  gatherBeside,
+  gatherContent,
+  gatherMessage,
+  gatherOther,
+  gatherRest,
+  kindOfPicture,
+  type MemberPlaces,
+  type PartForms,
+} from './gather.ts'
+import {
+  isGiven,
+  isMembers,
+  isStreamed,
+  type Members,
+  modelOf,
+  outputLimitOf,
+  readMembers,
+  refusal,
+} from './members.ts'
+import { RESPONSES } from './openai-responses-members.ts'
+import { OUTPUT_LIMITS } from './output-limits.ts'
+import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
+import { STORED } from './reasons.ts'
+import { PLAIN_PROFILE } from './route-profile.ts'
+import { spliceJson, withOnlyLimit } from './splice-json.ts'
+import { itemsOf } from './usage.ts'
+
+export { modelOf }
+
+const PLACES: MemberPlaces = {
+  outside: ['model', 'input', 'instructions', 'metadata', 'client_metadata'],
+  structures: ['tools', 'text'],
+}
+const PARTS: PartForms = {
+  texts: new Map([
+    ['input_text', 'text'],
+    ['output_text', 'text'],
+    ['refusal', 'refusal'],
+  ]),
+  kindOf(type, part) {
+    if (type === 'input_image') return kindOfPicture(part)
+    return type === 'input_file' ? 'file' : undefined
+  },
+}
+/** What a tool has returned. */
+const OUTPUTS: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output'])
+/** What an upstream writes into the prompt in a form of its own. */
+const STRUCTURED: ReadonlySet<unknown> = new Set([
+  ...['function_call', 'custom_tool_call', 'reasoning', 'compaction', 'additional_tools', 'configuration_update'],
+])
+
+/**
+ * What a request for a response asks for. An upstream keeps nothing of it: it is told so where the caller does not say it, since
+ * by this protocol it would.
+ */
+export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimits): ModelAsk {
+  const { members, unknown } = readMembers(body, RESPONSES)
+  const model = modelOf(body)
+  const prompt = promptOf(members)
+  const given = outputLimitOf(members, 'max_output_tokens', limits)
+  const outputLimit = given ?? limits.outputCap
+  return {
+    ...inputOf(prompt, limits),
+    isStream: isStreamed(members),
+    wantsUsage: true,
+    choices: 1,
+    outputLimit,
+    isDefaultLimit: given === undefined,
+    unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],
+    bodyFor(upstreamModel, { outputLimit: name } = PLAIN_PROFILE) {
+      const set: Record<string, string> = {}
+      if (upstreamModel !== model) set.model = JSON.stringify(upstreamModel)
+      if (given === undefined && name === null) set.max_output_tokens = String(outputLimit)
+      if (members.store !== false) set.store = 'false'
+      const sent = Object.keys(set).length === 0 ? rawBody : spliceJson(rawBody, set)
+      if (name === null) return sent
+      return withOnlyLimit(sent, members, { name, among: OUTPUT_LIMITS.openai_responses, limit: outputLimit })
+    },
+  }
+}
+
+function promptOf(members: Members): Prompt {
+  const { input, instructions } = members
+  const gathered: Gathered = { texts: [], structures: [], parts: [] }
+  if (typeof instructions === 'string') gathered.texts.push(instructions)
+  else if (isGiven(instructions)) throw refusal('"instructions" must be a text.')
+  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : listOfItems(input)
+  let tools = toolsIn(members.tools)
+  for (const [at, item] of items.entries()) {
+    gatherItem(item, at, gathered)
+    if (isMembers(item) && item.type === 'additional_tools') tools += toolsIn(item.tools)
+  }
+  const others = gatherBeside(members, PLACES, gathered)
+  // Instructions are a message too.
+  return { ...gathered, others, messages: items.length + 1, tools, declaredTokens: 0 }
+}
+
+function listOfItems(input: unknown): readonly unknown[] {
+  if (!Array.isArray(input) || input.length === 0) throw refusal('"input" must be a text or an array with an item.')
+  return input
+}
+
+/** With those that a namespace holds. */
+function toolsIn(tools: unknown): number {
+  let count = 0
+  for (const tool of itemsOf(tools)) count += 1 + (isMembers(tool) ? toolsIn(tool.tools) : 0)
+  return count
+}
+
+function gatherItem(item: unknown, at: number, gathered: Gathered): void {
+  if (!isMembers(item)) {
+    gathered.structures.push(item)
+    return
+  }
+  const { type, ...rest } = item
+  if (!isGiven(type) || type === 'message') {
+    if (!isGiven(rest.role)) throw refusal(`"input[${at}]" has no role, as if it were stored: ${STORED}`)
+    gatherMessage(rest, PARTS, gathered)
+  } else if (OUTPUTS.has(type)) {
+    const { output, ...others } = rest
+    gatherContent(output, PARTS, gathered)
+    gatherRest(others, gathered)
+  } else if (STRUCTURED.has(type)) gathered.structures.push(rest)
+  else gatherOther(rest, undefined, gathered)
+}

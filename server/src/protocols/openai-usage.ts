@@ -1,0 +1,78 @@
+import { countIn, memberOf } from '../catalogue/price.ts'
+import { isMembers } from './members.ts'
+import type { Reported } from './protocol.ts'
+import type { RouteProfile } from './route-profile.ts'
+import { countedBeside, reportedOf } from './usage.ts'
+
+/** The counts of both of OpenAI's protocols for conversations: what was read from a cache and written to one is part of the prompt. */
+export type Counts = {
+  readonly prompt: number | undefined
+  readonly completion: number | undefined
+  readonly cached: number | undefined
+  readonly written: number | undefined
+  /** Of the completion, or beside it, as the route's profile says. */
+  readonly reasoning: number | undefined
+  readonly total: number | undefined
+}
+
+/** Where each count stands in a usage. */
+export type CountPlaces = { readonly [Count in keyof Counts]: readonly string[] }
+
+export type Counted = Pick<RouteProfile, 'reasoning'>
+
+export const NOTHING: Counts = {
+  prompt: undefined,
+  completion: undefined,
+  cached: undefined,
+  written: undefined,
+  reasoning: undefined,
+  total: undefined,
+}
+
+/** What a later report does not say stays as an earlier one has said it. */
+export function countsIn(usage: unknown, places: CountPlaces, earlier: Counts): Counts {
+  if (!isMembers(usage)) return earlier
+  const said = (count: keyof Counts) => countIn(memberOf(usage, ...places[count])) ?? earlier[count]
+  return {
+    prompt: said('prompt'),
+    completion: said('completion'),
+    cached: said('cached'),
+    written: said('written'),
+    reasoning: said('reasoning'),
+    total: said('total'),
+  }
+}
+
+/** Parts say nothing without their whole, and are never more than it. */
+export function classesOf(counts: Counts, profile: Counted): Reported {
+  const { prompt, cached, written } = counts
+  const apart = cachesBeside(counts)
+  const output = outputOf(counts, apart, profile)
+  if (prompt === undefined) return output === undefined ? {} : { output }
+  if (apart > 0) return reportedOf({ input: prompt, output, cacheRead: cached, cacheWrite: written })
+  const cacheRead = Math.min(cached ?? 0, prompt)
+  const cacheWrite = Math.min(written ?? 0, prompt - cacheRead)
+  return reportedOf({
+    input: prompt - cacheRead - cacheWrite,
+    output,
+    cacheRead: cached === undefined ? undefined : cacheRead,
+    cacheWrite: written === undefined ? undefined : cacheWrite,
+  })
+}
+
+/** What caches have, where the vendor counts that beside the prompt. */
+function cachesBeside({ prompt, completion = 0, cached = 0, written = 0, total = 0 }: Counts): number {
+  if (prompt === undefined) return 0
+  return countedBeside(cached + written, { whole: prompt, excess: total - prompt - completion })
+}
+
+/**
+ * What a total has beyond the prompt, caches beside it, and the completion was generated too, whatever the vendor calls it:
+ * reasoning, as a rule. One that counts it apart may say so in the details alone.
+ */
+function outputOf(counts: Counts, caches: number, profile: Counted): number | undefined {
+  const { prompt, completion, reasoning = 0, total = 0 } = counts
+  if (completion === undefined) return undefined
+  const inTotal = prompt === undefined ? completion : Math.max(completion, total - prompt - caches)
+  return profile.reasoning === 'apart' ? Math.max(inTotal, completion + reasoning) : inTotal
+}
