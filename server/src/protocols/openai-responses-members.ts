@@ -17,6 +17,8 @@ import { MODEL, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
 
 /** Responses: https://platform.openai.com/docs/api-reference/responses/create, and what coding agents add to them. */
 
+/** One library refers to what it was given unless it is told that this was not stored. */
+const REFERENCE = `${STORED} (In the AI SDK: providerOptions.openai.store = false.)`
 const NO_SEARCH = `${SEARCH} Leave the tool out (in Codex: web_search = "disabled").`
 
 const textPart = (type: string, more: Readonly<Record<string, Member>> = {}): Table =>
@@ -178,7 +180,7 @@ const item: Choice = {
       reasoning: REASONING,
       text: TEXT,
     }),
-    item_reference: STORED,
+    item_reference: REFERENCE,
     compaction_trigger: SUMMARY,
     web_search_call: HOSTED,
     file_search_call: HOSTED,

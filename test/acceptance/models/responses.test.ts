@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import type OpenAI from 'openai'
+import { generateText, type ModelMessage } from 'ai'
+import OpenAI from 'openai'
 import { zodTextFormat } from 'openai/helpers/zod'
 import { z } from 'zod'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { formatUsd, nanos } from '../../../server/src/kernel/money.ts'
 import { ask, type Customer, makeCustomer, startInstallation } from '../installation.ts'
+import { aiModel } from './sdk-ai.ts'
 import { connectOpenai } from './sdk-openai.ts'
 import { chargeOf, costOf, evidenceOf, hear, question, streamed, tokensIn } from './streams.ts'
 
@@ -72,6 +74,49 @@ describe('MODEL-1 the official library over responses', { concurrency: 4 }, () =
     const second = await responses.create({ ...shared, input })
     assert.match(second.output_text, /sunny/)
     for (const { _request_id: id } of [first, second]) await chargedAsReported(id ?? '')
+  })
+})
+
+describe('MODEL-1 the AI SDK over responses', () => {
+  /** Two turns, the second with what the library made of the first answer. */
+  async function talk(secret: string, store?: boolean): Promise<string> {
+    const shared = {
+      model: aiModel('openai_responses', { url, secret }, 'sandbox/echo'),
+      maxRetries: 0,
+      ...(store !== undefined && { providerOptions: { openai: { store } } }),
+    }
+    const messages: ModelMessage[] = [{ role: 'user', content: 'one' }]
+    const first = await generateText({ ...shared, messages })
+    messages.push(...first.response.messages, { role: 'user', content: 'two' })
+    return (await generateText({ ...shared, messages })).text
+  }
+
+  it('goes on with an answer where it is told that nothing is stored, and else is told to say so', async () => {
+    const { secret } = await makeCustomer(pool)
+    assert.equal(await talk(secret, false), 'Echo: two (3 messages)')
+    await assert.rejects(
+      talk(secret),
+      /"input\[1\]\.type" may not be "item_reference".*providerOptions\.openai\.store = false/,
+    )
+    await assert.rejects(talk(secret, true), /"store" is not taken: nothing is stored here/)
+  })
+})
+
+describe('trap: the bound counts the bytes of a request, and forgets what it refers to', () => {
+  it('trap: earlier answers, conversations, prompts and items that are stored are refused before anybody is asked', async () => {
+    const customer = await makeCustomer(pool)
+    const { responses } = connect(customer)
+    const before = (await sandbox.journal()).length
+    const stored: Partial<OpenAI.Responses.ResponseCreateParamsNonStreaming>[] = [
+      { previous_response_id: 'resp_1' },
+      { conversation: 'conv_1' },
+      { prompt: { id: 'pmpt_1' } },
+      { input: [{ id: 'msg_1' }] },
+      { input: [{ type: 'item_reference', id: 'msg_1' }] },
+    ]
+    for (const members of stored)
+      await assert.rejects(responses.create({ model: MODEL, input: 'Hello', ...members }), OpenAI.BadRequestError)
+    assert.equal((await sandbox.journal()).length, before)
   })
 })
 
