@@ -172,7 +172,7 @@ describe('the bound of the input of a response', () => {
   })
 })
 
-/** As a version of November 2026 sends it, shortened in its texts. */
+/** In the shape that Codex sends, by what is known of it on the wire; no recording. */
 const CODEX = {
   model: 'm',
   instructions: 'You are Codex, based on GPT-5.',
