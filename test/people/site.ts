@@ -36,7 +36,7 @@ export async function startSite(databaseUrl: string, env: Readonly<Record<string
   const { pools } = connect(databaseUrl)
   const at = `127.0.0.1:${await freePort()}`
   const masterKey = makeMasterKey()
-  const gateway = await startGateway({
+  const gateway = await startOr(() => Promise.all([sandbox.stop(), pools.close()]), {
     databaseUrl,
     env: given({
       FAREBOX_LISTEN_SITE: at,
@@ -73,6 +73,16 @@ export async function startSite(databaseUrl: string, env: Readonly<Record<string
       await Promise.allSettled([gateway.stop(), sandbox.stop()])
       await pools.close()
     },
+  }
+}
+
+/** Leaves nothing running where it does not start. */
+async function startOr(giveUp: () => Promise<unknown>, options: Parameters<typeof startGateway>[0]): Promise<Gateway> {
+  try {
+    return await startGateway(options)
+  } catch (error) {
+    await giveUp()
+    throw error
   }
 }
 

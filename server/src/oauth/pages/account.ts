@@ -3,7 +3,7 @@ import { type Html, html } from '../../kernel/html.ts'
 import type { Role } from '../../kernel/role.ts'
 import { browserOf } from './browser-of.ts'
 import { callout, type FormParts, form, type Trouble } from './form.ts'
-import { roleName, timeOf } from './words.ts'
+import { dayOf, roleName, timeOf } from './words.ts'
 
 export type ShownSession = {
   readonly id: string
@@ -85,7 +85,7 @@ function workspaceItem({ id, name, role, isLastOwner }: ShownWorkspace, parts: S
 function sessionItem({ id, createdAt, seenAt, address, agent }: ShownSession, shown: Shown): Html {
   const isThis = id === shown.thisSession
   const browser = browserOf(agent)
-  return html`<li><div><b>${browser}</b>${isThis ? html` <span class="fb-badge fb-badge--ok">This one</span>` : null}<span>${address} · since ${timeOf(createdAt)}</span><span>Last seen ${timeOf(seenAt)}</span></div>${
+  return html`<li><div><b>${browser}</b>${isThis ? html` <span class="fb-badge fb-badge--ok">This one</span>` : null}<span>${address}</span><span>Since ${dayOf(createdAt)}</span><span>Last seen ${timeOf(seenAt)}</span></div>${
     isThis
       ? null
       : form(

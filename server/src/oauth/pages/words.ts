@@ -4,7 +4,7 @@ import type { Role } from '../../kernel/role.ts'
 /** Words that several pages share. Times are UTC, and say so: a page without a script does not know its reader's. */
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' })
 const TIME = new Intl.DateTimeFormat('en-GB', {
-  ...{ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', timeZone: 'UTC' },
+  ...{ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', timeZone: 'UTC' },
 })
 const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: 'UTC' })
 
@@ -12,6 +12,7 @@ export function dayOf(at: Date): string {
   return DAY.format(at)
 }
 
+/** Within the last days, where the year goes without saying. */
 export function timeOf(at: Date): string {
   return `${TIME.format(at)} UTC`
 }
