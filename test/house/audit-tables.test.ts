@@ -12,11 +12,17 @@ const RECORDED = [
   ...['workspaces', 'members', 'accounts', 'allowances', 'credentials', 'api_keys', 'plans'],
   ...['price_versions', 'account_prices', 'models', 'model_prices', 'model_routes', 'upstreams'],
   ...['link_sessions', 'loss_releases'],
+  ...['people', 'person_identities', 'recovery_codes', 'invitations'],
 ]
 
 /** Files that write one of those, and who has the record. */
 const RECORDED_ELSEWHERE: Readonly<Record<string, string>> = {
   'calls/losses.ts loss_releases': 'cli/losses.ts, in the same transaction',
+  'identity/people/forget.ts people': 'nobody: they never verified their address, and nothing was theirs',
+  'identity/people/forget.ts invitations': 'nobody: they ran out',
+  'identity/people/sign-up.ts people': 'welcome.ts, in the transaction that verifies the address',
+  'identity/people/recovery-codes.ts recovery_codes': 'second-factor.ts, in the same transaction',
+  'identity/people/workspace-lock.ts invitations': 'members.ts, in the transaction that removes or demotes who invited',
 }
 
 /** What has no row in the audit log when it is written, and why: see decision 0027. */
@@ -35,6 +41,12 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   ...named('leases of a quota', ['upstream_quotas', 'upstream_polls']),
   ...named('nothing of an account has changed yet', ['link_attempts']),
   ...named('messages are written with a change that has its row, and delivered', ['outbox']),
+  ...named('of a browser: who signs in changes nothing; ends of all sessions are recorded with their reason', [
+    'browser_sessions',
+    'remembered_browsers',
+  ]),
+  ...named('part of a sign-up or a reset, which has its row when it is done', ['mailed_links', 'sign_up_credits']),
+  ...named('counted attempts', ['door_attempts']),
   ...named('its own record', ['audit', 'schema_migrations']),
 }
 
