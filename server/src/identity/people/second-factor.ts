@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, randomInt } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
@@ -8,6 +8,7 @@ import type { Sealed } from '../../storage/reseal.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
 import type { Tried } from './attempts.ts'
 import type { PeopleParts } from './parts.ts'
+import { recoveryCodesLeft, replaceRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
 import { sessionOf } from './sessions.ts'
 import { hashOf, newToken } from './tokens.ts'
 import { base32, KEY_BYTES, keyUri, matchingStep } from './totp.ts'
@@ -20,10 +21,6 @@ export type Proof = { readonly code: string } | { readonly recovery: string }
 const SESSION_DAYS = 30
 const REMEMBERED_DAYS = 30
 const REMEMBERED_BROWSERS = 20
-const RECOVERY_CODES = 10
-/** Crockford's letters: none is taken for another. */
-const LETTERS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
-const LETTERS_OF_CODE = 10
 
 const boundTo = (personId: Id) => `person ${personId} totp`
 
@@ -54,7 +51,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
           if ('recovery' in proof)
             await record(query, byPerson(personId, visitor), {
               ...{ action: 'person.recovery_code_used', subject: personId },
-              ...{ before: {}, after: { left: await codesLeft(query, personId) } },
+              ...{ before: {}, after: { left: await recoveryCodesLeft(query, personId) } },
             })
           return complete(query, id)
         })
@@ -99,7 +96,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
           const factor = await lockFactor(query, personId)
           if (factor === null || factor.isOn || !(await prove(query, factor, { code }))) return null
           await query('update people set totp_since = clock_timestamp() where id = $1', [personId])
-          const recoveryCodes = await replaceCodes(query, factor)
+          const recoveryCodes = await replaceRecoveryCodes(query, factor)
           await tell(query, { factor, isOn: true, visitor }, byPerson(personId, visitor))
           return { recoveryCodes }
         }),
@@ -201,13 +198,7 @@ type Factor = {
 
 /** Uses a code up; false where it is none, or was used. */
 async function prove(query: Query, { personId, key, now }: Factor, proof: Proof): Promise<boolean> {
-  if ('recovery' in proof) {
-    const { rowCount } = await query(
-      'update recovery_codes set used_at = clock_timestamp() where person_id = $1 and hash = $2 and used_at is null',
-      [personId, codeHash(key, proof.recovery)],
-    )
-    return rowCount === 1
-  }
+  if ('recovery' in proof) return useRecoveryCode(query, { personId, key }, proof.recovery)
   const step = matchingStep(key, proof.code, now)
   if (step === null) return false
   const { rowCount } = await query('update people set totp_used_step = $2 where id = $1 and totp_used_step < $2', [
@@ -234,37 +225,6 @@ async function complete(query: Query, sessionId: Id): Promise<Secret> {
     [sessionId, hash],
   )
   return secret
-}
-
-/** They are short, so that they are hashed with a key that is sealed: a copy of the table alone is no use to who would guess them. */
-function codeHash(key: Buffer, typed: string): Buffer {
-  const letters = typed
-    .toUpperCase()
-    .replaceAll(/[^0-9A-Z]/g, '')
-    .replaceAll('O', '0')
-    .replaceAll(/[IL]/g, '1')
-  return createHmac('sha256', key).update(`recovery ${letters}`).digest()
-}
-
-async function replaceCodes(query: Query, { personId, key }: Factor): Promise<readonly Secret[]> {
-  const codes = Array.from({ length: RECOVERY_CODES }, () => {
-    const letters = Array.from({ length: LETTERS_OF_CODE }, () => LETTERS[randomInt(LETTERS.length)])
-    return `${letters.slice(0, 5).join('')}-${letters.slice(5).join('')}`
-  })
-  await query('delete from recovery_codes where person_id = $1', [personId])
-  await query('insert into recovery_codes (person_id, hash) select $1, unnest($2::bytea[])', [
-    personId,
-    codes.map((code) => codeHash(key, code)),
-  ])
-  return codes.map((code) => new Secret(code))
-}
-
-async function codesLeft(query: Query, personId: Id): Promise<number> {
-  const { rows } = await query(
-    'select count(*)::integer as left from recovery_codes where person_id = $1 and used_at is null',
-    [personId],
-  )
-  return z.tuple([z.object({ left: z.int() })]).parse(rows)[0].left
 }
 
 async function removeWithin(query: Query, personId: Id): Promise<void> {

@@ -690,8 +690,9 @@ create table recovery_codes (
 create table mailed_links (
   hash bytea primary key check (length(hash) = 32),
   kind text not null check (kind in ('verify', 'reset')),
-  -- Null where the address is unknown, or needs no such link: the row is written all the same, so that nobody can tell.
-  person_id uuid references people on delete cascade,
+  -- A person; null where the address is unknown, or needs no such link. The row is written all the same, so that nobody can tell: for
+  -- that reason it is no reference either, which would be looked up where there is one.
+  person_id uuid,
   -- What was typed at the sign-up that this link confirms. It counts with this link alone: somebody else who signs up with the same
   -- address must not choose the password of who owns it.
   name text check (length(name) between 1 and 100),
