@@ -104,6 +104,17 @@ describe('a stream of a response', () => {
     assert.match(Buffer.concat(reader.release('0.25')).toString(), /"cost_usd":"0\.25"\}\n\n$/)
   })
 
+  it('does not take the zeros before an answer for what the answer used', () => {
+    const zeros = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+    const early = ['response.created', 'response.in_progress', 'response.queued'].map((type) =>
+      event(type, { response: response({ output: [], usage: zeros }) }),
+    )
+    assert.deepEqual(read(...early, delta('Seven.')).reported(), {})
+    assert.deepEqual(read(...early, delta('Seven.'), completed([message('Seven.')], null)).reported(), {})
+    assert.deepEqual(read(...early, delta('Seven.'), completed([message('Seven.')])).reported(), REPORTED)
+    assert.deepEqual(read(delta('Seven.'), completed([message('Seven.')], zeros)).reported(), { input: 0, output: 0 })
+  })
+
   it('has ended where its limit cut the answer, and has failed where it says so', () => {
     const cut = event('response.incomplete', { response: response({ output: [message('Se')], usage: USAGE }) })
     assert.equal(read(delta('Se'), cut).state(), 'complete')
