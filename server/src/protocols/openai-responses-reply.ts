@@ -7,7 +7,7 @@ import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import type { Frame } from './sse.ts'
 import { itemsOf } from './usage.ts'
-import { createWithholdingReader, type Reading } from './withholding-reader.ts'
+import { createWithholdingReader, MOST_HELD_BYTES, type Reading } from './withholding-reader.ts'
 
 const PLACES: CountPlaces = {
   prompt: ['input_tokens'],
@@ -115,6 +115,8 @@ export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): Stre
     reported: () => classesOf(counts, profile),
     usagePath: ['response', 'usage'],
     varying: ['sequence_number', 'obfuscation'],
+    // The last one has all of the answer and most of the request, and the usage behind that.
+    mostFrameBytes: MOST_HELD_BYTES,
   })
 }
 

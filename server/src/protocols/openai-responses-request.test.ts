@@ -51,6 +51,15 @@ describe('a request for a response', () => {
     refuses({ store: 'false' }, /"store" is not taken/)
   })
 
+  it('is refused as a stream where what that repeats is too large for it', () => {
+    const long = 'x'.repeat(2_097_152)
+    refuses({ stream: true, instructions: long }, /beside "input" is too large for a stream/)
+    // An upstream may write each of these in six bytes.
+    refuses({ stream: true, metadata: { note: 'é'.repeat(350_000) } }, /beside "input" is too large for a stream/)
+    for (const body of [{ instructions: long }, { stream: true, input: long }, { stream: true, instructions: 'é' }])
+      assert.doesNotThrow(() => askFor(body))
+  })
+
   it('has the limit in the member that the route’s upstreams heed', () => {
     assert.equal(JSON.parse(sent(askFor({}), 'max_output_tokens')).max_output_tokens, 4_096)
     assert.equal(JSON.parse(sent(askFor({ max_output_tokens: 7 }), 'max_output_tokens')).max_output_tokens, 7)

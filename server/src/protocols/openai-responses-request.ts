@@ -1,5 +1,5 @@
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
-import { inputOf, type Prompt } from './bound.ts'
+import { bytesOfStructure, inputOf, type Prompt } from './bound.ts'
 import {
   type Gathered,
   gatherBeside,
@@ -28,6 +28,7 @@ import { STORED } from './reasons.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import { spliceJson, withOnlyLimit } from './splice-json.ts'
 import { itemsOf } from './usage.ts'
+import { MOST_HELD_BYTES } from './withholding-reader.ts'
 
 export { modelOf }
 
@@ -63,9 +64,11 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const prompt = promptOf(members)
   const given = outputLimitOf(members, 'max_output_tokens', limits)
   const outputLimit = given ?? limits.outputCap
+  const isStream = isStreamed(members)
+  if (isStream) requireRepeatable(members, rawBody)
   return {
     ...inputOf(prompt, limits),
-    isStream: isStreamed(members),
+    isStream,
     wantsUsage: true,
     choices: 1,
     outputLimit,
@@ -81,6 +84,22 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
       return withOnlyLimit(sent, members, { name, among: OUTPUT_LIMITS.openai_responses, limit: outputLimit })
     },
   }
+}
+
+/** Half of the largest frame that is read; the other half is for the answer. */
+const REPEATED_MOST_BYTES = MOST_HELD_BYTES / 2
+/** What some upstreams make of a character: `\u00e9`. */
+const ESCAPED_BYTES = 6
+
+/**
+ * Every stream repeats the request in its first event and in its last one, but for the input. One that is too large to be read
+ * would have no usage, and its upstream's work nobody who pays for it.
+ */
+function requireRepeatable({ input: _, ...repeated }: Members, rawBody: Buffer): void {
+  if (rawBody.length * ESCAPED_BYTES <= REPEATED_MOST_BYTES || bytesOfStructure(repeated) <= REPEATED_MOST_BYTES) return
+  throw refusal(
+    `What stands beside "input" is too large for a stream, which repeats it: the limit is ${REPEATED_MOST_BYTES} bytes, with other characters than ASCII as ${ESCAPED_BYTES} each. Send long texts in "input".`,
+  )
 }
 
 function promptOf(members: Members): Prompt {
