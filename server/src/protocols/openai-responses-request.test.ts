@@ -116,6 +116,13 @@ describe('a request for a response', () => {
       /"input\[0\]\.type".*Declare it as a function/,
     )
   })
+
+  it('answers in text alone, whatever a route passes on', () => {
+    for (const modalities of [['text', 'image'], ['audio'], 'audio'])
+      refuses({ modalities }, /"modalities" is taken as "text" only/)
+    refuses({ audio: { voice: 'a' } }, /"audio" is not taken: spoken answers/)
+    assert.deepEqual(askFor({ modalities: ['text'], audio: null }).unknownMembers, [])
+  })
 })
 
 describe('the bound of the input of a response', () => {
@@ -163,7 +170,15 @@ describe('the bound of the input of a response', () => {
     assert.equal(picture({ image_url: 'data:application/pdf;base64,AAAA' }), LIMITS.contextWindow)
     const file = { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' }
     assert.equal(most([{ role: 'user', content: [file] }]), LIMITS.contextWindow)
+    // As another protocol writes it.
+    assert.equal(picture({ image_url: { url: 'data:application/pdf;base64,AAAA' } }), LIMITS.contextWindow)
     const output = [{ type: 'input_image', image_url: 'data:image/png;base64,AAAA' }]
+    for (const name of ['summary', 'content']) {
+      const thought = (type: string) =>
+        most([USER, { type: 'reasoning', [name]: [{ type, image_url: 'https://a.invalid' }] }])
+      assert.ok(thought('input_image') >= LEAST + 256)
+      for (const type of ['input_file', 'of_tomorrow']) assert.equal(thought(type), LIMITS.contextWindow)
+    }
     const returned = { type: 'function_call_output', call_id: 'c', output }
     assert.ok(most([USER, returned]) >= LEAST + 256)
     refuses({ input: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, /audio/)

@@ -41,6 +41,8 @@ const PARTS: PartForms = {
     ['input_text', 'text'],
     ['output_text', 'text'],
     ['refusal', 'refusal'],
+    ['summary_text', 'text'],
+    ['reasoning_text', 'text'],
   ]),
   kindOf(type, part) {
     if (type === 'input_image') return kindOfPicture(part)
@@ -51,7 +53,7 @@ const PARTS: PartForms = {
 const OUTPUTS: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output'])
 /** What an upstream writes into the prompt in a form of its own. */
 const STRUCTURED: ReadonlySet<unknown> = new Set([
-  ...['function_call', 'custom_tool_call', 'reasoning', 'compaction', 'additional_tools', 'configuration_update'],
+  ...['function_call', 'custom_tool_call', 'compaction', 'additional_tools', 'configuration_update'],
 ])
 
 /**
@@ -142,6 +144,11 @@ function gatherItem(item: unknown, at: number, gathered: Gathered): void {
   } else if (OUTPUTS.has(type)) {
     const { output, ...others } = rest
     gatherContent(output, PARTS, gathered)
+    gatherRest(others, gathered)
+  } else if (type === 'reasoning') {
+    const { summary, content, ...others } = rest
+    gatherContent(summary, PARTS, gathered)
+    gatherContent(content, PARTS, gathered)
     gatherRest(others, gathered)
   } else if (STRUCTURED.has(type)) gathered.structures.push(rest)
   else gatherOther(rest, undefined, gathered)
