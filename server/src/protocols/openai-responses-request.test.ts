@@ -60,6 +60,14 @@ describe('a request for a response', () => {
       assert.doesNotThrow(() => askFor(body))
   })
 
+  it('tells how much of it a reply repeats', () => {
+    const repeated = (body: Record<string, unknown>) => askFor(body).repeatedBytes ?? 0
+    const long = 'x'.repeat(500_000)
+    assert.ok(repeated({ instructions: long }) >= 500_000)
+    assert.ok(repeated({ tools: [{ type: 'function', name: 'f', description: long }], stream: true }) >= 500_000)
+    assert.equal(repeated({ input: long }), repeated({}))
+  })
+
   it('has the limit in the member that the route’s upstreams heed', () => {
     assert.equal(JSON.parse(sent(askFor({}), 'max_output_tokens')).max_output_tokens, 4_096)
     assert.equal(JSON.parse(sent(askFor({ max_output_tokens: 7 }), 'max_output_tokens')).max_output_tokens, 7)

@@ -67,12 +67,12 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const given = outputLimitOf(members, 'max_output_tokens', limits)
   const outputLimit = given ?? limits.outputCap
   const isStream = isStreamed(members)
-  if (isStream) requireRepeatable(members, rawBody)
   return {
     ...inputOf(prompt, limits),
     isStream,
     wantsUsage: true,
     choices: 1,
+    repeatedBytes: repeatedBytesOf(members, isStream),
     outputLimit,
     isDefaultLimit: given === undefined,
     unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],
@@ -90,17 +90,16 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
 
 /** Half of the largest frame that is read; the other half is for the answer. */
 const REPEATED_MOST_BYTES = MOST_HELD_BYTES / 2
-/** What some upstreams make of a character: `\u00e9`. */
-const ESCAPED_BYTES = 6
 
 /**
- * Every stream repeats the request in its first event and in its last one, but for the input. One that is too large to be read
- * would have no usage, and its upstream's work nobody who pays for it.
+ * Every answer repeats the request, but for the input; a stream does so in its first event and in its last one. One that is too large
+ * to be read would have no usage, and its upstream's work nobody who pays for it.
  */
-function requireRepeatable({ input: _, ...repeated }: Members, rawBody: Buffer): void {
-  if (rawBody.length * ESCAPED_BYTES <= REPEATED_MOST_BYTES || bytesOfStructure(repeated) <= REPEATED_MOST_BYTES) return
+function repeatedBytesOf({ input: _, ...repeated }: Members, isStream: boolean): number {
+  const bytes = bytesOfStructure(repeated)
+  if (!isStream || bytes <= REPEATED_MOST_BYTES) return bytes
   throw refusal(
-    `What stands beside "input" is too large for a stream, which repeats it: the limit is ${REPEATED_MOST_BYTES} bytes, with other characters than ASCII as ${ESCAPED_BYTES} each. Send long texts in "input".`,
+    `What stands beside "input" is too large for a stream, which repeats it: the limit is ${REPEATED_MOST_BYTES} bytes, with other characters than ASCII as 6 each. Send long texts in "input".`,
   )
 }
 
