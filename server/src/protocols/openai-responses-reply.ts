@@ -88,7 +88,7 @@ export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): Stre
     if (frame.data?.startsWith('[DONE]')) return { isEnd: true }
     // The name of the event is in its data again, and says nothing of data that can't be read.
     const kind = isMembers(json) ? (memberOf(json, 'type') ?? frame.event) : undefined
-    // What a usage says before there is any answer is not what that will use; some upstreams write zeros there.
+    // What a usage says before there is any answer is not what that will use: an upstream may write zeros there.
     const usage = BEGINNINGS.has(kind) ? undefined : memberOf(json, 'response', 'usage')
     counts = countsIn(usage, PLACES, counts)
     if (ERRORS.has(kind) || frame.event === 'error' || memberOf(json, 'error')) return { isError: true }
