@@ -74,6 +74,16 @@ describe('an operation that is added by one file and a line in the list', () => 
     assert.equal(upstream.asked.length, asked)
     const scoped = await makeCustomer(pool, { key: { scopes: ['weather_forecast'] } })
     assert.equal((await ask(url, scoped.secret, `${FORECAST}?place=here`)).status, 200)
+    // What a key may not use is told before anything else is looked at, whatever it has left.
+    const slow = await makeCustomer(pool, {
+      key: {
+        scopes: ['weather_forecast'],
+        rates: { requestsPerMinute: 1, tokensPerMinute: null, concurrency: null },
+      },
+    })
+    for (const status of [200, 429, 429])
+      assert.equal((await ask(url, slow.secret, `${FORECAST}?place=here`)).status, status)
+    assert.equal((await ask(url, slow.secret, '/v1/rerank', { body: {} })).status, 403)
     assert.equal((await ask(url, '', `${FORECAST}?place=here`)).status, 401)
   })
 

@@ -228,4 +228,42 @@ export const bugsOfPrices: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    id: 'response-free-by-early-zeros',
+    title: 'a usage that a response has before its answer is taken for what the answer used',
+    promise: 'What was delivered and not reported is counted.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/openai-responses-reply.ts',
+        find: "BEGINNINGS.has(kind) ? undefined : memberOf(json, 'response', 'usage')",
+        replace: "memberOf(json, 'response', 'usage')",
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/openai-responses-reply.test.ts',
+        title: 'does not take the zeros before an answer for what the answer used',
+      },
+    ],
+  },
+  {
+    id: 'response-too-large-for-its-usage',
+    title: 'a stream is asked for that repeats more of its request than is read',
+    promise: 'No caller can have a stream lose its usage.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/openai-responses-request.ts',
+        find: 'if (!isStream || bytes <= REPEATED_MOST_BYTES) return bytes',
+        replace: 'if (!isStream || bytes > 0) return bytes',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/openai-responses-request.test.ts',
+        title: 'is refused as a stream where what that repeats is too large for it',
+      },
+    ],
+  },
 ]

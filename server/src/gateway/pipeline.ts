@@ -22,7 +22,7 @@ import { priceOf, runOf } from './record-detail.ts'
 import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
-import { requireModelScope } from './require-scope.ts'
+import { requireModelScope, requireScope } from './require-scope.ts'
 import { type Stopwatch, startStopwatch } from './stopwatch.ts'
 import type { Overrun } from './tell-loss.ts'
 import { requireWithinTokenLimits } from './token-advice.ts'
@@ -92,6 +92,8 @@ export function createPipeline(parts: Parts): Pipeline {
   return async function run(request) {
     const { id, caller, operation } = request
     const times = startStopwatch(clock)
+    // What its key may not use counts as nothing, so that nothing is worked out for it.
+    requireScope(caller, operation)
     requireUnspent(request)
     const ready = await price(request)
     if (request.costMode !== undefined) return quote(request, ready)

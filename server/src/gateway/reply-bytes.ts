@@ -12,13 +12,20 @@ const BYTES_OF_TOKEN = 16
 /** Names, ids, usage, and what else stands around a text. */
 const OVERHEAD_BYTES = 32_768
 
-/** How many bytes a model's reply has at the most by what is asked for. A stream keeps its text, as it comes. */
+/**
+ * How many bytes a model's reply has at the most by what is asked for. A stream keeps its text, as it comes; one that repeats its request
+ * does so in a frame, and at its end once more with all of its text.
+ */
 export function replyBytesOf(
-  { isStream, replyBytes }: Pick<ModelAsk, 'isStream' | 'replyBytes'>,
+  { isStream, replyBytes, repeatedBytes }: Pick<ModelAsk, 'isStream' | 'replyBytes' | 'repeatedBytes'>,
   outputMost: number,
 ): Pick<Plan, 'replyBytes' | 'replyMostBytes'> {
   const textBytes = outputMost * BYTES_OF_TOKEN
-  if (isStream) return { replyBytes: STREAM_BYTES, replyMostBytes: STREAM_BYTES + Math.min(MOST_TEXT_BYTES, textBytes) }
-  const bytes = Math.min(REPLY_MOST_BYTES, OVERHEAD_BYTES + (replyBytes ?? textBytes))
+  if (isStream) {
+    const keptBytes = Math.min(MOST_TEXT_BYTES, textBytes)
+    const bytes = STREAM_BYTES + (repeatedBytes ?? 0)
+    return { replyBytes: bytes, replyMostBytes: bytes + (repeatedBytes === undefined ? 1 : 2) * keptBytes }
+  }
+  const bytes = Math.min(REPLY_MOST_BYTES, OVERHEAD_BYTES + (replyBytes ?? textBytes) + (repeatedBytes ?? 0))
   return { replyBytes: bytes, replyMostBytes: bytes }
 }

@@ -82,6 +82,8 @@ export const OPENAI_BETAS: Betas = {
     chatkit_beta: neutral(),
     realtime: neutral(),
     responses: neutral(),
+    // As coding agents still write it.
+    'responses=experimental': neutral(),
     agents: neutral(),
   },
 }

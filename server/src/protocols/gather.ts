@@ -96,6 +96,8 @@ export function kindOfType(mediaType: unknown): PartKind {
 export function kindOfPicture(source: unknown): PartKind {
   const { media_type: mediaType, ...members }: Members = isMembers(source) ? source : { url: source }
   for (const [name, value] of Object.entries(members)) {
+    // One protocol has in an object what another has beside its type, and some upstreams read both.
+    if (ADDRESSES.includes(name) && isMembers(value) && kindOfPicture(value) === 'file') return 'file'
     if (!isData(name, value) || name === 'file_id') continue
     const isPicture = ADDRESSES.includes(name)
       ? PICTURE_URL.test(startOf(String(value)))

@@ -253,7 +253,8 @@ describe('betas', () => {
     assert.deepEqual(anthropic.unknownMembers, ['anthropic-beta: of-tomorrow-2027-01-01'])
     for (const name of ['openai', 'openai_responses', 'openai_embeddings', 'openai_images'] as const) {
       assert.deepEqual(asked(name, {}, { 'openai-beta': 'fast=v1' }).unknownMembers, ['openai-beta: fast=v1'])
-      assert.deepEqual(asked(name, {}, { 'openai-beta': 'assistants=v2' }).unknownMembers, [])
+      for (const beta of ['assistants=v2', 'responses=experimental'])
+        assert.deepEqual(asked(name, {}, { 'openai-beta': beta }).unknownMembers, [])
     }
   })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createReader, formOf, restOf, textOf, usageOf } from './openai-responses-reply.ts'
 import type { StreamReader } from './protocol.ts'
+import { MOST_HELD_BYTES } from './withholding-reader.ts'
 
 const event = (type: string, members: object = {}) =>
   Buffer.from(`event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`)
@@ -102,6 +103,35 @@ describe('a stream of a response', () => {
     const reader = read(...begun, delta('Seven.'), completed([message('Seven.')], null))
     assert.deepEqual([reader.state(), reader.reported(), reader.wholeText()], ['complete', {}, 'Seven.'])
     assert.match(Buffer.concat(reader.release('0.25')).toString(), /"cost_usd":"0\.25"\}\n\n$/)
+  })
+
+  it('does not take the zeros before an answer for what the answer used', () => {
+    const zeros = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+    const early = ['response.created', 'response.in_progress', 'response.queued'].map((type) =>
+      event(type, { response: response({ output: [], usage: zeros }) }),
+    )
+    assert.deepEqual(read(...early, delta('Seven.')).reported(), {})
+    assert.deepEqual(read(...early, delta('Seven.'), completed([message('Seven.')], null)).reported(), {})
+    assert.deepEqual(read(...early, delta('Seven.'), completed([message('Seven.')])).reported(), REPORTED)
+    assert.deepEqual(read(delta('Seven.'), completed([message('Seven.')], zeros)).reported(), { input: 0, output: 0 })
+  })
+
+  it('reads its usage behind as much of the request as is taken, and as long an answer', () => {
+    const instructions = 'x'.repeat(2_000_000)
+    const text = 'y'.repeat(1_000_000)
+    const told = { status: 'completed', instructions, output: [message(text)], usage: USAGE }
+    const whole = Buffer.concat([delta('y'), event('response.completed', { response: response(told) })])
+    const reader = createReader({})
+    // As it comes, and what is kept of a frame meanwhile is told to whoever makes room for it.
+    let mostKept = 0
+    for (let at = 0; at < whole.length; at += 65_536) {
+      reader.push(whole.subarray(at, at + 65_536))
+      mostKept = Math.max(mostKept, reader.keptBytes())
+    }
+    assert.deepEqual([reader.state(), reader.reported()], ['complete', REPORTED])
+    assert.ok(mostKept >= 3_000_000, `${mostKept}`)
+    const endless = createReader({})
+    assert.throws(() => endless.push(Buffer.alloc(MOST_HELD_BYTES + 1, 'x')), RangeError)
   })
 
   it('has ended where its limit cut the answer, and has failed where it says so', () => {

@@ -7,7 +7,7 @@ import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import type { Frame } from './sse.ts'
 import { itemsOf } from './usage.ts'
-import { createWithholdingReader, type Reading } from './withholding-reader.ts'
+import { createWithholdingReader, MOST_HELD_BYTES, type Reading } from './withholding-reader.ts'
 
 const PLACES: CountPlaces = {
   prompt: ['input_tokens'],
@@ -88,7 +88,8 @@ export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): Stre
     if (frame.data?.startsWith('[DONE]')) return { isEnd: true }
     // The name of the event is in its data again, and says nothing of data that can't be read.
     const kind = isMembers(json) ? (memberOf(json, 'type') ?? frame.event) : undefined
-    const usage = memberOf(json, 'response', 'usage')
+    // What a usage says before there is any answer is not what that will use: an upstream may write zeros there.
+    const usage = BEGINNINGS.has(kind) ? undefined : memberOf(json, 'response', 'usage')
     counts = countsIn(usage, PLACES, counts)
     if (ERRORS.has(kind) || frame.event === 'error' || memberOf(json, 'error')) return { isError: true }
     if (typeof kind === 'string' && kind.endsWith(DELTA))
@@ -114,6 +115,8 @@ export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): Stre
     reported: () => classesOf(counts, profile),
     usagePath: ['response', 'usage'],
     varying: ['sequence_number', 'obfuscation'],
+    // The last one has all of the answer and most of the request, and the usage behind that.
+    mostFrameBytes: MOST_HELD_BYTES,
   })
 }
 

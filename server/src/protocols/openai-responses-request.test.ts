@@ -51,6 +51,23 @@ describe('a request for a response', () => {
     refuses({ store: 'false' }, /"store" is not taken/)
   })
 
+  it('is refused as a stream where what that repeats is too large for it', () => {
+    const long = 'x'.repeat(2_097_152)
+    refuses({ stream: true, instructions: long }, /beside "input" is too large for a stream/)
+    // An upstream may write each of these in six bytes.
+    refuses({ stream: true, metadata: { note: 'é'.repeat(350_000) } }, /beside "input" is too large for a stream/)
+    for (const body of [{ instructions: long }, { stream: true, input: long }, { stream: true, instructions: 'é' }])
+      assert.doesNotThrow(() => askFor(body))
+  })
+
+  it('tells how much of it a reply repeats', () => {
+    const repeated = (body: Record<string, unknown>) => askFor(body).repeatedBytes ?? 0
+    const long = 'x'.repeat(500_000)
+    assert.ok(repeated({ instructions: long }) >= 500_000)
+    assert.ok(repeated({ tools: [{ type: 'function', name: 'f', description: long }], stream: true }) >= 500_000)
+    assert.equal(repeated({ input: long }), repeated({}))
+  })
+
   it('has the limit in the member that the route’s upstreams heed', () => {
     assert.equal(JSON.parse(sent(askFor({}), 'max_output_tokens')).max_output_tokens, 4_096)
     assert.equal(JSON.parse(sent(askFor({ max_output_tokens: 7 }), 'max_output_tokens')).max_output_tokens, 7)
@@ -107,6 +124,13 @@ describe('a request for a response', () => {
       /"input\[0\]\.type".*Declare it as a function/,
     )
   })
+
+  it('answers in text alone, whatever a route passes on', () => {
+    for (const modalities of [['text', 'image'], ['audio'], 'audio'])
+      refuses({ modalities }, /"modalities" is taken as "text" only/)
+    refuses({ audio: { voice: 'a' } }, /"audio" is not taken: spoken answers/)
+    assert.deepEqual(askFor({ modalities: ['text'], audio: null }).unknownMembers, [])
+  })
 })
 
 describe('the bound of the input of a response', () => {
@@ -154,7 +178,15 @@ describe('the bound of the input of a response', () => {
     assert.equal(picture({ image_url: 'data:application/pdf;base64,AAAA' }), LIMITS.contextWindow)
     const file = { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,AAAA' }
     assert.equal(most([{ role: 'user', content: [file] }]), LIMITS.contextWindow)
+    // As another protocol writes it.
+    assert.equal(picture({ image_url: { url: 'data:application/pdf;base64,AAAA' } }), LIMITS.contextWindow)
     const output = [{ type: 'input_image', image_url: 'data:image/png;base64,AAAA' }]
+    for (const name of ['summary', 'content']) {
+      const thought = (type: string) =>
+        most([USER, { type: 'reasoning', [name]: [{ type, image_url: 'https://a.invalid' }] }])
+      assert.ok(thought('input_image') >= LEAST + 256)
+      for (const type of ['input_file', 'of_tomorrow']) assert.equal(thought(type), LIMITS.contextWindow)
+    }
     const returned = { type: 'function_call_output', call_id: 'c', output }
     assert.ok(most([USER, returned]) >= LEAST + 256)
     refuses({ input: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, /audio/)

@@ -1,5 +1,5 @@
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
-import { inputOf, type Prompt } from './bound.ts'
+import { bytesOfStructure, inputOf, type Prompt } from './bound.ts'
 import {
   type Gathered,
   gatherBeside,
@@ -28,6 +28,7 @@ import { STORED } from './reasons.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import { spliceJson, withOnlyLimit } from './splice-json.ts'
 import { itemsOf } from './usage.ts'
+import { MOST_HELD_BYTES } from './withholding-reader.ts'
 
 export { modelOf }
 
@@ -40,6 +41,8 @@ const PARTS: PartForms = {
     ['input_text', 'text'],
     ['output_text', 'text'],
     ['refusal', 'refusal'],
+    ['summary_text', 'text'],
+    ['reasoning_text', 'text'],
   ]),
   kindOf(type, part) {
     if (type === 'input_image') return kindOfPicture(part)
@@ -50,7 +53,7 @@ const PARTS: PartForms = {
 const OUTPUTS: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output'])
 /** What an upstream writes into the prompt in a form of its own. */
 const STRUCTURED: ReadonlySet<unknown> = new Set([
-  ...['function_call', 'custom_tool_call', 'reasoning', 'compaction', 'additional_tools', 'configuration_update'],
+  ...['function_call', 'custom_tool_call', 'compaction', 'additional_tools', 'configuration_update'],
 ])
 
 /**
@@ -63,11 +66,13 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const prompt = promptOf(members)
   const given = outputLimitOf(members, 'max_output_tokens', limits)
   const outputLimit = given ?? limits.outputCap
+  const isStream = isStreamed(members)
   return {
     ...inputOf(prompt, limits),
-    isStream: isStreamed(members),
+    isStream,
     wantsUsage: true,
     choices: 1,
+    repeatedBytes: repeatedBytesOf(members, isStream),
     outputLimit,
     isDefaultLimit: given === undefined,
     unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],
@@ -81,6 +86,21 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
       return withOnlyLimit(sent, members, { name, among: OUTPUT_LIMITS.openai_responses, limit: outputLimit })
     },
   }
+}
+
+/** Half of the largest frame that is read; the other half is for the answer. */
+const REPEATED_MOST_BYTES = MOST_HELD_BYTES / 2
+
+/**
+ * Every answer repeats the request, but for the input; a stream does so in its first event and in its last one. One that is too large
+ * to be read would have no usage, and its upstream's work nobody who pays for it.
+ */
+function repeatedBytesOf({ input: _, ...repeated }: Members, isStream: boolean): number {
+  const bytes = bytesOfStructure(repeated)
+  if (!isStream || bytes <= REPEATED_MOST_BYTES) return bytes
+  throw refusal(
+    `What stands beside "input" is too large for a stream, which repeats it: the limit is ${REPEATED_MOST_BYTES} bytes, with other characters than ASCII as 6 each. Send long texts in "input".`,
+  )
 }
 
 function promptOf(members: Members): Prompt {
@@ -123,6 +143,11 @@ function gatherItem(item: unknown, at: number, gathered: Gathered): void {
   } else if (OUTPUTS.has(type)) {
     const { output, ...others } = rest
     gatherContent(output, PARTS, gathered)
+    gatherRest(others, gathered)
+  } else if (type === 'reasoning') {
+    const { summary, content, ...others } = rest
+    gatherContent(summary, PARTS, gathered)
+    gatherContent(content, PARTS, gathered)
     gatherRest(others, gathered)
   } else if (STRUCTURED.has(type)) gathered.structures.push(rest)
   else gatherOther(rest, undefined, gathered)

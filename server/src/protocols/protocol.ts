@@ -88,6 +88,8 @@ export type ModelAsk = {
   readonly bodyFor: (upstreamModel: string, profile?: RouteProfile) => Buffer
   /** The most bytes that a reply has by what is asked for, where that is no text. */
   readonly replyBytes?: number
+  /** What a reply repeats of its request, beside that. */
+  readonly repeatedBytes?: number
   /** To be counted where the upstream reports nothing. */
   readonly inputText: () => string
   /** Of pictures that are asked for, where a model sells them by the piece: `<size>/<quality>`, `auto` for what is not said. */

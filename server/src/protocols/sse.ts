@@ -19,6 +19,8 @@ export type FrameSplitter = {
   readonly next: () => Frame | undefined
   /** Whether a frame starts with the next piece, and it is not the first. */
   readonly isBetween: () => boolean
+  /** What is kept of a frame that is not complete. */
+  readonly keptBytes: () => number
   /** What is left at the end of the body. */
   readonly finish: () => Frame | undefined
 }
@@ -46,7 +48,7 @@ const AFTER_BLANK_CR = 3
  * Splits a stream into frames. No byte is looked at again when the next piece comes, however small the pieces are. A frame
  * that ends in a carriage return is given when it is known whether a line feed belongs to it.
  */
-export function createFrameSplitter(): FrameSplitter {
+export function createFrameSplitter(mostBytes = MOST_FRAME_BYTES): FrameSplitter {
   let piece: Buffer = EMPTY
   /** Where in the piece the frame starts, or goes on. */
   let start = 0
@@ -92,7 +94,7 @@ export function createFrameSplitter(): FrameSplitter {
     const rest = piece.subarray(start, end)
     start = end
     if (keptBytes === 0) {
-      if (rest.length > MOST_FRAME_BYTES) throw tooLarge()
+      if (rest.length > mostBytes) throw tooLarge(mostBytes)
       return rest
     }
     keep(rest)
@@ -101,9 +103,9 @@ export function createFrameSplitter(): FrameSplitter {
 
   function keep(part: Buffer): void {
     const needed = keptBytes + part.length
-    if (needed > MOST_FRAME_BYTES) throw tooLarge()
+    if (needed > mostBytes) throw tooLarge(mostBytes)
     if (needed > kept.length) {
-      const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(2 * kept.length, MOST_FRAME_BYTES), FIRST_KEPT_BYTES))
+      const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(2 * kept.length, mostBytes), FIRST_KEPT_BYTES))
       kept.copy(larger, 0, 0, keptBytes)
       kept = larger
     }
@@ -145,6 +147,8 @@ export function createFrameSplitter(): FrameSplitter {
 
     isBetween: () => place === AT_START && keptBytes === 0 && !isFirst,
 
+    keptBytes: () => keptBytes,
+
     finish() {
       if (keptBytes === 0) return undefined
       if (place === IN_LINE) lineEnds.push(keptBytes)
@@ -166,8 +170,8 @@ function indexOrEnd(bytes: Buffer, byte: number, from: number): number {
   return at === -1 ? bytes.length : at
 }
 
-function tooLarge(): RangeError {
-  return new RangeError(`An event of the stream has more than ${MOST_FRAME_BYTES} bytes.`)
+function tooLarge(mostBytes: number): RangeError {
+  return new RangeError(`An event of the stream has more than ${mostBytes} bytes.`)
 }
 
 function readFrame(bytes: Buffer, first: number, lineEnds: readonly number[], isTerminated: boolean): Frame {

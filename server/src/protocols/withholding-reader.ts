@@ -36,6 +36,8 @@ type Parts = {
   readonly usagePath?: readonly string[]
   /** Members that differ from one plain frame to the next and say nothing: a number of the frame, padding. */
   readonly varying?: readonly string[]
+  /** The most that one frame has, of a protocol that holds back no more than a frame: it takes the room of what is held back. */
+  readonly mostFrameBytes?: number
 }
 
 /** So many frames in a row may each be like no other before it is given up to look for likeness. */
@@ -52,8 +54,8 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
  * protocol's end is neither read nor kept, because no caller reads it. An error that comes before is final, and is passed
  * on like any frame: while frames are held back, it is held back too.
  */
-export function createWithholdingReader({ read, reported, usagePath, varying }: Parts): StreamReader {
-  const frames = createFrameSplitter()
+export function createWithholdingReader({ read, reported, usagePath, varying, mostFrameBytes }: Parts): StreamReader {
+  const frames = createFrameSplitter(mostFrameBytes)
   const text = new KeptText()
   const held = new CollectedBody(undefined)
   let heldBytes = 0
@@ -211,7 +213,7 @@ export function createWithholdingReader({ read, reported, usagePath, varying }: 
 
     textBytes: () => text.seenBytes,
 
-    keptBytes: () => text.bytes + heldBytes,
+    keptBytes: () => text.bytes + heldBytes + frames.keptBytes(),
 
     release(cost) {
       if (isReleased) return []

@@ -20,7 +20,7 @@ export function createAddresses(trustedProxies: readonly string[]): Addresses {
     // Each proxy appends whom it saw, so the list is read from its end, as long as trusted ones have written it.
     const hops = forwardedFor.split(',').slice(-HOPS_LIMIT)
     for (let hop = hops.pop(); hop !== undefined && isTrusted(known); hop = hops.pop()) {
-      const address = plainAddress(hop.trim())
+      const address = plainAddress(withoutPort(hop.trim()))
       if (isIP(address) === 0) return known
       known = address
     }
@@ -28,6 +28,14 @@ export function createAddresses(trustedProxies: readonly string[]): Addresses {
   }
 
   return { isTrusted, callerAddress }
+}
+
+const WITH_PORT = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d{1,5})?$/
+
+/** Some balancers write whom they saw with its port, and IPv6 in brackets. Not read, all callers would be at the balancer's own address. */
+function withoutPort(hop: string): string {
+  const [, bracketed, plain] = WITH_PORT.exec(hop) ?? []
+  return bracketed ?? plain ?? hop
 }
 
 const MAPPED = '::ffff:'
