@@ -10,7 +10,7 @@ import { orLater } from '../refusals.ts'
 import type { SignedIn } from '../visits.ts'
 
 const PATH = '/account/second-factor'
-const WRONG = 'This is not the code of now. Wait for the next one, and look whether the clock of your phone is right.'
+const WRONG = 'This is not the current code. Wait for the next one, and look whether the clock of your phone is right.'
 const WRONG_OFF = 'This code is not the one of now, was used already, or is none of yours.'
 /** What the page that began has shown. It comes back with the code, so that who mistypes it need not scan again. */
 const KEY_URI =
