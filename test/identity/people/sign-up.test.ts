@@ -77,6 +77,27 @@ describe('a sign-up', () => {
     )
   })
 
+  it('has a password of its own browser alone: who confirms in another one chooses theirs', async () => {
+    const [attackers, owners] = ['a'.repeat(43), 'o'.repeat(43)]
+    const email = anotherAddress()
+    const typed = { name: 'Mira', email, password: PASSWORD, browser: owners }
+    await people.signUp(visitor(), typed)
+    await people.signUp(visitor(), { ...typed, password: 'password of attacker', browser: attackers })
+    await pool.query("delete from door_attempts where kind = 'verification again'")
+    await people.resendVerification(visitor(), email)
+    const verified = await people.verify(visitor(), await tokenFor(email, 'verify'), owners)
+    assert.equal(await people.signIn(visitor(), { email, password: 'password of attacker' }), null)
+    const choose = verified?.choose?.reveal() ?? assert.fail('no password is asked for')
+    assert.equal((await people.reset(visitor(), choose, 'password of the owner'))?.needs, 'nothing')
+    assert.notEqual(await people.signIn(visitor(), { email, password: 'password of the owner' }), null)
+
+    const same = anotherAddress()
+    await people.signUp(visitor(), { ...typed, email: same })
+    const own = await people.verify(visitor(), await tokenFor(same, 'verify'), owners)
+    assert.equal(own?.choose, null)
+    assert.notEqual(await people.signIn(visitor(), { email: same, password: PASSWORD }), null)
+  })
+
   it('with an address that has an account tells its owner, and changes nothing', async () => {
     const email = anotherAddress()
     await join(email)

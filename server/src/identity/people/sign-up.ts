@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { formatUsd, type Nanos, ZERO } from '../../kernel/money.ts'
+import type { Secret } from '../../kernel/secret.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
 import { addressKey, networkKey, type Tried } from './attempts.ts'
 import { sendOrPretend } from './letters.ts'
@@ -24,7 +25,12 @@ export type SignUp = {
   readonly password: string
   /** The token of an invitation to this address: with it, somebody signs up where sign-up is closed to others. */
   readonly invitation?: string | undefined
+  /** The token of the browser in which this was typed. */
+  readonly browser?: string | undefined
 }
+
+/** With a link by which a password is chosen, where the one that was typed at the sign-up does not count. */
+export type Verified = { readonly personId: Id; readonly choose: Secret | null }
 
 type Parts = Omit<PeopleParts, 'seal'>
 
@@ -45,7 +51,9 @@ export function createSignUp(parts: Parts) {
       await inTransaction(pool, async (query) => {
         const person = await nameAddress(query, { id: ids.next(), email, name })
         const isNew = !person.isVerified
-        const link = await addLink(query, { kind: 'verify', personId: isNew ? person.id : null, name, password })
+        const browser = hashOfToken(typed.browser ?? '')
+        const personId = isNew ? person.id : null
+        const link = await addLink(query, { kind: 'verify', personId, name, password, browser })
         const credit = await creditFor(query, email, settings.credit)
         const { at, until, token } = link
         await sendMail(
@@ -92,10 +100,11 @@ export function createSignUp(parts: Parts) {
     },
 
     /** The address is theirs. Once: null for a link that was used, is too old or is none of ours. */
-    verify(visitor: Visitor, token: string): Promise<{ readonly personId: Id } | null> {
+    verify(visitor: Visitor, token: string, browser?: string): Promise<Verified | null> {
       return attempts.guess(triedLink(attempts, visitor), async () => {
         const hash = hashOfToken(token)
-        return hash === null ? null : inTransaction(pool, (query) => confirm(query, visitor, hash))
+        if (hash === null) return null
+        return inTransaction(pool, (query) => confirm(query, visitor, { hash, browser: hashOfToken(browser ?? '') }))
       })
     },
   }
@@ -121,7 +130,9 @@ export function createSignUp(parts: Parts) {
     ]
   }
 
-  async function confirm(query: Query, visitor: Visitor, hash: Buffer): Promise<{ readonly personId: Id } | null> {
+  type Link = { readonly hash: Buffer; readonly browser: Buffer | null }
+
+  async function confirm(query: Query, visitor: Visitor, { hash, browser }: Link): Promise<Verified | null> {
     const found = await findLink(query, 'verify', hash)
     if (found === null) return null
     const { personId } = found
@@ -129,14 +140,21 @@ export function createSignUp(parts: Parts) {
     if (email === null) return null
     const typed = await useLink(query, { kind: 'verify', hash, personId })
     if (typed === null || typed.name === null) return null
+    // Who reads the mail may not be who signed up: then a password that somebody else knows must not come with the account.
+    const isTheirs = isSameBrowser(typed.browser, browser)
     await query('update people set verified_at = clock_timestamp(), name = $2, password = $3 where id = $1', [
       personId,
       typed.name,
-      typed.password,
+      isTheirs ? typed.password : null,
     ])
     await welcome(query, parts, byPerson(personId, visitor), { id: personId, email, name: typed.name })
-    return { personId }
+    return { personId, choose: isTheirs ? null : (await addLink(query, { kind: 'reset', personId })).token }
   }
+}
+
+/** Who has shown no browser at either end has shown the same. */
+function isSameBrowser(one: Buffer | null, other: Buffer | null): boolean {
+  return one === null || other === null ? one === other : one.equals(other)
 }
 
 const emailRow = z.object({ email: z.string() })
@@ -184,13 +202,18 @@ export async function lockUnverified(query: Query, personId: Id): Promise<string
   return emailRow.optional().parse(rows[0])?.email ?? null
 }
 
-const waitingRow = z.object({ personId: z.string(), name: z.string(), password: z.string().nullable() })
+const waitingRow = z.object({
+  personId: z.string(),
+  name: z.string(),
+  password: z.string().nullable(),
+  browser: z.instanceof(Buffer).nullable(),
+})
 type Waiting = z.output<typeof waitingRow> | { readonly personId: null }
 
 /** What was typed at the latest sign-up of somebody who has not confirmed yet. */
 async function findWaiting(query: Query, email: string): Promise<Waiting> {
   const { rows } = await query(
-    `select person_id as "personId", link.name, link.password from people join mailed_links link on person_id = people.id
+    `select person_id as "personId", link.name, link.password, link.browser from people join mailed_links link on person_id = people.id
      where email = $1 and verified_at is null and kind = 'verify' and link.name is not null
      order by link.created_at desc limit 1`,
     [email],

@@ -711,6 +711,8 @@ create table mailed_links (
   -- address must not choose the password of who owns it.
   name text check (length(name) between 1 and 100),
   password text check (length(password) <= 200),
+  -- In which browser, as SHA-256 of what it has of us. Whoever confirms in another one chooses a password then.
+  browser bytea check (length(browser) = 32),
   created_at timestamptz not null default clock_timestamp(),
   expires_at timestamptz not null,
   used_at timestamptz
