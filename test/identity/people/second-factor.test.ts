@@ -138,6 +138,14 @@ describe('a second factor', () => {
     await waiting(email, remembered)
   })
 
+  it('is asked for in a browser that was to be remembered when the password was reset', async () => {
+    const { email, key } = await withFactor()
+    const passed = await people.passSecondFactor(await waiting(email), { code: shown(key) }, visitor())
+    await people.askReset(visitor(), email)
+    await people.reset(visitor(), await tokenFor(email, 'reset'), PASSWORD)
+    await waiting(email, (await passed?.remember())?.reveal())
+  })
+
   it('is taken off with a code of it, and by nobody without', async () => {
     const { email, personId, key } = await withFactor()
     assert.equal(await people.removeSecondFactor(personId, { code: '000000' }, visitor()), false)

@@ -55,7 +55,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
             })
           return complete(query, id)
         })
-        return completed && { session: completed, remember: () => remember(personId) }
+        return completed && { session: completed, remember: () => remember(personId, id) }
       })
     },
 
@@ -150,7 +150,8 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
     }
   }
 
-  async function remember(personId: Id): Promise<Secret> {
+  /** Not where the session is over by now: a new password forgets every browser, also one that is about to be remembered. */
+  async function remember(personId: Id, sessionId: Id): Promise<Secret> {
     const { secret, hash } = newToken()
     await inTransaction(pool, async (query) => {
       await query('select from people where id = $1 for no key update', [personId])
@@ -161,8 +162,9 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
       )
       await query(
         `insert into remembered_browsers (hash, person_id, expires_at)
-         values ($1, $2, clock_timestamp() + interval '${REMEMBERED_DAYS} days')`,
-        [hash, personId],
+         select $1, $2, clock_timestamp() + interval '${REMEMBERED_DAYS} days' from browser_sessions
+         where id = $3 and person_id = $2 and ended_at is null`,
+        [hash, personId, sessionId],
       )
     })
     return secret
