@@ -73,6 +73,20 @@ export const bugsOfPeople: readonly PlantedBug[] = [
     caughtBy: [{ file: OF_SIGN_UP, title: 'has a password of its own browser alone' }],
   },
   {
+    id: 'credit-for-who-is-invited',
+    title: 'who is invited is given credit where sign-up is closed',
+    promise: 'Credit is given to those alone who may sign up by themselves.',
+    author: 'insider',
+    edits: [
+      {
+        file: `${FOLDER}/welcome.ts`,
+        find: ' || !isOpenTo(settings, person.email)) return',
+        replace: ') return',
+      },
+    ],
+    caughtBy: [{ file: OF_SIGN_UP, title: 'is open to who is invited where it is closed to others' }],
+  },
+  {
     id: 'unknown-address-is-faster',
     title: 'no password is compared for an address that nobody has',
     promise: 'A sign-in does not tell whether an address has an account.',

@@ -28,7 +28,7 @@ const creditedTo = (email: string) =>
   countOf(
     pool,
     `select coalesce(sum(credited / 1000), 0) from accounts join workspaces on live_account_id = accounts.id
-     join members on workspace_id = workspaces.id where email = $1`,
+     join members on workspace_id = workspaces.id where email = $1 and role = 'owner'`,
     [email],
   )
 
@@ -220,6 +220,10 @@ describe('a sign-up', () => {
       name: 'O',
     }
     assert.notEqual(await closed.people.signInByIssuer(visitor(), claims), null)
+    // Whoever may invite could otherwise have as much credit as they have mailboxes.
+    assert.deepEqual([await creditedTo(email), await creditedTo(other)], [0, 0])
+    const promised = (await letters(email)).map((letter) => letter.what === 'verify' && letter.credit)
+    assert.deepEqual(promised, [false, null])
     await closed.close()
   })
 

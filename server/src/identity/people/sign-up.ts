@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
-import { formatUsd, type Nanos, ZERO } from '../../kernel/money.ts'
+import { formatUsd, ZERO } from '../../kernel/money.ts'
 import type { Secret } from '../../kernel/secret.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
 import { addressKey, networkKey, type Tried } from './attempts.ts'
 import { sendOrPretend } from './letters.ts'
 import { addLink, findLink, triedLink, useLink } from './links.ts'
-import { mailboxHash, splitAddress } from './mailbox.ts'
+import { mailboxHash } from './mailbox.ts'
 import { readName, requireAddress } from './names.ts'
+import { isOpenTo, requireOpen } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
 import { hashOfToken } from './tokens.ts'
 import { byPerson, type Visitor } from './visitor.ts'
@@ -54,7 +54,7 @@ export function createSignUp(parts: Parts) {
         const browser = hashOfToken(typed.browser ?? '')
         const personId = isNew ? person.id : null
         const link = await addLink(query, { kind: 'verify', personId, name, password, browser })
-        const credit = await creditFor(query, email, settings.credit)
+        const credit = await creditFor(query, email, settings)
         const { at, until, token } = link
         await sendMail(
           query,
@@ -78,7 +78,7 @@ export function createSignUp(parts: Parts) {
       await inTransaction(pool, async (query) => {
         const waiting = await findWaiting(query, email)
         const { until, token } = await addLink(query, { kind: 'verify', ...waiting })
-        const credit = await creditFor(query, email, settings.credit)
+        const credit = await creditFor(query, email, settings)
         const link = `${settings.siteUrl}/verify/${token.reveal()}`
         const letter = { what: 'verify' as const, to: email, link, until, credit }
         await sendOrPretend(query, sendMail, { letter, isMeant: waiting.personId !== null })
@@ -159,14 +159,6 @@ function isSameBrowser(one: Buffer | null, other: Buffer | null): boolean {
 
 const emailRow = z.object({ email: z.string() })
 
-/** Refuses addresses that may not sign up here, whether they have an account or not. */
-export function requireOpen({ signUp, domains }: PeopleParts['settings'], email: string): void {
-  if (signUp === 'closed') throw new Fault('sign_up_closed')
-  const [, domain] = splitAddress(email)
-  if (domains.length > 0 && !domains.includes(domain))
-    throw new Fault('sign_up_closed', { detail: `Addresses that can sign up end in ${domains.join(', ')}.` })
-}
-
 /** Whether an address is invited somewhere: by this very invitation, or by any. */
 export async function hasInvitation(query: Query, { email, hash }: { email: string; hash?: Buffer }): Promise<boolean> {
   const { rows } = await query(
@@ -221,10 +213,11 @@ async function findWaiting(query: Query, email: string): Promise<Waiting> {
   return waitingRow.optional().parse(rows[0]) ?? { personId: null }
 }
 
-/** What is given for confirming, as a letter says it; null where the mailbox had it before. */
-async function creditFor(query: Query, email: string, amount: Nanos): Promise<string | null> {
+/** What is given for confirming, as a letter says it; null where the mailbox had it before, or is given none. */
+async function creditFor(query: Query, email: string, settings: PeopleParts['settings']): Promise<string | null> {
+  const { credit: amount } = settings
   const { rows } = await query('select from sign_up_credits where mailbox = $1', [mailboxHash(email)])
-  if (amount <= ZERO || rows.length > 0) return null
+  if (amount <= ZERO || rows.length > 0 || !isOpenTo(settings, email)) return null
   return formatUsd(amount).replace(/0{1,7}$/, '')
 }
 

@@ -66,7 +66,8 @@ export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
 }
 
 function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts): readonly PageRoute[] {
-  const credit = settings.credit > ZERO ? dollars(settings.credit) : null
+  // Who is invited where sign-up is closed is given none.
+  const credit = settings.isSignUpOpen && settings.credit > ZERO ? dollars(settings.credit) : null
   type Shown = { status?: number; filled?: Filled<'email'>; wasSentAgain?: boolean }
 
   function waiting({ formToken, returnTo, cookie }: Visit, shown: Shown = {}): Page {
