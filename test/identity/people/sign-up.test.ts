@@ -277,6 +277,15 @@ describe('people who never confirm', () => {
     await join(late)
   })
 
+  it('are looked for by an index in whatever refers to people, so that forgetting them reads no whole table', async () => {
+    const { rows } = await pool.query(
+      `select conrelid::regclass::text as name from pg_constraint fk where contype = 'f' and confrelid = 'people'::regclass
+       and not exists (select from pg_index where indrelid = conrelid and indpred is null and indkey[0] = conkey[1])`,
+    )
+    assert.deepEqual(rows, [])
+    assert.ok((await countOf(pool, "select count(*) from pg_constraint where confrelid = 'people'::regclass")) >= 7)
+  })
+
   it('are kept while a link of theirs works', async () => {
     const email = anotherAddress()
     await signUp(email)
