@@ -9,7 +9,7 @@ import { inTransaction, type Query } from '../../storage/transaction.ts'
 import type { Tried } from './attempts.ts'
 import type { PeopleParts } from './parts.ts'
 import { recoveryCodesLeft, replaceRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
-import { sessionOf } from './sessions.ts'
+import { dropOldest, sessionOf } from './sessions.ts'
 import { hashOf, newToken } from './tokens.ts'
 import { base32, KEY_BYTES, keyUri, matchingStep } from './totp.ts'
 import { byPerson, type Visitor } from './visitor.ts'
@@ -53,7 +53,9 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
               ...{ action: 'person.recovery_code_used', subject: personId },
               ...{ before: {}, after: { left: await recoveryCodesLeft(query, personId) } },
             })
-          return complete(query, id)
+          const completed = await complete(query, id)
+          await dropOldest(query, personId, true)
+          return completed
         })
         return completed && { session: completed, remember: () => remember(personId, id) }
       })

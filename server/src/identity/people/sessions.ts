@@ -57,12 +57,17 @@ export async function openSession(
   )
   const opened = openedRow.optional().parse(rows[0])
   if (opened === undefined) return null
-  await query(
-    `delete from browser_sessions where person_id = $1 and ended_at is null and id not in (
-       select id from browser_sessions where person_id = $1 and ended_at is null order by id desc limit $2)`,
-    [personId, SESSIONS_OF_PERSON],
-  )
+  await dropOldest(query, personId, opened.is_complete)
   return { session: secret, needs: opened.is_complete ? 'nothing' : 'second_factor' }
+}
+
+/** Apart for those that are complete: whoever knows a password and no second factor must not sign its owner out. */
+export async function dropOldest(query: Query, personId: Id, isComplete: boolean): Promise<void> {
+  await query(
+    `delete from browser_sessions where person_id = $1 and is_complete = $2 and ended_at is null and id not in (
+       select id from browser_sessions where person_id = $1 and is_complete = $2 and ended_at is null order by id desc limit $3)`,
+    [personId, isComplete, SESSIONS_OF_PERSON],
+  )
 }
 
 const openedRow = z.object({ is_complete: z.boolean() })
