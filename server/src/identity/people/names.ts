@@ -5,7 +5,10 @@ import { readAddress } from './mailbox.ts'
 
 const NAME_LIMIT = 100
 
-/** A name as it is kept: trimmed, and without what a terminal or a header would obey. */
+/** Controls, and what ends a line or turns around the text that follows it. */
+const OBEYED = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]+/gu
+
+/** A name as it is kept: trimmed, and without what a terminal, a page or a header would obey. */
 export function readName(typed: string): string {
   const name = plain(typed)
   const { length } = [...name]
@@ -24,7 +27,7 @@ function plain(text: string): string {
   return text
     .toWellFormed()
     .normalize('NFC')
-    .replaceAll(/\p{Cc}+/gu, ' ')
+    .replaceAll(OBEYED, ' ')
     .trim()
 }
 
