@@ -24,11 +24,7 @@ export function cutName(given: string): string | null {
 }
 
 function plain(text: string): string {
-  return text
-    .toWellFormed()
-    .normalize('NFC')
-    .replaceAll(OBEYED, ' ')
-    .trim()
+  return text.toWellFormed().normalize('NFC').replaceAll(OBEYED, ' ').trim()
 }
 
 export function requireAddress(typed: string): string {
