@@ -359,6 +359,21 @@ describe('a link in a mail', () => {
     assert.equal(rows[0].count, 1)
   })
 
+  it('has whoever verifies an address in another browser than that of the sign-up choose the password', async () => {
+    const email = freshEmail('victim')
+    const known = 'password of attacker'
+    await createVisitor(site).fill('/sign-up', { name: 'Mira', email, password: known })
+    const { pathname } = new URL(linkIn(await site.mailTo(email), /^\/verify\//))
+    const victim = createVisitor(site)
+    const { status, location } = await victim.fill(pathname, {})
+    assert.equal(status, 303)
+    assert.match(location, /^\/reset\/[A-Za-z0-9_-]{43}$/)
+    assert.equal((await createVisitor(site).fill('/sign-in', { email, password: known })).status, 400)
+    assert.equal((await victim.fill(location, { password: PASSWORD })).location, '/sessions')
+    await signIn(site, email)
+    assert.equal((await createVisitor(site).fill('/sign-in', { email, password: known })).status, 400)
+  })
+
   it('resets a password once, ends what was open, and another one is over with it', async () => {
     const email = await signUp(site)
     const elsewhere = await signIn(site, email)

@@ -51,12 +51,40 @@ export const bugsOfPeople: readonly PlantedBug[] = [
     edits: [
       {
         file: `${FOLDER}/links.ts`,
-        find: 'select $1, $2, $3, $4, $5, now.at',
+        find: 'select $1, $2, $3, $4, $5, $6, now.at',
         replace: `select $1, $2, $3, $4,
-       coalesce((select first.password from mailed_links first where first.person_id = $3 order by created_at limit 1), $5), now.at`,
+       coalesce((select first.password from mailed_links first where first.person_id = $3 order by created_at limit 1), $5), $6, now.at`,
       },
     ],
     caughtBy: [{ file: OF_SIGN_UP, title: 'counts with its own link alone' }],
+  },
+  {
+    id: 'password-of-another-browser',
+    title: 'who confirms an address has the password that somebody typed elsewhere',
+    promise: 'Nobody else chooses the password of who confirms an address.',
+    author: 'insider',
+    edits: [
+      {
+        file: `${FOLDER}/sign-up.ts`,
+        find: 'const isTheirs = isSameBrowser(typed.browser, browser)',
+        replace: 'const isTheirs = isSameBrowser(browser, browser)',
+      },
+    ],
+    caughtBy: [{ file: OF_SIGN_UP, title: 'has a password of its own browser alone' }],
+  },
+  {
+    id: 'credit-for-who-is-invited',
+    title: 'who is invited is given credit where sign-up is closed',
+    promise: 'Credit is given to those alone who may sign up by themselves.',
+    author: 'insider',
+    edits: [
+      {
+        file: `${FOLDER}/welcome.ts`,
+        find: ' || !isOpenTo(settings, person.email)) return',
+        replace: ') return',
+      },
+    ],
+    caughtBy: [{ file: OF_SIGN_UP, title: 'is open to who is invited where it is closed to others' }],
   },
   {
     id: 'unknown-address-is-faster',

@@ -16,6 +16,8 @@ export type Visit = Asked & {
   readonly sessionToken: string | undefined
   /** What the forms of a page that is shown now have to bring back. */
   readonly formToken: string
+  /** What this browser has of us, by which it is known from others. */
+  readonly browser: string
   /** Where the visitor wants to be in the end, if that is a page of ours. */
   readonly returnTo: string | undefined
 }
@@ -43,7 +45,7 @@ export function createVisits({ people, cookies, siteUrl }: Parts) {
     const sessionToken = cookies.tokenIn(asked.cookie, 'session')
     const session = sessionToken === undefined ? null : await people.sessionOf(sessionToken)
     const returnTo = parseReturnTo(asked.form.get(RETURN_TO) ?? asked.query.get(RETURN_TO))
-    return { ...asked, session, sessionToken, formToken: formTokenOf(bound), returnTo }
+    return { ...asked, session, sessionToken, browser: bound, formToken: formTokenOf(bound), returnTo }
   }
 
   const routes = {

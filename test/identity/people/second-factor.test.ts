@@ -138,6 +138,42 @@ describe('a second factor', () => {
     await waiting(email, remembered)
   })
 
+  it('is what keeps who knows the password alone from signing its owner out', async () => {
+    const { email, personId, key } = await withFactor()
+    const passed = await people.passSecondFactor(await waiting(email), { code: shown(key) }, visitor())
+    const own = passed?.session.reveal() ?? assert.fail()
+    // Older than those that follow, which are older than any that is opened now.
+    await pool.query('update browser_sessions set id = $2 where person_id = $1 and is_complete', [
+      personId,
+      '00000000-0000-0000-0000-000000000000',
+    ])
+    for (const [isComplete, alive] of [
+      [false, true],
+      [true, false],
+    ]) {
+      await pool.query(
+        `insert into browser_sessions (id, hash, person_id, expires_at, address, agent, is_complete)
+         select ('00000000' || right(md5($2 || n), 24))::uuid, sha256(($2 || n)::bytea), $1, clock_timestamp() + interval '1 day', '', '', $2::boolean
+         from generate_series(1, 60) n`,
+        [personId, String(isComplete)],
+      )
+      const token = await waiting(email)
+      if (isComplete) {
+        await forgetUsed(personId)
+        assert.notEqual(await people.passSecondFactor(token, { code: shown(key) }, visitor()), null)
+      }
+      assert.equal((await people.sessionOf(own)) !== null, alive)
+    }
+  })
+
+  it('is asked for in a browser that was to be remembered when the password was reset', async () => {
+    const { email, key } = await withFactor()
+    const passed = await people.passSecondFactor(await waiting(email), { code: shown(key) }, visitor())
+    await people.askReset(visitor(), email)
+    await people.reset(visitor(), await tokenFor(email, 'reset'), PASSWORD)
+    await waiting(email, (await passed?.remember())?.reveal())
+  })
+
   it('is taken off with a code of it, and by nobody without', async () => {
     const { email, personId, key } = await withFactor()
     assert.equal(await people.removeSecondFactor(personId, { code: '000000' }, visitor()), false)

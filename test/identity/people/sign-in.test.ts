@@ -90,6 +90,25 @@ describe('a session', () => {
     await signedIn(email)
     assert.equal((await people.listSessions(personId)).length, 50)
     assert.equal(await people.sessionOf(first), null)
+    const kept = await countOf(pool, 'select count(*) from browser_sessions where person_id = $1', [personId])
+    assert.equal(kept, 50, 'who signs in again and again fills no table')
+  })
+
+  it('is kept for a day after it has ended, however long it might have lasted', async () => {
+    const email = anotherAddress()
+    const personId = await join(email)
+    const { id = '' } = (await people.sessionOf(await signedIn(email))) ?? {}
+    const keptOf = () => countOf(pool, 'select count(*) from browser_sessions where person_id = $1', [personId])
+    await people.endSession(personId, id, visitor())
+    await people.forgetUnconfirmed()
+    assert.equal(await keptOf(), 1)
+    await pool.query(
+      `update browser_sessions set ended_at = ended_at - interval '25 hours', expires_at = expires_at - interval '25 hours'
+       where id = $1`,
+      [id],
+    )
+    await people.forgetUnconfirmed()
+    assert.equal(await keptOf(), 0)
   })
 })
 
@@ -219,6 +238,21 @@ describe('a sign-in by an issuer', () => {
     const again = await people.signInByIssuer(visitor(), claims(anotherAddress(), 'subject-1', false))
     const ids = await Promise.all([first, again].map((one) => people.sessionOf(one?.session.reveal() ?? '')))
     assert.equal(ids[0]?.personId, ids[1]?.personId)
+  })
+
+  it('lets in who has a name that can’t be kept as it is, or none', async () => {
+    for (const [name, kept] of [
+      [`${'ñ'.repeat(150)}`, 'ñ'.repeat(100)],
+      ['\u0000\u0007', /^person-\d+$/],
+      ['Mira \u202Earim\u2066\u2028', 'Mira  arim'],
+      ['', /^person-\d+$/],
+    ] as const) {
+      const email = anotherAddress()
+      const signedIn = await people.signInByIssuer(visitor(), { ...claims(email, `named ${email}`), name })
+      const called = (await people.sessionOf(signedIn?.session.reveal() ?? ''))?.name ?? ''
+      if (typeof kept === 'string') assert.equal(called, kept)
+      else assert.match(called, kept)
+    }
   })
 
   it('makes void what somebody typed with the address before', async () => {

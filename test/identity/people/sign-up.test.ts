@@ -28,7 +28,7 @@ const creditedTo = (email: string) =>
   countOf(
     pool,
     `select coalesce(sum(credited / 1000), 0) from accounts join workspaces on live_account_id = accounts.id
-     join members on workspace_id = workspaces.id where email = $1`,
+     join members on workspace_id = workspaces.id where email = $1 and role = 'owner'`,
     [email],
   )
 
@@ -75,6 +75,27 @@ describe('a sign-up', () => {
       await countOf(pool, 'select count(*) from mailed_links where password is not null and used_at is not null'),
       0,
     )
+  })
+
+  it('has a password of its own browser alone: who confirms in another one chooses theirs', async () => {
+    const [attackers, owners] = ['a'.repeat(43), 'o'.repeat(43)]
+    const email = anotherAddress()
+    const typed = { name: 'Mira', email, password: PASSWORD, browser: owners }
+    await people.signUp(visitor(), typed)
+    await people.signUp(visitor(), { ...typed, password: 'password of attacker', browser: attackers })
+    await pool.query("delete from door_attempts where kind = 'verification again'")
+    await people.resendVerification(visitor(), email)
+    const verified = await people.verify(visitor(), await tokenFor(email, 'verify'), owners)
+    assert.equal(await people.signIn(visitor(), { email, password: 'password of attacker' }), null)
+    const choose = verified?.choose?.reveal() ?? assert.fail('no password is asked for')
+    assert.equal((await people.reset(visitor(), choose, 'password of the owner'))?.needs, 'nothing')
+    assert.notEqual(await people.signIn(visitor(), { email, password: 'password of the owner' }), null)
+
+    const same = anotherAddress()
+    await people.signUp(visitor(), { ...typed, email: same })
+    const own = await people.verify(visitor(), await tokenFor(same, 'verify'), owners)
+    assert.equal(own?.choose, null)
+    assert.notEqual(await people.signIn(visitor(), { email: same, password: PASSWORD }), null)
   })
 
   it('with an address that has an account tells its owner, and changes nothing', async () => {
@@ -199,6 +220,10 @@ describe('a sign-up', () => {
       name: 'O',
     }
     assert.notEqual(await closed.people.signInByIssuer(visitor(), claims), null)
+    // Whoever may invite could otherwise have as much credit as they have mailboxes.
+    assert.deepEqual([await creditedTo(email), await creditedTo(other)], [0, 0])
+    const promised = (await letters(email)).map((letter) => letter.what === 'verify' && letter.credit)
+    assert.deepEqual(promised, [false, null])
     await closed.close()
   })
 
@@ -250,6 +275,15 @@ describe('people who never confirm', () => {
     assert.deepEqual(rows.map(({ email }) => email).toSorted(), [fresh, confirmed].toSorted())
     assert.equal(await people.verify(visitor(), token), null)
     await join(late)
+  })
+
+  it('are looked for by an index in whatever refers to people, so that forgetting them reads no whole table', async () => {
+    const { rows } = await pool.query(
+      `select conrelid::regclass::text as name from pg_constraint fk where contype = 'f' and confrelid = 'people'::regclass
+       and not exists (select from pg_index where indrelid = conrelid and indpred is null and indkey[0] = conkey[1])`,
+    )
+    assert.deepEqual(rows, [])
+    assert.ok((await countOf(pool, "select count(*) from pg_constraint where confrelid = 'people'::regclass")) >= 7)
   })
 
   it('are kept while a link of theirs works', async () => {

@@ -18,19 +18,21 @@ type New = {
   readonly personId: Id | null
   readonly name?: string | null
   readonly password?: string | null
+  /** Where that was typed. */
+  readonly browser?: Buffer | null
 }
 
 export type NewLink = { readonly token: Secret; readonly at: string; readonly until: string }
 
 const times = z.object({ created_at: z.date(), expires_at: z.date() })
 
-export async function addLink(query: Query, { kind, personId, name, password }: New): Promise<NewLink> {
+export async function addLink(query: Query, { kind, personId, name, password, browser }: New): Promise<NewLink> {
   const { secret: token, hash } = newToken()
   const { rows } = await query(
-    `insert into mailed_links (hash, kind, person_id, name, password, created_at, expires_at)
-     select $1, $2, $3, $4, $5, now.at, now.at + interval '${LIFE_MINUTES} minutes' from clock_timestamp() now (at)
+    `insert into mailed_links (hash, kind, person_id, name, password, browser, created_at, expires_at)
+     select $1, $2, $3, $4, $5, $6, now.at, now.at + interval '${LIFE_MINUTES} minutes' from clock_timestamp() now (at)
      returning created_at, expires_at`,
-    [hash, kind, personId, name ?? null, password ?? null],
+    [hash, kind, personId, name ?? null, password ?? null, browser ?? null],
   )
   const { created_at: at, expires_at: until } = times.parse(rows[0])
   return { token, at: at.toISOString(), until: until.toISOString() }
@@ -46,7 +48,11 @@ export async function findLink(query: Query, kind: LinkKind, hash: Buffer): Prom
 }
 
 const linkRows = z.array(z.object({ person_id: z.string().nullable() }))
-const takenRow = z.object({ name: z.string().nullable(), password: z.string().nullable() })
+const takenRow = z.object({
+  name: z.string().nullable(),
+  password: z.string().nullable(),
+  browser: z.instanceof(Buffer).nullable(),
+})
 
 /** Uses a link, and with it every other one of its kind that the person has. Null where somebody was faster. */
 export async function useLink(
@@ -54,7 +60,7 @@ export async function useLink(
   { kind, hash, personId }: { kind: LinkKind; hash: Buffer; personId: Id },
 ): Promise<z.output<typeof takenRow> | null> {
   const { rows } = await query(
-    `update mailed_links set used_at = clock_timestamp() where hash = $1 and ${usable} and person_id = $3 returning name, password`,
+    `update mailed_links set used_at = clock_timestamp() where hash = $1 and ${usable} and person_id = $3 returning name, password, browser`,
     [hash, kind, personId],
   )
   const taken = takenRow.optional().parse(rows[0])

@@ -9,7 +9,7 @@ import { inTransaction, type Query } from '../../storage/transaction.ts'
 import type { Tried } from './attempts.ts'
 import type { PeopleParts } from './parts.ts'
 import { recoveryCodesLeft, replaceRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
-import { sessionOf } from './sessions.ts'
+import { dropOldest, sessionOf } from './sessions.ts'
 import { hashOf, newToken } from './tokens.ts'
 import { base32, KEY_BYTES, keyUri, matchingStep } from './totp.ts'
 import { byPerson, type Visitor } from './visitor.ts'
@@ -53,9 +53,11 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
               ...{ action: 'person.recovery_code_used', subject: personId },
               ...{ before: {}, after: { left: await recoveryCodesLeft(query, personId) } },
             })
-          return complete(query, id)
+          const completed = await complete(query, id)
+          await dropOldest(query, personId, true)
+          return completed
         })
-        return completed && { session: completed, remember: () => remember(personId) }
+        return completed && { session: completed, remember: () => remember(personId, id) }
       })
     },
 
@@ -150,7 +152,8 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
     }
   }
 
-  async function remember(personId: Id): Promise<Secret> {
+  /** Not where the session is over by now: a new password forgets every browser, also one that is about to be remembered. */
+  async function remember(personId: Id, sessionId: Id): Promise<Secret> {
     const { secret, hash } = newToken()
     await inTransaction(pool, async (query) => {
       await query('select from people where id = $1 for no key update', [personId])
@@ -161,8 +164,9 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
       )
       await query(
         `insert into remembered_browsers (hash, person_id, expires_at)
-         values ($1, $2, clock_timestamp() + interval '${REMEMBERED_DAYS} days')`,
-        [hash, personId],
+         select $1, $2, clock_timestamp() + interval '${REMEMBERED_DAYS} days' from browser_sessions
+         where id = $3 and person_id = $2 and ended_at is null`,
+        [hash, personId, sessionId],
       )
     })
     return secret

@@ -19,6 +19,9 @@ const SEEN_EVERY_SECONDS = 60
 
 const ALIVE = `ended_at is null and expires_at > clock_timestamp() and seen_at > clock_timestamp() - interval '${IDLE_DAYS} days'`
 
+/** It has run out then, so that it is not kept for as long as it might have lasted. */
+const END = 'ended_at = clock_timestamp(), expires_at = clock_timestamp()'
+
 export type SignedIn = { readonly session: Secret; readonly needs: 'nothing' | 'second_factor' }
 
 type Opening = {
@@ -54,12 +57,17 @@ export async function openSession(
   )
   const opened = openedRow.optional().parse(rows[0])
   if (opened === undefined) return null
-  await query(
-    `update browser_sessions set ended_at = clock_timestamp() where person_id = $1 and ended_at is null and id not in (
-       select id from browser_sessions where person_id = $1 and ended_at is null order by id desc limit $2)`,
-    [personId, SESSIONS_OF_PERSON],
-  )
+  await dropOldest(query, personId, opened.is_complete)
   return { session: secret, needs: opened.is_complete ? 'nothing' : 'second_factor' }
+}
+
+/** Apart for those that are complete: whoever knows a password and no second factor must not sign its owner out. */
+export async function dropOldest(query: Query, personId: Id, isComplete: boolean): Promise<void> {
+  await query(
+    `delete from browser_sessions where person_id = $1 and is_complete = $2 and ended_at is null and id not in (
+       select id from browser_sessions where person_id = $1 and is_complete = $2 and ended_at is null order by id desc limit $3)`,
+    [personId, isComplete, SESSIONS_OF_PERSON],
+  )
 }
 
 const openedRow = z.object({ is_complete: z.boolean() })
@@ -132,7 +140,7 @@ export async function listSessions(pool: pg.Pool, personId: Id): Promise<readonl
 export function endSession(pool: pg.Pool, by: By, personId: Id, id: Id): Promise<boolean> {
   return inTransaction(pool, async (query) => {
     const { rowCount } = await query(
-      `update browser_sessions set ended_at = clock_timestamp() where id = $1 and person_id = $2 and ${ALIVE}`,
+      `update browser_sessions set ${END} where id = $1 and person_id = $2 and ${ALIVE}`,
       [id, personId],
     )
     if (rowCount !== 1) return false
@@ -159,7 +167,7 @@ export async function endSessionsWithin(query: Query, personId: Id, exceptId: Id
   // Whoever is just signing in is waited for, and signed out with the rest.
   await query('select from people where id = $1 for no key update', [personId])
   const { rowCount } = await query(
-    `update browser_sessions set ended_at = clock_timestamp() where person_id = $1 and id is distinct from $2 and ${ALIVE}`,
+    `update browser_sessions set ${END} where person_id = $1 and id is distinct from $2 and ${ALIVE}`,
     [personId, exceptId],
   )
   await query('delete from remembered_browsers where person_id = $1', [personId])

@@ -3,11 +3,12 @@ import type { Id } from '../../kernel/ids.ts'
 import { record } from '../../storage/audit.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
 import { addressKey, networkKey, type Tried } from './attempts.ts'
-import { mailboxHash, readAddress } from './mailbox.ts'
-import { readName } from './names.ts'
+import { mailboxHash, readAddress, splitAddress } from './mailbox.ts'
+import { cutName } from './names.ts'
+import { requireOpen } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
 import { openSession, type SignedIn } from './sessions.ts'
-import { hasInvitation, lockUnverified, requireOpen } from './sign-up.ts'
+import { hasInvitation, lockUnverified } from './sign-up.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 import { welcome } from './welcome.ts'
 
@@ -90,7 +91,7 @@ export function createSignIn(parts: Parts) {
     if (known !== undefined) return known.id
     // The issuer vouches for the address, so that an invitation to it is theirs.
     if (!(await hasInvitation(query, { email }))) requireOpen(settings, email)
-    const called = readName(name.trim() === '' ? (email.split('@', 1)[0] ?? email) : name)
+    const called = cutName(name) ?? splitAddress(email)[0]
     const { rows: made } = await query(
       `insert into people as row (id, email, name) values ($1, $2, $3)
        on conflict (email) do update set created_at = row.created_at returning id`,

@@ -1,13 +1,14 @@
 import { z } from 'zod'
-import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
-import { formatUsd, type Nanos, ZERO } from '../../kernel/money.ts'
+import { formatUsd, ZERO } from '../../kernel/money.ts'
+import type { Secret } from '../../kernel/secret.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
 import { addressKey, networkKey, type Tried } from './attempts.ts'
 import { sendOrPretend } from './letters.ts'
 import { addLink, findLink, triedLink, useLink } from './links.ts'
-import { mailboxHash, splitAddress } from './mailbox.ts'
+import { mailboxHash } from './mailbox.ts'
 import { readName, requireAddress } from './names.ts'
+import { isOpenTo, requireOpen } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
 import { hashOfToken } from './tokens.ts'
 import { byPerson, type Visitor } from './visitor.ts'
@@ -24,7 +25,12 @@ export type SignUp = {
   readonly password: string
   /** The token of an invitation to this address: with it, somebody signs up where sign-up is closed to others. */
   readonly invitation?: string | undefined
+  /** The token of the browser in which this was typed. */
+  readonly browser?: string | undefined
 }
+
+/** With a link by which a password is chosen, where the one that was typed at the sign-up does not count. */
+export type Verified = { readonly personId: Id; readonly choose: Secret | null }
 
 type Parts = Omit<PeopleParts, 'seal'>
 
@@ -45,8 +51,10 @@ export function createSignUp(parts: Parts) {
       await inTransaction(pool, async (query) => {
         const person = await nameAddress(query, { id: ids.next(), email, name })
         const isNew = !person.isVerified
-        const link = await addLink(query, { kind: 'verify', personId: isNew ? person.id : null, name, password })
-        const credit = await creditFor(query, email, settings.credit)
+        const browser = hashOfToken(typed.browser ?? '')
+        const personId = isNew ? person.id : null
+        const link = await addLink(query, { kind: 'verify', personId, name, password, browser })
+        const credit = await creditFor(query, email, settings)
         const { at, until, token } = link
         await sendMail(
           query,
@@ -70,7 +78,7 @@ export function createSignUp(parts: Parts) {
       await inTransaction(pool, async (query) => {
         const waiting = await findWaiting(query, email)
         const { until, token } = await addLink(query, { kind: 'verify', ...waiting })
-        const credit = await creditFor(query, email, settings.credit)
+        const credit = await creditFor(query, email, settings)
         const link = `${settings.siteUrl}/verify/${token.reveal()}`
         const letter = { what: 'verify' as const, to: email, link, until, credit }
         await sendOrPretend(query, sendMail, { letter, isMeant: waiting.personId !== null })
@@ -92,10 +100,11 @@ export function createSignUp(parts: Parts) {
     },
 
     /** The address is theirs. Once: null for a link that was used, is too old or is none of ours. */
-    verify(visitor: Visitor, token: string): Promise<{ readonly personId: Id } | null> {
+    verify(visitor: Visitor, token: string, browser?: string): Promise<Verified | null> {
       return attempts.guess(triedLink(attempts, visitor), async () => {
         const hash = hashOfToken(token)
-        return hash === null ? null : inTransaction(pool, (query) => confirm(query, visitor, hash))
+        if (hash === null) return null
+        return inTransaction(pool, (query) => confirm(query, visitor, { hash, browser: hashOfToken(browser ?? '') }))
       })
     },
   }
@@ -121,7 +130,9 @@ export function createSignUp(parts: Parts) {
     ]
   }
 
-  async function confirm(query: Query, visitor: Visitor, hash: Buffer): Promise<{ readonly personId: Id } | null> {
+  type Link = { readonly hash: Buffer; readonly browser: Buffer | null }
+
+  async function confirm(query: Query, visitor: Visitor, { hash, browser }: Link): Promise<Verified | null> {
     const found = await findLink(query, 'verify', hash)
     if (found === null) return null
     const { personId } = found
@@ -129,25 +140,24 @@ export function createSignUp(parts: Parts) {
     if (email === null) return null
     const typed = await useLink(query, { kind: 'verify', hash, personId })
     if (typed === null || typed.name === null) return null
+    // Who reads the mail may not be who signed up: then a password that somebody else knows must not come with the account.
+    const isTheirs = isSameBrowser(typed.browser, browser)
     await query('update people set verified_at = clock_timestamp(), name = $2, password = $3 where id = $1', [
       personId,
       typed.name,
-      typed.password,
+      isTheirs ? typed.password : null,
     ])
     await welcome(query, parts, byPerson(personId, visitor), { id: personId, email, name: typed.name })
-    return { personId }
+    return { personId, choose: isTheirs ? null : (await addLink(query, { kind: 'reset', personId })).token }
   }
 }
 
-const emailRow = z.object({ email: z.string() })
-
-/** Refuses addresses that may not sign up here, whether they have an account or not. */
-export function requireOpen({ signUp, domains }: PeopleParts['settings'], email: string): void {
-  if (signUp === 'closed') throw new Fault('sign_up_closed')
-  const [, domain] = splitAddress(email)
-  if (domains.length > 0 && !domains.includes(domain))
-    throw new Fault('sign_up_closed', { detail: `Addresses that can sign up end in ${domains.join(', ')}.` })
+/** Who has shown no browser at either end has shown the same. */
+function isSameBrowser(one: Buffer | null, other: Buffer | null): boolean {
+  return one === null || other === null ? one === other : one.equals(other)
 }
+
+const emailRow = z.object({ email: z.string() })
 
 /** Whether an address is invited somewhere: by this very invitation, or by any. */
 export async function hasInvitation(query: Query, { email, hash }: { email: string; hash?: Buffer }): Promise<boolean> {
@@ -184,13 +194,18 @@ export async function lockUnverified(query: Query, personId: Id): Promise<string
   return emailRow.optional().parse(rows[0])?.email ?? null
 }
 
-const waitingRow = z.object({ personId: z.string(), name: z.string(), password: z.string().nullable() })
+const waitingRow = z.object({
+  personId: z.string(),
+  name: z.string(),
+  password: z.string().nullable(),
+  browser: z.instanceof(Buffer).nullable(),
+})
 type Waiting = z.output<typeof waitingRow> | { readonly personId: null }
 
 /** What was typed at the latest sign-up of somebody who has not confirmed yet. */
 async function findWaiting(query: Query, email: string): Promise<Waiting> {
   const { rows } = await query(
-    `select person_id as "personId", link.name, link.password from people join mailed_links link on person_id = people.id
+    `select person_id as "personId", link.name, link.password, link.browser from people join mailed_links link on person_id = people.id
      where email = $1 and verified_at is null and kind = 'verify' and link.name is not null
      order by link.created_at desc limit 1`,
     [email],
@@ -198,10 +213,11 @@ async function findWaiting(query: Query, email: string): Promise<Waiting> {
   return waitingRow.optional().parse(rows[0]) ?? { personId: null }
 }
 
-/** What is given for confirming, as a letter says it; null where the mailbox had it before. */
-async function creditFor(query: Query, email: string, amount: Nanos): Promise<string | null> {
+/** What is given for confirming, as a letter says it; null where the mailbox had it before, or is given none. */
+async function creditFor(query: Query, email: string, settings: PeopleParts['settings']): Promise<string | null> {
+  const { credit: amount } = settings
   const { rows } = await query('select from sign_up_credits where mailbox = $1', [mailboxHash(email)])
-  if (amount <= ZERO || rows.length > 0) return null
+  if (amount <= ZERO || rows.length > 0 || !isOpenTo(settings, email)) return null
   return formatUsd(amount).replace(/0{1,7}$/, '')
 }
 

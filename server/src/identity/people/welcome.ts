@@ -5,6 +5,7 @@ import { type By, record } from '../../storage/audit.ts'
 import type { Query } from '../../storage/transaction.ts'
 import { createWorkspaceWithin } from '../workspaces.ts'
 import { mailboxHash } from './mailbox.ts'
+import { isOpenTo } from './open-to.ts'
 import type { PeopleParts } from './parts.ts'
 import { lockAddress } from './person-with.ts'
 
@@ -34,7 +35,8 @@ async function creditOnce(
   { person, accountId }: Grant,
 ): Promise<void> {
   const { credit: amount } = settings
-  if (amount <= ZERO) return
+  // Members could otherwise have credit for any mailbox that they invite, where the operator gives it to few or nobody.
+  if (amount <= ZERO || !isOpenTo(settings, person.email)) return
   const { rowCount } = await query(
     'insert into sign_up_credits (mailbox, person_id) values ($1, $2) on conflict (mailbox) do nothing',
     [mailboxHash(person.email), person.id],

@@ -22,7 +22,8 @@ type Shown = FormParts & {
   readonly path: string
   /** Who looks at it; null where nobody is signed in. */
   readonly viewer: { readonly email: string } | null
-  readonly isSignUpOpen: boolean
+  /** Whether accounts can be made at all: who is invited may, also where sign-up is closed to others. */
+  readonly canSignUp: boolean
 }
 
 export function invitationPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
@@ -42,11 +43,11 @@ ${whatToDo(shown)}
 }
 
 /** The address that was invited decides, once it is known that it is theirs. */
-function whatToDo({ invitation, viewer, path, isSignUpOpen, ...parts }: Shown): Html {
+function whatToDo({ invitation, viewer, path, canSignUp, ...parts }: Shown): Html {
   if (viewer === null) {
     const signIn = withReturnTo('/sign-in', path)
     const ways =
-      invitation.hasAccount || !isSignUpOpen
+      invitation.hasAccount || !canSignUp
         ? wayOn(signIn, 'Sign in')
         : html`${wayOn(withReturnTo('/sign-up', path), 'Create an account')}<p class="door__also">${wayOn(signIn, 'Sign in', true)}</p>`
     return html`${callout('plain', 'Sign in to answer', html`The invitation is for <b>${invitation.email}</b>.`, ' door__sum')}${ways}`

@@ -14,7 +14,7 @@ export function invitationRoutes({ people, pages, visits, settings }: RouteParts
     if (invitation === null) return linkOverPage(pages, 'invitation')
     // Who has still to pass a second factor is nobody yet.
     const viewer = session?.isComplete === true ? session : null
-    return invitationPage(pages, { invitation, path, formToken, viewer, isSignUpOpen: settings.isSignUpOpen })
+    return invitationPage(pages, { invitation, path, formToken, viewer, canSignUp: settings.missing.length === 0 })
   }
 
   async function decide({ params: { token = '' }, form, session, visitor }: SignedIn): Promise<Page> {

@@ -17,6 +17,13 @@ import type { Visit } from '../visits.ts'
 /** As long as a link that is sent works. */
 const MAIL_SECONDS = 30 * 60
 const NOT_HERE = 'Accounts here are for certain domains alone. Use your address at one of them, or ask the operator.'
+const NOT_INVITED = 'The invitation that you came with is for another address, or is over.'
+const INVITATION = /^\/invitations\/(?<token>[A-Za-z0-9_-]{43})$/
+
+/** Whoever comes from an invitation is on the way back to it. With it, its address signs up where sign-up is closed to others. */
+function invitationIn({ returnTo = '' }: Visit): string | undefined {
+  return INVITATION.exec(returnTo)?.groups?.token
+}
 
 export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
   const { people, pages, visits, cookies, settings } = parts
@@ -27,17 +34,19 @@ export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
   }
 
   async function create(visit: Visit): Promise<Page> {
-    const { form, visitor, returnTo } = visit
+    const { form, visitor, browser, returnTo } = visit
+    const invitation = invitationIn(visit)
     const values = { name: form.get('name') ?? '', email: form.get('email') ?? '' }
     const read = readForm(form, { name: personName, email: emailAddress, password: newPassword })
     if (!read.isGood) return show(visit, { values, problems: read.problems }, 400)
     return orLater(
       async () => {
         try {
-          await people.signUp(visitor, read.fields)
+          await people.signUp(visitor, { ...read.fields, invitation, browser })
         } catch (error) {
           if (!(error instanceof Fault) || error.code !== 'sign_up_closed') throw error
-          return show(visit, { values, problems: { email: NOT_HERE } }, 403)
+          const problem = invitation === undefined ? NOT_HERE : NOT_INVITED
+          return show(visit, { values, problems: { email: problem } }, 403)
         }
         return seeOther(withReturnTo('/verify', returnTo), [
           cookies.putText('mail', read.fields.email, { seconds: MAIL_SECONDS }),
@@ -47,16 +56,18 @@ export function signUpRoutes(parts: RouteParts): readonly PageRoute[] {
     )
   }
 
+  const isOpenTo = (visit: Visit) => isSignUpOpen || (missing.length === 0 && invitationIn(visit) !== undefined)
   const closed = () => signUpClosedPage(pages, { missing, issuer })
   return [
-    visits.get('/sign-up', isSignUpOpen ? (visit) => show(visit) : closed),
-    visits.post('/sign-up', isSignUpOpen ? create : closed),
+    visits.get('/sign-up', (visit) => (isOpenTo(visit) ? show(visit) : closed())),
+    visits.post('/sign-up', (visit) => (isOpenTo(visit) ? create(visit) : closed())),
     ...verifyRoutes(parts),
   ]
 }
 
 function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts): readonly PageRoute[] {
-  const credit = settings.credit > ZERO ? dollars(settings.credit) : null
+  // Who is invited where sign-up is closed is given none.
+  const credit = settings.isSignUpOpen && settings.credit > ZERO ? dollars(settings.credit) : null
   type Shown = { status?: number; filled?: Filled<'email'>; wasSentAgain?: boolean }
 
   function waiting({ formToken, returnTo, cookie }: Visit, shown: Shown = {}): Page {
@@ -92,9 +103,10 @@ function verifyRoutes({ people, pages, visits, cookies, settings }: RouteParts):
       const found = TOKEN.test(token) ? await people.readVerification(token, visitor) : null
       return found === null ? linkOverPage(pages, 'verify') : verifyPage(pages, { formToken, path, email: found.email })
     }),
-    visits.post('/verify/:token', async ({ params: { token = '' }, visitor }) => {
-      const verified = TOKEN.test(token) ? await people.verify(visitor, token) : null
-      return verified === null ? linkOverPage(pages, 'verify') : seeOther('/sign-in?note=verified')
+    visits.post('/verify/:token', async ({ params: { token = '' }, visitor, browser }) => {
+      const verified = TOKEN.test(token) ? await people.verify(visitor, token, browser) : null
+      if (verified === null) return linkOverPage(pages, 'verify')
+      return seeOther(verified.choose === null ? '/sign-in?note=verified' : `/reset/${verified.choose.reveal()}`)
     }),
   ]
 }

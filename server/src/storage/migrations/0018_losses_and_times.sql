@@ -663,6 +663,9 @@ create table sign_up_credits (
   at timestamptz not null default clock_timestamp()
 );
 
+-- Whoever deletes a person has every reference looked up.
+create index sign_up_credits_of_person on sign_up_credits (person_id);
+
 create table browser_sessions (
   id uuid primary key,
   -- SHA-256 of what the browser has.
@@ -679,7 +682,7 @@ create table browser_sessions (
   ended_at timestamptz
 );
 
-create index browser_sessions_of_person on browser_sessions (person_id) where ended_at is null;
+create index browser_sessions_of_person on browser_sessions (person_id);
 create index browser_sessions_by_expiry on browser_sessions (expires_at);
 
 -- Browsers that are not asked for the second factor again for a while.
@@ -711,6 +714,8 @@ create table mailed_links (
   -- address must not choose the password of who owns it.
   name text check (length(name) between 1 and 100),
   password text check (length(password) <= 200),
+  -- In which browser, as SHA-256 of what it has of us. Whoever confirms in another one chooses a password then.
+  browser bytea check (length(browser) = 32),
   created_at timestamptz not null default clock_timestamp(),
   expires_at timestamptz not null,
   used_at timestamptz
@@ -736,6 +741,7 @@ create table invitations (
 
 create unique index invitations_open on invitations (workspace_id, email) where decided_at is null;
 create index invitations_by_expiry on invitations (expires_at);
+create index invitations_of_inviter on invitations (invited_by);
 create index invitations_of_address on invitations (email) where decided_at is null;
 
 -- A member whom an operator named has no person until somebody has verified the address.

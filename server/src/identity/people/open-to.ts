@@ -1,0 +1,19 @@
+import { Fault } from '../../kernel/fault.ts'
+import { splitAddress } from './mailbox.ts'
+import type { PeopleSettings } from './parts.ts'
+
+/** Who may sign up by themselves, as the operator has set it. Who is invited may besides, but is given no credit for it. */
+
+type Settings = Pick<PeopleSettings, 'signUp' | 'domains'>
+
+export function isOpenTo({ signUp, domains }: Settings, email: string): boolean {
+  const [, domain] = splitAddress(email)
+  return signUp === 'open' && (domains.length === 0 || domains.includes(domain))
+}
+
+/** Refuses addresses that may not sign up here, whether they have an account or not. */
+export function requireOpen(settings: Settings, email: string): void {
+  if (isOpenTo(settings, email)) return
+  if (settings.signUp === 'closed') throw new Fault('sign_up_closed')
+  throw new Fault('sign_up_closed', { detail: `Addresses that can sign up end in ${settings.domains.join(', ')}.` })
+}
