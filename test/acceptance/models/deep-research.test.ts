@@ -83,7 +83,7 @@ describe('a search in depth', () => {
     assert.equal(refused.length, 7)
     for (const one of refused) {
       assert.deepEqual([errorOf(one).type, errorOf(one).code], ['rate_limit_error', 'rate_limit_exceeded'])
-      assert.match(String(errorOf(one).message), /5 requests in 60 seconds/)
+      assert.match(String(errorOf(one).message), /endpoint: 5 requests per 60 seconds/)
       assert.match(String(one.headers.get('retry-after')), /^[1-9]\d?$/)
     }
     assert.equal((await usageOf(url, secret)).requests, 5)
@@ -105,7 +105,7 @@ describe('a search in depth', () => {
     )
     const second = await search(secret, { query: 'a' })
     assert.deepEqual([second.status, errorOf(second).code], [429, 'rate_limit_exceeded'])
-    assert.match(String(errorOf(second).message), /1 are running/)
+    assert.match(String(errorOf(second).message), /tier: 1 of 1 calls running/)
     assert.equal((await slow).status, 200)
     assert.equal((await search(secret, { query: 'a' })).status, 200)
   })

@@ -112,7 +112,7 @@ describe('POST /v1/images/generations', () => {
     assert.equal(refused.length, 10)
     for (const one of refused) {
       assert.deepEqual([errorOf(one).type, errorOf(one).code], ['rate_limit_error', 'rate_limit_exceeded'])
-      assert.match(String(errorOf(one).message), /30 requests in 60 seconds/)
+      assert.match(String(errorOf(one).message), /endpoint: 30 requests per 60 seconds/)
       assert.match(String(one.headers.get('retry-after')), /^[1-9]\d?$/)
       assert.equal(one.costUsd, null)
     }
