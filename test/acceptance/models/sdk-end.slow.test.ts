@@ -30,7 +30,7 @@ const TO: Addressee = { url, secret }
 const AS_INSTALLED = { maxRetries: 2 }
 
 /** Long enough that all have begun before the first has ended. */
-const PROMPT = 'sandbox:output-tokens=200 sandbox:delta-ms=60'
+const PROMPT = 'sandbox:output-tokens=200 sandbox:delta-ms=150'
 const QUESTION: Question = { model: 'sandbox/text', turns: [{ by: 'user', text: PROMPT }] }
 
 /** What a caller saw of a call. */
@@ -216,7 +216,7 @@ describe('MODEL-1 MODEL-2 a call whose settlement can not be written', () => {
       seen.set(name, await read(start, () => begun[place]?.resolve()))
     })
     const asking = CLIENTS.map(async (client) => {
-      const slow: Question = { ...QUESTION, turns: [{ by: 'user', text: 'sandbox:delay=10000' }] }
+      const slow: Question = { ...QUESTION, turns: [{ by: 'user', text: 'sandbox:delay=25000' }] }
       wholes.set(
         client.name,
         await client.ask(TO, slow, { streamed: false }).then(
