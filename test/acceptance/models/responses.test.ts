@@ -133,7 +133,7 @@ describe('what an upstream is asked for a response', () => {
   })
 })
 
-/** As Codex asks, shortened. */
+/** In the shape that Codex sends; no recording. */
 const CODEX = {
   instructions: 'You are Codex. '.repeat(200),
   input: [
