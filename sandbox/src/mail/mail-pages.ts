@@ -1,4 +1,4 @@
-import { html } from '../html.ts'
+import { html, pageOf } from '../html.ts'
 import type { Correspondent, ReceivedMail } from './received-mail.ts'
 
 /** The pages on which people who develop read the mail that nobody was sent. */
@@ -6,23 +6,14 @@ import type { Correspondent, ReceivedMail } from './received-mail.ts'
 const LIST_LIMIT = 100
 
 const STYLE = `
-  :root { color-scheme: light dark; --line: light-dark(#d8dde3, #3a424b); --soft: light-dark(#5a6570, #9aa5b1);
-    --accent: light-dark(#1f5fbf, #6ea8fe); --paper: light-dark(#ffffff, #1b2027); --desk: light-dark(#f3f5f7, #12161b) }
-  * { box-sizing: border-box }
-  body { margin: 0; padding: 1rem; background: var(--desk); font: 16px/1.5 system-ui, sans-serif }
-  main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 2rem; background: var(--paper); border: 1px solid var(--line);
-    border-radius: 12px; overflow-wrap: anywhere }
-  h1 { margin: 0 0 .5rem; font-size: 1.35rem; line-height: 1.3 }
-  h2 { margin: 1.5rem 0 .5rem; font-size: 1rem }
-  p { margin: 0 0 .5rem } a { color: var(--accent) } .soft, small, footer, dt { color: var(--soft) }
-  ul { margin: 0; padding: 0; list-style: none }
-  li { padding: .6rem 0; border-top: 1px solid var(--line) }
-  small { display: block; font-size: .85rem }
+  main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 2rem }
+  p { margin: 0 0 .5rem } a { color: var(--accent) } dt { color: var(--soft) }
+  li { padding: .6rem 0 }
+  small { font-size: .85rem }
   dl { display: grid; grid-template-columns: auto 1fr; gap: 0 1rem; margin: 0 } dd { margin: 0 }
   pre { margin: 0; padding: 1rem; border: 1px solid var(--line); border-radius: 8px; font: .85rem/1.5 ui-monospace, monospace;
     white-space: pre-wrap }
   iframe { width: 100%; height: 40rem; border: 1px solid var(--line); border-radius: 8px; background: #fff }
-  footer { margin-top: 1.5rem; font-size: .8rem; text-align: center }
 `
 
 export function listPage(mail: readonly ReceivedMail[]): string {
@@ -36,7 +27,7 @@ export function listPage(mail: readonly ReceivedMail[]): string {
     items.length === 0
       ? '<p class="soft">No mail yet. Load this page again when something should have been sent.</p>'
       : `<ul>${items.join('')}</ul>`
-  return pageOf('Mail', `<h1>Mail</h1>${content}`)
+  return mailPageOf('Mail', `<h1>Mail</h1>${content}`)
 }
 
 export function mailPage({
@@ -62,7 +53,7 @@ export function mailPage({
     markup === null
       ? ''
       : html`<h2>As HTML</h2><iframe sandbox src="/mail/${String(n)}/html" title="The HTML of this mail"></iframe>`
-  return pageOf(
+  return mailPageOf(
     html`${subject}`,
     `<p><a href="/mail">All mail</a></p><h1>${html`${subject}`}</h1><dl>${facts.join('')}</dl>
 <h2>As text</h2><pre>${linked(text)}</pre>${framed}`,
@@ -85,21 +76,6 @@ function timeOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
 }
 
-function pageOf(title: string, content: string): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-${content}
-<footer>The sandbox’s mail. None of it was sent to anybody.</footer>
-</main>
-</body>
-</html>
-`
+function mailPageOf(title: string, content: string): string {
+  return pageOf(title, { style: STYLE, content, footer: 'The sandbox’s mail. None of it was sent to anybody.' })
 }

@@ -18,9 +18,10 @@ const CALLS = count({ full: 1_000, reduced: 4 })
 const ROUNDS = 3
 
 /** Nobody is refused: who is learns nothing. */
-const endless = Object.fromEntries(
-  Object.entries(LIMITS).map(([name, limit]) => [name, { ...limit, most: 1_000_000 }]),
-) as unknown as Limits
+const endless: Limits = Object.assign(
+  { ...LIMITS },
+  Object.fromEntries(Object.entries(LIMITS).map(([name, limit]) => [name, { ...limit, most: 1_000_000 }])),
+)
 
 let hashes = 0
 const counted = (passwords: Passwords): Passwords => ({

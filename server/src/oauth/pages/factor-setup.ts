@@ -1,9 +1,19 @@
 import type { Page, Pages } from '../../http/pages/page.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import type { Secret } from '../../kernel/secret.ts'
-import { button, callout, type Filled, type FormParts, field, form, summary, wayOn } from './form.ts'
+import {
+  button,
+  CODE,
+  callout,
+  codeField,
+  type Filled,
+  type FormParts,
+  form,
+  RECOVERY,
+  summary,
+  wayOn,
+} from './form.ts'
 import { qrCode } from './qr-code.ts'
-import { CODE, RECOVERY } from './second-factor.ts'
 
 type Door = Pick<Pages, 'door'>
 const PATH = '/account/second-factor'
@@ -40,11 +50,9 @@ ${summary(filled, { code: 'Code' })}<figure class="scan">${qrCode(uri, 'The key 
 ${form(
   `${PATH}/confirm`,
   shown,
-  html`<input type="hidden" name="uri" value="${uri.reveal()}">${field({
+  html`<input type="hidden" name="uri" value="${uri.reveal()}">${codeField({
     name: 'code',
     label: 'Code',
-    type: 'text',
-    autocomplete: 'one-time-code',
     problem: filled.problems?.code,
     code: CODE,
   })}${button('Turn it on')}`,
@@ -79,11 +87,9 @@ export function factorOnPage(
 ${summary(filled, { code: 'Code' })}${form(
   `${PATH}/remove`,
   shown,
-  html`${field({
+  html`${codeField({
     name: 'code',
     label: 'Code',
-    type: 'text',
-    autocomplete: 'one-time-code',
     problem: filled.problems?.code,
     code: RECOVERY,
   })}<button class="fb-button fb-button--large fb-button--danger fb-button--wide" type="submit">Turn it off</button>`,

@@ -58,6 +58,15 @@ function codeAttributes({ length, isNumeric }: { readonly length: number; readon
   return html` inputmode="${isNumeric ? 'numeric' : 'text'}" autocapitalize="characters" spellcheck="false" maxlength="${length}"`
 }
 
+/** Six figures, and a gap in the middle for whoever types one. */
+export const CODE = { length: 7, isNumeric: true } as const
+export const RECOVERY = { length: 24, isNumeric: false } as const
+
+/** Where a code of an authenticator is typed, or a recovery code. */
+export function codeField(given: Pick<Field, 'name' | 'label' | 'problem' | 'hint' | 'code'>): Html {
+  return field({ type: 'text', autocomplete: 'one-time-code', ...given })
+}
+
 type Button = { readonly name: string; readonly value: string; readonly isQuiet?: boolean }
 
 export function button(text: string, { name, value, isQuiet = false }: Partial<Button> = {}): Html {

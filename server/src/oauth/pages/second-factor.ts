@@ -2,17 +2,13 @@ import { icon } from '../../http/pages/icons.ts'
 import type { Page, Pages } from '../../http/pages/page.ts'
 import { html } from '../../kernel/html.ts'
 import { withReturnTo } from '../return-to.ts'
-import { button, callout, type Filled, type FormParts, field, form, or, summary } from './form.ts'
+import { button, CODE, callout, codeField, type Filled, type FormParts, form, or, RECOVERY, summary } from './form.ts'
 
 type Shown<Name extends string> = FormParts & {
   readonly status?: number
   readonly email: string
   readonly filled?: Filled<Name>
 }
-
-/** Six figures, and a gap in the middle for whoever types one. */
-export const CODE = { length: 7, isNumeric: true } as const
-export const RECOVERY = { length: 24, isNumeric: false } as const
 
 export function secondFactorPage(
   { door }: Pick<Pages, 'door'>,
@@ -27,11 +23,9 @@ export function secondFactorPage(
 ${summary(filled, { code: 'Code' })}${form(
   '/second-factor',
   shown,
-  html`${field({
+  html`${codeField({
     name: 'code',
     label: 'Code',
-    type: 'text',
-    autocomplete: 'one-time-code',
     problem: filled.problems?.code,
     hint: 'It changes every 30 seconds. One that has passed by works a little longer.',
     code: CODE,
@@ -52,11 +46,9 @@ export function recoveryPage({ door }: Pick<Pages, 'door'>, shown: Shown<'recove
 ${summary(filled, { recovery: 'Recovery code' })}${form(
   '/recovery',
   shown,
-  html`${field({
+  html`${codeField({
     name: 'recovery',
     label: 'Recovery code',
-    type: 'text',
-    autocomplete: 'one-time-code',
     problem: filled.problems?.recovery,
     code: RECOVERY,
   })}${button('Go on')}`,
