@@ -1,6 +1,6 @@
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import path from 'node:path'
+import { join } from 'node:path'
 import pg from 'pg'
 import { type Gateway, startGateway } from '../../harness/gateways.ts'
 import { type Postgres, startPostgres } from '../../harness/postgres.ts'
@@ -41,6 +41,7 @@ export type Stage = {
 
 export type Wanted = Pick<Load, 'connections' | 'rate' | 'warmUpMs' | 'measureMs'> & {
   readonly body?: string
+  readonly path?: string
   /** Which of our processes, where there are several. */
   readonly gateway?: number
 }
@@ -79,10 +80,16 @@ export function streamedChat(events: number): string {
   )
 }
 
+/** The same in Responses. */
+export function streamedResponse(events: number): string {
+  const { model, messages, temperature } = JSON.parse(CHAT)
+  return JSON.stringify({ model, input: messages, temperature, stream: true, store: false, max_output_tokens: events })
+}
+
 export async function startStage(options: Options): Promise<Stage> {
   const { callers, processes = 1, withPeer = false, env = {}, everyMs = 5 } = options
-  const folder = mkdtempSync(path.join(tmpdir(), 'farebox-bench-'))
-  const secretsFile = path.join(folder, 'secrets')
+  const folder = mkdtempSync(join(tmpdir(), 'farebox-bench-'))
+  const secretsFile = join(folder, 'secrets')
   const postgres = await startPostgres({ folder, settings: settings() })
   const stops: (() => Promise<unknown>)[] = [postgres.remove]
   const stop = async () => {
@@ -139,10 +146,10 @@ export async function startStage(options: Options): Promise<Stage> {
       gateways,
       secretsFile,
       addCallers,
-      send(target, { body = CHAT, gateway = 0, ...load }) {
+      send(target, { body = CHAT, path = '/v1/chat/completions', gateway = 0, ...load }) {
         const { port, pids, headers } = targets(gateway)[target]
         return send({
-          path: '/v1/chat/completions',
+          path,
           headers,
           body,
           port,
@@ -171,7 +178,7 @@ function settings(): Record<string, string | number> {
 
 /** Whether PostgreSQL can tell what each kind of statement took. */
 export function hasStatements(): boolean {
-  return existsSync(path.join(findPostgres().folder, '../lib/pg_stat_statements.so'))
+  return existsSync(join(findPostgres().folder, '../lib/pg_stat_statements.so'))
 }
 
 /** A model with a price, and the upstream as the one who answers for it. */
@@ -181,7 +188,8 @@ async function sell(pool: pg.Pool, masterKey: Secret, upstreamPort: number): Pro
     { id: MODEL, contextWindow: 200_000, outputCap: 4_096, outputMost: 64_000, tokenizer: 'bytes_3' },
   )
   await setModelPrice({ pool }, { model: MODEL, input: '0.50', output: '2.00' })
-  await saveRoute({ pool, ids }, { model: MODEL, slot: 'openai', protocol: 'openai', upstreamModel: 'upstream-model' })
+  for (const protocol of ['openai', 'openai_responses'] as const)
+    await saveRoute({ pool, ids }, { model: MODEL, slot: 'openai', protocol, upstreamModel: 'upstream-model' })
   await saveUpstream(
     { pool, ids, seal: createSeal({ current: masterKey }) },
     {

@@ -1,6 +1,6 @@
 import { type Benchmark, type Metric, median, metric } from '../bench.ts'
 import type { LoadReport } from '../load/load.ts'
-import { type Stage, startStage, streamedChat, type Target } from '../load/stage.ts'
+import { type Stage, startStage, streamedChat, streamedResponse, type Target, type Wanted } from '../load/stage.ts'
 import { estimated } from '../paired.ts'
 
 /** So many streams at once, each with an event every few milliseconds: the same load for everybody, well below what fills a core. */
@@ -8,14 +8,16 @@ const STREAMS = 40
 const EVERY_MS = 8
 /** A stream is begun and settled once, which its events share: so there are answers of two lengths. */
 const LENGTHS = { usual: 200, long: 1_000 } as const
-/** The stop reason, the usage and the end. */
-const CHUNKS_BEHIND = 3
+/** In a chat the stop reason, the usage and the end; in Responses the three before the first word and the four behind the last. */
+const CHUNKS_AROUND = { chat: 3, responses: 7 } as const
 const FULL = { rounds: 9, measureMs: 5_000, warmUpMs: 12_000 }
 const REDUCED = { rounds: 1, measureMs: 2_000, warmUpMs: 500 }
 
 type Length = keyof typeof LENGTHS
+/** Ours is measured by both protocols. */
+type Whose = Target | 'responses'
 /** µs of CPU for a chunk. */
-type Costs = Readonly<Record<Target, number>>
+type Costs = Readonly<Record<Whose, number>>
 type Round = Readonly<Partial<Record<Length, Costs>>>
 
 /** What a chunk of a stream costs: events of 64 bytes, each written by itself upstream, metered and settled by ours. */
@@ -25,21 +27,23 @@ export const run: Benchmark = async (progress, { reduced, rounds: wanted }) => {
   const lengths: readonly Length[] = reduced ? ['usual'] : ['usual', 'long']
   const stage = await startStage({ callers: 1_000, withPeer: true, everyMs: EVERY_MS })
   try {
-    for (const target of ['ours', 'bare', 'peer'] as const) await perChunk(stage, target, 'usual', warmUpMs)
+    for (const whose of ['ours', 'responses', 'bare', 'peer'] as const) await perChunk(stage, whose, 'usual', warmUpMs)
     const measured: Round[] = []
     for (let at = 1; at <= rounds; at += 1) {
       const round: Partial<Record<Length, Costs>> = {}
       for (const length of lengths) {
         const bare = await perChunk(stage, 'bare', length, measureMs)
         const ours = await perChunk(stage, 'ours', length, measureMs)
+        const responses = await perChunk(stage, 'responses', length, measureMs)
         const peer = await perChunk(stage, 'peer', length, measureMs)
-        round[length] = { ours, bare, peer }
-        const costs = `ours ${ours.toFixed(1)}, bare ${bare.toFixed(1)}, peer ${peer.toFixed(1)} µs a chunk`
+        round[length] = { ours, responses, bare, peer }
+        const told = Object.entries(round[length]).map(([whose, cost]) => `${whose} ${cost.toFixed(1)}`)
+        const costs = `${told.join(', ')} µs a chunk`
         progress(`round ${at} of ${rounds}, ${LENGTHS[length]} events: ${costs}`)
       }
       measured.push(round)
     }
-    const goals = { bare: '<= 1.15', peer: '<= 0.5' }
+    const goals = { bare: '<= 1.15', peer: '<= 0.5', ours: '<= 1.1' }
     return [...metricsOf(costsOf(measured, 'usual'), '', goals), ...metricsOf(costsOf(measured, 'long'), '_long', {})]
   } finally {
     await stage.stop()
@@ -47,15 +51,19 @@ export const run: Benchmark = async (progress, { reduced, rounds: wanted }) => {
 }
 
 /** Counted by the bytes that came in the window, because streams begin and end together. */
-async function perChunk(stage: Stage, target: Target, length: Length, measureMs: number): Promise<number> {
+async function perChunk(stage: Stage, whose: Whose, length: Length, measureMs: number): Promise<number> {
   const events = LENGTHS[length]
-  const report = await stage.send(target, {
+  const isResponses = whose === 'responses'
+  const load: Wanted = {
     connections: STREAMS,
-    body: streamedChat(events),
     warmUpMs: 1_000,
     measureMs: Math.max(measureMs, 2 * events * EVERY_MS),
-  })
-  return (report.cpuUs.server ?? Number.NaN) / chunksOf(report, events + CHUNKS_BEHIND)
+    ...(isResponses ? { path: '/v1/responses', body: streamedResponse(events) } : { body: streamedChat(events) }),
+  }
+  const report = await stage.send(isResponses ? 'ours' : whose, load)
+  return (
+    (report.cpuUs.server ?? Number.NaN) / chunksOf(report, events + CHUNKS_AROUND[isResponses ? 'responses' : 'chat'])
+  )
 }
 
 function chunksOf({ answered, refused, broken, statuses, bytes, bytesOfOne }: LoadReport, chunks: number): number {
@@ -68,18 +76,20 @@ function costsOf(rounds: readonly Round[], length: Length): readonly Costs[] {
 }
 
 /** The goals are of answers of the usual length. */
-function metricsOf(costs: readonly Costs[], suffix: string, goals: { bare?: string; peer?: string }): Metric[] {
+function metricsOf(costs: readonly Costs[], suffix: string, goals: Partial<Record<Target, string>>): Metric[] {
   if (costs.length === 0) return []
-  const middle = (whose: Target) => median(costs.map((one) => one[whose]))
-  const beside = (whose: 'bare' | 'peer') => ({
+  const middle = (whose: Whose) => median(costs.map((one) => one[whose]))
+  const beside = (whose: Target) => ({
     baseline: middle(whose),
     ...(goals[whose] !== undefined && { goal: goals[whose] }),
   })
-  const ratios = (of: Target, to: Target) => costs.map((one) => one[of] / one[to])
+  const ratios = (of: Whose, to: Target) => costs.map((one) => one[of] / one[to])
   return [
     ...estimated(`cpu_per_chunk_ratio_bare${suffix}`, ratios('ours', 'bare'), 'x', beside('bare')),
     ...estimated(`cpu_per_chunk_ratio_portkey${suffix}`, ratios('ours', 'peer'), 'x', beside('peer')),
+    ...estimated(`cpu_per_chunk_ratio_responses_to_chat${suffix}`, ratios('responses', 'ours'), 'x', beside('ours')),
     metric(`chunk_us${suffix}`, middle('ours'), 'us'),
+    metric(`chunk_responses_us${suffix}`, middle('responses'), 'us'),
     metric(`chunk_bare_us${suffix}`, middle('bare'), 'us'),
     metric(`chunk_portkey_us${suffix}`, middle('peer'), 'us'),
   ]

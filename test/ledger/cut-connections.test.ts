@@ -12,7 +12,9 @@ import { connect } from './world.ts'
 const PROOF = 'ledger-cuts'
 const SHORT = { beginDeadlineMs: 500, endDeadlineMs: 500, moneyQueryTimeoutMs: 250, connectTimeoutMs: 250 }
 /** The deadlines of the product at full counts; else such as no busy machine meets. */
-const LONG = isFullProof ? {} : { beginDeadlineMs: PATIENCE_MS, endDeadlineMs: PATIENCE_MS }
+const LONG = isFullProof
+  ? { beginDeadlineMs: 5_000, endDeadlineMs: 10_000, moneyQueryTimeoutMs: 2_500 }
+  : { beginDeadlineMs: PATIENCE_MS, endDeadlineMs: PATIENCE_MS, moneyQueryTimeoutMs: 2_500 }
 const CUTS: readonly Cut[] = ['reset', 'end']
 const DIRECTIONS: readonly Direction[] = ['toServer', 'toClient']
 /** Of an answer's bytes these many may be missing in another one: it carries times, whose text varies. */

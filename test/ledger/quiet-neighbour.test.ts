@@ -125,7 +125,7 @@ describe('a quiet account', () => {
   })
 
   it('begins and ends while another session keeps the lock of an account that the same process waits for', async () => {
-    const patient = connect(database.url, { beginDeadlineMs: PATIENCE_MS, endDeadlineMs: PATIENCE_MS })
+    const patient = connect(database.url)
     after(() => patient.pools.close())
     const [quiet, locked] = await makeCredentials(2)
     assert.ok(quiet && locked)

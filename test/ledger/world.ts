@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { PATIENCE_MS } from '../../harness/until.ts'
 import { type Calls, createCalls } from '../../server/src/calls/calls.ts'
 import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
@@ -19,19 +20,22 @@ type Options = {
   readonly batchLimit?: number
 }
 
-/** The module under test over pools of its own, as one gateway process has it. */
+/** The module under test over pools of its own, as one gateway process has it, but with patience where a test names no deadline. */
 export function connect(
   url: string,
   options: Options = {},
 ): { readonly pools: Pools; readonly calls: Calls; readonly ownerId: Id } {
-  const { moneyQueryTimeoutMs = 2_500, connectTimeoutMs = 5_000, ...rest } = options
-  const pools = createPools({ url: new Secret(url), log: silentLog, moneyQueryTimeoutMs, connectTimeoutMs })
+  const { moneyQueryTimeoutMs = PATIENCE_MS, connectTimeoutMs = PATIENCE_MS, ...rest } = options
+  const timeouts = { moneyQueryTimeoutMs, connectTimeoutMs, restStatementTimeoutMs: PATIENCE_MS }
+  const pools = createPools({ url: new Secret(url), log: silentLog, ...timeouts })
   const ownerId = ids.next()
   const calls = createCalls({
     query: createMoneyQuery(pools.money),
     ownerId,
     clock: systemClock,
     log: silentLog,
+    beginDeadlineMs: PATIENCE_MS,
+    endDeadlineMs: PATIENCE_MS,
     ...rest,
   })
   return { pools, calls, ownerId }
