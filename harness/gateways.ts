@@ -30,6 +30,11 @@ const READY_DEADLINE_MS = 120_000
 const BUILT = 'server/dist/main.js'
 /** It starts in a fraction of the time. A copy of the project, made to plant something in, has only sources. */
 const isBuilt = process.env.HARNESS_BUILT === 'true' && existsSync(path.join(ROOT, BUILT))
+const SOURCE = 'server/src/main.ts'
+/** What `farebox` runs, for tests that run a line of it in a process of its own. */
+export const FAREBOX = path.join(ROOT, isBuilt ? BUILT : SOURCE)
+/** That only a hang meets. */
+export const COMMAND_DEADLINE_MS = 300_000
 
 /** Upstreams of tests lose far more than an operator bears, on purpose. Who tests the ceilings says which. */
 const NO_LOSS_CEILINGS = {
@@ -45,7 +50,7 @@ export function startGateways(count: number, options: Options): Promise<Gateway[
 
 export async function startGateway(options: Options): Promise<Gateway> {
   const { databaseUrl, env = {}, built = isBuilt, onLine } = options
-  const program = path.join(ROOT, options.program ?? (built ? BUILT : 'server/src/main.ts'))
+  const program = path.join(ROOT, options.program ?? (built ? BUILT : SOURCE))
   let announce: (addresses: Addresses) => void = () => {}
   const ready = new Promise<Addresses>((resolve) => {
     announce = resolve

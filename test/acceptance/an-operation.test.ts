@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { catalogueDocument } from '../../server/src/catalogue/document.ts'
 import { createCatalogue, type Operation } from '../../server/src/catalogue/operation.ts'
@@ -52,7 +52,7 @@ describe('an operation that is added by one file and a line in the list', () => 
     assert.deepEqual([Object(totals).requests, Object(totals).charged_micros_usd], [1, 12_300])
     const { data } = (await ask(url, own.secret, '/v1/requests?operation=weather_forecast')).json
     assert.equal(Object(Object(data)[0]).id, id)
-    await until(async () => (await ask(url, own.secret, `/v1/requests/${id}`)).json.detail !== null, 60_000)
+    await until(async () => (await ask(url, own.secret, `/v1/requests/${id}`)).json.detail !== null, PATIENCE_MS)
     const { detail } = (await ask(url, own.secret, `/v1/requests/${id}`)).json
     assert.equal(Object(detail).formula, '1 day × 0.0123 USD')
     assert.equal(Object(detail).upstream[0].slot, 'weather')
@@ -96,7 +96,7 @@ describe('an operation that is added by one file and a line in the list', () => 
     upstream.answer({ headers: json, body: '{"days":[1,2]}' })
     const version = await setPrice(pool, { operation: 'weather_forecast', unitPrice: '0.002' })
     const again = () => ask(url, customer.secret, `${FORECAST}?place=here&days=2`)
-    await until(async () => (await again()).headers.get('x-farebox-price-version') === String(version), 60_000)
+    await until(async () => (await again()).headers.get('x-farebox-price-version') === String(version), PATIENCE_MS)
     assert.equal((await again()).costUsd, '0.004000000')
   })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { ask, call, errorOf, ids, makeCustomer, startInstallation } from './installation.ts'
@@ -44,7 +44,7 @@ describe('GET /v1/balance', () => {
     const running = call(url, secret, 'website_traffic_engagement', 'sandbox:delay=4000')
     await until(
       async () => (await balance(secret)).json.held !== undefined && (await heldUsd(secret)) !== '0.000000000',
-      60_000,
+      PATIENCE_MS,
     )
     const { json } = await balance(secret)
     // Twelve metrics of 37 months, as nobody said fewer.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { count, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { Random } from '../../sandbox/src/random.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -170,7 +170,7 @@ async function areRecorded(done: readonly Done[]): Promise<void> {
   for (const { told, key } of done) {
     const read = async () => (await ask(url, key.secret, `/v1/requests/${told.id}`)).json
     // It is written behind the answer.
-    await until(async () => (await read()).detail !== null, 60_000, `the detail of ${told.id}`)
+    await until(async () => (await read()).detail !== null, PATIENCE_MS, `the detail of ${told.id}`)
     const { cost, detail } = await read()
     assert.equal(Object(cost).usd, told.costUsd)
     assert.equal(Object(detail).status, told.status)

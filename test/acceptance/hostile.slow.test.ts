@@ -9,7 +9,7 @@ import { descendants } from '../../harness/processes.ts'
 import { count, recordProof } from '../../harness/proof.ts'
 import { startSandbox } from '../../harness/sandbox.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
@@ -94,7 +94,7 @@ async function untilHeard(): Promise<void> {
   const version = String(await setPrice(pool, { operation: MARKER, unitPrice: '0.01' }))
   const quoting = { headers: { 'x-farebox-cost-mode': 'quote' } }
   const isKnown = async () => (await call(url, customer.secret, MARKER, '', quoting)).json.price_version === version
-  await until(isKnown, 60_000, 'that the process hears of a change')
+  await until(isKnown, PATIENCE_MS, 'that the process hears of a change')
 }
 
 type Row = {
@@ -365,7 +365,7 @@ describe('an upstream that is not there', () => {
     mortal.resume()
     const asked = async () => (await mortal.journal()).filter(({ directives }) => directives.length > 0).length
     const calls = SLOTS.map((slot) => expectRule(slot, 'broken off', live, 'sandbox:delay=60000'))
-    await until(async () => (await asked()) === SLOTS.length, 60_000, 'both calls')
+    await until(async () => (await asked()) === SLOTS.length, PATIENCE_MS, 'both calls')
     await mortal.kill()
     await Promise.all(calls)
     for (const slot of SLOTS) await expectRule(slot, 'not reached', live, '')
@@ -392,7 +392,7 @@ describe('what an upstream leaves behind', () => {
       RULES['not reached']({ told, row, hold: 0n, slot: 'rerank', status: undefined })
       return true
     }
-    await until(isRefusedUnasked, 60_000, 'that nobody is asked')
+    await until(isRefusedUnasked, PATIENCE_MS, 'that nobody is asked')
     const { json } = await call(url, customer.secret, 'tag_detail')
     assert.equal(json.code, 200, 'other upstreams are asked')
     const isServed = async () => {
@@ -412,7 +412,7 @@ describe('what an upstream leaves behind', () => {
       return new Map(rows.map(({ id, outcome }) => [id, outcome]))
     }
     assert.ok(attempts.size > 80)
-    await until(async () => (await recorded()).size === attempts.size, 60_000, 'a record of each')
+    await until(async () => (await recorded()).size === attempts.size, PATIENCE_MS, 'a record of each')
     assert.deepEqual(await recorded(), attempts)
   })
 

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Gateway } from '../../harness/gateways.ts'
 import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { Random } from '../../sandbox/src/random.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
@@ -131,7 +131,7 @@ describe('keys that are sent again while processes are killed', () => {
 
     // Leases end and orphans are swept by themselves; that takes half a minute, which the reduced run does not have.
     const isSwept = async () => [...(await openHolds()).values()].every((isUnsettled) => isUnsettled)
-    if (isFullProof) await until(isSwept, 60_000, 'that every orphan is found')
+    if (isFullProof) await until(isSwept, PATIENCE_MS, 'that every orphan is found')
     for (let at = 0; at < keys.length; at += 20) await Promise.all(keys.slice(at, at + 20).map(sendAndNote))
 
     const journal = await sandbox.journal()

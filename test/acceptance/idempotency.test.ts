@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { startGateway } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { resolveCall } from '../../server/src/calls/orphans.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
@@ -82,7 +82,7 @@ describe('a repeated Idempotency-Key', () => {
   it('ERR-3 whose first call is running is 409 with Retry-After, and then what became of it', async () => {
     const key = newKey()
     const first = tagOf(key, 'sandbox:delay=5000 running')
-    await until(async () => (await asked('running')) === 1, 60_000, 'the first call')
+    await until(async () => (await asked('running')) === 1, PATIENCE_MS, 'the first call')
     const meanwhile = await tagOf(key, 'sandbox:delay=5000 running', customer.secret, gateways[1]?.url)
     assertRefused(meanwhile, 409, 'idempotency_running')
     assert.equal(meanwhile.headers.get('retry-after'), '1')
@@ -195,7 +195,7 @@ async function interrupted(key: string, marker: string): Promise<Id> {
   const mortal = await startGateway({ databaseUrl: database.url, env })
   await sandbox.fault('reseller', ['delay=600000'])
   const lost = tagOf(key, marker, customer.secret, mortal.url).catch(() => undefined)
-  await until(async () => (await asked(marker)) === 1, 60_000, 'the call')
+  await until(async () => (await asked(marker)) === 1, PATIENCE_MS, 'the call')
   await mortal.kill()
   assert.equal(await lost, undefined)
   const { rows } = await pool.query<{ id: Id }>('select id from holds where account_id = $1 and unsettled_at is null', [

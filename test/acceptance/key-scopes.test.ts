@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { EMBEDDING_MODEL, VIDEO_MODEL } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import {
   ask,
@@ -54,7 +54,7 @@ function isLetIn(told: Told, operation: string): void {
 async function leavingNothing(work: () => Promise<void>): Promise<void> {
   // Videos that were asked for before end when they are done.
   const isQuiet = async () => (await pool.query('select from holds')).rowCount === 0
-  await until(isQuiet, 60_000, 'the end of what was begun')
+  await until(isQuiet, PATIENCE_MS, 'the end of what was begun')
   const before = await traceOf({ pool, sandbox })
   await work()
   assert.deepEqual(await traceOf({ pool, sandbox }), before)

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { judge } from '../../harness/figures.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { saveCustomerPlan, setCustomerPlan } from '../../server/src/identity/workspaces.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
@@ -107,7 +107,7 @@ describe('a price, a plan or an own price that changes between beginning and end
       // Whatever was changed before this is known.
       await until(async () => (await call(url, secret, operation)).costUsd === cost, HANGS_MS, cost)
       const running = call(url, secret, operation, 'sandbox:delay=2000')
-      await until(async () => await isHeld(accountId), 60_000)
+      await until(async () => await isHeld(accountId), PATIENCE_MS)
       await change()
       await until(async () => (await call(url, secret, operation)).costUsd !== cost, HANGS_MS, `other than ${cost}`)
       assert.deepEqual(costAndVersion(await running), [cost, version])
@@ -210,7 +210,7 @@ describe('without PostgreSQL', () => {
     assert.equal((await alone.sandbox.journal()).length, before)
 
     await postgres.start()
-    await until(async () => (await call(alone.url, secret, 'tag_detail')).status === 200, 60_000)
+    await until(async () => (await call(alone.url, secret, 'tag_detail')).status === 200, PATIENCE_MS)
   })
 })
 

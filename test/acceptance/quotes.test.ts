@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { startGateway } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { type DataOperation, isSoldByUnit } from '../../server/src/catalogue/operation.ts'
 import { TIERS } from '../../server/src/catalogue/tiers.ts'
@@ -122,7 +122,7 @@ describe('a request for a quote', () => {
       const running = call(url, owner.secret, operation, word, { headers: { 'x-farebox-max-cost-usd': max.usd } })
       const heldBy = async () =>
         (await pool.query<{ amount: bigint }>('select amount from holds where account_id = $1', [owner.accountId])).rows
-      await until(async () => (await heldBy()).length === 1, 60_000, 'a hold')
+      await until(async () => (await heldBy()).length === 1, PATIENCE_MS, 'a hold')
       assert.equal((await heldBy())[0]?.amount, usd(max.usd), operation)
       assert.equal((await running).status, 200)
       const below = `0.${String(usd(max.usd) - 1n).padStart(9, '0')}`
@@ -384,7 +384,11 @@ describe('a call with a quote', () => {
     const quote = await quoteOf('tag_detail', 'cheap')
     await setPrice(pool, { operation: 'tag_detail', unitPrice: '0.5' })
     try {
-      await until(async () => (await quoteOf('tag_detail', 'dear')).max.usd === '0.500000000', 60_000, 'the new price')
+      await until(
+        async () => (await quoteOf('tag_detail', 'dear')).max.usd === '0.500000000',
+        PATIENCE_MS,
+        'the new price',
+      )
       const told = await call(url, customer.secret, 'tag_detail', 'cheap', { headers: using(quote.quote_id) })
       assert.deepEqual([told.status, told.costUsd], [200, '0.001450000'])
       assert.equal(told.headers.get('x-farebox-price-version'), '0')

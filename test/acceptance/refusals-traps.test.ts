@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { createCatalogue, type Operation } from '../../server/src/catalogue/operation.ts'
 import { tagDetail } from '../../server/src/catalogue/operations/tag-detail.ts'
@@ -81,7 +81,7 @@ describe('trap: a model without a known price is served free, its hold released'
       await write('tag_detail', version++, unitPrice)
       await until(
         async () => (await call(url, customer.secret, 'tag_detail', '', MODE)).status === 503,
-        60_000,
+        PATIENCE_MS,
         `that ${unitPrice} is known`,
       )
       const before = await traceOf({ pool, sandbox })
@@ -96,7 +96,7 @@ describe('trap: a model without a known price is served free, its hold released'
       await write('tag_detail', version++, '0.002')
       await until(
         async () => (await call(url, customer.secret, 'tag_detail', '', MODE)).status === 200,
-        60_000,
+        PATIENCE_MS,
         'that the price is known',
       )
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { reverseCharge } from '../../server/src/ledger/reverse.ts'
 import { ask, call, errorOf, ids, makeCustomer, makeKey, startInstallation, type Told } from './installation.ts'
@@ -20,7 +20,7 @@ async function detailOf(secret: string, id: string): Promise<Record<string, unkn
   await until(async () => {
     told = await requests(secret, `/${id}`)
     return told.json.detail !== null
-  }, 60_000)
+  }, PATIENCE_MS)
   return told.json
 }
 
@@ -98,7 +98,7 @@ describe('GET /v1/requests/{id}', () => {
       const { rows } = await pool.query('select id, owner_id from holds where account_id = $1', [accountId])
       open = rows[0]
       return open !== undefined
-    }, 60_000)
+    }, PATIENCE_MS)
     const { id = '', owner_id } = open ?? {}
     const { begun_at, ...rest } = (await requests(secret, `/${id}`)).json
     const held = { usd: '0.010000000', micros_usd: 10_000 }

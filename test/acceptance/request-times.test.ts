@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { VIDEO_MODEL } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { explainId } from '../../server/src/ledger/explain.ts'
 import { DEFAULT_RERANK_MODEL } from '../../server/src/upstreams/adapters/rerank.ts'
 import { ask, makeCustomer, startInstallation } from './installation.ts'
@@ -57,7 +57,7 @@ describe('the record of a request', () => {
     const find = async () =>
       (await pool.query("select id from holds where operation = 'chat_completions' order by begun_at desc limit 1"))
         .rows
-    await until(async () => (await find()).length > 0, 60_000, 'the call')
+    await until(async () => (await find()).length > 0, PATIENCE_MS, 'the call')
     const [{ id }] = await find()
     leaving.abort()
     await heard
@@ -89,7 +89,7 @@ describe('the record of a request', () => {
         detail = await evidenceOf(url, secret, id)
         return detail.formula !== null
       },
-      60_000,
+      PATIENCE_MS,
       'what it cost',
     )
     assert.deepEqual(attemptsIn(detail), [{ slot: 'video', ...ANSWERED }])

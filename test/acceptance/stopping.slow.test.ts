@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { startGateway } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { setKeyBudget } from '../../server/src/identity/keys.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
@@ -38,7 +38,7 @@ describe('a process that is told to stop while calls are at their upstream', () 
       )
       const held = async () =>
         (await pool.query('select from holds where account_id = $1', [customer.accountId])).rowCount ?? 0
-      await until(async () => (await held()) === CALLS, 60_000, 'all calls begun')
+      await until(async () => (await held()) === CALLS, PATIENCE_MS, 'all calls begun')
       if (charged > 0) left.abort()
       await delay(100)
       await gateway.stop()

@@ -4,7 +4,7 @@ import { after, describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { freePort } from '../../harness/free-port.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { saveUpstream } from '../../server/src/upstreams/configure.ts'
 import { ask, call, errorOf, ids, makeCustomer, startInstallation } from './installation.ts'
 
@@ -51,7 +51,7 @@ describe('an upstream that nobody can connect to', () => {
       assert.equal(told.costUsd, '0.000000000')
       const record = (await ask(url, secret, `/v1/requests/${told.id}`)).json
       assert.deepEqual([record.outcome, record.executed], ['voided', false])
-      await until(async () => lineOf(told.id) !== undefined, 60_000)
+      await until(async () => lineOf(told.id) !== undefined, PATIENCE_MS)
       const { code: logged, reason, upstream, duration_ms, level } = lineOf(told.id)
       assert.deepEqual([logged, reason, level], [code, 'connect', 'warn'])
       const { rows } = await pool.query('select slot from upstreams where id = $1', [upstream])

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import pg from 'pg'
 import { judge } from '../../harness/figures.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { saveCustomerPlan, setCustomerPlan } from '../../server/src/identity/workspaces.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
@@ -279,7 +279,7 @@ describe('GET /v1/usage', () => {
         timesMs.push(
           await until(
             async () => (await reportOf(secret, undefined, at)).totals.charged_micros_usd === calls * 10_000,
-            60_000,
+            PATIENCE_MS,
           ),
         )
     }

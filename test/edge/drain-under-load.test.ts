@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { count, recordProof } from '../../harness/proof.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { startChildEdge } from './child-edge.ts'
 import { KEY } from './probe-edge.ts'
 
@@ -66,7 +66,7 @@ async function stopUnderLoad(round: number) {
   }
   const callers = Promise.all(Array.from({ length: CALLERS }, (_, index) => caller(index)))
   await sleep(700 + 100 * (round % 7))
-  await until(() => outcomes.length > 100, 60_000, 'a load')
+  await until(() => outcomes.length > 100, PATIENCE_MS, 'a load')
   const startedMs = performance.now()
   edge.child.signal('SIGTERM')
   const { code } = await edge.child.exited

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { judge } from '../../harness/figures.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { startProbeEdge } from './probe-edge.ts'
 import { converse, open } from './raw-http.ts'
 import { GOOD, HEAD } from './smuggling-cases.ts'
@@ -26,7 +26,7 @@ describe('draining', () => {
   it('answers what runs, and says that it is the last answer', async () => {
     const { edge, port, handled } = await startProbeEdge()
     const running = converse(port, slow(400), { quietMs: 3_000 })
-    await until(() => handled.length === 1, 60_000, 'that it runs')
+    await until(() => handled.length === 1, PATIENCE_MS, 'that it runs')
     assert.deepEqual(await edge.drain(), { cutRequests: 0 })
     const { responses, closed } = await running
     assert.deepEqual([responses[0]?.status, responses[0]?.headers.get('connection')], [200, 'close'])
@@ -36,7 +36,7 @@ describe('draining', () => {
   it('answers all that a connection has sent already', async () => {
     const { edge, port, handled } = await startProbeEdge()
     const running = converse(port, slow(300) + GOOD + GOOD, { quietMs: 3_000, expected: 3 })
-    await until(() => handled.length === 1, 60_000, 'that the first runs')
+    await until(() => handled.length === 1, PATIENCE_MS, 'that the first runs')
     assert.deepEqual(await edge.drain(), { cutRequests: 0 })
     const { responses } = await running
     assert.deepEqual(
@@ -52,7 +52,7 @@ describe('draining', () => {
   it('lets a stream that has begun come to its end', async () => {
     const { edge, port, handled } = await startProbeEdge()
     const running = converse(port, `GET /apis/v1/probe/stream HTTP/1.1\r\n${HEAD}\r\n`, { quietMs: 3_000 })
-    await until(() => handled.length === 1, 60_000, 'that it runs')
+    await until(() => handled.length === 1, PATIENCE_MS, 'that it runs')
     assert.deepEqual(await edge.drain(), { cutRequests: 0 })
     assert.match((await running).responses[0]?.body ?? '', /data: 1[\s\S]*data: 2/)
   })
@@ -85,7 +85,7 @@ describe('draining', () => {
   it('cuts what still runs at the deadline, and says how many', async () => {
     const { edge, port, handled } = await startProbeEdge()
     const running = [converse(port, slow(20_000)), converse(port, slow(20_000)), converse(port, GOOD)]
-    await until(() => handled.length === 3, 60_000, 'that all run')
+    await until(() => handled.length === 3, PATIENCE_MS, 'that all run')
     await running[2]
     const startedMs = performance.now()
     assert.deepEqual(await edge.drain({ deadlineMs: 300 }), { cutRequests: 2 })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { judge } from '../../harness/figures.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { EdgeParts } from '../../server/src/http/edge.ts'
 import { withEdge } from './probe-edge.ts'
 import { type Conversation, converse, open } from './raw-http.ts'
@@ -52,13 +52,13 @@ describe('a connection', () => {
       await withEdge({ ...parts, limits: { connectionsPerAddress: 3 } }, async ({ port }) => {
         const sockets = await Promise.all(Array.from({ length: 5 }, () => open(port)))
         const open4 = () => sockets.filter((socket) => !socket.destroyed).length
-        await until(() => open4() <= accepted, 60_000, `that ${accepted} are open`)
+        await until(() => open4() <= accepted, PATIENCE_MS, `that ${accepted} are open`)
         await sleep(100)
         assert.equal(open4(), accepted)
         // A place becomes free when a connection ends.
         for (const socket of sockets) socket.destroy()
         const isServed = async () => statuses(await converse(port, GOOD).catch(() => NOTHING))[0] === 200
-        await until(isServed, 60_000, 'a free place')
+        await until(isServed, PATIENCE_MS, 'a free place')
       })
     }
     await areAccepted(3)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
 import { KEY, startProbeEdge } from './probe-edge.ts'
 import { converse, open } from './raw-http.ts'
@@ -18,7 +18,7 @@ describe('the metrics of the edge', () => {
     const left = await open(port)
     left.write(`GET /apis/v1/probe/slow?ms=3000 HTTP/1.1\r\n${HEAD}\r\n`)
     const isOpen = async () => /^farebox_http_requests_open 1$/m.test(await metrics.expose())
-    await until(isOpen, 60_000, 'an open request')
+    await until(isOpen, PATIENCE_MS, 'an open request')
     left.destroy()
     await edge.drain({ idleGraceMs: 0 })
 

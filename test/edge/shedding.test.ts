@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { judge } from '../../harness/figures.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { Call } from '../../server/src/calls/call.ts'
 import { createCalls } from '../../server/src/calls/calls.ts'
 import type { Query } from '../../server/src/calls/query.ts'
@@ -185,7 +185,7 @@ describe('a gateway that is asked for more than PostgreSQL can do', () => {
       const released = Promise.withResolvers<void>()
       holdUntil(released.promise)
       const sent = Array.from({ length: CALLERS }, send)
-      await until(() => told.refused >= REFUSED_LEAST, 60_000, 'refusals')
+      await until(() => told.refused >= REFUSED_LEAST, PATIENCE_MS, 'refusals')
       assert.equal(told.taken, answered, 'nobody had to be answered before')
       released.resolve()
       const all = await Promise.all(sent)
@@ -193,7 +193,7 @@ describe('a gateway that is asked for more than PostgreSQL can do', () => {
       const refused = all.filter(({ status }) => status === 503)
       assert.equal(taken.length + refused.length, CALLERS)
       assert.ok(taken.length > 0, 'and some wait')
-      await until(async () => (await send()).status === 200, 60_000, 'room for one')
+      await until(async () => (await send()).status === 200, PATIENCE_MS, 'room for one')
       const timesOf = (some: typeof all) => some.map(({ tookMs }) => tookMs)
       const slowestMs = Math.max(...timesOf(taken))
       judge(PROOF, 'calls taken in an overload', { unit: 'ms', atMost: 3_000 }, timesOf(taken))

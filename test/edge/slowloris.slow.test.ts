@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { count, isFullProof, recordProof } from '../../harness/proof.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { type ChildEdge, startChildEdge } from './child-edge.ts'
 import { KEY } from './probe-edge.ts'
 import { open } from './raw-http.ts'
@@ -75,7 +75,7 @@ describe('connections that never finish their headers', () => {
         assert.equal(statusCode, 200)
       }
       const stillOpen = () => attackers.sockets.filter(({ closed }) => !closed).length
-      await until(() => stillOpen() <= 100, 60_000, 'that others gave way')
+      await until(() => stillOpen() <= 100, PATIENCE_MS, 'that others gave way')
       attackers.end()
     } finally {
       await edge.child.stop()

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { hash } from 'node:crypto'
-import path from 'node:path'
 import { describe, it } from 'node:test'
-import { ROOT } from '../../harness/root.ts'
+import { FAREBOX } from '../../harness/gateways.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { rowsOf } from '../identity/secrets-nowhere-search.ts'
 import { startAuditInstallation } from './audit-installation.ts'
@@ -12,7 +11,6 @@ import { startShell } from './command-shell.ts'
 const { pool, envOf, said, scenarios } = await startAuditInstallation()
 const { said: saidAfterRotation } = startShell(envOf('secrets rotate'))
 
-const MAIN = path.join(ROOT, 'server/src/main.ts')
 /** Money, prices, models, vendors, keys, calls, tasks and secrets: each kind of transaction that there is. */
 const TRIED = [
   ...['credit', 'keys revoke', 'prices set', 'prices account', 'models remove', 'upstreams add', 'upstreams off'],
@@ -44,7 +42,7 @@ async function killBetween(line: readonly string[], env: NodeJS.ProcessEnv): Pro
   await pool.query('create trigger waits before insert on audit for each row execute function wait_for_the_test()')
   const holder = await pool.connect()
   await holder.query('select pg_advisory_lock($1)', [LOCK])
-  const victim = execFile(process.execPath, [MAIN, ...line], { env })
+  const victim = execFile(process.execPath, [FAREBOX, ...line], { env })
   await until(async () => (await waiting()) !== undefined, PATIENCE_MS, 'that it comes to the record')
   const pid = await waiting()
   victim.kill('SIGKILL')

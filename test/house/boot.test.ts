@@ -9,11 +9,11 @@ import pg from 'pg'
 import { request } from 'undici'
 import { startChild } from '../../harness/child.ts'
 import { judge } from '../../harness/figures.ts'
-import { startGateway } from '../../harness/gateways.ts'
+import { COMMAND_DEADLINE_MS, startGateway } from '../../harness/gateways.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { ROOT } from '../../harness/root.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 
 const database = await freshDatabase()
 const PROGRAM = path.join(ROOT, 'server/src/main.ts')
@@ -25,7 +25,7 @@ function farebox(
   const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...args], {
     env: { ...process.env, ...env },
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: COMMAND_DEADLINE_MS,
   })
   return { code: status, output: stdout + stderr }
 }
@@ -42,7 +42,7 @@ describe('a server', () => {
     const gateway = await startGateway({ databaseUrl: database.url })
     const live = await request(`${gateway.url}/livez`)
     assert.equal(live.statusCode, 200)
-    await until(async () => (await request(`${gateway.url}/readyz`)).statusCode === 200, 60_000, 'readiness')
+    await until(async () => (await request(`${gateway.url}/readyz`)).statusCode === 200, PATIENCE_MS, 'readiness')
     assert.deepEqual(await gateway.stop(), { code: 0, signal: null })
   })
 

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { request } from 'undici'
 import { startChild } from '../../harness/child.ts'
 import { judge } from '../../harness/figures.ts'
+import { COMMAND_DEADLINE_MS } from '../../harness/gateways.ts'
 import { processesWith } from '../../harness/processes.ts'
 import { ROOT } from '../../harness/root.ts'
 
@@ -41,7 +42,7 @@ function commandsIn(lines: readonly string[]): readonly string[] {
 }
 
 async function shell(command: string): Promise<string> {
-  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: 60_000 })
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: COMMAND_DEADLINE_MS })
   return stdout
 }
 

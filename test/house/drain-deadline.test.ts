@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { judge } from '../../harness/figures.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { startProbeEdge } from '../edge/probe-edge.ts'
 import { converse } from '../edge/raw-http.ts'
 import { HEAD } from '../edge/smuggling-cases.ts'
@@ -16,7 +16,7 @@ describe('http.drain_ms', () => {
     const { edge, port, handled } = await startProbeEdge()
     const slow = `GET /apis/v1/probe/slow?ms=${REQUEST_MS} HTTP/1.1\r\n${HEAD}\r\n`
     const running = converse(port, slow, { quietMs: 5_000 })
-    await until(() => handled.length === 1, 60_000, 'that it runs')
+    await until(() => handled.length === 1, PATIENCE_MS, 'that it runs')
     const startedMs = performance.now()
     assert.deepEqual(await edge.drain({ pauseMs: PAUSE_MS, deadlineMs: DEADLINE_MS }), { cutRequests: 1 })
     const tookMs = performance.now() - startedMs

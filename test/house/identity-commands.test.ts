@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { userInfo } from 'node:os'
-import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type Gateway, startGateway } from '../../harness/gateways.ts'
-import { ROOT } from '../../harness/root.ts'
+import { COMMAND_DEADLINE_MS, FAREBOX, type Gateway, startGateway } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
 import { ACTOR, ask, ids, makeCustomer, PROBE_SERVER } from '../identity/customers.ts'
 import { connect } from '../ledger/world.ts'
@@ -28,12 +26,10 @@ after(async () => {
 const env = { ...process.env, FAREBOX_DATABASE_URL: database.url }
 const { farebox, said } = startShell(env)
 
-const MAIN = path.join(ROOT, 'server/src/main.ts')
-
 /** Runs a line in a process of its own, as an operator does. */
 function program(...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+    execFile(process.execPath, [FAREBOX, ...args], { env, timeout: COMMAND_DEADLINE_MS }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr })
     })
   })
@@ -46,7 +42,7 @@ const first = (output: string, pattern: string) => {
   assert.ok(found !== undefined, output)
   return found
 }
-const inTime = (isSo: () => Promise<boolean>) => until(isSo, 60_000)
+const inTime = (isSo: () => Promise<boolean>) => until(isSo, PATIENCE_MS)
 const statusOf = async (secret: string, query = {}) => (await ask(gateway.url, secret, query)).status
 
 async function moneyOf(accountId: string): Promise<unknown> {
@@ -337,20 +333,20 @@ describe('farebox credit', () => {
     await pool.query('create trigger waits before insert on audit for each row execute function wait_for_the_test()')
     const holder = await pool.connect()
     await holder.query('select pg_advisory_lock(4711)')
-    const killed = execFile(process.execPath, [MAIN, 'credit', workspaceId, '5', '--id', id], { env })
+    const killed = execFile(process.execPath, [FAREBOX, 'credit', workspaceId, '5', '--id', id], { env })
     const waiting = async () => {
       const { rows } = await pool.query<{ pid: number }>(
         "select pid from pg_locks where locktype = 'advisory' and objid = 4711 and not granted",
       )
       return rows[0]?.pid
     }
-    await until(async () => (await waiting()) !== undefined, 60_000, 'that it has added the money')
+    await until(async () => (await waiting()) !== undefined, PATIENCE_MS, 'that it has added the money')
     const pid = await waiting()
     killed.kill('SIGKILL')
     await holder.query('select pg_advisory_unlock(4711)')
     holder.release()
     const lives = async () => (await pool.query('select from pg_stat_activity where pid = $1', [pid])).rowCount === 1
-    await until(async () => !(await lives()), 60_000, 'that PostgreSQL has noticed')
+    await until(async () => !(await lives()), PATIENCE_MS, 'that PostgreSQL has noticed')
     await pool.query('drop trigger waits on audit')
     assert.deepEqual([await moneyOf(accountId), await deedsOf(workspaceId)], [NOTHING, []])
 

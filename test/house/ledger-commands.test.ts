@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { userInfo } from 'node:os'
-import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import { ROOT } from '../../harness/root.ts'
+import { COMMAND_DEADLINE_MS, FAREBOX } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { makeCustomer } from '../identity/customers.ts'
@@ -17,11 +16,10 @@ const session = await openSession(database.url)
 after(() => Promise.all([session.close(), pools.close()]))
 
 function ledger(...args: readonly string[]): { code: number | null; output: string } {
-  const program = path.join(ROOT, 'server/src/main.ts')
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, 'ledger', ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [FAREBOX, 'ledger', ...args], {
     env: { ...process.env, FAREBOX_DATABASE_URL: database.url },
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: COMMAND_DEADLINE_MS,
   })
   return { code: status, output: stdout + stderr }
 }

@@ -4,7 +4,7 @@ import { after, describe, it } from 'node:test'
 import { request } from 'undici'
 import { startGateway } from '../../harness/gateways.ts'
 import { startPostgres } from '../../harness/postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { migrate } from '../../server/src/storage/migrate.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
@@ -24,20 +24,20 @@ describe('a whole server', () => {
     const isReady = async () => (await request(`${gateway.url}/readyz`)).statusCode === 200
     const isUnready = async () => (await request(`${gateway.url}/readyz`)).statusCode === 503
 
-    await until(isReady, 60_000, 'readiness')
+    await until(isReady, PATIENCE_MS, 'readiness')
     await sendSecrets(gateway.url)
     await postgres.kill()
     await sendSecrets(gateway.url)
-    await until(isUnready, 60_000, 'unreadiness')
+    await until(isUnready, PATIENCE_MS, 'unreadiness')
     await sendSecrets(gateway.url)
     await sendSecrets(gateway.adminUrl)
     assert.equal((await request(`${gateway.url}/livez`)).statusCode, 200)
     await postgres.start()
-    await until(isReady, 60_000, 'readiness after the outage')
+    await until(isReady, PATIENCE_MS, 'readiness after the outage')
     await sendSecrets(gateway.url)
 
     const load = startLoad(gateway.url)
-    await until(() => load.answered() > 10 * CALLERS, 60_000, 'a load')
+    await until(() => load.answered() > 10 * CALLERS, PATIENCE_MS, 'a load')
     assert.deepEqual(await gateway.stop(), { code: 0, signal: null })
     assert.deepEqual(await load.failures, [])
 

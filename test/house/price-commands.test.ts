@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import { ROOT } from '../../harness/root.ts'
+import { COMMAND_DEADLINE_MS, FAREBOX } from '../../harness/gateways.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
@@ -29,9 +29,8 @@ const { farebox, said } = startShell(env)
 
 /** Runs a line in a process of its own, as an operator does. */
 function program(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<Ended> {
-  const main = path.join(ROOT, 'server/src/main.ts')
   return new Promise((resolve) => {
-    execFile(process.execPath, [main, ...args], { env, timeout: 60_000 }, (error, stdout, stderr) => {
+    execFile(process.execPath, [FAREBOX, ...args], { env, timeout: COMMAND_DEADLINE_MS }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr })
     })
   })

@@ -6,8 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, beforeEach, describe, it } from 'node:test'
-import { startGateway } from '../../harness/gateways.ts'
-import { ROOT } from '../../harness/root.ts'
+import { COMMAND_DEADLINE_MS, FAREBOX, startGateway } from '../../harness/gateways.ts'
 import { startSandbox } from '../../harness/sandbox.ts'
 import {
   CONVERSATION_PROTOCOLS,
@@ -41,7 +40,6 @@ const SANDBOX_KEY = 'sandbox-key'
 /** USD for a token of the model below. */
 const PRICE = { input: 0.5e-6, output: 2e-6 }
 const BUDGET_USD = 0.05
-const DEADLINE_MS = 120_000
 let made = 0
 
 type Made = { readonly model: string; readonly slot: string; readonly probe: readonly string[] }
@@ -73,7 +71,7 @@ const PLAIN = { output_limit: null, unknown_members: 'refuse', reasoning: 'withi
 /** What the vendor charges for everything that it was asked. */
 async function billed(): Promise<number> {
   const isOver = ({ outcome }: JournalEntry) => outcome !== 'open'
-  await until(async () => (await sandbox.journal()).every(isOver), DEADLINE_MS, 'that all answers are over')
+  await until(async () => (await sandbox.journal()).every(isOver), COMMAND_DEADLINE_MS, 'that all answers are over')
   let sum = 0
   for (const { bill } of await sandbox.journal())
     sum += (bill?.input ?? 0) * PRICE.input + (bill?.output ?? 0) * PRICE.output
@@ -323,7 +321,11 @@ describe('farebox upstreams probe', () => {
     }
     assert.ok((await outputOf()) > 8)
     await said(...probe, '--write')
-    await until(async () => (await outputOf()) === 8, DEADLINE_MS, 'that the gateway sends the limit that works')
+    await until(
+      async () => (await outputOf()) === 8,
+      COMMAND_DEADLINE_MS,
+      'that the gateway sends the limit that works',
+    )
   })
 
   it('records what the sandbox can replay, with the same verdicts', async () => {
@@ -365,9 +367,8 @@ describe('a credential', () => {
 
   /** Runs a line in a process of its own, as an operator does. */
   function program(...args: readonly string[]): Promise<Ended> {
-    const main = path.join(ROOT, 'server/src/main.ts')
     return new Promise((resolve) => {
-      execFile(process.execPath, [main, ...args], { env, timeout: DEADLINE_MS }, (error, stdout, stderr) => {
+      execFile(process.execPath, [FAREBOX, ...args], { env, timeout: COMMAND_DEADLINE_MS }, (error, stdout, stderr) => {
         resolve({ code: error === null ? 0 : Number(error.code ?? -1), output: stdout + stderr })
       })
     })

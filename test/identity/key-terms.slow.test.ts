@@ -5,7 +5,7 @@ import { judge } from '../../harness/figures.ts'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { count, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { TermsChange } from '../../server/src/identity/key-terms.ts'
 import { changeKey, createKey, rotateKey } from '../../server/src/identity/keys.ts'
 import { createNetworks } from '../../server/src/kernel/networks.ts'
@@ -189,7 +189,7 @@ describe('the addresses that a key allows, over three processes', () => {
     const rotated = await rotateKey(parts, ACTOR, keyId, 0)
     await until(
       async () => (await ask(urlOf(0), secret, {}, elsewhere)).status === 401,
-      60_000,
+      PATIENCE_MS,
       'the end of the old secret',
     )
     assert.equal((await ask(urlOf(0), rotated.reveal(), {}, elsewhere)).status, 403)
@@ -275,7 +275,7 @@ describe('a change of a key', () => {
           await delay(40)
           return (await Promise.all(gateways.map(({ url }) => ask(url, secret)))).every(isAfter)
         }
-        timesMs.push(await until(look, 60_000, `the change of ${what}`))
+        timesMs.push(await until(look, PATIENCE_MS, `the change of ${what}`))
         const { rows } = await pool.query('select concurrency from api_keys where id = $1', [keyId])
         assert.deepEqual(rows, [{ concurrency: from.rates === undefined ? 4 : null }])
       }
@@ -287,7 +287,7 @@ describe('a change of a key', () => {
     assert.equal(admitted(await race(secret, 10, () => ({}))).length, 10)
     await changeKey(parts, ACTOR, keyId, { rates: { requestsPerMinute: 5 } })
     const isRefused = async () => (await race(secret, PROCESSES, () => ({}))).every(({ status }) => status === 429)
-    await until(isRefused, 60_000, 'the lower rate')
+    await until(isRefused, PATIENCE_MS, 'the lower rate')
     const { rows } = await pool.query('select requests from windows where credential_id = $1', [keyId])
     const used: number = rows[0]?.requests
     await changeKey(parts, ACTOR, keyId, { rates: { requestsPerMinute: used + 3 } })
@@ -299,7 +299,7 @@ describe('a change of a key', () => {
           more.some((told, n) => n % PROCESSES === at && limitIn(told, 'Requests') === used + 3),
         )
       },
-      60_000,
+      PATIENCE_MS,
       'the higher rate',
     )
     more.push(...(await race(secret, 12, () => ({}))))

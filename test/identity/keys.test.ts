@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { judge } from '../../harness/figures.ts'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createKey, revokeKey, rotateKey, setKeyBudget, setKeyExpiry } from '../../server/src/identity/keys.ts'
 import { grantTier } from '../../server/src/identity/workspaces.ts'
 import { nanos, usd } from '../../server/src/kernel/money.ts'
@@ -40,7 +40,7 @@ async function everywhere(secret: string, isSo: (told: Awaited<ReturnType<typeof
     await delay(40)
     return (await Promise.all(gateways.map(({ url }) => ask(url, secret)))).every(isSo)
   }
-  return until(look, 60_000, 'the change')
+  return until(look, PATIENCE_MS, 'the change')
 }
 
 describe('AUTH-6 a key', () => {
@@ -137,7 +137,7 @@ describe('AUTH-6 a key', () => {
     await setKeyBudget(parts, ACTOR, customer.keyId, { period: 'month', amount: nanos(10n) })
     assert.equal((await ask(url, customer.secret, { hold: 1 })).status, 402)
     await setKeyBudget(parts, ACTOR, customer.keyId, null)
-    await until(async () => (await ask(url, customer.secret, { hold: 60 })).status === 200, 60_000)
+    await until(async () => (await ask(url, customer.secret, { hold: 60 })).status === 200, PATIENCE_MS)
   })
 
   it('is one of so many, by the tier', async () => {

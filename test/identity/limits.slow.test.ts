@@ -5,7 +5,7 @@ import { judge } from '../../harness/figures.ts'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { count, isFullProof, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { grantTier } from '../../server/src/identity/workspaces.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { connect } from '../ledger/world.ts'
@@ -103,7 +103,7 @@ describe('calls at once', () => {
       const servers = [...started]
       const race = startRace(servers, customer.secret)
       const watch = startWatch(customer.keyId)
-      await until(() => race.told.ended > 50 && watch.taken().length === SLOTS, 60_000, 'five at once')
+      await until(() => race.told.ended > 50 && watch.taken().length === SLOTS, PATIENCE_MS, 'five at once')
 
       const backAfterMs: number[] = []
       while (backAfterMs.length < count({ full: 5, reduced: 1 })) {
@@ -118,7 +118,7 @@ describe('calls at once', () => {
           const taken = watch.taken()
           return taken.length === SLOTS && taken.every(({ id }) => orphans.every((orphan) => orphan.id !== id))
         }
-        await until(isBack, 60_000, 'all five back')
+        await until(isBack, PATIENCE_MS, 'all five back')
         // A process that held none when it died shows nothing.
         if (orphans.length > 0) backAfterMs.push(Math.round(performance.now() - diedAtMs))
         servers.push(await victim.restart())

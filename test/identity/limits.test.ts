@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { grantTier } from '../../server/src/identity/workspaces.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { RATE_HEADERS } from '../../server/src/limits/headers.ts'
@@ -207,14 +207,14 @@ describe('a process that was told that a window is spent', () => {
     assert.deepEqual(await windowsOf(customer.keyId), [])
 
     await pool.query("select record_change('key', $1)", [customer.keyId])
-    await until(async () => (await ask(url, customer.secret)).status === 200, 60_000, 'the change of the key')
+    await until(async () => (await ask(url, customer.secret)).status === 200, PATIENCE_MS, 'the change of the key')
   })
 
   it('asks again as soon as a top-up gives the key another limit', async () => {
     const customer = await makeCustomer(pool)
     for (let at = 0; at < 61; at += 1) await ask(url, customer.secret)
     await setPaid(pool, customer.accountId, nanos(1n))
-    await until(async () => (await ask(url, customer.secret)).status === 200, 60_000, 'the change of the tier')
+    await until(async () => (await ask(url, customer.secret)).status === 200, PATIENCE_MS, 'the change of the tier')
   })
 
   it('asks again when the window has ended', async () => {
@@ -237,7 +237,7 @@ describe('what went wrong in other gateways', () => {
     const running = Array.from({ length: 5 }, () =>
       ask(url, customer.secret, { hold: 1, ms: 6_000, limits: 'concurrency' }),
     )
-    await until(async () => (await windowsOf(customer.keyId))[0]?.requests === 5, 60_000)
+    await until(async () => (await windowsOf(customer.keyId))[0]?.requests === 5, PATIENCE_MS)
     for (let at = 0; at < 10; at += 1)
       assert.equal((await ask(url, customer.secret, { hold: 1, limits: 'concurrency' })).status, 429)
     assert.deepEqual(await windowsOf(customer.keyId), [{ limit_group: 'all', requests: 5, tokens: 0n }])

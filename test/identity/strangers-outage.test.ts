@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { judge } from '../../harness/figures.ts'
 import { startGateway } from '../../harness/gateways.ts'
 import { startPostgres } from '../../harness/postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { makeKey } from '../../server/src/identity/key-format.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { migrate } from '../../server/src/storage/migrate.ts'
@@ -38,7 +38,7 @@ describe('trap: the store is down: unlimited, or 500 for everybody, or 401', () 
     await postgres.kill()
     // From the first instant, when much is still known from memory, until nothing is.
     const asked = everybody()
-    await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503, 60_000, 'unreadiness')
+    await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503, PATIENCE_MS, 'unreadiness')
     for (let n = 0; n < 10; n += 1) asked.push(...everybody())
     for (const { status, code, headers } of await Promise.all(asked)) {
       assert.deepEqual([status, code], [503, 'billing_dependency_timeout'])
@@ -50,7 +50,7 @@ describe('trap: the store is down: unlimited, or 500 for everybody, or 401', () 
     await postgres.start()
     const tookMs = await until(
       async () => (await ask(gateway.url, warm.secret, { hold: 1 }, { address })).status === 200,
-      60_000,
+      PATIENCE_MS,
       'the first call after the outage',
     )
     judge('identity-outage', 'from the return of PostgreSQL to a first call', { unit: 'ms', atMost: 10_000 }, [tookMs])

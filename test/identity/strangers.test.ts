@@ -4,7 +4,7 @@ import { request } from 'undici'
 import { judge } from '../../harness/figures.ts'
 import { type Gateway, startGateway } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { FAILURES_PER_SECOND } from '../../server/src/identity/failures-by-address.ts'
 import { makeKey, parseKey } from '../../server/src/identity/key-format.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
@@ -41,7 +41,7 @@ async function untilHeard(): Promise<void> {
   const tier = async () => (await ask(gateway.url, secret)).body.tier
   assert.equal(await tier(), 'free')
   await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'growth' })
-  await until(async () => (await tier()) === 'growth', 60_000, 'that the process hears of a change')
+  await until(async () => (await tier()) === 'growth', PATIENCE_MS, 'that the process hears of a change')
 }
 
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
@@ -149,7 +149,7 @@ describe('unknown keys', () => {
     const [address, { secret }] = [anotherAddress(), await makeCustomer(pool)]
     await flood(() => guess(address))
     const isIn = async () => (await ask(gateway.url, secret, {}, { address })).status === 200
-    await until(isIn, 60_000, 'that a new key gets in')
+    await until(isIn, PATIENCE_MS, 'that a new key gets in')
   })
 
   it('are all that look like a key and are none, each told the same', async () => {

@@ -3,7 +3,7 @@ import { after, before, describe, it, mock } from 'node:test'
 import { z } from 'zod'
 import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createDatabaseTime } from '../../server/src/calls/ownership.ts'
 import { createFailuresByAddress } from '../../server/src/identity/failures-by-address.ts'
 import { createIdentify } from '../../server/src/identity/identify.ts'
@@ -54,7 +54,7 @@ before(async () => {
   const nowMs = clock.monotonicMs()
   time.learn(clock.nowMs(), nowMs, nowMs)
   feed.start()
-  await until(() => feed.lagMs() < 1_000, 60_000, 'the first reading of the change log')
+  await until(() => feed.lagMs() < 1_000, PATIENCE_MS, 'the first reading of the change log')
   for (let n = 0; n < 10; n += 1) await makeCustomer(pools.rest)
   known = await makeCustomer(pools.rest)
   besideKnown = ids.next()

@@ -119,7 +119,7 @@ describe('a PostgreSQL that nobody reaches for most of a lease, as while a stand
       if (random() < 0.02) await stopForAMoment(living.slice(0, 2))
       return false
     }
-    await until(areApart, 60_000, 'a moment at which leases are far apart')
+    await until(areApart, PATIENCE_MS, 'a moment at which leases are far apart')
   }
 
   async function stopForAMoment(some: readonly Mortal[]): Promise<void> {

@@ -142,7 +142,7 @@ describe('while calls are made', () => {
     const outage = await startOutage({ folder: path.join(folder, 'postgres'), settings: SMALL_LOG })
     const { load } = outage
     const disk = fillDisk(folder)
-    await until(() => faultsOf(load).begins >= 2 * CALLERS, 60_000, 'the failure of commits')
+    await until(() => faultsOf(load).begins >= 2 * CALLERS, PATIENCE_MS, 'the failure of commits')
     // Whether a settlement fails too depends on the pages that still have room, so that it is told and not asserted.
     await delay(endDeadlineMs)
     const { ends: settlementsThatFailed } = faultsOf(load)
@@ -165,8 +165,8 @@ describe('while calls are made', () => {
       await writeLog().catch(() => {})
       return crashed()
     }
-    await until(fills, 60_000, 'the crash')
-    await until(() => faultsOf(load).begins >= CALLERS, 60_000, 'the failure of begins')
+    await until(fills, PATIENCE_MS, 'the crash')
+    await until(() => faultsOf(load).begins >= CALLERS, PATIENCE_MS, 'the failure of begins')
     const exited = !isAlive(postgres.pid())
     disk.empty()
     // What a supervisor would do. It may also have come back by itself as soon as there was room.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { ask, codeOf, makeCustomer, startInstallation } from '../installation.ts'
@@ -44,7 +44,11 @@ const isRefused = async (path: string, body: unknown, expected: RegExp, headers:
 /** A call as its vendor bills it, beside what was held and charged for it. */
 async function billOf(id: string): Promise<{ charge: Charge; entry: JournalEntry; bill: bigint }> {
   const entries = async () => (await sandbox.journal()).filter(({ request_id, bill }) => request_id === id && bill)
-  await until(async () => (await entries()).every(({ outcome }) => outcome !== 'open'), 60_000, 'the vendor is done')
+  await until(
+    async () => (await entries()).every(({ outcome }) => outcome !== 'open'),
+    PATIENCE_MS,
+    'the vendor is done',
+  )
   const [entry, ...others] = await entries()
   assert.ok(entry !== undefined && others.length === 0)
   return { charge: await chargeOf(pool, id), entry, bill: billedNanos(entry) }

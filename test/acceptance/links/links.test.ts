@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { startGateways } from '../../../harness/gateways.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { revokeKey } from '../../../server/src/identity/keys.ts'
 import { ACTOR, ask, codeOf, errorOf, ids, makeCustomer, makeKey, startInstallation } from '../installation.ts'
 import { AUTH, CALLBACK, decide, FOLLOW, follow, LINKS, linkAccount, open, startLink, undoTokenIn } from './linking.ts'
@@ -361,7 +361,7 @@ describe('the links of a key', () => {
       const sessions = await platform.sessions()
       return sessions.find((one) => one.user === 'of_a_lost_key')?.revoked === true
     }
-    await until(isRevoked, 60_000, 'that the platform is told')
+    await until(isRevoked, PATIENCE_MS, 'that the platform is told')
     await another?.stop()
     const { rows } = await pool.query('select from link_sessions where credential_id = $1', [keyId])
     assert.deepEqual(rows, [])

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { freePort } from '../../../harness/free-port.ts'
 import { count, recordProof } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { createSeal } from '../../../server/src/kernel/seal.ts'
 import { Secret } from '../../../server/src/kernel/secret.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
@@ -168,13 +168,13 @@ describe('a refresh that the platform certainly did not carry out', () => {
         seen = (await sandbox.journal()).length
         return seen === before
       },
-      60_000,
+      PATIENCE_MS,
       'a write that finds nobody',
     )
     assert.deepEqual(await stateOf(secret), ['active', null])
     await fetch(`${sandbox.url}/control`, { method: 'DELETE' })
     await movePlatform(`${sandbox.url}/platform/2`, 'sandbox-client-secret')
-    await until(async () => (await write(secret, 0)).status === 200, 60_000, 'a write that works')
+    await until(async () => (await write(secret, 0)).status === 200, PATIENCE_MS, 'a write that works')
     assert.deepEqual([(await sessionOf(user))?.refreshes, (await sessionOf(user))?.refresh_reuses], [1, 0])
   })
 
@@ -190,12 +190,12 @@ describe('a refresh that the platform certainly did not carry out', () => {
         await write(secret, 0)
         return wrong()
       },
-      60_000,
+      PATIENCE_MS,
       'a refusal of our client',
     )
     assert.deepEqual(await stateOf(secret), ['active', null])
     await movePlatform(`${sandbox.url}/platform/2`, 'sandbox-client-secret')
-    await until(async () => (await write(secret, 0)).status === 200, 60_000, 'a write that works')
+    await until(async () => (await write(secret, 0)).status === 200, PATIENCE_MS, 'a write that works')
     assert.equal((await sessionOf(user))?.refresh_reuses, 0)
   })
 })

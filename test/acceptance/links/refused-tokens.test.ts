@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, beforeEach, describe, it } from 'node:test'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { ask, type Customer, chargesOf, codeOf, makeCustomer, startInstallation, type Told } from '../installation.ts'
 import { evidenceOf } from '../models/streams.ts'
 import { FOLLOW, follow, LINKS, linkAccount } from './linking.ts'
@@ -94,12 +94,12 @@ describe('a platform that refuses every token and goes on issuing them', () => {
       body: JSON.stringify({ target_user_id: '123' }),
       signal: leaving.signal,
     })
-    await until(async () => (await writes()).length > before, 60_000, 'its first write')
+    await until(async () => (await writes()).length > before, PATIENCE_MS, 'its first write')
     leaving.abort()
     await assert.rejects(call, { name: 'AbortError' })
     const id = (await writes())[before]?.request_id ?? ''
     const isOver = async () => (await chargesOf(pool, customer.accountId)).has(id)
-    await until(isOver, 60_000, 'the end of the call')
+    await until(isOver, PATIENCE_MS, 'the end of the call')
     await platform.turn({ token_delay_ms: 0 })
     assert.deepEqual(await askedFor(id), [2, 1])
     assert.deepEqual(await stateOf(customer.secret), ['needs_link', 'revoked'])

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { type Gateway, startGateway } from '../../../harness/gateways.ts'
 import { count, isFullProof, recordProof, seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
@@ -115,7 +115,7 @@ async function whenOver(charges: readonly Charge[]): Promise<ReadonlyMap<string,
       journal = byCall(await sandbox.journal())
       return charges.every(({ id }) => journal.get(id)?.outcome !== 'open')
     },
-    60_000,
+    PATIENCE_MS,
     'the upstream learns that callers have left',
   )
   return journal
@@ -286,7 +286,7 @@ describe('MODEL-3 streams whose callers have left', () => {
     const left = await leftOver(pool)
     assert.deepEqual(left, { holds: 0, claims: 0 })
     const ofCallers = () => socketsOfAll((gateway) => gateway.url)
-    await until(() => ofCallers() === 0, 60_000, 'no connection of a caller')
+    await until(() => ofCallers() === 0, PATIENCE_MS, 'no connection of a caller')
     // Those that were given up are closed, as the upstream has seen; the others wait for the next call. A process has a
     // connection for a moment longer than the upstream needs for the answer.
     const idle = socketsOfAll(() => sandbox.url)
@@ -295,7 +295,7 @@ describe('MODEL-3 streams whose callers have left', () => {
     const atOnce = mostAtOnce(ofOne) + mostAtOnce(ofOther)
     assert.ok(idle <= 2 * atOnce && idle < journal.length / 2, `${idle} connections of ${atOnce} calls at once`)
     await sandbox.stop()
-    await until(() => socketsOfAll(() => sandbox.url) === 0, 60_000, 'no connection to an upstream that has gone')
+    await until(() => socketsOfAll(() => sandbox.url) === 0, PATIENCE_MS, 'no connection to an upstream that has gone')
 
     const violations = await verifyLedger(pool)
     assert.deepEqual(violations, [])

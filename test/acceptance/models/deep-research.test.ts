@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { startGateway } from '../../../harness/gateways.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { grantTier } from '../../../server/src/identity/workspaces.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { setPrice } from '../../../server/src/pricing/prices.ts'
@@ -100,7 +100,7 @@ describe('a search in depth', () => {
     const slow = search(secret, { query: 'sandbox:delay=4000' })
     await until(
       async () => (await pool.query("select from holds where operation = 'deep_research'")).rowCount === 1,
-      60_000,
+      PATIENCE_MS,
       'the first one',
     )
     const second = await search(secret, { query: 'a' })
@@ -150,7 +150,7 @@ describe('a search in depth', () => {
         const { json } = await search((await reader()).secret, { query: 'a' }, { 'x-farebox-cost-mode': 'quote' })
         return Object(json.max).usd === '0.250000000'
       },
-      60_000,
+      PATIENCE_MS,
       'the new price',
     )
     const told = await search(secret, { query: 'a' })

@@ -3,7 +3,7 @@ import { freePort } from '../../../harness/free-port.ts'
 import type { Gateway } from '../../../harness/gateways.ts'
 import { type SandboxProcess, startSandbox } from '../../../harness/sandbox.ts'
 import { SANDBOX_LIMITS, SANDBOX_PRICE } from '../../../harness/seed.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import type { Id } from '../../../server/src/kernel/ids.ts'
 import { createSeal } from '../../../server/src/kernel/seal.ts'
@@ -42,7 +42,7 @@ export async function startFailing() {
     /** Until no process of ours has a connection to it that it takes for a good one. */
     async noConnections(gateways: readonly Gateway[]) {
       const isFree = () => gateways.every(({ pid }) => socketsOf(pid, port) === 0)
-      await until(isFree, 60_000, 'the end of its connections')
+      await until(isFree, PATIENCE_MS, 'the end of its connections')
     },
   }
 }

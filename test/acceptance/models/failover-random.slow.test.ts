@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Gateway } from '../../../harness/gateways.ts'
 import { count, recordProof, seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
@@ -146,7 +146,7 @@ async function recover(): Promise<void> {
 async function hang(calls: number): Promise<void> {
   for (const protocol of UPSTREAMS) await failing.fault(protocol, [HANG], calls)
   const arrivals = await countArrivals()
-  const arrived = until(async () => (await arrivals()) === calls, 60_000, 'that all have arrived')
+  const arrived = until(async () => (await arrivals()) === calls, PATIENCE_MS, 'that all have arrived')
   const haveArrived = async () => (await arrived) > 0
   const [stay, leave] = [plan(calls / 2), plan(calls / 2)]
   const staying = Promise.all(stay.map((one) => makeCall(one)))
@@ -343,7 +343,7 @@ describe('a model with two upstreams, one of which fails at random', () => {
   it('leaves no hold, no place taken, no connection, and a ledger that adds up', async () => {
     const left = await leftOver(pool)
     assert.deepEqual(left, { holds: 0, claims: 0 })
-    await until(() => gateways.every(hasOurConnectionsOnly), 60_000, 'no connection of a caller who has gone')
+    await until(() => gateways.every(hasOurConnectionsOnly), PATIENCE_MS, 'no connection of a caller who has gone')
     await failing.stop()
     await failing.noConnections(gateways)
     const violations = await verifyLedger(pool)

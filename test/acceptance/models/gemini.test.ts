@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { SANDBOX_LIMITS } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { formatUsd, nanos } from '../../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { ask, chargesOf, errorOf, makeCustomer, startInstallation, type Told } from '../installation.ts'
@@ -234,7 +234,7 @@ describe('streamGenerateContent', () => {
     })
     await response.body?.getReader().read()
     left.abort()
-    await until(async () => (await chargesOf(pool, customer.accountId)).size === 1, 60_000)
+    await until(async () => (await chargesOf(pool, customer.accountId)).size === 1, PATIENCE_MS)
     const [charged] = [...(await chargesOf(pool, customer.accountId)).values()]
     const entry = await lastEntry()
     assert.equal(entry?.outcome, 'answered')

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { IMAGE_MODEL, IMAGE_PRICES, IMAGE_TOKENS_MODEL } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { pictureTokens } from '../../../sandbox/src/upstreams/models/openai-images.ts'
 import { usd } from '../../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
@@ -208,7 +208,7 @@ describe('pictures by the piece', () => {
     assert.deepEqual([Object(quote.json.expected).usd, Object(quote.json.max).usd], ['0.100000000', '0.100000000'])
     assert.deepEqual([quote.json.exact, quote.json.price_version], [false, '1'])
     await setModelPrice({ pool }, { model, images: { '1024x1024/high': '9' } })
-    await until(async () => (await draw(customer, { model })).status === 400, 60_000, 'the new price')
+    await until(async () => (await draw(customer, { model })).status === 400, PATIENCE_MS, 'the new price')
     const headers = { 'x-farebox-quote-id': String(quote.json.quote_id) }
     const told = await draw(customer, { model, n: 3, ...kindOf('1024x1024/high') }, headers)
     assert.deepEqual([told.status, told.costUsd], [200, '0.100000000'], told.text)

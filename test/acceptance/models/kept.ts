@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { ask } from '../installation.ts'
 
 /** The record of a call as its caller reads it, with the detail that is written behind the answer. */
 export async function recordOf(url: string, secret: string, id: string) {
   const read = async () => (await ask(url, secret, `/v1/requests/${id}`)).json
-  await until(async () => (await read()).detail !== null, 60_000, 'the detail of a call')
+  await until(async () => (await read()).detail !== null, PATIENCE_MS, 'the detail of a call')
   const { cost, tokens, detail, failed } = await read()
   const { formula, evidence } = Object(detail)
   return { costUsd: Object(cost).usd, tokens, failed, formula, evidence }

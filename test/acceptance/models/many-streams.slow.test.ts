@@ -7,7 +7,7 @@ import { judge } from '../../../harness/figures.ts'
 import { startGateway } from '../../../harness/gateways.ts'
 import { count, recordProof, seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { hashOf, Random } from '../../../sandbox/src/random.ts'
 import { grantTier } from '../../../server/src/identity/workspaces.ts'
 import { ACTOR, ids, makeCustomer, startInstallation } from '../installation.ts'
@@ -209,7 +209,7 @@ async function standstill(): Promise<number> {
     await delay(1_000)
     return false
   }
-  await until(isSo, 60_000, 'that the upstream stands still')
+  await until(isSo, PATIENCE_MS, 'that the upstream stands still')
   return last
 }
 
@@ -239,7 +239,7 @@ describe('a caller that stops reading', () => {
     const way = await startPausingWay(collecting.url, PAUSE_AT_BYTE)
     closing.push(way.close)
     const hearing = hear(way.url, secret, question)
-    await until(way.isPaused, 60_000, 'that the caller stops reading')
+    await until(way.isPaused, PATIENCE_MS, 'that the caller stops reading')
     const stoodAt = await standstill()
     await delay(PAUSE_MS)
     assert.equal(await sentTokens(), stoodAt, 'the upstream stands still')

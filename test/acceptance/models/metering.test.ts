@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { startGateway } from '../../../harness/gateways.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { grantTier } from '../../../server/src/identity/workspaces.ts'
 import { formatUsd, nanos } from '../../../server/src/kernel/money.ts'
@@ -67,7 +67,7 @@ async function onlyCall({ accountId }: Customer): Promise<{ charge: Charge; entr
   await settled(pool, accountId)
   const [charge, ...others] = (await chargesOf(pool, { accountId })).values()
   assert.ok(charge !== undefined && others.length === 0)
-  await until(async () => (await entryOf(charge.id)).outcome !== 'open', 60_000, 'the upstream learns of it')
+  await until(async () => (await entryOf(charge.id)).outcome !== 'open', PATIENCE_MS, 'the upstream learns of it')
   return { charge, entry: await entryOf(charge.id) }
 }
 
@@ -425,7 +425,7 @@ describe('trap: a second protocol or a pass-through route bypasses budgets or dr
         const { rows } = await pool.query('select id from holds where account_id = $1', [customer.accountId])
         isHeld = rows.length > 0 && byCall(await sandbox.journal()).get(rows[0].id)?.outcome === 'open'
         return isHeld
-      }, 60_000)
+      }, PATIENCE_MS)
       assert.equal((await running).end, 'clean')
       const { charge } = await onlyCall(customer)
       assert.equal(charge.amount > 0n, !isFree(name))
@@ -489,7 +489,7 @@ describe('trap: a concurrency slot leaks on every tool call or upstream timeout 
     await eachOf(failing, AT_ONCE, async ({ asked, leaving }) => {
       const { status } = await hear(impatient.url, secret, asked, leaving)
       // The place of one who has left is free a moment later.
-      await until(async () => (await leftOver(pool)).claims < AT_ONCE, 60_000, 'a place is free')
+      await until(async () => (await leftOver(pool)).claims < AT_ONCE, PATIENCE_MS, 'a place is free')
       assert.notEqual(status, 0)
     })
     await settled(pool)

@@ -5,7 +5,7 @@ import type { GenerateContentResponse } from '@google/genai'
 import { streamText } from 'ai'
 import AnthropicBefore1 from 'anthropic-sdk-0'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { ask, chargesOf, makeCustomer, startInstallation } from '../installation.ts'
 import { aiModel } from './sdk-ai.ts'
 import { anthropicBody, connectAnthropic } from './sdk-anthropic.ts'
@@ -226,7 +226,11 @@ describe('MODEL-1 MODEL-2 a call whose settlement can not be written', () => {
       )
     })
     await Promise.all(begun.map(({ promise }) => promise))
-    await until(async () => (await sandbox.journal()).length === names.length + CLIENTS.length, 60_000, 'all calls')
+    await until(
+      async () => (await sandbox.journal()).length === names.length + CLIENTS.length,
+      PATIENCE_MS,
+      'all calls',
+    )
     assert.equal((await chargesOf(pool, accountId)).size, 0, 'nothing has ended yet')
     const release = await lockAccount()
     try {
@@ -260,7 +264,7 @@ describe('MODEL-1 MODEL-2 a call whose settlement can not be written', () => {
       const { available, held } = await balance()
       return held?.usd === zero && available?.usd === '10.000000000'
     }
-    await until(isBack, 60_000, 'the whole balance')
+    await until(isBack, PATIENCE_MS, 'the whole balance')
     assert.equal((await chargesOf(pool, accountId)).size, Object.keys(READINGS).length + CLIENTS.length)
   })
 

@@ -13,7 +13,7 @@ import {
   VIDEO_MODEL,
 } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { inputTokens, outputTokens } from '../../../sandbox/src/upstreams/models/tokens.ts'
 import { formatUsd, nanos } from '../../../server/src/kernel/money.ts'
 import { ask, type Customer, chargesOf, makeCustomer, startInstallation } from '../installation.ts'
@@ -223,7 +223,7 @@ describe('MODEL-1 MODEL-3 a call that is given up in the middle of its stream', 
       const bytes = Buffer.byteLength(text)
       assert.ok(bytes < 3 * TOKENS, `${bytes} bytes came`)
       const charges = () => chargesOf(pool, accountId)
-      await until(async () => (await charges()).size > 0, 60_000, 'a charge')
+      await until(async () => (await charges()).size > 0, PATIENCE_MS, 'a charge')
       const [[id, charge] = []] = [...(await charges())]
       const entry = (await sandbox.journal()).find(({ request_id }) => request_id === id)
       assert.deepEqual([entry?.outcome, entry?.tokens], ['answered', TOKENS])

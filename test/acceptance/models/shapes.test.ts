@@ -12,7 +12,7 @@ import {
   VIDEO_MODEL,
 } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { createSeal } from '../../../server/src/kernel/seal.ts'
 import { saveRoute } from '../../../server/src/pricing/configure-models.ts'
 import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
@@ -144,7 +144,7 @@ describe('MODEL-4 in part, of the two lists that of models: GET /v1/models', () 
     await saveUpstream({ pool, ids, seal }, { ...upstream, credential: null })
     await seedModel(pool, { id: 'maker/live', protocols: [] })
     await saveRoute({ pool, ids }, { model: 'maker/live', slot: 'live_only', protocol: 'openai', upstreamModel: 'x' })
-    await until(async () => idsIn(await list({}, '', live.secret)).length > 0, 60_000, 'a model in live mode')
+    await until(async () => idsIn(await list({}, '', live.secret)).length > 0, PATIENCE_MS, 'a model in live mode')
     assert.deepEqual(idsIn(await list({}, '', live.secret)), ['maker/live'])
     assert.deepEqual(idsIn(await list()), TEST_MODELS)
     await assertRefused(await list({}, '/maker/live'), CHAT, 404, 'resource_not_found')

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { CONVERSATION_SLOTS, SANDBOX_PRICE } from '../../../harness/seed.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import type { JournalEntry } from '../../../sandbox/src/journal.ts'
 import { tokensOfBytes } from '../../../sandbox/src/upstreams/models/tokens.ts'
 import { usd } from '../../../server/src/kernel/money.ts'
@@ -335,7 +335,7 @@ export async function evidenceOf(url: string, secret: string, id: string): Promi
       detail = (await ask(url, secret, `/v1/requests/${id}`)).json.detail ?? null
       return detail !== null
     },
-    60_000,
+    PATIENCE_MS,
     `the detail of ${id}`,
   )
   return Object(detail)
@@ -402,7 +402,7 @@ export async function leaveOnce(
     body: JSON.stringify(body),
     signal: leaving.signal,
   }).catch(() => undefined)
-  await until(isSo, 60_000, 'what the caller waits for')
+  await until(isSo, PATIENCE_MS, 'what the caller waits for')
   leaving.abort()
   const answer = await asked
   if (answer?.ok === false) throw new Error(`was answered with ${answer.status}`)

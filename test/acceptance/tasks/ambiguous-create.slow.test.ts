@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Gateway } from '../../../harness/gateways.ts'
 import { isFullProof, recordProof } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { resolveCall, resolveOverdue } from '../../../server/src/calls/orphans.ts'
 import type { Id } from '../../../server/src/kernel/ids.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
@@ -77,7 +77,7 @@ async function loseWithProcess(): Promise<Lost> {
     () => 'cut',
   )
   const made = async () => [...(await videoTasksByCall(sandbox)).keys()].find((one) => !before.has(one))
-  await until(async () => (await made()) !== undefined, 60_000, 'that the upstream makes it')
+  await until(async () => (await made()) !== undefined, PATIENCE_MS, 'that the upstream makes it')
   const id = (await made()) ?? ''
   await victim.kill()
   assert.equal(await answer, 'cut')

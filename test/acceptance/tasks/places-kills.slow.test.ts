@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Gateway } from '../../../harness/gateways.ts'
 import { count, recordProof, seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { Random } from '../../../sandbox/src/random.ts'
 import { resolveCall } from '../../../server/src/calls/orphans.ts'
 import type { Id } from '../../../server/src/kernel/ids.ts'
@@ -84,7 +84,7 @@ async function raceWithKill(round: number): Promise<readonly (Told | undefined)[
   assert.ok(victim)
   const isAimed = round % 2 === 0
   const early = isAimed ? Array.from({ length: 10 }, () => race(victim.url)) : []
-  if (isAimed) await until(async () => (await placesTaken()) === PLACES, 60_000, 'that the places are taken')
+  if (isAimed) await until(async () => (await placesTaken()) === PLACES, PATIENCE_MS, 'that the places are taken')
   const others = Array.from({ length: RACERS - early.length }, (_, at) => race(urlOf(at)))
   await delay(isAimed ? random.between(0, 100) : random.between(0, 600))
   await victim.kill()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { until } from '../../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { nanos } from '../../../server/src/kernel/money.ts'
 import { reverseCharge } from '../../../server/src/ledger/reverse.ts'
 import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
@@ -259,7 +259,7 @@ describe('polling a task', TOGETHER, () => {
     const alive = await fetch(videoUrl)
     assert.equal(alive.status, 200)
     assert.equal(alive.headers.get('content-type'), 'video/mp4')
-    await until(async () => (await fetch(videoUrl)).status === 403, 60_000, 'the end of its lifetime')
+    await until(async () => (await fetch(videoUrl)).status === 403, PATIENCE_MS, 'the end of its lifetime')
   })
 })
 
@@ -406,12 +406,12 @@ describe('what a task costs', TOGETHER, () => {
     await saveRoute({ pool, ids }, { model, slot: 'video', protocol: 'video' })
     const request = { headers: ASYNC, body: { ...bodyOf({ parameters: { duration: 5, resolution: '720P' } }), model } }
     await setModelPrice({ pool }, { model, videos: { '480P': '0.05', '720P': '0.10' } })
-    await until(async () => (await ask(url, secret, CREATE, quoting(request))).status === 200, 60_000, 'the model')
+    await until(async () => (await ask(url, secret, CREATE, quoting(request))).status === 200, PATIENCE_MS, 'the model')
     const { quote_id } = (await ask(url, secret, CREATE, quoting(request))).json
     await setModelPrice({ pool }, { model, videos: { '720P': '0.10', '1080P': '0.15' } })
     const redeem = () =>
       ask(url, secret, CREATE, { ...request, headers: { ...ASYNC, 'x-farebox-quote-id': String(quote_id) } })
-    await until(async () => codeOf(await redeem()) === 'quote_invalid', 60_000, 'the new price')
+    await until(async () => codeOf(await redeem()) === 'quote_invalid', PATIENCE_MS, 'the new price')
   })
 
   it('refuses a create beyond the cap or the balance, before any upstream hears of it', async () => {
