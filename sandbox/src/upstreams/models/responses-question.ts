@@ -7,6 +7,7 @@ import {
   given,
   isModelName,
   isWholeNumber,
+  namedTool,
   objectsIn,
   plainSegment,
   type Tool,
@@ -33,13 +34,16 @@ export function responsesQuestion(body: unknown, deviance: Deviance): OpenaiQues
     ...items.flatMap(itemSegments),
   ]
   const last = items.at(-1)
+  const offered = toolsOffered(body)
   const question: OpenaiQuestion = {
     model: String(body.model),
     isStreamed: body.stream === true,
     messages: items.length,
     prompt: textOf(items.findLast(({ role }) => role === 'user')?.content),
     toolResult: OUTPUTS.includes(String(last?.type)) ? textOf(last?.output) : undefined,
-    tool: last?.role === 'user' ? toolToCall(body) : undefined,
+    toolResults: items.filter(({ type }) => OUTPUTS.includes(String(type))).length,
+    offered,
+    tool: last?.role === 'user' ? toolToCall(body, offered) : undefined,
     schema: schemaIn(body.text),
     maxTokens: limitIn(body, [LIMIT], deviance),
     choices: 1,
@@ -114,13 +118,15 @@ export function ownTools(tools: unknown, namespace?: unknown): readonly JsonObje
   })
 }
 
-/** The one that is named, or else the first. */
-function toolToCall({ tools, tool_choice: choice }: JsonObject): Tool | undefined {
-  if (choice === 'none') return undefined
-  const own = ownTools(tools)
-  const wanted = isObject(choice) ? choice.name : undefined
-  const called = own.find(({ name }) => name === wanted) ?? own[0]
-  return typeof called?.name === 'string' ? { name: called.name, schema: called.parameters } : undefined
+function toolsOffered({ tools, tool_choice: choice }: JsonObject): readonly Tool[] {
+  if (choice === 'none') return []
+  return ownTools(tools).flatMap(({ name, parameters }) =>
+    typeof name === 'string' ? [{ name, schema: parameters }] : [],
+  )
+}
+
+function toolToCall({ tool_choice: choice }: JsonObject, offered: readonly Tool[]): Tool | undefined {
+  return namedTool(offered, isObject(choice) ? choice.name : undefined)
 }
 
 function schemaIn(text: unknown): unknown {
