@@ -302,6 +302,17 @@ describe('a script', () => {
     assert.deepEqual([output[0].type, output[0].input], ['custom_tool_call', patch])
   })
 
+  it('may call a tool that the conversation brings along', async () => {
+    const tools = [{ type: 'namespace', name: 'files', tools: [{ type: 'function', name: 'write' }] }]
+    const input = [
+      { type: 'additional_tools', role: 'developer', tools },
+      { role: 'user', content: scripted([{ calls: [{ name: 'write' }] }]) },
+    ]
+    const { path, headers } = RESPONSES
+    const { output } = (await sandbox.ask({ path, headers, body: { model: 'sandbox/echo', input } })).json()
+    assert.deepEqual([output[0].name, output[0].namespace, output[0].arguments], ['write', 'files', '{}'])
+  })
+
   it('can come by control', async () => {
     const directives = [scripted([{ text: 'By control.' }]).replace('sandbox:', '')]
     await sandbox.ask({ path: '/control', body: { upstream: 'openai', directives } })

@@ -123,7 +123,7 @@ function message(answer: Answer, status: string, content: readonly JsonObject[])
 
 /** A tool that is no function gets a text. */
 function callOf({ name, json }: Call, at: number, answer: Answer, status: string): JsonObject {
-  const { type, namespace } = Object(ownTools(Object(answer.asked.body).tools).find((tool) => tool.name === name))
+  const { type, namespace } = Object(ownTools(Object(answer.asked.body)).find((tool) => tool.name === name))
   const shared = { status, call_id: idOf('call', answer, at), name, ...(namespace !== undefined && { namespace }) }
   if (type === 'custom') return { id: idOf('ctc', answer, at), type: 'custom_tool_call', ...shared, input: json }
   return { id: idOf('fc', answer, at), type: 'function_call', ...shared, arguments: json }

@@ -108,19 +108,24 @@ function partSegment(part: JsonObject): Segment {
   }
 }
 
-/** The tools that a caller runs, those of namespaces too, each with the namespace that it is in. */
-export function ownTools(tools: unknown, namespace?: unknown): readonly JsonObject[] {
+/** The tools that a caller runs, wherever the request has them, each with the namespace that it is in. */
+export function ownTools({ tools, input }: JsonObject): readonly JsonObject[] {
+  const added = objectsIn(input).filter(({ type }) => type === 'additional_tools')
+  return [tools, ...added.map((item) => item.tools)].flatMap((list) => toolsIn(list))
+}
+
+function toolsIn(tools: unknown, namespace?: unknown): readonly JsonObject[] {
   return objectsIn(tools).flatMap((tool) => {
-    if (tool.type === 'namespace') return ownTools(tool.tools, tool.name)
+    if (tool.type === 'namespace') return toolsIn(tool.tools, tool.name)
     return tool.type === 'function' || tool.type === 'custom'
       ? [{ ...tool, ...(given(namespace) && { namespace }) }]
       : []
   })
 }
 
-function toolsOffered({ tools, tool_choice: choice }: JsonObject): readonly Tool[] {
-  if (choice === 'none') return []
-  return ownTools(tools).flatMap(({ name, parameters }) =>
+function toolsOffered(body: JsonObject): readonly Tool[] {
+  if (body.tool_choice === 'none') return []
+  return ownTools(body).flatMap(({ name, parameters }) =>
     typeof name === 'string' ? [{ name, schema: parameters }] : [],
   )
 }
