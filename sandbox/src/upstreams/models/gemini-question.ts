@@ -61,7 +61,7 @@ export function geminiQuestion(
 }
 
 /** The vendor takes both spellings of every member. */
-function member(object: JsonObject, name: string): unknown {
+export function member(object: JsonObject, name: string): unknown {
   return object[name] ?? object[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
 }
 
@@ -71,12 +71,12 @@ function objectIn(object: JsonObject, name: string): JsonObject {
 }
 
 /** The vendor takes a single item where a list is meant. */
-function listIn(object: JsonObject, name: string): JsonObject[] {
+export function listIn(object: JsonObject, name: string): JsonObject[] {
   const value = member(object, name)
   return isObject(value) ? [value] : objectsIn(value)
 }
 
-function partsOf(content: JsonObject | undefined): JsonObject[] {
+export function partsOf(content: JsonObject | undefined): JsonObject[] {
   return content === undefined ? [] : listIn(content, 'parts')
 }
 

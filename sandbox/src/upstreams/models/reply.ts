@@ -32,7 +32,7 @@ export function failure(
   magicStatus: number | 'overloaded',
   { model, isStreamed }: Pick<Question, 'model' | 'isStreamed'>,
   { retryAfter }: MagicModel,
-  dialect: Dialect,
+  dialect: Pick<Dialect, 'overloadedStatus' | 'errorBody'>,
   asked: Asked,
 ): Reply {
   const status = magicStatus === 'overloaded' ? dialect.overloadedStatus : magicStatus
