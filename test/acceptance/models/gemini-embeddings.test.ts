@@ -187,6 +187,11 @@ describe('POST /v1beta/models/{model}:embedContent and :batchEmbedContents', () 
     assert.match(String(errorOf(asTalker).message), /It is served at .*:embedContent/)
   })
 
+  it('is in the list of models with its actions', async () => {
+    const told = await ask(url, customer.secret, `/v1beta/models/${EMBEDDING_MODEL}`)
+    assert.deepEqual(told.json.supportedGenerationMethods, ['embedContent', 'batchEmbedContents'])
+  })
+
   it('leaves a ledger that adds up', async () => {
     assert.deepEqual(await verifyLedger(pool), [])
   })
