@@ -137,7 +137,7 @@ function lineWith(output: string, word: string): string {
   return output.split('\n').find((line) => line.includes(word)) ?? assert.fail(output)
 }
 
-/** A folder with the agents in it; one that HARNESS_AGENTS names is kept, and is not installed again. */
+/** A folder with the agents in it; one that HARNESS_AGENTS names is kept for the next time. */
 export async function installAgents(): Promise<{ readonly binaries: string; readonly remove: () => Promise<void> }> {
   const kept = process.env.HARNESS_AGENTS
   const folder = kept ?? (await mkdtemp(path.join(tmpdir(), 'agents-')))

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type OutgoingHttpHeaders, request, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 
 /** A request as an agent sent it, and what it was told. */
 export type Exchange = {
@@ -27,9 +27,8 @@ export async function startRecorder(gatewayUrl: string): Promise<Recorder> {
   const strangers: string[] = []
   const server = createServer((asked, answer) => {
     if (asked.url?.startsWith('/')) void pass(gatewayUrl, asked, answer, (exchange) => exchanges.push(exchange))
-    else refuse(asked.url ?? '')
-    function refuse(address: string) {
-      strangers.push(address)
+    else {
+      strangers.push(asked.url ?? '')
       answer.writeHead(502).end()
     }
   })
@@ -66,7 +65,7 @@ async function pass(
   const sent = request(gatewayUrl + path, { method, headers: { ...asked.headers, host } })
   sent.once('error', () => answer.destroy())
   sent.once('response', async (told) => {
-    answer.writeHead(told.statusCode ?? 502, told.headers as OutgoingHttpHeaders)
+    answer.writeHead(told.statusCode ?? 502, told.headers)
     const pieces: Buffer[] = []
     for await (const piece of told) {
       pieces.push(piece)
