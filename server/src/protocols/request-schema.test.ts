@@ -205,6 +205,11 @@ const CASES: readonly Case[] = [
   ['openai_responses', { tools: [{ type: 'local_shell' }] }, false],
   ['openai_responses', { tool_choice: { type: 'file_search' } }, false],
   ['openai_responses', { tool_choice: { type: 'function', name: 'f' } }, true],
+  [
+    'openai_responses',
+    { input: [{ type: 'agent_message', author: '/root', recipient: '/root/a', content: [] }] },
+    true,
+  ],
   ['openai_embeddings', { input: ['a', 'b'], encoding_format: 'float' }, true],
   ['openai_embeddings', { input: [1, 2] }, true],
   ['openai_embeddings', { input: [] }, false],
