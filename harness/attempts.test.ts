@@ -16,6 +16,8 @@ const ASKED: Readonly<Record<string, Omit<AskedEntry, 'request_id'>>> = {
   stream_generate_content: post('gemini', '/gemini/v1beta/models/maker/a-model:streamGenerateContent'),
   generate_content_count_tokens: post('gemini', '/gemini/v1beta/models/maker/a-model:countTokens'),
   embeddings: post('openai', '/openai/v1/embeddings'),
+  embed_content: post('gemini', '/gemini/v1beta/models/maker/a-model:embedContent'),
+  batch_embed_contents: post('gemini', '/gemini/v1beta/models/maker/a-model:batchEmbedContents'),
   image_generations: post('openai', '/openai/v1/images/generations'),
   deep_research: post('deep_research', '/deep_research/search'),
   video_synthesis: post('video', '/video/services/aigc/video-generation/video-synthesis'),

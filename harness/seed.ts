@@ -107,7 +107,7 @@ export async function seedModel(pool: pg.Pool, model: SeededModel): Promise<void
   if (price !== null) await setModelPrice({ pool }, { model: id, ...price })
 }
 
-/** Of the models that make no conversation. All are upstream at the slot of the chat's protocol. */
+/** Of the models that make no conversation. All are upstream at the slot of the chat's protocol; this one speaks two. */
 export const EMBEDDING_MODEL = 'sandbox/embedding'
 export const EMBEDDING_PRICE = { input: '0.10', output: '0' } as const
 /** By the piece. */
@@ -145,6 +145,7 @@ async function seedOtherModels(pool: pg.Pool): Promise<void> {
     await saveRoute({ pool, ids }, { model: id, slot, protocol })
     await setModelPrice({ pool }, { model: id, ...price })
   }
+  await saveRoute({ pool, ids }, { model: EMBEDDING_MODEL, slot: 'gemini', protocol: 'gemini_embeddings' })
 }
 
 /** Makes all models of the sandbox. They are found where the slots of their protocols have upstreams. */

@@ -168,6 +168,11 @@ const complete = async (...directives: readonly string[]) =>
 const stream = (...directives: readonly string[]) => sandbox.ask(completing(true, ...directives))
 
 describe('what a model answers', () => {
+  proves('script', 'is what it says, turn by turn', async () => {
+    const script = Buffer.from('[{"text":"By a script."}]').toString('base64url')
+    assert.equal((await complete(`script=${script}`)).choices[0].message.content, 'By a script.')
+  })
+
   const messaging = (...directives: readonly string[]) =>
     sandbox.ask({
       ...ASK.anthropic,

@@ -15,6 +15,7 @@ import type { Written } from './find-directives.ts'
 import { dropContent, jsonOf, type Plan, turn } from './plan.ts'
 import type { Knobs, UpstreamName } from './upstream.ts'
 import { withUsageRewritten } from './upstreams/models/frames.ts'
+import { scriptIn } from './upstreams/models/script.ts'
 import { COURSE_DIRECTIVES } from './upstreams/video-directives.ts'
 
 type Directive = { readonly only?: readonly UpstreamName[]; readonly apply: (plan: Plan, value: Value) => void }
@@ -40,6 +41,7 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
   'input-tokens': knob(anyCount, (inputTokens) => ({ inputTokens })),
   'cache-read': knob(anyCount, (cacheRead) => ({ cacheRead })),
   'cache-write': knob(anyCount, (cacheWrite) => ({ cacheWrite })),
+  script: knob(scriptIn, (script) => ({ script })),
   images: directive(wholeNumber(0, PICTURES_LIMIT), (plan, images) => turn(plan, { images }), ['openai']),
   'delta-bytes': knob(wholeNumber(1, DELTA_LIMIT_BYTES), (deltaBytes) => ({ deltaBytes })),
   'delta-ms': knob(milliseconds, (deltaMs) => ({ deltaMs })),

@@ -4,6 +4,7 @@ import type { Delivery } from './delivery.ts'
 import type { Deviance } from './deviants.ts'
 import { isObject, type JsonObject } from './json.ts'
 import type { Prefixes } from './upstreams/models/prefixes.ts'
+import type { Script } from './upstreams/models/script.ts'
 import type { Stream } from './upstreams/models/stream.ts'
 import type { Platform } from './upstreams/platform-state.ts'
 import type { Course } from './upstreams/video-course.ts'
@@ -45,6 +46,8 @@ export type Knobs = {
   readonly cacheRead?: number
   readonly cacheWrite?: number
   readonly hidesUsage?: boolean
+  /** What a model says, turn by turn. */
+  readonly script?: Script
   /** How many pictures come. */
   readonly images?: number
   /** What becomes of a video task, as far as it is not the usual. */

@@ -111,15 +111,19 @@ const MODELS = {
   responses: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
   messages: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
   embeddings: { input: 100n, output: 0n, names: ['prompt_tokens', 'none'] },
+  embed_content: { input: 100n, output: 0n, names: ['promptTokenCount', 'none'] },
+  batch_embed_contents: { input: 100n, output: 0n, names: ['promptTokenCount', 'none'] },
 } as const
 
 type Tokens = { readonly input_tokens: bigint; readonly output_tokens: bigint }
 
 const isSuccess = (status: number) => status >= 200 && status < 300
 
+const usageIn = ({ usage, usageMetadata = usage }: Told['json']) => usageMetadata
+
 /** Whether a model gave something that does not say what it used, so that it was counted. */
 export function isCounted({ operation }: Made, { status, json, text }: Told): boolean {
-  return operation in MODELS && isSuccess(status) && text !== '' && json.usage === undefined
+  return operation in MODELS && isSuccess(status) && text !== '' && usageIn(json) === undefined
 }
 
 /** By the price list and by what the caller was given, in nanos; of what was counted, by the count. */
@@ -131,10 +135,12 @@ export function costOfAnswer(made: Made, told: Told, counted: Tokens): bigint {
     case 'chat_completions':
     case 'responses':
     case 'messages':
-    case 'embeddings': {
+    case 'embeddings':
+    case 'embed_content':
+    case 'batch_embed_contents': {
       const { input, output, names } = MODELS[operation]
       if (isCounted(made, told)) return input * counted.input_tokens + output * counted.output_tokens
-      const [read, written] = names.map((name) => BigInt(Object(json.usage)[name] ?? 0n))
+      const [read, written] = names.map((name) => BigInt(Object(usageIn(json))[name] ?? 0n))
       return isSuccess(status) ? input * (read ?? 0n) + output * (written ?? 0n) : 0n
     }
     case 'rerank':

@@ -203,6 +203,14 @@ export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
     path: '/v1/embeddings',
     body: { model: EMBEDDING_MODEL, input: `a short story ${word}` },
   }),
+  embed_content: (word) => ({
+    path: `/v1beta/models/${EMBEDDING_MODEL}:embedContent`,
+    body: toBeEmbedded(word),
+  }),
+  batch_embed_contents: (word) => ({
+    path: `/v1beta/models/${EMBEDDING_MODEL}:batchEmbedContents`,
+    body: { requests: [{ model: `models/${EMBEDDING_MODEL}`, ...toBeEmbedded(word) }] },
+  }),
   image_generations: (word) => ({
     path: '/v1/images/generations',
     body: { model: IMAGE_MODEL, prompt: `a fox in the snow ${word}` },
@@ -235,6 +243,10 @@ const GEMINI = '/v1beta/models/sandbox/text'
 
 function contents(word: string) {
   return { contents: [{ role: 'user', parts: [{ text: `a short story ${word}` }] }] }
+}
+
+function toBeEmbedded(word: string) {
+  return { content: { parts: [{ text: `a short story ${word}` }] } }
 }
 
 function conversation(word: string) {

@@ -3,7 +3,7 @@ import type { Random } from '../../sandbox/src/random.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { DEVIANTS, modelOf } from './deviants.ts'
 import type { Question } from './speech.ts'
-import { embeddings, KINDS, pictures } from './whole-speeches.ts'
+import { KINDS, pictures, VECTORS } from './whole-speeches.ts'
 
 /** The models that are asked, as often as they stand here: most answer well, some report nothing, some break off. */
 const STREAMED = [
@@ -41,7 +41,8 @@ export function streamedQuestion(random: Random): Question {
 
 /** One whose answer comes in one piece. */
 export function wholeQuestion(operation: string, random: Random, words: string): Question {
-  if (operation === embeddings.operation) return { ...WHOLLY, model: EMBEDDING_MODEL, words: hiding(random, words) }
+  if (VECTORS.some((speech) => speech.operation === operation))
+    return { ...WHOLLY, model: EMBEDDING_MODEL, words: hiding(random, words) }
   if (operation === pictures.operation) return pictureQuestion(random, words)
   if (random.chance(DEVIANT)) return { ...deviantQuestion(random), ...WHOLLY }
   return { ...question(random, random.pick(WHOLE), words), ...WHOLLY }

@@ -1,7 +1,7 @@
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { countOf, type Heard, memberOf, passedOn, type Speech, type StreamedSpeech, type Tokens } from './speech.ts'
-import { embeddings, pictures } from './whole-speeches.ts'
+import { pictures, VECTORS } from './whole-speeches.ts'
 
 const openai: StreamedSpeech = {
   operation: 'chat_completions',
@@ -146,7 +146,7 @@ export function streamedSpeechOf(operation: string | null | undefined): Streamed
 }
 
 export function speechOf(operation: string | null | undefined): Speech | undefined {
-  const whole = [...SPEECHES, embeddings, pictures].find((speech) => speech.operation === operation)
+  const whole = [...SPEECHES, ...VECTORS, pictures].find((speech) => speech.operation === operation)
   return whole ?? streamedSpeechOf(operation)
 }
 

@@ -14,7 +14,7 @@ import { countOf, type Pictures, passedOn, type Speech, type Tokens } from './sp
 
 /** Models that make no conversation: their answers always come whole, and have prices of their own. */
 
-export const embeddings: Speech = {
+const embeddings: Speech = {
   operation: 'embeddings',
   path: () => '/v1/embeddings',
   body: ({ model, words }) => ({ model, input: words }),
@@ -26,6 +26,30 @@ export const embeddings: Speech = {
   reportedInput: ({ usage }) =>
     usage === null ? undefined : { input: countOf(usage, 'prompt_tokens'), cacheRead: 0, cacheWrite: 0 },
 }
+
+type Body = Readonly<Record<string, unknown>>
+
+/** The same in another protocol, of one text or of a list. */
+const vectors = (operation: string, action: string, body: (content: Body) => Body): Speech => {
+  const speech: Speech = {
+    operation,
+    path: ({ model }) => `/v1beta/models/${model}:${action}`,
+    body: ({ words }) => body({ content: { parts: [{ text: words }] } }),
+    upstreamBody: (sent) => Buffer.from(sent),
+    reported(entry) {
+      const input = speech.reportedInput(entry)
+      return input && { ...input, output: 0 }
+    },
+    reportedInput: ({ usage }) =>
+      usage === null ? undefined : { input: countOf(usage, 'promptTokenCount'), cacheRead: 0, cacheWrite: 0 },
+  }
+  return speech
+}
+export const VECTORS: readonly Speech[] = [
+  embeddings,
+  vectors('embed_content', 'embedContent', (one) => one),
+  vectors('batch_embed_contents', 'batchEmbedContents', (one) => ({ requests: [one] })),
+]
 
 export const pictures: Speech = {
   operation: 'image_generations',

@@ -266,4 +266,42 @@ export const bugsOfPrices: readonly PlantedBug[] = [
       },
     ],
   },
+  {
+    id: 'title-of-a-vector-unheld',
+    title: 'the title that is embedded with a text is not in its bound',
+    promise: 'A hold covers the most that a call can cost.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/gemini-embeddings-request.ts',
+        find: "if (typeof title === 'string') texts.push(title)",
+        replace: "if (typeof title === 'string') structures.splice(0, 0)",
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/gemini-embeddings.test.ts',
+        title: 'is the bytes of each text and a share for each, within the context window of each request',
+      },
+    ],
+  },
+  {
+    id: 'another-model-within-a-batch',
+    title: 'a request within a batch keeps the model that its caller wrote, which may be a dearer one',
+    promise: 'What is sent is what was priced.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/gemini-embeddings-request.ts',
+        find: 'withModel(item, requests[at] ?? {}, upstreamModel)',
+        replace: 'withModel(item, at === 0 ? (requests[at] ?? {}) : {}, upstreamModel)',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/gemini-embeddings.test.ts',
+        title: 'goes to the upstream byte for byte, but for the name of the model where it has one',
+      },
+    ],
+  },
 ]

@@ -6,7 +6,12 @@ import { ROOT } from '../../harness/root.ts'
 import type { Shape, Table } from '../../server/src/catalogue/member-table.ts'
 import { MESSAGES } from '../../server/src/protocols/anthropic-members.ts'
 import { ANTHROPIC_BETAS, type Betas, familyOf, OPENAI_BETAS } from '../../server/src/protocols/betas.ts'
-import { CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG } from '../../server/src/protocols/gemini-members.ts'
+import {
+  CONTENT_REQUEST,
+  COUNT_REQUEST,
+  EMBED_REQUEST,
+  GENERATION_CONFIG,
+} from '../../server/src/protocols/gemini-members.ts'
 import { CHAT, EMBEDDINGS, IMAGES } from '../../server/src/protocols/openai-members.ts'
 import { RESPONSES } from '../../server/src/protocols/openai-responses-members.ts'
 import { createDeclaredTypes, type ObjectType, textsOf } from './declared-types.ts'
@@ -139,6 +144,13 @@ describe('the tables know every member of the request types of', () => {
     assert.ok(config !== undefined)
     const members = new Map([...config.members].filter(([name]) => !CLIENT_ONLY.includes(name)))
     assertKnown([{ key: config.key, members }], COUNT_REQUEST, 30)
+  })
+
+  it('@google/genai: vectors', () => {
+    const [config] = types.objectsNamed('EmbedContentConfig', GENAI)
+    assert.ok(config !== undefined)
+    const members = new Map([...config.members].filter(([name]) => !CLIENT_ONLY.includes(name)))
+    assertKnown([{ key: config.key, members }], EMBED_REQUEST, 5)
   })
 })
 

@@ -336,3 +336,50 @@ describe('gemini and directives', () => {
     assert.deepEqual([status, json().error.status], [504, 'DEADLINE_EXCEEDED'])
   })
 })
+
+describe('gemini, vectors', () => {
+  const embed = async (body: unknown, action = 'embedContent', model = 'sandbox/embedding') =>
+    sandbox.ask({ ...ASK.gemini, path: `/gemini/v1beta/models/${model}:${action}`, body })
+  const saying = (text: string) => ({ content: { parts: [{ text }] } })
+
+  it('gives one for a content, always the same, with what it counts', async () => {
+    const told = (await embed({ ...saying('a short story'), outputDimensionality: 5 })).json()
+    assert.equal(told.embedding.values.length, 5)
+    const tokens = inputTokens(['a short story'])
+    assert.deepEqual(told.usageMetadata, {
+      promptTokenCount: tokens,
+      promptTokenDetails: [{ modality: 'TEXT', tokenCount: tokens }],
+    })
+    assert.deepEqual((await embed({ ...saying('a short story'), output_dimensionality: 5 })).json(), told)
+    const [entry] = (await sandbox.journal()).slice(-1)
+    assert.deepEqual([entry?.bill?.input, entry?.bill?.output, entry?.input_tokens], [tokens, 0, tokens])
+  })
+
+  it('gives a list for a list, each as alone, whether the slash of the model is encoded or not', async () => {
+    const requests = [saying('one'), { ...saying('two'), title: 'a title' }]
+    const { embeddings, usageMetadata } = (await embed({ requests }, 'batchEmbedContents')).json()
+    const alone = await Promise.all(requests.map(async (request) => (await embed(request)).json().embedding))
+    assert.deepEqual(embeddings, alone)
+    assert.equal(usageMetadata.promptTokenCount, inputTokens(['one', 'two', 'a title']))
+    const encoded = await embed({ requests }, 'batchEmbedContents', 'sandbox%2Fembedding')
+    assert.deepEqual(encoded.json().embeddings, embeddings)
+  })
+
+  it('reports nothing where it is told so, as older models do', async () => {
+    assert.equal((await embed(saying('sandbox:no-usage'))).json().usageMetadata, undefined)
+    assert.equal((await embed(saying('a'), 'embedContent', 'sandbox/no-usage')).json().usageMetadata, undefined)
+  })
+
+  it('refuses what has no text, another model than that of the path, and lengths that there are not', async () => {
+    for (const body of [
+      {},
+      saying(''),
+      { content: { parts: [] } },
+      { ...saying('a'), model: 'models/another' },
+      { ...saying('a'), outputDimensionality: 0 },
+    ])
+      assert.equal((await embed(body)).status, 400, JSON.stringify(body))
+    assert.equal((await embed({ requests: [] }, 'batchEmbedContents')).status, 400)
+    assert.equal((await embed({ ...saying('a'), model: 'models/sandbox/embedding' })).status, 200)
+  })
+})

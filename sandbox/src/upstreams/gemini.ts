@@ -4,16 +4,17 @@ import type { Knobs, Reply, Upstream } from '../upstream.ts'
 import type { Counted, Dialect } from './models/dialect.ts'
 import { bodyWithExtras } from './models/extras.ts'
 import { geminiBody, geminiFrames, geminiUsage } from './models/gemini-answer.ts'
+import { geminiEmbeddingsFor } from './models/gemini-embeddings.ts'
 import { type GeminiQuestion, geminiQuestion } from './models/gemini-question.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
 import { NO_CACHE } from './models/prefixes.ts'
 import { replyTo } from './models/reply.ts'
 import { segmentTokens } from './models/tokens.ts'
+import { wholeReply } from './models/whole-reply.ts'
 
 const MODELS = '/v1beta/models'
-const ACTION = /^\/v1beta\/models\/(.+):(generateContent|streamGenerateContent|countTokens)$/
-
-const GENERATES = ['generateContent', 'streamGenerateContent', 'countTokens']
+const GENERATES = ['generateContent', 'streamGenerateContent', 'countTokens', 'embedContent', 'batchEmbedContents']
+const ACTION = new RegExp(`^/v1beta/models/(.+):(${GENERATES.join('|')})$`)
 
 export const gemini: Upstream = {
   name: 'gemini',
@@ -28,6 +29,10 @@ export const gemini: Upstream = {
     const body = bodyWithExtras(asked.body, deviance)
     if (path === MODELS) return { status: 200, body: MODEL_LIST, tokens: null, isBilled: false }
     const [, name = '', action] = ACTION.exec(path) ?? []
+    if (action === 'embedContent' || action === 'batchEmbedContents') {
+      const made = geminiEmbeddingsFor(asked, decoded(name), action === 'batchEmbedContents')
+      return 'wrong' in made ? refused(made.wrong) : wholeReply(made, WHOLE, asked)
+    }
     const isStreamed = action === 'streamGenerateContent'
     const counted = action === 'countTokens' && isObject(body) ? requestIn(body) : body
     const question = geminiQuestion(counted, decoded(name), isStreamed, deviance)
@@ -51,6 +56,9 @@ function dialectFor({ showsThoughts }: GeminiQuestion): Dialect {
     garbageFrame: 'data: {"candidates": oops\r\n\r\n',
   }
 }
+
+/** What an answer without a conversation has of it. */
+const WHOLE = { overloadedStatus: 503, errorBody, usageName: 'usageMetadata' } as const
 
 const MODEL_LIST: JsonObject = {
   models: MODEL_NAMES.map((name) => ({

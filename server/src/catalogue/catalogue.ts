@@ -1,8 +1,10 @@
 import { type Catalogue, createCatalogue } from './operation.ts'
+import { batchEmbedContents } from './operations/batch-embed-contents.ts'
 import { chatCompletions } from './operations/chat-completions.ts'
 import { countTokens } from './operations/count-tokens.ts'
 import { creatorSearchInsights } from './operations/creator-search-insights.ts'
 import { deepResearch } from './operations/deep-research.ts'
+import { embedContent } from './operations/embed-content.ts'
 import { embeddings } from './operations/embeddings.ts'
 import { financialMetricsSnapshot } from './operations/financial-metrics-snapshot.ts'
 import { followUser } from './operations/follow-user.ts'
@@ -31,6 +33,8 @@ export const catalogue: Catalogue = createCatalogue([
   streamGenerateContent,
   geminiCountTokens,
   embeddings,
+  embedContent,
+  batchEmbedContents,
   imageGenerations,
   deepResearch,
   videoSynthesis,

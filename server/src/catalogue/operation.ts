@@ -81,6 +81,8 @@ export type ModelProtocol =
   | 'gemini'
   | 'gemini_stream'
   | 'gemini_count_tokens'
+  | 'gemini_embeddings'
+  | 'gemini_batch_embeddings'
 
 export function isTask(operation: Operation): operation is TaskOperation {
   return operation.protocol === 'video'

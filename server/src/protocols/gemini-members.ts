@@ -10,7 +10,7 @@ import {
   type Table,
   typed,
 } from '../catalogue/member-table.ts'
-import { withBeyond } from './beyond-protocols.ts'
+import { withBeyond, withElsewhere } from './beyond-protocols.ts'
 import { IN_INPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
 import { counted, OUTPUT_LIMIT } from './typed-members.ts'
 
@@ -224,4 +224,50 @@ export const CONTENT_REQUEST = memberTable('contents to be generated', withBeyon
 export const COUNT_REQUEST = spelt(
   'contents to be counted',
   withBeyond(LIMIT, { ...BODY, generateContentRequest: priced('it costs nothing', () => CONTENT_REQUEST) }),
+)
+
+/** Vectors of texts: https://ai.google.dev/api/embeddings. Pictures, sound and files have prices of their own. */
+const ONLY_TEXTS = 'only texts are embedded.'
+
+const embeddedPart = spelt('parts to be embedded', { text: priced(IN_INPUT) }, ONLY_TEXTS)
+const embeddedContent = spelt('content to be embedded', {
+  role: priced(IN_INPUT),
+  parts: priced(IN_INPUT, () => embeddedPart),
+})
+
+const EMBED_MEMBERS: Readonly<Record<string, Member>> = {
+  taskType: priced(IN_INPUT),
+  title: priced(IN_INPUT),
+  outputDimensionality: neutral(),
+  autoTruncate: neutral(),
+  mimeType: refused(ONLY_TEXTS),
+  documentOcr: refused(ONLY_TEXTS),
+  audioTrackExtraction: refused(ONLY_TEXTS),
+}
+export const EMBED_CONFIG = spelt('embedContentConfig', EMBED_MEMBERS)
+export const EMBED_REQUEST = memberTable(
+  'a text to be embedded',
+  withElsewhere({
+    ...EMBED_MEMBERS,
+    model: neutral(),
+    content: formed(
+      'object',
+      priced(IN_INPUT, () => embeddedContent),
+    ),
+    embedContentConfig: formed(
+      'object',
+      priced('by its members', () => EMBED_CONFIG),
+    ),
+  }),
+  { spelling: 'camel or snake', required: ['content'] },
+)
+export const BATCH_EMBED_REQUEST = memberTable(
+  'texts to be embedded',
+  withElsewhere({
+    requests: formed(
+      'list',
+      priced('each is in the bound', () => EMBED_REQUEST),
+    ),
+  }),
+  { spelling: 'camel or snake', required: ['requests'] },
 )

@@ -34,6 +34,6 @@ export const geminiCount: Protocol = {
 }
 
 /** Names have slashes, which stay; a question mark or a number sign would end the path. */
-function placeOf(upstreamModel: string): string {
+export function placeOf(upstreamModel: string): string {
   return `/v1beta/models/${encodeURI(upstreamModel).replace(/[?#]/g, encodeURIComponent)}`
 }

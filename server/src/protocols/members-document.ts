@@ -2,7 +2,7 @@ import type { Choice, Member, Shape, Table } from '../catalogue/member-table.ts'
 import { RERANK } from '../catalogue/operations/rerank-members.ts'
 import { MESSAGES } from './anthropic-members.ts'
 import { ANTHROPIC_BETAS, type Betas, OPENAI_BETAS } from './betas.ts'
-import { CONTENT_REQUEST, COUNT_REQUEST } from './gemini-members.ts'
+import { BATCH_EMBED_REQUEST, CONTENT_REQUEST, COUNT_REQUEST, EMBED_REQUEST } from './gemini-members.ts'
 import { CHAT, EMBEDDINGS, IMAGES } from './openai-members.ts'
 import { RESPONSES } from './openai-responses-members.ts'
 
@@ -15,6 +15,8 @@ export const REQUESTS: Readonly<Record<string, Table>> = {
   '/v1/messages, /v1/messages/count_tokens': MESSAGES,
   '/v1beta/models/{model}:generateContent, :streamGenerateContent': CONTENT_REQUEST,
   '/v1beta/models/{model}:countTokens': COUNT_REQUEST,
+  '/v1beta/models/{model}:embedContent': EMBED_REQUEST,
+  '/v1beta/models/{model}:batchEmbedContents': BATCH_EMBED_REQUEST,
   '/v1/rerank': RERANK,
 }
 

@@ -16,6 +16,8 @@ const BODIES: Readonly<Record<ModelProtocol, Readonly<Record<string, unknown>>>>
   gemini: { contents: [{ parts: [{ text: 'Hello' }] }] },
   gemini_stream: { contents: [{ parts: [{ text: 'Hello' }] }] },
   gemini_count_tokens: { contents: [{ parts: [{ text: 'Hello' }] }] },
+  gemini_embeddings: { content: { parts: [{ text: 'Hello' }] } },
+  gemini_batch_embeddings: { requests: [{ content: { parts: [{ text: 'Hello' }] } }] },
   openai_embeddings: { model: 'm', input: 'Hello' },
   openai_images: { model: 'm', prompt: 'Hello' },
 }
@@ -65,6 +67,9 @@ describe('members that no table knows', () => {
     ['openai_responses', { text: { format: { type: 'text', more: 1 } } }, 'text.format.more'],
     ['openai_responses', { tools: [{ type: 'function', name: 'f', more: 1 }] }, 'tools[0].more'],
     ['openai_embeddings', { truncate: 'END' }, 'truncate'],
+    ['gemini_embeddings', { something: 1 }, 'something'],
+    ['gemini_embeddings', { embedContentConfig: { something: 1 } }, 'embedContentConfig.something'],
+    ['gemini_batch_embeddings', { requests: [{ content: {}, more: 1 }] }, 'requests[0].more'],
     ['anthropic', { something: 1 }, 'something'],
     ['anthropic', { system: [{ type: 'text', text: 'a', more: 1 }] }, 'system[0].more'],
     ['anthropic', { thinking: { type: 'enabled', effort: 1 } }, 'thinking.effort'],

@@ -5,25 +5,19 @@ import { type Members, modelOf, readMembers, refusal } from './members.ts'
 import { EMBEDDINGS } from './openai-members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { withModel } from './splice-json.ts'
+import { bytesOfVectors, INPUTS_MOST } from './vectors.ts'
 
 /** A text, or the tokens of one. */
 type Input = string | readonly number[]
 
-const INPUTS_MOST = 2_048
 /** The first and last tokens around an input, and a short instruction before it. */
 const INPUT_OVERHEAD = 16
 /** One token of every tokenizer that we count with, so that as many of it count as so many tokens. */
 const ONE_TOKEN = ' in'
 
-/** What vectors have where the request does not say it: the longest that are sold widely. One with more takes more room as it comes. */
-const DIMENSIONS_USUAL = 4_096
-const DIMENSIONS_MOST = 65_536
 /** What a number takes: with every digit of a double, a sign, an exponent, a comma and a space; or four bytes in base64. */
 const BYTES_OF_NUMBER = 26
 const BYTES_OF_PACKED_NUMBER = 6
-/** Around a vector, and around them all. */
-const VECTOR_OVERHEAD_BYTES = 256
-const REPLY_OVERHEAD_BYTES = 16_384
 
 /** Members that no input has around it. Any other may be an instruction that stands before each. */
 const OUTSIDE_INPUT = ['model', 'input', 'dimensions', 'encoding_format', 'user']
@@ -41,16 +35,14 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
     isDefaultLimit: false,
     unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],
     ...tokensOf(inputs, aroundEach(members), limits),
-    replyBytes: REPLY_OVERHEAD_BYTES + inputs.length * vectorBytesOf(members),
+    replyBytes: replyBytesOf(inputs.length, members),
     bodyFor: (upstreamModel) => withModel(rawBody, model, upstreamModel),
     inputText: () => textOf(inputs),
   }
 }
 
-function vectorBytesOf({ dimensions, encoding_format: format }: Members): number {
-  const isSaid = typeof dimensions === 'number' && dimensions >= 1 && dimensions <= DIMENSIONS_MOST
-  const ofNumber = format === 'base64' ? BYTES_OF_PACKED_NUMBER : BYTES_OF_NUMBER
-  return VECTOR_OVERHEAD_BYTES + (isSaid ? Math.ceil(dimensions) : DIMENSIONS_USUAL) * ofNumber
+function replyBytesOf(vectors: number, { dimensions, encoding_format: format }: Members): number {
+  return bytesOfVectors(vectors, dimensions, format === 'base64' ? BYTES_OF_PACKED_NUMBER : BYTES_OF_NUMBER)
 }
 
 /** Each input has the context window for itself. */

@@ -55,6 +55,10 @@ const part: Choice = {
       detail: priced('as a file'),
       prompt_cache_breakpoint: BREAKPOINT,
     }),
+    encrypted_content: memberTable('parts of type encrypted_content', {
+      type: neutral(),
+      encrypted_content: priced(IN_INPUT),
+    }),
     input_audio: NO_AUDIO,
   },
   others: undefined,
@@ -176,6 +180,13 @@ const item: Choice = {
     }),
     compaction: memberTable('items of type compaction', { ...ITEM, encrypted_content: priced(IN_INPUT) }),
     additional_tools: memberTable('items of type additional_tools', { ...ITEM, role: priced(IN_INPUT), tools: TOOLS }),
+    agent_message: memberTable('items of type agent_message', {
+      ...ITEM,
+      author: priced(IN_INPUT),
+      recipient: priced(IN_INPUT),
+      content: priced(IN_INPUT, () => part),
+      agent: priced(IN_INPUT),
+    }),
     configuration_update: memberTable('items of type configuration_update', {
       ...ITEM,
       reasoning: REASONING,

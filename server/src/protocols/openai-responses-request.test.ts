@@ -152,6 +152,12 @@ describe('the bound of the input of a response', () => {
       { type: 'reasoning', id: 'r', summary: [{ type: 'summary_text', text: LONG }] },
       { type: 'reasoning', id: 'r', summary: [], encrypted_content: LONG },
       { type: 'compaction', encrypted_content: LONG },
+      { type: 'agent_message', author: LONG, recipient: 'a', content: [] },
+      { type: 'agent_message', author: 'a', recipient: 'b', content: [{ type: 'input_text', text: LONG }] },
+      {
+        ...{ type: 'agent_message', author: 'a', recipient: 'b' },
+        content: [{ type: 'encrypted_content', encrypted_content: LONG }],
+      },
     ])
       assert.ok(most([USER, item]) >= LEAST + LONG.length, JSON.stringify(item).slice(0, 60))
     assert.ok(most([USER], { instructions: LONG }) >= LEAST + LONG.length)

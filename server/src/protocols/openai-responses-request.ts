@@ -43,6 +43,7 @@ const PARTS: PartForms = {
     ['refusal', 'refusal'],
     ['summary_text', 'text'],
     ['reasoning_text', 'text'],
+    ['encrypted_content', 'encrypted_content'],
   ]),
   kindOf(type, part) {
     if (type === 'input_image') return kindOfPicture(part)
@@ -143,6 +144,10 @@ function gatherItem(item: unknown, at: number, gathered: Gathered): void {
   } else if (OUTPUTS.has(type)) {
     const { output, ...others } = rest
     gatherContent(output, PARTS, gathered)
+    gatherRest(others, gathered)
+  } else if (type === 'agent_message') {
+    const { content, ...others } = rest
+    gatherContent(content, PARTS, gathered)
     gatherRest(others, gathered)
   } else if (type === 'reasoning') {
     const { summary, content, ...others } = rest

@@ -7,6 +7,7 @@ export const OUTPUT_LIMITS: Readonly<Record<ProtocolName, readonly string[]>> = 
   gemini: ['maxOutputTokens', 'max_output_tokens'],
   openai_responses: ['max_output_tokens'],
   openai_embeddings: [],
+  gemini_embeddings: [],
   openai_images: [],
   video: [],
 }

@@ -46,6 +46,7 @@ export const PROTOCOL_NAMES = [
   'anthropic',
   'gemini',
   'openai_embeddings',
+  'gemini_embeddings',
   'openai_images',
   'video',
 ] as const

@@ -1,6 +1,7 @@
 import type { ModelProtocol } from '../catalogue/operation.ts'
 import { anthropic, anthropicCount } from './anthropic.ts'
 import { gemini, geminiCount, geminiStream } from './gemini.ts'
+import { geminiBatchEmbeddings, geminiEmbeddings } from './gemini-embeddings.ts'
 import { openai } from './openai.ts'
 import { openaiEmbeddings } from './openai-embeddings.ts'
 import { openaiImages } from './openai-images.ts'
@@ -19,6 +20,8 @@ export const SPOKEN: Readonly<Record<ModelProtocol, Spoken>> = {
   gemini: { by: 'gemini', protocol: gemini },
   gemini_stream: { by: 'gemini', protocol: geminiStream },
   gemini_count_tokens: { by: 'gemini', protocol: geminiCount },
+  gemini_embeddings: { by: 'gemini_embeddings', protocol: geminiEmbeddings },
+  gemini_batch_embeddings: { by: 'gemini_embeddings', protocol: geminiBatchEmbeddings },
 }
 
 /** Where models of a protocol are served, as callers are told. */

@@ -10,7 +10,7 @@ import {
 import { type DataOperation, isSoldByUnit, type Operation } from '../catalogue/operation.ts'
 import { RERANK } from '../catalogue/operations/rerank-members.ts'
 import { MESSAGES } from './anthropic-members.ts'
-import { CONTENT_REQUEST, COUNT_REQUEST } from './gemini-members.ts'
+import { BATCH_EMBED_REQUEST, CONTENT_REQUEST, COUNT_REQUEST, EMBED_REQUEST } from './gemini-members.ts'
 import { CHAT, EMBEDDINGS, IMAGES } from './openai-members.ts'
 import { RESPONSES } from './openai-responses-members.ts'
 import { VIDEO_REQUEST } from './video.ts'
@@ -38,6 +38,8 @@ export const TABLES: Readonly<Record<NonNullable<Operation['protocol']>, Table>>
   gemini: CONTENT_REQUEST,
   gemini_stream: CONTENT_REQUEST,
   gemini_count_tokens: COUNT_REQUEST,
+  gemini_embeddings: EMBED_REQUEST,
+  gemini_batch_embeddings: BATCH_EMBED_REQUEST,
   video: VIDEO_REQUEST,
 }
 

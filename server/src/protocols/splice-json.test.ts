@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { judge } from '../../../harness/figures.ts'
 import { count, seed } from '../../../harness/proof.ts'
-import { memberIn, spliceJson, withoutMembers } from './splice-json.ts'
+import { memberIn, spliceItems, spliceJson, withoutMembers } from './splice-json.ts'
 
 const PROOF = 'splice-json'
 
@@ -148,3 +148,27 @@ function closed(opening: string, times: number): string {
     .join('')
   return opening === ' ' ? `${' '.repeat(times)}1` : `${opening.repeat(times)}1${closing.repeat(times)}`
 }
+
+describe('the items of an array', () => {
+  it('are changed one by one, and every other byte stays', () => {
+    const list = ' [ {"a":"],[\\""} ,\t2,[3 , [4]]\n, "é"] '
+    const seen: string[] = []
+    const changed = spliceItems(Buffer.from(list), (item, at) => {
+      seen.push(item.toString())
+      return at === 1 ? Buffer.from('20') : item
+    })
+    assert.deepEqual(seen, ['{"a":"],[\\""}', '2', '[3 , [4]]', '"é"'])
+    assert.equal(changed.toString(), list.replace('\t2', '\t20'))
+  })
+
+  it('are the array itself where none is changed, and none of an empty one', () => {
+    for (const list of ['[]', ' [ ] ', '[1]']) {
+      const raw = Buffer.from(list)
+      assert.equal(
+        spliceItems(raw, (item) => item),
+        raw,
+      )
+    }
+    assert.throws(() => spliceItems(Buffer.from('{}'), (item) => item), RangeError)
+  })
+})

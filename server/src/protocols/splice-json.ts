@@ -1,4 +1,14 @@
-import { afterSpace, CLOSE_BRACE, COMMA, endOfString, endOfValue, OPEN_BRACE, QUOTE } from './json-bytes.ts'
+import {
+  afterSpace,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  endOfString,
+  endOfValue,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './json-bytes.ts'
 
 type Range = { readonly start: number; readonly end: number }
 
@@ -39,6 +49,25 @@ export function withoutMembers(raw: Buffer, names: readonly string[]): Buffer {
     }
   }
   return edited(raw, edits)
+}
+
+/** A JSON array with its items changed, each by its bytes. The array itself is given where none is. */
+export function spliceItems(raw: Buffer, change: (item: Buffer, at: number) => Buffer): Buffer {
+  const edits: (Range & { readonly text: string })[] = []
+  let count = 0
+  let at = afterSpace(raw, 0)
+  if (raw[at] !== OPEN_BRACKET) throw new RangeError('The bytes are no JSON array.')
+  at = afterSpace(raw, at + 1)
+  while (at < raw.length && raw[at] !== CLOSE_BRACKET) {
+    const end = endOfValue(raw, at)
+    const item = raw.subarray(at, end)
+    const changed = change(item, count)
+    if (changed !== item) edits.push({ start: at, end, text: changed.toString() })
+    count += 1
+    at = afterSpace(raw, end)
+    if (raw[at] === COMMA) at = afterSpace(raw, at + 1)
+  }
+  return edits.length === 0 ? raw : edited(raw, edits)
 }
 
 /** The bytes of a member's value, of the last that has the name, as parsers read it. Undefined where there is no such member. */

@@ -48,7 +48,8 @@ function rateOf(upstream: JournalEntry['upstream'], path: string): Rate {
   if (upstream === 'traffic') return { ...NONE, credit: usd('0.002') }
   if (upstream === 'comments') return { ...NONE, credit: usd('0.00188') }
   if (upstream === 'reseller') return { ...NONE, credit: usd(path.endsWith('stories') ? '0.0029' : '0.00145') }
-  if (path.endsWith('/embeddings')) return { ...NONE, input: one(EMBEDDING_PRICE.input) }
+  if (/(\/embeddings|:embedContent|:batchEmbedContents)$/.test(path))
+    return { ...NONE, input: one(EMBEDDING_PRICE.input) }
   return path.endsWith('/images/generations') ? PICTURE : CHAT
 }
 

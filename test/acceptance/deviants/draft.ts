@@ -2,7 +2,9 @@ export const CHAT = [
   ...(['openai', 'openai stream', 'responses', 'responses stream'] as const),
   ...(['anthropic', 'anthropic stream', 'gemini', 'gemini stream'] as const),
 ] as const
-export const OTHERS = ['embeddings', 'pictures', 'rerank', 'traffic', 'comments', 'reseller', 'video'] as const
+export const OTHERS = [
+  ...(['embeddings', 'vectors', 'pictures', 'rerank', 'traffic', 'comments', 'reseller', 'video'] as const),
+] as const
 /** What may be asked for. */
 export type Kind = (typeof CHAT)[number] | (typeof OTHERS)[number]
 

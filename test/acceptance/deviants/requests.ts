@@ -68,6 +68,16 @@ const DRAFTS: Readonly<Record<Kind, (random: Random, models: Models) => Draft>> 
       model: of('embedding'),
       input: random.chance(0.5) ? prose(random) : Array.from({ length: random.between(1, 20) }, () => prose(random)),
     }),
+  vectors: (random, { of }) => {
+    const one = () => ({
+      content: { parts: Array.from({ length: random.between(1, 3) }, () => ({ text: prose(random) })) },
+      ...some(random, 0.3, { taskType: 'RETRIEVAL_DOCUMENT', title: prose(random) }),
+      ...some(random, 0.3, { outputDimensionality: random.between(1, 64) }),
+    })
+    const many = () => ({ requests: Array.from({ length: random.between(1, 20) }, one) })
+    const path = `/v1beta/models/${of('vector')}`
+    return random.chance(0.5) ? post(`${path}:embedContent`, one()) : post(`${path}:batchEmbedContents`, many())
+  },
   pictures: (random, { of }) =>
     post('/v1/images/generations', {
       model: of(random.pick(['picture', 'picture-by-token'])),

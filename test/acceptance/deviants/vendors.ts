@@ -96,6 +96,7 @@ const VIDEOS = { ...SHORT, outputMost: VIDEO_SECONDS_MOST } as const
 /** The models of a vendor: `<name>/<kind>`. */
 const KINDS = [
   ['embedding', SHORT, 'openai', 'openai_embeddings', EMBEDDING_PRICE],
+  ['vector', SHORT, 'gemini', 'gemini_embeddings', EMBEDDING_PRICE],
   ['picture', PICTURES, 'openai', 'openai_images', { images: IMAGE_PRICES }],
   ['picture-by-token', PICTURES, 'openai', 'openai_images', IMAGE_TOKENS_PRICE],
   ['video', VIDEOS, 'video', 'video', { videos: VIDEO_PRICES }],

@@ -197,7 +197,7 @@ describe('POST /v1/embeddings', () => {
       body: { model: EMBEDDING_MODEL, messages },
     })
     assert.equal(asTalker.status, 404)
-    assert.match(String(errorOf(asTalker).message), /It is served at \/v1\/embeddings\./)
+    assert.match(String(errorOf(asTalker).message), /It is served at \/v1\/embeddings and \/v1beta/)
   })
 
   it('leaves a ledger that adds up', async () => {

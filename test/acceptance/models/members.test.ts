@@ -12,6 +12,7 @@ after(installation.stop)
 const CHAT = '/v1/chat/completions'
 const RESPONSES = '/v1/responses'
 const MESSAGES = '/v1/messages'
+const VECTORS = `/v1beta/models/${EMBEDDING_MODEL}:embedContent`
 const GEMINI = '/v1beta/models/sandbox/text:generateContent'
 const VIDEO = '/apis/v1/services/aigc/video-generation/video-synthesis'
 const turns = { model: 'sandbox/text', max_tokens: 10, messages: [{ role: 'user', content: 'Hello' }] }
@@ -52,6 +53,9 @@ const REFUSED: readonly Case[] = [
   ],
   [GEMINI, { contents: [{ parts: [{ inlineData: { mimeType: 'audio/wav', data: 'AA' } }] }] }, /audio/],
   ['/v1/embeddings', { model: EMBEDDING_MODEL, input: 'a', something: 1 }, /Unknown parameter "something"/],
+  [VECTORS, { content: { parts: [{ text: 'a' }] }, something: 1 }, /Unknown parameter "something"/],
+  [VECTORS, { content: { parts: [{ inlineData: { mimeType: 'image/png', data: 'AA' } }] } }, /only texts are embedded/],
+  [VECTORS, { content: { parts: [{ text: 'a' }] }, Title: 'b' }, /"Title" is not taken in this spelling/],
   ['/v1/images/generations', { model: IMAGE_MODEL, prompt: 'a', num_images: 9 }, /"num_images" is not taken/],
   [
     VIDEO,

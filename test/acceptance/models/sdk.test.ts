@@ -47,6 +47,13 @@ const WEATHER: Schema = {
   additionalProperties: false,
 }
 const LOOKUP: Tool = { name: 'weather', description: 'Tells how the weather will be.', schema: WEATHER }
+/** What the sandbox says, turn by turn. */
+const TWO_CALLS = [
+  { name: 'weather', arguments: { city: 'Kyiv, north', days: 2 } },
+  { name: 'weather', arguments: { city: 'Bonn', days: 3 } },
+]
+const TURNS = [{ text: 'I look it up.', calls: TWO_CALLS }, { text: 'In the end: {result}' }]
+const SCRIPT = Buffer.from(JSON.stringify(TURNS)).toString('base64url')
 /** A single pixel. */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const CHECKSUM = /^(.*) sha256:([0-9a-f]{64})$/s
@@ -90,6 +97,23 @@ const SCENARIOS: readonly Scenario[] = [
     },
     check({ text, finish, calls }) {
       assert.match(text, /sunny until noon/)
+      assert.deepEqual([finish, calls], ['stop', []])
+    },
+  },
+  {
+    name: 'a turn of an agent: a text, two calls at once, both results, and the answer',
+    question: askFor(`How will the weather be? sandbox:script=${SCRIPT}`, { tool: LOOKUP }),
+    next({ calls, finish, text }, question) {
+      assert.deepEqual([text, finish], ['I look it up.', 'tool'])
+      assert.deepEqual(
+        calls.map(({ name, input }) => ({ name, arguments: input })),
+        TWO_CALLS,
+      )
+      const results = calls.map((call): Turn => ({ by: 'tool', call, result: `sunny in ${Object(call.input).city}` }))
+      return { ...question, turns: [...question.turns, ...results] }
+    },
+    check({ text, finish, calls }) {
+      assert.match(text, /^In the end: .*sunny in Bonn/)
       assert.deepEqual([finish, calls], ['stop', []])
     },
   },

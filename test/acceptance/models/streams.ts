@@ -26,7 +26,7 @@ export function upstreamOf(protocol: Protocol): ConversationUpstream {
 
 /** In which protocol an upstream was asked; undefined where it was for no conversation. */
 export function protocolOf({ upstream, path }: Pick<JournalEntry, 'upstream' | 'path'>): Protocol | undefined {
-  if (/\/(embeddings|images\/generations)$/.test(path)) return undefined
+  if (/\/(embeddings|images\/generations)$|:(embedContent|batchEmbedContents)$/.test(path)) return undefined
   if (path.endsWith(PATHS.openai_responses)) return 'openai_responses'
   return UPSTREAMS.find((name) => name === upstream)
 }

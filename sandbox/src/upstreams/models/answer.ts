@@ -5,15 +5,16 @@ import { objectOfSchema } from './json-of-schema.ts'
 import type { MagicModel } from './magic-models.ts'
 import { cutTo, proseOfBytes, proseOfWords } from './prose.ts'
 import type { Question, Tool } from './question.ts'
+import { type Call, type Turn, turnOf } from './script.ts'
 import { BYTES_PER_TOKEN, bytesOf } from './tokens.ts'
 
-/** One of the answers to a question: what was thought, and then a text or a call of a tool. */
+/** One of the answers to a question: what was thought, and then a text, calls of tools, or both. */
 export type Choice = {
   readonly reasoning: string
   readonly text: string
   /** The end of the text, which is a delta of its own. */
   readonly tail: string
-  readonly call: { readonly name: string; readonly json: string } | undefined
+  readonly calls: readonly Call[]
   readonly stop: 'end' | 'length' | 'call'
 }
 
@@ -41,6 +42,8 @@ export function choicesFor(question: Question, magic: MagicModel, knobs: Knobs, 
 function choiceFor(question: Question, magic: MagicModel, knobs: Knobs, random: Random, most: number): Choice {
   const reasoning = cutTo(most, proseOfBytes(random, reasoningBytes(question, knobs)))
   const room = most - reasoning.length
+  const turn = knobs.script && turnOf(knobs.script, question)
+  if (turn) return { reasoning, ...turnWithin(room, turn) }
   const tool = question.tool ?? (magic.alwaysCalls && LOOKUP)
   if (tool && magic.says !== 'checksum') return { reasoning, ...callOf(tool, random, room) }
   const wanted = knobs.outputTokens === undefined ? undefined : knobs.outputTokens * BYTES_PER_TOKEN - reasoning.length
@@ -48,7 +51,7 @@ function choiceFor(question: Question, magic: MagicModel, knobs: Knobs, random: 
   const whole = textFor(question, magic, random)
   const text = wanted === undefined || question.schema !== undefined ? whole : fitted(whole, wanted, random)
   const cut = cutTo(room, text)
-  return { reasoning, text: cut, tail: '', call: undefined, stop: cut === text ? 'end' : 'length' }
+  return { reasoning, text: cut, tail: '', calls: [], stop: cut === text ? 'end' : 'length' }
 }
 
 /** A directive says how long the whole answer is, and thought takes at most half of it. */
@@ -60,12 +63,25 @@ function reasoningBytes({ reasoningTokens }: Question, { outputTokens }: Knobs):
 type Said = Omit<Choice, 'reasoning'>
 
 /** A name can't be cut, so a call for which there is no room is not begun. */
+function turnWithin(room: number, { text: whole, calls }: Turn): Said {
+  const text = cutTo(room, whole)
+  const begun: Call[] = []
+  let left = room - bytesOf(text)
+  let isCut = text !== whole
+  for (const { name, json } of calls) {
+    isCut ||= left < bytesOf(name)
+    if (isCut) break
+    const written = cutTo(left - bytesOf(name), json)
+    begun.push({ name, json: written })
+    left -= bytesOf(name, written)
+    isCut = written !== json
+  }
+  const end = calls.length > 0 ? 'call' : 'end'
+  return { text, tail: '', calls: begun, stop: isCut ? 'length' : end }
+}
+
 function callOf({ name, schema }: Tool, random: Random, room: number): Said {
-  const left = room - bytesOf(name)
-  if (left < 0) return { text: '', tail: '', call: undefined, stop: 'length' }
-  const whole = JSON.stringify(objectOfSchema(schema, random))
-  const json = cutTo(left, whole)
-  return { text: '', tail: '', call: { name, json }, stop: json === whole ? 'call' : 'length' }
+  return turnWithin(room, { text: '', calls: [{ name, json: JSON.stringify(objectOfSchema(schema, random)) }] })
 }
 
 /** Words, and last the SHA-256 of all of them, so that a reader can tell that none was lost. */
@@ -74,7 +90,7 @@ function checksum(random: Random, wanted: number | undefined, maxTokens: number 
   const text = proseOfBytes(random, Math.min(length, room) - CHECKSUM_BYTES)
   const tail = ` sha256:${hash('sha256', text)}`
   const cut = cutTo(room - text.length, tail)
-  return { text, tail: cut, call: undefined, stop: cut === tail ? 'end' : 'length' }
+  return { text, tail: cut, calls: [], stop: cut === tail ? 'end' : 'length' }
 }
 
 function textFor({ messages, prompt, toolResult, schema }: Question, { says }: MagicModel, random: Random): string {

@@ -26,19 +26,20 @@ function opening({ asked, question }: Answer): JsonObject {
 }
 
 /** From seed and request, so that the bytes are always the same. */
-function idOf(prefix: string, { seed, bodySha256 }: Asked): string {
-  return `${prefix}_${new Random(hashOf(seed, prefix, bodySha256)).hex(24)}`
+function idOf(prefix: string, { seed, bodySha256 }: Asked, at = 0): string {
+  return `${prefix}_${new Random(hashOf(seed, at === 0 ? prefix : `${prefix} ${at}`, bodySha256)).hex(24)}`
 }
 
 function signatureOf({ seed, bodySha256 }: Asked): string {
   return Buffer.from(new Random(hashOf(seed, 'signature', bodySha256)).hex(64)).toString('base64')
 }
 
-function blocksOf({ reasoning, text, tail, call }: Choice, asked: Asked): JsonObject[] {
+function blocksOf({ reasoning, text, tail, calls }: Choice, asked: Asked): JsonObject[] {
   const blocks: JsonObject[] = []
   if (reasoning !== '') blocks.push({ type: 'thinking', thinking: reasoning, signature: signatureOf(asked) })
-  if (call) blocks.push({ type: 'tool_use', id: idOf('toolu', asked), name: call.name, input: inputIn(call.json) })
-  else if (text + tail !== '') blocks.push({ type: 'text', text: text + tail })
+  if (text + tail !== '') blocks.push({ type: 'text', text: text + tail })
+  for (const [at, { name, json }] of calls.entries())
+    blocks.push({ type: 'tool_use', id: idOf('toolu', asked, at), name, input: inputIn(json) })
   return blocks
 }
 
@@ -73,14 +74,22 @@ export function* anthropicFrames(answer: Answer): Iterable<Frame> {
   yield { ...event('message_stop', {}), kind: 'end' }
 }
 
-function* blockFrames({ reasoning, text, tail, call }: Choice, { asked, deltaBytes }: Answer): Iterable<Frame> {
+function* blockFrames({ reasoning, text, tail, calls }: Choice, { asked, deltaBytes }: Answer): Iterable<Frame> {
   const thinkingBlock = { type: 'thinking', thinking: '', signature: '' }
-  const at = reasoning === '' ? 0 : 1
-  if (reasoning !== '') yield* block(0, thinkingBlock, 0, thinkingFrames(reasoning, deltaBytes, asked))
-  if (call) {
-    const toolBlock = { type: 'tool_use', id: idOf('toolu', asked), name: call.name, input: {} }
-    yield* block(at, toolBlock, bytesOf(call.name), callFrames(at, call.json, deltaBytes))
-  } else if (text + tail !== '') yield* block(at, { type: 'text', text: '' }, 0, textFrames(at, text, tail, deltaBytes))
+  let index = 0
+  if (reasoning !== '') {
+    yield* block(index, thinkingBlock, 0, thinkingFrames(reasoning, deltaBytes, asked))
+    index += 1
+  }
+  if (text + tail !== '') {
+    yield* block(index, { type: 'text', text: '' }, 0, textFrames(index, text, tail, deltaBytes))
+    index += 1
+  }
+  for (const [at, { name, json }] of calls.entries()) {
+    const toolBlock = { type: 'tool_use', id: idOf('toolu', asked, at), name, input: {} }
+    yield* block(index, toolBlock, bytesOf(name), callFrames(index, json, deltaBytes))
+    index += 1
+  }
 }
 
 function* block(index: number, content_block: JsonObject, bytes: number, deltas: Iterable<Frame>): Iterable<Frame> {

@@ -6,6 +6,7 @@ import {
   given,
   isModelName,
   isWholeNumber,
+  namedTool,
   objectsIn,
   type Question,
   type Tool,
@@ -24,7 +25,8 @@ export function anthropicQuestion(body: unknown, isCount: boolean, deviance: Dev
   const messages = objectsIn(body.messages)
   // What the system says in between takes no turn.
   const last = messages.findLast(({ role }) => role !== 'system')
-  const results = objectsIn(last?.content).filter(({ type }) => type === 'tool_result')
+  const results = objectsIn(last?.content).filter(isResult)
+  const offered = toolsOffered(body)
   const isUsers = last?.role === 'user' && results.length === 0
   const lastUser = messages.findLast(({ role, content }) => role === 'user' && textOf(content) !== '')
   const question: Question = {
@@ -33,7 +35,9 @@ export function anthropicQuestion(body: unknown, isCount: boolean, deviance: Dev
     messages: messages.length,
     prompt: textOf(lastUser?.content),
     toolResult: results.length > 0 ? results.map(({ content }) => textOf(content)).join(' ') : undefined,
-    tool: isUsers ? toolToCall(body) : undefined,
+    toolResults: messages.flatMap(({ content }) => objectsIn(content).filter(isResult)).length,
+    offered,
+    tool: isUsers ? toolToCall(body, offered) : undefined,
     schema: schemaIn(body.output_config),
     maxTokens: isCount ? undefined : limitIn(body, ['max_tokens'], deviance),
     choices: 1,
@@ -42,6 +46,10 @@ export function anthropicQuestion(body: unknown, isCount: boolean, deviance: Dev
     webSearches: objectsIn(body.tools).some(isSearch) ? 1 : 0,
   }
   return withExtras(question, body, deviance)
+}
+
+function isResult({ type }: JsonObject): boolean {
+  return type === 'tool_result'
 }
 
 /** `web_search_20250305` and its like, which the vendor runs itself. */
@@ -123,14 +131,17 @@ function lifeOf({ ttl }: JsonObject): '5m' | '1h' {
   return ttl === '1h' ? '1h' : '5m'
 }
 
-/** The one that is named, or else the first. */
-function toolToCall({ tools, tool_choice: choice }: JsonObject): Tool | undefined {
-  if (isObject(choice) && choice.type === 'none') return undefined
-  // A deferred tool is not known to the model until it has looked for it.
-  const offered = objectsIn(tools).filter((tool) => !isSearch(tool) && tool.defer_loading !== true)
-  const wanted = isObject(choice) && choice.type === 'tool' ? choice.name : undefined
-  const called = offered.find(({ name }) => name === wanted) ?? offered[0]
-  return typeof called?.name === 'string' ? { name: called.name, schema: called.input_schema } : undefined
+function toolsOffered({ tools, tool_choice: choice }: JsonObject): readonly Tool[] {
+  if (isObject(choice) && choice.type === 'none') return []
+  return objectsIn(tools).flatMap((tool) => {
+    // A deferred tool is not known to the model until it has looked for it.
+    const isKnown = !isSearch(tool) && tool.defer_loading !== true
+    return isKnown && typeof tool.name === 'string' ? [{ name: tool.name, schema: tool.input_schema }] : []
+  })
+}
+
+function toolToCall({ tool_choice: choice }: JsonObject, offered: readonly Tool[]): Tool | undefined {
+  return namedTool(offered, isObject(choice) && choice.type === 'tool' ? choice.name : undefined)
 }
 
 function thinkingTokens(thinking: unknown): number {

@@ -5,6 +5,7 @@ import type { Choice } from './answer.ts'
 import type { Answer } from './dialect.ts'
 import { deltasOf } from './frames.ts'
 import { piecesOf } from './prose.ts'
+import type { Call } from './script.ts'
 import type { Frame } from './stream.ts'
 import { bytesOf, tokensOfBytes } from './tokens.ts'
 
@@ -29,15 +30,14 @@ function ending({ asked, question }: Answer): JsonObject {
   return { modelVersion: question.model, responseId: new Random(hashOf(seed, 'gemini id', path, bodySha256)).hex(22) }
 }
 
-function partsOf({ reasoning, text, tail, call }: Choice, showsThoughts: boolean): JsonObject[] {
+function partsOf({ reasoning, text, tail, calls }: Choice, showsThoughts: boolean): JsonObject[] {
   const parts: JsonObject[] = []
   if (reasoning !== '' && showsThoughts) parts.push({ text: reasoning, thought: true })
-  if (call) parts.push(callPart(call))
-  else if (text + tail !== '') parts.push({ text: text + tail })
-  return parts
+  if (text + tail !== '') parts.push({ text: text + tail })
+  return [...parts, ...calls.map(callPart)]
 }
 
-function callPart({ name, json }: NonNullable<Choice['call']>): JsonObject {
+function callPart({ name, json }: Call): JsonObject {
   return { functionCall: { name, args: argsIn(json) } }
 }
 
@@ -113,15 +113,14 @@ function* inTurn({ choices, deltaBytes }: Answer, showsThoughts: boolean): Itera
 
 /** A call comes whole. */
 function* deltasIn(choice: Choice, index: number, deltaBytes: number, showsThoughts: boolean): Generator<Delta> {
-  const { reasoning, text, tail, call } = choice
+  const { reasoning, text, tail, calls } = choice
   if (showsThoughts) {
     for (const piece of piecesOf(reasoning, deltaBytes))
       yield { index, part: { text: piece, thought: true }, text: piece, isThought: true }
   }
-  if (call) yield { index, part: callPart(call), text: call.name + call.json, isThought: false }
-  else
-    for (const piece of deltasOf(text, tail, deltaBytes))
-      yield { index, part: { text: piece }, text: piece, isThought: false }
+  for (const piece of deltasOf(text, tail, deltaBytes))
+    yield { index, part: { text: piece }, text: piece, isThought: false }
+  for (const call of calls) yield { index, part: callPart(call), text: call.name + call.json, isThought: false }
 }
 
 function frameText(chunk: JsonObject): string {

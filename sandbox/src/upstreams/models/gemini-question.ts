@@ -37,9 +37,8 @@ export function geminiQuestion(
   if (wrong !== undefined) return { wrong: `Invalid value at '${wrong}'.`, field: wrong }
   const contents = listIn(body, 'contents')
   const last = contents.at(-1)
-  const results = partsOf(last).flatMap((part) =>
-    given(member(part, 'functionResponse')) ? [objectIn(part, 'functionResponse')] : [],
-  )
+  const results = resultsIn(last)
+  const offered = toolsOffered(body)
   const lastUser = contents.findLast((content) => isUsers(content) && textOf(partsOf(content)) !== '')
   const question: GeminiQuestion = {
     model,
@@ -47,7 +46,9 @@ export function geminiQuestion(
     messages: contents.length,
     prompt: textOf(partsOf(lastUser)),
     toolResult: results.length > 0 ? results.map(({ response }) => jsonText(response)).join(' ') : undefined,
-    tool: isUsers(last) && results.length === 0 ? toolToCall(body) : undefined,
+    toolResults: contents.flatMap(resultsIn).length,
+    offered,
+    tool: isUsers(last) && results.length === 0 ? toolToCall(body, offered) : undefined,
     schema: schemaIn(config),
     maxTokens: limitIn(config, LIMITS, deviance),
     choices: Number(member(config, 'candidateCount') ?? 1),
@@ -60,7 +61,7 @@ export function geminiQuestion(
 }
 
 /** The vendor takes both spellings of every member. */
-function member(object: JsonObject, name: string): unknown {
+export function member(object: JsonObject, name: string): unknown {
   return object[name] ?? object[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
 }
 
@@ -70,13 +71,19 @@ function objectIn(object: JsonObject, name: string): JsonObject {
 }
 
 /** The vendor takes a single item where a list is meant. */
-function listIn(object: JsonObject, name: string): JsonObject[] {
+export function listIn(object: JsonObject, name: string): JsonObject[] {
   const value = member(object, name)
   return isObject(value) ? [value] : objectsIn(value)
 }
 
-function partsOf(content: JsonObject | undefined): JsonObject[] {
+export function partsOf(content: JsonObject | undefined): JsonObject[] {
   return content === undefined ? [] : listIn(content, 'parts')
+}
+
+function resultsIn(content: JsonObject | undefined): JsonObject[] {
+  return partsOf(content).flatMap((part) =>
+    given(member(part, 'functionResponse')) ? [objectIn(part, 'functionResponse')] : [],
+  )
 }
 
 /** Who says nothing of his role is the user. */
@@ -116,15 +123,22 @@ function partSegment(part: JsonObject): Segment {
   return { text: jsonText(part), ...kind, cachedFor: undefined }
 }
 
-/** The one that is named, or else the first. */
-function toolToCall(body: JsonObject): Tool | undefined {
-  const config = objectIn(objectIn(body, 'toolConfig'), 'functionCallingConfig')
-  if (config.mode === 'NONE') return undefined
-  const functions = listIn(body, 'tools').flatMap((tool) => listIn(tool, 'functionDeclarations'))
-  const allowed = member(config, 'allowedFunctionNames')
-  const called = functions.find(({ name }) => Array.isArray(allowed) && allowed.includes(name)) ?? functions[0]
-  if (typeof called?.name !== 'string') return undefined
-  return { name: called.name, schema: typesInLowerCase(called.parameters ?? member(called, 'parametersJsonSchema')) }
+function callingConfig(body: JsonObject): JsonObject {
+  return objectIn(objectIn(body, 'toolConfig'), 'functionCallingConfig')
+}
+
+function toolsOffered(body: JsonObject): readonly Tool[] {
+  if (callingConfig(body).mode === 'NONE') return []
+  const declared = listIn(body, 'tools').flatMap((tool) => listIn(tool, 'functionDeclarations'))
+  return declared.flatMap((tool) => {
+    const schema = tool.parameters ?? member(tool, 'parametersJsonSchema')
+    return typeof tool.name === 'string' ? [{ name: tool.name, schema: typesInLowerCase(schema) }] : []
+  })
+}
+
+function toolToCall(body: JsonObject, offered: readonly Tool[]): Tool | undefined {
+  const allowed = member(callingConfig(body), 'allowedFunctionNames')
+  return offered.find(({ name }) => Array.isArray(allowed) && allowed.includes(name)) ?? offered[0]
 }
 
 function schemaIn(config: JsonObject): unknown {

@@ -4,6 +4,7 @@ import type { Asked } from '../../upstream.ts'
 import type { Choice } from './answer.ts'
 import type { Answer } from './dialect.ts'
 import { deltasOf } from './frames.ts'
+import { piecesOf } from './prose.ts'
 import type { Frame } from './stream.ts'
 import { bytesOf } from './tokens.ts'
 
@@ -17,7 +18,7 @@ export function openaiBody(answer: Answer): JsonObject {
     ...opening(answer, 'chat.completion'),
     choices: choices.map((choice, index) => ({
       index,
-      message: messageOf(choice, callId(answer.asked, index)),
+      message: messageOf(choice, (at) => callId(answer.asked, index, at)),
       logprobs: null,
       finish_reason: REASONS[choice.stop],
     })),
@@ -37,15 +38,22 @@ function idRandom({ seed, bodySha256 }: Asked): Random {
   return new Random(hashOf(seed, 'openai id', bodySha256))
 }
 
-function callId({ seed, bodySha256 }: Asked, index: number): string {
-  return `call_${new Random(hashOf(seed, 'openai call', bodySha256, String(index))).hex(24)}`
+function callId({ seed, bodySha256 }: Asked, choice: number, call: number): string {
+  const place = call === 0 ? String(choice) : `${choice} ${call}`
+  return `call_${new Random(hashOf(seed, 'openai call', bodySha256, place)).hex(24)}`
 }
 
-function messageOf({ text, tail, call }: Choice, id: string): JsonObject {
-  if (call === undefined) return { role: 'assistant', content: text + tail, refusal: null }
-  const { name, json } = call
-  const calls = [{ id, type: 'function', function: { name, arguments: json } }]
-  return { role: 'assistant', content: null, refusal: null, tool_calls: calls }
+/** The id of a choice's call, by its place. */
+type IdOf = (at: number) => string
+
+function messageOf({ text, tail, calls }: Choice, idOf: IdOf): JsonObject {
+  if (calls.length === 0) return { role: 'assistant', content: text + tail, refusal: null }
+  const written = calls.map(({ name, json }, at) => ({
+    id: idOf(at),
+    type: 'function',
+    function: { name, arguments: json },
+  }))
+  return { role: 'assistant', content: text === '' ? null : text, refusal: null, tool_calls: written }
 }
 
 /** A chunk for the role of each choice, their deltas in turn, a chunk for the end of each, and the figures if asked for. */
@@ -59,19 +67,18 @@ export function* openaiFrames(answer: Answer): Iterable<Frame> {
   }
 
   for (const [index, choice] of choices.entries()) {
-    const hidden = bytesOf(choice.reasoning, choice.call?.name ?? '')
-    yield { text: chunk(index, firstDelta(choice, callId(asked, index))), kind: 'other', bytes: hidden }
+    const { delta, bytes } = firstDelta(choice, callId(asked, index, 0))
+    yield { text: chunk(index, delta), kind: 'other', bytes: bytes + bytesOf(choice.reasoning) }
   }
-  const deltas = choices.map(({ text, tail, call }) =>
-    deltasOf(call?.json ?? text, tail, deltaBytes)[Symbol.iterator](),
-  )
+  const deltas = choices.map((choice, index) => deltasIn(choice, (at) => callId(asked, index, at), deltaBytes))
   for (let open = choices.length; open > 0; ) {
     open = 0
-    for (const [index, choice] of choices.entries()) {
-      const next = deltas[index]?.next()
-      if (!next || next.done) continue
+    for (const [index, written] of deltas.entries()) {
+      const next = written.next()
+      if (next.done) continue
       open += 1
-      yield { text: chunk(index, deltaOf(choice, next.value)), kind: 'delta', bytes: bytesOf(next.value) }
+      const { delta, ...frame } = next.value
+      yield { text: chunk(index, delta), ...frame }
     }
   }
   for (const [index, { stop }] of choices.entries())
@@ -84,14 +91,31 @@ function usageAsked(body: unknown): boolean {
   return isObject(body) && isObject(body.stream_options) && body.stream_options.include_usage === true
 }
 
-function firstDelta({ call }: Choice, id: string): JsonObject {
-  if (call === undefined) return { role: 'assistant', content: '', refusal: null }
-  const calls = [{ index: 0, id, type: 'function', function: { name: call.name, arguments: '' } }]
-  return { role: 'assistant', content: null, tool_calls: calls, refusal: null }
+type Delta = { readonly delta: JsonObject; readonly kind: 'delta' | 'other'; readonly bytes: number }
+
+/** Has the first call with it, where nothing is said before. */
+function firstDelta({ text, tail, calls: [call] }: Choice, id: string): Delta {
+  if (call === undefined || text + tail !== '')
+    return { delta: { role: 'assistant', content: '', refusal: null }, kind: 'other', bytes: 0 }
+  const { delta, ...opened } = openedCall(0, call.name, id)
+  return { delta: { role: 'assistant', content: null, ...delta, refusal: null }, ...opened }
 }
 
-function deltaOf({ call }: Choice, piece: string): JsonObject {
-  return call === undefined ? { content: piece } : { tool_calls: [{ index: 0, function: { arguments: piece } }] }
+function openedCall(index: number, name: string, id: string): Delta {
+  const calls = [{ index, id, type: 'function', function: { name, arguments: '' } }]
+  return { delta: { tool_calls: calls }, kind: 'other', bytes: bytesOf(name) }
+}
+
+function* deltasIn({ text, tail, calls }: Choice, idOf: IdOf, deltaBytes: number): Generator<Delta> {
+  for (const piece of deltasOf(text, tail, deltaBytes))
+    yield { delta: { content: piece }, kind: 'delta', bytes: bytesOf(piece) }
+  for (const [index, { name, json }] of calls.entries()) {
+    if (index > 0 || text + tail !== '') yield openedCall(index, name, idOf(index))
+    for (const piece of piecesOf(json, deltaBytes)) {
+      const delta = { tool_calls: [{ index, function: { arguments: piece } }] }
+      yield { delta, kind: 'delta', bytes: bytesOf(piece) }
+    }
+  }
 }
 
 function frameText(chunk: JsonObject): string {

@@ -67,7 +67,7 @@ function isTokens(value: unknown): value is number[] {
 }
 
 /** Of length 1, as vendors give them. */
-function vectorOf(state: number, dimensions: number): readonly number[] {
+export function vectorOf(state: number, dimensions: number): readonly number[] {
   const random = new Random(state)
   const vector = Array.from({ length: dimensions }, () => random.fraction() * 2 - 1)
   const length = Math.hypot(...vector) || 1

@@ -6,6 +6,7 @@ import {
   given,
   isModelName,
   isWholeNumber,
+  namedTool,
   objectsIn,
   plainSegment,
   type Question,
@@ -36,6 +37,7 @@ export function openaiQuestion(body: unknown, deviance: Deviance): OpenaiQuestio
   const messages = objectsIn(body.messages)
   const segments = [...toolSegments(body.tools), ...messages.flatMap(messageSegments)]
   const last = messages.at(-1)
+  const offered = toolsOffered(body)
   const lastUser = messages.findLast(({ role }) => role === 'user')
   const question: OpenaiQuestion = {
     model: String(body.model),
@@ -43,7 +45,9 @@ export function openaiQuestion(body: unknown, deviance: Deviance): OpenaiQuestio
     messages: messages.length,
     prompt: textOf(lastUser?.content),
     toolResult: last?.role === 'tool' ? textOf(last.content) : undefined,
-    tool: last?.role === 'user' ? toolToCall(body) : undefined,
+    toolResults: messages.filter(({ role }) => role === 'tool').length,
+    offered,
+    tool: last?.role === 'user' ? toolToCall(body, offered) : undefined,
     schema: schemaIn(body.response_format),
     maxTokens: limitIn(body, LIMITS, deviance),
     choices: Number(body.n ?? 1),
@@ -111,15 +115,16 @@ function partSegment(part: JsonObject): Segment {
   return { text: jsonText(part), isImage: type === 'image_url', isAudio: type === 'input_audio', cachedFor: undefined }
 }
 
-/** The one that is named, or else the first. */
-function toolToCall({ tools, tool_choice: choice }: JsonObject): Tool | undefined {
-  if (choice === 'none') return undefined
-  const functions = objectsIn(tools).flatMap((tool) =>
-    isObject(tool.function) && !isSearch(tool) ? [tool.function] : [],
-  )
-  const wanted = isObject(choice) && isObject(choice.function) ? choice.function.name : undefined
-  const called = functions.find(({ name }) => name === wanted) ?? functions[0]
-  return typeof called?.name === 'string' ? { name: called.name, schema: called.parameters } : undefined
+function toolsOffered({ tools, tool_choice: choice }: JsonObject): readonly Tool[] {
+  if (choice === 'none') return []
+  return objectsIn(tools).flatMap((tool) => {
+    const { name, parameters } = isObject(tool.function) && !isSearch(tool) ? tool.function : {}
+    return typeof name === 'string' ? [{ name, schema: parameters }] : []
+  })
+}
+
+function toolToCall({ tool_choice: choice }: JsonObject, offered: readonly Tool[]): Tool | undefined {
+  return namedTool(offered, isObject(choice) && isObject(choice.function) ? choice.function.name : undefined)
 }
 
 function schemaIn(format: unknown): unknown {

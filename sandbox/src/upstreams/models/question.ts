@@ -2,6 +2,7 @@ import { isObject, type JsonObject } from '../../json.ts'
 
 import type { Segment } from './tokens.ts'
 
+/** A tool that the caller runs. */
 export type Tool = { readonly name: string; readonly schema: unknown }
 
 /** What a model is asked, whichever protocol it came by. */
@@ -14,6 +15,10 @@ export type Question = {
   readonly prompt: string
   /** What a tool has returned, where that is what the model is to go on with. */
   readonly toolResult: string | undefined
+  /** How many results of tools are in the conversation. */
+  readonly toolResults: number
+  /** The tools that the caller runs and that the model may call. */
+  readonly offered: readonly Tool[]
   /** The tool that the model is free or bound to call now. */
   readonly tool: Tool | undefined
   /** The answer is to be JSON, fitting this schema. */
@@ -44,6 +49,11 @@ export function isWholeNumber(value: unknown, least: number): value is number {
 /** Absent and null are the same to both vendors. */
 export function given(value: unknown): boolean {
   return value !== undefined && value !== null
+}
+
+/** The one that is named, or else the first. */
+export function namedTool(offered: readonly Tool[], wanted: unknown): Tool | undefined {
+  return offered.find(({ name }) => name === wanted) ?? offered[0]
 }
 
 export function plainSegment(text: string): Segment {

@@ -32,7 +32,7 @@ export function failure(
   magicStatus: number | 'overloaded',
   { model, isStreamed }: Pick<Question, 'model' | 'isStreamed'>,
   { retryAfter }: MagicModel,
-  dialect: Dialect,
+  dialect: Pick<Dialect, 'overloadedStatus' | 'errorBody'>,
   asked: Asked,
 ): Reply {
   const status = magicStatus === 'overloaded' ? dialect.overloadedStatus : magicStatus
@@ -138,14 +138,15 @@ function outputOf(choices: readonly Choice[]): { outputTokens: number; reasoning
   let reasoning = 0
   for (const choice of choices) reasoning += bytesOf(choice.reasoning)
   let spoken = 0
-  for (const { text, tail, call } of choices) spoken += bytesOf(text, tail, call?.name ?? '', call?.json ?? '')
+  for (const { text, tail, calls } of choices)
+    spoken += bytesOf(text, tail, ...calls.flatMap(({ name, json }) => [name, json]))
   return { outputTokens: tokensOfBytes(reasoning + spoken), reasoningTokens: tokensOfBytes(reasoning) }
 }
 
 function visibleBytes(choices: readonly Choice[], { showsReasoning }: Dialect): number {
   let bytes = 0
-  for (const { reasoning, text, tail, call } of choices)
-    bytes += bytesOf(text, tail, call?.json ?? '', showsReasoning ? reasoning : '')
+  for (const { reasoning, text, tail, calls } of choices)
+    bytes += bytesOf(text, tail, ...calls.map(({ json }) => json), showsReasoning ? reasoning : '')
   return bytes
 }
 

@@ -5,6 +5,7 @@ import type { Answer } from './dialect.ts'
 import { deltasOf } from './frames.ts'
 import { cutTo, piecesOf } from './prose.ts'
 import { ownTools } from './responses-question.ts'
+import type { Call } from './script.ts'
 import type { Frame } from './stream.ts'
 import { bytesOf } from './tokens.ts'
 
@@ -74,14 +75,21 @@ function randomOf(what: string, { asked: { seed, bodySha256 } }: Answer): Random
   return new Random(hashOf(seed, `responses ${what}`, bodySha256))
 }
 
-function idOf(prefix: string, answer: Answer): string {
-  return `${prefix}_${randomOf(prefix, answer).hex(48)}`
+function idOf(prefix: string, answer: Answer, at = 0): string {
+  return `${prefix}_${randomOf(at === 0 ? prefix : `${prefix} ${at}`, answer).hex(48)}`
 }
 
 function itemsOf(choice: Choice, answer: Answer): JsonObject[] {
   const status = choice.stop === 'length' ? 'incomplete' : 'completed'
-  const said = choice.call === undefined ? messageOf(choice, answer, status) : callOf(choice.call, answer, status)
-  return choice.reasoning === '' ? [said] : [reasoningOf(choice, answer), said]
+  const items = choice.reasoning === '' ? [] : [reasoningOf(choice, answer)]
+  if (hasMessage(choice)) items.push(messageOf(choice, answer, status))
+  for (const [at, call] of choice.calls.entries()) items.push(callOf(call, at, answer, status))
+  return items
+}
+
+/** An answer without calls has a message, also where nothing is said. */
+function hasMessage({ text, tail, calls }: Choice): boolean {
+  return calls.length === 0 || text + tail !== ''
 }
 
 /** What was thought is only counted; what is told of it is its beginning, and all of it where only the vendor can read it. */
@@ -113,14 +121,12 @@ function message(answer: Answer, status: string, content: readonly JsonObject[])
   return { id: idOf('msg', answer), type: 'message', status, content, role: 'assistant' }
 }
 
-type Call = NonNullable<Choice['call']>
-
 /** A tool that is no function gets a text. */
-function callOf({ name, json }: Call, answer: Answer, status: string): JsonObject {
-  const { type, namespace } = Object(ownTools(Object(answer.asked.body).tools).find((tool) => tool.name === name))
-  const shared = { status, call_id: idOf('call', answer), name, ...(namespace !== undefined && { namespace }) }
-  if (type === 'custom') return { id: idOf('ctc', answer), type: 'custom_tool_call', ...shared, input: json }
-  return { id: idOf('fc', answer), type: 'function_call', ...shared, arguments: json }
+function callOf({ name, json }: Call, at: number, answer: Answer, status: string): JsonObject {
+  const { type, namespace } = Object(ownTools(Object(answer.asked.body)).find((tool) => tool.name === name))
+  const shared = { status, call_id: idOf('call', answer, at), name, ...(namespace !== undefined && { namespace }) }
+  if (type === 'custom') return { id: idOf('ctc', answer, at), type: 'custom_tool_call', ...shared, input: json }
+  return { id: idOf('fc', answer, at), type: 'function_call', ...shared, arguments: json }
 }
 
 /** The response as it begins, each item with its deltas and then whole, and the response as it ended, with the figures. */
@@ -147,11 +153,16 @@ export function* responsesFrames(answer: Answer): Iterable<Frame> {
 type Told = { readonly type: string; readonly members: JsonObject } & Partial<Omit<Frame, 'text'>>
 
 function* itemEvents(choice: Choice, answer: Answer): Iterable<Told> {
-  const { reasoning, call } = choice
-  const at = reasoning === '' ? 0 : 1
-  if (reasoning !== '') yield* reasoningEvents(choice, answer)
-  if (call === undefined) yield* messageEvents(at, choice, answer)
-  else yield* callEvents(at, call, choice, answer)
+  let index = 0
+  if (choice.reasoning !== '') {
+    yield* reasoningEvents(choice, answer)
+    index += 1
+  }
+  if (hasMessage(choice)) {
+    yield* messageEvents(index, choice, answer)
+    index += 1
+  }
+  for (const at of choice.calls.keys()) yield* callEvents(index + at, at, choice, answer)
 }
 
 function* reasoningEvents(choice: Choice, answer: Answer): Iterable<Told> {
@@ -186,8 +197,10 @@ function* messageEvents(index: number, choice: Choice, answer: Answer): Iterable
   yield { type: 'response.output_item.done', members: { output_index: index, item: done } }
 }
 
-function* callEvents(index: number, call: Call, { stop }: Choice, answer: Answer): Iterable<Told> {
-  const item = callOf({ ...call, json: '' }, answer, 'in_progress')
+function* callEvents(index: number, place: number, { calls, stop }: Choice, answer: Answer): Iterable<Told> {
+  const call = calls[place]
+  if (call === undefined) return
+  const item = callOf({ ...call, json: '' }, place, answer, 'in_progress')
   const at = { item_id: item.id, output_index: index }
   const isCustom = item.type === 'custom_tool_call'
   const kind = isCustom ? 'response.custom_tool_call_input' : 'response.function_call_arguments'
@@ -195,7 +208,7 @@ function* callEvents(index: number, call: Call, { stop }: Choice, answer: Answer
   for (const delta of piecesOf(call.json, answer.deltaBytes))
     yield deltaOf(kind, { ...at, delta, ...padding(delta, answer) })
   yield { type: `${kind}.done`, members: { ...at, [isCustom ? 'input' : 'arguments']: call.json } }
-  const done = callOf(call, answer, stop === 'length' ? 'incomplete' : 'completed')
+  const done = callOf(call, place, answer, stop === 'length' ? 'incomplete' : 'completed')
   yield { type: 'response.output_item.done', members: { output_index: index, item: done } }
 }
 

@@ -7,6 +7,7 @@ import {
   given,
   isModelName,
   isWholeNumber,
+  namedTool,
   objectsIn,
   plainSegment,
   type Tool,
@@ -33,13 +34,16 @@ export function responsesQuestion(body: unknown, deviance: Deviance): OpenaiQues
     ...items.flatMap(itemSegments),
   ]
   const last = items.at(-1)
+  const offered = toolsOffered(body)
   const question: OpenaiQuestion = {
     model: String(body.model),
     isStreamed: body.stream === true,
     messages: items.length,
     prompt: textOf(items.findLast(({ role }) => role === 'user')?.content),
     toolResult: OUTPUTS.includes(String(last?.type)) ? textOf(last?.output) : undefined,
-    tool: last?.role === 'user' ? toolToCall(body) : undefined,
+    toolResults: items.filter(({ type }) => OUTPUTS.includes(String(type))).length,
+    offered,
+    tool: last?.role === 'user' ? toolToCall(body, offered) : undefined,
     schema: schemaIn(body.text),
     maxTokens: limitIn(body, [LIMIT], deviance),
     choices: 1,
@@ -104,23 +108,30 @@ function partSegment(part: JsonObject): Segment {
   }
 }
 
-/** The tools that a caller runs, those of namespaces too, each with the namespace that it is in. */
-export function ownTools(tools: unknown, namespace?: unknown): readonly JsonObject[] {
+/** The tools that a caller runs, wherever the request has them, each with the namespace that it is in. */
+export function ownTools({ tools, input }: JsonObject): readonly JsonObject[] {
+  const added = objectsIn(input).filter(({ type }) => type === 'additional_tools')
+  return [tools, ...added.map((item) => item.tools)].flatMap((list) => toolsIn(list))
+}
+
+function toolsIn(tools: unknown, namespace?: unknown): readonly JsonObject[] {
   return objectsIn(tools).flatMap((tool) => {
-    if (tool.type === 'namespace') return ownTools(tool.tools, tool.name)
+    if (tool.type === 'namespace') return toolsIn(tool.tools, tool.name)
     return tool.type === 'function' || tool.type === 'custom'
       ? [{ ...tool, ...(given(namespace) && { namespace }) }]
       : []
   })
 }
 
-/** The one that is named, or else the first. */
-function toolToCall({ tools, tool_choice: choice }: JsonObject): Tool | undefined {
-  if (choice === 'none') return undefined
-  const own = ownTools(tools)
-  const wanted = isObject(choice) ? choice.name : undefined
-  const called = own.find(({ name }) => name === wanted) ?? own[0]
-  return typeof called?.name === 'string' ? { name: called.name, schema: called.parameters } : undefined
+function toolsOffered(body: JsonObject): readonly Tool[] {
+  if (body.tool_choice === 'none') return []
+  return ownTools(body).flatMap(({ name, parameters }) =>
+    typeof name === 'string' ? [{ name, schema: parameters }] : [],
+  )
+}
+
+function toolToCall({ tool_choice: choice }: JsonObject, offered: readonly Tool[]): Tool | undefined {
+  return namedTool(offered, isObject(choice) ? choice.name : undefined)
 }
 
 function schemaIn(text: unknown): unknown {

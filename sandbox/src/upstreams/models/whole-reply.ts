@@ -18,8 +18,11 @@ export type Made = {
   readonly body: (knobs: Knobs) => JsonObject
 }
 
+/** How a vendor writes such an answer down. */
+export type WholeDialect = Pick<Dialect, 'overloadedStatus' | 'errorBody'> & { readonly usageName?: string }
+
 /** The model decides how it goes, as in a conversation; what it would say plays no part. */
-export function wholeReply(made: Made, dialect: Dialect, asked: Asked): Reply {
+export function wholeReply(made: Made, dialect: WholeDialect, asked: Asked): Reply {
   const magic = magicModel(made.model)
   if (magic.status !== undefined)
     return failure(magic.status, { model: made.model, isStreamed: false }, magic, dialect, asked)
@@ -32,7 +35,7 @@ export function wholeReply(made: Made, dialect: Dialect, asked: Asked): Reply {
     const usage = usageTold(told, knobs.hidesUsage ? 'none' : magic.usage)
     return {
       status: 200,
-      body: { ...made.body(knobs), ...(usage && { usage }) },
+      body: { ...made.body(knobs), ...(usage && { [dialect.usageName ?? 'usage']: usage }) },
       tokens: outputTokens,
       isBilled: true,
       bill: {

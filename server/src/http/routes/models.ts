@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Begin } from '../../gateway/begin.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Model, Models } from '../../pricing/models.ts'
+import type { ProtocolName } from '../../protocols/protocol.ts'
 import { admit } from './admit.ts'
 
 type Parts = { readonly begin: Begin; readonly models: Models }
@@ -84,17 +85,21 @@ function anthropicPage(models: readonly Model[], query: unknown) {
   }
 }
 
-const ACTIONS = ['generateContent', 'streamGenerateContent', 'countTokens']
+/** By the protocols of a model's routes. */
+const ACTIONS: Readonly<Partial<Record<ProtocolName, readonly string[]>>> = {
+  gemini: ['generateContent', 'streamGenerateContent', 'countTokens'],
+  gemini_embeddings: ['embedContent', 'batchEmbedContents'],
+}
 
 function geminiModel({ id, displayName, limits, routes }: Model) {
-  const isSpoken = routes.some(({ protocol }) => protocol === 'gemini')
+  const spoken = new Set(routes.map(({ protocol }) => protocol))
   return {
     name: `models/${id}`,
     version: '1',
     displayName,
     inputTokenLimit: limits.contextWindow,
     outputTokenLimit: limits.outputMost,
-    supportedGenerationMethods: isSpoken ? ACTIONS : [],
+    supportedGenerationMethods: [...spoken].flatMap((protocol) => ACTIONS[protocol] ?? []),
   }
 }
 

@@ -800,3 +800,12 @@ begin
   return 0;
 end
 $$;
+
+-- Routes may speak Gemini's embedContent.
+alter table model_routes
+  drop constraint model_routes_protocol_check,
+  add constraint model_routes_protocol_check check (
+    protocol in (
+      'openai', 'openai_responses', 'anthropic', 'gemini', 'openai_embeddings', 'gemini_embeddings', 'openai_images', 'video'
+    )
+  );
