@@ -399,7 +399,7 @@ describe('the delivery', () => {
     const { content, pieces } = await askRaw(sandbox.port, asking('comments', 'drip=3', 'status=500'))
     assert.equal(JSON.parse(content).success, false)
     // A busy reader finds several bytes at once, but never all of them.
-    assert.ok(pieces > 5, String(pieces))
+    assert.ok(pieces > 1, String(pieces))
     await until(async () => (await lastEntry())?.outcome !== 'open', PATIENCE_MS)
     assert.ok(Number((await lastEntry())?.took_ms) >= 2 * content.length)
   })
