@@ -44,6 +44,15 @@ export type Knobs = {
   readonly inputTokens?: number
   readonly cacheRead?: number
   readonly cacheWrite?: number
+  readonly cacheWrite1h?: number
+  /** Of the input, and of the output. */
+  readonly audioIn?: number
+  readonly imageIn?: number
+  readonly audioOut?: number
+  readonly imageOut?: number
+  /** Of tools that the vendor runs, by their names. */
+  readonly calls?: Readonly<Record<string, number>>
+  readonly tier?: string
   readonly hidesUsage?: boolean
   /** How many pictures come. */
   readonly images?: number

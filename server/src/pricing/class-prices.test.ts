@@ -18,6 +18,8 @@ const PLAIN = {
 const OWN = ['input', 'output', 'cache_read', 'cache_write'] as const
 const STEP = { input: '6', output: '22.5', cache_read: '0.6', cache_write: '7.5' }
 
+const long = (rates: object) => Object.fromEntries(Object.keys(rates).map((name) => [name, '1.123456789012345678']))
+
 const read = (text: ClassPricesText, costs: ClassPricesText = {}, own: readonly TokenClass[] = OWN) =>
   classPricesOf(PLAIN, own, classPricesForm.parse(text), classPricesForm.parse(costs))
 const usdOf = (price: { numerator: bigint; denominator: bigint } | null | undefined) =>
@@ -86,6 +88,14 @@ describe('prices beyond the plain classes', () => {
         tiers: { a: { times: '1' }, b: { times: '1' }, c: { times: '1' } },
       },
       /more than 64/,
+    ],
+    [
+      'more digits than a quote has room for',
+      {
+        above: [1, 2].map((tokens) => ({ tokens, rates: long(STEP) })),
+        tiers: { a: { times: '1.123456789012345678' }, b: { times: '1.123456789012345678' } },
+      },
+      /too many digits/,
     ],
   ] as const)
     it(`refuses ${what}`, () => {

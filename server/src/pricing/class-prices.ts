@@ -15,6 +15,7 @@ import {
 } from '../catalogue/price-classes.ts'
 import type { UnitPrice } from '../kernel/money.ts'
 import { multiply } from '../kernel/rational.ts'
+import { fraction } from './terms.ts'
 import { callPriceIn, priceIn, readable, timesIn } from './unit-prices.ts'
 
 /**
@@ -52,6 +53,8 @@ const STEPS_MOST = 8
 const TIERS_MOST = 8
 /** A call's terms name each of them, and so does a quote. */
 const COLUMNS_MOST = 64
+/** A quote has them all in a header, as fractions. */
+const DIGITS_MOST = 2_400
 const TOKENS_MOST = 1_000_000_000
 const CALLS_MOST = 1_000
 
@@ -112,13 +115,20 @@ export function classPricesOf(
   })
   const first = { above: 0, rates: new Map(names.map((name) => [name, base(name)])) }
   const steps = [first, ...standard.above.map((step) => stepOf(step, names, costed.above, base))]
-  const tiers = new Map([[STANDARD, steps as readonly Step[]]])
+  const tiers = new Map<string, readonly Step[]>([[STANDARD, steps]])
   for (const [name, given] of Object.entries(published.tiers ?? {}))
     tiers.set(name, tierOf(name, given, { steps, required, names, costs: costs.tiers?.[name] }))
   const tools = new Map(SERVER_TOOLS.flatMap((tool) => toolOf(tool, published.tools?.[tool], costs.tools?.[tool])))
   if (names.length * steps.length * tiers.size + tools.size > COLUMNS_MOST)
     throw new RangeError(`classes, steps and tiers make more than ${COLUMNS_MOST} prices`)
+  if (digitsIn([...tiers.values()].flat()) > DIGITS_MOST)
+    throw new RangeError('its prices have too many digits together')
   return { names, tiers, tools, toolCalls: published.tool_calls, toolInput: published.tool_input }
+}
+
+function digitsIn(steps: readonly Step[]): number {
+  const texts = steps.flatMap(({ rates: of }) => [...of.values()].map(({ published }) => fraction(published)))
+  return texts.join(' ').length
 }
 
 function byTable(one: TokenClass, other: TokenClass): number {

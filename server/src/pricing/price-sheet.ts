@@ -2,8 +2,8 @@ import {
   ANY_TIER,
   isPartClass,
   PART_CLASSES,
-  PLAIN_CLASSES,
   type PartClass,
+  PLAIN_CLASSES,
   type ServerTool,
   STANDARD,
   TOKEN_CLASSES,
@@ -146,7 +146,9 @@ const SOUNDS: readonly PartClass[] = ['input_audio', 'cache_read_audio']
 function mostIn(layout: Layout, terms: Terms, asked: Asked): Counts {
   const { tier = ANY_TIER, inputMost } = asked
   const allowed = layout.blocks.filter(
-    (block) => (tier === ANY_TIER || block.tier === tier || block.tier === STANDARD) && (block.above === 0 || inputMost > block.above),
+    (block) =>
+      (tier === ANY_TIER || block.tier === tier || block.tier === STANDARD) &&
+      (block.above === 0 || inputMost > block.above),
   )
   const [first = [], ...others] = allowed.map((block) => mostOfBlock(layout, terms, block, asked))
   return others.reduce((dearest, one) => (isDearer(terms, one, dearest) ? one : dearest), first)
@@ -168,7 +170,14 @@ function mostOfBlock(layout: Layout, terms: Terms, { start, step }: Block, asked
   const { inputMost, outputMost, needs, partsMost = { image: 0, any: 0 }, toolCalls = 0 } = asked
   const counts = Array.from({ length: width }, () => 0n)
   const take = (classes: readonly TokenClass[], tokens: number) => {
-    const at = start + names.indexOf(dearestOf(step, classes.filter((name) => names.includes(name))))
+    const at =
+      start +
+      names.indexOf(
+        dearestOf(
+          step,
+          classes.filter((name) => names.includes(name)),
+        ),
+      )
     counts[at] = (counts[at] ?? 0n) + BigInt(tokens)
   }
   const text: readonly TokenClass[] = needs?.has('cache_write_1h') ? [...TEXT, 'cache_write_1h'] : TEXT

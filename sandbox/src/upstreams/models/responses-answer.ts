@@ -65,7 +65,7 @@ function opening(answer: Answer): JsonObject {
     model: question.model,
     output: [],
     ...Object.fromEntries(repeated),
-    service_tier: 'default',
+    service_tier: answer.tier ?? 'default',
   }
 }
 
@@ -81,7 +81,21 @@ function idOf(prefix: string, answer: Answer): string {
 function itemsOf(choice: Choice, answer: Answer): JsonObject[] {
   const status = choice.stop === 'length' ? 'incomplete' : 'completed'
   const said = choice.call === undefined ? messageOf(choice, answer, status) : callOf(choice.call, answer, status)
-  return choice.reasoning === '' ? [said] : [reasoningOf(choice, answer), said]
+  return [...ranItems(answer), ...(choice.reasoning === '' ? [] : [reasoningOf(choice, answer)]), said]
+}
+
+/** An item for each call of a tool that the vendor ran. */
+function ranItems(answer: Answer): JsonObject[] {
+  const items: JsonObject[] = []
+  for (const [tool, count] of Object.entries(answer.calls))
+    for (let at = 0; at < count; at += 1)
+      items.push({
+        id: `${idOf('ran', answer)}_${items.length}`,
+        type: `${tool}_call`,
+        status: 'completed',
+        ...(tool === 'web_search' && { action: { type: 'search', query: 'sandbox' } }),
+      })
+  return items
 }
 
 /** What was thought is only counted; what is told of it is its beginning, and all of it where only the vendor can read it. */
@@ -148,15 +162,23 @@ type Told = { readonly type: string; readonly members: JsonObject } & Partial<Om
 
 function* itemEvents(choice: Choice, answer: Answer): Iterable<Told> {
   const { reasoning, call } = choice
-  const at = reasoning === '' ? 0 : 1
-  if (reasoning !== '') yield* reasoningEvents(choice, answer)
+  const ran = ranItems(answer)
+  for (const [index, item] of ran.entries()) {
+    yield {
+      type: 'response.output_item.added',
+      members: { output_index: index, item: { ...item, status: 'in_progress' } },
+    }
+    yield { type: 'response.output_item.done', members: { output_index: index, item } }
+  }
+  const at = ran.length + (reasoning === '' ? 0 : 1)
+  if (reasoning !== '') yield* reasoningEvents(ran.length, choice, answer)
   if (call === undefined) yield* messageEvents(at, choice, answer)
   else yield* callEvents(at, call, choice, answer)
 }
 
-function* reasoningEvents(choice: Choice, answer: Answer): Iterable<Told> {
+function* reasoningEvents(index: number, choice: Choice, answer: Answer): Iterable<Told> {
   const item = reasoningOf(choice, answer)
-  const place = { output_index: 0 }
+  const place = { output_index: index }
   // All that was thought is counted before a word of the answer.
   const bytes = bytesOf(choice.reasoning)
   yield { type: 'response.output_item.added', members: { ...place, item: { ...item, summary: [] } }, bytes }
