@@ -22,6 +22,7 @@ import { listUpstreams } from '../upstreams/configure.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { A_TIER, type ClassOptions, classPricesIn } from './class-prices.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
+import { addPriceListCommands } from './price-lists.ts'
 
 const ids = createIds({ clock: systemClock })
 
@@ -97,6 +98,7 @@ export function addModelCommands(program: Command): void {
     .description('remove a model with its routes, or one route of it')
     .option('--route <id>', 'this route alone')
     .action((id: string, options: { route?: string }) => running((config) => remove(config, id, options.route)))
+  addPriceListCommands(models)
 }
 
 type SetOptions = Partial<

@@ -67,27 +67,36 @@ const settings = fields
 export async function saveModel({ pool, by = SERVICE }: Parts, given: ModelSettings): Promise<void> {
   await inTransaction(pool, async (query) => {
     await lockName(query, given.id)
-    const before = await readSettings(query, given.id)
-    const partTokens = without(null, { ...before?.partTokens, ...without(undefined, given.partTokens ?? {}) })
-    const wanted = { ...defaultsFor(given), ...before, ...without(undefined, given), partTokens }
-    const model = parse(settings, wanted)
-    await query(
-      `insert into models
-         (id, display_name, owned_by, context_window, output_cap, output_most, part_tokens, tokenizer, enabled)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-       on conflict (id) do update set display_name = excluded.display_name, owned_by = excluded.owned_by,
-         context_window = excluded.context_window, output_cap = excluded.output_cap,
-         output_most = excluded.output_most, part_tokens = excluded.part_tokens, tokenizer = excluded.tokenizer,
-         enabled = excluded.enabled, changed_at = clock_timestamp()`,
-      [
-        ...[model.id, model.displayName, model.ownedBy, model.contextWindow, model.outputCap, model.outputMost],
-        ...[model.partTokens, model.tokenizer, model.enabled],
-      ],
-    )
-    const { id: subject, ...after } = model
-    const action = before === undefined ? 'model.created' : 'model.changed'
-    await record(query, by, { action, subject, ...difference(before ?? null, after) })
+    await keepModel(query, by, given)
   })
+}
+
+/** The same for whoever keeps others from changing the model. */
+export async function keepModel(query: Query, by: By, given: ModelSettings): Promise<void> {
+  const before = (await readSettings(query, [given.id])).get(given.id)
+  const model = readOrRefuse(settingsAfter(before, given))
+  await query(
+    `insert into models
+       (id, display_name, owned_by, context_window, output_cap, output_most, part_tokens, tokenizer, enabled)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     on conflict (id) do update set display_name = excluded.display_name, owned_by = excluded.owned_by,
+       context_window = excluded.context_window, output_cap = excluded.output_cap,
+       output_most = excluded.output_most, part_tokens = excluded.part_tokens, tokenizer = excluded.tokenizer,
+       enabled = excluded.enabled, changed_at = clock_timestamp()`,
+    [
+      ...[model.id, model.displayName, model.ownedBy, model.contextWindow, model.outputCap, model.outputMost],
+      ...[model.partTokens, model.tokenizer, model.enabled],
+    ],
+  )
+  const { id: subject, ...after } = model
+  const action = before === undefined ? 'model.created' : 'model.changed'
+  await record(query, by, { action, subject, ...difference(before ?? null, after) })
+}
+
+/** What becomes of a model: what is named, what it had, and defaults; or what is wrong with that. */
+export function settingsAfter(before: StandingSettings | undefined, given: ModelSettings) {
+  const partTokens = without(null, { ...before?.partTokens, ...without(undefined, given.partTokens ?? {}) })
+  return settings.safeParse({ ...defaultsFor(given), ...before, ...without(undefined, given), partTokens })
 }
 
 function defaultsFor({ id }: ModelSettings) {
@@ -102,9 +111,16 @@ function without(unwanted: null | undefined, given: object): Record<string, unkn
 const SETTINGS = `display_name as "displayName", owned_by as "ownedBy", context_window as "contextWindow",
   output_cap as "outputCap", output_most as "outputMost", part_tokens as "partTokens", tokenizer, enabled`
 
-async function readSettings(query: Query, id: string) {
-  const { rows } = await query(`select ${SETTINGS} from models where id = $1`, [id])
-  return rows[0] === undefined ? undefined : fields.omit({ id: true }).parse(rows[0])
+const standing = fields.omit({ id: true })
+export type StandingSettings = z.output<typeof standing>
+
+/** What is kept of each of these models that there is. */
+export async function readSettings(
+  query: Query,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, StandingSettings>> {
+  const { rows } = await query(`select id, ${SETTINGS} from models where id = any ($1)`, [ids])
+  return new Map(rows.map((row) => fields.parse(row)).map(({ id, ...kept }) => [id, kept]))
 }
 
 /** Removes a model with its routes. Its prices stay, so that no version of it is ever numbered twice. */
@@ -282,7 +298,10 @@ export async function namesOfModels({ pool }: Parts): Promise<readonly string[]>
 }
 
 function parse<T>(schema: z.ZodType<T>, given: unknown): T {
-  const parsed = schema.safeParse(given)
+  return readOrRefuse(schema.safeParse(given))
+}
+
+function readOrRefuse<T>(parsed: z.ZodSafeParseResult<T>): T {
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   throw refusal(`${issue?.path.join('.')}: ${issue?.message}.`)

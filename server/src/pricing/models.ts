@@ -144,7 +144,8 @@ const rate = readable(priceIn)
 const pictures = z.record(z.string(), readable(picturePriceIn))
 const videos = z.record(z.string(), readable(videoPriceIn))
 
-const priceJson = z
+/** A row of prices, as text, as what is charged by it. */
+export const priceJson = z
   .object({
     version: z.int(),
     input: rate,

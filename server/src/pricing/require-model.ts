@@ -1,9 +1,15 @@
 import { Fault } from '../kernel/fault.ts'
 import type { Query } from '../storage/transaction.ts'
 
-/** Whoever changes a model waits for who does, also where it is not there yet. */
+/** Whoever changes a model waits for who does, also where it is not there yet, and for who changes many. */
 export async function lockName(query: Query, id: string): Promise<void> {
+  await query("select pg_advisory_xact_lock_shared(hashtext('models'))")
   await query("select pg_advisory_xact_lock(hashtext('model ' || $1))", [id])
+}
+
+/** Whoever changes many models is alone with all of them: one lock for each would fill PostgreSQL's table of locks. */
+export async function lockAllNames(query: Query): Promise<void> {
+  await query("select pg_advisory_xact_lock(hashtext('models'))")
 }
 
 export async function requireModel(query: Query, id: string): Promise<void> {
