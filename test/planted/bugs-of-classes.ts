@@ -130,7 +130,9 @@ export const bugsOfClasses: readonly PlantedBug[] = [
         replace: 'once',
       },
     ],
-    caughtBy: [{ file: 'server/src/protocols/priced-asks.test.ts', title: 'reads all of it again after each call' }],
+    caughtBy: [
+      { file: 'server/src/protocols/priced-asks.test.ts', title: 'has the model read all of it again after each call' },
+    ],
   },
   {
     id: 'tool-without-a-bound',
