@@ -23,9 +23,9 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/pricing/by-token.ts',
-        find: "const dearest = READING.toSorted((a, b) => asNumber(priceOf(b)) - asNumber(priceOf(a)))[0] ?? 'input'",
-        replace: "const dearest = READING.find((name) => asNumber(priceOf(name)) >= 0) ?? 'input'",
+        file: 'server/src/pricing/price-sheet.ts',
+        find: 'isMore(value(name), value(dearest)) ? name : dearest',
+        replace: 'isMore(value(name), value(name)) ? name : dearest',
       },
     ],
     caughtBy: [

@@ -7,7 +7,7 @@ export const TOKEN_CLASSES = {
   output: { unit: 'output token' },
   cache_read: { unit: 'cache-read token', of: 'input' },
   cache_write: { unit: 'cache-write token', of: 'input' },
-  cache_write_1h: { unit: 'cache-write token of one hour', of: 'cache_write' },
+  cache_write_1h: { unit: 'one-hour cache-write token', of: 'cache_write' },
   input_audio: { unit: 'audio input token', of: 'input' },
   input_image: { unit: 'image input token', of: 'input' },
   cache_read_audio: { unit: 'audio cache-read token', of: 'cache_read' },

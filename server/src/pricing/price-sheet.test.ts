@@ -52,30 +52,41 @@ describe('what a usage costs in classes, steps and tiers', () => {
   })
 })
 
+/** In thousandths; all or nothing more often than by chance, for that is where a bound is met. */
+const some = fc.oneof(fc.constant(0), count)
+const share = fc.oneof(fc.constantFrom(0, 1_000), fc.nat(1_000))
+
 /** A request, and what an honest upstream may report of it: within its bounds, in classes and tiers that it asks for. */
 type Honest = { readonly asked: Asked; readonly used: Used }
 
 const honest: fc.Arbitrary<Honest> = fc
   .record({
-    text: count,
-    images: count,
-    sounds: count,
-    output: count,
+    text: some,
+    images: some,
+    sounds: some,
+    output: some,
     longCache: fc.boolean(),
     speaks: fc.boolean(),
     tier: fc.constantFrom('auto', 'standard', 'flex', 'priority'),
-    tools: fc.subarray([...SERVER_TOOLS]),
+    tools: fc.oneof(fc.constant([]), fc.subarray([...SERVER_TOOLS])),
     calls: fc.integer({ min: 1, max: 5 }),
-    shares: fc.array(fc.nat(1_000), { minLength: 12, maxLength: 12 }),
+    shares: fc.array(share, { minLength: 12, maxLength: 12 }),
     downgraded: fc.boolean(),
+    only: fc.constantFrom('any', 'read', 'hour'),
   })
-  .map(({ text, images, sounds, output, longCache, speaks, tier, tools, calls, shares, downgraded }) => {
-    const share = (whole: number, at: number) => Math.floor((whole * (shares[at] ?? 0)) / 1_000)
-    const [usedText, usedImages, usedSounds] = [share(text, 0), share(images, 1), share(sounds, 2)]
-    const read = share(usedText, 3)
-    const wrote = share(usedText - read, 4)
-    const readSounds = share(usedSounds, 5)
-    const spoken = output - share(output, 6)
+  // Some write all of a text to a cache of one hour, and nothing else.
+  .map((one) => (one.only === 'hour' ? { ...one, images: 0, sounds: 0, longCache: true } : one))
+  .map(({ text, images, sounds, output, longCache, speaks, tier, tools, calls, shares, downgraded, only }) => {
+    const shareOf = (whole: number, at: number) => Math.floor((whole * (shares[at] ?? 0)) / 1_000)
+    const [usedText, usedImages, usedSounds] = [
+      only === 'hour' ? text : shareOf(text, 0),
+      shareOf(images, 1),
+      shareOf(sounds, 2),
+    ]
+    const read = only === 'read' ? usedText : only === 'hour' ? 0 : shareOf(usedText, 3)
+    const wrote = only === 'hour' ? usedText : shareOf(usedText - read, 4)
+    const readSounds = shareOf(usedSounds, 5)
+    const spoken = output - shareOf(output, 6)
     const any = ['standard', 'flex', 'priority'][(shares[7] ?? 0) % 3] ?? 'standard'
     const tool = tools[(shares[8] ?? 0) % Math.max(1, tools.length)]
     return {
@@ -97,13 +108,13 @@ const honest: fc.Arbitrary<Honest> = fc
         cacheWrite: wrote,
         output: spoken,
         parts: {
-          ...(longCache && { cache_write_1h: share(wrote, 9) }),
-          ...(speaks && { output_audio: share(spoken, 10) }),
+          ...(longCache && { cache_write_1h: only === 'hour' ? wrote : shareOf(wrote, 9) }),
+          ...(speaks && { output_audio: shareOf(spoken, 10) }),
           input_image: usedImages,
           input_audio: usedSounds - readSounds,
           cache_read_audio: readSounds,
         },
-        calls: tool === undefined ? {} : { [tool]: share(calls, 11) },
+        calls: tool === undefined ? {} : { [tool]: shareOf(calls, 11) },
         tier: tier === 'auto' ? any : downgraded ? 'standard' : tier,
       },
     }
@@ -117,7 +128,7 @@ describe('what is held for a request', () => {
         const [held, cost] = [mostFor(terms, mostOf(asked)), costOf(terms, countsOf(used))]
         assert.ok(held >= cost, `${held} is held, and it costs ${cost}`)
       }),
-      { ...RUNS, numRuns: 1_000 },
+      { ...RUNS, numRuns: 2_000 },
     )
   })
 

@@ -90,7 +90,7 @@ function columnsOf({ rates, classes }: ModelPrice) {
 
 function unitOf(name: TokenClass, { tier, above }: Block): string {
   const { unit } = TOKEN_CLASSES[name]
-  return `${tier === STANDARD ? '' : `${tier} `}${unit}${above === 0 ? '' : ` above ${above}`}`
+  return `${tier === STANDARD ? '' : `${tier} `}${above === 0 ? '' : `above-${above} `}${unit}`
 }
 
 type Layout = {

@@ -173,7 +173,12 @@ const tool: Choice = {
       ranking_options: neutral(),
       filters: neutral(),
     }),
-    code_interpreter: hosted('code_interpreter', HOSTED, { container: neutral(() => container) }),
+    code_interpreter: hosted('code_interpreter', HOSTED, {
+      container: formed(
+        'object',
+        neutral(() => container),
+      ),
+    }),
     image_generation: hosted('image_generation', HOSTED, {
       action: neutral(),
       size: neutral(),
