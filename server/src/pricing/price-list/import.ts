@@ -99,15 +99,15 @@ function planned(
   const settings = changesBetween(membersOfSettings(before), membersOfSettings(after.data))
   const price = changesBetween(membersOfPrice(priceBefore), membersOfPrice(next))
   const held = [
-    ...heldCounts(settings),
-    ...heldCounts(price.filter(({ member }) => IS_COUNT.test(member))),
+    ...heldCounts([...settings, ...price].filter(({ member }) => IS_COUNT.test(member))),
     ...(next === null || price.length === 0 ? [] : heldPrices(priceBefore, next)),
   ]
   const isNew = before === undefined
   return { given, isNew, settings, price, held: all || models.has(id) ? [] : held }
 }
 
-const IS_COUNT = /\.tool_(?:calls|input)$/
+/** A name may be a number too, and is no limit. */
+const IS_COUNT = /(?:_window|_cap|_most|_tokens|\.tool_calls|\.tool_input)$/
 const NEW_OUTPUT_CAP = 4_096
 
 /** Lists rarely say how long an answer may get where nobody asks for a length. */

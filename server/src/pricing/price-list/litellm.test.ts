@@ -11,6 +11,7 @@ const LIST = `{
     "cache_read_input_token_cost": 1.25e-07, "cache_read_input_token_cost_flex": 6.25e-08,
     "cache_read_input_token_cost_priority": 2.5e-07,
     "input_cost_per_token": 1.25e-06, "input_cost_per_token_batches": 6.25e-07,
+    "input_cost_per_token_ultrafast": 9e-06, "input_cost_per_token_above_272k_tokens_batch": 1e-06,
     "input_cost_per_token_flex": 6.25e-07, "input_cost_per_token_priority": 2.5e-06,
     "litellm_provider": "openai", "max_input_tokens": 272000, "max_output_tokens": 128000, "max_tokens": 128000,
     "mode": "chat", "output_cost_per_token": 1e-05, "output_cost_per_token_flex": 5e-06,
@@ -53,6 +54,13 @@ const LIST = `{
   "tiered": {
     "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06,
     "tiered_pricing": [{ "input_cost_per_token": 5e-08, "range": [0, 256000.0] }]
+  },
+  "steps-of-a-tier": {
+    "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06,
+    "input_cost_per_token_above_272k_tokens": 2e-06, "output_cost_per_token_above_272k_tokens": 3e-06,
+    "input_cost_per_token_priority": 2e-06, "output_cost_per_token_priority": 4e-06,
+    "input_cost_per_token_above_272k_tokens_priority": 4e-06, "output_cost_per_token_priority_above_272k_tokens": 6e-06,
+    "input_cost_per_token_flex": 5e-07, "output_cost_per_token_flex": 1e-06, "max_tokens": 4096
   },
   "half-a-tier": {
     "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06, "input_cost_per_token_flex": 5e-07,
@@ -101,6 +109,23 @@ describe('the community list', () => {
     assert.deepEqual(
       notes.filter(({ name }) => name === 'claude-sample').map(({ text }) => text.split(':')[0]),
       ['provider_specific_entry', 'search_context_cost_per_query'],
+    )
+  })
+
+  it('gives a tier the steps of the standard price, and leaves out one that lacks them', () => {
+    const { models, notes } = convert({ isWanted: (name) => name === 'steps-of-a-tier' })
+    assert.deepEqual(models['steps-of-a-tier']?.price.classes, {
+      above: [{ tokens: 272_000, rates: { input: '2', output: '3' } }],
+      tiers: {
+        priority: {
+          rates: { input: '2', output: '4' },
+          above: [{ tokens: 272_000, rates: { input: '4', output: '6' } }],
+        },
+      },
+    })
+    assert.deepEqual(
+      notes.map(({ text }) => text),
+      ['the tier flex has no price of input above 272000, output above 272000, and is not sold'],
     )
   })
 
@@ -173,7 +198,7 @@ describe('the community list', () => {
   it('becomes a file that is read as what was converted', () => {
     const { models } = convert({ withCost: true })
     const read = readPriceList(Buffer.from(writePriceList(models)))
-    assert.equal(read.models.length, 5)
+    assert.equal(read.models.length, 6)
     for (const { settings, price } of read.models) {
       const expected = models[settings.id] ?? assert.fail(settings.id)
       assert.deepEqual([settings.contextWindow, settings.outputMost], [expected.context_window, expected.output_most])

@@ -2,6 +2,7 @@ import type { TokenClass } from '../../catalogue/price-classes.ts'
 import { MODEL_NAME } from '../models.ts'
 import { type NewModelPrice, problemIn } from '../set-model-price.ts'
 import type { FileModel, FilePrice } from './file.ts'
+import { limitsOf, textAt } from './litellm-limits.ts'
 import { plainDecimal } from './plain-decimal.ts'
 import { PriceListError } from './problems.ts'
 import { readTree, type Tree } from './tree.ts'
@@ -108,7 +109,21 @@ const CLASSES: Readonly<Record<string, TokenClass>> = {
   output_cost_per_audio_token: 'output_audio',
   output_cost_per_image_token: 'output_image',
 }
-const STEP_AND_TIER = /^(.+?)(?:_above_(\d{1,6})k_tokens)?(?:_(priority|flex|batches))?$/
+const STEP = /_above_(\d{1,6})k_tokens(?=_|$)/
+const TIER = /_(priority|flex|batch|batches|fast|ultrafast)$/
+/** Batches are an API of their own, and what is called a speed is no tier: neither is served. */
+const NOT_SERVED: ReadonlySet<string> = new Set(['batch', 'batches', 'fast', 'ultrafast'])
+
+type Priced = { readonly name: TokenClass; readonly tokens: number; readonly tier: string }
+
+/** Which price a member has; undefined where it is none that is known. */
+function pricedBy(member: string): Priced | undefined {
+  const thousands = STEP.exec(member)?.[1] ?? '0'
+  const ofAny = member.replace(STEP, '')
+  const base = ofAny.replace(TIER, '')
+  const name = Object.hasOwn(CLASSES, base) ? CLASSES[base] : undefined
+  return name && { name, tokens: Number(thousands) * 1_000, tier: TIER.exec(ofAny)?.[1] ?? '' }
+}
 
 /** Members that cost nothing to whoever calls a model, or that the gateway does not take from them. */
 const WITHOUT_PRICE =
@@ -131,15 +146,11 @@ function costsIn(members: ReadonlyMap<string, Tree>, said: string[]): Costs {
   const tools: Record<string, string> = {}
   for (const [member, value] of members) {
     if (value.kind === 'text' && value.text === null) continue
-    const [, base = '', thousands, tier = ''] = STEP_AND_TIER.exec(member) ?? []
-    const name = Object.hasOwn(CLASSES, base) ? CLASSES[base] : undefined
-    if (name === undefined) readOther(member, value, tools, said)
-    // Batches are an API of their own, which is not served.
-    else if (tier !== 'batches') {
-      const table = tables.get(tier) ?? { rates: {}, above: new Map<number, Rates>() }
-      tables.set(tier, table)
+    const priced = pricedBy(member)
+    if (priced === undefined) readOther(member, value, tools, said)
+    else if (!NOT_SERVED.has(priced.tier)) {
       const price = perMillion(member, value)
-      ratesOf(table, thousands)[name] = price
+      ratesOf(tables, priced)[priced.name] = price
       if (price.replace(/[.]|^[0.]+/g, '').length > DIGITS_OF_PEOPLE)
         said.push(`${member} is ${price} for a million, as the list has it: it looks like a float that was rounded`)
     }
@@ -148,12 +159,13 @@ function costsIn(members: ReadonlyMap<string, Tree>, said: string[]): Costs {
   return { tables, tools }
 }
 
-function ratesOf({ rates, above }: Table, thousands: string | undefined): Rates {
-  if (thousands === undefined) return rates
-  const tokens = Number(thousands) * 1_000
-  const known = above.get(tokens) ?? {}
-  above.set(tokens, known)
-  return known
+function ratesOf(tables: Map<string, Table>, { tokens, tier }: Priced): Rates {
+  const table = tables.get(tier) ?? { rates: {}, above: new Map<number, Rates>() }
+  tables.set(tier, table)
+  if (tokens === 0) return table.rates
+  const rates = table.above.get(tokens) ?? {}
+  table.above.set(tokens, rates)
+  return rates
 }
 
 const SEARCH = 'search_context_cost_per_query'
@@ -261,34 +273,4 @@ function lackingIn(table: Table, standard: Table): readonly string[] {
   const steps = [...standard.above.keys()].flatMap((tokens) => lacks(table.above.get(tokens), ` above ${tokens}`))
   const beyond = [...table.above.keys()].filter((tokens) => !standard.above.has(tokens))
   return [...lacks(table.rates, ''), ...steps, ...beyond.map((tokens) => `the standard tier above ${tokens}`)]
-}
-
-/** Embeddings have no output. */
-const NO_OUTPUT = 1
-
-function limitsOf(entry: Tree, mode: string, said: string[]): Pick<FileModel, 'context_window' | 'output_most'> {
-  const input = countAt(entry, 'max_input_tokens', said) ?? countAt(entry, 'max_tokens', said)
-  const given = countAt(entry, 'max_output_tokens', said) ?? countAt(entry, 'max_tokens', said)
-  const output = mode === 'embedding' ? NO_OUTPUT : given
-  if (input === undefined || output === undefined) {
-    said.push('it does not say its limits: a new model needs context_window and output_most')
-    return {}
-  }
-  // Input never exceeds max_input_tokens, so that holds cover it; an output must fit in the window as well.
-  if (output <= input) return { context_window: input, output_most: output }
-  said.push(`its output may be longer than its input: context_window is both together, ${input + output}`)
-  return { context_window: input + output, output_most: output }
-}
-
-function countAt(entry: Tree, member: string, said: string[]): number | undefined {
-  const text = textAt(entry, member)
-  if (text === undefined) return undefined
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  said.push(`${member} is ${JSON.stringify(text.slice(0, 40))}, which is no number of tokens, and is not carried over`)
-  return undefined
-}
-
-function textAt(entry: Tree, member: string): string | undefined {
-  const found = entry.kind === 'members' ? entry.members.get(member) : undefined
-  return found?.kind === 'text' ? (found.text ?? undefined) : undefined
 }

@@ -58,6 +58,7 @@ describe('a file as a tree', () => {
     ['what is cut off', '{"a": 1', /line 1: /],
     ['nothing', '', /^it is empty$/],
     ['too many levels', `${'['.repeat(17)}1${']'.repeat(17)}`, /nested too deeply; the limit is 16 levels/],
+    ['members without end', `[${'1,'.repeat(2_000_000)}1]`, /^line 1: it has too many members: split it$/],
     ['levels without end', '['.repeat(8_000_000), /^line 1: it is nested too deeply/],
     ['levels without end of names', '? '.repeat(4_000_000), /^line 1: it is nested too deeply/],
     [

@@ -25,7 +25,7 @@ export function readTree(bytes: Uint8Array): Tree {
   const lines = new LineCounter()
   // Names are compared below: the parser's own comparison takes quadratic time.
   const text = textOf(bytes)
-  requireShallow(text)
+  requireBounded(text)
   const document = parseDocument(text, {
     ...{ schema: 'failsafe', uniqueKeys: false, prettyErrors: false, logLevel: 'error' },
     lineCounter: lines,
@@ -49,15 +49,20 @@ function textOf(bytes: Uint8Array): string {
 /** The mark that the lexer puts before a scalar. */
 const SCALAR = '\u001f'
 
+/** What the parser takes a minute for. The public list has a fifth of it. */
+const TOKENS_MOST = 2_000_000
+
 /** The parser calls itself for each level, and takes quadratic time over many: its lexer does neither. */
-function requireShallow(text: string): void {
-  let [line, depth, ofLine, isInScalar] = [1, 0, 0, false]
+function requireBounded(text: string): void {
+  let [tokens, line, depth, ofLine, isInScalar] = [0, 1, 0, 0, false]
   for (const token of new Lexer().lex(text)) {
     if (isInScalar || token === SCALAR) isInScalar = !isInScalar
     else if (token === '[' || token === '{') depth += 1
     else if (token === ']' || token === '}') depth -= 1
     else if (token === '-' || token === '?') ofLine += 1
     else if (token.endsWith('\n')) [line, ofLine] = [line + 1, 0]
+    tokens += 1
+    if (tokens > TOKENS_MOST) throw new PriceListError([`line ${line}: it has too many members: split it`])
     if (depth + ofLine > DEPTH_MOST) throw new PriceListError([`line ${line}: ${TOO_DEEP}`])
   }
 }
