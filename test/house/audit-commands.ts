@@ -118,10 +118,10 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
     tokenizer: 'bytes_3',
     enabled: true,
   }
-  const noPrices = { cacheRead: null, cacheWrite: null, images: null, videos: null }
+  const noPrices = { cacheRead: null, cacheWrite: null, images: null, videos: null, classes: null }
   const noProviderPrices = {
     ...{ providerInput: null, providerOutput: null, providerCacheRead: null, providerCacheWrite: null },
-    ...{ providerImages: null, providerVideos: null },
+    ...{ providerImages: null, providerVideos: null, providerClasses: null },
   }
   const plain = { outputLimit: null, unknown: 'refuse', reasoning: 'within', abort: 'runs_on' }
   const vendor = (slot: string) => ({
