@@ -8,6 +8,7 @@ import {
   PART_CLASSES,
   PLAIN_CLASSES,
   SERVER_TOOLS,
+  type ServerTool,
   type TokenClass,
 } from '../catalogue/price-classes.ts'
 import { rational } from '../kernel/rational.ts'
@@ -68,7 +69,7 @@ const honest: fc.Arbitrary<Honest> = fc
     longCache: fc.boolean(),
     speaks: fc.boolean(),
     tier: fc.constantFrom('auto', 'standard', 'flex', 'priority'),
-    tools: fc.oneof(fc.constant([]), fc.subarray([...SERVER_TOOLS])),
+    tools: fc.oneof(fc.constant<ServerTool[]>([]), fc.subarray<ServerTool>([...SERVER_TOOLS])),
     calls: fc.integer({ min: 1, max: 5 }),
     shares: fc.array(share, { minLength: 12, maxLength: 12 }),
     downgraded: fc.boolean(),

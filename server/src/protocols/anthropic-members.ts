@@ -176,6 +176,7 @@ const serverTool = (name: 'web_search' | 'web_fetch', members: Readonly<Record<s
       allowed_callers: neutral(),
       cache_control: CACHE_CONTROL,
       defer_loading: neutral(),
+      response_inclusion: neutral(),
       strict: neutral(),
       ...members,
     },
@@ -205,7 +206,12 @@ const tool: Choice = {
       enable_zoom: neutral(),
     }),
     web_search: serverTool('web_search', { user_location: neutral() }),
-    web_fetch: serverTool('web_fetch', { max_content_tokens: neutral(), citations: neutral(() => citations) }),
+    web_fetch: serverTool('web_fetch', {
+      max_content_tokens: neutral(),
+      citations: neutral(() => citations),
+      url_sources: neutral(),
+      use_cache: neutral(),
+    }),
     computer_toolset: memberTable('tools of type computer_toolset', {
       type: neutral(),
       cache_control: CACHE_CONTROL,

@@ -61,7 +61,11 @@ const part: Choice = {
     }),
     input_audio: memberTable(
       'parts of type input_audio',
-      { type: neutral(), input_audio: priced('as audio', () => inputAudio) },
+      {
+        type: neutral(),
+        input_audio: priced('as audio', () => inputAudio),
+        prompt_cache_breakpoint: BREAKPOINT,
+      },
       { needs: { need: 'input_audio', why: NO_AUDIO } },
     ),
     audio_url: NO_AUDIO,
@@ -236,7 +240,7 @@ export const EMBEDDINGS = memberTable('embeddings', withElsewhere(EMBEDDINGS_MEM
 })
 
 const IN_PARTS = 'pictures come whole here; each part of one has a price of its own.'
-const DEARER = 'it may change what a picture costs.'
+export const DEARER = 'it may change what a picture costs.'
 
 export const PICTURES_MOST = 10
 export const WORD_LENGTH = 32

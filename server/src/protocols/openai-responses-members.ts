@@ -13,7 +13,7 @@ import {
 } from '../catalogue/member-table.ts'
 import { SERVER_TOOLS, type ServerTool } from '../catalogue/price-classes.ts'
 import { withBeyond } from './beyond-protocols.ts'
-import { BREAKPOINT } from './openai-members.ts'
+import { BREAKPOINT, DEARER } from './openai-members.ts'
 import {
   CACHE,
   HOSTED,
@@ -124,7 +124,7 @@ const declared = {
 const hosted = (name: ServerTool, why: string, members: Readonly<Record<string, Member>>): Table =>
   memberTable(
     `tools of type ${name}, of a response`,
-    { type: neutral(), ...members },
+    { type: neutral(), allowed_callers: neutral(), ...members },
     { needs: { need: `tool:${name}`, why } },
   )
 
@@ -185,9 +185,13 @@ const tool: Choice = {
       quality: neutral(),
       background: neutral(),
       moderation: neutral(),
-      output_format: neutral(),
+      output_format: limited(['png', 'jpeg', 'webp'], DEARER),
       output_compression: neutral(),
       input_fidelity: neutral(),
+      complexity: refused(DEARER),
+      frame_count: refused(DEARER),
+      frame_duration_ms: refused(DEARER),
+      svg: refused(OTHER_MODEL),
       model: refused(OTHER_MODEL),
       partial_images: refused('pictures come whole here; each part of one has a price of its own.'),
       input_image_mask: refused(STORED),
@@ -254,7 +258,7 @@ const item: Choice = {
     file_search_call: hostedCall('file_search', ['queries', 'results']),
     code_interpreter_call: hostedCall('code_interpreter', ['code', 'container_id', 'outputs']),
     image_generation_call: hostedCall('image_generation', [
-      ...['result', 'revised_prompt', 'action', 'size', 'quality', 'background', 'output_format'],
+      ...['result', 'revised_prompt', 'action', 'size', 'quality', 'background', 'output_format', 'error', 'svg_usage'],
     ]),
     computer_call: HOSTED,
     computer_call_output: HOSTED,
