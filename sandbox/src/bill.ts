@@ -10,6 +10,14 @@ export type Bill = {
   /** With what was thought, seen or not. */
   readonly output?: number
   readonly web_searches?: number
+  readonly image_input?: number
+  /** Of the output. */
+  readonly audio_output?: number
+  readonly image_output?: number
+  /** Of tools that the vendor ran, beside searches. */
+  readonly calls?: Readonly<Record<string, number>>
+  /** Where it is not the standard one. */
+  readonly tier?: string
   readonly images?: number
   /** Of data. */
   readonly credits?: number

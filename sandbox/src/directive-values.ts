@@ -28,6 +28,17 @@ export function anyCount(value: Value): number {
   return wholeNumber(0, Number.MAX_SAFE_INTEGER)(value)
 }
 
+/** Such as `web_search:2+file_search:1`. */
+export function countsByName(value: Value): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const one of (value ?? '').split('+')) {
+    const [, name, count] = /^([a-z_]{1,40}):(\d{1,6})$/.exec(one) ?? []
+    if (name === undefined) throw new WrongValue('takes names with counts, such as web_search:2+file_search:1')
+    counts[name] = Number(count)
+  }
+  return counts
+}
+
 export function milliseconds(value: Value): number {
   return wholeNumber(0, TIME_LIMIT_MS)(value)
 }

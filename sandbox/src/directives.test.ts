@@ -218,6 +218,50 @@ describe('what a model answers', () => {
     assert.deepEqual([usage.cache_creation_input_tokens, (await lastEntry())?.input_tokens], [9, 15])
   })
 
+  proves('cache-write-1h', 'is reported as written for an hour', async () => {
+    const { usage } = (await messaging('cache-write-1h=4', 'cache-write=9')).json()
+    assert.deepEqual(usage.cache_creation, { ephemeral_5m_input_tokens: 9, ephemeral_1h_input_tokens: 4 })
+    assert.equal(usage.cache_creation_input_tokens, 13)
+  })
+
+  proves('audio-tokens', 'is reported as heard', async () => {
+    assert.equal((await complete('audio-tokens=9')).usage.prompt_tokens_details.audio_tokens, 9)
+    assert.equal((await lastEntry())?.bill?.audio_input, 9)
+  })
+
+  proves('image-tokens', 'is reported as seen', async () => {
+    assert.equal((await complete('image-tokens=9')).usage.prompt_tokens_details.image_tokens, 9)
+  })
+
+  proves('output-audio', 'is reported as spoken', async () => {
+    assert.equal((await complete('output-audio=9')).usage.completion_tokens_details.audio_tokens, 9)
+  })
+
+  proves('output-image', 'is reported as drawn', async () => {
+    assert.equal((await complete('output-image=9')).usage.completion_tokens_details.image_tokens, 9)
+  })
+
+  proves(
+    'calls',
+    'is how often tools of the vendor were called, in the figures or as items of the answer',
+    async () => {
+      const { usage } = (await messaging('calls=web_search:2+web_fetch:1')).json()
+      assert.deepEqual(usage.server_tool_use, { web_search_requests: 2, web_fetch_requests: 1 })
+      const path = '/openai/v1/responses'
+      const body = { model: 'm', input: 'sandbox:calls=web_search:2+file_search:1' }
+      const { output } = (await sandbox.ask({ ...ASK.openai, path, body })).json()
+      const types = output.map(({ type }: { type: string }) => type)
+      assert.deepEqual(types, ['web_search_call', 'web_search_call', 'file_search_call', 'message'])
+      assert.equal((await sandbox.ask(completing(false, 'calls=web_search'))).status, 400)
+    },
+  )
+
+  proves('service-tier', 'is the tier that is reported, whichever was asked for', async () => {
+    assert.equal((await complete('service-tier=flex')).service_tier, 'flex')
+    assert.equal((await messaging('service-tier=priority')).json().usage.service_tier, 'priority')
+    assert.equal((await complete()).service_tier, 'default')
+  })
+
   proves('delta-bytes', 'is the size of a delta', async () => {
     const { text } = await stream('delta-bytes=100', 'output-tokens=100')
     // The role, three deltas, the reason and [DONE].

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import { gzipBomb, paddedTo, wholeBytes } from './bytes.ts'
 import {
   anyCount,
+  countsByName,
   milliseconds,
   nothing,
   oneOf,
@@ -42,6 +43,13 @@ const DIRECTIVES: Readonly<Record<string, Directive>> = {
   'cache-read': knob(anyCount, (cacheRead) => ({ cacheRead })),
   'cache-write': knob(anyCount, (cacheWrite) => ({ cacheWrite })),
   script: knob(scriptIn, (script) => ({ script })),
+  'cache-write-1h': knob(anyCount, (cacheWrite1h) => ({ cacheWrite1h })),
+  'audio-tokens': knob(anyCount, (audioIn) => ({ audioIn })),
+  'image-tokens': knob(anyCount, (imageIn) => ({ imageIn })),
+  'output-audio': knob(anyCount, (audioOut) => ({ audioOut })),
+  'output-image': knob(anyCount, (imageOut) => ({ imageOut })),
+  calls: knob(countsByName, (calls) => ({ calls })),
+  'service-tier': knob(text, (tier) => ({ tier })),
   images: directive(wholeNumber(0, PICTURES_LIMIT), (plan, images) => turn(plan, { images }), ['openai']),
   'delta-bytes': knob(wholeNumber(1, DELTA_LIMIT_BYTES), (deltaBytes) => ({ deltaBytes })),
   'delta-ms': knob(milliseconds, (deltaMs) => ({ deltaMs })),

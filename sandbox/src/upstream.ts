@@ -45,6 +45,15 @@ export type Knobs = {
   readonly inputTokens?: number
   readonly cacheRead?: number
   readonly cacheWrite?: number
+  readonly cacheWrite1h?: number
+  /** Of the input, and of the output. */
+  readonly audioIn?: number
+  readonly imageIn?: number
+  readonly audioOut?: number
+  readonly imageOut?: number
+  /** Of tools that the vendor runs, by their names. */
+  readonly calls?: Readonly<Record<string, number>>
+  readonly tier?: string
   readonly hidesUsage?: boolean
   /** What a model says, turn by turn. */
   readonly script?: Script

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Call } from '../../server/src/calls/call.ts'
@@ -118,10 +119,10 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
     tokenizer: 'bytes_3',
     enabled: true,
   }
-  const noPrices = { cacheRead: null, cacheWrite: null, images: null, videos: null }
+  const noPrices = { cacheRead: null, cacheWrite: null, images: null, videos: null, classes: null }
   const noProviderPrices = {
     ...{ providerInput: null, providerOutput: null, providerCacheRead: null, providerCacheWrite: null },
-    ...{ providerImages: null, providerVideos: null },
+    ...{ providerImages: null, providerVideos: null, providerClasses: null },
   }
   const plain = { outputLimit: null, unknown: 'refuse', reasoning: 'within', abort: 'runs_on' }
   const vendor = (slot: string) => ({
@@ -378,6 +379,21 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         deed: () => ({
           ...{ action: 'model.price_set', workspaceId: null, subject, before: null },
           after: { version: 1, input: '0.50', output: '2', ...noPrices, ...noProviderPrices },
+        }),
+      }
+    },
+    async 'models import'() {
+      const subject = await model()
+      await said('models', 'price', subject, '--input', '0.50', '--output', '2')
+      const file = `${credentialFile}-${made}.json`
+      const price = { input: '0.6', output: '2', cache_read: '0.06' }
+      writeFileSync(file, JSON.stringify({ format: 'farebox-prices/1', models: { [subject]: { price } } }))
+      return {
+        line: ['models', 'import', file, '--apply'],
+        deed: () => ({
+          ...{ action: 'model.price_set', workspaceId: null, subject },
+          before: { version: 1, input: '0.50', cacheRead: null },
+          after: { version: 2, input: '0.6', cacheRead: '0.06' },
         }),
       }
     },

@@ -13,8 +13,8 @@ const { said: saidAfterRotation } = startShell(envOf('secrets rotate'))
 
 /** Money, prices, models, vendors, keys, calls, tasks and secrets: each kind of transaction that there is. */
 const TRIED = [
-  ...['credit', 'keys revoke', 'prices set', 'prices account', 'models remove', 'upstreams add', 'upstreams off'],
-  ...['tasks attach', 'ledger resolve', 'losses release', 'secrets rotate'],
+  ...['credit', 'keys revoke', 'prices set', 'prices account', 'models remove', 'models import'],
+  ...['upstreams add', 'upstreams off', 'tasks attach', 'ledger resolve', 'losses release', 'secrets rotate'],
 ]
 const LOCK = 4_712
 

@@ -40,7 +40,15 @@ describe('a command', () => {
     const { workspaceId, accountId, keyId } = await makeCustomer(pool)
     const personId = ids.next()
     await pool.query("insert into people (id, email, name) values ($1, 'reader@example.com', 'A Reader')", [personId])
+    await pool.query(
+      `insert into models (id, display_name, owned_by, context_window, output_cap, output_most, part_tokens, tokenizer, enabled)
+       values ('maker/read', 'Read', 'maker', 1000, 10, 100, '{}', 'bytes_3', true)`,
+    )
+    const community = path.join(folder, 'community.json')
+    writeFileSync(community, '{"a": {"input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}}')
     const lines: Readonly<Record<string, readonly string[]>> = {
+      'models history': ['maker/read'],
+      'models convert': [community],
       'keys list': [workspaceId],
       'keys refusals': [keyId],
       'keys show': [keyId],

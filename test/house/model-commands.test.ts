@@ -50,6 +50,47 @@ describe('farebox models', () => {
     )
   })
 
+  it('price takes classes, steps, tiers and tools, list shows them, and what is left out of a step is refused', async () => {
+    await said('models', 'set', 'maker/dear', ...LIMITS)
+    const plain = ['models', 'price', 'maker/dear', '--input', '3', '--output', '15', '--cache-write', '3.75']
+    const step = '200000:input=6,output=22.5,cache_write=7.5,cache_write_1h=12'
+    const told = await said(
+      ...[...plain, '--class', 'cache_write_1h=6', '--above', step],
+      ...['--tier', 'flex=0.5x', '--tier', 'priority:input=6,output=30,cache_write=7,cache_write_1h=9'],
+      ...['--tier', `priority>${step}`, '--tool', 'web_search=0.01', '--tool-calls', '5', '--tool-input', '20000'],
+    )
+    const classes = {
+      rates: { cache_write_1h: '6' },
+      above: [{ tokens: 200_000, rates: { input: '6', output: '22.5', cache_write: '7.5', cache_write_1h: '12' } }],
+      tiers: {
+        flex: { times: '0.5' },
+        priority: {
+          rates: { input: '6', output: '30', cache_write: '7', cache_write_1h: '9' },
+          above: [{ tokens: 200_000, rates: { input: '6', output: '22.5', cache_write: '7.5', cache_write_1h: '12' } }],
+        },
+      },
+      tools: { web_search: '0.01' },
+      tool_calls: 5,
+      tool_input: 20_000,
+    }
+    const [, beyond = ''] = /^Beyond that: (.*)$/m.exec(told) ?? []
+    assert.deepEqual(JSON.parse(beyond), classes)
+    const [, listed = ''] = /beyond that (\{.*\}) {2}version 1$/m.exec(await said('models', 'list')) ?? []
+    assert.deepEqual(JSON.parse(listed), classes)
+    for (const [options, says] of [
+      [['--above', '200000:input=6,output=22.5'], /above 200000 needs a price of cache_write too/],
+      [['--class', 'thoughts=6'], /classes\.rates/],
+      [['--class', 'cache_write_1h'], /must be class=usd/],
+      [['--tier', 'flex=half'], /must be tier=times/],
+      [['--tool', 'mcp=1'], /classes\.tools/],
+      [['--tool-calls', '0'], /classes\.tool_calls/],
+    ] as const) {
+      const { code, output } = await farebox(...plain, ...options)
+      assert.notEqual(code, 0)
+      assert.match(output, says)
+    }
+  })
+
   it('route says how its upstreams differ from their protocol, keeps what is not named, and list shows it', async () => {
     await said('models', 'set', 'maker/odd', ...LIMITS)
     const route = ['models', 'route', 'maker/odd', '--slot', 'openai', '--protocol', 'openai']

@@ -194,8 +194,8 @@ async function sendJustOnce(`,
     edits: [
       {
         file: 'server/src/protocols/gemini-reply.ts',
-        find: 'reported: () => classesOf(counts), usagePath',
-        replace: 'reported: () => classesOf(isStopped ? counts : NONE), usagePath',
+        find: 'reported: () => ({ ...classesOf(counts), ...tier })',
+        replace: 'reported: () => ({ ...classesOf(isStopped ? counts : NONE), ...tier })',
       },
     ],
     caughtBy: { invariants: ['models cost what was used'], kinds: ['cut upstream'], seconds: 12 },

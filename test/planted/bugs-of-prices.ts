@@ -23,9 +23,9 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/pricing/by-token.ts',
-        find: "const dearest = READING.toSorted((a, b) => asNumber(priceOf(b)) - asNumber(priceOf(a)))[0] ?? 'input'",
-        replace: "const dearest = READING.find((name) => asNumber(priceOf(name)) >= 0) ?? 'input'",
+        file: 'server/src/pricing/price-sheet.ts',
+        find: 'isMore(value(name), value(dearest)) ? name : dearest',
+        replace: 'isMore(value(name), value(name)) ? name : dearest',
       },
     ],
     caughtBy: [
@@ -303,5 +303,67 @@ export const bugsOfPrices: readonly PlantedBug[] = [
         title: 'goes to the upstream byte for byte, but for the name of the model where it has one',
       },
     ],
+  },
+  {
+    id: 'only-dearer-is-held-back',
+    title: 'an import holds back a price that grows by more than ten times, and applies one that falls so',
+    promise: 'A price that moves by more than ten times, up or down, is held back.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/pricing/price-list/moves.ts',
+        find: 'fresh > TIMES_MOST * old || old > TIMES_MOST * fresh',
+        replace: 'fresh > TIMES_MOST * old',
+      },
+    ],
+    caughtBy: [
+      { file: 'server/src/pricing/price-list/moves.test.ts', title: 'above ten times, up and down' },
+      { file: 'test/house/import-commands.test.ts', title: 'holds back moves above ten times' },
+    ],
+  },
+  {
+    id: 'import-to-zero',
+    title: 'an import gives away what has cost something, because zero is ten times of nothing',
+    promise: 'A price that moves to or from zero is held back.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/pricing/price-list/moves.ts',
+        find: "  if (after.numerator === 0n) return 'to zero'\n",
+        replace: '  if (after.numerator === 0n) return undefined\n',
+      },
+    ],
+    caughtBy: [
+      { file: 'server/src/pricing/price-list/moves.test.ts', title: 'to zero or from zero is held back' },
+      { file: 'test/house/import-commands.test.ts', title: 'holds back moves above ten times' },
+    ],
+  },
+  {
+    id: 'cache-falls-back-unseen',
+    title: 'an import compares what is written alone, and not that a cache without a price costs as input',
+    promise: 'Prices are compared as they are charged.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/pricing/price-list/moves.ts',
+        find: '  const was = before === undefined ?',
+        replace: "  if (member.includes('cache_')) return []\n  const was = before === undefined ?",
+      },
+    ],
+    caughtBy: [{ file: 'server/src/pricing/price-list/moves.test.ts', title: 'a cache without a price of its own' }],
+  },
+  {
+    id: 'imports-interleave',
+    title: 'an import compares with what stands before it has the models for itself',
+    promise: 'Of two imports at once, one comes whole after the other.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/pricing/price-list/import.ts',
+        find: '    await lockAllNames(query)\n',
+        replace: '    void lockAllNames\n',
+      },
+    ],
+    caughtBy: [{ file: 'test/house/import-commands.test.ts', title: 'waits for whoever' }],
   },
 ]

@@ -6,6 +6,7 @@ import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { ROOT } from '../../harness/root.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfAudit } from './bugs-of-audit.ts'
+import { bugsOfClasses } from './bugs-of-classes.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
@@ -45,6 +46,7 @@ const ALL = [
   ...bugsOfMail,
   ...bugsOfPages,
   ...bugsOfPrices,
+  ...bugsOfClasses,
 ]
 const FEWEST = 12
 const SAMPLE = count({ full: ALL.length, reduced: 2 })

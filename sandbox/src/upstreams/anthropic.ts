@@ -6,7 +6,7 @@ import { anthropicQuestion } from './models/anthropic-question.ts'
 import type { Counted, Dialect } from './models/dialect.ts'
 import { bodyWithExtras } from './models/extras.ts'
 import { MODEL_NAMES } from './models/magic-models.ts'
-import { replyTo } from './models/reply.ts'
+import { callsOf, replyTo, writesOf } from './models/reply.ts'
 import { segmentTokens } from './models/tokens.ts'
 
 const MESSAGES = '/v1/messages'
@@ -96,10 +96,10 @@ function requestId({ seed, path, bodySha256 }: Asked): string {
 }
 
 /** What came out of the cache and what went into it stand beside the input tokens, not in them. */
-function report({ inputTokens, outputTokens, reasoningTokens, cache, webSearches }: Counted, knobs: Knobs) {
+function report({ inputTokens, outputTokens, reasoningTokens, cache, webSearches, tier }: Counted, knobs: Knobs) {
   const read = knobs.cacheRead ?? cache.readTokens
-  const write5m = knobs.cacheWrite ?? cache.write5mTokens
-  const write1h = knobs.cacheWrite === undefined ? cache.write1hTokens : 0
+  const { write5m, write1h } = writesOf(cache, knobs)
+  const { web_search: searches = 0, web_fetch: fetches = 0 } = callsOf(webSearches, knobs)
   const rest = inputTokens - cache.readTokens - cache.write5mTokens - cache.write1hTokens
   const usage = {
     input_tokens: knobs.inputTokens ?? rest,
@@ -108,8 +108,10 @@ function report({ inputTokens, outputTokens, reasoningTokens, cache, webSearches
     cache_creation: { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h },
     output_tokens: outputTokens,
     output_tokens_details: { thinking_tokens: reasoningTokens },
-    ...(webSearches > 0 && { server_tool_use: { web_search_requests: webSearches } }),
-    service_tier: 'standard',
+    ...(searches + fetches > 0 && {
+      server_tool_use: { web_search_requests: searches, ...(fetches > 0 && { web_fetch_requests: fetches }) },
+    }),
+    service_tier: tier ?? 'standard',
   }
   return { usage, inputTokens: usage.input_tokens + write5m + write1h + read }
 }

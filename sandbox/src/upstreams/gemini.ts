@@ -117,13 +117,29 @@ function errorBody(status: number, message: string): JsonObject {
 }
 
 /** What came out of the cache is part of the prompt's tokens; of what went into it the vendor says nothing. */
-function report({ inputTokens: tokens, audioTokens, outputTokens, reasoningTokens }: Counted, knobs: Knobs) {
+function report({ inputTokens: tokens, outputTokens, reasoningTokens, ...counted }: Counted, knobs: Knobs) {
+  const { audioIn = counted.audioTokens, imageIn, audioOut, imageOut } = knobs
+  const { tier } = counted
+  const details = {
+    promptTokensDetails: detailsOf(audioIn, imageIn),
+    candidatesTokensDetails: detailsOf(audioOut, imageOut),
+  }
   const inputTokens = knobs.inputTokens ?? tokens
   const cached = knobs.cacheRead ?? 0
   const input = {
     promptTokenCount: inputTokens,
     ...(cached > 0 && { cachedContentTokenCount: cached }),
-    ...(audioTokens > 0 && { promptTokensDetails: [{ modality: 'AUDIO', tokenCount: audioTokens }] }),
+    ...Object.fromEntries(Object.entries(details).filter(([, list]) => list.length > 0)),
+    ...(tier !== undefined && { serviceTier: tier }),
   }
   return { usage: geminiUsage(input, outputTokens - reasoningTokens, reasoningTokens), inputTokens }
+}
+
+/** Of what is no text; zeros are left out. */
+function detailsOf(audio = 0, image = 0): readonly JsonObject[] {
+  const counts = [
+    ['AUDIO', audio],
+    ['IMAGE', image],
+  ] as const
+  return counts.filter(([, tokenCount]) => tokenCount > 0).map(([modality, tokenCount]) => ({ modality, tokenCount }))
 }

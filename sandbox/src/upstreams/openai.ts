@@ -113,11 +113,13 @@ function report(counted: Counted, knobs: Knobs, { countsReasoningApart }: Devian
     prompt_tokens_details: {
       cached_tokens: knobs.cacheRead ?? counted.cache.readTokens,
       cache_write_tokens: knobs.cacheWrite ?? counted.cache.write5mTokens,
-      audio_tokens: counted.audioTokens,
+      audio_tokens: knobs.audioIn ?? counted.audioTokens,
+      ...(knobs.imageIn !== undefined && { image_tokens: knobs.imageIn }),
     },
     completion_tokens_details: {
       reasoning_tokens: counted.reasoningTokens,
-      audio_tokens: 0,
+      audio_tokens: knobs.audioOut ?? 0,
+      ...(knobs.imageOut !== undefined && { image_tokens: knobs.imageOut }),
       accepted_prediction_tokens: 0,
       rejected_prediction_tokens: 0,
     },
@@ -129,14 +131,22 @@ function report(counted: Counted, knobs: Knobs, { countsReasoningApart }: Devian
 function reportResponse(counted: Counted, knobs: Knobs, deviance: Deviance) {
   const { usage, inputTokens } = report(counted, knobs, deviance)
   const { cached_tokens, cache_write_tokens } = usage.prompt_tokens_details
+  const { audioIn, imageIn, audioOut, imageOut } = knobs
   return {
     usage: {
       input_tokens: usage.prompt_tokens,
-      input_tokens_details: { cached_tokens, cache_write_tokens },
+      input_tokens_details: { cached_tokens, cache_write_tokens, ...mediaTokens(audioIn, imageIn) },
       output_tokens: usage.completion_tokens,
-      output_tokens_details: { reasoning_tokens: usage.completion_tokens_details.reasoning_tokens },
+      output_tokens_details: {
+        reasoning_tokens: usage.completion_tokens_details.reasoning_tokens,
+        ...mediaTokens(audioOut, imageOut),
+      },
       total_tokens: usage.total_tokens,
     },
     inputTokens,
   }
+}
+
+function mediaTokens(audio: number | undefined, image: number | undefined): JsonObject {
+  return { ...(audio !== undefined && { audio_tokens: audio }), ...(image !== undefined && { image_tokens: image }) }
 }

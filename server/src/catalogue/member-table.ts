@@ -1,4 +1,5 @@
 import { foldName } from './fold-name.ts'
+import type { Need } from './price-classes.ts'
 
 /**
  * Tables of the members that a request may have, and what becomes of each. What no table knows is not sent: an upstream
@@ -10,8 +11,19 @@ export type Standing =
   /** It is in the price of a call, in the way that it says. */
   | { readonly is: 'priced'; readonly how: string }
   | { readonly is: 'refused'; readonly why: string }
-  /** Only these values cost nothing beyond what is metered. A list of them is taken where lists are meant. */
-  | { readonly is: 'limited'; readonly to: Values; readonly why: string; readonly isList?: true }
+  /** It is refused, unless the model has a price of what it asks for. */
+  | { readonly is: 'needing'; readonly need: Need; readonly why: string }
+  /**
+   * Only these values cost nothing beyond what is metered. A list of them is taken where lists are meant. Further ones are taken
+   * where the model has a price of what they ask for.
+   */
+  | {
+      readonly is: 'limited'
+      readonly to: Values
+      readonly why: string
+      readonly isList?: true
+      readonly priced?: Readonly<Record<string, Need>>
+    }
 
 /** The members of a JSON object. */
 export type Members = Readonly<Record<string, unknown>>
@@ -40,6 +52,8 @@ export type Table = {
   readonly others: string | undefined
   /** Those without which nobody can read the request, for those who write one, as above. */
   readonly required: readonly string[]
+  /** Its objects are refused, in these words, unless the model has a price of what they ask for. */
+  readonly needs: { readonly need: Need; readonly why: string } | undefined
   /** By every spelling that is taken. */
   readonly bySpelling: ReadonlyMap<string, Spelt>
   /** The documented name by what is left of it when it is folded. */
@@ -69,17 +83,32 @@ type Spelt = { readonly name: string; readonly member: Member; readonly twins: r
 export const neutral = (within?: () => Shape): Member => ({ is: 'neutral', ...(within && { within }) })
 export const priced = (how: string, within?: () => Shape): Member => ({ is: 'priced', how, ...(within && { within }) })
 export const refused = (why: string): Member => ({ is: 'refused', why })
-export const limited = (to: Values, why: string): Member => ({ is: 'limited', to, why })
-export const limitedEach = (to: Values, why: string): Member => ({ is: 'limited', to, why, isList: true })
+export const limited = (to: Values, why: string, further?: Readonly<Record<string, Need>>): Member => ({
+  ...{ is: 'limited', to, why },
+  ...(further && { priced: further }),
+})
+export const needing = (need: Need, why: string, within?: () => Shape): Member => ({
+  ...{ is: 'needing', need, why },
+  ...(within && { within }),
+})
+export const limitedEach = (to: Values, why: string, further?: Readonly<Record<string, Need>>): Member => ({
+  ...{ is: 'limited', to, why, isList: true },
+  ...(further && { priced: further }),
+})
 export const formed = (form: NonNullable<Member['form']>, member: Member): Member => ({ ...member, form })
 export const typed = (json: JsonSchema, member: Member): Member => ({ ...member, json })
 
-type TableOptions = { readonly spelling?: Spelling; readonly others?: string; readonly required?: readonly string[] }
+type TableOptions = {
+  readonly spelling?: Spelling
+  readonly others?: string
+  readonly required?: readonly string[]
+  readonly needs?: Table['needs']
+}
 
 export function memberTable(
   title: string,
   members: Readonly<Record<string, Member>>,
-  { spelling = 'exact', others, required = [] }: TableOptions = {},
+  { spelling = 'exact', others, required = [], needs }: TableOptions = {},
 ): Table {
   const bySpelling = new Map<string, Spelt>()
   const byFold = new Map<string, string>()
@@ -90,7 +119,7 @@ export function memberTable(
     for (const one of spellings(name)) bySpelling.set(one, { name, member, twins: same.filter((it) => it !== one) })
     byFold.set(foldName(name), name)
   }
-  return { title, members, spelling, others, required, bySpelling, byFold }
+  return { title, members, spelling, others, required, needs, bySpelling, byFold }
 }
 
 export function inSnakeCase(name: string): string {
@@ -103,17 +132,25 @@ export type Findings = {
   readonly unknown: readonly string[]
   /** The first that is refused on every route: where it stands and what is wrong with it. */
   readonly refused: { readonly path: string; readonly words: string } | undefined
+  /** What it asks for that has a price of its own. */
+  readonly needs: ReadonlySet<Need>
 }
 
-type Found = { unknown: string[]; refused: { path: string; words: string } | undefined }
+type Found = {
+  readonly met: ReadonlySet<Need>
+  readonly needs: Set<Need>
+  unknown: string[]
+  refused: { path: string; words: string } | undefined
+}
+const NOTHING_MET: ReadonlySet<Need> = new Set()
 
 /** As many unknown names are told at once, and so much of each. */
 export const UNKNOWN_MOST = 8
 export const NAME_LENGTH = 64
 
-/** Reads the names of all objects that the tables describe, and of none that is free-form. */
-export function inspectMembers(value: unknown, shape: Shape): Findings {
-  const found: Found = { unknown: [], refused: undefined }
+/** Reads the names of all objects that the tables describe, and of none that is free-form. What is needed and not met is refused. */
+export function inspectMembers(value: unknown, shape: Shape, met = NOTHING_MET): Findings {
+  const found: Found = { met, needs: new Set(), unknown: [], refused: undefined }
   inspect(value, shape, found)
   return found
 }
@@ -155,9 +192,10 @@ function join(prefix: string, path: string): string {
 function tableOfKind(value: Members, choice: Choice, found: Found): Table | undefined {
   const kind = choice.kindOf(value[choice.by])
   const table = typeof kind === 'string' && Object.hasOwn(choice.kinds, kind) ? choice.kinds[kind] : undefined
-  if (typeof table === 'object') return table
+  if (typeof table === 'object' && isMet(table.needs, found)) return table
   const shown = JSON.stringify(value[choice.by] ?? null).slice(0, NAME_LENGTH)
-  const why = table ?? reasonAgainst(kind, value, choice) ?? choice.others
+  const why =
+    (typeof table === 'object' ? table.needs?.why : table) ?? reasonAgainst(kind, value, choice) ?? choice.others
   if (why !== undefined) found.refused = { path: choice.by, words: `may not be ${shown}: ${why}` }
   else if (found.unknown.length < UNKNOWN_MOST) found.unknown.push(`${choice.by}: ${shown}`)
   return undefined
@@ -169,10 +207,19 @@ function reasonAgainst(kind: unknown, value: Members, { kinds }: Choice): string
   const names = new Set(Object.keys(value).map(foldName))
   for (const [known, table] of Object.entries(kinds)) {
     const one = foldName(known)
-    if (typeof table === 'string' && (one === folded || names.has(one))) return table
+    const refused = typeof table === 'string' ? table : table.needs?.why
+    if (refused !== undefined && (one === folded || names.has(one))) return refused
     if (one === folded) return `write it "${known}".`
   }
   return undefined
+}
+
+/** Whether the model has a price of it; then it is noted. */
+function isMet(needed: Table['needs'], { met, needs }: Found): boolean {
+  if (needed === undefined) return true
+  if (!met.has(needed.need)) return false
+  needs.add(needed.need)
+  return true
 }
 
 function judgeStranger(name: string, table: Table, strangers: Set<string>, found: Found): void {
@@ -195,11 +242,12 @@ function judgeMember(value: Members, spelling: string, { name, member, twins }: 
   }
   const given = value[spelling]
   if (given === undefined || given === null || found.refused !== undefined) return
-  if (member.is === 'refused') found.refused = { path: name, words: `is not taken: ${member.why}` }
+  if (member.is === 'refused' || (member.is === 'needing' && !isMet(member, found)))
+    found.refused = { path: name, words: `is not taken: ${member.why}` }
   else if (member.is === 'limited') {
     const { to, isList } = member
     const items: readonly unknown[] = isList && Array.isArray(given) ? given : [given]
-    if (items.every((item) => to.some((one) => one === item))) return
+    if (items.every((item) => to.some((one) => one === item) || isFurther(item, member, found))) return
     const only = to.every((one) => one === false) ? 'not taken' : `taken as ${to.map(quoted).join(' or ')} only`
     found.refused = { path: name, words: `is ${only}: ${member.why}` }
   } else if (member.within !== undefined) {
@@ -210,6 +258,13 @@ function judgeMember(value: Members, spelling: string, { name, member, twins }: 
     tellWhere(found, before, name)
   }
 }
+
+function isFurther(value: unknown, { priced: further = {}, why }: Limited, found: Found): boolean {
+  const need = typeof value === 'string' && Object.hasOwn(further, value) ? further[value] : undefined
+  return need !== undefined && isMet({ need, why }, found)
+}
+
+type Limited = Extract<Standing, { is: 'limited' }>
 
 function quoted(value: string | boolean): string {
   return JSON.stringify(value)

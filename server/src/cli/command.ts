@@ -27,6 +27,16 @@ export async function running(
   }
 }
 
+/** For commands that need neither a configuration nor a database. */
+export async function runningAlone(work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    for (const line of explain(error, undefined)) process.stderr.write(`farebox: ${line}\n`)
+    process.exitCode = 1
+  }
+}
+
 export async function withPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
   const pools = createPools({ url: config.database.url, log: quietLog(config), restStatementTimeoutMs: 10 * 60_000 })
   try {

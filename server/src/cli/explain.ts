@@ -1,5 +1,6 @@
 import { ConfigError } from '../config.ts'
 import type { Secret } from '../kernel/secret.ts'
+import { PriceListError } from '../pricing/price-list/problems.ts'
 import { createScrubber, secretsOf } from '../telemetry/scrubber.ts'
 
 /** What PostgreSQL, the network or the driver says, and what an operator can do about it. */
@@ -28,7 +29,7 @@ const CODES_OF_TEXTS: readonly (readonly [text: RegExp, code: string])[] = [
 
 /** Lines for an operator: what is wrong and what to change, with nothing secret in them. */
 export function explain(error: unknown, databaseUrl: Secret | undefined): readonly string[] {
-  if (error instanceof ConfigError) return error.problems
+  if (error instanceof ConfigError || error instanceof PriceListError) return error.problems
   if (databaseUrl === undefined) return [textOf(error)]
   const code = codesOf(error).find((one) => Object.hasOwn(REMEDIES, one))
   const [problem, remedy] = (code !== undefined && REMEDIES[code]) || []

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { PART_CLASS_NAMES, SERVER_TOOLS } from '../catalogue/price-classes.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
@@ -19,7 +20,9 @@ import { PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from '../protocols/route-profile.ts'
 import { listUpstreams } from '../upstreams/configure.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
+import { A_TIER, type ClassOptions, classPricesIn } from './class-prices.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
+import { addPriceListCommands } from './price-lists.ts'
 
 const ids = createIds({ clock: systemClock })
 
@@ -54,6 +57,16 @@ export function addModelCommands(program: Command): void {
     .option('--provider-output <usd>')
     .option('--provider-cache-read <usd>')
     .option('--provider-cache-write <usd>')
+    .option('--class <class=usd>', `a class of tokens with a price of its own; repeat it (${CLASS_NAMES})`, oneMore)
+    .option('--above <tokens:class=usd,…>', 'what every class costs where the input is longer; repeat it', oneMore)
+    .option('--tier <tier=timesx>', `a service tier: ${A_TIER}; repeat it`, oneMore)
+    .option('--tool <tool=usd>', `a call of a tool that the upstream runs; repeat it (${TOOL_NAMES})`, oneMore)
+    .option('--tool-calls <count>', 'how many of them are held for where a request does not say')
+    .option('--tool-input <tokens>', 'the most tokens that one brings into the input (default: the context window)')
+    .option('--provider-class <class=usd>', 'what the upstream charges us, as above; as before where left out', oneMore)
+    .option('--provider-above <tokens:class=usd,…>', '', oneMore)
+    .option('--provider-tier <tier=timesx>', '', oneMore)
+    .option('--provider-tool <tool=usd>', '', oneMore)
     .option('--image <size/quality=usd>', 'a picture, of a model that sells them by the piece; repeat it', oneMore)
     .option('--provider-image <size/quality=usd>', 'what the upstream charges us for one; repeat it', oneMore)
     .option('--video <resolution=usd>', 'a second of video, of a model that makes some; repeat it', oneMore)
@@ -85,6 +98,7 @@ export function addModelCommands(program: Command): void {
     .description('remove a model with its routes, or one route of it')
     .option('--route <id>', 'this route alone')
     .action((id: string, options: { route?: string }) => running((config) => remove(config, id, options.route)))
+  addPriceListCommands(models)
 }
 
 type SetOptions = Partial<
@@ -127,18 +141,33 @@ function missingOf({ id, price, routes }: ModelListed): readonly string[] {
   ]
 }
 
-type PriceOptions = Omit<NewModelPrice, 'model' | 'images' | 'providerImages' | 'videos' | 'providerVideos'> & {
-  readonly image?: readonly string[]
-  readonly providerImage?: readonly string[]
-  readonly video?: readonly string[]
-  readonly providerVideo?: readonly string[]
-}
+const CLASS_NAMES = PART_CLASS_NAMES.join(', ')
+const TOOL_NAMES = SERVER_TOOLS.join(', ')
+
+type Plain = Omit<
+  NewModelPrice,
+  'model' | 'images' | 'providerImages' | 'videos' | 'providerVideos' | 'classes' | 'providerClasses'
+>
+type PriceOptions = Plain &
+  ClassOptions & {
+    readonly providerClass?: readonly string[]
+    readonly providerAbove?: readonly string[]
+    readonly providerTier?: readonly string[]
+    readonly providerTool?: readonly string[]
+    readonly image?: readonly string[]
+    readonly providerImage?: readonly string[]
+    readonly video?: readonly string[]
+    readonly providerVideo?: readonly string[]
+  }
 
 async function price(config: Config, model: string, options: PriceOptions): Promise<void> {
-  const { image, providerImage, video, providerVideo, ...prices } = options
+  const { image, providerImage, video, providerVideo, ...tokenPrices } = options
+  const { classes, providerClasses, prices } = classesIn(tokenPrices)
   const images = image && kindPrices(image, A_PICTURE)
   const videos = video && kindPrices(video, A_VIDEO)
   const kinds = {
+    ...(classes !== undefined && { classes }),
+    ...(providerClasses !== undefined && { providerClasses }),
     ...(images !== undefined && { images }),
     ...(providerImage !== undefined && { providerImages: kindPrices(providerImage, A_PICTURE) }),
     ...(videos !== undefined && { videos }),
@@ -154,7 +183,18 @@ async function price(config: Config, model: string, options: PriceOptions): Prom
         : `${model} costs ${input} USD in, ${output} out, ${cacheRead} from a cache, ${cacheWrite} into one, ` +
             `for a million tokens, as version ${version}.`,
     )
+    if (classes !== undefined) print(`Beyond that: ${JSON.stringify(classes)}`)
   })
+}
+
+type TokenOptions = Omit<PriceOptions, 'image' | 'providerImage' | 'video' | 'providerVideo'>
+
+function classesIn(options: TokenOptions) {
+  const { class: classes, above, tier, tool, toolCalls, toolInput, ...others } = options
+  const { providerClass, providerAbove, providerTier, providerTool, ...prices } = others
+  const given = { class: classes, above, tier, tool, toolCalls, toolInput }
+  const costs = { class: providerClass, above: providerAbove, tier: providerTier, tool: providerTool }
+  return { classes: classPricesIn(given), providerClasses: classPricesIn(costs), prices }
 }
 
 function oneMore(text: string, before: readonly string[] = []): readonly string[] {
@@ -294,7 +334,8 @@ function priceText({ price }: ModelListed): string {
   const byKind = kindsText(price)
   if (byKind !== undefined) return `${byKind}  version ${version}`
   const all = [input, output, cacheRead ?? input, cacheWrite ?? input]
-  return `${all.join(' / ')} USD per million (in / out / cache read / cache write)  version ${version}`
+  const more = price.classes === null ? '' : `  beyond that ${JSON.stringify(price.classes)}`
+  return `${all.join(' / ')} USD per million (in / out / cache read / cache write)${more}  version ${version}`
 }
 
 function tokens(option: string, text: string | undefined): number | undefined {

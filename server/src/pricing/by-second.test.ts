@@ -5,8 +5,9 @@ import { seed } from '../../../harness/proof.ts'
 import { Fault } from '../kernel/fault.ts'
 import { rational } from '../kernel/rational.ts'
 import { videoCounts, videoPricingOf } from './by-second.ts'
-import { type ModelPrice, videoPriceIn } from './models.ts'
+import type { ModelPrice } from './models.ts'
 import { costOf, mostFor, termsAsText, termsInText, upstreamCostOf } from './terms.ts'
+import { videoPriceIn } from './unit-prices.ts'
 
 const rate = (usd: string, cost: string | null = null) => ({
   published: videoPriceIn(usd),

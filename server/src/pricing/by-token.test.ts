@@ -4,8 +4,9 @@ import { rational } from '../kernel/rational.ts'
 import type { ModelAsk } from '../protocols/protocol.ts'
 import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { byToken } from './by-token.ts'
-import { type ModelPrice, priceIn } from './models.ts'
+import type { ModelPrice } from './models.ts'
 import { costOf, mostFor } from './terms.ts'
+import { priceIn } from './unit-prices.ts'
 
 const rate = (usd: string) => ({ published: priceIn(usd), providerCost: null })
 const priceOf = (input: string, cacheRead: string, cacheWrite: string): ModelPrice => ({

@@ -1,28 +1,15 @@
-import { multiply, type Rational } from '../kernel/rational.ts'
+import { ANY_TIER, STANDARD } from '../catalogue/price-classes.ts'
 import { UNREAD_ALLOWANCE, unreadText } from '../protocols/generated-text.ts'
-import type { Reported, TokenUsage } from '../protocols/protocol.ts'
+import type { Parts, Reported, TokenUsage } from '../protocols/protocol.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import type { AskedOfModel, ModelPricing, WholeReply } from './model-pricing.ts'
-import type { ModelPrice } from './models.ts'
+import { type Sheet, sheetOf, type Used } from './price-sheet.ts'
 import type { Measured } from './priced.ts'
-import { type Counts, fraction, type Terms } from './terms.ts'
 
-/** The classes in which tokens are priced, and the order of a model's rates and counts. */
-const CLASSES = ['input', 'output', 'cacheRead', 'cacheWrite'] as const
-const UNITS = {
-  input: 'input token',
-  output: 'output token',
-  cacheRead: 'cache-read token',
-  cacheWrite: 'cache-write token',
-} as const
-const READING = ['input', 'cacheRead', 'cacheWrite'] as const
 const NONE: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
-const countsOf = ({ input, output, cacheRead, cacheWrite }: TokenUsage): Counts => [
-  BigInt(input),
-  BigInt(output),
-  BigInt(cacheRead),
-  BigInt(cacheWrite),
-]
+
+/** Whatever is said of the output. */
+const ALL_SPOKEN: Parts = { output_audio: Number.MAX_SAFE_INTEGER }
 
 /** What answers have as a rule, where a limit would allow more. */
 const USUAL_OUTPUT = 500
@@ -35,14 +22,20 @@ export function byToken(
   { price, ask, outputMost, multiplier }: AskedOfModel,
   { counter, tokenizer }: Counting,
 ): ModelPricing {
-  const { terms, dearest } = sheetOf(price, multiplier)
+  const sheet = sheetOf(price, multiplier)
+  const { terms, countsOf } = sheet
+  const speaks = ask.needs?.has('output_audio') === true
+  const measured = (usage: Used, source: 'provider' | 'counted') => measuredBy(sheet, usage, source)
   // Every picture has about as many tokens as its model declares.
   const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
 
   function usedBy(reported: Reported, text: string): Promise<Measured> | Measured {
     const { input, output } = reported
+    // Speech can't be counted by looking at it.
+    if (output === undefined && speaks && text !== '')
+      return usedBy({ ...reported, output: outputMost, parts: ALL_SPOKEN }, '')
     if (input === undefined || output === undefined) return counted(reported, text)
-    return measured({ ...NONE, ...reported, input, output }, 'provider')
+    return measured(usageOf({ ...reported, input, output }), 'provider')
   }
 
   async function counted(reported: Reported, text: string): Promise<Measured> {
@@ -51,17 +44,27 @@ export function byToken(
       reported.output ?? counter.count(text, tokenizer),
     ])
     // What was counted is all of the input, from wherever it was read.
-    const caches = reported.input === undefined ? {} : reported
-    return measured({ ...NONE, ...caches, input, output }, 'counted')
+    const { cacheRead: _, cacheWrite: __, ...rest } = reported
+    return measured(usageOf({ ...(reported.input === undefined ? rest : reported), input, output }), 'counted')
   }
 
-  const most = { ...NONE, [dearest]: ask.inputMost, output: outputMost }
+  /** A tier that nobody reports is the one that was asked for, where that is one. */
+  function usageOf(reported: Reported & { readonly input: number; readonly output: number }): Used {
+    const tier = reported.tier ?? (ask.tier === ANY_TIER ? STANDARD : ask.tier)
+    return { ...NONE, ...reported, ...(tier !== undefined && { tier }) }
+  }
+
+  const most = sheet.mostOf({ ...ask, outputMost })
+  const atMost: Measured = {
+    ...measured({ ...NONE, input: ask.inputMost, output: outputMost }, 'counted'),
+    counts: most,
+  }
   /** Vectors are no tokens. */
   const isCountable = ask.outputLimit > 0
 
   function ofUnreadable(text: string | undefined): Promise<Measured> | Measured {
     // Neither a picture nor what is packed can be counted by looking at it.
-    if (ask.imageKind !== undefined) return measured(most, 'counted')
+    if (ask.imageKind !== undefined) return atMost
     return usedBy(text === undefined ? { output: outputMost } : {}, isCountable ? (text ?? '') : '')
   }
 
@@ -76,8 +79,8 @@ export function byToken(
 
   return {
     terms,
-    most: countsOf(most),
-    expected: countsOf({ ...NONE, input: ask.inputEstimate, output: usual }),
+    most,
+    expected: countsOf(usageOf({ input: ask.inputEstimate, output: usual })),
     // One at least: who has none left begins nothing that counts tokens.
     tokens: Math.max(1, ask.inputEstimate + ask.outputLimit * ask.choices),
     ofReply,
@@ -89,37 +92,7 @@ export function byToken(
   }
 }
 
-/** A model's price for those who pay a multiple of it. */
-type Sheet = { readonly terms: Terms; readonly dearest: (typeof READING)[number] }
-
-/** The newest price of a model is one object until it changes, and multiples of it are few. */
-const sheets = new WeakMap<ModelPrice, Map<string, Sheet>>()
-const SHEETS_LIMIT = 1_000
-
-function sheetOf(price: ModelPrice, multiplier: Rational): Sheet {
-  const ofPrice = sheets.get(price) ?? new Map<string, Sheet>()
-  const key = fraction(multiplier)
-  const known = ofPrice.get(key)
-  if (known !== undefined) return known
-  const made = makeSheet(price, multiplier)
-  if (ofPrice.size >= SHEETS_LIMIT) ofPrice.clear()
-  sheets.set(price, ofPrice.set(key, made))
-  return made
-}
-
-function makeSheet({ version, rates }: ModelPrice, multiplier: Rational): Sheet {
-  const priceOf = (name: (typeof CLASSES)[number]) => multiply(rates[name].published, multiplier)
-  const terms = {
-    version,
-    rates: CLASSES.map((name) => ({ unit: UNITS[name], ...rates[name], price: priceOf(name) })),
-  }
-  const asNumber = ({ numerator, denominator }: Rational) => Number(numerator) / Number(denominator)
-  // All of the input is held for at the dearest price that input can have.
-  const dearest = READING.toSorted((a, b) => asNumber(priceOf(b)) - asNumber(priceOf(a)))[0] ?? 'input'
-  return { terms, dearest }
-}
-
-function measured(usage: TokenUsage, source: 'provider' | 'counted'): Measured {
+function measuredBy({ countsOf }: Sheet, usage: Used, source: 'provider' | 'counted'): Measured {
   return {
     counts: countsOf(usage),
     inputTokens: usage.input,

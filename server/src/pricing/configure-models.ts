@@ -8,7 +8,11 @@ import { PLAIN_PROFILE, type RouteProfile } from '../protocols/route-profile.ts'
 import { type By, difference, type Facts, factsRow, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
-import { MODEL_NAME, PROFILE_SQL, picturePriceIn, priceIn, routeProfile, TOKENIZERS, videoPriceIn } from './models.ts'
+import { MODEL_NAME, PROFILE_SQL, routeProfile, TOKENIZERS } from './models.ts'
+import { lockName, noSuchModel, refusal, requireModel } from './require-model.ts'
+import { priceText } from './set-model-price.ts'
+
+export { type KindPrices, type NewModelPrice, setModelPrice } from './set-model-price.ts'
 
 /** What operators do with models. Every process follows within a second; calls under way go on as they began. */
 type Parts = {
@@ -63,27 +67,36 @@ const settings = fields
 export async function saveModel({ pool, by = SERVICE }: Parts, given: ModelSettings): Promise<void> {
   await inTransaction(pool, async (query) => {
     await lockName(query, given.id)
-    const before = await readSettings(query, given.id)
-    const partTokens = without(null, { ...before?.partTokens, ...without(undefined, given.partTokens ?? {}) })
-    const wanted = { ...defaultsFor(given), ...before, ...without(undefined, given), partTokens }
-    const model = parse(settings, wanted)
-    await query(
-      `insert into models
-         (id, display_name, owned_by, context_window, output_cap, output_most, part_tokens, tokenizer, enabled)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-       on conflict (id) do update set display_name = excluded.display_name, owned_by = excluded.owned_by,
-         context_window = excluded.context_window, output_cap = excluded.output_cap,
-         output_most = excluded.output_most, part_tokens = excluded.part_tokens, tokenizer = excluded.tokenizer,
-         enabled = excluded.enabled, changed_at = clock_timestamp()`,
-      [
-        ...[model.id, model.displayName, model.ownedBy, model.contextWindow, model.outputCap, model.outputMost],
-        ...[model.partTokens, model.tokenizer, model.enabled],
-      ],
-    )
-    const { id: subject, ...after } = model
-    const action = before === undefined ? 'model.created' : 'model.changed'
-    await record(query, by, { action, subject, ...difference(before ?? null, after) })
+    await keepModel(query, by, given)
   })
+}
+
+/** The same for whoever keeps others from changing the model. */
+export async function keepModel(query: Query, by: By, given: ModelSettings): Promise<void> {
+  const before = (await readSettings(query, [given.id])).get(given.id)
+  const model = readOrRefuse(settingsAfter(before, given))
+  await query(
+    `insert into models
+       (id, display_name, owned_by, context_window, output_cap, output_most, part_tokens, tokenizer, enabled)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     on conflict (id) do update set display_name = excluded.display_name, owned_by = excluded.owned_by,
+       context_window = excluded.context_window, output_cap = excluded.output_cap,
+       output_most = excluded.output_most, part_tokens = excluded.part_tokens, tokenizer = excluded.tokenizer,
+       enabled = excluded.enabled, changed_at = clock_timestamp()`,
+    [
+      ...[model.id, model.displayName, model.ownedBy, model.contextWindow, model.outputCap, model.outputMost],
+      ...[model.partTokens, model.tokenizer, model.enabled],
+    ],
+  )
+  const { id: subject, ...after } = model
+  const action = before === undefined ? 'model.created' : 'model.changed'
+  await record(query, by, { action, subject, ...difference(before ?? null, after) })
+}
+
+/** What becomes of a model: what is named, what it had, and defaults; or what is wrong with that. */
+export function settingsAfter(before: StandingSettings | undefined, given: ModelSettings) {
+  const partTokens = without(null, { ...before?.partTokens, ...without(undefined, given.partTokens ?? {}) })
+  return settings.safeParse({ ...defaultsFor(given), ...before, ...without(undefined, given), partTokens })
 }
 
 function defaultsFor({ id }: ModelSettings) {
@@ -98,9 +111,16 @@ function without(unwanted: null | undefined, given: object): Record<string, unkn
 const SETTINGS = `display_name as "displayName", owned_by as "ownedBy", context_window as "contextWindow",
   output_cap as "outputCap", output_most as "outputMost", part_tokens as "partTokens", tokenizer, enabled`
 
-async function readSettings(query: Query, id: string) {
-  const { rows } = await query(`select ${SETTINGS} from models where id = $1`, [id])
-  return rows[0] === undefined ? undefined : fields.omit({ id: true }).parse(rows[0])
+const standing = fields.omit({ id: true })
+export type StandingSettings = z.output<typeof standing>
+
+/** What is kept of each of these models that there is. */
+export async function readSettings(
+  query: Query,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, StandingSettings>> {
+  const { rows } = await query(`select id, ${SETTINGS} from models where id = any ($1)`, [ids])
+  return new Map(rows.map((row) => fields.parse(row)).map(({ id, ...kept }) => [id, kept]))
 }
 
 /** Removes a model with its routes. Its prices stay, so that no version of it is ever numbered twice. */
@@ -113,153 +133,6 @@ export async function removeModel({ pool, by = SERVICE }: Parts, id: string): Pr
     const before = { ...factsRow.parse(rows[0]), routes: z.array(factsRow).parse(routes.rows) }
     await record(query, by, { action: 'model.removed', subject: id, before, after: null })
   })
-}
-
-/** Decimal USD for a million tokens, for a picture or for a second of video: a model is sold in one of these ways. */
-export type NewModelPrice = {
-  readonly model: string
-  /** Needed, with output, where neither pictures nor videos have a price. */
-  readonly input?: string
-  readonly output?: string
-  /** As input where left out. */
-  readonly cacheRead?: string
-  readonly cacheWrite?: string
-  /** What the upstream charges us. As in the version before where left out. */
-  readonly providerInput?: string
-  readonly providerOutput?: string
-  readonly providerCacheRead?: string
-  readonly providerCacheWrite?: string
-  /** By `<size>/<quality>`, `auto` for what a request does not say. */
-  readonly images?: KindPrices
-  readonly providerImages?: KindPrices
-  /** By resolution, such as `720P`. */
-  readonly videos?: KindPrices
-  readonly providerVideos?: KindPrices
-}
-
-/** What one piece costs, by its kind. */
-export type KindPrices = Readonly<Record<string, string>>
-
-/** Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. */
-export async function setModelPrice({ pool, by = SERVICE }: Parts, given: NewModelPrice): Promise<number> {
-  const { model, images, providerImages, videos, providerVideos, ...prices } = given
-  for (const [name, text] of Object.entries(prices)) if (text !== undefined) requirePrice(name, text, priceIn)
-  for (const kinds of [images, providerImages]) if (kinds !== undefined) requireKinds(kinds, PICTURES)
-  for (const kinds of [videos, providerVideos]) if (kinds !== undefined) requireKinds(kinds, VIDEOS)
-  if (images !== undefined && videos !== undefined) throw onlyOneWay()
-  const { input, output } = (images ?? videos) === undefined ? tokenPrices(prices) : withoutTokens(prices)
-  return inTransaction(pool, async (query) => {
-    await requireModel(query, model)
-    const before = await readPrice(query, model)
-    await query(
-      `with newest as (select * from model_prices where model = $1 order by version desc limit 1)
-       insert into model_prices (model, version, input, output, cache_read, cache_write,
-         provider_input, provider_output, provider_cache_read, provider_cache_write, images, provider_images,
-         videos, provider_videos)
-       select $1, coalesce((select version from newest), 0) + 1, $2, $3, $4, $5,
-         coalesce($6, (select provider_input from newest)), coalesce($7, (select provider_output from newest)),
-         coalesce($8, (select provider_cache_read from newest)), coalesce($9, (select provider_cache_write from newest)),
-         $10, coalesce($11, (select provider_images from newest)),
-         $12, coalesce($13, (select provider_videos from newest))`,
-      [
-        ...[model, input, output, prices.cacheRead, prices.cacheWrite],
-        ...[prices.providerInput, prices.providerOutput, prices.providerCacheRead, prices.providerCacheWrite],
-        ...[images, providerImages, videos, providerVideos],
-      ],
-    )
-    const after = await readPrice(query, model)
-    if (after === null) throw new Error(`the price of ${model} was not kept`)
-    await record(query, by, { action: 'model.price_set', subject: model, ...difference(before, after) })
-    return after.version
-  })
-}
-
-const kindsText = z.record(z.string(), z.string()).nullable()
-const priceText = z.object({
-  version: z.int(),
-  input: z.string(),
-  output: z.string(),
-  cacheRead: z.string().nullable(),
-  cacheWrite: z.string().nullable(),
-  /** What the upstream charges us; null where nobody has said it. */
-  providerInput: z.string().nullable(),
-  providerOutput: z.string().nullable(),
-  providerCacheRead: z.string().nullable(),
-  providerCacheWrite: z.string().nullable(),
-  images: kindsText,
-  providerImages: kindsText,
-  videos: kindsText,
-  providerVideos: kindsText,
-})
-
-/** The newest price of a model, as it is written. */
-async function readPrice(query: Query, model: string): Promise<z.output<typeof priceText> | null> {
-  const { rows } = await query(
-    `select version, input::text, output::text, cache_read::text as "cacheRead", cache_write::text as "cacheWrite",
-       provider_input::text as "providerInput", provider_output::text as "providerOutput",
-       provider_cache_read::text as "providerCacheRead", provider_cache_write::text as "providerCacheWrite",
-       images, provider_images as "providerImages", videos, provider_videos as "providerVideos"
-     from model_prices where model = $1 order by version desc limit 1`,
-    [model],
-  )
-  return priceText.optional().parse(rows[0]) ?? null
-}
-
-type Sums = Omit<NewModelPrice, 'model' | 'images' | 'providerImages' | 'videos' | 'providerVideos'>
-type TokenPrices = { readonly input: string; readonly output: string }
-
-function tokenPrices({ input, output }: Sums): TokenPrices {
-  if (input !== undefined && output !== undefined) return { input, output }
-  throw refusal('A model needs a price of its input and one of its output, or prices of pictures or videos.')
-}
-
-/** Nothing may be charged twice, and nothing that has no price of its own may be asked for. */
-function withoutTokens({ input, output, cacheRead, cacheWrite }: Sums): TokenPrices {
-  if ((input ?? output ?? cacheRead ?? cacheWrite) === undefined) return { input: '0', output: '0' }
-  throw onlyOneWay()
-}
-
-function onlyOneWay(): Fault {
-  return refusal('A model is sold by the token, the picture or the second of video: give prices of one of them.')
-}
-
-type Kinds = {
-  readonly member: string
-  readonly kind: RegExp
-  /** What a kind looks like. */
-  readonly such: string
-  readonly read: (text: string) => unknown
-}
-
-const PICTURES: Kinds = {
-  member: 'images',
-  kind: /^[A-Za-z0-9._-]{1,32}\/[A-Za-z0-9._-]{1,32}$/,
-  such: 'size/quality, such as 1024x1024/high',
-  read: picturePriceIn,
-}
-const VIDEOS: Kinds = {
-  member: 'videos',
-  kind: /^[1-9]\d{2,3}P$/,
-  such: 'a resolution, such as 720P',
-  read: videoPriceIn,
-}
-const KINDS_MOST = 100
-
-function requireKinds(prices: KindPrices, { member, kind, such, read }: Kinds): void {
-  const given = Object.entries(prices)
-  if (given.length === 0 || given.length > KINDS_MOST) throw refusal(`${member}: 1 to ${KINDS_MOST} can have a price.`)
-  for (const [name, text] of given) {
-    if (!kind.test(name)) throw refusal(`${member}: ${JSON.stringify(name)} must be ${such}.`)
-    requirePrice(name, text, read)
-  }
-}
-
-function requirePrice(name: string, text: string, read: (text: string) => unknown): void {
-  try {
-    read(text)
-  } catch (error) {
-    throw refusal(`${name}: ${error instanceof Error ? error.message : 'is no price'}.`)
-  }
 }
 
 /** What is left out or undefined stays as it is, or gets its default in a new route. */
@@ -387,7 +260,10 @@ const listedModel = fields.extend({
   createdAt: z.date(),
   changedAt: z.date(),
   price: priceText
-    .omit({ providerCacheRead: true, providerCacheWrite: true, providerImages: true, providerVideos: true })
+    .omit({
+      ...{ providerCacheRead: true, providerCacheWrite: true, providerImages: true, providerVideos: true },
+      ...{ providerClasses: true },
+    })
     .nullable(),
   routes: z.array(routeFields.extend({ id: z.string() })),
 })
@@ -401,7 +277,7 @@ export async function listModels({ pool }: Parts, id?: string): Promise<readonly
     `select id, ${SETTINGS}, created_at as "createdAt", changed_at as "changedAt",
        (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
             'cacheRead', cache_read::text, 'cacheWrite', cache_write::text, 'providerInput', provider_input::text,
-            'providerOutput', provider_output::text, 'images', images, 'videos', videos)
+            'providerOutput', provider_output::text, 'images', images, 'videos', videos, 'classes', classes)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
             'priority', priority, 'weight', weight, 'enabled', enabled, 'profile', ${PROFILE_SQL})
@@ -421,28 +297,12 @@ export async function namesOfModels({ pool }: Parts): Promise<readonly string[]>
   return nameRows.parse(rows).map(({ id }) => id)
 }
 
-/** Whoever changes a model waits for who does, also where it is not there yet. */
-async function lockName(query: Query, id: string): Promise<void> {
-  await query("select pg_advisory_xact_lock(hashtext('model ' || $1))", [id])
-}
-
-async function requireModel(query: Query, id: string): Promise<void> {
-  await lockName(query, id)
-  const { rows } = await query('select from models where id = $1 for share', [id])
-  if (rows.length === 0) throw noSuchModel(id)
-}
-
 function parse<T>(schema: z.ZodType<T>, given: unknown): T {
-  const parsed = schema.safeParse(given)
+  return readOrRefuse(schema.safeParse(given))
+}
+
+function readOrRefuse<T>(parsed: z.ZodSafeParseResult<T>): T {
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   throw refusal(`${issue?.path.join('.')}: ${issue?.message}.`)
-}
-
-function refusal(detail: string): Fault {
-  return new Fault('invalid_request', { detail })
-}
-
-function noSuchModel(id: string): Fault {
-  return new Fault('resource_not_found', { detail: `There is no model ${JSON.stringify(id)}.` })
 }

@@ -4,15 +4,15 @@ import type { Clock } from '../kernel/clock.ts'
 import { asUnavailable, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { NANOS_PER_USD, perMillion, type UnitPrice } from '../kernel/money.ts'
-import { decimal, multiply, rational } from '../kernel/rational.ts'
+import type { UnitPrice } from '../kernel/money.ts'
 import { type ModelLimits, PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
 import type { RouteProfile } from '../protocols/route-profile.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
+import { type ClassPrices, classPricesForm, classPricesOf, type ModelRate, needsMet } from './class-prices.ts'
+import { picturePriceIn, priceIn, readable, videoPriceIn } from './unit-prices.ts'
 
 /** A model that is sold. A call that has one keeps it, whatever is changed meanwhile. */
 export type Model = {
@@ -37,11 +37,12 @@ export type ModelPrice = {
   readonly images: ReadonlyMap<string, ModelRate> | null
   /** What a millisecond of video costs by its resolution (`720P`), of a model that makes some. */
   readonly videos: ReadonlyMap<string, ModelRate> | null
+  /** What it has beyond the plain classes of tokens; left out where it has nothing else. */
+  readonly classes?: ClassPrices
 }
 
 /** What one token costs, by its class. */
 export type ModelRates = Readonly<Record<'input' | 'output' | 'cacheRead' | 'cacheWrite', ModelRate>>
-export type ModelRate = { readonly published: UnitPrice; readonly providerCost: UnitPrice | null }
 
 export type Route = {
   readonly id: Id
@@ -139,43 +140,12 @@ function listed(loaded: readonly Loaded[]) {
   return { all: priced.map(({ model }) => model), live: of('live'), test: of('test') }
 }
 
-/** A price as PostgreSQL writes it. Its numbers can be more than we can read: NaN is one. */
-function readable(read: (text: string) => UnitPrice) {
-  return z.string().transform((text, context): UnitPrice => {
-    try {
-      return read(text)
-    } catch {
-      context.addIssue({ code: 'custom', message: 'is no price' })
-      return z.NEVER
-    }
-  })
-}
-
-/** Reads USD for a million tokens. */
-export function priceIn(text: string): UnitPrice {
-  return notNegative(perMillion(text))
-}
-
-/** Reads USD for a picture. */
-export function picturePriceIn(text: string): UnitPrice {
-  return notNegative(multiply(decimal(text), rational(NANOS_PER_USD)))
-}
-
-/** Reads USD for a second of video, as the price of a millisecond. */
-export function videoPriceIn(text: string): UnitPrice {
-  return multiply(picturePriceIn(text), rational(1n, 1_000n))
-}
-
-function notNegative(price: UnitPrice): UnitPrice {
-  if (price.numerator < 0n) throw new RangeError('a price is not negative')
-  return price
-}
-
 const rate = readable(priceIn)
 const pictures = z.record(z.string(), readable(picturePriceIn))
 const videos = z.record(z.string(), readable(videoPriceIn))
 
-const priceJson = z
+/** A row of prices, as text, as what is charged by it. */
+export const priceJson = z
   .object({
     version: z.int(),
     input: rate,
@@ -190,26 +160,43 @@ const priceJson = z
     provider_images: pictures.nullable(),
     videos: videos.nullable(),
     provider_videos: videos.nullable(),
+    classes: classPricesForm.nullable(),
+    provider_classes: classPricesForm.nullable(),
   })
-  .transform(
-    (row): ModelPrice => ({
+  .transform((row, context): ModelPrice => {
+    const rates = {
+      input: { published: row.input, providerCost: row.provider_input },
+      output: { published: row.output, providerCost: row.provider_output },
+      cacheRead: {
+        published: row.cache_read ?? row.input,
+        providerCost: row.provider_cache_read ?? row.provider_input,
+      },
+      cacheWrite: {
+        published: row.cache_write ?? row.input,
+        providerCost: row.provider_cache_write ?? row.provider_input,
+      },
+    }
+    const price = {
       version: String(row.version),
       images: row.images && ratesByKind(row.images, row.provider_images ?? {}),
       videos: row.videos && ratesByKind(row.videos, row.provider_videos ?? {}),
-      rates: {
-        input: { published: row.input, providerCost: row.provider_input },
-        output: { published: row.output, providerCost: row.provider_output },
-        cacheRead: {
-          published: row.cache_read ?? row.input,
-          providerCost: row.provider_cache_read ?? row.provider_input,
-        },
-        cacheWrite: {
-          published: row.cache_write ?? row.input,
-          providerCost: row.provider_cache_write ?? row.provider_input,
-        },
-      },
-    }),
-  )
+      rates,
+    }
+    if (row.classes === null) return price
+    try {
+      const plain = { ...rates, cache_read: rates.cacheRead, cache_write: rates.cacheWrite }
+      return { ...price, classes: classPricesOf(plain, ownIn(row), row.classes, row.provider_classes ?? {}) }
+    } catch {
+      context.addIssue({ code: 'custom', message: 'is no price' })
+      return z.NEVER
+    }
+  })
+
+/** The plain classes that the price itself names. */
+export function ownIn(row: { readonly cache_read: unknown; readonly cache_write: unknown }) {
+  const caches = (['cache_read', 'cache_write'] as const).filter((name) => row[name] !== null)
+  return ['input', 'output', ...caches] as const
+}
 
 function ratesByKind(
   published: Readonly<Record<string, UnitPrice>>,
@@ -264,7 +251,9 @@ const modelRow = z
   .transform((row): Loaded => {
     const { id, tokenizer, price, routes, modes } = row
     const { image, audio, file } = row.part_tokens
+    const sold = soldAt(price)
     const limits = {
+      ...(sold !== undefined && { sold }),
       contextWindow: row.context_window,
       outputCap: row.output_cap,
       outputMost: row.output_most,
@@ -278,6 +267,17 @@ const modelRow = z
     return { model: { ...model, limits, tokenizer, price, routes }, modes }
   })
 
+/** What requests may ask for at this price beyond plain tokens, and within which bounds. */
+function soldAt(price: Model['price']): ModelLimits['sold'] {
+  if (price === null || price === UNREADABLE || price.classes === undefined) return undefined
+  const { toolCalls, toolInput } = price.classes
+  return {
+    needs: needsMet(price.classes),
+    ...(toolCalls !== undefined && { toolCalls }),
+    ...(toolInput !== undefined && { toolInput }),
+  }
+}
+
 /** The model of that name, or all that are on. Prices pass as text, because JSON has no exact numbers. */
 async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Loaded[]> {
   const { rows } = await pool.query(
@@ -287,7 +287,8 @@ async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Lo
             'provider_input', provider_input::text, 'provider_output', provider_output::text,
             'provider_cache_read', provider_cache_read::text, 'provider_cache_write', provider_cache_write::text,
             'images', images, 'provider_images', provider_images,
-            'videos', videos, 'provider_videos', provider_videos)
+            'videos', videos, 'provider_videos', provider_videos,
+            'classes', classes, 'provider_classes', provider_classes)
           from model_prices where model = models.id order by version desc limit 1) as price,
        array(select jsonb_build_object('id', id, 'slot', slot, 'protocol', protocol, 'upstreamModel', upstream_model,
             'priority', priority, 'weight', weight, 'profile', ${PROFILE_SQL})

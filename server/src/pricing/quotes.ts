@@ -5,7 +5,7 @@ import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { formatUsd, type Nanos, nanos, type UnitPrice, wholeMicros } from '../kernel/money.ts'
-import { rational } from '../kernel/rational.ts'
+import { decimalText, rational } from '../kernel/rational.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Priced } from './priced.ts'
 import type { Held } from './terms.ts'
@@ -54,6 +54,8 @@ type Parts = {
 }
 
 const QUOTE = 'quote'
+/** From nano-dollars. */
+const USD_PLACES = 9
 /** A used quote is remembered for longer than any could still be valid. */
 const KEPT_SECONDS = 24 * 3_600
 
@@ -88,6 +90,10 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
         max: money(most, -wholeMicros(-most)),
         exact: priced.isExact,
         price_version: terms.version,
+        // Of several units what each costs: of a model, by class, step and tier.
+        ...(terms.rates.length > 1 && {
+          prices: terms.rates.map(({ unit, price }) => ({ unit, usd: decimalText(price, USD_PLACES) })),
+        }),
         contract_hash: null,
         expires_at: new Date(expiresAtMs).toISOString(),
         quote_id: current === undefined ? null : sign(current, payload),

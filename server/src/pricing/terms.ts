@@ -86,9 +86,14 @@ export function mostFor(terms: Terms, counts: Counts): Nanos {
   }
 }
 
+/** What so many units cost, before anything is rounded. */
+export function exactCost(terms: Terms, counts: Counts): Rational {
+  return sum(derivedOf(terms).price, counts)
+}
+
 /** What is charged: rounded once, whatever it is the sum of. */
 export function costOf(terms: Terms, counts: Counts): Nanos {
-  return charge(sum(derivedOf(terms).price, counts))
+  return charge(exactCost(terms, counts))
 }
 
 export function listValueOf(terms: Terms, counts: Counts): Nanos {

@@ -8,6 +8,7 @@ import {
   priced,
   refused,
   type Table,
+  typed,
 } from '../catalogue/member-table.ts'
 import { withBeyond } from './beyond-protocols.ts'
 import { CACHE, IN_INPUT, OTHER_MODEL, RUN_UPSTREAM, SUMMARY, TIERS } from './reasons.ts'
@@ -16,7 +17,11 @@ import { MODEL, messagesWith, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
 /** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
 const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
 
-const cacheControl = memberTable('cache_control', { type: neutral(), ttl: limited(['5m'], CACHE), scope: neutral() })
+const cacheControl = memberTable('cache_control', {
+  type: neutral(),
+  ttl: limited(['5m'], CACHE, { '1h': 'cache_write_1h' }),
+  scope: neutral(),
+})
 const CACHE_CONTROL = formed(
   'object',
   neutral(() => cacheControl),
@@ -158,6 +163,26 @@ const ofTool = (title: string, members: Readonly<Record<string, Member>>): Table
     ...members,
   })
 
+/** A tool that the upstream runs as often as its `max_uses` says, at a price for each call. */
+const serverTool = (name: 'web_search' | 'web_fetch', members: Readonly<Record<string, Member>>): Table =>
+  memberTable(
+    `tools of type ${name}`,
+    {
+      type: neutral(),
+      name: priced(IN_INPUT),
+      max_uses: typed({ type: 'integer', minimum: 1 }, priced('as many calls are held')),
+      allowed_domains: priced(IN_INPUT),
+      blocked_domains: priced(IN_INPUT),
+      allowed_callers: neutral(),
+      cache_control: CACHE_CONTROL,
+      defer_loading: neutral(),
+      response_inclusion: neutral(),
+      strict: neutral(),
+      ...members,
+    },
+    { needs: { need: `tool:${name}`, why: RUN_UPSTREAM } },
+  )
+
 /** Tools whose definition the upstream has and which the caller runs; their dates are left out. */
 const tool: Choice = {
   title: 'tools',
@@ -179,6 +204,13 @@ const tool: Choice = {
       display_width_px: neutral(),
       display_number: neutral(),
       enable_zoom: neutral(),
+    }),
+    web_search: serverTool('web_search', { user_location: neutral() }),
+    web_fetch: serverTool('web_fetch', {
+      max_content_tokens: neutral(),
+      citations: neutral(() => citations),
+      url_sources: neutral(),
+      use_cache: neutral(),
     }),
     computer_toolset: memberTable('tools of type computer_toolset', {
       type: neutral(),

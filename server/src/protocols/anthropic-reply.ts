@@ -3,7 +3,7 @@ import { jsonText, wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
 import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
-import { itemsOf, reportedOf } from './usage.ts'
+import { callsOf, itemsOf, partsOf, reportedOf, tierOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 export function usageOf(json: unknown): Reported {
@@ -73,12 +73,26 @@ function startIn(block: unknown): string {
 
 /** What caches have is not in the protocol's input tokens. */
 function countsIn(usage: unknown): Reported {
-  return reportedOf({
-    input: countIn(memberOf(usage, 'input_tokens')),
-    output: countIn(memberOf(usage, 'output_tokens')),
-    cacheRead: countIn(memberOf(usage, 'cache_read_input_tokens')),
-    cacheWrite: countIn(memberOf(usage, 'cache_creation_input_tokens')),
-  })
+  const written = countIn(memberOf(usage, 'cache_creation_input_tokens'))
+  const forHours = countIn(memberOf(usage, 'cache_creation', 'ephemeral_1h_input_tokens'))
+  const forMinutes = countIn(memberOf(usage, 'cache_creation', 'ephemeral_5m_input_tokens'))
+  // Where the two contradict each other, the larger counts.
+  const parts = forHours === undefined && forMinutes === undefined ? undefined : (forHours ?? 0) + (forMinutes ?? 0)
+  const cacheWrite = parts === undefined ? written : Math.max(parts, written ?? 0)
+  return {
+    ...reportedOf({
+      input: countIn(memberOf(usage, 'input_tokens')),
+      output: countIn(memberOf(usage, 'output_tokens')),
+      cacheRead: countIn(memberOf(usage, 'cache_read_input_tokens')),
+      cacheWrite,
+    }),
+    ...partsOf({ cache_write_1h: forHours }),
+    ...callsOf({
+      web_search: countIn(memberOf(usage, 'server_tool_use', 'web_search_requests')),
+      web_fetch: countIn(memberOf(usage, 'server_tool_use', 'web_fetch_requests')),
+    }),
+    ...tierOf(memberOf(usage, 'service_tier')),
+  }
 }
 
 /** What the model wrote in a block, or in a part of one. The name is that of a tool. */

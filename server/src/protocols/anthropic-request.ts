@@ -1,8 +1,17 @@
 import { MESSAGES, undated } from './anthropic-members.ts'
 import { ANTHROPIC_BETAS, unknownBetas } from './betas.ts'
 import { inputOf, type Prompt } from './bound.ts'
-import { type Gathered, gatherOther, gatherRest, gatherText, isShortRole, kindOfPicture } from './gather.ts'
 import {
+  emptyPrompt,
+  type Gathered,
+  gatherOther,
+  gatherRest,
+  gatherText,
+  isShortRole,
+  kindOfPicture,
+} from './gather.ts'
+import {
+  callsIn,
   isGiven,
   isMembers,
   isStreamed,
@@ -13,6 +22,7 @@ import {
   outputLimitOf,
   readMembers,
   refusal,
+  tierIn,
 } from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { spliceJson, withModel } from './splice-json.ts'
@@ -78,20 +88,35 @@ export function askToCount(request: ModelRequest, limits: ModelLimits): ModelAsk
 type Read = {
   readonly members: Members
   readonly model: string
-  readonly input: Pick<
-    ModelAsk,
-    'choices' | 'wantsUsage' | 'unknownMembers' | 'inputMost' | 'inputEstimate' | 'inputText'
-  >
+  readonly input: Omit<ModelAsk, 'isStream' | 'outputLimit' | 'isDefaultLimit' | 'bodyFor'>
 }
 
 function read({ body, headers }: ModelRequest, limits: ModelLimits): Read {
-  const { members, unknown } = readMembers(body, MESSAGES)
+  const { members, unknown, needs } = readMembers(body, MESSAGES, limits.sold)
   requireKnownVersion(headers)
   const model = modelOf(body)
   const messages = messagesOf(members)
-  const unknownMembers = [...unknown, ...unknownBetas(headers, ANTHROPIC_BETAS)]
-  const input = { choices: 1, wantsUsage: true, unknownMembers, ...inputOf(promptOf(members, messages), limits) }
+  const unknownMembers = [...unknown, ...unknownBetas(headers, ANTHROPIC_BETAS, limits.sold)]
+  const toolCalls = toolCallsOf(members, limits)
+  const prompt = promptOf(members, messages, limits)
+  const input = {
+    ...{ choices: 1, wantsUsage: true, unknownMembers, needs, tier: tierIn(members.service_tier) },
+    ...(toolCalls !== undefined && { toolCalls }),
+    ...inputOf(toolCalls === undefined ? prompt : { ...prompt, calls: toolCalls }, limits),
+  }
   return { members, model, input }
+}
+
+const SERVER_TOOLS: readonly unknown[] = ['web_search', 'web_fetch']
+
+/** How often tools that the upstream runs may be called, all together; undefined where there are none. */
+function toolCallsOf({ tools }: Members, { sold }: ModelLimits): number | undefined {
+  let calls: number | undefined
+  for (const [at, tool] of listOf(tools, 'tools').entries()) {
+    if (!isMembers(tool) || !SERVER_TOOLS.includes(undated(tool.type))) continue
+    calls = (calls ?? 0) + callsIn(tool.max_uses ?? sold?.toolCalls, `tools[${at}].max_uses`)
+  }
+  return calls
 }
 
 function requireKnownVersion({ 'anthropic-version': version }: ModelRequest['headers']): void {
@@ -99,8 +124,8 @@ function requireKnownVersion({ 'anthropic-version': version }: ModelRequest['hea
     throw refusal(`The header anthropic-version must be one of ${VERSIONS.join(', ')}.`)
 }
 
-function promptOf(members: Members, messages: readonly unknown[]): Prompt {
-  const gathered: Gathered = { texts: [], structures: [], parts: [] }
+function promptOf(members: Members, messages: readonly unknown[], limits: ModelLimits): Prompt {
+  const gathered = emptyPrompt(limits)
   gatherContent(members.system, gathered)
   for (const message of messages) gatherMessage(message, gathered)
   const tools = listOf(members.tools, 'tools')

@@ -1,6 +1,7 @@
 import { foldName } from '../catalogue/fold-name.ts'
-import { type Member, NAME_LENGTH, neutral, refused, UNKNOWN_MOST } from '../catalogue/member-table.ts'
+import { type Member, NAME_LENGTH, needing, neutral, refused, UNKNOWN_MOST } from '../catalogue/member-table.ts'
 import { refusal } from './members.ts'
+import type { Sold } from './protocol.ts'
 import { OTHER_MODEL, RUN_UPSTREAM, SUMMARY } from './reasons.ts'
 
 /** What callers may ask for in the headers of the protocols, by its name without its date. */
@@ -52,7 +53,7 @@ export const ANTHROPIC_BETAS: Betas = {
     'mid-conversation-system-clear-at': neutral(),
     'per-turn-control': neutral(),
     'inline-tools': neutral(),
-    'context-1m': refused(PRICE_OF_ITS_OWN),
+    'context-1m': needing('long_context', PRICE_OF_ITS_OWN),
     'fast-mode': refused(PRICE_OF_ITS_OWN),
     'fallback-credit': refused(OTHER_MODEL),
     'server-side-fallback': refused(OTHER_MODEL),
@@ -94,7 +95,11 @@ export const OPENAI_BETAS: Betas = {
 const SEPARATOR = /[,;\s]+/
 
 /** The betas of a header that we do not know. One that costs something is refused by its name, in any spelling. */
-export function unknownBetas(headers: Readonly<Record<string, string>>, { header, known }: Betas): readonly string[] {
+export function unknownBetas(
+  headers: Readonly<Record<string, string>>,
+  { header, known }: Betas,
+  sold?: Sold,
+): readonly string[] {
   const value = headers[header]
   if (value === undefined) return []
   const unknown: string[] = []
@@ -104,7 +109,9 @@ export function unknownBetas(headers: Readonly<Record<string, string>>, { header
     const shown = name.slice(0, NAME_LENGTH)
     const family = familyOf(name)
     const standing = Object.hasOwn(known, family) ? known[family] : lookalikeOf(name, known)
-    if (standing?.is === 'refused') throw refusal(`The header ${header} may not have "${shown}": ${standing.why}`)
+    const isUnpriced = standing?.is === 'needing' && sold?.needs.has(standing.need) !== true
+    if (standing?.is === 'refused' || isUnpriced)
+      throw refusal(`The header ${header} may not have "${shown}": ${standing.why}`)
     if (standing === undefined && unknown.length < UNKNOWN_MOST) unknown.push(`${header}: ${shown}`)
   }
   return unknown
@@ -113,7 +120,9 @@ export function unknownBetas(headers: Readonly<Record<string, string>>, { header
 /** A beta that costs something and may be meant by this spelling. */
 function lookalikeOf(name: string, known: Betas['known']): Member | undefined {
   const folded = foldName(name).replace(/\d{8}$/, '')
-  return Object.entries(known).find(([one, { is }]) => is === 'refused' && foldName(one) === folded)?.[1]
+  return Object.entries(known).find(
+    ([one, { is }]) => (is === 'refused' || is === 'needing') && foldName(one) === folded,
+  )?.[1]
 }
 
 /** `context-1m-2025-08-07` is `context-1m`, and `assistants=v2` is `assistants`. */

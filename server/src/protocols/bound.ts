@@ -15,6 +15,8 @@ export type Prompt = {
   readonly tools: number
   /** Tokens that an upstream declares for tools whose definition it has itself. */
   readonly declaredTokens: number
+  /** How many calls of tools that the upstream runs it may make: after each, all is read again with what it brought. */
+  readonly calls?: number
 }
 
 /**
@@ -37,13 +39,32 @@ const TYPICAL_MESSAGE_TOKENS = 4
 export function inputOf(
   prompt: Prompt,
   limits: ModelLimits,
-): Pick<ModelAsk, 'inputMost' | 'inputEstimate' | 'inputText'> {
-  const inputMost = mostTokens(prompt, limits)
+): Pick<ModelAsk, 'inputMost' | 'inputEstimate' | 'inputText' | 'partsMost'> {
+  const once = mostTokens(prompt, limits)
+  const inputMost = prompt.calls === undefined ? once : mostOfRounds(once, prompt.calls, limits)
   return {
     inputMost,
+    ...(prompt.parts.length > 0 && { partsMost: partsMostOf(prompt, limits) }),
     inputEstimate: Math.min(inputMost, typicalTokens(prompt, limits)),
     inputText: () => [...prompt.texts, ...prompt.structures.map(jsonOf)].join('\n'),
   }
+}
+
+/** A model reads its prompt once more after each call of a tool, within its context window each time. */
+function mostOfRounds(once: number, calls: number, { contextWindow, sold }: ModelLimits): number {
+  let most = 0
+  for (let call = 0; call <= calls; call += 1)
+    most += Math.min(contextWindow, once + call * (sold?.toolInput ?? contextWindow))
+  return most
+}
+
+/** How much of it may be in classes that text does not have. Whatever is no picture may have both pictures and sound in it. */
+function partsMostOf({ parts, calls = 0 }: Prompt, { contextWindow, partTokens }: ModelLimits) {
+  const most = { image: 0, any: 0 }
+  for (const kind of parts)
+    most[kind === 'image' ? 'image' : 'any'] += OVERHEAD.part + (tokensOfPart(kind, partTokens) ?? contextWindow)
+  const ofRounds = (tokens: number) => Math.min(contextWindow, tokens) * (calls + 1)
+  return { image: ofRounds(most.image), any: ofRounds(most.any) }
 }
 
 /**

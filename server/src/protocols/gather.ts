@@ -1,5 +1,5 @@
 import { isGiven, isMembers, type Members, refusal } from './members.ts'
-import type { PartKind } from './protocol.ts'
+import type { ModelLimits, PartKind } from './protocol.ts'
 import { NO_AUDIO } from './reasons.ts'
 
 /** A prompt while it is read out of a body. */
@@ -7,6 +7,12 @@ export type Gathered = {
   readonly texts: string[]
   readonly structures: unknown[]
   readonly parts: (PartKind | undefined)[]
+  /** Whether the model has a price of audio. */
+  readonly takesAudio: boolean
+}
+
+export function emptyPrompt({ sold }: Pick<ModelLimits, 'sold'>): Gathered {
+  return { texts: [], structures: [], parts: [], takesAudio: sold?.needs.has('input_audio') === true }
 }
 
 const ROLE_LENGTH = 16
@@ -81,10 +87,14 @@ export function gatherText(part: Members, member: string, gathered: Gathered): v
   gatherRest(rest, gathered)
 }
 
-/** What a caller calls audio is refused, wherever it says so: in the type of the data, or in the address that holds it. */
-export function refuseAudio(what: unknown): void {
-  if (typeof what === 'string' && AUDIO.test(startOf(what)))
-    throw refusal(`A part with audio is not taken: ${NO_AUDIO}`)
+/**
+ * Whether a caller calls it audio, wherever it says so: in the type of the data, or in the address that holds it. Where the model
+ * has no price of audio, that is refused.
+ */
+export function isAudio(what: unknown, { takesAudio }: Pick<Gathered, 'takesAudio'>): boolean {
+  if (typeof what !== 'string' || !AUDIO.test(startOf(what))) return false
+  if (takesAudio) return true
+  throw refusal(`A part with audio is not taken: ${NO_AUDIO}`)
 }
 
 /** What a media type says that the data are. Whatever is no picture may have as many pages or minutes as a file. */
@@ -117,14 +127,16 @@ function startOf(text: string): string {
 
 /** A part that is no text. Without its data, it can still reach the prompt as text, such as by a file's name. */
 export function gatherOther(part: Members, kind: PartKind | undefined, gathered: Gathered): void {
-  gathered.parts.push(kind)
+  let hasAudio = false
   const labels: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(part)) {
-    refuseAudio(value)
-    if (isMembers(value)) Object.values(value).forEach(refuseAudio)
+    for (const said of [value, ...(isMembers(value) ? Object.values(value) : [])])
+      hasAudio = isAudio(said, gathered) || hasAudio
     const label = isMembers(value) ? withoutData(value) : value
     if (isMembers(label) ? Object.keys(label).length > 0 : !isData(name, label)) labels[name] = label
   }
+  // What is declared for a file is not about sound in its place.
+  gathered.parts.push(hasAudio && kind !== 'audio' ? undefined : kind)
   gatherRest(labels, gathered)
 }
 

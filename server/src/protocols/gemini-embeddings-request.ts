@@ -43,7 +43,7 @@ type Input = { readonly texts: readonly string[]; readonly most: number; readonl
 function inputOf(request: Members, what: string): Input {
   const { model: _, content, embedContentConfig, ...beside } = spelled(request, EMBED_REQUEST)
   if (!isMembers(content)) throw refusal(`${what} must be a content: {"parts": [{"text": "…"}]}.`)
-  const gathered: Gathered = { texts: [], structures: [], parts: [] }
+  const gathered: Gathered = { texts: [], structures: [], parts: [], takesAudio: false }
   gatherContent(content, gathered)
   const config = isMembers(embedContentConfig) ? spelled(embedContentConfig, EMBED_CONFIG) : {}
   for (const options of [beside, config]) gatherOptions(options, gathered)

@@ -4,6 +4,7 @@ import {
   limitedEach,
   type Member,
   memberTable,
+  needing,
   neutral,
   priced,
   refused,
@@ -11,7 +12,7 @@ import {
   typed,
 } from '../catalogue/member-table.ts'
 import { withBeyond, withElsewhere } from './beyond-protocols.ts'
-import { IN_INPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, TIERS } from './reasons.ts'
+import { IN_INPUT, NO_AUDIO, OTHER_MODEL, PRICED_TIERS, RUN_UPSTREAM, TIERS } from './reasons.ts'
 import { counted, OUTPUT_LIMIT } from './typed-members.ts'
 
 /** Contents, as a stream or whole, and the count of their tokens: https://ai.google.dev/api/generate-content. */
@@ -177,14 +178,14 @@ export const GENERATION_CONFIG = spelt('generationConfig', {
     'objects',
     priced(IN_INPUT, () => responseFormat),
   ),
-  responseModalities: limitedEach(['TEXT'], NOT_TEXT),
+  responseModalities: limitedEach(['TEXT'], NOT_TEXT, { AUDIO: 'output_audio', IMAGE: 'output_image' }),
   thinkingConfig: neutral(() => thinkingConfig),
   mediaResolution: priced('a part is held at its highest resolution'),
   audioTimestamp: neutral(),
   enableAffectiveDialog: refused(NOT_TEXT),
   enableEnhancedCivicAnswers: refused(RUN_UPSTREAM),
-  speechConfig: refused(NOT_TEXT),
-  imageConfig: refused(NOT_TEXT),
+  speechConfig: needing('output_audio', NOT_TEXT),
+  imageConfig: needing('output_image', NOT_TEXT),
   videoConfig: refused(NOT_TEXT),
   translationConfig: refused(NOT_TEXT),
   routingConfig: refused(OTHER_MODEL),
@@ -207,7 +208,7 @@ const BODY: Readonly<Record<string, Member>> = {
   toolConfig: neutral(() => toolConfig),
   safetySettings: neutral(() => safetySetting),
   generationConfig: priced('by its members', () => GENERATION_CONFIG),
-  serviceTier: limited(['standard', 'unspecified'], TIERS),
+  serviceTier: limited(['standard', 'unspecified'], TIERS, PRICED_TIERS),
   labels: neutral(),
   store: neutral(),
   cachedContent: refused(STORED),

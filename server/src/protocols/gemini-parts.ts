@@ -1,5 +1,5 @@
 import type { Table } from '../catalogue/member-table.ts'
-import { type Gathered, gatherRest, isShortRole, kindOfType, refuseAudio } from './gather.ts'
+import { type Gathered, gatherRest, isAudio, isShortRole, kindOfType } from './gather.ts'
 import {
   CONTENT,
   FILE_DATA,
@@ -58,8 +58,9 @@ function gatherData(data: unknown, table: Table, rescaled: boolean, gathered: Ga
   const { data: _, fileUri, ...rest }: Members = isMembers(data) ? spelled(data, table) : { unread: data }
   if (typeof rest.mimeType !== 'string' || rest.mimeType === '')
     throw refusal(`"${table.title}" must say in "mimeType" what it is: audio has no price of its own here yet.`)
-  for (const said of [rest.mimeType, fileUri]) refuseAudio(said)
-  gathered.parts.push(rescaled ? undefined : kindOfType(rest.mimeType))
+  const isSound = isAudio(rest.mimeType, gathered)
+  const kind = isSound ? 'audio' : kindOfType(rest.mimeType)
+  gathered.parts.push(rescaled || isAudio(fileUri, gathered) ? undefined : kind)
   gatherRest(rest, gathered)
 }
 

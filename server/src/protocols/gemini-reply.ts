@@ -3,7 +3,7 @@ import { jsonText, wordsIn } from './generated-text.ts'
 import { isGiven, isMembers } from './members.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
-import { countedBeside, itemsOf, reportedOf } from './usage.ts'
+import { countedBeside, itemsOf, partsOf, reportedOf, tierOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 const USAGE = 'usageMetadata'
@@ -17,13 +17,23 @@ const COUNTS = [
   ['total', 'totalTokenCount'],
 ] as const
 
+/** Tokens by what they are of, in lists that are parts of the counts above. */
+const DETAILS = [
+  ['audioIn', 'promptTokensDetails', 'AUDIO'],
+  ['imageIn', 'promptTokensDetails', 'IMAGE'],
+  ['audioCached', 'cacheTokensDetails', 'AUDIO'],
+  ['audioOut', 'candidatesTokensDetails', 'AUDIO'],
+  ['imageOut', 'candidatesTokensDetails', 'IMAGE'],
+] as const
+
 /** As the protocol counts: what was read from a cache is part of the prompt, and thoughts are beside the candidates. */
-type Counts = Readonly<Partial<Record<(typeof COUNTS)[number][0], number>>>
+type Counts = Readonly<Partial<Record<(typeof COUNTS)[number][0] | (typeof DETAILS)[number][0], number>>>
 
 const NONE: Counts = { prompt: 0, toolUse: 0, candidates: 0, thoughts: 0, cached: 0 }
 
 export function usageOf(json: unknown): Reported {
-  return classesOf(countsIn(memberOf(json, USAGE), {}, true))
+  const usage = memberOf(json, USAGE)
+  return { ...classesOf(countsIn(usage, {}, true)), ...tierIn(usage) }
 }
 
 /** A prompt that was blocked has no candidates. */
@@ -43,6 +53,7 @@ export function textOf(json: unknown): string {
 export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamReader {
   const finished = new Set<unknown>()
   let counts: Counts = {}
+  let tier: Pick<Reported, 'tier'> = {}
   let isStopped = false
   const at: ArgumentPath = { last: '' }
 
@@ -56,10 +67,15 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
     const text = textIn(candidates, at)
     const usage = memberOf(json, USAGE)
     counts = countsIn(usage, text === '' ? counts : withoutCandidates(counts), isStopped)
+    tier = { ...tier, ...tierIn(usage) }
     return { text, isError, isStop, takesCost: isMembers(usage) ? 'in_usage' : isStop ? 'beside' : undefined }
   }
 
-  const reader = createWithholdingReader({ read, reported: () => classesOf(counts), usagePath: [USAGE] })
+  const reader = createWithholdingReader({
+    read,
+    reported: () => ({ ...classesOf(counts), ...tier }),
+    usagePath: [USAGE],
+  })
   // Some upstreams write a finish reason into every frame: then only the end of the body is the end.
   return { ...reader, hasStopOfItsOwn: false }
 }
@@ -90,9 +106,30 @@ function countsIn(usage: unknown, earlier: Counts, isLast: boolean): Counts {
     if (count !== undefined) said[name] = count
     else if (isGiven(value)) isReadable = false
   }
+  for (const [name, member, modality] of DETAILS) {
+    const tokens = tokensOf(memberOf(usage, member), modality)
+    if (tokens !== undefined) said[name] = tokens
+  }
   const { prompt = 0, toolUse = 0, candidates = 0, thoughts = 0, total } = said
   const isWhole = isLast && isReadable && total === prompt + toolUse + candidates + thoughts
   return isWhole ? { ...NONE, ...said } : { ...earlier, ...said }
+}
+
+function tokensOf(details: unknown, modality: string): number | undefined {
+  let tokens: number | undefined
+  for (const detail of itemsOf(details))
+    if (memberOf(detail, 'modality') === modality)
+      tokens = (tokens ?? 0) + (countIn(memberOf(detail, 'tokenCount')) ?? 0)
+  return tokens
+}
+
+const TRAFFIC = /^ON_DEMAND_(PRIORITY|FLEX)$/
+
+/** One of its two interfaces says it as a tier, the other as a type of traffic. */
+function tierIn(usage: unknown): Pick<Reported, 'tier'> {
+  const traffic = memberOf(usage, 'trafficType')
+  const [, named] = TRAFFIC.exec(typeof traffic === 'string' ? traffic : '') ?? []
+  return tierOf(memberOf(usage, 'serviceTier') ?? named ?? traffic)
 }
 
 /** An earlier report has not counted what was written since: where nothing newer is said, all of it is to be counted. */
@@ -100,8 +137,26 @@ function withoutCandidates({ candidates: _, ...rest }: Counts): Counts {
   return rest
 }
 
+function classesOf(counts: Counts): Reported {
+  const whole = wholesOf(counts)
+  return { ...whole, ...partsIn(counts, whole) }
+}
+
+/** Where it is not said what the cache had, that was text first: of what is no text, as much as can be is new. */
+function partsIn(counts: Counts, { input = 0, cacheRead = 0 }: Reported): Pick<Reported, 'parts'> {
+  const { audioIn = 0, imageIn = 0, audioCached = 0, audioOut, imageOut } = counts
+  const audio = Math.min(Math.max(0, audioIn - audioCached), input)
+  return partsOf({
+    input_audio: audio,
+    input_image: Math.min(imageIn, input - audio),
+    cache_read_audio: Math.min(audioIn - audio, cacheRead),
+    output_audio: audioOut,
+    output_image: imageOut,
+  })
+}
+
 /** Parts say nothing without their whole, and are never more than it. */
-function classesOf({ prompt, toolUse = 0, candidates, thoughts = 0, cached, total = 0 }: Counts): Reported {
+function wholesOf({ prompt, toolUse = 0, candidates, thoughts = 0, cached, total = 0 }: Counts): Reported {
   const input = prompt === undefined ? undefined : prompt + toolUse
   const excess = Math.max(0, total - (input ?? total) - (candidates ?? 0) - thoughts)
   const beside = input === undefined ? 0 : countedBeside(cached ?? 0, { whole: input, excess })

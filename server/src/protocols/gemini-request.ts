@@ -1,10 +1,10 @@
 import { inputOf, type Prompt } from './bound.ts'
-import type { Gathered } from './gather.ts'
+import { emptyPrompt } from './gather.ts'
 import { CHOICES_MOST, CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG, TOOL } from './gemini-members.ts'
 import { spelled, spellingIn } from './gemini-names.ts'
 import { gatherContent, itemsIn } from './gemini-parts.ts'
 import { OPEN_BRACE } from './json-bytes.ts'
-import { isGiven, isMembers, type Members, outputLimitOf, readMembers, refusal } from './members.ts'
+import { isGiven, isMembers, type Members, mediaOf, outputLimitOf, readMembers, refusal, tierIn } from './members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
@@ -24,15 +24,19 @@ export function modelOf(_body: unknown, inPath: string | undefined): string {
 
 /** What a request for content asks for, whole or as a stream: that is in its path too. */
 export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits, isStream: boolean): ModelAsk {
-  const { members: given, unknown } = readMembers(body, CONTENT_REQUEST)
+  const { members: given, unknown, needs } = readMembers(body, CONTENT_REQUEST, limits.sold)
   const { members, config, input } = read(given, limits)
   if (isGiven(members.model)) throw refusal('"model" is not taken: name the model in the path alone.')
   const limit = outputLimitOf(config, 'maxOutputTokens', limits)
   const outputLimit = limit ?? limits.outputCap
+  const choices = isStream ? onlyChoiceOf(config) : choicesOf(config)
   return {
     ...input,
+    ...mediaOf(needs, isStream, outputLimit * choices),
+    needs,
+    tier: tierIn(members.serviceTier),
     isStream,
-    choices: isStream ? onlyChoiceOf(config) : choicesOf(config),
+    choices,
     outputLimit,
     isDefaultLimit: limit === undefined,
     unknownMembers: unknown,
@@ -43,7 +47,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits, isStre
 
 /** What a request to count tokens asks for: contents, or a request for content as it would be sent. */
 export function askToCount({ body, rawBody }: ModelRequest, limits: ModelLimits): ModelAsk {
-  const { members: given, unknown } = readMembers(body, COUNT_REQUEST)
+  const { members: given, unknown } = readMembers(body, COUNT_REQUEST, limits.sold)
   const { generateContentRequest: request } = spelled(given, COUNT_REQUEST)
   const { members, input } = read(isGiven(request) ? membersIn(request, '"generateContentRequest"') : given, limits)
   return {
@@ -61,7 +65,7 @@ export function askToCount({ body, rawBody }: ModelRequest, limits: ModelLimits)
 type Read = {
   readonly members: Members
   readonly config: Members
-  readonly input: Pick<ModelAsk, 'wantsUsage' | 'inputMost' | 'inputEstimate' | 'inputText'>
+  readonly input: Pick<ModelAsk, 'wantsUsage' | 'inputMost' | 'inputEstimate' | 'inputText' | 'partsMost'>
 }
 
 function read(body: Members, limits: ModelLimits): Read {
@@ -71,7 +75,7 @@ function read(body: Members, limits: ModelLimits): Read {
   const config = isGiven(generationConfig)
     ? spelled(membersIn(generationConfig, '"generationConfig"'), GENERATION_CONFIG)
     : {}
-  return { members, config, input: { wantsUsage: true, ...inputOf(promptOf(members, config), limits) } }
+  return { members, config, input: { wantsUsage: true, ...inputOf(promptOf(members, config, limits), limits) } }
 }
 
 function membersIn(value: unknown, what: string): Members {
@@ -91,9 +95,9 @@ function onlyChoiceOf(config: Members): number {
   throw refusal('"candidateCount" is taken as 1 only in a stream. Ask for several without streaming.')
 }
 
-function promptOf(members: Members, config: Members): Prompt {
+function promptOf(members: Members, config: Members, limits: ModelLimits): Prompt {
   const { model: _, contents, systemInstruction, tools, generationConfig: __, ...rest } = members
-  const gathered: Gathered = { texts: [], structures: [], parts: [] }
+  const gathered = emptyPrompt(limits)
   const turns = [...itemsIn(systemInstruction), ...itemsIn(contents)]
   for (const turn of turns) gatherContent(turn, gathered)
   if (isGiven(tools)) gathered.structures.push(tools)

@@ -32,6 +32,7 @@ hold: nobody looks into them.
 - **neutral**: it changes nothing that is paid for.
 - **priced**: it is in the price of a call, in the way that it says.
 - **limited**: only these values are taken; another has a price of its own.
+- **needs a price**: taken where the model has a price of that class, tier or tool ([pricing.md](pricing.md#classes-of-a-price)); refused elsewhere.
 - **refused**: on every route.
 
 ${requestSections()}
@@ -67,13 +68,17 @@ type Row = readonly [name: string, what: string]
 
 function choiceRows({ by, kinds, others }: Choice): string {
   const rows = Object.entries(kinds).map(([kind, table]): Row => {
-    return [`\`${kind}\``, typeof table === 'string' ? `refused: ${table}` : `see ${table.title}`]
+    return [`\`${kind}\``, typeof table === 'string' ? `refused: ${table}` : `${neededBy(table)}see ${table.title}`]
   })
   return aligned([
     [`\`${by}\``, 'what it is'],
     ...rows,
     ['any other', others === undefined ? 'unknown' : `refused: ${others}`],
   ])
+}
+
+function neededBy({ needs }: Table): string {
+  return needs === undefined ? '' : `needs a price of \`${needs.need}\`, else refused: ${needs.why} `
 }
 
 function tableRows({ members, others }: Table): string {
@@ -102,10 +107,17 @@ function standingOf(member: Member): string {
     case 'priced':
       return `priced: ${member.how}${within}`
     case 'limited':
-      return `limited to ${member.to.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}: ${member.why}`
+      return `limited to ${member.to.map((value) => `\`${JSON.stringify(value)}\``).join(', ')}: ${member.why}${further(member.priced)}`
+    case 'needing':
+      return `needs a price of \`${member.need}\`, else refused: ${member.why}${within}`
     case 'refused':
       return `refused: ${member.why}`
   }
+}
+
+function further(values: Readonly<Record<string, string>> = {}): string {
+  const said = Object.entries(values).map(([value, need]) => `\`"${value}"\` with a price of \`${need}\``)
+  return said.length === 0 ? '' : ` Also ${said.join(', ')}.`
 }
 
 function betaSection({ header, known }: Betas): string {

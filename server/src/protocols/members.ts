@@ -1,6 +1,7 @@
 import { inspectMembers, isMembers, type Members, type Table } from '../catalogue/member-table.ts'
+import { ANY_TIER, type Need, tierNamed } from '../catalogue/price-classes.ts'
 import { Fault } from '../kernel/fault.ts'
-import type { ModelLimits } from './protocol.ts'
+import type { ModelLimits, Sold } from './protocol.ts'
 import { MODEL_NAME_LENGTH } from './typed-members.ts'
 
 /** Reads the members that the protocols have in common, and refuses by name what has no price. */
@@ -14,14 +15,40 @@ export type ReadBody = {
   readonly members: Members
   /** The paths of members that our tables do not know: only a route that passes them on may be asked. */
   readonly unknown: readonly string[]
+  /** What it asks for that has a price of its own, beyond plain tokens. */
+  readonly needs: ReadonlySet<Need>
 }
 
-/** The members of a body by the table of its protocol, or a fault that names the first that is refused. */
-export function readMembers(body: unknown, table: Table): ReadBody {
+/** The members of a body by the table of its protocol, or a fault that names the first that is refused at what the model sells. */
+export function readMembers(body: unknown, table: Table, sold?: Sold): ReadBody {
   if (!isMembers(body)) throw refusal('The body must be a JSON object.')
-  const { unknown, refused } = inspectMembers(body, table)
+  const { unknown, refused, needs } = inspectMembers(body, table, sold?.needs)
   if (refused !== undefined) throw refusal(`"${refused.path}" ${refused.words}`)
-  return { members: body, unknown }
+  return { members: body, unknown, needs }
+}
+
+/** What a token of sound or of a picture takes in base64: 50 ms of uncompressed speech are some 3 KiB. */
+const BYTES_OF_MEDIA_TOKEN = 4_096
+
+/** What answers that are no text alone take of memory. They come whole: nobody could count what came of a stream that broke. */
+export function mediaOf(needs: ReadonlySet<Need>, isStream: boolean, outputMost: number): { replyBytes?: number } {
+  if (!needs.has('output_audio') && !needs.has('output_image')) return {}
+  if (isStream) throw refusal('Answers that are no text are not streamed here. Ask for them without "stream".')
+  return { replyBytes: outputMost * BYTES_OF_MEDIA_TOKEN }
+}
+
+const CALLS_MOST = 1_000
+
+/** The most calls of tools that an upstream runs, as a request or the model's price says it. */
+export function callsIn(value: unknown, name: string): number {
+  if (!isGiven(value)) throw refusal(`"${name}" is needed: each call of a tool that an upstream runs has a price.`)
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= CALLS_MOST) return value
+  throw refusal(`"${name}" must be a whole number from 1 to ${CALLS_MOST}.`)
+}
+
+/** The service tier that a request names, by its name here. Where it names none, the upstream chooses. */
+export function tierIn(value: unknown): string {
+  return typeof value === 'string' ? tierNamed(value) : ANY_TIER
 }
 
 /** What a caller is told of members that no route of the model passes on. */

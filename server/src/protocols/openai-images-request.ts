@@ -1,3 +1,4 @@
+import type { Need } from '../catalogue/price-classes.ts'
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
 import { inputOf } from './bound.ts'
 import { isGiven, type Members, modelOf, readMembers, refusal } from './members.ts'
@@ -8,6 +9,7 @@ import { withModel } from './splice-json.ts'
 /** A large picture in base64, with what is said about it; or its address. */
 const PICTURE_BYTES = 8 * 1_048_576
 const ADDRESS_BYTES = 16_384
+const PICTURES: ReadonlySet<Need> = new Set(['output_image'])
 /** Members that no prompt has. */
 const OUTSIDE_PROMPT = ['model', 'prompt', 'user']
 
@@ -28,6 +30,8 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
     outputLimit: limits.outputMost,
     isDefaultLimit: false,
     unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],
+    // By the token, a picture's are a class of their own.
+    needs: PICTURES,
     imageKind: `${wordIn(members, 'size')}/${wordIn(members, 'quality')}`,
     bodyFor: (upstreamModel) => withModel(rawBody, model, upstreamModel),
   }

@@ -131,18 +131,24 @@ describe('the bound of a description', () => {
 describe('what was used for pictures', () => {
   it('is what the upstream reports, with what it read from a cache apart', () => {
     const usage = { input_tokens: 50, output_tokens: 1_056, total_tokens: 1_106 }
-    assert.deepEqual(openaiImages.usageOf({ usage }), { input: 50, output: 1_056 })
+    assert.deepEqual(openaiImages.usageOf({ usage }), {
+      input: 50,
+      output: 1_056,
+      parts: { output_image: 1_056 },
+    })
     const details = { text_tokens: 10, image_tokens: 40, cached_tokens: 20 }
     assert.deepEqual(openaiImages.usageOf({ usage: { ...usage, input_tokens_details: details } }), {
       input: 30,
       output: 1_056,
       cacheRead: 20,
+      parts: { input_image: 30, output_image: 1_056 },
     })
     const more = { cached_tokens: 99 }
     assert.deepEqual(openaiImages.usageOf({ usage: { ...usage, input_tokens_details: more } }), {
       input: 0,
       output: 1_056,
       cacheRead: 50,
+      parts: { output_image: 1_056 },
     })
   })
 

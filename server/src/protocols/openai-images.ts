@@ -2,7 +2,7 @@ import { countIn, memberOf } from '../catalogue/price.ts'
 import { modelOf } from './members.ts'
 import { ask } from './openai-images-request.ts'
 import type { Protocol, ReplyForm, Reported } from './protocol.ts'
-import { reportedOf } from './usage.ts'
+import { partsOf, reportedOf } from './usage.ts'
 
 export const openaiImages: Protocol = {
   modelOf,
@@ -37,10 +37,18 @@ function usageOf(json: unknown): Reported {
   const output = countIn(memberOf(usage, 'output_tokens'))
   const cached = countIn(memberOf(usage, 'input_tokens_details', 'cached_tokens'))
   const cacheRead = input === undefined || cached === undefined ? undefined : Math.min(cached, input)
-  return reportedOf({
-    input: input === undefined ? undefined : input - (cacheRead ?? 0),
-    output,
-    cacheRead,
-    cacheWrite: undefined,
-  })
+  const image = countIn(memberOf(usage, 'input_tokens_details', 'image_tokens'))
+  const newImage = Math.min(image ?? 0, (input ?? 0) - (cacheRead ?? 0))
+  const painted = countIn(memberOf(usage, 'output_tokens_details', 'image_tokens'))
+  const written = countIn(memberOf(usage, 'output_tokens_details', 'text_tokens')) ?? 0
+  return {
+    ...reportedOf({
+      input: input === undefined ? undefined : input - (cacheRead ?? 0),
+      output,
+      cacheRead,
+      cacheWrite: undefined,
+    }),
+    // What is generated are pictures, as far as it is not said to be text.
+    ...partsOf({ input_image: newImage, output_image: painted ?? (output && Math.max(0, output - written)) }),
+  }
 }

@@ -5,13 +5,14 @@ import {
   limitedEach,
   type Member,
   memberTable,
+  needing,
   neutral,
   priced,
   refused,
   typed,
 } from '../catalogue/member-table.ts'
 import { withBeyond, withElsewhere } from './beyond-protocols.ts'
-import { CACHE, IN_INPUT, NO_AUDIO, OTHER_MODEL, RUN_UPSTREAM, SENT_ELSEWHERE, TIERS } from './reasons.ts'
+import { CACHE, IN_INPUT, NO_AUDIO, OTHER_MODEL, PRICED_TIERS, RUN_UPSTREAM, SENT_ELSEWHERE, TIERS } from './reasons.ts'
 import { counted, MODEL, messagesWith, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
 
 /** Chat completions: https://platform.openai.com/docs/api-reference/chat/create, and what others add to them. */
@@ -35,6 +36,8 @@ const file = memberTable('file', {
   filename: priced(IN_INPUT),
 })
 
+const inputAudio = memberTable('input_audio', { data: priced('as audio'), format: neutral() })
+
 const part: Choice = {
   title: 'parts of a content',
   by: 'type',
@@ -56,7 +59,15 @@ const part: Choice = {
       file: priced('as a file', () => file),
       prompt_cache_breakpoint: BREAKPOINT,
     }),
-    input_audio: NO_AUDIO,
+    input_audio: memberTable(
+      'parts of type input_audio',
+      {
+        type: neutral(),
+        input_audio: priced('as audio', () => inputAudio),
+        prompt_cache_breakpoint: BREAKPOINT,
+      },
+      { needs: { need: 'input_audio', why: NO_AUDIO } },
+    ),
     audio_url: NO_AUDIO,
   },
   others: undefined,
@@ -146,6 +157,8 @@ const cacheOptions = memberTable('prompt_cache_options', { mode: neutral(), ttl:
 
 export const CHOICES_MOST = 128
 
+const spoken = memberTable('audio', { voice: neutral(), format: neutral() })
+
 const CHAT_MEMBERS: Readonly<Record<string, Member>> = {
   model: MODEL,
   messages: messagesWith(() => message),
@@ -193,11 +206,11 @@ const CHAT_MEMBERS: Readonly<Record<string, Member>> = {
     neutral(() => cacheOptions),
   ),
   prompt_cache_retention: limited(['in_memory', 'in-memory'], CACHE),
-  service_tier: limited(['auto', 'default'], TIERS),
-  modalities: limitedEach(['text'], 'other answers have prices of their own.'),
+  service_tier: limited(['auto', 'default'], TIERS, PRICED_TIERS),
+  modalities: limitedEach(['text'], 'other answers have prices of their own.', { audio: 'output_audio' }),
   moderation: refused(OTHER_MODEL),
   best_of: refused('it generates more than it gives. Ask for choices by "n".'),
-  audio: refused('spoken answers have a price of their own.'),
+  audio: needing('output_audio', 'spoken answers have a price of their own.', () => spoken),
 }
 export const CHAT = memberTable('chat completions', withBeyond('max_completion_tokens', CHAT_MEMBERS), {
   required: ['model', 'messages'],
@@ -227,7 +240,7 @@ export const EMBEDDINGS = memberTable('embeddings', withElsewhere(EMBEDDINGS_MEM
 })
 
 const IN_PARTS = 'pictures come whole here; each part of one has a price of its own.'
-const DEARER = 'it may change what a picture costs.'
+export const DEARER = 'it may change what a picture costs.'
 
 export const PICTURES_MOST = 10
 export const WORD_LENGTH = 32

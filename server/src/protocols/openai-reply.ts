@@ -5,7 +5,7 @@ import { type Counted, type CountPlaces, classesOf, countsIn, NOTHING } from './
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import type { Frame } from './sse.ts'
-import { itemsOf, withoutNullUsage } from './usage.ts'
+import { itemsOf, tierOf, withoutNullUsage } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 const PLACES: CountPlaces = {
@@ -15,11 +15,18 @@ const PLACES: CountPlaces = {
   written: ['prompt_tokens_details', 'cache_write_tokens'],
   reasoning: ['completion_tokens_details', 'reasoning_tokens'],
   total: ['total_tokens'],
+  audioIn: ['prompt_tokens_details', 'audio_tokens'],
+  imageIn: ['prompt_tokens_details', 'image_tokens'],
+  audioOut: ['completion_tokens_details', 'audio_tokens'],
+  imageOut: ['completion_tokens_details', 'image_tokens'],
 }
 const NO_BYTES = Buffer.alloc(0)
 
 export function usageOf(json: unknown, profile: Counted = PLAIN_PROFILE): Reported {
-  return classesOf(countsIn(memberOf(json, 'usage'), PLACES, NOTHING), profile)
+  return {
+    ...classesOf(countsIn(memberOf(json, 'usage'), PLACES, NOTHING), profile),
+    ...tierOf(memberOf(json, 'service_tier')),
+  }
 }
 
 export function formOf(json: unknown): ReplyForm {
@@ -46,6 +53,7 @@ export function createReader(
   const stopped = new Set<unknown>()
   let hasText = false
   let counts = NOTHING
+  let tier: Pick<Reported, 'tier'> = {}
 
   function read(frame: Frame, json: unknown): Reading {
     // The callers' libraries look no further than this either.
@@ -53,6 +61,7 @@ export function createReader(
     if (!isMembers(json)) return {}
     const usage = memberOf(json, 'usage')
     counts = countsIn(usage, PLACES, counts)
+    tier = { ...tier, ...tierOf(memberOf(json, 'service_tier')) }
     const parts = itemsOf(memberOf(json, 'choices'))
     // Some upstreams write an empty reason where they mean none.
     let hasReason = false
@@ -75,7 +84,7 @@ export function createReader(
     }
   }
 
-  return createWithholdingReader({ read, reported: () => classesOf(counts, profile) })
+  return createWithholdingReader({ read, reported: () => ({ ...classesOf(counts, profile), ...tier }) })
 }
 
 /** The report at the end of a stream comes by itself, and so does one that some upstreams write at its beginning. */
@@ -105,6 +114,7 @@ function textIn(choices: readonly unknown[]): string {
 function generatedIn(message: unknown): string {
   if (!isMembers(message)) return ''
   let text = contentIn(memberOf(message, 'content')) + wordsIn(memberOf(message, 'refusal')) + reasoningIn(message)
+  text += wordsIn(memberOf(message, 'audio', 'transcript'))
   for (const call of itemsOf(memberOf(message, 'tool_calls')))
     text += callIn(memberOf(call, 'function')) + callIn(memberOf(call, 'custom'))
   return text + callIn(memberOf(message, 'function_call'))

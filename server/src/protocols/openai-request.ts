@@ -1,24 +1,19 @@
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
 import { inputOf, type Prompt } from './bound.ts'
-import {
-  type Gathered,
-  gatherBeside,
-  gatherMessage,
-  kindOfPicture,
-  type MemberPlaces,
-  type PartForms,
-} from './gather.ts'
+import { emptyPrompt, gatherBeside, gatherMessage, kindOfPicture, type MemberPlaces, type PartForms } from './gather.ts'
 import {
   isGiven,
   isMembers,
   isStreamed,
   listOf,
   type Members,
+  mediaOf,
   messagesOf,
   modelOf,
   outputLimitOf,
   readMembers,
   refusal,
+  tierIn,
 } from './members.ts'
 import { CHAT, CHOICES_MOST } from './openai-members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
@@ -39,13 +34,14 @@ const PARTS: PartForms = {
   ]),
   kindOf(type, { image_url: picture }) {
     if (type === 'image_url') return kindOfPicture(picture)
+    if (type === 'input_audio') return 'audio'
     return type === 'file' ? 'file' : undefined
   },
 }
 
 /** What a request for a chat completion asks for. */
 export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimits): ModelAsk {
-  const { members, unknown } = readMembers(body, CHAT)
+  const { members, unknown, needs } = readMembers(body, CHAT, limits.sold)
   const model = modelOf(body)
   const messages = messagesOf(members)
   const isStream = isStreamed(members)
@@ -56,11 +52,15 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const isDefaultLimit = given.length === 0
   const outputLimit = isDefaultLimit ? limits.outputCap : Math.max(...given)
   const wantsUsage = wantsUsageIn(members)
+  const choices = choicesOf(members)
   return {
-    ...inputOf(promptOf(members, messages), limits),
+    ...inputOf(promptOf(members, messages, limits), limits),
+    ...mediaOf(needs, isStream, outputLimit * choices),
+    needs,
+    tier: tierIn(members.service_tier),
     isStream,
     wantsUsage,
-    choices: choicesOf(members),
+    choices,
     outputLimit,
     isDefaultLimit,
     unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],
@@ -93,8 +93,8 @@ function optionsWithUsage(rawBody: Buffer): string {
   return spliceJson(options, { include_usage: 'true' }).toString()
 }
 
-function promptOf(members: Members, messages: readonly unknown[]): Prompt {
-  const gathered: Gathered = { texts: [], structures: [], parts: [] }
+function promptOf(members: Members, messages: readonly unknown[], limits: ModelLimits): Prompt {
+  const gathered = emptyPrompt(limits)
   for (const message of messages) gatherMessage(message, PARTS, gathered)
   const others = gatherBeside(members, PLACES, gathered)
   const tools = listOf(members.tools, 'tools').length + listOf(members.functions, 'functions').length

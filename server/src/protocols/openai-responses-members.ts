@@ -11,9 +11,21 @@ import {
   type Table,
   typed,
 } from '../catalogue/member-table.ts'
+import { SERVER_TOOLS, type ServerTool } from '../catalogue/price-classes.ts'
 import { withBeyond } from './beyond-protocols.ts'
-import { BREAKPOINT } from './openai-members.ts'
-import { CACHE, HOSTED, IN_INPUT, NO_AUDIO, OTHER_MODEL, SEARCH, STORED, SUMMARY, TIERS } from './reasons.ts'
+import { BREAKPOINT, DEARER } from './openai-members.ts'
+import {
+  CACHE,
+  HOSTED,
+  IN_INPUT,
+  NO_AUDIO,
+  OTHER_MODEL,
+  PRICED_TIERS,
+  SEARCH,
+  STORED,
+  SUMMARY,
+  TIERS,
+} from './reasons.ts'
 import { MODEL, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
 
 /** Responses: https://platform.openai.com/docs/api-reference/responses/create, and what coding agents add to them. */
@@ -112,6 +124,28 @@ const declared = {
   defer_loading: neutral(),
 }
 
+/** A tool that the upstream runs, at a price for each call. */
+const hosted = (name: ServerTool, why: string, members: Readonly<Record<string, Member>>): Table =>
+  memberTable(
+    `tools of type ${name}, of a response`,
+    { type: neutral(), allowed_callers: neutral(), ...members },
+    { needs: { need: `tool:${name}`, why } },
+  )
+
+const WEB_SEARCH = hosted('web_search', NO_SEARCH, {
+  filters: priced(IN_INPUT),
+  search_context_size: neutral(),
+  search_content_types: neutral(),
+  user_location: priced(IN_INPUT),
+  external_web_access: neutral(),
+})
+const container = memberTable('container of a code interpreter', {
+  type: limited(['auto'], STORED),
+  memory_limit: refused('a larger one has a price of its own.'),
+  file_ids: refused(STORED),
+  network_policy: refused('it is about an account that you have elsewhere.'),
+})
+
 const tool: Choice = {
   title: 'tools of a response',
   by: 'type',
@@ -133,10 +167,39 @@ const tool: Choice = {
         priced(IN_INPUT, () => tool),
       ),
     }),
-    web_search: NO_SEARCH,
-    web_search_2025_08_26: NO_SEARCH,
-    web_search_preview: NO_SEARCH,
-    web_search_preview_2025_03_11: NO_SEARCH,
+    web_search: WEB_SEARCH,
+    web_search_2025_08_26: WEB_SEARCH,
+    web_search_preview: WEB_SEARCH,
+    web_search_preview_2025_03_11: WEB_SEARCH,
+    file_search: hosted('file_search', HOSTED, {
+      vector_store_ids: neutral(),
+      max_num_results: neutral(),
+      ranking_options: neutral(),
+      filters: neutral(),
+    }),
+    code_interpreter: hosted('code_interpreter', HOSTED, {
+      container: formed(
+        'object',
+        neutral(() => container),
+      ),
+    }),
+    image_generation: hosted('image_generation', HOSTED, {
+      action: neutral(),
+      size: neutral(),
+      quality: neutral(),
+      background: neutral(),
+      moderation: neutral(),
+      output_format: limited(['png', 'jpeg', 'webp'], DEARER),
+      output_compression: neutral(),
+      input_fidelity: neutral(),
+      complexity: refused(DEARER),
+      frame_count: refused(DEARER),
+      frame_duration_ms: refused(DEARER),
+      svg: refused(OTHER_MODEL),
+      model: refused(OTHER_MODEL),
+      partial_images: refused('pictures come whole here; each part of one has a price of its own.'),
+      input_image_mask: refused(STORED),
+    }),
   },
   others: HOSTED,
 }
@@ -144,6 +207,14 @@ const TOOLS = formed(
   'list',
   priced(IN_INPUT, () => tool),
 )
+
+/** What a tool of the upstream's own has left in a conversation. It may fill the context window. */
+const hostedCall = (name: ServerTool, members: readonly string[]): Table =>
+  memberTable(
+    `items of type ${name}_call`,
+    { ...ITEM, ...Object.fromEntries(members.map((member) => [member, priced('the context window is held')])) },
+    { needs: { need: `tool:${name}`, why: HOSTED } },
+  )
 
 /** An item of a conversation. One without a type is a message. */
 const item: Choice = {
@@ -194,10 +265,12 @@ const item: Choice = {
     }),
     item_reference: REFERENCE,
     compaction_trigger: SUMMARY,
-    web_search_call: HOSTED,
-    file_search_call: HOSTED,
-    code_interpreter_call: HOSTED,
-    image_generation_call: HOSTED,
+    web_search_call: hostedCall('web_search', ['action']),
+    file_search_call: hostedCall('file_search', ['queries', 'results']),
+    code_interpreter_call: hostedCall('code_interpreter', ['code', 'container_id', 'outputs']),
+    image_generation_call: hostedCall('image_generation', [
+      ...['result', 'revised_prompt', 'action', 'size', 'quality', 'background', 'output_format', 'error', 'svg_usage'],
+    ]),
     computer_call: HOSTED,
     computer_call_output: HOSTED,
     local_shell_call: HOSTED,
@@ -220,6 +293,8 @@ const item: Choice = {
 
 const named = (type: string) =>
   memberTable(`tool_choice of type ${type}`, { type: neutral(), name: neutral(), namespace: neutral() })
+const chosen = (name: ServerTool): Table =>
+  memberTable(`tool_choice of type ${name}`, { type: neutral() }, { needs: { need: `tool:${name}`, why: HOSTED } })
 const toolChoice: Choice = {
   title: 'tool_choice of a response',
   by: 'type',
@@ -232,6 +307,7 @@ const toolChoice: Choice = {
       mode: neutral(),
       tools: neutral(),
     }),
+    ...Object.fromEntries(SERVER_TOOLS.map((name) => [name, chosen(name)])),
   },
   others: HOSTED,
 }
@@ -265,7 +341,7 @@ const RESPONSES_MEMBERS: Readonly<Record<string, Member>> = {
   tools: TOOLS,
   tool_choice: neutral(() => toolChoice),
   parallel_tool_calls: neutral(),
-  max_tool_calls: neutral(),
+  max_tool_calls: typed({ type: 'integer', minimum: 1 }, priced('as many calls of tools are held')),
   text: TEXT,
   reasoning: REASONING,
   truncation: neutral(),
@@ -282,7 +358,7 @@ const RESPONSES_MEMBERS: Readonly<Record<string, Member>> = {
     neutral(() => cacheOptions),
   ),
   prompt_cache_retention: limited(['in_memory', 'in-memory'], CACHE),
-  service_tier: limited(['auto', 'default'], TIERS),
+  service_tier: limited(['auto', 'default'], TIERS, PRICED_TIERS),
   image: formed(
     'object',
     neutral(() => image),

@@ -1,4 +1,5 @@
 import { memberOf } from '../catalogue/price.ts'
+import { isServerTool, SERVER_TOOLS, type ServerTool } from '../catalogue/price-classes.ts'
 import { wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
 import { RESPONSES } from './openai-responses-members.ts'
@@ -6,7 +7,7 @@ import { type Counted, type CountPlaces, classesOf, countsIn, NOTHING } from './
 import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import type { Frame } from './sse.ts'
-import { itemsOf } from './usage.ts'
+import { callsOf, itemsOf, tierOf } from './usage.ts'
 import { createWithholdingReader, MOST_HELD_BYTES, type Reading } from './withholding-reader.ts'
 
 const PLACES: CountPlaces = {
@@ -16,10 +17,42 @@ const PLACES: CountPlaces = {
   written: ['input_tokens_details', 'cache_write_tokens'],
   reasoning: ['output_tokens_details', 'reasoning_tokens'],
   total: ['total_tokens'],
+  audioIn: ['input_tokens_details', 'audio_tokens'],
+  imageIn: ['input_tokens_details', 'image_tokens'],
+  audioOut: ['output_tokens_details', 'audio_tokens'],
+  imageOut: ['output_tokens_details', 'image_tokens'],
 }
 
 export function usageOf(json: unknown, profile: Counted = PLAIN_PROFILE): Reported {
-  return classesOf(countsIn(memberOf(json, 'usage'), PLACES, NOTHING), profile)
+  return {
+    ...classesOf(countsIn(memberOf(json, 'usage'), PLACES, NOTHING), profile),
+    ...callsOf(callsIn(itemsOf(memberOf(json, 'output')))),
+    ...tierOf(memberOf(json, 'service_tier')),
+  }
+}
+
+type CallCounts = Partial<Record<ServerTool, number>>
+
+/** Calls of tools that the upstream ran. Of a search, what only opens a page is none. */
+function callsIn(items: readonly unknown[]): CallCounts {
+  const calls: CallCounts = {}
+  for (const item of items) {
+    const [, tool = ''] = /^(\w+)_call$/.exec(wordsIn(memberOf(item, 'type'))) ?? []
+    const action = memberOf(item, 'action', 'type')
+    if (!isServerTool(tool) || (tool === 'web_search' && action !== undefined && action !== 'search')) continue
+    calls[tool] = (calls[tool] ?? 0) + 1
+  }
+  return calls
+}
+
+/** Of each tool as many as one of the two has. */
+function moreOf(one: CallCounts, other: CallCounts): CallCounts {
+  const most = { ...one }
+  for (const tool of SERVER_TOOLS) {
+    const count = other[tool]
+    if (count !== undefined) most[tool] = Math.max(most[tool] ?? 0, count)
+  }
+  return most
 }
 
 export function formOf(json: unknown): ReplyForm {
@@ -62,6 +95,14 @@ const ENDS: ReadonlySet<unknown> = new Set(['response.completed', 'response.inco
 const BEGINNINGS: ReadonlySet<unknown> = new Set(['response.created', 'response.in_progress', 'response.queued'])
 const ERRORS: ReadonlySet<unknown> = new Set(['error', 'response.failed'])
 const DELTA = '.delta'
+const ITEM_DONE = 'response.output_item.done'
+/** More than any request may ask for. */
+const ITEMS_MOST = 10_000
+
+/** As much of an item as says that it is a call of a tool. */
+function toolItemIn(item: unknown): unknown {
+  return { type: memberOf(item, 'type'), action: { type: memberOf(item, 'action', 'type') } }
+}
 
 /**
  * The answer and the stream end with response.completed or response.incomplete, which has the usage; the cost is told there.
@@ -72,6 +113,9 @@ const DELTA = '.delta'
 export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): StreamReader {
   const toldBytes = new Map<unknown, number>()
   let counts = NOTHING
+  let calls: CallCounts = {}
+  const ranItems: unknown[] = []
+  let tier: Pick<Reported, 'tier'> = {}
 
   /** What of a text was not counted before: its end, as a rule nothing. */
   function newIn(kind: unknown, text: string, countedBytes: number): string {
@@ -91,6 +135,9 @@ export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): Stre
     // What a usage says before there is any answer is not what that will use: an upstream may write zeros there.
     const usage = BEGINNINGS.has(kind) ? undefined : memberOf(json, 'response', 'usage')
     counts = countsIn(usage, PLACES, counts)
+    if (kind === ITEM_DONE && ranItems.length < ITEMS_MOST) ranItems.push(toolItemIn(memberOf(json, 'item')))
+    if (ENDS.has(kind)) calls = callsIn(itemsOf(memberOf(json, 'response', 'output')))
+    if (!BEGINNINGS.has(kind)) tier = { ...tier, ...tierOf(memberOf(json, 'response', 'service_tier')) }
     if (ERRORS.has(kind) || frame.event === 'error' || memberOf(json, 'error')) return { isError: true }
     if (typeof kind === 'string' && kind.endsWith(DELTA))
       return { text: wordsIn(memberOf(json, 'delta')), isPlain: !isMembers(usage) }
@@ -112,7 +159,7 @@ export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): Stre
 
   return createWithholdingReader({
     read,
-    reported: () => classesOf(counts, profile),
+    reported: () => ({ ...classesOf(counts, profile), ...callsOf(moreOf(calls, callsIn(ranItems))), ...tier }),
     usagePath: ['response', 'usage'],
     varying: ['sequence_number', 'obfuscation'],
     // The last one has all of the answer and most of the request, and the usage behind that.

@@ -1,6 +1,7 @@
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
 import { bytesOfStructure, inputOf, type Prompt } from './bound.ts'
 import {
+  emptyPrompt,
   type Gathered,
   gatherBeside,
   gatherContent,
@@ -12,6 +13,7 @@ import {
   type PartForms,
 } from './gather.ts'
 import {
+  callsIn,
   isGiven,
   isMembers,
   isStreamed,
@@ -20,6 +22,7 @@ import {
   outputLimitOf,
   readMembers,
   refusal,
+  tierIn,
 } from './members.ts'
 import { RESPONSES } from './openai-responses-members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
@@ -62,14 +65,19 @@ const STRUCTURED: ReadonlySet<unknown> = new Set([
  * by this protocol it would.
  */
 export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimits): ModelAsk {
-  const { members, unknown } = readMembers(body, RESPONSES)
+  const { members, unknown, needs } = readMembers(body, RESPONSES, limits.sold)
   const model = modelOf(body)
-  const prompt = promptOf(members)
+  const calls = toolCallsOf(members, limits)
+  const prompt = promptOf(members, calls, limits)
   const given = outputLimitOf(members, 'max_output_tokens', limits)
   const outputLimit = given ?? limits.outputCap
   const isStream = isStreamed(members)
   return {
     ...inputOf(prompt, limits),
+    ...picturesOf(calls, isStream),
+    ...(calls !== undefined && { toolCalls: calls.most }),
+    needs,
+    tier: tierIn(members.service_tier),
     isStream,
     wantsUsage: true,
     choices: 1,
@@ -82,11 +90,47 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
       if (upstreamModel !== model) set.model = JSON.stringify(upstreamModel)
       if (given === undefined && name === null) set.max_output_tokens = String(outputLimit)
       if (members.store !== false) set.store = 'false'
+      if (calls !== undefined && !isGiven(members.max_tool_calls)) set.max_tool_calls = String(calls.most)
       const sent = Object.keys(set).length === 0 ? rawBody : spliceJson(rawBody, set)
       if (name === null) return sent
       return withOnlyLimit(sent, members, { name, among: OUTPUT_LIMITS.openai_responses, limit: outputLimit })
     },
   }
+}
+
+type ToolCalls = { readonly most: number; readonly hasPictures: boolean }
+
+/** How often tools that the upstream runs may be called, all together; undefined where there are none. */
+function toolCallsOf(members: Members, { sold }: ModelLimits): ToolCalls | undefined {
+  const kinds = hostedIn(members.tools)
+  for (const item of itemsOf(members.input))
+    if (isMembers(item) && item.type === 'additional_tools') kinds.push(...hostedIn(item.tools))
+  if (kinds.length === 0) return undefined
+  const most = callsIn(members.max_tool_calls ?? sold?.toolCalls, 'max_tool_calls')
+  return { most, hasPictures: kinds.includes('image_generation') }
+}
+
+const HOSTED_TYPE = /^(web_search|file_search|code_interpreter|image_generation)/
+
+function hostedIn(tools: unknown): string[] {
+  const kinds: string[] = []
+  for (const tool of itemsOf(tools)) {
+    if (!isMembers(tool)) continue
+    const [kind] = HOSTED_TYPE.exec(String(tool.type)) ?? []
+    if (kind !== undefined) kinds.push(kind)
+    kinds.push(...hostedIn(tool.tools))
+  }
+  return kinds
+}
+
+/** A large picture in base64. */
+const PICTURE_BYTES = 8 * 1_048_576
+
+/** Pictures are larger than the largest frame of a stream. */
+function picturesOf(calls: ToolCalls | undefined, isStream: boolean): { replyBytes?: number } {
+  if (calls?.hasPictures !== true) return {}
+  if (isStream) throw refusal('"tools" may not have image_generation in a stream. Ask for pictures without "stream".')
+  return { replyBytes: calls.most * PICTURE_BYTES }
 }
 
 /** Half of the largest frame that is read; the other half is for the answer. */
@@ -104,9 +148,9 @@ function repeatedBytesOf({ input: _, ...repeated }: Members, isStream: boolean):
   )
 }
 
-function promptOf(members: Members): Prompt {
+function promptOf(members: Members, calls: ToolCalls | undefined, limits: ModelLimits): Prompt {
   const { input, instructions } = members
-  const gathered: Gathered = { texts: [], structures: [], parts: [] }
+  const gathered = emptyPrompt(limits)
   if (typeof instructions === 'string') gathered.texts.push(instructions)
   else if (isGiven(instructions)) throw refusal('"instructions" must be a text.')
   const items = typeof input === 'string' ? [{ role: 'user', content: input }] : listOfItems(input)
@@ -117,7 +161,8 @@ function promptOf(members: Members): Prompt {
   }
   const others = gatherBeside(members, PLACES, gathered)
   // Instructions are a message too.
-  return { ...gathered, others, messages: items.length + 1, tools, declaredTokens: 0 }
+  const asked = { messages: items.length + 1, tools, declaredTokens: 0, ...(calls && { calls: calls.most }) }
+  return { ...gathered, others, ...asked }
 }
 
 function listOfItems(input: unknown): readonly unknown[] {

@@ -2,7 +2,7 @@ import { countIn, memberOf } from '../catalogue/price.ts'
 import { isMembers } from './members.ts'
 import type { Reported } from './protocol.ts'
 import type { RouteProfile } from './route-profile.ts'
-import { countedBeside, reportedOf } from './usage.ts'
+import { countedBeside, partsOf, reportedOf } from './usage.ts'
 
 /** The counts of both of OpenAI's protocols for conversations: what was read from a cache and written to one is part of the prompt. */
 export type Counts = {
@@ -13,6 +13,12 @@ export type Counts = {
   /** Of the completion, or beside it, as the route's profile says. */
   readonly reasoning: number | undefined
   readonly total: number | undefined
+  /** Of the prompt. */
+  readonly audioIn: number | undefined
+  readonly imageIn: number | undefined
+  /** Of the completion. */
+  readonly audioOut: number | undefined
+  readonly imageOut: number | undefined
 }
 
 /** Where each count stands in a usage. */
@@ -27,6 +33,10 @@ export const NOTHING: Counts = {
   written: undefined,
   reasoning: undefined,
   total: undefined,
+  audioIn: undefined,
+  imageIn: undefined,
+  audioOut: undefined,
+  imageOut: undefined,
 }
 
 /** What a later report does not say stays as an earlier one has said it. */
@@ -40,11 +50,33 @@ export function countsIn(usage: unknown, places: CountPlaces, earlier: Counts): 
     written: said('written'),
     reasoning: said('reasoning'),
     total: said('total'),
+    audioIn: said('audioIn'),
+    imageIn: said('imageIn'),
+    audioOut: said('audioOut'),
+    imageOut: said('imageOut'),
   }
 }
 
 /** Parts say nothing without their whole, and are never more than it. */
 export function classesOf(counts: Counts, profile: Counted): Reported {
+  const whole = wholesOf(counts, profile)
+  return { ...whole, ...partsIn(counts, whole) }
+}
+
+/** What was read from a cache was text first: of what is no text, as much as can be is new. */
+function partsIn({ audioIn = 0, imageIn = 0, audioOut, imageOut }: Counts, whole: Reported): Pick<Reported, 'parts'> {
+  const { input = 0, cacheRead = 0 } = whole
+  const audio = Math.min(audioIn, input)
+  return partsOf({
+    input_audio: audio,
+    input_image: Math.min(imageIn, input - audio),
+    cache_read_audio: Math.min(audioIn - audio, cacheRead),
+    output_audio: audioOut,
+    output_image: imageOut,
+  })
+}
+
+function wholesOf(counts: Counts, profile: Counted): Reported {
   const { prompt, cached, written } = counts
   const apart = cachesBeside(counts)
   const output = outputOf(counts, apart, profile)

@@ -1,3 +1,4 @@
+import type { Need, PartClass, ServerTool } from '../catalogue/price-classes.ts'
 import type { RouteProfile } from './route-profile.ts'
 
 /** What a protocol of model inference looks like, to whoever prices, meters and passes on its calls. */
@@ -66,6 +67,16 @@ export type ModelLimits = {
   readonly outputMost: number
   /** The most tokens of one part that is no text, by its kind; a kind that is not named may fill the context window. */
   readonly partTokens: Readonly<Partial<Record<PartKind, number>>>
+  /** What may be asked for beyond plain tokens, because it has a price; nothing where left out. */
+  readonly sold?: Sold | undefined
+}
+
+export type Sold = {
+  readonly needs: ReadonlySet<Need>
+  /** How many calls of tools that an upstream runs are held for where a request does not say. */
+  readonly toolCalls?: number
+  /** The most tokens that one of them brings into the input; the context window where left out. */
+  readonly toolInput?: number
 }
 
 export type PartKind = 'image' | 'audio' | 'file'
@@ -95,6 +106,14 @@ export type ModelAsk = {
   readonly inputText: () => string
   /** Of pictures that are asked for, where a model sells them by the piece: `<size>/<quality>`, `auto` for what is not said. */
   readonly imageKind?: string
+  /** What it asks for that has a price of its own, beyond plain tokens. */
+  readonly needs?: ReadonlySet<Need>
+  /** Of the bound of the input, how much is in parts that are no text: pictures, and whatever may have sound. */
+  readonly partsMost?: { readonly image: number; readonly any: number }
+  /** The service tier that is asked for, by its name here; `auto` where the upstream chooses. */
+  readonly tier?: string
+  /** How many calls of tools that the upstream runs it may make, of all tools that are asked for together. */
+  readonly toolCalls?: number
 }
 
 /** Tokens in classes that do not overlap: what was read from a cache or written to one is not in `input`. */
@@ -106,7 +125,17 @@ export type TokenUsage = {
 }
 
 /** As far as an upstream has said it. An explicit zero is a report; what is missing, negative or no number is none. */
-export type Reported = Partial<TokenUsage>
+export type Reported = Partial<TokenUsage> & {
+  /** Of those classes, what is in a part of one that may have a price of its own. Never more than its class. */
+  readonly parts?: Parts
+  /** How often tools of the upstream's own were called. */
+  readonly calls?: Calls
+  /** The service tier that it was answered in, by its name here. */
+  readonly tier?: string
+}
+
+export type Parts = Readonly<Partial<Record<PartClass, number>>>
+export type Calls = Readonly<Partial<Record<ServerTool, number>>>
 
 /**
  * Reads a stream of events as it passes. Bytes go on as they came. From the frame on that ends the answer (a stop reason of

@@ -4,6 +4,13 @@ export const RUN_UPSTREAM = 'what an upstream runs is not metered.'
 export const NO_AUDIO = 'audio has no price of its own here yet. Send text.'
 export const SEARCH = 'what a search costs is not in the tokens of an answer.'
 export const TIERS = 'other tiers have prices of their own.'
+/** The tiers that some vendor sells, by the price that each needs. */
+export const PRICED_TIERS = {
+  flex: 'tier:flex',
+  priority: 'tier:priority',
+  scale: 'tier:scale',
+  fast: 'tier:fast',
+} as const
 export const CACHE = 'a cache that is kept longer has a price of its own.'
 export const IN_INPUT = 'in the bound of the input'
 export const IN_OUTPUT = 'the output limit, which is held'

@@ -107,6 +107,10 @@ function says(schema: unknown, { bySpelling }: Table, name: string): boolean {
   switch (member.is) {
     case 'refused':
       return not !== undefined && description === `Refused: ${member.why}`
+    case 'needing':
+      return (
+        not !== undefined && description === `Refused: unless the model has a price of ${member.need}: ${member.why}`
+      )
     case 'limited':
       return (values ?? anyOf) !== undefined && description === `Limited: ${member.why}`
     case 'priced':

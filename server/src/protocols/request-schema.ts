@@ -112,6 +112,7 @@ function othersOf({ others }: Pick<Table, 'others'>): JsonSchema | true {
 
 function ofMember(member: Member, isRequired: boolean, refTo: RefTo): JsonSchema {
   if (member.is === 'refused') return refusal(member.why)
+  if (member.is === 'needing') return { ...(member.within && refTo(member.within())), ...refusal(unlessPriced(member)) }
   if (member.is === 'limited') return ofLimited(member)
   const description = member.is === 'priced' ? { description: `Priced: ${member.how}.` } : {}
   const { within, form, json = {} } = member
@@ -121,6 +122,11 @@ function ofMember(member: Member, isRequired: boolean, refTo: RefTo): JsonSchema
     ...schema,
     ...('type' in schema && { type: isRequired ? schema.type : orNull(schema.type) }),
   }
+}
+
+/** Schemas are of models with plain prices: what others sell beside that is said, and not described. */
+function unlessPriced({ need, why }: { readonly need: string; readonly why: string }): string {
+  return `unless the model has a price of ${need}: ${why}`
 }
 
 function ofLimited({ to, isList, why }: Extract<Member, { is: 'limited' }>): JsonSchema {
@@ -158,7 +164,8 @@ function ofChoice({ by, kinds, others, isDated, whenLeftOut }: Choice, refTo: Re
     const isDefault = kind === whenLeftOut
     const value = isDefault ? { anyOf: [named(kind), { type: 'null' }] } : named(kind)
     const own = { title: kind, type: 'object', properties: { [by]: value }, ...(!isDefault && { required: [by] }) }
-    return typeof table === 'string' ? { ...own, ...refusal(table) } : { ...own, ...refTo(table) }
+    if (typeof table === 'string') return { ...own, ...refusal(table) }
+    return { ...own, ...refTo(table), ...(table.needs && refusal(unlessPriced(table.needs))) }
   })
   // What is left out is of a kind that is known, where there is a default.
   const hasDefault = whenLeftOut !== undefined

@@ -1,4 +1,11 @@
 /** What an upstream says of the tokens of a call, and where it stands in the bytes of a frame. */
+import {
+  PART_CLASS_NAMES,
+  type PartClass,
+  SERVER_TOOLS,
+  type ServerTool,
+  tierNamed,
+} from '../catalogue/price-classes.ts'
 import { CLOSE_BRACE, CLOSE_BRACKET, endOfString, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './json-bytes.ts'
 import type { Reported, TokenUsage } from './protocol.ts'
 import { memberIn } from './splice-json.ts'
@@ -13,6 +20,35 @@ export function reportedOf(counts: { readonly [Class in keyof TokenUsage]: numbe
     ...(cacheRead !== undefined && { cacheRead }),
     ...(cacheWrite !== undefined && { cacheWrite }),
   }
+}
+
+type Said<Name extends string> = { readonly [One in Name]?: number | undefined }
+
+/** Those that have any tokens: what is zero says nothing. */
+export function partsOf(counts: Said<PartClass>): Pick<Reported, 'parts'> {
+  const parts: Partial<Record<PartClass, number>> = {}
+  for (const name of PART_CLASS_NAMES) {
+    const count = counts[name] ?? 0
+    if (count > 0) parts[name] = count
+  }
+  return Object.keys(parts).length === 0 ? {} : { parts }
+}
+
+/** Of tools that an upstream ran. */
+export function callsOf(counts: Said<ServerTool>): Pick<Reported, 'calls'> {
+  const calls: Partial<Record<ServerTool, number>> = {}
+  for (const tool of SERVER_TOOLS) {
+    const count = counts[tool] ?? 0
+    if (count > 0) calls[tool] = count
+  }
+  return Object.keys(calls).length === 0 ? {} : { calls }
+}
+
+const TIER_LENGTH = 32
+
+/** The tier that an upstream says that it has answered in. */
+export function tierOf(value: unknown): Pick<Reported, 'tier'> {
+  return typeof value === 'string' && value !== '' && value.length <= TIER_LENGTH ? { tier: tierNamed(value) } : {}
 }
 
 /**

@@ -16,6 +16,8 @@ export type Counted = {
   /** Of the output. */
   readonly reasoningTokens: number
   readonly webSearches: number
+  /** The service tier that was asked for, where it is one that costs otherwise. */
+  readonly tier: string | undefined
 }
 
 /** An answer that a protocol has only to write down. */
@@ -27,6 +29,9 @@ export type Answer = {
   /** How much of what was said so far is told, for a vendor that does so as it goes. */
   readonly toldTimes: number
   readonly deltaBytes: number
+  /** Calls of tools that the vendor ran. */
+  readonly calls: Readonly<Record<string, number>>
+  readonly tier: string | undefined
   readonly asked: Asked
 }
 

@@ -23,7 +23,7 @@ export function openaiBody(answer: Answer): JsonObject {
       finish_reason: REASONS[choice.stop],
     })),
     ...(usage && { usage }),
-    service_tier: 'default',
+    service_tier: answer.tier ?? 'default',
   }
 }
 
@@ -60,7 +60,7 @@ function messageOf({ text, tail, calls }: Choice, idOf: IdOf): JsonObject {
 export function* openaiFrames(answer: Answer): Iterable<Frame> {
   const { choices, asked, usage, deltaBytes } = answer
   const tellsUsage = usageAsked(asked.body) && usage !== undefined
-  const shared = { ...opening(answer, 'chat.completion.chunk'), service_tier: 'default' }
+  const shared = { ...opening(answer, 'chat.completion.chunk'), service_tier: answer.tier ?? 'default' }
   const chunk = (index: number, delta: JsonObject, finish_reason: string | null = null) => {
     const content = { ...shared, choices: [{ index, delta, logprobs: null, finish_reason }] }
     return frameText(tellsUsage ? { ...content, usage: null } : content)

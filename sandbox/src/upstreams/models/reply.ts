@@ -64,12 +64,17 @@ function success(
     asked.seed,
   )
   const output = outputOf(choices)
-  const counted = countedTimes(times, { ...inputOf(question), cache, ...output })
+  const tier = knobs.tier ?? tierAsked(asked.body)
+  const counted = countedTimes(times, { ...inputOf(question), cache, ...output, tier })
   const told = dialect.report(countedTimes(deviance.reportedTimes, counted), knobs, deviance)
   const { inputTokens } = told
   const usage = usageTold(told.usage, knobs.hidesUsage ? 'none' : magic.usage)
   const toldTimes = times * deviance.reportedTimes
-  const answer = { question, choices, usage, toldTimes, deltaBytes: knobs.deltaBytes ?? DELTA_BYTES, asked }
+  const calls = callsOf(question.webSearches, knobs)
+  const answer = {
+    ...{ question, choices, usage, toldTimes, deltaBytes: knobs.deltaBytes ?? DELTA_BYTES, asked },
+    ...{ calls, tier },
+  }
   const truth = deviance.reportedTimes === 1 ? told : dialect.report(counted, knobs, deviance)
   const bill = billOf(question.model, truth.inputTokens, counted, knobs)
   const about = { model: question.model, isStreamed: question.isStreamed, inputTokens }
@@ -113,25 +118,55 @@ function countedTimes(times: number, counted: Counted): Counted {
     outputTokens: reported(counted.outputTokens, times),
     reasoningTokens: reportedPart(counted.reasoningTokens, times),
     webSearches,
+    tier: counted.tier,
   }
 }
 
 /** By class, each token in one of them. Directives say what the vendor counts, so it charges for that. */
 function billOf(model: string, inputTokens: number, counted: Counted, knobs: Knobs): Bill {
-  const { cache, audioTokens, outputTokens, webSearches } = counted
+  const { cache, outputTokens, webSearches, tier } = counted
+  const audioTokens = knobs.audioIn ?? counted.audioTokens
+  const { imageIn = 0, audioOut = 0, imageOut = 0 } = knobs
   const read = knobs.cacheRead ?? cache.readTokens
-  const write5m = knobs.cacheWrite ?? cache.write5mTokens
-  const write1h = knobs.cacheWrite === undefined ? cache.write1hTokens : 0
+  const { write5m, write1h } = writesOf(cache, knobs)
+  const { web_search: searches = 0, ...calls } = callsOf(webSearches, knobs)
   return {
     price_class: priceClassOf(model),
-    input: Math.max(0, inputTokens - read - write5m - write1h - audioTokens),
+    input: Math.max(0, inputTokens - read - write5m - write1h - audioTokens - imageIn),
     audio_input: audioTokens,
     cache_read: read,
     cache_write_5m: write5m,
     cache_write_1h: write1h,
     output: outputTokens,
-    web_searches: webSearches,
+    web_searches: searches,
+    ...(imageIn > 0 && { image_input: imageIn }),
+    ...(audioOut > 0 && { audio_output: audioOut }),
+    ...(imageOut > 0 && { image_output: imageOut }),
+    ...(Object.keys(calls).length > 0 && { calls }),
+    ...(tier !== undefined && { tier }),
   }
+}
+
+/** What went into the cache, for how long. */
+export function writesOf(cache: CacheUse, { cacheWrite, cacheWrite1h }: Knobs) {
+  const isSaid = cacheWrite !== undefined || cacheWrite1h !== undefined
+  return {
+    write5m: cacheWrite ?? (isSaid ? 0 : cache.write5mTokens),
+    write1h: cacheWrite1h ?? (isSaid ? 0 : cache.write1hTokens),
+  }
+}
+
+/** Calls of tools that the vendor ran. */
+export function callsOf(webSearches: number, { calls }: Knobs): Readonly<Record<string, number>> {
+  return calls ?? (webSearches > 0 ? { web_search: webSearches } : {})
+}
+
+const DEAR_TIERS = ['flex', 'priority']
+
+/** What is asked for is given. */
+function tierAsked(body: unknown): string | undefined {
+  const { service_tier: snake, serviceTier: camel } = Object(body)
+  return DEAR_TIERS.find((tier) => tier === snake || tier === camel)
 }
 
 function outputOf(choices: readonly Choice[]): { outputTokens: number; reasoningTokens: number } {

@@ -66,7 +66,7 @@ function opening(answer: Answer): JsonObject {
     model: question.model,
     output: [],
     ...Object.fromEntries(repeated),
-    service_tier: 'default',
+    service_tier: answer.tier ?? 'default',
   }
 }
 
@@ -81,7 +81,8 @@ function idOf(prefix: string, answer: Answer, at = 0): string {
 
 function itemsOf(choice: Choice, answer: Answer): JsonObject[] {
   const status = choice.stop === 'length' ? 'incomplete' : 'completed'
-  const items = choice.reasoning === '' ? [] : [reasoningOf(choice, answer)]
+  const items = ranItems(answer)
+  if (choice.reasoning !== '') items.push(reasoningOf(choice, answer))
   if (hasMessage(choice)) items.push(messageOf(choice, answer, status))
   for (const [at, call] of choice.calls.entries()) items.push(callOf(call, at, answer, status))
   return items
@@ -90,6 +91,20 @@ function itemsOf(choice: Choice, answer: Answer): JsonObject[] {
 /** An answer without calls has a message, also where nothing is said. */
 function hasMessage({ text, tail, calls }: Choice): boolean {
   return calls.length === 0 || text + tail !== ''
+}
+
+/** An item for each call of a tool that the vendor ran. */
+function ranItems(answer: Answer): JsonObject[] {
+  const items: JsonObject[] = []
+  for (const [tool, count] of Object.entries(answer.calls))
+    for (let at = 0; at < count; at += 1)
+      items.push({
+        id: `${idOf('ran', answer)}_${items.length}`,
+        type: `${tool}_call`,
+        status: 'completed',
+        ...(tool === 'web_search' && { action: { type: 'search', query: 'sandbox' } }),
+      })
+  return items
 }
 
 /** What was thought is only counted; what is told of it is its beginning, and all of it where only the vendor can read it. */
@@ -153,9 +168,15 @@ export function* responsesFrames(answer: Answer): Iterable<Frame> {
 type Told = { readonly type: string; readonly members: JsonObject } & Partial<Omit<Frame, 'text'>>
 
 function* itemEvents(choice: Choice, answer: Answer): Iterable<Told> {
-  let index = 0
+  const ran = ranItems(answer)
+  for (const [at, item] of ran.entries()) {
+    const begun = { ...item, status: 'in_progress' }
+    yield { type: 'response.output_item.added', members: { output_index: at, item: begun } }
+    yield { type: 'response.output_item.done', members: { output_index: at, item } }
+  }
+  let index = ran.length
   if (choice.reasoning !== '') {
-    yield* reasoningEvents(choice, answer)
+    yield* reasoningEvents(index, choice, answer)
     index += 1
   }
   if (hasMessage(choice)) {
@@ -165,9 +186,9 @@ function* itemEvents(choice: Choice, answer: Answer): Iterable<Told> {
   for (const at of choice.calls.keys()) yield* callEvents(index + at, at, choice, answer)
 }
 
-function* reasoningEvents(choice: Choice, answer: Answer): Iterable<Told> {
+function* reasoningEvents(index: number, choice: Choice, answer: Answer): Iterable<Told> {
   const item = reasoningOf(choice, answer)
-  const place = { output_index: 0 }
+  const place = { output_index: index }
   // All that was thought is counted before a word of the answer.
   const bytes = bytesOf(choice.reasoning)
   yield { type: 'response.output_item.added', members: { ...place, item: { ...item, summary: [] } }, bytes }

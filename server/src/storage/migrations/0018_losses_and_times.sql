@@ -809,3 +809,10 @@ alter table model_routes
       'openai', 'openai_responses', 'anthropic', 'gemini', 'openai_embeddings', 'gemini_embeddings', 'openai_images', 'video'
     )
   );
+-- Prices as vendors have them: parts of the plain classes of tokens, steps of long input, service tiers and calls of tools, as one
+-- object: {"rates": {…}, "above": […], "tiers": {…}, "tools": {…}, "tool_calls": 5, "tool_input": 20000}. Who reads it reads all of it
+-- or sells nothing. Null: the plain classes alone.
+alter table model_prices
+  add column classes jsonb constraint classes_are_an_object check (jsonb_typeof(classes) = 'object'),
+  add column provider_classes jsonb constraint provider_classes_are_an_object check (jsonb_typeof(provider_classes) = 'object'),
+  add constraint classes_are_of_tokens check (classes is null or (images is null and videos is null));
