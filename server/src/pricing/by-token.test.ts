@@ -93,6 +93,22 @@ describe('the cost of a whole answer without a report', () => {
   })
 })
 
+describe('the cost of an answer that is no text', () => {
+  const spoken = { ...ask, needs: new Set(['output_audio'] as const) }
+  const { ofReply, most, nothing } = byToken(
+    { price: priceOf('0.5', '0.05', '0.625'), ask: spoken, outputMost: 200, multiplier: rational(1n) },
+    { counter: createTokenCounter(), tokenizer: 'bytes_3' },
+  )
+  const told = { text: 'as it was said', form: 'answer', json: {}, raw: () => '' } as const
+
+  it('is what is reported, and else the hold: neither sound nor pictures can be counted', async () => {
+    assert.deepEqual((await ofReply({ ...told, reported: { input: 7, output: 9 } }))?.counts, [7n, 9n, 0n, 0n])
+    assert.deepEqual((await ofReply({ ...told, reported: {} }))?.counts, most)
+    assert.equal(await ofReply({ ...told, text: '', form: 'nothing', reported: {} }), undefined)
+    assert.deepEqual(nothing.counts, [0n, 0n, 0n, 0n])
+  })
+})
+
 describe('the cost of what was delivered', () => {
   const { ofDelivered } = pricing(priceOf('0.5', '0.05', '0.625'))
 

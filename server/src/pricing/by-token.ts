@@ -1,15 +1,12 @@
 import { ANY_TIER, STANDARD } from '../catalogue/price-classes.ts'
 import { UNREAD_ALLOWANCE, unreadText } from '../protocols/generated-text.ts'
-import type { Parts, Reported, TokenUsage } from '../protocols/protocol.ts'
+import type { Reported, TokenUsage } from '../protocols/protocol.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import type { AskedOfModel, ModelPricing, WholeReply } from './model-pricing.ts'
 import { type Sheet, sheetOf, type Used } from './price-sheet.ts'
 import type { Measured } from './priced.ts'
 
 const NONE: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
-
-/** Whatever is said of the output. */
-const ALL_SPOKEN: Parts = { output_audio: Number.MAX_SAFE_INTEGER }
 
 /** What answers have as a rule, where a limit would allow more. */
 const USUAL_OUTPUT = 500
@@ -24,16 +21,14 @@ export function byToken(
 ): ModelPricing {
   const sheet = sheetOf(price, multiplier)
   const { terms, countsOf } = sheet
-  const speaks = ask.needs?.has('output_audio') === true
+  /** Neither sound nor pictures can be counted by looking at them. */
+  const isMedia = ask.needs?.has('output_audio') === true || ask.needs?.has('output_image') === true
   const measured = (usage: Used, source: 'provider' | 'counted') => measuredBy(sheet, usage, source)
   // Every picture has about as many tokens as its model declares.
   const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
 
   function usedBy(reported: Reported, text: string): Promise<Measured> | Measured {
     const { input, output } = reported
-    // Speech can't be counted by looking at it.
-    if (output === undefined && speaks && text !== '')
-      return usedBy({ ...reported, output: outputMost, parts: ALL_SPOKEN }, '')
     if (input === undefined || output === undefined) return counted(reported, text)
     return measured(usageOf({ ...reported, input, output }), 'provider')
   }
@@ -63,15 +58,14 @@ export function byToken(
   const isCountable = ask.outputLimit > 0
 
   function ofUnreadable(text: string | undefined): Promise<Measured> | Measured {
-    // Neither a picture nor what is packed can be counted by looking at it.
-    if (ask.imageKind !== undefined) return atMost
+    if (isMedia) return atMost
     return usedBy(text === undefined ? { output: outputMost } : {}, isCountable ? (text ?? '') : '')
   }
 
   function ofReply({ reported, text, form, json, raw }: WholeReply): ReturnType<ModelPricing['ofReply']> {
-    if (reported.output !== undefined || text !== '') return usedBy(reported, text)
+    if (reported.output !== undefined || (text !== '' && !isMedia)) return usedBy(reported, text)
     if (form === 'nothing') return undefined
-    if (form === 'unreadable' || ask.imageKind !== undefined) return ofUnreadable(raw())
+    if (form === 'unreadable' || isMedia) return ofUnreadable(raw())
     // It has the form of an answer, but its words may stand where nobody looks for them.
     const unread = isCountable ? unreadText(json) : ''
     return usedBy(reported, unread.length > UNREAD_ALLOWANCE ? unread : '')

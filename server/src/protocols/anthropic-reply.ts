@@ -1,7 +1,7 @@
 import { countIn, memberOf } from '../catalogue/price.ts'
 import { jsonText, wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
-import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
+import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
 import { callsOf, itemsOf, partsOf, reportedOf, tierOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
@@ -26,8 +26,9 @@ export function textOf(json: unknown): string {
  * The answer ends with the first message_delta that has a stop reason, and the stream with message_stop. That one is an end
  * also where no stop reason came: it says by itself that the message is whole.
  */
-export function createReader(): StreamReader {
+export function createReader({ toolCalls }: Pick<ModelAsk, 'toolCalls'> = {}): StreamReader {
   let reported: Reported = {}
+  const isFound = (block: unknown) => toolCalls !== undefined && FOUND.test(wordsIn(memberOf(block, 'type')))
 
   function read(frame: Frame, json: unknown): Reading {
     switch (kindOf(frame, json)) {
@@ -38,7 +39,9 @@ export function createReader(): StreamReader {
         return {}
       }
       case 'content_block_start':
-        return { text: startIn(memberOf(json, 'content_block')) }
+        return isFound(memberOf(json, 'content_block'))
+          ? { unread: null }
+          : { text: startIn(memberOf(json, 'content_block')) }
       case 'content_block_delta':
         return { text: generatedIn(memberOf(json, 'delta')), isPlain: true }
       case 'message_delta': {
@@ -58,6 +61,9 @@ export function createReader(): StreamReader {
 
   return createWithholdingReader({ read, reported: () => reported })
 }
+
+/** What a tool has found that the upstream ran, where such a one was asked for: nobody has generated that. */
+const FOUND = /^web_(search|fetch)_tool_result$/
 
 /** The name of the event is in its data again, and callers go by that; but by the event's name they tell an error. */
 function kindOf({ event }: Frame, json: unknown): unknown {

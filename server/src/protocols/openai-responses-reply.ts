@@ -4,7 +4,7 @@ import { wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
 import { RESPONSES } from './openai-responses-members.ts'
 import { type Counted, type CountPlaces, classesOf, countsIn, NOTHING } from './openai-usage.ts'
-import type { ReplyForm, Reported, StreamReader } from './protocol.ts'
+import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import type { Frame } from './sse.ts'
 import { callsOf, itemsOf, tierOf } from './usage.ts'
@@ -37,12 +37,18 @@ type CallCounts = Partial<Record<ServerTool, number>>
 function callsIn(items: readonly unknown[]): CallCounts {
   const calls: CallCounts = {}
   for (const item of items) {
-    const [, tool = ''] = /^(\w+)_call$/.exec(wordsIn(memberOf(item, 'type'))) ?? []
+    const tool = toolOf(item)
     const action = memberOf(item, 'action', 'type')
-    if (!isServerTool(tool) || (tool === 'web_search' && action !== undefined && action !== 'search')) continue
+    if (tool === undefined || (tool === 'web_search' && action !== undefined && action !== 'search')) continue
     calls[tool] = (calls[tool] ?? 0) + 1
   }
   return calls
+}
+
+/** The tool of the upstream's own that an item is a call of. */
+function toolOf(item: unknown): ServerTool | undefined {
+  const [, tool = ''] = /^(\w+)_call$/.exec(wordsIn(memberOf(item, 'type'))) ?? []
+  return isServerTool(tool) ? tool : undefined
 }
 
 /** Of each tool as many as one of the two has. */
@@ -84,6 +90,7 @@ const TOLD_AGAIN: ReadonlyMap<unknown, (event: unknown) => string> = new Map([
   ['response.reasoning_summary_part.done', part],
   ['response.function_call_arguments.done', words('arguments')],
   ['response.custom_tool_call_input.done', words('input')],
+  ['response.code_interpreter_call_code.done', words('code')],
   ['response.content_part.done', part],
   ['response.output_item.done', (event: unknown) => generatedIn(memberOf(event, 'item'))],
   ['response.completed', response],
@@ -110,7 +117,12 @@ function toolItemIn(item: unknown): unknown {
  * What is written comes in deltas, and is told again as a text, a part, an item and in the last response. It is counted once. Of
  * each kind of event all that was told so far can't be more than what was counted, unless the upstream writes something there alone.
  */
-export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): StreamReader {
+export function createReader(
+  { toolCalls }: Pick<ModelAsk, 'toolCalls'> = {},
+  profile: Counted = PLAIN_PROFILE,
+): StreamReader {
+  /** What a tool has found that the upstream ran, where such a one was asked for: nobody has generated that. */
+  const isFound = (item: unknown) => toolCalls !== undefined && toolOf(item) !== undefined
   const toldBytes = new Map<unknown, number>()
   let counts = NOTHING
   let calls: CallCounts = {}
@@ -143,10 +155,12 @@ export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): Stre
       return { text: wordsIn(memberOf(json, 'delta')), isPlain: !isMembers(usage) }
     if (BEGINNINGS.has(kind)) return { unread: restOf(memberOf(json, 'response')) }
     const toldIn = TOLD_AGAIN.get(kind)
-    if (toldIn === undefined) return { text: generatedIn(memberOf(json, 'item')) + partIn(memberOf(json, 'part')) }
+    const item = memberOf(json, 'item')
+    if (toldIn === undefined)
+      return { text: generatedIn(item) + partIn(memberOf(json, 'part')), ...(isFound(item) && { unread: null }) }
     const told = toldIn(json)
     const text = newIn(kind, told, countedBytes)
-    if (!ENDS.has(kind)) return told === '' ? {} : { text, unread: null }
+    if (!ENDS.has(kind)) return told === '' && !isFound(item) ? {} : { text, unread: null }
     return {
       text,
       // Where nothing was ever read, words may stand elsewhere.
@@ -170,7 +184,7 @@ export function createReader(_: unknown, profile: Counted = PLAIN_PROFILE): Stre
 /** What the model wrote in an item: a message, its reasoning, or the call of a tool. */
 function generatedIn(item: unknown): string {
   let text = ''
-  for (const name of ['name', 'arguments', 'input']) text += wordsIn(memberOf(item, name))
+  for (const name of ['name', 'arguments', 'input', 'code']) text += wordsIn(memberOf(item, name))
   for (const name of ['content', 'summary']) for (const one of itemsOf(memberOf(item, name))) text += partIn(one)
   return text
 }

@@ -157,3 +157,29 @@ describe('what has a price of its own', () => {
     assert.deepEqual(tiers, ['auto', 'auto', 'standard', 'standard', 'standard', 'flex'])
   })
 })
+
+describe('what a tool has found that an upstream ran', () => {
+  const found = {
+    type: 'web_search_tool_result',
+    tool_use_id: 'a',
+    content: [{ type: 'web_search_result', title: 'x'.repeat(3_000) }],
+  }
+  const block = `event: content_block_start\ndata: ${JSON.stringify({ type: 'content_block_start', content_block: found })}\n\n`
+  const item = { type: 'file_search_call', id: 'fs_1', results: [{ text: 'x'.repeat(3_000) }] }
+  const done = `event: response.output_item.done\ndata: ${JSON.stringify({ type: 'response.output_item.done', item })}\n\n`
+
+  for (const [name, protocol, frame] of [
+    ['anthropic', anthropic, block],
+    ['responses', openaiResponses, done],
+  ] as const)
+    it(`is nothing that was generated, where such a tool was asked for: ${name}`, () => {
+      for (const [toolCalls, bytes] of [
+        [{ toolCalls: 1 }, 0],
+        [{}, 3_000],
+      ] as const) {
+        const reader = protocol.stream?.createReader({ choices: 1, wantsUsage: true, ...toolCalls }) ?? assert.fail()
+        reader.push(Buffer.from(frame))
+        assert.equal(reader.textBytes() >= 3_000, bytes === 3_000)
+      }
+    })
+})

@@ -33,7 +33,7 @@ export type ReplyForm = 'answer' | 'nothing' | 'unreadable'
 
 export type StreamProtocol = {
   readonly createReader: (
-    ask: Pick<ModelAsk, 'choices' | 'wantsUsage'>,
+    ask: Pick<ModelAsk, 'choices' | 'wantsUsage' | 'toolCalls'>,
     profile?: Pick<RouteProfile, 'reasoning'>,
   ) => StreamReader
   /** The last words of a stream that can't end well, of the body that a fault has in this protocol. */
