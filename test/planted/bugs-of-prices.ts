@@ -286,6 +286,29 @@ export const bugsOfPrices: readonly PlantedBug[] = [
     ],
   },
   {
+    id: 'large-vectors-are-none',
+    title: 'of a large reply every list of numbers is read as empty, so that its vectors are given away',
+    promise: 'No charge that a caller saw is lost.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/json-outline.ts',
+        find: '    this.#keep(SOME_NUMBER)\n',
+        replace: '',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/json-outline.test.ts',
+        title: 'leaves one number of a list of numbers, and counts whatever they stand in',
+      },
+      {
+        file: 'test/acceptance/models/gemini-embeddings.test.ts',
+        title: 'MODEL-3 costs what the upstream reports, however large the vectors are',
+      },
+    ],
+  },
+  {
     id: 'another-model-within-a-batch',
     title: 'a request within a batch keeps the model that its caller wrote, which may be a dearer one',
     promise: 'What is sent is what was priced.',

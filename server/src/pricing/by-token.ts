@@ -35,12 +35,19 @@ export function byToken(
 
   async function counted(reported: Reported, text: string): Promise<Measured> {
     const [input, output] = await Promise.all([
-      reported.input ?? counter.count(ask.inputText(), tokenizer),
+      reported.input ?? countInput(),
       reported.output ?? counter.count(text, tokenizer),
     ])
     // What was counted is all of the input, from wherever it was read.
     const { cacheRead: _, cacheWrite: __, ...rest } = reported
     return measured(usageOf({ ...(reported.input === undefined ? rest : reported), input, output }), 'counted')
+  }
+
+  async function countInput(): Promise<number> {
+    const { texts, mostOfEach } = ask.longInputs ?? { texts: [], mostOfEach: 0 }
+    const long = texts.map(async (text) => Math.min(mostOfEach, await counter.count(text, tokenizer)))
+    const counts = await Promise.all([counter.count(ask.inputText(), tokenizer), ...long])
+    return counts.reduce((sum, count) => sum + count, 0)
   }
 
   /** A tier that nobody reports is the one that was asked for, where that is one. */

@@ -7,7 +7,7 @@ import { gatherContent } from './gemini-parts.ts'
 import { isGiven, isMembers, type Members, readMembers, refusal } from './members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { memberIn, spliceItems, spliceJson } from './splice-json.ts'
-import { bytesOfVectors, INPUTS_MOST } from './vectors.ts'
+import { bytesOfVectors, countable, INPUTS_MOST } from './vectors.ts'
 
 /** The first and last tokens around a text, and what an upstream writes before it where it has a title or a kind of task. */
 const INPUT_OVERHEAD = 32
@@ -69,12 +69,10 @@ type Asked = Omit<ModelAsk, 'unknownMembers' | 'bodyFor'>
 function askedOf(inputs: readonly Input[], { contextWindow }: ModelLimits): Asked {
   let inputMost = 0
   let inputEstimate = 0
-  let replyBytes = 0
-  for (const { texts, most, dimensions } of inputs) {
+  for (const { texts, most } of inputs) {
     const within = Math.min(contextWindow, most)
     inputMost += within
     inputEstimate += Math.min(within, sumOf(texts.map(estimateTokens)))
-    replyBytes += bytesOfVectors(1, dimensions, BYTES_OF_NUMBER)
   }
   return {
     isStream: false,
@@ -84,8 +82,14 @@ function askedOf(inputs: readonly Input[], { contextWindow }: ModelLimits): Aske
     isDefaultLimit: false,
     inputMost,
     inputEstimate,
-    replyBytes,
-    inputText: () => inputs.flatMap(({ texts }) => texts).join('\n'),
+    replyBytes: bytesOfVectors(
+      inputs.map(({ dimensions }) => dimensions),
+      BYTES_OF_NUMBER,
+    ),
+    ...countable(
+      inputs.map(({ texts }) => texts.join('\n')),
+      contextWindow,
+    ),
   }
 }
 

@@ -170,6 +170,8 @@ describe('what was used for vectors of this protocol', () => {
       assert.deepEqual(geminiEmbeddings.usageOf({ embedding, usageMetadata }), { output: 0 })
     assert.equal(geminiEmbeddings.textOf({ embedding }), '')
     assert.equal(askedForMany(saying('a', 'b'), saying('c')).inputText(), 'a\nb\nc')
+    const { inputText, longInputs } = askedForMany(saying('a'.repeat(9_000)), saying('b'))
+    assert.deepEqual([inputText(), longInputs], ['b', { texts: ['a'.repeat(9_000)], mostOfEach: 8_192 }])
   })
 
   it('is not known where no vectors came, so that nobody pays for them', () => {

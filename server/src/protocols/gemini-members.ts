@@ -265,6 +265,7 @@ export const EMBED_REQUEST = memberTable(
 export const BATCH_EMBED_REQUEST = memberTable(
   'texts to be embedded',
   withElsewhere({
+    model: refused(OTHER_MODEL),
     requests: formed(
       'list',
       priced('each is in the bound', () => EMBED_REQUEST),

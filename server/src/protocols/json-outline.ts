@@ -1,7 +1,7 @@
 /**
  * Reads of a large JSON text what is there to be metered: every member of the outermost object, and of what is deeper the
- * beginning. Lists of numbers are read as empty, and long strings and lists as shorter ones, so that 54 MiB of vectors become
- * some kilobytes, and never a tree of numbers.
+ * beginning. Of lists of numbers a zero is left, which says that there were some, and of long strings and lists the beginning, so
+ * that 54 MiB of vectors become some kilobytes, and never a tree of numbers.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE, SPACE } from './json-bytes.ts'
@@ -42,6 +42,8 @@ const LIMITS: OutlineLimits = {
 }
 /** A string that was shortened is not empty, whatever was kept of it. */
 const END_OF_STRING = Buffer.from('…"')
+/** Nor is a list of numbers. */
+const SOME_NUMBER = Buffer.from('0')
 /** As in \u00e9. */
 const ESCAPE_BYTES = 6
 
@@ -171,6 +173,7 @@ class Outline {
     if (this.#quotes.next(start) < end || this.#openBraces.next(start) < end || this.#openBrackets.next(start) < end)
       return
     this.#keepTo(start)
+    this.#keep(SOME_NUMBER)
     this.#from = end
     // The bracket that ends it comes next.
     this.#at = end - 1

@@ -5,7 +5,7 @@ import { type Members, modelOf, readMembers, refusal } from './members.ts'
 import { EMBEDDINGS } from './openai-members.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { withModel } from './splice-json.ts'
-import { bytesOfVectors, INPUTS_MOST } from './vectors.ts'
+import { bytesOfVectors, countable, INPUTS_MOST } from './vectors.ts'
 
 /** A text, or the tokens of one. */
 type Input = string | readonly number[]
@@ -37,12 +37,14 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
     ...tokensOf(inputs, aroundEach(members), limits),
     replyBytes: replyBytesOf(inputs.length, members),
     bodyFor: (upstreamModel) => withModel(rawBody, model, upstreamModel),
-    inputText: () => textOf(inputs),
+    // Inputs are all of one kind, and nothing comes between the tokens of two.
+    ...countable(inputs.map(textOf), limits.contextWindow, typeof inputs[0] === 'string' ? '\n' : ''),
   }
 }
 
 function replyBytesOf(vectors: number, { dimensions, encoding_format: format }: Members): number {
-  return bytesOfVectors(vectors, dimensions, format === 'base64' ? BYTES_OF_PACKED_NUMBER : BYTES_OF_NUMBER)
+  const each = Array.from({ length: vectors }, () => dimensions)
+  return bytesOfVectors(each, format === 'base64' ? BYTES_OF_PACKED_NUMBER : BYTES_OF_NUMBER)
 }
 
 /** Each input has the context window for itself. */
@@ -67,10 +69,8 @@ function aroundEach(members: Members): number {
   return INPUT_OVERHEAD + (others.length === 0 ? 0 : bytesOfStructure(Object.fromEntries(others)))
 }
 
-/** Inputs are all of one kind. */
-function textOf(inputs: readonly Input[]): string {
-  const texts = inputs.map((input) => (typeof input === 'string' ? input : ONE_TOKEN.repeat(input.length)))
-  return texts.join(typeof inputs[0] === 'string' ? '\n' : '')
+function textOf(input: Input): string {
+  return typeof input === 'string' ? input : ONE_TOKEN.repeat(input.length)
 }
 
 /** One text, several, the tokens of one, or those of several. */

@@ -104,6 +104,8 @@ export type ModelAsk = {
   readonly repeatedBytes?: number
   /** To be counted where the upstream reports nothing. */
   readonly inputText: () => string
+  /** Inputs beside it that may be longer than what an upstream reads of each: some leave out the rest without a word. */
+  readonly longInputs?: { readonly texts: readonly string[]; readonly mostOfEach: number }
   /** Of pictures that are asked for, where a model sells them by the piece: `<size>/<quality>`, `auto` for what is not said. */
   readonly imageKind?: string
   /** What it asks for that has a price of its own, beyond plain tokens. */

@@ -1,3 +1,6 @@
+import { bytesOf } from './bound.ts'
+import type { ModelAsk } from './protocol.ts'
+
 /** What requests for vectors have in common, in whatever protocol they came. */
 
 export const INPUTS_MOST = 2_048
@@ -9,9 +12,26 @@ const DIMENSIONS_MOST = 65_536
 const VECTOR_OVERHEAD_BYTES = 256
 const REPLY_OVERHEAD_BYTES = 16_384
 
-/** The room that a reply takes with so many vectors, each of numbers of so many bytes. */
-export function bytesOfVectors(count: number, dimensions: unknown, bytesOfNumber: number): number {
-  const isSaid = typeof dimensions === 'number' && dimensions >= 1 && dimensions <= DIMENSIONS_MOST
-  const numbers = isSaid ? Math.ceil(dimensions) : DIMENSIONS_USUAL
-  return REPLY_OVERHEAD_BYTES + count * (VECTOR_OVERHEAD_BYTES + numbers * bytesOfNumber)
+/** What is counted of texts each of which has the context window for itself. None has more tokens than bytes. */
+export function countable(
+  texts: readonly string[],
+  contextWindow: number,
+  between = '\n',
+): Pick<ModelAsk, 'inputText' | 'longInputs'> {
+  const isLong = (text: string) => bytesOf(text) > contextWindow
+  return {
+    inputText: () => texts.filter((text) => !isLong(text)).join(between),
+    longInputs: { texts: texts.filter(isLong), mostOfEach: contextWindow },
+  }
+}
+
+/** The room that a reply takes with vectors of so many dimensions, each number of so many bytes. */
+export function bytesOfVectors(dimensions: readonly unknown[], bytesOfNumber: number): number {
+  const bytes = dimensions.map((said) => VECTOR_OVERHEAD_BYTES + numbersIn(said) * bytesOfNumber)
+  return bytes.reduce((sum, more) => sum + more, REPLY_OVERHEAD_BYTES)
+}
+
+function numbersIn(said: unknown): number {
+  const isSaid = typeof said === 'number' && said >= 1 && said <= DIMENSIONS_MOST
+  return isSaid ? Math.ceil(said) : DIMENSIONS_USUAL
 }

@@ -89,7 +89,7 @@ export async function makeModel(pool: pg.Pool, slots: Slots, atFailing: string, 
 const SPOKEN_AT = {
   openai: ['openai', 'openai_responses', 'openai_embeddings', 'openai_images'],
   anthropic: ['anthropic'],
-  gemini: ['gemini'],
+  gemini: ['gemini', 'gemini_embeddings'],
 } as const
 
 /** Some endpoints take so many requests in a minute of each key, whatever the tier allows. */

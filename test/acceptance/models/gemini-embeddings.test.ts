@@ -90,6 +90,21 @@ describe('POST /v1beta/models/{model}:embedContent and :batchEmbedContents', () 
     })
   }
 
+  it('MODEL-3 costs what the upstream reports, however large the vectors are', async () => {
+    const requests = Array.from({ length: 100 }, () => ({ ...saying('abc'), outputDimensionality: 768 }))
+    const told = await tell(MANY, { requests })
+    assert.ok(told.text.length > 1_048_576, 'more than is parsed as a whole')
+    assert.deepEqual([told.status, told.costUsd], [200, usdOf(BigInt(inputTokens(requests.map(() => 'abc'))) * PRICE)])
+  })
+
+  it('MODEL-3 counts of each text no more than the context window, which it has for itself, and loses nothing', async () => {
+    await sandbox.fault('gemini', ['no-usage'])
+    const told = await tell(MANY, { requests: [saying('a '.repeat(45_000)), saying('b'.repeat(6_000)), saying('c')] })
+    const tokens = 8_192 + Math.ceil((6_000 + 1 + 1) / 3)
+    assert.deepEqual([told.status, told.costUsd], [200, usdOf(BigInt(tokens) * PRICE)])
+    assert.equal((await rowOf(pool, told.id))?.overrun, 0n)
+  })
+
   it('takes the slash of a model’s name encoded or not, and knows no other action', async () => {
     for (const name of [EMBEDDING_MODEL, encodeURIComponent(EMBEDDING_MODEL)]) {
       for (const [action, body] of [
@@ -165,7 +180,8 @@ describe('POST /v1beta/models/{model}:embedContent and :batchEmbedContents', () 
     for (const [path, body, says] of [
       [ONE, {}, /"content" must be/],
       [MANY, { requests: [] }, /"requests" must be/],
-      [MANY, saying('a'), /Unknown parameter "content"|"requests" must be/],
+      [MANY, saying('a'), /"requests" must be/],
+      [MANY, { model: 'models/another', requests: [saying('a')] }, /"model"/],
       [ONE, { content: { parts: [{ inlineData: { mimeType: 'image/png', data: 'AA' } }] } }, /only texts/],
       [ONE, { ...saying('a'), serviceTier: 'priority' }, /serviceTier/],
     ] as const) {
