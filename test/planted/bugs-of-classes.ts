@@ -2,6 +2,7 @@ import type { PlantedBug } from './planted-bug.ts'
 
 const SHEET = 'server/src/pricing/price-sheet.test.ts'
 const USAGE = 'server/src/pricing/usage-classes.test.ts'
+const ASKS = 'server/src/protocols/priced-asks.test.ts'
 const OVER_HTTP = 'test/acceptance/models/price-classes.test.ts'
 const HOLD = 'A hold covers the most that a call can cost.'
 const CHARGE = 'A charge is that of what the upstream reports, each token once and at its own price.'
@@ -126,13 +127,53 @@ export const bugsOfClasses: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/protocols/bound.ts',
-        find: 'prompt.calls === undefined ? once : mostOfRounds(once, prompt.calls, limits)',
+        find: 'prompt.hosted === undefined ? once : mostOfRounds(once, prompt.hosted, limits)',
         replace: 'once',
       },
     ],
-    caughtBy: [
-      { file: 'server/src/protocols/priced-asks.test.ts', title: 'has the model read all of it again after each call' },
+    caughtBy: [{ file: ASKS, title: 'has the model read all of it again in each round' }],
+  },
+  {
+    id: 'written-words-read-for-nothing',
+    title: 'what a model wrote before it called a tool is not held for, though it reads that again',
+    promise: HOLD,
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/bound.ts',
+        find: 'once + brought + outputMost',
+        replace: 'once + brought',
+      },
     ],
+    caughtBy: [{ file: ASKS, title: 'has the model read all of it again in each round' }],
+  },
+  {
+    id: 'rounds-of-allowed-calls-alone',
+    title: 'rounds in which a call is refused by the upstream are not held for',
+    promise: HOLD,
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/anthropic-request.ts',
+        find: 'rounds: Math.max(calls, ROUNDS_LEAST)',
+        replace: 'rounds: calls',
+      },
+    ],
+    caughtBy: [{ file: ASKS, title: 'goes on after calls that are too many' }],
+  },
+  {
+    id: 'bound-that-is-not-sent',
+    title: 'as many calls are held for as the price allows, and nothing tells the upstream',
+    promise: 'What has no bound is refused.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/anthropic-request.ts',
+        find: 'callsIn(tool.max_uses, ',
+        replace: 'callsIn(tool.max_uses ?? sold?.toolCalls, ',
+      },
+    ],
+    caughtBy: [{ file: ASKS, title: 'refuses a tool whose calls have no bound' }],
   },
   {
     id: 'tool-without-a-bound',
@@ -148,7 +189,7 @@ export const bugsOfClasses: readonly PlantedBug[] = [
     ],
     caughtBy: [
       { file: OVER_HTTP, title: 'MODEL-6 what a model has no price of' },
-      { file: 'server/src/protocols/priced-asks.test.ts', title: 'refuses a tool whose calls have no bound' },
+      { file: ASKS, title: 'refuses a tool whose calls have no bound' },
     ],
   },
   {

@@ -61,7 +61,7 @@ export function addModelCommands(program: Command): void {
     .option('--above <tokens:class=usd,…>', 'what every class costs where the input is longer; repeat it', oneMore)
     .option('--tier <tier=timesx>', `a service tier: ${A_TIER}; repeat it`, oneMore)
     .option('--tool <tool=usd>', `a call of a tool that the upstream runs; repeat it (${TOOL_NAMES})`, oneMore)
-    .option('--tool-calls <count>', 'how many of them are held for where a request does not say')
+    .option('--tool-calls <count>', 'how many of them are held for, and sent, where a request (Responses) does not say')
     .option('--tool-input <tokens>', 'the most tokens that one brings into the input (default: the context window)')
     .option('--provider-class <class=usd>', 'what the upstream charges us, as above; as before where left out', oneMore)
     .option('--provider-above <tokens:class=usd,…>', '', oneMore)

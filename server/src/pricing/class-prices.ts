@@ -11,6 +11,7 @@ import {
   STANDARD,
   TOKEN_CLASS_NAMES,
   TOKEN_CLASSES,
+  TOOL_CALLS_MOST,
   type TokenClass,
 } from '../catalogue/price-classes.ts'
 import type { UnitPrice } from '../kernel/money.ts'
@@ -56,7 +57,6 @@ const COLUMNS_MOST = 64
 /** A quote has them all in a header, as fractions. */
 const DIGITS_MOST = 2_400
 const TOKENS_MOST = 1_000_000_000
-const CALLS_MOST = 1_000
 
 const priceText = readable(priceIn)
 const rates = z.partialRecord(z.enum(TOKEN_CLASS_NAMES), priceText)
@@ -80,7 +80,7 @@ export const classPricesForm = z.strictObject({
     .refine((tiers) => Object.keys(tiers).length <= TIERS_MOST, { error: `may have ${TIERS_MOST} at most` })
     .optional(),
   tools: z.partialRecord(z.enum(SERVER_TOOLS), readable(callPriceIn)).optional(),
-  tool_calls: z.int().min(1).max(CALLS_MOST).optional(),
+  tool_calls: z.int().min(1).max(TOOL_CALLS_MOST).optional(),
   tool_input: z.int().min(1).max(TOKENS_MOST).optional(),
 })
 

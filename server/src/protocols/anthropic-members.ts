@@ -207,7 +207,7 @@ const tool: Choice = {
     }),
     web_search: serverTool('web_search', { user_location: neutral() }),
     web_fetch: serverTool('web_fetch', {
-      max_content_tokens: neutral(),
+      max_content_tokens: priced('within what a call is held to bring'),
       citations: neutral(() => citations),
       url_sources: neutral(),
       use_cache: neutral(),

@@ -1,5 +1,5 @@
 import { inspectMembers, isMembers, type Members, type Table } from '../catalogue/member-table.ts'
-import { ANY_TIER, type Need, tierNamed } from '../catalogue/price-classes.ts'
+import { ANY_TIER, type Need, TOOL_CALLS_MOST, tierNamed } from '../catalogue/price-classes.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { ModelLimits, Sold } from './protocol.ts'
 import { MODEL_NAME_LENGTH } from './typed-members.ts'
@@ -37,13 +37,13 @@ export function mediaOf(needs: ReadonlySet<Need>, isStream: boolean, outputMost:
   return { replyBytes: outputMost * BYTES_OF_MEDIA_TOKEN }
 }
 
-const CALLS_MOST = 1_000
+const EACH_HAS_A_PRICE = `each call of a tool that an upstream runs has a price. Set it to the most calls that you want, from 1 to ${TOOL_CALLS_MOST}.`
 
 /** The most calls of tools that an upstream runs, as a request or the model's price says it. */
 export function callsIn(value: unknown, name: string): number {
-  if (!isGiven(value)) throw refusal(`"${name}" is needed: each call of a tool that an upstream runs has a price.`)
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= CALLS_MOST) return value
-  throw refusal(`"${name}" must be a whole number from 1 to ${CALLS_MOST}.`)
+  if (!isGiven(value)) throw refusal(`"${name}" is needed: ${EACH_HAS_A_PRICE}`)
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= TOOL_CALLS_MOST) return value
+  throw refusal(`"${name}" must be a whole number from 1 to ${TOOL_CALLS_MOST}.`)
 }
 
 /** The service tier that a request names, by its name here. Where it names none, the upstream chooses. */

@@ -1,5 +1,5 @@
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
-import { bytesOfStructure, inputOf, type Prompt } from './bound.ts'
+import { bytesOfStructure, HOSTED_TOOL_TOKENS, inputOf, type Prompt } from './bound.ts'
 import {
   emptyPrompt,
   type Gathered,
@@ -98,7 +98,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   }
 }
 
-type ToolCalls = { readonly most: number; readonly hasPictures: boolean }
+type ToolCalls = { readonly most: number; readonly tools: number; readonly hasPictures: boolean }
 
 /** How often tools that the upstream runs may be called, all together; undefined where there are none. */
 function toolCallsOf(members: Members, { sold }: ModelLimits): ToolCalls | undefined {
@@ -107,7 +107,7 @@ function toolCallsOf(members: Members, { sold }: ModelLimits): ToolCalls | undef
     if (isMembers(item) && item.type === 'additional_tools') kinds.push(...hostedIn(item.tools))
   if (kinds.length === 0) return undefined
   const most = callsIn(members.max_tool_calls ?? sold?.toolCalls, 'max_tool_calls')
-  return { most, hasPictures: kinds.includes('image_generation') }
+  return { most, tools: kinds.length, hasPictures: kinds.includes('image_generation') }
 }
 
 const HOSTED_TYPE = /^(web_search|file_search|code_interpreter|image_generation)/
@@ -160,9 +160,11 @@ function promptOf(members: Members, calls: ToolCalls | undefined, limits: ModelL
     if (isMembers(item) && item.type === 'additional_tools') tools += toolsIn(item.tools)
   }
   const others = gatherBeside(members, PLACES, gathered)
+  const declaredTokens = (calls?.tools ?? 0) * HOSTED_TOOL_TOKENS
+  // Further calls than those are not made: each round but the last has one at least.
+  const hosted = calls && { hosted: { calls: calls.most, rounds: calls.most } }
   // Instructions are a message too.
-  const asked = { messages: items.length + 1, tools, declaredTokens: 0, ...(calls && { calls: calls.most }) }
-  return { ...gathered, others, ...asked }
+  return { ...gathered, others, messages: items.length + 1, tools, declaredTokens, ...hosted }
 }
 
 function listOfItems(input: unknown): readonly unknown[] {

@@ -73,7 +73,7 @@ export type ModelLimits = {
 
 export type Sold = {
   readonly needs: ReadonlySet<Need>
-  /** How many calls of tools that an upstream runs are held for where a request does not say. */
+  /** How many calls of tools that an upstream runs are held for, and sent, where a request for a response does not say. */
   readonly toolCalls?: number
   /** The most tokens that one of them brings into the input; the context window where left out. */
   readonly toolInput?: number
