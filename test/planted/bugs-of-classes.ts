@@ -2,6 +2,7 @@ import type { PlantedBug } from './planted-bug.ts'
 
 const SHEET = 'server/src/pricing/price-sheet.test.ts'
 const USAGE = 'server/src/pricing/usage-classes.test.ts'
+const CLASSES = 'server/src/pricing/class-prices.test.ts'
 const ASKS = 'server/src/protocols/priced-asks.test.ts'
 const OVER_HTTP = 'test/acceptance/models/price-classes.test.ts'
 const HOLD = 'A hold covers the most that a call can cost.'
@@ -205,5 +206,110 @@ export const bugsOfClasses: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [{ file: SHEET, title: 'is never below what an honest upstream may report' }],
+  },
+  {
+    id: 'drawn-by-default-held-as-text',
+    title: 'a model that draws unless told otherwise is held for at the price of text',
+    promise: HOLD,
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/gemini-request.ts',
+        find: 'if (itemsIn(responseModalities).length > 0) return needs',
+        replace: 'if (needs !== undefined) return needs',
+      },
+    ],
+    caughtBy: [{ file: ASKS, title: 'is whatever a model of Gemini gives by itself' }],
+  },
+  {
+    id: 'long-input-beyond-the-window',
+    title: 'input that is longer than the context window of the hold is taken',
+    promise: HOLD,
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/pricing/class-prices.ts',
+        find: 'steps.length > 1 && steps.every(({ above: tokens }) => contextWindow > tokens)',
+        replace: 'steps.length > 1',
+      },
+    ],
+    caughtBy: [{ file: CLASSES, title: 'has long input where the context window reaches beyond the last step' }],
+  },
+  {
+    id: 'searches-of-a-cut-stream',
+    title: 'calls of tools in a stream that breaks off are not charged',
+    promise: 'Every call of a tool that an upstream ran is charged.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/anthropic-reply.ts',
+        find: 'callsOf(moreOf(reported.calls, calls))',
+        replace: 'callsOf(reported.calls ?? {})',
+      },
+    ],
+    caughtBy: [{ file: 'server/src/protocols/anthropic-reply.test.ts', title: 'are counted before they are reported' }],
+  },
+  {
+    id: 'preview-at-the-price-of-a-search',
+    title: 'the preview of a search is sold at the price of a search',
+    promise: 'What has no price is refused.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/openai-responses-members.ts',
+        find: 'web_search_preview: PREVIEW,',
+        replace: 'web_search_preview: WEB_SEARCH,',
+      },
+    ],
+    caughtBy: [{ file: ASKS, title: 'is no preview of a search' }],
+  },
+  {
+    id: 'cached-picture-as-new',
+    title: 'a picture that was read from a cache is charged as a new one',
+    promise: CHARGE,
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/gemini-reply.ts',
+        find: 'Math.max(0, imageIn - imageCached)',
+        replace: 'imageIn',
+      },
+    ],
+    caughtBy: [{ file: USAGE, title: 'to the nano-dollar: gemini' }],
+  },
+  {
+    id: 'hour-within-a-fetched-page',
+    title: 'a cache of one hour is not seen in what a tool has fetched',
+    promise: HOLD,
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/protocols/anthropic-members.ts',
+        find: "ranWith('web_fetch_tool_result', () => fetched)",
+        replace: 'ranUpstream',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'server/src/protocols/anthropic-request.test.ts',
+        title: 'is refused wherever a long cache is asked for',
+      },
+    ],
+  },
+  {
+    id: 'blocked-prompt-at-the-hold',
+    title: 'an answer without pictures costs the hold, because it might have had some',
+    promise: CHARGE,
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/pricing/by-token.ts',
+        find: 'isMedia && hasMedia',
+        replace: 'isMedia',
+      },
+    ],
+    caughtBy: [
+      { file: 'server/src/pricing/by-token.test.ts', title: 'is counted where it has neither sound nor pictures' },
+    ],
   },
 ]

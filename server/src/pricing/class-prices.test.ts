@@ -122,9 +122,17 @@ describe('prices beyond the plain classes', () => {
       assert.equal(classPricesForm.safeParse(text).success, false)
     })
 
+  it('has long input where the context window reaches beyond the last step', () => {
+    const steps = [200, 1_000].map((tokens) => ({ tokens, rates: STEP }))
+    const isSold = (contextWindow: number) => needsMet(read({ above: steps }), contextWindow).has('long_context')
+    assert.deepEqual([200, 1_000, 1_001].map(isSold), [false, false, true])
+    assert.equal(needsMet(read({}), 1_000_000).has('long_context'), false)
+  })
+
   it('says what requests may ask for', () => {
     const met = needsMet(
       read({ rates: { input_audio: '40' }, tools: { web_search: '0.01' }, tiers: { flex: { times: '0.5' } } }),
+      1_000_000,
     )
     assert.deepEqual([...met], ['input_audio', 'tool:web_search', 'tier:standard', 'tier:flex'])
     assert.equal(

@@ -218,12 +218,16 @@ function toolOf(tool: ServerTool, price: UnitPrice | undefined, cost: UnitPrice 
   return price === undefined ? [] : [[tool, { published: price, providerCost: cost ?? null }] as const]
 }
 
-/** What a request may ask for at this price, beyond plain tokens. */
-export function needsMet({ names, tiers, tools }: ClassPrices): ReadonlySet<Need> {
+/**
+ * What a request may ask for at this price, beyond plain tokens. Long input is held for within the context window: where that does not
+ * reach beyond the last step, it is not the one that a longer input would have.
+ */
+export function needsMet({ names, tiers, tools }: ClassPrices, contextWindow: number): ReadonlySet<Need> {
   const [steps = []] = tiers.values()
+  const isLong = steps.length > 1 && steps.every(({ above: tokens }) => contextWindow > tokens)
   return new Set<Need>([
     ...names.filter(isPartClass),
-    ...(steps.length > 1 ? ['long_context' as const] : []),
+    ...(isLong ? ['long_context' as const] : []),
     ...[...tools.keys()].map((tool) => `tool:${tool}` as const),
     ...[...tiers.keys()].map((name) => `tier:${name}` as const),
   ])

@@ -1,3 +1,4 @@
+import { REPLY_MOST_BYTES } from '../kernel/memory-budget.ts'
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
 import { bytesOfStructure, HOSTED_TOOL_TOKENS, inputOf, type Prompt } from './bound.ts'
 import {
@@ -72,6 +73,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const given = outputLimitOf(members, 'max_output_tokens', limits)
   const outputLimit = given ?? limits.outputCap
   const isStream = isStreamed(members)
+  if (calls !== undefined) requireSmallFrames(members, isStream)
   return {
     ...inputOf(prompt, limits),
     ...picturesOf(calls, isStream),
@@ -125,12 +127,29 @@ function hostedIn(tools: unknown): string[] {
 
 /** A large picture in base64. */
 const PICTURE_BYTES = 8 * 1_048_576
+/** So many have room in the largest reply that is read, and what else it has beside them. */
+const PICTURES_MOST = REPLY_MOST_BYTES / PICTURE_BYTES - 1
 
 /** Pictures are larger than the largest frame of a stream. */
 function picturesOf(calls: ToolCalls | undefined, isStream: boolean): { replyBytes?: number } {
   if (calls?.hasPictures !== true) return {}
   if (isStream) throw refusal('"tools" may not have image_generation in a stream. Ask for pictures without "stream".')
+  if (calls.most > PICTURES_MOST)
+    throw refusal(
+      `"max_tool_calls" may be ${PICTURES_MOST} at most with image_generation, whose pictures all come in one answer. Lower it.`,
+    )
   return { replyBytes: calls.most * PICTURE_BYTES }
+}
+
+/** What tools have found is as large as they like, and comes in the frame that has the usage. */
+const FOUND = /\.(results|outputs)$/
+
+function requireSmallFrames({ include }: Members, isStream: boolean): void {
+  const [found] = itemsOf(include).filter((one) => FOUND.test(String(one)))
+  if (isStream && found !== undefined)
+    throw refusal(
+      `"include" may not have ${JSON.stringify(found)} in a stream, whose last event might be too large to be read. Leave it out, or ask without "stream".`,
+    )
 }
 
 /** Half of the largest frame that is read; the other half is for the answer. */

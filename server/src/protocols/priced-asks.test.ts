@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import type { Need } from '../catalogue/price-classes.ts'
 import { Fault } from '../kernel/fault.ts'
 import { anthropic } from './anthropic.ts'
-import { gemini } from './gemini.ts'
+import { gemini, geminiStream } from './gemini.ts'
 import { openai } from './openai.ts'
 import { openaiImages } from './openai-images.ts'
 import { openaiResponses } from './openai-responses.ts'
@@ -156,6 +156,35 @@ describe('a tool that an upstream runs', () => {
     )
   })
 
+  it('is no preview of a search, which has another price', () => {
+    for (const type of ['web_search_preview', 'web_search_preview_2025_03_11'])
+      refuses(
+        () => asked(openaiResponses, response({ tools: [{ type }] })),
+        /"tools\[0\]\.type" may not be "web_search_preview.*another price than web_search/,
+      )
+    assert.equal(asked(openaiResponses, response({ tools: [{ type: 'web_search_2025_08_26' }] })).toolCalls, 2)
+  })
+
+  it('may not put what it has found into the event that has the usage', () => {
+    const tools = [{ type: 'web_search' }]
+    for (const include of ['web_search_call.results', 'file_search_call.results', 'code_interpreter_call.outputs']) {
+      const body = response({ tools, include: ['reasoning.encrypted_content', include] })
+      refuses(
+        () => asked(openaiResponses, { ...body, stream: true }),
+        new RegExp(`"include" may not have "${include}"`),
+      )
+      asked(openaiResponses, body)
+    }
+    const include = ['reasoning.encrypted_content', 'web_search_call.action.sources']
+    asked(openaiResponses, response({ tools, include, stream: true }))
+  })
+
+  it('paints no more pictures than have room in a reply', () => {
+    const painting = (max_tool_calls: number) => response({ max_tool_calls, tools: [{ type: 'image_generation' }] })
+    assert.equal(asked(openaiResponses, painting(7)).replyBytes, 7 * 8 * 1_048_576)
+    refuses(() => asked(openaiResponses, painting(8)), /"max_tool_calls" may be 7 at most with image_generation/)
+  })
+
   it('may go on in a conversation, within the context window', () => {
     const item = { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } }
     const input = [{ role: 'user', content: 'a' }, item]
@@ -189,6 +218,38 @@ describe('what has a price of its own', () => {
     )
     refuses(() => asked(openai, heard, null), /may not be "input_audio": audio has no price of its own/)
     refuses(() => asked(gemini, pictured, null), /"generationConfig\.responseModalities" is taken as "TEXT" only/)
+  })
+
+  it('is whatever a model of Gemini gives by itself, where the request does not say what', () => {
+    const needs = (generationConfig?: object) => [
+      ...(asked(gemini, { contents: 'a', ...(generationConfig && { generationConfig }) }).needs ?? []),
+    ]
+    for (const config of [undefined, {}, { responseModalities: null }, { response_modalities: [] }])
+      assert.deepEqual(needs(config), ['output_audio', 'output_image'], JSON.stringify(config))
+    for (const config of [{ responseModalities: ['TEXT'] }, { response_modalities: 'TEXT' }])
+      assert.deepEqual(needs(config), [], JSON.stringify(config))
+    assert.deepEqual([...(asked(gemini, { contents: 'a' }, null).needs ?? [])], [])
+    refuses(
+      () => asked(geminiStream, { contents: 'a' }),
+      /not streamed here.*text alone in "generationConfig\.responseModalities"/,
+    )
+    asked(geminiStream, { contents: 'a', generationConfig: { responseModalities: ['TEXT'] } })
+  })
+
+  it('has room in a reply, or is refused by the member to lower', () => {
+    const wide = { ...LIMITS, outputCap: 50_000, outputMost: 50_000 }
+    const drawn = (config: object) => asked(gemini, { contents: 'a', generationConfig: config }, SOLD, {}, wide)
+    const spoken = (more: object) =>
+      asked(openai, chat({ modalities: ['audio'], audio: { voice: 'a', format: 'wav' }, ...more }), SOLD, {}, wide)
+    // 60 MiB in tokens of 4 KiB.
+    assert.deepEqual([drawn({}).outputLimit, drawn({}).replyBytes], [15_360, 60 * 1_048_576])
+    assert.equal(JSON.parse(String(drawn({}).bodyFor('m'))).generationConfig.maxOutputTokens, 15_360)
+    assert.equal(drawn({ candidateCount: 4 }).outputLimit, 3_840)
+    assert.equal(drawn({ maxOutputTokens: 15_360 }).outputLimit, 15_360)
+    refuses(() => drawn({ maxOutputTokens: 15_361 }), /"generationConfig\.maxOutputTokens" may be 15360 at most/)
+    assert.equal(drawn({ maxOutputTokens: 50_000, responseModalities: ['TEXT'] }).outputLimit, 50_000)
+    refuses(() => spoken({ max_completion_tokens: 20_000 }), /"max_completion_tokens" may be 15360 at most/)
+    refuses(() => spoken({ max_tokens: 8_000, n: 2 }), /"max_tokens" may be 7680 at most for 2 answers/)
   })
 
   it('is a beta of long input where the model has steps of it', () => {

@@ -22,6 +22,8 @@ export type Protocol = {
   readonly formOf: (json: unknown) => ReplyForm
   /** What such an answer gave to the caller, to be counted where nothing was reported. */
   readonly textOf: (json: unknown) => string
+  /** Whether it has what is no text, and so can't be counted. Taken for granted of answers that may have it, where left out. */
+  readonly hasMedia?: (json: unknown) => boolean
   /** What else of such an answer may be text that nobody expects there: without what it repeats of the request. All where left out. */
   readonly restOf?: (json: unknown) => unknown
   /** Undefined where answers always come whole. */
