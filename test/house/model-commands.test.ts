@@ -82,6 +82,8 @@ describe('farebox models', () => {
       [['--class', 'thoughts=6'], /classes\.rates/],
       [['--class', 'cache_write_1h'], /must be class=usd/],
       [['--tier', 'flex=half'], /must be tier=times/],
+      [['--class', '__proto__=6'], /must be class=usd/],
+      [['--tier', '__proto__=0.5x'], /must be tier=times/],
       [['--tool', 'mcp=1'], /classes\.tools/],
       [['--tool-calls', '0'], /classes\.tool_calls/],
       [[], /the price of maker\/dear has classes, which would end: .*cache_write_1h.*--no-classes/],

@@ -114,7 +114,7 @@ export const bugsOfClasses: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/protocols/openai-responses-reply.ts',
-        find: '...callsOf(moreOf(calls, callsIn(ranItems))), ',
+        find: '...callsOf(moreOf(calls, ran)), ',
         replace: '',
       },
     ],
