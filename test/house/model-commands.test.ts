@@ -82,13 +82,20 @@ describe('farebox models', () => {
       [['--class', 'thoughts=6'], /classes\.rates/],
       [['--class', 'cache_write_1h'], /must be class=usd/],
       [['--tier', 'flex=half'], /must be tier=times/],
+      [['--class', '__proto__=6'], /must be class=usd/],
+      [['--tier', '__proto__=0.5x'], /must be tier=times/],
       [['--tool', 'mcp=1'], /classes\.tools/],
       [['--tool-calls', '0'], /classes\.tool_calls/],
+      [[], /the price of maker\/dear has classes, which would end: .*cache_write_1h.*--no-classes/],
+      [['--no-classes', '--class', 'cache_write_1h=6'], /give one of both/],
     ] as const) {
       const { code, output } = await farebox(...plain, ...options)
       assert.notEqual(code, 0)
       assert.match(output, says)
     }
+    assert.match(await said(...plain, '--no-classes'), /as version 2\.\n$/)
+    assert.match(await said(...plain), /as version 3\.\n$/)
+    assert.doesNotMatch(await said('models', 'list'), /beyond that/)
   })
 
   it('route says how its upstreams differ from their protocol, keeps what is not named, and list shows it', async () => {

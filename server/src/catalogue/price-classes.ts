@@ -36,6 +36,8 @@ export const PART_CLASS_NAMES: readonly PartClass[] = Object.keys(PART_CLASSES).
 
 /** Tools that an upstream runs and that have a price for each call. */
 export const SERVER_TOOLS = ['web_search', 'web_fetch', 'file_search', 'code_interpreter', 'image_generation'] as const
+/** As many calls of them one request may allow, all together. */
+export const TOOL_CALLS_MOST = 1_000
 export type ServerTool = (typeof SERVER_TOOLS)[number]
 
 /** What protocols call the tier that the plain prices are of, beside `standard`. */

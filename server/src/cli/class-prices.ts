@@ -35,7 +35,7 @@ type Step = { readonly tokens: number; readonly rates: Rates }
 function ratesIn(texts: readonly string[], such: string): Rates {
   const rates: Record<string, string> = {}
   for (const text of texts) {
-    const [, name = '', usd = ''] = /^([a-z0-9_]+)=([0-9.]+)$/.exec(text) ?? []
+    const [, name = '', usd = ''] = /^([a-z][a-z0-9_]*)=([0-9.]+)$/.exec(text) ?? []
     if (name === '') throw new Error(`${JSON.stringify(text)} must be ${such}`)
     if (Object.hasOwn(rates, name)) throw new Error(`${name} is given twice`)
     rates[name] = usd
@@ -52,16 +52,19 @@ function stepsIn(texts: readonly string[], such: string): Step[] {
   return steps.toSorted((a, b) => a.tokens - b.tokens)
 }
 
+/** A letter first: `__proto__` is no name that an object keeps. */
+const tierNameIn = (text: string) => /^[a-z][a-z0-9_]*/.exec(text)?.[0] ?? ''
+
 type Tier = { times: string } | { rates: Rates; above: Step[] }
 
 function tiersIn(texts: readonly string[]): Readonly<Record<string, Tier>> {
-  const names = new Set(texts.map((text) => /^[a-z0-9_]+/.exec(text)?.[0] ?? ''))
+  const names = new Set(texts.map(tierNameIn))
   return Object.fromEntries([...names].map((name) => [name, tierIn(name, texts)]))
 }
 
 /** A multiple of the standard prices, or its own: those of any input, and those of each step. */
 function tierIn(name: string, texts: readonly string[]): Tier {
-  const own = texts.filter((text) => /^[a-z0-9_]+/.exec(text)?.[0] === name).map((text) => text.slice(name.length))
+  const own = texts.filter((text) => tierNameIn(text) === name).map((text) => text.slice(name.length))
   const [first = ''] = own
   const [, times] = /^=([0-9.]+)x$/.exec(first) ?? []
   if (times !== undefined && own.length === 1) return { times }

@@ -61,8 +61,9 @@ export function addModelCommands(program: Command): void {
     .option('--above <tokens:class=usd,…>', 'what every class costs where the input is longer; repeat it', oneMore)
     .option('--tier <tier=timesx>', `a service tier: ${A_TIER}; repeat it`, oneMore)
     .option('--tool <tool=usd>', `a call of a tool that the upstream runs; repeat it (${TOOL_NAMES})`, oneMore)
-    .option('--tool-calls <count>', 'how many of them are held for where a request does not say')
+    .option('--tool-calls <count>', 'how many of them are held for, and sent, where a request (Responses) does not say')
     .option('--tool-input <tokens>', 'the most tokens that one brings into the input (default: the context window)')
+    .option('--no-classes', 'end what the price has of classes, steps, tiers and tools')
     .option('--provider-class <class=usd>', 'what the upstream charges us, as above; as before where left out', oneMore)
     .option('--provider-above <tokens:class=usd,…>', '', oneMore)
     .option('--provider-tier <tier=timesx>', '', oneMore)
@@ -150,6 +151,8 @@ type Plain = Omit<
 >
 type PriceOptions = Plain &
   ClassOptions & {
+    /** False where they are to end. */
+    readonly classes: boolean
     readonly providerClass?: readonly string[]
     readonly providerAbove?: readonly string[]
     readonly providerTier?: readonly string[]
@@ -161,8 +164,10 @@ type PriceOptions = Plain &
   }
 
 async function price(config: Config, model: string, options: PriceOptions): Promise<void> {
-  const { image, providerImage, video, providerVideo, ...tokenPrices } = options
+  const { image, providerImage, video, providerVideo, classes: mayKeep, ...tokenPrices } = options
   const { classes, providerClasses, prices } = classesIn(tokenPrices)
+  if (!mayKeep && classes !== undefined)
+    throw new Error('--no-classes ends what the other options name: give one of both')
   const images = image && kindPrices(image, A_PICTURE)
   const videos = video && kindPrices(video, A_VIDEO)
   const kinds = {
@@ -174,7 +179,8 @@ async function price(config: Config, model: string, options: PriceOptions): Prom
     ...(providerVideo !== undefined && { providerVideos: kindPrices(providerVideo, A_VIDEO) }),
   }
   await withPools(config, async ({ rest: pool }) => {
-    const version = await setModelPrice({ pool, by: operator() }, { model, ...prices, ...kinds })
+    const given = { model, ...prices, ...kinds }
+    const version = await setModelPrice({ pool, by: operator() }, given, { mayEndClasses: !mayKeep })
     const { input, output, cacheRead = input, cacheWrite = input } = prices
     const byKind = kindsText({ images, videos })
     print(
@@ -187,7 +193,7 @@ async function price(config: Config, model: string, options: PriceOptions): Prom
   })
 }
 
-type TokenOptions = Omit<PriceOptions, 'image' | 'providerImage' | 'video' | 'providerVideo'>
+type TokenOptions = Omit<PriceOptions, 'classes' | 'image' | 'providerImage' | 'video' | 'providerVideo'>
 
 function classesIn(options: TokenOptions) {
   const { class: classes, above, tier, tool, toolCalls, toolInput, ...others } = options

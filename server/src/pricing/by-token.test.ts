@@ -51,7 +51,7 @@ describe('the hold of a call', () => {
     const held = mostFor(terms, most)
     for (const name of ['input', 'cacheRead', 'cacheWrite'] as const) {
       const reported = { input: 0, output: 200, [name]: 1_000 }
-      const used = await ofReply({ reported, text: '', form: 'answer', json: {}, raw: () => '' })
+      const used = await ofReply({ reported, text: '', form: 'answer', json: {}, hasMedia: true, raw: () => '' })
       assert.ok(used !== undefined && costOf(terms, used.counts) <= held, name)
     }
   })
@@ -82,7 +82,8 @@ describe('the tokens of a call', () => {
 describe('the cost of a whole answer without a report', () => {
   const { ofReply } = pricing(priceOf('0.5', '0.05', '0.625'))
   const outputOf = async (json: unknown) =>
-    (await ofReply({ reported: { input: 7 }, text: '', form: 'answer', json, raw: () => '' }))?.outputTokens
+    (await ofReply({ reported: { input: 7 }, text: '', form: 'answer', json, hasMedia: true, raw: () => '' }))
+      ?.outputTokens
 
   it('counts the words that stand where no text is expected, and not a few strange ones', async () => {
     assert.equal(await outputOf({ id: 'i'.repeat(900), choices: [{ index: 0, text: 'x'.repeat(300) }] }), 100)
@@ -99,13 +100,22 @@ describe('the cost of an answer that is no text', () => {
     { price: priceOf('0.5', '0.05', '0.625'), ask: spoken, outputMost: 200, multiplier: rational(1n) },
     { counter: createTokenCounter(), tokenizer: 'bytes_3' },
   )
-  const told = { text: 'as it was said', form: 'answer', json: {}, raw: () => '' } as const
+  const told = { text: 'as it was said', form: 'answer', json: {}, hasMedia: true, raw: () => '' } as const
 
   it('is what is reported, and else the hold: neither sound nor pictures can be counted', async () => {
     assert.deepEqual((await ofReply({ ...told, reported: { input: 7, output: 9 } }))?.counts, [7n, 9n, 0n, 0n])
     assert.deepEqual((await ofReply({ ...told, reported: {} }))?.counts, most)
     assert.equal(await ofReply({ ...told, text: '', form: 'nothing', reported: {} }), undefined)
     assert.deepEqual(nothing.counts, [0n, 0n, 0n, 0n])
+  })
+
+  it('is counted where it has neither sound nor pictures: a prompt that was blocked costs its input', async () => {
+    const blocked = { promptFeedback: { blockReason: 'SAFETY' } }
+    const silent = { ...told, hasMedia: false, reported: {} }
+    const used = await ofReply({ ...silent, text: '', json: blocked })
+    assert.deepEqual([used?.counts, used?.source], [[10n, 0n, 0n, 0n], 'counted'])
+    assert.deepEqual((await ofReply(silent))?.counts, [10n, 5n, 0n, 0n])
+    assert.deepEqual((await ofReply({ ...silent, text: '', form: 'unreadable' }))?.counts, most)
   })
 })
 

@@ -69,10 +69,11 @@ export function byToken(
     return usedBy(text === undefined ? { output: outputMost } : {}, isCountable ? (text ?? '') : '')
   }
 
-  function ofReply({ reported, text, form, json, raw }: WholeReply): ReturnType<ModelPricing['ofReply']> {
-    if (reported.output !== undefined || (text !== '' && !isMedia)) return usedBy(reported, text)
+  function ofReply({ reported, text, form, json, hasMedia, raw }: WholeReply): ReturnType<ModelPricing['ofReply']> {
+    const isUncountable = isMedia && hasMedia
+    if (reported.output !== undefined || (text !== '' && !isUncountable)) return usedBy(reported, text)
     if (form === 'nothing') return undefined
-    if (form === 'unreadable' || isMedia) return ofUnreadable(raw())
+    if (form === 'unreadable' || isUncountable) return ofUnreadable(raw())
     // It has the form of an answer, but its words may stand where nobody looks for them.
     const unread = isCountable ? unreadText(json) : ''
     return usedBy(reported, unread.length > UNREAD_ALLOWANCE ? unread : '')

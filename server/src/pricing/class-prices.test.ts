@@ -122,9 +122,32 @@ describe('prices beyond the plain classes', () => {
       assert.equal(classPricesForm.safeParse(text).success, false)
     })
 
+  it('has no class in a step or a tier that the price itself has not: nobody would charge it', () => {
+    const rates = { ...STEP, input_audio: '40' }
+    assert.throws(() => read({ above: [{ tokens: 5, rates }] }), /above 5 has a price of input_audio, which the price/)
+    assert.throws(() => read({ tiers: { flex: { rates } } }), /tier flex from 0 on has a price of input_audio/)
+    read({ rates: { input_audio: '40' }, above: [{ tokens: 5, rates }], tiers: { flex: { times: '0.5' } } })
+  })
+
+  it('has no fraction that is too long to be read with a hold', () => {
+    const nines = `${'9'.repeat(18)}.${'9'.repeat(18)}`
+    const sold = (input_audio: string, times: string) => read({ rates: { input_audio }, tiers: { flex: { times } } })
+    assert.throws(() => sold(nines, nines), /more than 60 digits/)
+    sold(nines, '0.5')
+    sold('40', nines)
+  })
+
+  it('has long input where the context window reaches beyond the last step', () => {
+    const steps = [200, 1_000].map((tokens) => ({ tokens, rates: STEP }))
+    const isSold = (contextWindow: number) => needsMet(read({ above: steps }), contextWindow).has('long_context')
+    assert.deepEqual([200, 1_000, 1_001].map(isSold), [false, false, true])
+    assert.equal(needsMet(read({}), 1_000_000).has('long_context'), false)
+  })
+
   it('says what requests may ask for', () => {
     const met = needsMet(
       read({ rates: { input_audio: '40' }, tools: { web_search: '0.01' }, tiers: { flex: { times: '0.5' } } }),
+      1_000_000,
     )
     assert.deepEqual([...met], ['input_audio', 'tool:web_search', 'tier:standard', 'tier:flex'])
     assert.equal(

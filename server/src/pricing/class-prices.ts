@@ -11,11 +11,12 @@ import {
   STANDARD,
   TOKEN_CLASS_NAMES,
   TOKEN_CLASSES,
+  TOOL_CALLS_MOST,
   type TokenClass,
 } from '../catalogue/price-classes.ts'
 import type { UnitPrice } from '../kernel/money.ts'
 import { multiply } from '../kernel/rational.ts'
-import { fraction } from './terms.ts'
+import { FRACTION_DIGITS, fraction } from './terms.ts'
 import { callPriceIn, priceIn, readable, timesIn } from './unit-prices.ts'
 
 /**
@@ -56,7 +57,6 @@ const COLUMNS_MOST = 64
 /** A quote has them all in a header, as fractions. */
 const DIGITS_MOST = 2_400
 const TOKENS_MOST = 1_000_000_000
-const CALLS_MOST = 1_000
 
 const priceText = readable(priceIn)
 const rates = z.partialRecord(z.enum(TOKEN_CLASS_NAMES), priceText)
@@ -80,7 +80,7 @@ export const classPricesForm = z.strictObject({
     .refine((tiers) => Object.keys(tiers).length <= TIERS_MOST, { error: `may have ${TIERS_MOST} at most` })
     .optional(),
   tools: z.partialRecord(z.enum(SERVER_TOOLS), readable(callPriceIn)).optional(),
-  tool_calls: z.int().min(1).max(CALLS_MOST).optional(),
+  tool_calls: z.int().min(1).max(TOOL_CALLS_MOST).optional(),
   tool_input: z.int().min(1).max(TOKENS_MOST).optional(),
 })
 
@@ -108,7 +108,10 @@ export function classPricesOf(
   const required = [...new Set([...own, ...names.filter((name) => !PLAIN_CLASSES.some((one) => one === name))])]
   const standard: Tables = { rates: published.rates ?? {}, above: published.above ?? [] }
   const costed: Tables = { rates: costs.rates ?? {}, above: costs.above ?? [] }
-  for (const step of standard.above) requireAll(step.rates, required, `above ${step.tokens}`)
+  for (const step of standard.above) {
+    requireAll(step.rates, required, `above ${step.tokens}`)
+    requireKnown(step.rates, names, `above ${step.tokens}`)
+  }
   const base = (name: TokenClass): ModelRate => ({
     published: standard.rates[name] ?? plainOf(plain, name).published,
     providerCost: costed.rates[name] ?? plainOf(plain, name).providerCost,
@@ -121,9 +124,23 @@ export function classPricesOf(
   const tools = new Map(SERVER_TOOLS.flatMap((tool) => toolOf(tool, published.tools?.[tool], costs.tools?.[tool])))
   if (names.length * steps.length * tiers.size + tools.size > COLUMNS_MOST)
     throw new RangeError(`classes, steps and tiers make more than ${COLUMNS_MOST} prices`)
+  requireReadable([...tiers.values()].flat())
   if (digitsIn([...tiers.values()].flat()) > DIGITS_MOST)
     throw new RangeError('its prices have too many digits together')
   return { names, tiers, tools, toolCalls: published.tool_calls, toolInput: published.tool_input }
+}
+
+/** What is kept with a hold has to be read again by whoever settles it. */
+function requireReadable(steps: readonly Step[]): void {
+  const prices = steps.flatMap(({ rates: of }) => [...of.values()].flatMap((one) => [one.published, one.providerCost]))
+  for (const price of prices)
+    if (
+      price !== null &&
+      fraction(price)
+        .split('/')
+        .some((digits) => digits.length > FRACTION_DIGITS)
+    )
+      throw new RangeError(`a price has more than ${FRACTION_DIGITS} digits as a fraction`)
 }
 
 function digitsIn(steps: readonly Step[]): number {
@@ -161,6 +178,13 @@ function requireAll(given: Rates, required: readonly TokenClass[], where: string
   if (missing.length > 0) throw new RangeError(`${where} needs a price of ${missing.join(', ')} too`)
 }
 
+/** A class that the price itself does not have has no column, and would be charged as its whole. */
+function requireKnown(given: Rates, names: readonly TokenClass[], where: string): void {
+  const others = Object.keys(given).filter((name) => !names.some((one) => one === name))
+  if (others.length > 0)
+    throw new RangeError(`${where} has a price of ${others.join(', ')}, which the price itself needs too`)
+}
+
 function stepOf(
   { tokens, rates: given }: WrittenStep,
   names: readonly TokenClass[],
@@ -194,7 +218,10 @@ function tierOf(name: string, given: Tier, { steps, required, names, costs }: Wh
     throw new RangeError(`tier ${name} needs the same steps as the standard one`)
   return steps.map((standard, at): Step => {
     const own = of(given, at)
-    if (!('times' in given)) requireAll(own ?? {}, required, `tier ${name} from ${standard.above} on`)
+    if (!('times' in given)) {
+      requireAll(own ?? {}, required, `tier ${name} from ${standard.above} on`)
+      requireKnown(own ?? {}, names, `tier ${name} from ${standard.above} on`)
+    }
     const cost = costs === undefined ? undefined : of(costs, at)
     const rate = (one: TokenClass): ModelRate => {
       const { published, providerCost } = standard.rates.get(one) ?? NOTHING
@@ -218,12 +245,16 @@ function toolOf(tool: ServerTool, price: UnitPrice | undefined, cost: UnitPrice 
   return price === undefined ? [] : [[tool, { published: price, providerCost: cost ?? null }] as const]
 }
 
-/** What a request may ask for at this price, beyond plain tokens. */
-export function needsMet({ names, tiers, tools }: ClassPrices): ReadonlySet<Need> {
+/**
+ * What a request may ask for at this price, beyond plain tokens. Long input is held for within the context window: where that does not
+ * reach beyond the last step, it is not the one that a longer input would have.
+ */
+export function needsMet({ names, tiers, tools }: ClassPrices, contextWindow: number): ReadonlySet<Need> {
   const [steps = []] = tiers.values()
+  const isLong = steps.length > 1 && steps.every(({ above: tokens }) => contextWindow > tokens)
   return new Set<Need>([
     ...names.filter(isPartClass),
-    ...(steps.length > 1 ? ['long_context' as const] : []),
+    ...(isLong ? ['long_context' as const] : []),
     ...[...tools.keys()].map((tool) => `tool:${tool}` as const),
     ...[...tiers.keys()].map((name) => `tier:${name}` as const),
   ])

@@ -25,6 +25,8 @@ export type WholeReply = Delivered & {
   readonly form: ReplyForm
   /** Of pictures, how many; of what has the form of an answer and no text that we know, what else may be text. */
   readonly json: unknown
+  /** Whether it may have pictures or sound, where such were asked for. */
+  readonly hasMedia: boolean
   /** The body as it came. */
   readonly raw: () => string
 }

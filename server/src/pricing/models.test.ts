@@ -75,6 +75,20 @@ function refusesPrice(model: Model | undefined): void {
 }
 
 describe('a model', () => {
+  it('takes long input where its context window reaches beyond its steps', async () => {
+    const { find } = await startProcess()
+    for (const [tokens, isSold] of [
+      [7_999, true],
+      [8_000, false],
+    ] as const) {
+      const id = nextName()
+      await saveModel({ pool }, { id, contextWindow: 8_000, outputCap: 500, outputMost: 2_000 })
+      const classes = { above: [{ tokens, rates: { input: '6', output: '6' } }] }
+      await setModelPrice({ pool }, { model: id, input: '3', output: '3', classes })
+      assert.equal((await find(id))?.limits.sold?.needs.has('long_context'), isSold)
+    }
+  })
+
   it('is found by its name, with its limits, its newest price for a token and its routes', async () => {
     const id = nextName()
     await saveModel(

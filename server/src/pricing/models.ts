@@ -251,7 +251,7 @@ const modelRow = z
   .transform((row): Loaded => {
     const { id, tokenizer, price, routes, modes } = row
     const { image, audio, file } = row.part_tokens
-    const sold = soldAt(price)
+    const sold = soldAt(price, row.context_window)
     const limits = {
       ...(sold !== undefined && { sold }),
       contextWindow: row.context_window,
@@ -268,11 +268,11 @@ const modelRow = z
   })
 
 /** What requests may ask for at this price beyond plain tokens, and within which bounds. */
-function soldAt(price: Model['price']): ModelLimits['sold'] {
+function soldAt(price: Model['price'], contextWindow: number): ModelLimits['sold'] {
   if (price === null || price === UNREADABLE || price.classes === undefined) return undefined
   const { toolCalls, toolInput } = price.classes
   return {
-    needs: needsMet(price.classes),
+    needs: needsMet(price.classes, contextWindow),
     ...(toolCalls !== undefined && { toolCalls }),
     ...(toolInput !== undefined && { toolInput }),
   }

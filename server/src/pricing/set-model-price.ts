@@ -41,14 +41,30 @@ export type NewModelPrice = {
 /** What one piece costs, by its kind. */
 export type KindPrices = Readonly<Record<string, string>>
 
-/** Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. */
-export async function setModelPrice({ pool, by = SERVICE }: Parts, given: NewModelPrice): Promise<number> {
+/**
+ * Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. Whoever writes prices by hand says whether
+ * classes of the price that stands are meant to end, because a version is given whole.
+ */
+export async function setModelPrice(
+  { pool, by = SERVICE }: Parts,
+  given: NewModelPrice,
+  { mayEndClasses = true }: { readonly mayEndClasses?: boolean } = {},
+): Promise<number> {
   const problem = problemIn(given)
   if (problem !== undefined) throw refusal(problem)
   return inTransaction(pool, async (query) => {
     await requireModel(query, given.model)
+    if (!mayEndClasses && given.classes === undefined) await requireNoClasses(query, given.model)
     return keepModelPrice(query, by, given)
   })
+}
+
+async function requireNoClasses(query: Query, model: string): Promise<void> {
+  const classes = (await readPrices(query, [model])).get(model)?.classes ?? null
+  if (classes !== null)
+    throw refusal(
+      `the price of ${model} has classes, which would end: ${JSON.stringify(classes)}. Name them again, or end them with --no-classes`,
+    )
 }
 
 /** The same for whoever keeps others from changing the model, and has seen that the price is readable. */

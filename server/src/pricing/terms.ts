@@ -117,9 +117,12 @@ function rateAsText({ unit, price, published, providerCost }: UnitRate): string 
   return `${known.slice(0, -1)},"most":`
 }
 
+/** As many digits each of the two numbers of a fraction has at the most, or nobody could read it again. */
+export const FRACTION_DIGITS = 60
+
 const fractionText = z
   .string()
-  .regex(/^\d{1,60}\/[1-9]\d{0,60}$/)
+  .regex(new RegExp(`^\\d{1,${FRACTION_DIGITS}}/[1-9]\\d{0,${FRACTION_DIGITS}}$`))
   .transform((text) => {
     const [numerator = '0', denominator = '1'] = text.split('/')
     return rational(BigInt(numerator), BigInt(denominator))

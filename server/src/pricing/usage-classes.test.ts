@@ -20,6 +20,7 @@ const truth = fc.record({
   audio: count,
   read: count,
   readAudio: count,
+  readImage: count,
   write5m: count,
   write1h: count,
   said: count,
@@ -127,26 +128,27 @@ const VENDORS: Readonly<Record<string, Vendor>> = {
   },
   gemini: {
     protocol: gemini,
-    write: ({ text, image, audio, read, readAudio, said, spoken, painted, tier }) => {
-      const prompt = text + image + audio + read + readAudio
+    write: ({ text, image, audio, read, readAudio, readImage, said, spoken, painted, tier }) => {
+      const cached = read + readAudio + readImage
+      const prompt = text + image + audio + cached
       const output = said + spoken + painted
       return {
         candidates: [],
         usageMetadata: {
           promptTokenCount: prompt,
-          cachedContentTokenCount: read + readAudio,
+          cachedContentTokenCount: cached,
           candidatesTokenCount: output,
           totalTokenCount: prompt + output,
-          promptTokensDetails: listed({ TEXT: text + read, IMAGE: image, AUDIO: audio + readAudio }),
-          cacheTokensDetails: listed({ TEXT: read, AUDIO: readAudio }),
+          promptTokensDetails: listed({ TEXT: text + read, IMAGE: image + readImage, AUDIO: audio + readAudio }),
+          cacheTokensDetails: listed({ TEXT: read, IMAGE: readImage, AUDIO: readAudio }),
           candidatesTokensDetails: listed({ TEXT: said, AUDIO: spoken, IMAGE: painted }),
           serviceTier: tier,
         },
       }
     },
-    told: ({ text, image, audio, read, readAudio, said, spoken, painted, tier }) => ({
+    told: ({ text, image, audio, read, readAudio, readImage, said, spoken, painted, tier }) => ({
       input: text + image + audio,
-      cacheRead: read + readAudio,
+      cacheRead: read + readAudio + readImage,
       cacheWrite: 0,
       output: said + spoken + painted,
       parts: {

@@ -7,6 +7,7 @@ import {
   neutral,
   priced,
   refused,
+  type Shape,
   type Table,
   typed,
 } from '../catalogue/member-table.ts'
@@ -66,7 +67,7 @@ const citations = memberTable('citations', { enabled: neutral() })
 const caller = memberTable('caller', { type: neutral(), tool_id: neutral() })
 
 /** What tools that an upstream ran have left in a conversation. It may fill the context window. */
-const ranUpstream = memberTable('blocks of tools that an upstream ran', {
+const RAN_UPSTREAM: Readonly<Record<string, Member>> = {
   type: neutral(),
   id: priced(IN_INPUT),
   tool_use_id: priced(IN_INPUT),
@@ -79,6 +80,25 @@ const ranUpstream = memberTable('blocks of tools that an upstream ran', {
   tools: priced(IN_INPUT),
   caller: neutral(() => caller),
   cache_control: CACHE_CONTROL,
+}
+const ranUpstream = memberTable('blocks of tools that an upstream ran', RAN_UPSTREAM)
+
+/** Those whose content has blocks, which may ask for a cache of their own. */
+const ranWith = (type: string, within: () => Shape): Table =>
+  memberTable(`blocks of type ${type}`, { ...RAN_UPSTREAM, content: priced(IN_INPUT, within) })
+
+const fetched = memberTable('content of a web_fetch_tool_result', {
+  type: neutral(),
+  url: priced(IN_INPUT),
+  content: priced(IN_INPUT, () => BLOCK),
+  retrieved_at: priced(IN_INPUT),
+  error_code: priced(IN_INPUT),
+})
+const foundTools = memberTable('content of a tool_search_tool_result', {
+  type: neutral(),
+  tool_references: priced(IN_INPUT, () => BLOCK),
+  error_code: priced(IN_INPUT),
+  error_message: priced(IN_INPUT),
 })
 
 const ofBlock = (type: string, members: Readonly<Record<string, Member>>): Table =>
@@ -125,14 +145,14 @@ export const BLOCK: Choice = {
     browser_state: ofBlock('browser_state', { tabs: priced(IN_INPUT), state_changes: priced(IN_INPUT) }),
     server_tool_use: ranUpstream,
     web_search_tool_result: ranUpstream,
-    web_fetch_tool_result: ranUpstream,
+    web_fetch_tool_result: ranWith('web_fetch_tool_result', () => fetched),
     code_execution_tool_result: ranUpstream,
     bash_code_execution_tool_result: ranUpstream,
     text_editor_code_execution_tool_result: ranUpstream,
-    tool_search_tool_result: ranUpstream,
+    tool_search_tool_result: ranWith('tool_search_tool_result', () => foundTools),
     advisor_tool_result: ranUpstream,
     mcp_tool_use: ranUpstream,
-    mcp_tool_result: ranUpstream,
+    mcp_tool_result: ranWith('mcp_tool_result', () => BLOCK),
     mcp_tool_listing: ranUpstream,
     container_upload: RUN_UPSTREAM,
     tool_addition: IN_CONVERSATION,
@@ -207,7 +227,7 @@ const tool: Choice = {
     }),
     web_search: serverTool('web_search', { user_location: neutral() }),
     web_fetch: serverTool('web_fetch', {
-      max_content_tokens: neutral(),
+      max_content_tokens: priced('within what a call is held to bring'),
       citations: neutral(() => citations),
       url_sources: neutral(),
       use_cache: neutral(),

@@ -238,3 +238,36 @@ describe('a stream of a message', () => {
     assert.equal(reader.state(), 'open')
   })
 })
+
+describe('the calls of tools in a stream', () => {
+  const calls = (name: string) => frame('content_block_start', { content_block: { type: 'server_tool_use', name } })
+  const brings = (tool: string, content: unknown) =>
+    frame('content_block_start', { content_block: { type: `${tool}_tool_result`, content } })
+  const heard = (toolCalls: number | undefined, ...frames: readonly string[]) => {
+    const reader = createReader(toolCalls === undefined ? {} : { toolCalls })
+    push(reader, START, ...frames)
+    return reader.reported().calls
+  }
+
+  it('are counted before they are reported, so that a stream that breaks off costs them', () => {
+    const begun = [calls('web_search'), brings('web_search', []), calls('web_search'), calls('web_fetch')]
+    assert.deepEqual(heard(5, ...begun, calls('code_execution')), { web_search: 2, web_fetch: 1 })
+    assert.equal(heard(undefined, ...begun), undefined)
+  })
+
+  it('are as many as are reported, where those are more', () => {
+    const usage = { output_tokens: 1, server_tool_use: { web_search_requests: 3, web_fetch_requests: 0 } }
+    assert.deepEqual(heard(5, calls('web_search'), calls('web_fetch'), ends('end_turn', usage)), {
+      web_search: 3,
+      web_fetch: 1,
+    })
+  })
+
+  it('are none where they fail', () => {
+    const failed = brings('web_search', { type: 'web_search_tool_result_error', error_code: 'max_uses_exceeded' })
+    assert.deepEqual(heard(1, calls('web_search'), brings('web_search', []), calls('web_search'), failed), {
+      web_search: 1,
+    })
+    assert.equal(heard(1, calls('web_search'), failed), undefined)
+  })
+})

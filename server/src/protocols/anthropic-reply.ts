@@ -1,7 +1,7 @@
 import { countIn, memberOf } from '../catalogue/price.ts'
 import { jsonText, wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
-import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
+import type { Calls, ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
 import { callsOf, itemsOf, partsOf, reportedOf, tierOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
@@ -28,6 +28,7 @@ export function textOf(json: unknown): string {
  */
 export function createReader({ toolCalls }: Pick<ModelAsk, 'toolCalls'> = {}): StreamReader {
   let reported: Reported = {}
+  const calls = { web_search: 0, web_fetch: 0 }
   const isFound = (block: unknown) => toolCalls !== undefined && FOUND.test(wordsIn(memberOf(block, 'type')))
 
   function read(frame: Frame, json: unknown): Reading {
@@ -38,10 +39,11 @@ export function createReader({ toolCalls }: Pick<ModelAsk, 'toolCalls'> = {}): S
         reported = { ...reported, ...input }
         return {}
       }
-      case 'content_block_start':
-        return isFound(memberOf(json, 'content_block'))
-          ? { unread: null }
-          : { text: startIn(memberOf(json, 'content_block')) }
+      case 'content_block_start': {
+        const block = memberOf(json, 'content_block')
+        if (toolCalls !== undefined) countCall(block, calls)
+        return isFound(block) ? { unread: null } : { text: startIn(block) }
+      }
       case 'content_block_delta':
         return { text: generatedIn(memberOf(json, 'delta')), isPlain: true }
       case 'message_delta': {
@@ -59,11 +61,32 @@ export function createReader({ toolCalls }: Pick<ModelAsk, 'toolCalls'> = {}): S
     }
   }
 
-  return createWithholdingReader({ read, reported: () => reported })
+  return createWithholdingReader({ read, reported: () => ({ ...reported, ...callsOf(moreOf(reported.calls, calls)) }) })
+}
+
+type CallCounts = { web_search: number; web_fetch: number }
+
+/** A stream that breaks off has not come to the report of its calls. One that fails is billed by nobody. */
+function countCall(block: unknown, calls: CallCounts): void {
+  const type = memberOf(block, 'type')
+  const [, found] = FOUND.exec(wordsIn(type)) ?? []
+  for (const tool of ['web_search', 'web_fetch'] as const) {
+    if (type === 'server_tool_use' && memberOf(block, 'name') === tool) calls[tool] += 1
+    if (found === tool && FAILED.test(wordsIn(memberOf(block, 'content', 'type')))) calls[tool] -= 1
+  }
+}
+
+/** Of each tool as many as one of the two has. */
+function moreOf({ web_search = 0, web_fetch = 0 }: Calls = {}, counted: CallCounts): CallCounts {
+  return {
+    web_search: Math.max(web_search, counted.web_search),
+    web_fetch: Math.max(web_fetch, counted.web_fetch),
+  }
 }
 
 /** What a tool has found that the upstream ran, where such a one was asked for: nobody has generated that. */
-const FOUND = /^web_(search|fetch)_tool_result$/
+const FOUND = /^(web_search|web_fetch)_tool_result$/
+const FAILED = /_error$/
 
 /** The name of the event is in its data again, and callers go by that; but by the event's name they tell an error. */
 function kindOf({ event }: Frame, json: unknown): unknown {

@@ -106,6 +106,12 @@ describe('MODEL-6 what costs money beyond tokens', () => {
   it('is refused wherever a long cache is asked for', () => {
     const cache_control = { type: 'ephemeral', ttl: '1h' }
     const text = { type: 'text', text: 'a', cache_control }
+    const reference = { type: 'tool_reference', tool_name: 'n', cache_control }
+    const within = (block: object) => ({ type: 'content', content: [block] })
+    const fetched = (more: object) => ({
+      ...{ type: 'web_fetch_result', url: 'https://a', retrieved_at: null },
+      content: { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'a' }, ...more },
+    })
     const places = [
       { system: [text] },
       content(text),
@@ -115,6 +121,10 @@ describe('MODEL-6 what costs money beyond tokens', () => {
       content({ type: 'document', source: { type: 'content', content: [text] } }),
       content({ type: 'image', source: { type: 'url', url: 'https://a' }, cache_control }),
       content({ type: 'web_search_tool_result', tool_use_id: 't', content: [], cache_control }),
+      content({ type: 'mcp_tool_result', tool_use_id: 't', content: [text] }),
+      content({ type: 'web_fetch_tool_result', tool_use_id: 't', content: fetched({ cache_control }) }),
+      content({ type: 'web_fetch_tool_result', tool_use_id: 't', content: fetched({ source: within(text) }) }),
+      content({ type: 'tool_search_tool_result', tool_use_id: 't', content: { tool_references: [reference] } }),
       { tools: [{ name: 'f', input_schema: {}, cache_control }] },
     ]
     for (const place of places) refuses(place, /cache_control\.ttl" is taken as "5m" only/)

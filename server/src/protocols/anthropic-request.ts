@@ -1,6 +1,7 @@
+import { TOOL_CALLS_MOST } from '../catalogue/price-classes.ts'
 import { MESSAGES, undated } from './anthropic-members.ts'
 import { ANTHROPIC_BETAS, unknownBetas } from './betas.ts'
-import { inputOf, type Prompt } from './bound.ts'
+import { HOSTED_TOOL_TOKENS, type Hosted, inputOf, type Prompt } from './bound.ts'
 import {
   emptyPrompt,
   type Gathered,
@@ -29,13 +30,15 @@ import { spliceJson, withModel } from './splice-json.ts'
 
 export { modelOf }
 
-/** Tools whose definition the upstream has and which the caller runs, with the tokens that they take at the most. */
-const CLIENT_TOOLS: ReadonlyMap<unknown, number> = new Map([
+/** Tools whose definition the upstream has, with the tokens that they take at the most. */
+const DEFINED_TOOLS: ReadonlyMap<unknown, number> = new Map([
   ['bash', 2000],
   ['text_editor', 2000],
   ['computer', 2000],
   ['memory', 2000],
   ['computer_toolset', 10_000],
+  ['web_search', HOSTED_TOOL_TOKENS],
+  ['web_fetch', HOSTED_TOOL_TOKENS],
 ])
 
 const OUTSIDE_PROMPT = ['model', 'messages', 'system', 'metadata']
@@ -97,26 +100,45 @@ function read({ body, headers }: ModelRequest, limits: ModelLimits): Read {
   const model = modelOf(body)
   const messages = messagesOf(members)
   const unknownMembers = [...unknown, ...unknownBetas(headers, ANTHROPIC_BETAS, limits.sold)]
-  const toolCalls = toolCallsOf(members, limits)
+  const hosted = hostedIn(members, limits)
   const prompt = promptOf(members, messages, limits)
   const input = {
     ...{ choices: 1, wantsUsage: true, unknownMembers, needs, tier: tierIn(members.service_tier) },
-    ...(toolCalls !== undefined && { toolCalls }),
-    ...inputOf(toolCalls === undefined ? prompt : { ...prompt, calls: toolCalls }, limits),
+    ...(hosted !== undefined && { toolCalls: hosted.calls }),
+    ...inputOf(hosted === undefined ? prompt : { ...prompt, hosted }, limits),
   }
   return { members, model, input }
 }
 
 const SERVER_TOOLS: readonly unknown[] = ['web_search', 'web_fetch']
 
+/**
+ * A call beyond `max_uses` is answered with an error, and the model goes on. What ends that is the upstream's own limit of rounds, after
+ * which it pauses the turn.
+ */
+const ROUNDS_LEAST = 10
+
 /** How often tools that the upstream runs may be called, all together; undefined where there are none. */
-function toolCallsOf({ tools }: Members, { sold }: ModelLimits): number | undefined {
-  let calls: number | undefined
+function hostedIn({ tools }: Members, { sold }: ModelLimits): Hosted | undefined {
+  let calls = 0
   for (const [at, tool] of listOf(tools, 'tools').entries()) {
-    if (!isMembers(tool) || !SERVER_TOOLS.includes(undated(tool.type))) continue
-    calls = (calls ?? 0) + callsIn(tool.max_uses ?? sold?.toolCalls, `tools[${at}].max_uses`)
+    if (!isMembers(tool)) continue
+    const kind = undated(tool.type)
+    if (!SERVER_TOOLS.includes(kind)) continue
+    // What the price allows is no bound here: nothing that is sent would say it.
+    calls += callsIn(tool.max_uses, `tools[${at}].max_uses`)
+    if (calls > TOOL_CALLS_MOST)
+      throw refusal(`"max_uses" of all "tools" may be ${TOOL_CALLS_MOST} together at most. Lower them.`)
+    if (kind === 'web_fetch' && sold?.toolInput !== undefined)
+      requireContentLimit(tool.max_content_tokens, `tools[${at}].max_content_tokens`, sold.toolInput)
   }
-  return calls
+  return calls === 0 ? undefined : { calls, rounds: Math.max(calls, ROUNDS_LEAST) }
+}
+
+/** What is held for a call is what the price says that one brings; a page may be longer. */
+function requireContentLimit(value: unknown, name: string, most: number): void {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most) return
+  throw refusal(`"${name}" is needed, as a whole number from 1 to ${most}: what is fetched is input.`)
 }
 
 function requireKnownVersion({ 'anthropic-version': version }: ModelRequest['headers']): void {
@@ -140,7 +162,7 @@ function promptOf(members: Members, messages: readonly unknown[], limits: ModelL
 }
 
 function declaredTokensOf(tool: unknown): number {
-  return isMembers(tool) ? (CLIENT_TOOLS.get(undated(tool.type)) ?? 0) : 0
+  return isMembers(tool) ? (DEFINED_TOOLS.get(undated(tool.type)) ?? 0) : 0
 }
 
 function gatherMessage(message: unknown, gathered: Gathered): void {

@@ -15,9 +15,15 @@ export type Prompt = {
   readonly tools: number
   /** Tokens that an upstream declares for tools whose definition it has itself. */
   readonly declaredTokens: number
-  /** How many calls of tools that the upstream runs it may make: after each, all is read again with what it brought. */
-  readonly calls?: number
+  /** Where the upstream runs tools itself. */
+  readonly hosted?: Hosted
 }
+
+/** How many calls of its tools an upstream may make, and how often the model may read all of it again. */
+export type Hosted = { readonly calls: number; readonly rounds: number }
+
+/** What the definition of a tool takes that the upstream has and runs itself. */
+export const HOSTED_TOOL_TOKENS = 2_000
 
 /**
  * What templates add around a conversation, at the most: first and last tokens and a standard preamble for a request,
@@ -32,6 +38,8 @@ const QUOTES = 2
 const ESCAPED_BYTES = 6
 /** Normalising is quadratic in a row of marks; in pieces of this many code units it is linear. */
 const NORMALISED_AT_ONCE = 64
+/** What is brought by a call of a tool that fails, or is one too many: the name of an error. */
+const FAILED_CALL_TOKENS = 128
 const TYPICAL_PART_TOKENS = 1000
 const TYPICAL_MESSAGE_TOKENS = 4
 
@@ -41,7 +49,7 @@ export function inputOf(
   limits: ModelLimits,
 ): Pick<ModelAsk, 'inputMost' | 'inputEstimate' | 'inputText' | 'partsMost'> {
   const once = mostTokens(prompt, limits)
-  const inputMost = prompt.calls === undefined ? once : mostOfRounds(once, prompt.calls, limits)
+  const inputMost = prompt.hosted === undefined ? once : mostOfRounds(once, prompt.hosted, limits)
   return {
     inputMost,
     ...(prompt.parts.length > 0 && { partsMost: partsMostOf(prompt, limits) }),
@@ -50,20 +58,22 @@ export function inputOf(
   }
 }
 
-/** A model reads its prompt once more after each call of a tool, within its context window each time. */
-function mostOfRounds(once: number, calls: number, { contextWindow, sold }: ModelLimits): number {
-  let most = 0
-  for (let call = 0; call <= calls; call += 1)
-    most += Math.min(contextWindow, once + call * (sold?.toolInput ?? contextWindow))
-  return most
+/**
+ * In each round a model reads its prompt once more, with what it wrote itself and what calls have brought, within its context window.
+ * All calls may be made in the first round, and all later ones read what they brought.
+ */
+function mostOfRounds(once: number, { calls, rounds }: Hosted, limits: ModelLimits): number {
+  const { contextWindow, outputMost, sold } = limits
+  const brought = calls * (sold?.toolInput ?? contextWindow) + rounds * FAILED_CALL_TOKENS
+  return once + rounds * Math.min(contextWindow, once + brought + outputMost)
 }
 
 /** How much of it may be in classes that text does not have. Whatever is no picture may have both pictures and sound in it. */
-function partsMostOf({ parts, calls = 0 }: Prompt, { contextWindow, partTokens }: ModelLimits) {
+function partsMostOf({ parts, hosted }: Prompt, { contextWindow, partTokens }: ModelLimits) {
   const most = { image: 0, any: 0 }
   for (const kind of parts)
     most[kind === 'image' ? 'image' : 'any'] += OVERHEAD.part + (tokensOfPart(kind, partTokens) ?? contextWindow)
-  const ofRounds = (tokens: number) => Math.min(contextWindow, tokens) * (calls + 1)
+  const ofRounds = (tokens: number) => Math.min(contextWindow, tokens) * ((hosted?.rounds ?? 0) + 1)
   return { image: ofRounds(most.image), any: ofRounds(most.any) }
 }
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { count, seed } from '../../../harness/proof.ts'
 import { geminiStream } from './gemini.ts'
-import { createReader, textOf, usageOf } from './gemini-reply.ts'
+import { createReader, hasMedia, textOf, usageOf } from './gemini-reply.ts'
 import type { StreamReader } from './protocol.ts'
 
 const CASES = count({ full: 20_000, reduced: 1_000 })
@@ -377,5 +377,18 @@ describe('a stream of content', () => {
       }),
       { numRuns: CASES, seed },
     )
+  })
+})
+
+describe('what is no text in an answer', () => {
+  const answer = (...parts: readonly object[]) => ({
+    candidates: [{ content: { parts: [{ text: 'a' }] } }, { content: { parts } }],
+  })
+
+  it('is a part with data in either spelling, and no text or call', () => {
+    for (const part of [{ inlineData: { data: 'AAAA' } }, { inline_data: {} }, { fileData: { fileUri: 'a' } }])
+      assert.equal(hasMedia(answer({ text: 'a' }, part)), true)
+    for (const json of [answer({ text: 'a' }, { functionCall: {} }), { promptFeedback: {} }, null])
+      assert.equal(hasMedia(json), false)
   })
 })

@@ -22,6 +22,7 @@ const DETAILS = [
   ['audioIn', 'promptTokensDetails', 'AUDIO'],
   ['imageIn', 'promptTokensDetails', 'IMAGE'],
   ['audioCached', 'cacheTokensDetails', 'AUDIO'],
+  ['imageCached', 'cacheTokensDetails', 'IMAGE'],
   ['audioOut', 'candidatesTokensDetails', 'AUDIO'],
   ['imageOut', 'candidatesTokensDetails', 'IMAGE'],
 ] as const
@@ -41,6 +42,17 @@ export function formOf(json: unknown): ReplyForm {
   if (memberOf(json, 'error')) return 'nothing'
   return Array.isArray(memberOf(json, 'candidates')) || isBlocked(json) ? 'answer' : 'unreadable'
 }
+
+/** Pictures and sound, which nobody can count. */
+export function hasMedia(json: unknown): boolean {
+  return itemsOf(memberOf(json, 'candidates')).some((candidate) =>
+    itemsOf(memberOf(candidate, 'content', 'parts')).some((part) =>
+      MEDIA.some((name) => isGiven(memberOf(part, name))),
+    ),
+  )
+}
+
+const MEDIA = ['inlineData', 'inline_data', 'fileData', 'file_data']
 
 export function textOf(json: unknown): string {
   return textIn(itemsOf(memberOf(json, 'candidates')))
@@ -144,11 +156,11 @@ function classesOf(counts: Counts): Reported {
 
 /** Where it is not said what the cache had, that was text first: of what is no text, as much as can be is new. */
 function partsIn(counts: Counts, { input = 0, cacheRead = 0 }: Reported): Pick<Reported, 'parts'> {
-  const { audioIn = 0, imageIn = 0, audioCached = 0, audioOut, imageOut } = counts
+  const { audioIn = 0, imageIn = 0, audioCached = 0, imageCached = 0, audioOut, imageOut } = counts
   const audio = Math.min(Math.max(0, audioIn - audioCached), input)
   return partsOf({
     input_audio: audio,
-    input_image: Math.min(imageIn, input - audio),
+    input_image: Math.min(Math.max(0, imageIn - imageCached), input - audio),
     cache_read_audio: Math.min(audioIn - audio, cacheRead),
     output_audio: audioOut,
     output_image: imageOut,

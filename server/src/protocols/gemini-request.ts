@@ -1,10 +1,11 @@
+import type { Need } from '../catalogue/price-classes.ts'
 import { inputOf, type Prompt } from './bound.ts'
 import { emptyPrompt } from './gather.ts'
 import { CHOICES_MOST, CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG, TOOL } from './gemini-members.ts'
 import { spelled, spellingIn } from './gemini-names.ts'
 import { gatherContent, itemsIn } from './gemini-parts.ts'
 import { OPEN_BRACE } from './json-bytes.ts'
-import { isGiven, isMembers, type Members, mediaOf, outputLimitOf, readMembers, refusal, tierIn } from './members.ts'
+import { isGiven, isMembers, type Members, outputLimitOf, outputOf, readMembers, refusal, tierIn } from './members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
@@ -24,25 +25,37 @@ export function modelOf(_body: unknown, inPath: string | undefined): string {
 
 /** What a request for content asks for, whole or as a stream: that is in its path too. */
 export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits, isStream: boolean): ModelAsk {
-  const { members: given, unknown, needs } = readMembers(body, CONTENT_REQUEST, limits.sold)
+  const { members: given, unknown, needs: named } = readMembers(body, CONTENT_REQUEST, limits.sold)
   const { members, config, input } = read(given, limits)
+  const needs = withDefaultModalities(named, config, limits)
   if (isGiven(members.model)) throw refusal('"model" is not taken: name the model in the path alone.')
   const limit = outputLimitOf(config, 'maxOutputTokens', limits)
-  const outputLimit = limit ?? limits.outputCap
   const choices = isStream ? onlyChoiceOf(config) : choicesOf(config)
+  const { outputCap } = limits
+  const output = outputOf({ needs, isStream, choices, given: limit, outputCap, ...NAMES })
+  const { outputLimit } = output
   return {
     ...input,
-    ...mediaOf(needs, isStream, outputLimit * choices),
+    ...output,
     needs,
     tier: tierIn(members.serviceTier),
     isStream,
     choices,
-    outputLimit,
     isDefaultLimit: limit === undefined,
     unknownMembers: unknown,
     bodyFor: (_, { outputLimit: name } = PLAIN_PROFILE) =>
       limit !== undefined && name === null ? rawBody : withLimit(given, rawBody, outputLimit, name),
   }
+}
+
+const NAMES = { limitName: 'generationConfig.maxOutputTokens', modalities: 'generationConfig.responseModalities' }
+const OUTPUT_PARTS = ['output_audio', 'output_image'] as const
+
+/** A model that draws or speaks does so also where nobody says what the answer should be. */
+function withDefaultModalities(needs: ReadonlySet<Need>, config: Members, { sold }: ModelLimits): ReadonlySet<Need> {
+  const { responseModalities } = config
+  if (itemsIn(responseModalities).length > 0) return needs
+  return new Set([...needs, ...OUTPUT_PARTS.filter((name) => sold?.needs.has(name))])
 }
 
 /** What a request to count tokens asks for: contents, or a request for content as it would be sent. */

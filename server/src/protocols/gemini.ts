@@ -1,4 +1,4 @@
-import { createReader, formOf, textOf, usageOf } from './gemini-reply.ts'
+import { createReader, formOf, hasMedia, textOf, usageOf } from './gemini-reply.ts'
 import { ask, askToCount, modelOf } from './gemini-request.ts'
 import type { Protocol } from './protocol.ts'
 
@@ -12,6 +12,7 @@ export const gemini: Protocol = {
   usageOf,
   formOf,
   textOf,
+  hasMedia,
 }
 
 /** The same as a stream of events. */

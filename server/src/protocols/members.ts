@@ -1,6 +1,7 @@
 import { inspectMembers, isMembers, type Members, type Table } from '../catalogue/member-table.ts'
-import { ANY_TIER, type Need, tierNamed } from '../catalogue/price-classes.ts'
+import { ANY_TIER, type Need, TOOL_CALLS_MOST, tierNamed } from '../catalogue/price-classes.ts'
 import { Fault } from '../kernel/fault.ts'
+import { REPLY_MOST_BYTES } from '../kernel/memory-budget.ts'
 import type { ModelLimits, Sold } from './protocol.ts'
 import { MODEL_NAME_LENGTH } from './typed-members.ts'
 
@@ -27,23 +28,54 @@ export function readMembers(body: unknown, table: Table, sold?: Sold): ReadBody 
   return { members: body, unknown, needs }
 }
 
+/** For what stands around the answer, and what it repeats of its request. */
+const REPLY_ROOM_BYTES = 4 * 1_048_576
+
 /** What a token of sound or of a picture takes in base64: 50 ms of uncompressed speech are some 3 KiB. */
 const BYTES_OF_MEDIA_TOKEN = 4_096
 
-/** What answers that are no text alone take of memory. They come whole: nobody could count what came of a stream that broke. */
-export function mediaOf(needs: ReadonlySet<Need>, isStream: boolean, outputMost: number): { replyBytes?: number } {
-  if (!needs.has('output_audio') && !needs.has('output_image')) return {}
-  if (isStream) throw refusal('Answers that are no text are not streamed here. Ask for them without "stream".')
-  return { replyBytes: outputMost * BYTES_OF_MEDIA_TOKEN }
+/** So many tokens of such an answer have room in the largest reply that is read. */
+const MEDIA_TOKENS_MOST = Math.floor((REPLY_MOST_BYTES - REPLY_ROOM_BYTES) / BYTES_OF_MEDIA_TOKEN)
+
+export type Media = {
+  readonly needs: ReadonlySet<Need>
+  readonly isStream: boolean
+  readonly choices: number
+  /** The output limit that the caller has set, its name, and what it is otherwise. */
+  readonly given: number | undefined
+  readonly limitName: string
+  readonly outputCap: number
+  /** Where to ask for text alone. */
+  readonly modalities: string
 }
 
-const CALLS_MOST = 1_000
+/**
+ * The output limit, and what answers that are no text alone take of memory. They come whole: nobody could count what came of a stream
+ * that broke, or of a reply that is too large to be read.
+ */
+export function outputOf(media: Media): { readonly outputLimit: number; readonly replyBytes?: number } {
+  const { needs, isStream, choices, given, limitName, outputCap, modalities } = media
+  if (!needs.has('output_audio') && !needs.has('output_image')) return { outputLimit: given ?? outputCap }
+  if (isStream)
+    throw refusal(
+      `Answers that are no text are not streamed here. Ask without streaming, or for text alone in "${modalities}".`,
+    )
+  const most = Math.floor(MEDIA_TOKENS_MOST / choices)
+  if (given !== undefined && given > most)
+    throw refusal(
+      `"${limitName}" may be ${most} at most for ${choices === 1 ? 'an answer' : `${choices} answers`} that may be no text. Lower it, or ask for text alone in "${modalities}".`,
+    )
+  const outputLimit = given ?? Math.min(outputCap, most)
+  return { outputLimit, replyBytes: outputLimit * choices * BYTES_OF_MEDIA_TOKEN }
+}
+
+const EACH_HAS_A_PRICE = `each call of a tool that an upstream runs has a price. Set it to the most calls that you want, from 1 to ${TOOL_CALLS_MOST}.`
 
 /** The most calls of tools that an upstream runs, as a request or the model's price says it. */
 export function callsIn(value: unknown, name: string): number {
-  if (!isGiven(value)) throw refusal(`"${name}" is needed: each call of a tool that an upstream runs has a price.`)
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= CALLS_MOST) return value
-  throw refusal(`"${name}" must be a whole number from 1 to ${CALLS_MOST}.`)
+  if (!isGiven(value)) throw refusal(`"${name}" is needed: ${EACH_HAS_A_PRICE}`)
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= TOOL_CALLS_MOST) return value
+  throw refusal(`"${name}" must be a whole number from 1 to ${TOOL_CALLS_MOST}.`)
 }
 
 /** The service tier that a request names, by its name here. Where it names none, the upstream chooses. */

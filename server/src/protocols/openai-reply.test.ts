@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createReader, textOf, usageOf } from './openai-reply.ts'
+import { createReader, hasMedia, textOf, usageOf } from './openai-reply.ts'
 import type { StreamReader } from './protocol.ts'
 
 const BASE = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
@@ -449,4 +449,10 @@ describe('a stream of chat completions', () => {
     assert.equal(release(reader, '1'), crlf(stops() + cost + DONE))
     assert.equal(reader.deliveredText(), 'a')
   })
+})
+
+it('tells an answer that is spoken from one that is not', () => {
+  const answer = (message: object) => ({ choices: [{ message: { content: 'a' } }, { message }] })
+  assert.equal(hasMedia(answer({ audio: { id: 'a', data: 'AAAA' } })), true)
+  for (const json of [answer({ content: 'a', audio: null }), { choices: [] }, null]) assert.equal(hasMedia(json), false)
 })

@@ -34,6 +34,11 @@ export function formOf(json: unknown): ReplyForm {
   return Array.isArray(memberOf(json, 'choices')) ? 'answer' : 'unreadable'
 }
 
+/** Sound, which nobody can count. */
+export function hasMedia(json: unknown): boolean {
+  return itemsOf(memberOf(json, 'choices')).some((choice) => isMembers(memberOf(choice, 'message', 'audio')))
+}
+
 export function textOf(json: unknown): string {
   let text = ''
   for (const choice of itemsOf(memberOf(json, 'choices'))) text += generatedIn(memberOf(choice, 'message'))

@@ -7,10 +7,10 @@ import {
   isStreamed,
   listOf,
   type Members,
-  mediaOf,
   messagesOf,
   modelOf,
   outputLimitOf,
+  outputOf,
   readMembers,
   refusal,
   tierIn,
@@ -50,18 +50,22 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
     outputLimitOf(members, 'max_tokens', limits),
   ].filter((limit) => limit !== undefined)
   const isDefaultLimit = given.length === 0
-  const outputLimit = isDefaultLimit ? limits.outputCap : Math.max(...given)
   const wantsUsage = wantsUsageIn(members)
   const choices = choicesOf(members)
+  const output = outputOf({
+    ...{ needs, isStream, choices, outputCap: limits.outputCap, modalities: 'modalities' },
+    given: isDefaultLimit ? undefined : Math.max(...given),
+    limitName: isGiven(members.max_completion_tokens) ? 'max_completion_tokens' : 'max_tokens',
+  })
+  const { outputLimit } = output
   return {
     ...inputOf(promptOf(members, messages, limits), limits),
-    ...mediaOf(needs, isStream, outputLimit * choices),
+    ...output,
     needs,
     tier: tierIn(members.service_tier),
     isStream,
     wantsUsage,
     choices,
-    outputLimit,
     isDefaultLimit,
     unknownMembers: [...unknown, ...unknownBetas(headers, OPENAI_BETAS)],
     bodyFor(upstreamModel, { outputLimit: name } = PLAIN_PROFILE) {

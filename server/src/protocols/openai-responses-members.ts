@@ -32,6 +32,8 @@ import { MODEL, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
 
 /** One library refers to what it was given unless it is told that this was not stored. */
 const REFERENCE = `${STORED} (In the AI SDK: providerOptions.openai.store = false.)`
+/** Its price depends on the model, and is another than that of `web_search`. */
+const PREVIEW = 'it has another price than web_search. Use that.'
 const NO_SEARCH = `${SEARCH} Leave the tool out (in Codex: web_search = "disabled").`
 
 const textPart = (type: string, more: Readonly<Record<string, Member>> = {}): Table =>
@@ -169,8 +171,8 @@ const tool: Choice = {
     }),
     web_search: WEB_SEARCH,
     web_search_2025_08_26: WEB_SEARCH,
-    web_search_preview: WEB_SEARCH,
-    web_search_preview_2025_03_11: WEB_SEARCH,
+    web_search_preview: PREVIEW,
+    web_search_preview_2025_03_11: PREVIEW,
     file_search: hosted('file_search', HOSTED, {
       vector_store_ids: neutral(),
       max_num_results: neutral(),

@@ -33,16 +33,19 @@ export function usageOf(json: unknown, profile: Counted = PLAIN_PROFILE): Report
 
 type CallCounts = Partial<Record<ServerTool, number>>
 
-/** Calls of tools that the upstream ran. Of a search, what only opens a page is none. */
+/** Calls of tools that the upstream ran. */
 function callsIn(items: readonly unknown[]): CallCounts {
   const calls: CallCounts = {}
-  for (const item of items) {
-    const tool = toolOf(item)
-    const action = memberOf(item, 'action', 'type')
-    if (tool === undefined || (tool === 'web_search' && action !== undefined && action !== 'search')) continue
-    calls[tool] = (calls[tool] ?? 0) + 1
-  }
+  for (const item of items) countCall(item, calls)
   return calls
+}
+
+/** Of a search, what only opens a page is none. */
+function countCall(item: unknown, calls: CallCounts): void {
+  const tool = toolOf(item)
+  const action = memberOf(item, 'action', 'type')
+  if (tool === undefined || (tool === 'web_search' && action !== undefined && action !== 'search')) return
+  calls[tool] = (calls[tool] ?? 0) + 1
 }
 
 /** The tool of the upstream's own that an item is a call of. */
@@ -103,13 +106,6 @@ const BEGINNINGS: ReadonlySet<unknown> = new Set(['response.created', 'response.
 const ERRORS: ReadonlySet<unknown> = new Set(['error', 'response.failed'])
 const DELTA = '.delta'
 const ITEM_DONE = 'response.output_item.done'
-/** More than any request may ask for. */
-const ITEMS_MOST = 10_000
-
-/** As much of an item as says that it is a call of a tool. */
-function toolItemIn(item: unknown): unknown {
-  return { type: memberOf(item, 'type'), action: { type: memberOf(item, 'action', 'type') } }
-}
 
 /**
  * The answer and the stream end with response.completed or response.incomplete, which has the usage; the cost is told there.
@@ -126,7 +122,8 @@ export function createReader(
   const toldBytes = new Map<unknown, number>()
   let counts = NOTHING
   let calls: CallCounts = {}
-  const ranItems: unknown[] = []
+  /** Those of items that came so far. */
+  const ran: CallCounts = {}
   let tier: Pick<Reported, 'tier'> = {}
 
   /** What of a text was not counted before: its end, as a rule nothing. */
@@ -147,7 +144,7 @@ export function createReader(
     // What a usage says before there is any answer is not what that will use: an upstream may write zeros there.
     const usage = BEGINNINGS.has(kind) ? undefined : memberOf(json, 'response', 'usage')
     counts = countsIn(usage, PLACES, counts)
-    if (kind === ITEM_DONE && ranItems.length < ITEMS_MOST) ranItems.push(toolItemIn(memberOf(json, 'item')))
+    if (kind === ITEM_DONE) countCall(memberOf(json, 'item'), ran)
     if (ENDS.has(kind)) calls = callsIn(itemsOf(memberOf(json, 'response', 'output')))
     if (!BEGINNINGS.has(kind)) tier = { ...tier, ...tierOf(memberOf(json, 'response', 'service_tier')) }
     if (ERRORS.has(kind) || frame.event === 'error' || memberOf(json, 'error')) return { isError: true }
@@ -173,7 +170,7 @@ export function createReader(
 
   return createWithholdingReader({
     read,
-    reported: () => ({ ...classesOf(counts, profile), ...callsOf(moreOf(calls, callsIn(ranItems))), ...tier }),
+    reported: () => ({ ...classesOf(counts, profile), ...callsOf(moreOf(calls, ran)), ...tier }),
     usagePath: ['response', 'usage'],
     varying: ['sequence_number', 'obfuscation'],
     // The last one has all of the answer and most of the request, and the usage behind that.

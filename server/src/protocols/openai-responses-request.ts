@@ -1,5 +1,6 @@
+import { REPLY_MOST_BYTES } from '../kernel/memory-budget.ts'
 import { OPENAI_BETAS, unknownBetas } from './betas.ts'
-import { bytesOfStructure, inputOf, type Prompt } from './bound.ts'
+import { bytesOfStructure, HOSTED_TOOL_TOKENS, inputOf, type Prompt } from './bound.ts'
 import {
   emptyPrompt,
   type Gathered,
@@ -72,6 +73,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const given = outputLimitOf(members, 'max_output_tokens', limits)
   const outputLimit = given ?? limits.outputCap
   const isStream = isStreamed(members)
+  if (calls !== undefined) requireSmallFrames(members, isStream)
   return {
     ...inputOf(prompt, limits),
     ...picturesOf(calls, isStream),
@@ -98,7 +100,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   }
 }
 
-type ToolCalls = { readonly most: number; readonly hasPictures: boolean }
+type ToolCalls = { readonly most: number; readonly tools: number; readonly hasPictures: boolean }
 
 /** How often tools that the upstream runs may be called, all together; undefined where there are none. */
 function toolCallsOf(members: Members, { sold }: ModelLimits): ToolCalls | undefined {
@@ -107,7 +109,7 @@ function toolCallsOf(members: Members, { sold }: ModelLimits): ToolCalls | undef
     if (isMembers(item) && item.type === 'additional_tools') kinds.push(...hostedIn(item.tools))
   if (kinds.length === 0) return undefined
   const most = callsIn(members.max_tool_calls ?? sold?.toolCalls, 'max_tool_calls')
-  return { most, hasPictures: kinds.includes('image_generation') }
+  return { most, tools: kinds.length, hasPictures: kinds.includes('image_generation') }
 }
 
 const HOSTED_TYPE = /^(web_search|file_search|code_interpreter|image_generation)/
@@ -125,12 +127,29 @@ function hostedIn(tools: unknown): string[] {
 
 /** A large picture in base64. */
 const PICTURE_BYTES = 8 * 1_048_576
+/** So many have room in the largest reply that is read, and what else it has beside them. */
+const PICTURES_MOST = REPLY_MOST_BYTES / PICTURE_BYTES - 1
 
 /** Pictures are larger than the largest frame of a stream. */
 function picturesOf(calls: ToolCalls | undefined, isStream: boolean): { replyBytes?: number } {
   if (calls?.hasPictures !== true) return {}
   if (isStream) throw refusal('"tools" may not have image_generation in a stream. Ask for pictures without "stream".')
+  if (calls.most > PICTURES_MOST)
+    throw refusal(
+      `"max_tool_calls" may be ${PICTURES_MOST} at most with image_generation, whose pictures all come in one answer. Lower it.`,
+    )
   return { replyBytes: calls.most * PICTURE_BYTES }
+}
+
+/** What tools have found is as large as they like, and comes in the frame that has the usage. */
+const FOUND = /\.(results|outputs)$/
+
+function requireSmallFrames({ include }: Members, isStream: boolean): void {
+  const [found] = itemsOf(include).filter((one) => FOUND.test(String(one)))
+  if (isStream && found !== undefined)
+    throw refusal(
+      `"include" may not have ${JSON.stringify(found)} in a stream, whose last event might be too large to be read. Leave it out, or ask without "stream".`,
+    )
 }
 
 /** Half of the largest frame that is read; the other half is for the answer. */
@@ -160,9 +179,11 @@ function promptOf(members: Members, calls: ToolCalls | undefined, limits: ModelL
     if (isMembers(item) && item.type === 'additional_tools') tools += toolsIn(item.tools)
   }
   const others = gatherBeside(members, PLACES, gathered)
+  const declaredTokens = (calls?.tools ?? 0) * HOSTED_TOOL_TOKENS
+  // Further calls than those are not made: each round but the last has one at least.
+  const hosted = calls && { hosted: { calls: calls.most, rounds: calls.most } }
   // Instructions are a message too.
-  const asked = { messages: items.length + 1, tools, declaredTokens: 0, ...(calls && { calls: calls.most }) }
-  return { ...gathered, others, ...asked }
+  return { ...gathered, others, messages: items.length + 1, tools, declaredTokens, ...hosted }
 }
 
 function listOfItems(input: unknown): readonly unknown[] {

@@ -1,4 +1,4 @@
-import { createReader, formOf, textOf, usageOf } from './openai-reply.ts'
+import { createReader, formOf, hasMedia, textOf, usageOf } from './openai-reply.ts'
 import { ask, modelOf } from './openai-request.ts'
 import type { Protocol } from './protocol.ts'
 
@@ -13,5 +13,6 @@ export const openai: Protocol = {
   usageOf,
   formOf,
   textOf,
+  hasMedia,
   stream: { createReader, errorFrame: (body) => `data: ${body}\n\n` },
 }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import type { Need } from '../catalogue/price-classes.ts'
 import { Fault } from '../kernel/fault.ts'
 import { anthropic } from './anthropic.ts'
-import { gemini } from './gemini.ts'
+import { gemini, geminiStream } from './gemini.ts'
 import { openai } from './openai.ts'
 import { openaiImages } from './openai-images.ts'
 import { openaiResponses } from './openai-responses.ts'
@@ -20,11 +20,17 @@ const SOLD: Sold = {
   toolInput: 500,
 }
 
-function asked(protocol: Protocol, body: object, sold: Sold | null = SOLD, headers = {}): ModelAsk {
+function asked(
+  protocol: Protocol,
+  body: object,
+  sold: Sold | null = SOLD,
+  headers = {},
+  limits: ModelLimits = LIMITS,
+): ModelAsk {
   const text = JSON.stringify(body)
   return protocol.ask(
     { body: JSON.parse(text), rawBody: Buffer.from(text), headers },
-    { ...LIMITS, sold: sold ?? undefined },
+    { ...limits, sold: sold ?? undefined },
   )
 }
 
@@ -38,26 +44,60 @@ const SEARCH = { type: 'web_search_20250305', name: 'web_search' }
 const AUDIO = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }
 
 describe('a tool that an upstream runs', () => {
-  const plain = asked(anthropic, chat()).inputMost
+  const searching = (max_uses: number) => chat({ tools: [{ ...SEARCH, max_uses }] })
+  const looking = (max_tool_calls: number) => response({ max_tool_calls, tools: [{ type: 'web_search' }] })
+  const ROOMY = { ...LIMITS, contextWindow: 1_000_000 }
+  /** The name of an error, for each call that fails. */
+  const FAILED = 128
 
-  it('has the model read all of it again after each call, with what that brought', () => {
-    const tools = (max_uses: number) => chat({ tools: [{ ...SEARCH, max_uses }] })
-    const once = asked(anthropic, tools(1))
+  it('has the model read all of it again in each round, with what calls brought and what it wrote itself', () => {
+    const once = asked(openaiResponses, looking(1), SOLD, {}, ROOMY)
+    const first = (once.inputMost - 500 - FAILED - LIMITS.outputMost) / 2
+    assert.ok(first > asked(openaiResponses, response()).inputMost)
     assert.equal(once.toolCalls, 1)
-    const first = (once.inputMost - 500) / 2
-    assert.ok(first > plain)
-    assert.equal(asked(anthropic, tools(3)).inputMost, 4 * first + (1 + 2 + 3) * 500)
+    for (const calls of [2, 3, 100]) {
+      const later = first + calls * 500 + calls * FAILED + LIMITS.outputMost
+      // The number of calls is in the bound too, digit by digit.
+      const digits = 2 * (String(calls).length - 1)
+      const { inputMost } = asked(openaiResponses, looking(calls), SOLD, {}, ROOMY)
+      assert.ok(Math.abs(inputMost - (first + calls * later)) <= digits * (calls + 1), `${calls}: ${inputMost}`)
+    }
     // Each time within the context window.
-    assert.ok(asked(anthropic, tools(100)).inputMost < 101 * LIMITS.contextWindow)
+    assert.ok(asked(openaiResponses, looking(100)).inputMost <= 101 * LIMITS.contextWindow)
     const { toolInput: _, ...unknown } = SOLD
-    assert.equal(asked(anthropic, tools(1), unknown).inputMost, first + LIMITS.contextWindow)
+    assert.equal(asked(openaiResponses, looking(1), unknown).inputMost, first + LIMITS.contextWindow)
   })
 
-  it('is bounded by what each of them says, by all together, or by the model', () => {
+  it('goes on after calls that are too many, until the upstream pauses the turn (Anthropic)', () => {
+    const one = asked(anthropic, searching(1), SOLD, {}, ROOMY)
+    const nine = asked(anthropic, searching(9), SOLD, {}, ROOMY)
+    assert.deepEqual([one.toolCalls, nine.toolCalls], [1, 9])
+    const first = (one.inputMost - 10 * (500 + 10 * FAILED + LIMITS.outputMost)) / 11
+    assert.ok(first > asked(anthropic, chat()).inputMost)
+    assert.equal(nine.inputMost, one.inputMost + 10 * 8 * 500)
     assert.equal(
-      asked(anthropic, chat({ tools: [SEARCH, { ...SEARCH, type: 'web_fetch_20250910', max_uses: 5 }] })).toolCalls,
-      7,
+      asked(anthropic, searching(20), SOLD, {}, ROOMY).inputMost,
+      first + 1 + 20 * (first + 1 + 20 * 500 + 20 * FAILED + LIMITS.outputMost),
     )
+  })
+
+  it('has a definition in the prompt that the upstream writes', () => {
+    const added = (protocol: Protocol, body: (tools: readonly object[]) => object, tool: object) => {
+      const most = (tools: readonly object[]) => asked(protocol, body(tools), SOLD, {}, ROOMY).inputEstimate
+      return most([tool]) - most([])
+    }
+    const search = { ...SEARCH, max_uses: 1 }
+    const fetch = { type: 'web_fetch_20250910', name: 'web_fetch', max_uses: 1, max_content_tokens: 1 }
+    for (const tool of [search, fetch]) assert.ok(added(anthropic, (tools) => chat({ tools }), tool) >= 2_000)
+    const hosted = { type: 'web_search' }
+    assert.ok(added(openaiResponses, (tools) => response({ tools }), hosted) >= 2_000)
+    const inside = { type: 'namespace', name: 'n', tools: [hosted, hosted] }
+    assert.ok(added(openaiResponses, (tools) => response({ tools }), inside) >= 4_000)
+  })
+
+  it('is bounded by what each of them says (Anthropic), or by all together or the model (Responses)', () => {
+    const fetch = { type: 'web_fetch_20250910', name: 'web_fetch', max_uses: 5, max_content_tokens: 500 }
+    assert.equal(asked(anthropic, chat({ tools: [{ ...SEARCH, max_uses: 2 }, fetch] })).toolCalls, 7)
     const tools = [{ type: 'web_search' }, { type: 'code_interpreter', container: { type: 'auto' } }]
     const given = asked(openaiResponses, response({ tools, max_tool_calls: 9 }))
     assert.deepEqual([given.toolCalls, JSON.parse(String(given.bodyFor('m'))).max_tool_calls], [9, 9])
@@ -70,13 +110,35 @@ describe('a tool that an upstream runs', () => {
 
   it('refuses a tool whose calls have no bound, and bounds that are none', () => {
     const { toolCalls: _, ...unbounded } = SOLD
-    refuses(() => asked(anthropic, chat({ tools: [SEARCH] }), unbounded), /"tools\[0\]\.max_uses" is needed/)
+    // Nothing that is sent to this one could say what the price allows.
+    for (const sold of [SOLD, unbounded])
+      for (const more of [{}, { max_uses: null }])
+        refuses(
+          () => asked(anthropic, chat({ tools: [{ ...SEARCH, ...more }] }), sold),
+          /"tools\[0\]\.max_uses" is needed: .* Set it to the most calls that you want, from 1 to 1000/,
+        )
     refuses(
       () => asked(openaiResponses, response({ tools: [{ type: 'web_search' }] }), unbounded),
       /"max_tool_calls" is needed/,
     )
     for (const max_uses of [0, -1, 1.5, '2', 1_001])
       refuses(() => asked(anthropic, chat({ tools: [{ ...SEARCH, max_uses }] })), /whole number from 1 to 1000/)
+    const many = (count: number, max_uses: number) =>
+      chat({ tools: Array.from({ length: count }, () => ({ ...SEARCH, max_uses })) })
+    assert.equal(asked(anthropic, many(2, 500)).toolCalls, 1_000)
+    refuses(() => asked(anthropic, many(3, 500)), /"max_uses" of all "tools" may be 1000 together at most/)
+  })
+
+  it('may fetch no more than a call is held to bring', () => {
+    const fetching = (more: object) => chat({ tools: [{ type: 'web_fetch', name: 'web_fetch', max_uses: 1, ...more }] })
+    asked(anthropic, fetching({ max_content_tokens: 500 }))
+    for (const max_content_tokens of [undefined, null, 0, 501, 1.5, '500'])
+      refuses(
+        () => asked(anthropic, fetching({ max_content_tokens })),
+        /"tools\[0\]\.max_content_tokens" is needed, as a whole number from 1 to 500/,
+      )
+    const { toolInput: _, ...unknown } = SOLD
+    asked(anthropic, fetching({}), unknown)
   })
 
   it('may not reach what is stored, nor another model', () => {
@@ -92,6 +154,35 @@ describe('a tool that an upstream runs', () => {
       () => asked(openaiResponses, response({ stream: true, tools: [{ type: 'image_generation' }] })),
       /in a stream/,
     )
+  })
+
+  it('is no preview of a search, which has another price', () => {
+    for (const type of ['web_search_preview', 'web_search_preview_2025_03_11'])
+      refuses(
+        () => asked(openaiResponses, response({ tools: [{ type }] })),
+        /"tools\[0\]\.type" may not be "web_search_preview.*another price than web_search/,
+      )
+    assert.equal(asked(openaiResponses, response({ tools: [{ type: 'web_search_2025_08_26' }] })).toolCalls, 2)
+  })
+
+  it('may not put what it has found into the event that has the usage', () => {
+    const tools = [{ type: 'web_search' }]
+    for (const include of ['web_search_call.results', 'file_search_call.results', 'code_interpreter_call.outputs']) {
+      const body = response({ tools, include: ['reasoning.encrypted_content', include] })
+      refuses(
+        () => asked(openaiResponses, { ...body, stream: true }),
+        new RegExp(`"include" may not have "${include}"`),
+      )
+      asked(openaiResponses, body)
+    }
+    const include = ['reasoning.encrypted_content', 'web_search_call.action.sources']
+    asked(openaiResponses, response({ tools, include, stream: true }))
+  })
+
+  it('paints no more pictures than have room in a reply', () => {
+    const painting = (max_tool_calls: number) => response({ max_tool_calls, tools: [{ type: 'image_generation' }] })
+    assert.equal(asked(openaiResponses, painting(7)).replyBytes, 7 * 8 * 1_048_576)
+    refuses(() => asked(openaiResponses, painting(8)), /"max_tool_calls" may be 7 at most with image_generation/)
   })
 
   it('may go on in a conversation, within the context window', () => {
@@ -127,6 +218,38 @@ describe('what has a price of its own', () => {
     )
     refuses(() => asked(openai, heard, null), /may not be "input_audio": audio has no price of its own/)
     refuses(() => asked(gemini, pictured, null), /"generationConfig\.responseModalities" is taken as "TEXT" only/)
+  })
+
+  it('is whatever a model of Gemini gives by itself, where the request does not say what', () => {
+    const needs = (generationConfig?: object) => [
+      ...(asked(gemini, { contents: 'a', ...(generationConfig && { generationConfig }) }).needs ?? []),
+    ]
+    for (const config of [undefined, {}, { responseModalities: null }, { response_modalities: [] }])
+      assert.deepEqual(needs(config), ['output_audio', 'output_image'], JSON.stringify(config))
+    for (const config of [{ responseModalities: ['TEXT'] }, { response_modalities: 'TEXT' }])
+      assert.deepEqual(needs(config), [], JSON.stringify(config))
+    assert.deepEqual([...(asked(gemini, { contents: 'a' }, null).needs ?? [])], [])
+    refuses(
+      () => asked(geminiStream, { contents: 'a' }),
+      /not streamed here.*text alone in "generationConfig\.responseModalities"/,
+    )
+    asked(geminiStream, { contents: 'a', generationConfig: { responseModalities: ['TEXT'] } })
+  })
+
+  it('has room in a reply, or is refused by the member to lower', () => {
+    const wide = { ...LIMITS, outputCap: 50_000, outputMost: 50_000 }
+    const drawn = (config: object) => asked(gemini, { contents: 'a', generationConfig: config }, SOLD, {}, wide)
+    const spoken = (more: object) =>
+      asked(openai, chat({ modalities: ['audio'], audio: { voice: 'a', format: 'wav' }, ...more }), SOLD, {}, wide)
+    // 60 MiB in tokens of 4 KiB.
+    assert.deepEqual([drawn({}).outputLimit, drawn({}).replyBytes], [15_360, 60 * 1_048_576])
+    assert.equal(JSON.parse(String(drawn({}).bodyFor('m'))).generationConfig.maxOutputTokens, 15_360)
+    assert.equal(drawn({ candidateCount: 4 }).outputLimit, 3_840)
+    assert.equal(drawn({ maxOutputTokens: 15_360 }).outputLimit, 15_360)
+    refuses(() => drawn({ maxOutputTokens: 15_361 }), /"generationConfig\.maxOutputTokens" may be 15360 at most/)
+    assert.equal(drawn({ maxOutputTokens: 50_000, responseModalities: ['TEXT'] }).outputLimit, 50_000)
+    refuses(() => spoken({ max_completion_tokens: 20_000 }), /"max_completion_tokens" may be 15360 at most/)
+    refuses(() => spoken({ max_tokens: 8_000, n: 2 }), /"max_tokens" may be 7680 at most for 2 answers/)
   })
 
   it('is a beta of long input where the model has steps of it', () => {

@@ -22,6 +22,8 @@ export type Protocol = {
   readonly formOf: (json: unknown) => ReplyForm
   /** What such an answer gave to the caller, to be counted where nothing was reported. */
   readonly textOf: (json: unknown) => string
+  /** Whether it has what is no text, and so can't be counted. Taken for granted of answers that may have it, where left out. */
+  readonly hasMedia?: (json: unknown) => boolean
   /** What else of such an answer may be text that nobody expects there: without what it repeats of the request. All where left out. */
   readonly restOf?: (json: unknown) => unknown
   /** Undefined where answers always come whole. */
@@ -73,7 +75,7 @@ export type ModelLimits = {
 
 export type Sold = {
   readonly needs: ReadonlySet<Need>
-  /** How many calls of tools that an upstream runs are held for where a request does not say. */
+  /** How many calls of tools that an upstream runs are held for, and sent, where a request for a response does not say. */
   readonly toolCalls?: number
   /** The most tokens that one of them brings into the input; the context window where left out. */
   readonly toolInput?: number

@@ -165,6 +165,7 @@ export function createModelPlan(parts: Parts) {
           reported,
           text,
           form,
+          hasMedia: protocol.hasMedia?.(json) ?? true,
           raw: () => textOf(reply) ?? '',
         })
       },
