@@ -12,13 +12,18 @@ export type Haproxy = Pick<Child, 'pid' | 'output' | 'stop' | 'hasExited'> & { r
 const PLACES = ['/usr/sbin', '/usr/local/sbin', ...(process.env.PATH ?? '').split(path.delimiter)]
 const START_DEADLINE_MS = 60_000
 
-export async function startHaproxy(folder: string, gatewayPorts: readonly number[]): Promise<Haproxy> {
+/** `patienceSeconds`: how long a gateway may take to be connected to, and to say that it is ready. */
+export async function startHaproxy(
+  folder: string,
+  gatewayPorts: readonly number[],
+  patienceSeconds: number,
+): Promise<Haproxy> {
   const program = find() ?? install()
   if (program === undefined)
     throw new Error('HAProxy is missing and could not be installed. Install it (Debian: apt-get install haproxy).')
   const port = await freePort()
   const file = path.join(folder, 'haproxy.cfg')
-  writeFileSync(file, configuration(port, gatewayPorts))
+  writeFileSync(file, configuration(port, gatewayPorts, patienceSeconds))
   const child = startChild(program, ['-db', '-f', file])
   const isUp = async () => {
     if (child.hasExited()) throw new Error(`HAProxy did not start:\n${child.output()}`)
@@ -31,7 +36,7 @@ export async function startHaproxy(folder: string, gatewayPorts: readonly number
   return { ...child, port }
 }
 
-function configuration(port: number, gatewayPorts: readonly number[]): string {
+function configuration(port: number, gatewayPorts: readonly number[], patienceSeconds: number): string {
   return `global
   nbthread 1
   maxconn 4000
@@ -40,10 +45,10 @@ defaults
   mode http
   retries 0
   no option redispatch
-  timeout connect 2s
+  timeout connect ${2 * patienceSeconds}s
   timeout client 60s
   timeout server 60s
-  timeout check 1s
+  timeout check ${patienceSeconds}s
 
 frontend callers
   bind 127.0.0.1:${port}

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { count, recordProof, seed } from '../../harness/proof.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createCaller } from './caller.ts'
 import { type Cluster, startCluster } from './cluster.ts'
 import { History } from './history.ts'
@@ -19,8 +20,10 @@ async function roll({ gateways }: Cluster) {
   for (let round = 0; round < RESTARTS; round += 1) {
     const member = gateways[round % gateways.length]
     assert.ok(member !== undefined)
+    const streaming = () => member.edge?.streaming() ?? 0
+    await until(() => streaming() > 0, PATIENCE_MS, 'a stream of the gateway')
     const startedAtMs = performance.now()
-    streams += member.edge?.streaming() ?? 0
+    streams += streaming()
     inFlight += await restartMember(member)
     restarts += 1
     slowestMs = Math.max(slowestMs, performance.now() - startedAtMs)
@@ -37,6 +40,7 @@ describe('rolling restarts under load, through a load balancer that repeats noth
       seed,
       hasDisk: false,
       program: 'server/src/main.ts',
+      balancerSeconds: 60,
     })
     try {
       const [person] = await makePeople(cluster.pool)

@@ -118,7 +118,13 @@ function complaintsOf({ postgres }: Cluster): readonly string[] {
 describe('two versions side by side, across a migration that expands the schema', () => {
   it('fail no request and lose no charge, on the way to the new one and back', async (test) => {
     const history = new History(`versions-${seed}`)
-    const cluster = await startCluster({ folder: history.folder, seed, hasDisk: false, program: THIS_VERSION })
+    const cluster = await startCluster({
+      folder: history.folder,
+      seed,
+      hasDisk: false,
+      program: THIS_VERSION,
+      balancerSeconds: 60,
+    })
     const { pool, gateways, worker } = cluster
     const next = await makeNextVersion(cluster)
     try {
