@@ -47,6 +47,7 @@ const PARTS: PartForms = {
     ['refusal', 'refusal'],
     ['summary_text', 'text'],
     ['reasoning_text', 'text'],
+    // Nobody here can read it. A token of what it hides is at least a byte of it, so that its bytes bound it as those of a text do.
     ['encrypted_content', 'encrypted_content'],
   ]),
   kindOf(type, part) {
