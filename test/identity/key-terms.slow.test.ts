@@ -60,7 +60,8 @@ function areRefusedBy(told: readonly Told[], limitedBy: string, says: RegExp): v
 describe("a key's own requests a minute, over three processes", () => {
   it('are never one more, and never one less, whatever endpoints are asked', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
-      const limit = 17 + round
+      // Below 30, which is what one of the endpoints allows by itself, and would tell.
+      const limit = 17 + (round % 13)
       const { secret } = await withKey({ rates: { requestsPerMinute: limit } })
       const kinds = ['', 'tokens', 'generate_content', 'images']
       const told = await race(secret, 3 * limit, (at) => ({ limits: kinds[at % kinds.length] ?? '', tokens: 1 }))
