@@ -45,6 +45,8 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   door_attempts: ['identity'],
   plans: ['identity'],
   api_keys: ['identity', 'links'],
+  grants: ['identity', 'links'],
+  access_tokens: ['identity'],
   credentials: ['identity', 'ledger', 'links'],
   audit: ['storage'],
   accounts: ['ledger', 'identity', 'tasks'],

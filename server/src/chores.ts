@@ -4,6 +4,7 @@ import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { pruneRecords } from './gateway/records.ts'
 import { pruneRefusals } from './gateway/refusals.ts'
 import { tellPresumed } from './gateway/tell-loss.ts'
+import { pruneAccessTokens } from './identity/access-tokens.ts'
 import { forgetUnconfirmed } from './identity/people/forget.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
@@ -73,6 +74,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('links', HOUR_MS, () => forgetAttempts(pool)),
     chore('links that have ended', MINUTE_MS, () => links.sweep(by)),
     chore('people who never confirmed', 10 * MINUTE_MS, () => forgetUnconfirmed(pool)),
+    chore('access tokens that have expired', MINUTE_MS, () => pruneAccessTokens(pool)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),

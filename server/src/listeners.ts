@@ -8,7 +8,7 @@ import { type Assets, loadAssets } from './http/pages/assets.ts'
 import { createFaultPage } from './http/pages/fault-page.ts'
 import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
 import { createPages, type Pages } from './http/pages/page.ts'
-import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy } from './http/policies.ts'
+import { createAdminPolicy, createAgentPolicy, createCallersPolicy, createSitePolicy } from './http/policies.ts'
 import { assetsFamily } from './http/routes/assets.ts'
 import { metricsFamily } from './http/routes/metrics.ts'
 import { siteFamily } from './http/routes/site.ts'
@@ -45,7 +45,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
     gateway: () =>
       createEdge({
         ...shared,
-        policy: CALLERS,
+        policy: createCallersPolicy(http.public_url),
         // Users who link an account come here too.
         faultPage: createFaultPage(pages),
         keyRefused,

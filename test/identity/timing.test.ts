@@ -5,6 +5,7 @@ import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createDatabaseTime } from '../../server/src/calls/ownership.ts'
+import type { Face } from '../../server/src/identity/faces.ts'
 import { createFailuresByAddress } from '../../server/src/identity/failures-by-address.ts'
 import { createIdentify } from '../../server/src/identity/identify.ts'
 import { makeKey } from '../../server/src/identity/key-format.ts'
@@ -47,6 +48,7 @@ let revoked: Customer
  * Ids that nobody has, each right behind one that somebody has: the same rows are read for both. How long a row takes to read
  * differs by what has become of it, which says nothing of an id beside it.
  */
+const FACE: Face = { audience: 'https://api.example.com', callScope: 'calls' }
 let besideKnown = ''
 let besideRevoked = ''
 
@@ -60,8 +62,8 @@ before(async () => {
   besideKnown = ids.next()
   revoked = await makeCustomer(pools.rest)
   besideRevoked = ids.next()
-  await identify(new Secret(known.secret), ADDRESS)
-  await identify(new Secret(revoked.secret), ADDRESS)
+  await identify(new Secret(known.secret), ADDRESS, FACE)
+  await identify(new Secret(revoked.secret), ADDRESS, FACE)
   await revokeKey({ pool: pools.rest, ids }, ACTOR, revoked.keyId)
 })
 after(async () => {
@@ -79,7 +81,7 @@ const wrongKeyOf = (id: string) => makeKey(id, 'live', 5)
 async function timeRefusal(credential: Secret): Promise<number> {
   const startedAt = process.hrtime.bigint()
   try {
-    await identify(credential, ADDRESS)
+    await identify(credential, ADDRESS, FACE)
   } catch (error) {
     const took = Number(process.hrtime.bigint() - startedAt)
     assert.ok(error instanceof Fault && error.code === 'invalid_credential', String(error))
