@@ -123,6 +123,26 @@ export async function revokeGrant({ pool }: Pick<Parts, 'pool'>, by: By, id: Id)
   })
 }
 
+/**
+ * The same for whoever may come twice with it: the first ends it and leaves a row, and does whatever `also` says in the same transaction.
+ * False where it had ended before, or was never there.
+ */
+export function endGrantOnce(
+  pool: pg.Pool,
+  by: By,
+  id: Id,
+  also: (query: Query) => Promise<void> = async () => {},
+): Promise<boolean> {
+  return inTransaction(pool, async (query) => {
+    const found = await findLocked(query, id)
+    if (found === null || found.isRevoked) return false
+    await endGrant(query, id)
+    await record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked: false }, { isRevoked: true }) })
+    await also(query)
+    return true
+  })
+}
+
 async function endGrant(query: Query, id: Id): Promise<void> {
   await query('update credentials set active = false where id = $1', [id])
   // First the grant: who issues a token under it waits for that row, and finds it revoked.
@@ -203,6 +223,7 @@ const listedGrant = z
     expiresAt: z.date().nullable(),
     revokedAt: z.date().nullable(),
     isActive: z.boolean(),
+    allowanceId: z.string().nullable(),
     ...BUDGET_ROW,
     ...TERMS_ROW,
   })
@@ -221,6 +242,7 @@ const listedGrant = z
     revokedAt: row.revokedAt,
     /** Neither revoked nor expired, by PostgreSQL's clock. */
     isActive: row.isActive,
+    allowanceId: row.allowanceId,
     budget: budgetIn(row),
     terms: termsIn(row),
   }))
@@ -231,7 +253,7 @@ const LISTED = 1_000
 
 const LISTED_SELECT = `select k.id, k.workspace_id as "workspaceId", k.person_id as "personId", k.client_id as "clientId",
     k.client_name as "clientName", a.mode, w.shard, k.audiences, k.oauth_scopes as "oauthScopes", k.created_at as "createdAt",
-    k.expires_at as "expiresAt", k.revoked_at as "revokedAt", b.period, b.amount, ${TERMS_SELECT},
+    k.expires_at as "expiresAt", k.revoked_at as "revokedAt", k.allowance_id as "allowanceId", b.period, b.amount, ${TERMS_SELECT},
     c.active and k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()) as "isActive"
   from grants k join credentials c on c.id = k.id join accounts a on a.id = c.account_id join workspaces w on w.id = k.workspace_id
   left join allowances b on b.id = k.allowance_id`
@@ -260,6 +282,12 @@ const lockedGrant = z
 
 /** Locks the account whose money the grant spends: everything that a call touches is changed under that lock. */
 async function lockGrant(query: Query, id: Id): Promise<z.output<typeof lockedGrant>> {
+  const found = await findLocked(query, id)
+  if (found === null) throw noSuchThing('grant', id)
+  return found
+}
+
+async function findLocked(query: Query, id: Id): Promise<z.output<typeof lockedGrant> | null> {
   await query('select from accounts where id = (select account_id from credentials where id = $1) for no key update', [
     id,
   ])
@@ -268,8 +296,7 @@ async function lockGrant(query: Query, id: Id): Promise<z.output<typeof lockedGr
      from grants g join credentials c on c.id = g.id left join allowances b on b.id = g.allowance_id where g.id = $1`,
     [id],
   )
-  if (rows[0] === undefined) throw noSuchThing('grant', id)
-  return lockedGrant.parse(rows[0])
+  return rows[0] === undefined ? null : lockedGrant.parse(rows[0])
 }
 
 export function deedTo(id: Id, done: string): Pick<Deed, 'action' | 'of' | 'subject'> {
