@@ -22,6 +22,9 @@ export function newPkce(): Pkce {
   return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') }
 }
 
+/** By which a test asks what a token is. */
+export const OPERATOR_SECRET = 'an operator who asks about tokens'.replaceAll(' ', '-')
+
 export const REDIRECT = 'http://127.0.0.1:9876/callback'
 
 export function createOauthClient({ url }: Pick<Site, 'url'>, address = freshAddress()) {

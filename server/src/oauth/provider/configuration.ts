@@ -63,6 +63,7 @@ export function createConfiguration(parts: Parts): Configuration {
     clientDefaults: { id_token_signed_response_alg: SIGNING_ALGORITHM },
     enabledJWA: { idTokenSigningAlgValues: [SIGNING_ALGORITHM] },
     pkce: { required: () => true },
+    allowOmittingSingleRegisteredRedirectUri: false,
     clockTolerance: CLOCKS_DIFFER_SECONDS,
     ttl: {
       AuthorizationCode: CODE_SECONDS,

@@ -36,7 +36,8 @@ export function createResources({ siteUrl, baseUrl, mcpUrl }: Urls): Resources {
   const byAudience = new Map(all.map((one) => [one.audience, one]))
   return {
     all,
-    named: (url) => (URL.canParse(url) ? byAudience.get(audienceOf(url)) : undefined),
+    // A fragment is no part of a resource's name.
+    named: (url) => (URL.canParse(url) && !url.includes('#') ? byAudience.get(audienceOf(url)) : undefined),
     unnamed: all.find(({ face }) => face !== 'account'),
   }
 }
