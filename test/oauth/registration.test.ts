@@ -34,7 +34,10 @@ describe('a registration', () => {
       [CURSOR, CURSOR.redirect_uris[0] ?? ''],
       [VS_CODE, 'http://127.0.0.1:40001/'],
       [VS_CODE, 'https://vscode.dev/redirect'],
-      [{ redirect_uris: ['http://localhost/callback'], token_endpoint_auth_method: 'none' }, 'http://localhost:3118/callback'],
+      [
+        { redirect_uris: ['http://localhost/callback'], token_endpoint_auth_method: 'none' },
+        'http://localhost:3118/callback',
+      ],
       [{ redirect_uris: ['http://[::1]/callback'], token_endpoint_auth_method: 'none' }, 'http://[::1]:3118/callback'],
     ] as const) {
       const client = createOauthClient(site)
@@ -55,7 +58,9 @@ describe('a registration', () => {
       })
       assert.equal(status, 201)
       const [clientId, secret] = [String(json.client_id), String(json.client_secret)]
-      const { rows } = await site.pool.query('select metadata::text as text from oauth_clients where id = $1', [clientId])
+      const { rows } = await site.pool.query('select metadata::text as text from oauth_clients where id = $1', [
+        clientId,
+      ])
       assert.equal(String(rows[0]?.text).includes(secret), false)
       const pkce = newPkce()
       const code = await authorized(person, { clientId, pkce })
@@ -75,17 +80,46 @@ describe('a registration', () => {
   it('is refused where an address could lead somewhere else', async () => {
     const wrong = [
       ...['javascript:alert(1)', 'data:text/html,x', 'vbscript:x', 'file:///etc/passwd', 'blob:https://a.example/x'],
-      ...['http://example.com/cb', 'http://10.0.0.1/cb', 'http://127.0.0.1.example.com/cb', 'http://localhost.example/cb'],
+      ...[
+        'http://example.com/cb',
+        'http://10.0.0.1/cb',
+        'http://127.0.0.1.example.com/cb',
+        'http://localhost.example/cb',
+      ],
       ...['https://*.example.com/cb', 'https://example.com/*', 'https://example.com/cb#f', 'https://example.com/cb#'],
       ...['https://user@example.com/cb', 'https://user:pass@example.com/cb', 'https://example.com\\@evil.example/'],
       ...['https://example.com/a/../b', 'https://EXAMPLE.com/cb', 'https://example.com:443/cb', 'https://éxample.com/'],
-      ...['https://127.0.0.1/cb', 'https://localhost/cb', 'http://127.1/cb', 'http://0x7f000001/cb', 'http://[::ffff:127.0.0.1]/cb'],
-      ...['/cb', '', 'cb', 'about:blank', 'ftp://example.com/', 'mailto:a@example.com', 'intent://x', 'x:y', 'https://'],
-      ...[`https://example.com/${'a'.repeat(600)}`, 'https://example.com/\tcb', ' https://example.com/cb', 'https://example.com/cb\u0000'],
+      ...[
+        'https://127.0.0.1/cb',
+        'https://localhost/cb',
+        'http://127.1/cb',
+        'http://0x7f000001/cb',
+        'http://[::ffff:127.0.0.1]/cb',
+      ],
+      ...[
+        '/cb',
+        '',
+        'cb',
+        'about:blank',
+        'ftp://example.com/',
+        'mailto:a@example.com',
+        'intent://x',
+        'x:y',
+        'https://',
+      ],
+      ...[
+        `https://example.com/${'a'.repeat(600)}`,
+        'https://example.com/\tcb',
+        ' https://example.com/cb',
+        'https://example.com/cb\u0000',
+      ],
     ]
     for (const address of wrong) {
       const client = createOauthClient(site)
-      const { status, json } = await client.register({ redirect_uris: [REDIRECT, address], token_endpoint_auth_method: 'none' })
+      const { status, json } = await client.register({
+        redirect_uris: [REDIRECT, address],
+        token_endpoint_auth_method: 'none',
+      })
       assert.deepEqual([status, json.error], [400, 'invalid_redirect_uri'], address)
     }
   })
@@ -111,13 +145,28 @@ describe('a registration', () => {
       ['a=b', 'application/x-www-form-urlencoded', 400],
       [JSON.stringify({ redirect_uris: [REDIRECT], x: 'y'.repeat(20_000) }), 'application/json', 413],
     ] as const)
-      assert.equal((await client.send('POST', '/oauth/register', body, { 'content-type': type })).status, status, body.slice(0, 50))
+      assert.equal(
+        (await client.send('POST', '/oauth/register', body, { 'content-type': type })).status,
+        status,
+        body.slice(0, 50),
+      )
     const { json } = await createOauthClient(site).register({
-      ...{ redirect_uris: [REDIRECT], token_endpoint_auth_method: 'none', client_name: `A\u202Eb\u0007${'x'.repeat(500)}` },
-      ...{ logo_uri: 'http://127.0.0.1:1/logo', jwks_uri: 'http://127.0.0.1:1/jwks', sector_identifier_uri: 'https://127.0.0.1/s' },
+      ...{
+        redirect_uris: [REDIRECT],
+        token_endpoint_auth_method: 'none',
+        client_name: `A\u202Eb\u0007${'x'.repeat(500)}`,
+      },
+      ...{
+        logo_uri: 'http://127.0.0.1:1/logo',
+        jwks_uri: 'http://127.0.0.1:1/jwks',
+        sector_identifier_uri: 'https://127.0.0.1/s',
+      },
       ...{ client_id: 'operator', client_secret: 'mine', scope: 'account.read everything', __proto__: { a: 1 } },
     })
-    assert.equal(json.logo_uri ?? json.jwks_uri ?? json.sector_identifier_uri ?? json.scope ?? json.client_secret, undefined)
+    assert.equal(
+      json.logo_uri ?? json.jwks_uri ?? json.sector_identifier_uri ?? json.scope ?? json.client_secret,
+      undefined,
+    )
     assert.notEqual(json.client_id, 'operator')
     assert.match(String(json.client_name), /^Abx{98}$/)
   })
@@ -142,7 +191,8 @@ describe('many registrations', () => {
       await registered(createOauthClient(site)),
       await registered(createOauthClient(site)),
     ]
-    for (const clientId of [confirmed, used]) await decide(person, await toConsent(person, { clientId, pkce: newPkce() }))
+    for (const clientId of [confirmed, used])
+      await decide(person, await toConsent(person, { clientId, pkce: newPkce() }))
     await site.pool.query("update oauth_clients set created_at = created_at - interval '25 hours' where id = any($1)", [
       [unconfirmed, confirmed, used],
     ])

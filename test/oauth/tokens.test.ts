@@ -8,8 +8,8 @@ import {
   createOauthClient,
   exchange,
   newPkce,
-  OPERATOR_SECRET,
   type OauthClient,
+  OPERATOR_SECRET,
   refresh,
   registered,
 } from './client.ts'
