@@ -55,7 +55,7 @@ export function grantsPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
 
 function grantSection(grant: ShownGrant, parts: Shown): Html {
   const { id, clientName, documentHost, workspace, mode, scopes, createdAt, expiresAt, budget } = grant
-  return html`<section class="seats" aria-labelledby="g-${id}"><h2 class="door__h" id="g-${id}"><bdi>${clientName}</bdi></h2>
+  return html`<article class="seats" aria-labelledby="g-${id}"><h2 class="door__h" id="g-${id}"><bdi>${clientName}</bdi></h2>
 <dl class="fb-kv"><div><dt>Vouched for by</dt><dd>${documentHost ?? 'Nobody'}</dd></div>
 <div><dt>Workspace</dt><dd><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}</dd></div>
 <div><dt>May</dt><dd>${scopes.map((scope) => html`${OAUTH_SCOPES[scope]}<br>`)}</dd></div>
