@@ -8,12 +8,15 @@ import { createFailuresByAddress } from '../../server/src/identity/failures-by-a
 import { revokeGrant, setGrantBudget } from '../../server/src/identity/grants.ts'
 import { createIdentify } from '../../server/src/identity/identify.ts'
 import { hashOf } from '../../server/src/identity/key-format.ts'
+import { removeMember } from '../../server/src/identity/people/members.ts'
 import { systemClock as clock } from '../../server/src/kernel/clock.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
+import { callOf, openSession, outcomesOf } from '../ledger/session.ts'
 import { connect } from '../ledger/world.ts'
 import { ACTOR, anotherAddress, ids, makeCustomer } from './customers.ts'
-import { AUDIENCE, type Granted, makeGranted } from './granted.ts'
+import { AUDIENCE, expiredToken, type Granted, makeGranted } from './granted.ts'
 
 /** What a process knows of tokens, with a change log that is read when the test says so. */
 const database = await freshDatabase()
@@ -55,7 +58,7 @@ before(() => {
 })
 
 async function known(): Promise<Granted> {
-  const { workspaceId } = await makeCustomer(pool)
+  const { workspaceId } = await makeCustomer(pool, { paid: 1_000_000n })
   const granted = await makeGranted(pool, { workspaceId })
   await readChanges()
   await who(granted)
@@ -88,6 +91,47 @@ describe('a token that a process knows', () => {
     await setGrantBudget({ pool, ids }, ACTOR, granted.id, null)
     await readChanges()
     assert.deepEqual([before.allowances.length, (await who(granted)).allowances.length], [1, 0])
+  })
+
+  it('begins no call once its grant is revoked, though the process has not heard of it', async () => {
+    const session = await openSession(database.url)
+    for (const revoke of [
+      ({ id }: Granted) => revokeGrant({ pool }, ACTOR, id),
+      ({ workspaceId, memberId }: Granted) => removeMember(pool, { by: ACTOR, personId: null }, workspaceId, memberId),
+    ]) {
+      const granted = await known()
+      const caller = await who(granted)
+      const { allowances } = caller
+      assert.deepEqual(await outcomesOf(session.begin(callOf(caller, { allowances }))), ['begun'])
+      await revoke(granted)
+      assert.equal(await who(granted), caller, 'it is known from memory')
+      assert.deepEqual(await outcomesOf(session.begin(callOf(caller, { allowances }))), ['credential_inactive'])
+      await readChanges()
+    }
+    await session.close()
+  })
+
+  it('spends nothing of a budget that was taken away, though the process has not heard of it', async () => {
+    const session = await openSession(database.url)
+    const granted = await known()
+    const caller = await who(granted)
+    for (const budget of [{ period: 'day', amount: nanos(5n) } as const, null]) {
+      await setGrantBudget({ pool, ids }, ACTOR, granted.id, budget)
+      const { allowances } = caller
+      assert.deepEqual(await outcomesOf(session.begin(callOf(caller, { allowances }))), ['allowance_spent'])
+    }
+    await session.close()
+  })
+
+  it('is refused once its time is over', async () => {
+    const granted = await known()
+    const { token } = await expiredToken(pool, granted)
+    await assert.rejects(who({ token }), refused)
+    // A process that knows it goes by the time of PostgreSQL, and not by what it heard last.
+    const nowMs = clock.monotonicMs()
+    time.learn(clock.nowMs() + 7_200_000, nowMs, nowMs)
+    await assert.rejects(who(granted), refused)
+    time.learn(clock.nowMs(), nowMs, nowMs)
   })
 
   it('is one caller for as long as nothing changes', async () => {

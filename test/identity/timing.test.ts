@@ -19,7 +19,7 @@ import { createPools } from '../../server/src/storage/pools.ts'
 import { silentLog as log } from '../../server/src/telemetry/log.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
 import { ACTOR, type Customer, ids, makeCustomer } from './customers.ts'
-import { AUDIENCE, type Granted, issueToken, MCP_AUDIENCE, makeGranted } from './granted.ts'
+import { AUDIENCE, expiredToken, type Granted, issueToken, MCP_AUDIENCE, makeGranted } from './granted.ts'
 import { difference, medianOf, T_LIMIT, type Timings } from './timing-difference.ts'
 
 /**
@@ -75,8 +75,8 @@ before(async () => {
   const audiences = [AUDIENCE, MCP_AUDIENCE]
   granted = await makeGranted(pools.rest, { workspaceId, audiences })
   ended = await makeGranted(pools.rest, { workspaceId })
-  expired = (await issueToken(pools.rest, granted, { seconds: -1 })).token
   foreign = (await issueToken(pools.rest, granted, { audience: MCP_AUDIENCE })).token
+  expired = (await expiredToken(pools.rest, granted)).token
   // One with the least hash, so that there is a row before whatever is asked for.
   await pools.rest.query(
     `insert into access_tokens (hash, grant_id, audience, oauth_scopes, expires_at)

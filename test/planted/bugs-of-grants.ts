@@ -3,6 +3,7 @@ import type { PlantedBug } from './planted-bug.ts'
 const SOURCE = 'server/src/identity/token-source.ts'
 const GRANTS = 'server/src/identity/grants.ts'
 const TOKENS_TEST = 'test/identity/tokens.test.ts'
+const KNOWN_TEST = 'test/identity/revoked-tokens.test.ts'
 const GRANTS_TEST = 'test/identity/grants.test.ts'
 const CALLS_TEST = 'test/acceptance/tokens.test.ts'
 
@@ -51,7 +52,7 @@ export const bugsOfGrants: readonly PlantedBug[] = [
         replace: "await query('select from credentials where id = $1', [id])",
       },
     ],
-    caughtBy: [{ file: TOKENS_TEST, title: 'ends with the membership of who gave it' }],
+    caughtBy: [{ file: KNOWN_TEST, title: 'begins no call once its grant is revoked' }],
   },
   {
     id: 'revoked-grant-cached',
@@ -59,7 +60,7 @@ export const bugsOfGrants: readonly PlantedBug[] = [
     promise: 'A revoked grant is unknown everywhere within a second.',
     author: 'insider',
     edits: [{ file: SOURCE, find: "topic: 'key'", replace: "topic: 'grant'" }],
-    caughtBy: [{ file: 'test/identity/revoked-tokens.test.ts', title: 'is read anew' }],
+    caughtBy: [{ file: KNOWN_TEST, title: 'is read anew' }],
   },
   {
     id: 'token-expiry-ignored',
@@ -73,7 +74,7 @@ export const bugsOfGrants: readonly PlantedBug[] = [
         replace: 'const isAlive = nowMs > 0 && token.expiresAtMs > 0',
       },
     ],
-    caughtBy: [{ file: 'test/identity/timing.test.ts', title: 'unknown token, expired one' }],
+    caughtBy: [{ file: KNOWN_TEST, title: 'is refused once its time is over' }],
   },
   {
     id: 'token-of-another-grant',
@@ -129,7 +130,7 @@ export const bugsOfGrants: readonly PlantedBug[] = [
         replace: 'isSamePeriod ? budget.amount : (before?.amount ?? 0n)',
       },
     ],
-    caughtBy: [{ file: TOKENS_TEST, title: 'whose budget is lowered or taken away' }],
+    caughtBy: [{ file: KNOWN_TEST, title: 'spends nothing of a budget that was taken away' }],
   },
   {
     id: 'grants-outlive-a-membership',
