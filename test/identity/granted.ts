@@ -32,7 +32,12 @@ export async function makeMember(pool: pg.Pool, workspaceId: Id, role: Role = 'o
   return { personId, memberId, email }
 }
 
-export type Granted = MadeGrant & { readonly personId: Id; readonly workspaceId: Id; readonly token: string }
+export type Granted = MadeGrant & {
+  readonly personId: Id
+  readonly memberId: Id
+  readonly workspaceId: Id
+  readonly token: string
+}
 
 type Wanted = Partial<Omit<NewGrant, 'budget'>> & {
   readonly workspaceId: Id
@@ -44,13 +49,17 @@ type Wanted = Partial<Omit<NewGrant, 'budget'>> & {
 /** A grant of a member, made where none is given, that may spend plenty, and a token of it. */
 export async function makeGranted(pool: pg.Pool, { seconds, budget = PLENTY, ...wanted }: Wanted): Promise<Granted> {
   const { workspaceId } = wanted
-  const personId = wanted.personId ?? (await makeMember(pool, workspaceId)).personId
+  const personId = wanted.personId ?? (await makeMember(pool, workspaceId, 'developer')).personId
   const made = await makeGrant({ pool, ids }, ACTOR, {
     ...{ mode: 'live', clientId: 'https://client.example.com/me.json', clientName: 'A client', audiences: [AUDIENCE] },
     ...{ scopes: ['calls'], ...wanted, personId, ...(budget !== null && { budget }) },
   })
   const { token } = await issueToken(pool, made, { ...given(wanted), ...(seconds !== undefined && { seconds }) })
-  return { ...made, personId, workspaceId, token }
+  const { rows } = await pool.query<{ id: Id }>('select id from members where workspace_id = $1 and person_id = $2', [
+    workspaceId,
+    personId,
+  ])
+  return { ...made, personId, memberId: rows[0]?.id ?? '', workspaceId, token }
 }
 
 function given({ audiences, scopes }: Partial<NewGrant>): Asked {
@@ -71,4 +80,13 @@ export async function issueToken(
   const expiresAt = new Date(Date.now() + seconds * 1_000)
   await issueAccessToken(pool, ACTOR, { grantId: id, hash, audience, scopes, expiresAt })
   return { token: secret.reveal(), hash }
+}
+
+/** A token whose time is over, and whose row is still there. */
+export async function expiredToken(pool: pg.Pool, grant: MadeGrant) {
+  const issued = await issueToken(pool, grant)
+  await pool.query("update access_tokens set expires_at = clock_timestamp() - interval '1 second' where hash = $1", [
+    issued.hash,
+  ])
+  return issued
 }

@@ -23,7 +23,7 @@ import type { Role } from '../../server/src/kernel/role.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { listAudit } from '../../server/src/storage/audit.ts'
 import { ACTOR, ids, makeCustomer } from './customers.ts'
-import { AUDIENCE, issueToken, MCP_AUDIENCE, makeGranted, makeMember, PLENTY } from './granted.ts'
+import { AUDIENCE, expiredToken, issueToken, MCP_AUDIENCE, makeGranted, makeMember, PLENTY } from './granted.ts'
 import { anotherAddress, anotherVisitor, connectPeople, countOf, PASSWORD, workspaceOf } from './people/world.ts'
 
 const { url } = await freshDatabase()
@@ -132,7 +132,7 @@ describe('a token', () => {
     ])
     assert.equal(await findAccessToken(pool, hashOfText(expired.token)), null)
     await assert.rejects(issueToken(pool, expired), { code: 'resource_not_found' })
-    const short = await issueToken(pool, await makeGranted(pool, { workspaceId, personId }), { seconds: -1 })
+    const short = await expiredToken(pool, await makeGranted(pool, { workspaceId, personId }))
     assert.equal(await findAccessToken(pool, short.hash), null)
   })
 
