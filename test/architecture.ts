@@ -45,6 +45,11 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   door_attempts: ['identity'],
   plans: ['identity'],
   api_keys: ['identity', 'links'],
+  grants: ['identity', 'links'],
+  access_tokens: ['identity'],
+  oauth_clients: ['oauth'],
+  oauth_states: ['oauth'],
+  signing_keys: ['oauth'],
   credentials: ['identity', 'ledger', 'links'],
   audit: ['storage'],
   accounts: ['ledger', 'identity', 'tasks'],
@@ -79,7 +84,11 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Packages that only some folders may know, so that they can be replaced there. */
-const PACKAGES: Readonly<Record<string, readonly string[]>> = { fastify: ['http'], nodemailer: ['mail'] }
+const PACKAGES: Readonly<Record<string, readonly string[]>> = {
+  fastify: ['http'],
+  nodemailer: ['mail'],
+  'oidc-provider': ['oauth'],
+}
 
 /** What single operations make. Folders that serve every operation alike do not know the word. */
 const MADE_BY_ONE = { word: /video/i, unknownTo: ['calls', 'tasks'] }

@@ -24,13 +24,16 @@ import { createLargeJson } from './http/large-json.ts'
 import { type Listener, listen } from './http/listen.ts'
 import type { Assets } from './http/pages/assets.ts'
 import type { LinkPages } from './http/pages/link-page.ts'
+import type { Pages } from './http/pages/page.ts'
 import { createFamilies } from './http/routes/families.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
+import { createAttempts } from './identity/people/attempts.ts'
 import { createPasswords } from './identity/people/passwords.ts'
 import { createPeople, type People } from './identity/people/people.ts'
+import { createTellReuse } from './identity/people/reused-grant.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
 import { sealOf } from './kernel/seal.ts'
@@ -42,6 +45,11 @@ import { createListeners, type ListeningRole } from './listeners.ts'
 import { createMailDeliverer } from './mail/deliverer.ts'
 import { createIssuer } from './oauth/issuer.ts'
 import type { SiteSettings } from './oauth/parts.ts'
+import { doorRoutes } from './oauth/provider/door.ts'
+import { createResources, metadataPathOf, protectedResourceMetadata } from './oauth/provider/resources.ts'
+import { type AuthorizationServerParts, createAuthorizationServer } from './oauth/provider/server.ts'
+import { createUpkeep } from './oauth/provider/upkeep.ts'
+import { GRANTS_PATH } from './oauth/routes/grants.ts'
 import { ISSUER_CALLBACK, ISSUER_PATH } from './oauth/routes/issuer.ts'
 import { createSiteRoutes } from './oauth/site-routes.ts'
 import { createOutbound, type Outbound } from './outbound/outbound.ts'
@@ -109,7 +117,8 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const gateway = createGateway(ground, money)
   const work = createWork(ground, money, gateway, options)
   const issuer = createIssuerOf(ground)
-  const listeners = createFaces(ground, money, gateway, { people: createPeopleOf(ground), issuer }, options)
+  const faces = { people: createPeopleOf(ground), issuer, authorization: authorizationOf(ground, work.outbound) }
+  const listeners = createFaces(ground, money, gateway, faces, options)
   const parts = { ground, money, gateway, work, issuer, listeners }
   const { log } = ground
   try {
@@ -236,7 +245,7 @@ type Gateway = ReturnType<typeof createGateway>
 
 /** What is done again and again beside the calls, by the roles of this process. */
 function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway, options: Start) {
-  const { config, log, clock, metrics, pools, seal } = ground
+  const { config, log, clock, metrics, pools, ids, seal } = ground
   const { bindings, transport, links, records, refusals, losses, overran } = gateway
   const polled: Parameters<typeof createPoller>[0]['polled'] = (what) => metrics.taskPolls.inc(what)
   const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
@@ -253,10 +262,11 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
     log,
     delivered: (what) => metrics.outboxDeliveries.inc(what),
   })
+  const oauth = createUpkeep({ pool: pools.rest, ids, seal })
   const isWorker = config.roles.includes('worker')
   const isGateway = config.roles.includes('gateway')
   const chores = [
-    ...(isWorker ? createChores({ pools, ownerId, poller, outbox, links, metrics, clock, log }) : []),
+    ...(isWorker ? createChores({ pools, ownerId, poller, outbox, links, oauth, metrics, clock, log }) : []),
     ...(isGateway
       ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
       : []),
@@ -327,7 +337,7 @@ async function flush(calls: Calls, log: Log): Promise<void> {
 
 /** Who people are. Passwords are hashed by few at a time in the whole process. */
 function createPeopleOf({ config, pools, ids, seal }: Ground): People {
-  const { http, listen, people } = config
+  const { people } = config
   return createPeople({
     pool: pools.rest,
     ids,
@@ -338,7 +348,7 @@ function createPeopleOf({ config, pools, ids, seal }: Ground): People {
       await creditWithin(query, { entryId, accountId, amount, kind: 'promotion' })
     },
     settings: {
-      siteUrl: http.site_url ?? `http://${listen.site.host}:${listen.site.port}`,
+      siteUrl: siteUrlOf(config),
       signUp: missingForPeople(config).length === 0 ? people.sign_up : 'closed',
       domains: people.domains,
       credit: people.credit,
@@ -366,10 +376,36 @@ function createIssuerOf({ config: { people, http, outbound: rules }, clock, log,
   return { issuer, name, log, close: outbound.close }
 }
 
-type Faces = { readonly people: People; readonly issuer: ReturnType<typeof createIssuerOf> }
+/** What the authorization server is made of; null without a master key, under which its signing keys are. */
+function authorizationOf(
+  { config, pools, ids, clock, log, seal }: Ground,
+  outbound: Outbound,
+): AuthorizationServerParts | null {
+  if (seal === null) return null
+  const { http, oauth } = config
+  const siteUrl = siteUrlOf(config)
+  return {
+    ...{ pool: pools.rest, ids, clock, log, seal, siteUrl, baseUrl: http.public_url, mcpUrl: http.mcp_url },
+    outbound: config.outbound.access === 'none' ? null : outbound,
+    attempts: createAttempts({ pool: pools.rest }),
+    introspectionSecret: oauth.introspection_secret ?? null,
+    tellReuse: createTellReuse({ sendMail: createSendMail({ ids, seal }), grantsUrl: siteUrl + GRANTS_PATH }),
+  }
+}
+
+/** Where people reach the pages. */
+function siteUrlOf({ http, listen }: Config): string {
+  return http.site_url ?? `http://${listen.site.host}:${listen.site.port}`
+}
+
+type Faces = {
+  readonly people: People
+  readonly issuer: ReturnType<typeof createIssuerOf>
+  readonly authorization: AuthorizationServerParts | null
+}
 
 /** What strangers, callers and people meet. */
-function createFaces(ground: Ground, money: Money, gateway: Gateway, { people, issuer }: Faces, options: Start) {
+function createFaces(ground: Ground, money: Money, gateway: Gateway, faces: Faces, options: Start) {
   const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
   return createListeners({
     config,
@@ -385,9 +421,29 @@ function createFaces(ground: Ground, money: Money, gateway: Gateway, { people, i
     keyRefused: gateway.refusals.count,
     waitMs: money.calls.waitMs,
     families: (shown) => familiesOf(ground, money, gateway, shown, options),
-    siteRoutes: (pages) =>
-      createSiteRoutes({ people, pages, siteUrl: config.http.site_url, settings: siteSettingsOf(config), issuer }),
+    siteRoutes: (pages) => siteFaceOf(ground, faces, pages),
+    baseMetadata: baseMetadataOf(config),
   })
+}
+
+/** What people and clients meet on site_url. */
+function siteFaceOf({ config, pools, ids }: Ground, { people, issuer, authorization: parts }: Faces, pages: Pages) {
+  const server = parts && createAuthorizationServer(parts, pages)
+  const authorization = server && { server, pool: pools.rest, ids }
+  const settings = siteSettingsOf(config)
+  return {
+    pages: createSiteRoutes({ people, pages, siteUrl: config.http.site_url, settings, issuer, authorization }),
+    raw: server === null ? [] : doorRoutes(server),
+  }
+}
+
+/** What base_url says of who issues tokens for it. */
+function baseMetadataOf(config: Config) {
+  const { public_url: baseUrl, mcp_url: mcpUrl } = config.http
+  const siteUrl = siteUrlOf(config)
+  const resource = createResources({ siteUrl, baseUrl, mcpUrl }).all.find(({ face }) => face === 'callers')
+  if (resource === undefined || config.secrets.master_key === undefined) return null
+  return { path: metadataPathOf(resource.url), metadata: protectedResourceMetadata(resource, siteUrl) }
 }
 
 function siteSettingsOf(config: Config): SiteSettings {

@@ -4,6 +4,7 @@ import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
 import { pruneRecords } from './gateway/records.ts'
 import { pruneRefusals } from './gateway/refusals.ts'
 import { tellPresumed } from './gateway/tell-loss.ts'
+import { pruneAccessTokens } from './identity/access-tokens.ts'
 import { forgetUnconfirmed } from './identity/people/forget.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
@@ -12,6 +13,7 @@ import { expirePromotions } from './ledger/credit.ts'
 import { dropOldCharges } from './ledger/retention.ts'
 import { forgetAttempts } from './links/attempts.ts'
 import type { Links } from './links/links.ts'
+import type { OauthUpkeep } from './oauth/provider/upkeep.ts'
 import { outboxFigures, pruneOutbox } from './outbox/operate.ts'
 import type { OutboxWorker } from './outbox/worker.ts'
 import type { By } from './storage/audit.ts'
@@ -44,6 +46,7 @@ type ChoreParts = {
   readonly poller: Poller | null
   readonly outbox: Pick<OutboxWorker, 'tick' | 'pauseMs'>
   readonly links: Pick<Links, 'sweep'>
+  readonly oauth: OauthUpkeep
   readonly metrics: Pick<
     Metrics,
     'taskPollLagSeconds' | 'lossUsd' | 'outboxWaiting' | 'outboxOldestSeconds' | 'outboxDead'
@@ -54,7 +57,7 @@ type ChoreParts = {
 
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores(parts: ChoreParts): readonly Chore[] {
-  const { pools, ownerId, poller, outbox, links, metrics, clock, log } = parts
+  const { pools, ownerId, poller, outbox, links, oauth, metrics, clock, log } = parts
   const pool = pools.rest
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
   const by: By = { actor: `worker ${ownerId}`, origin: { via: 'worker' } }
@@ -73,6 +76,9 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('links', HOUR_MS, () => forgetAttempts(pool)),
     chore('links that have ended', MINUTE_MS, () => links.sweep(by)),
     chore('people who never confirmed', 10 * MINUTE_MS, () => forgetUnconfirmed(pool)),
+    chore('access tokens that have expired', MINUTE_MS, () => pruneAccessTokens(pool)),
+    chore('clients and what they left', MINUTE_MS, oauth.prune),
+    chore('signing keys', HOUR_MS, oauth.rotate),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),

@@ -8,6 +8,7 @@ import {
   httpOrigin,
   integer,
   list,
+  longSecret,
   masterKey,
   network,
   openidIssuer,
@@ -146,6 +147,8 @@ const settings = z.strictObject({
       issuer: openidIssuer.optional(),
     })
     .prefault({}),
+  // How clients are let in: docs/oauth.md.
+  oauth: z.strictObject({ introspection_secret: longSecret.optional() }).prefault({}),
   // By which people are written to: docs/mail.md.
   mail: z.strictObject({ url: smtpUrl.optional(), from: sender.optional() }).prefault({}),
   links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),
@@ -214,7 +217,7 @@ function reserved(segment: string): string {
 const PATHS = pathsIn(settings)
 const SECRET_PATHS = [
   ...['database.url', 'secrets.master_key', 'secrets.previous_master_key'],
-  ...['mail.url', 'people.issuer.client_secret'],
+  ...['mail.url', 'people.issuer.client_secret', 'oauth.introspection_secret'],
 ]
 
 function pathsIn(type: z.core.$ZodType, prefix = ''): readonly string[] {

@@ -8,9 +8,11 @@ import { type Assets, loadAssets } from './http/pages/assets.ts'
 import { createFaultPage } from './http/pages/fault-page.ts'
 import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
 import { createPages, type Pages } from './http/pages/page.ts'
-import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy } from './http/policies.ts'
+import { createAdminPolicy, createAgentPolicy, createCallersPolicy, createSitePolicy } from './http/policies.ts'
+import { type RawRoute, rawFamily } from './http/raw-routes.ts'
 import { assetsFamily } from './http/routes/assets.ts'
 import { metricsFamily } from './http/routes/metrics.ts'
+import { protectedResourceFamily } from './http/routes/protected-resource.ts'
 import { siteFamily } from './http/routes/site.ts'
 import { createShedding } from './http/wire/shedding.ts'
 import { createMemoryBudget } from './kernel/memory-budget.ts'
@@ -27,13 +29,24 @@ type Parts = {
   readonly waitMs: () => number
   /** What callers reach on base_url. */
   readonly families: (shown: { readonly assets: Assets; readonly linkPages: LinkPages }) => readonly Family[]
-  /** What people reach on site_url, beside its first page. */
-  readonly siteRoutes: (pages: Pages) => readonly PageRoute[]
+  /** What people and clients reach on site_url, beside its first page. */
+  readonly siteRoutes: (pages: Pages) => SiteFace
+  /** What base_url says of itself to clients, where tokens are issued for it. */
+  readonly baseMetadata: { readonly path: string; readonly metadata: object } | null
 }
+
+export type SiteFace = {
+  readonly pages: readonly PageRoute[]
+  /** What the authorization server answers by itself; none where there is none. */
+  readonly raw: readonly RawRoute[]
+}
+
+/** The most that a client sends to the authorization server. */
+const OAUTH_BYTES = 16_384
 
 /** What is listened on, by the roles of this process: each with its policy and its families. */
 export function createListeners(parts: Parts): readonly Listener<ListeningRole>[] {
-  const { config, edge, headerNames, keyRefused, waitMs, families, siteRoutes } = parts
+  const { config, edge, headerNames, keyRefused, waitMs, families, siteRoutes, baseMetadata } = parts
   const { http } = config
   const { clock, log, metrics } = edge
   const shared = { ...edge, ...bounds(parts) }
@@ -45,12 +58,15 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
     gateway: () =>
       createEdge({
         ...shared,
-        policy: CALLERS,
+        policy: createCallersPolicy(http.public_url),
         // Users who link an account come here too.
         faultPage: createFaultPage(pages),
         keyRefused,
         mustShed: createShedding({ clock, log, waitMs }),
-        families: families({ assets, linkPages: createLinkPages(pages) }),
+        families: [
+          ...families({ assets, linkPages: createLinkPages(pages) }),
+          ...(baseMetadata === null ? [] : [protectedResourceFamily(baseMetadata)]),
+        ],
         corsOrigins: http.cors_origins,
         exposedHeaders: Object.values(headerNames),
       }),
@@ -59,10 +75,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         ...shared,
         policy: createSitePolicy(http.site_url),
         faultPage: createFaultPage(sitePages),
-        families: [
-          siteFamily({ pages: sitePages, baseUrl: http.public_url, routes: siteRoutes(sitePages) }),
-          assetsFamily(assets),
-        ],
+        families: [...siteFamilies(siteRoutes(sitePages), { pages: sitePages, http }), assetsFamily(assets)],
       }),
     agent: () => createEdge({ ...shared, policy: createAgentPolicy(http.mcp_url), families: [] }),
     admin: () =>
@@ -70,6 +83,14 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
   }
   const roles = config.roles.filter((role) => role !== 'worker')
   return roles.map((role) => ({ role, edge: edges[role](), at: config.listen[role] }))
+}
+
+function siteFamilies({ pages: routes, raw }: SiteFace, { pages, http }: { pages: Pages; http: Config['http'] }) {
+  const oauth = { name: 'oauth', dialect: 'oauth', bodyBytes: OAUTH_BYTES, routes: raw } as const
+  return [
+    siteFamily({ pages, baseUrl: http.public_url, routes }),
+    ...(raw.length === 0 ? [] : ['/oauth', '/.well-known'].map((prefix) => rawFamily({ ...oauth, prefix }))),
+  ]
 }
 
 /** What all of them may take of the process, and of a caller. */

@@ -63,7 +63,7 @@ describe('base_url', () => {
     })
   })
 
-  it('BASE-2 in part, for API keys: every endpoint asks for a bearer credential, and takes a key', async () => {
+  it('BASE-2 every endpoint asks for a bearer credential, and takes a key', async () => {
     const forged = `${secret.slice(0, -4)}0000`
     for (const id of Object.keys(CALLS)) {
       assert.equal((await call(url, '', id)).status, id === HIDDEN ? 404 : 401, id)

@@ -263,6 +263,7 @@ function forged(operation: DataOperation, query: string, { atMs = Date.now(), li
     scopes: null,
     networks: null,
     allowances: [],
+    token: null,
     priceMultiplier: rational(1n),
   }
   const { unit, unitPrice } = operation.price

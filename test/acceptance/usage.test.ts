@@ -227,7 +227,7 @@ describe('GET /v1/usage', () => {
     }
   })
 
-  it('USAGE-5 in part, for API keys: the scope is the key, and a key sees only its own usage', async () => {
+  it('USAGE-5 the scope of a key is the key, and it sees only its own usage', async () => {
     const { secret, workspaceId } = await makeCustomer(pool)
     const sibling = await makeKey(pool, workspaceId)
     const stranger = await makeCustomer(pool)

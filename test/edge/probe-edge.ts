@@ -63,6 +63,7 @@ export function callerNamed(credentialId: string, accountId = 'account'): Caller
     scopes: null,
     networks: null,
     allowances: [],
+    token: null,
     priceMultiplier: rational(1n),
   }
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Budget } from '../../server/src/identity/keys.ts'
+import type { Budget } from '../../server/src/identity/budgets.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
 import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'

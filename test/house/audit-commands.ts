@@ -8,6 +8,7 @@ import type { Seal } from '../../server/src/kernel/seal.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import type { Facts } from '../../server/src/storage/audit.ts'
 import { ids, makeCustomer, setPaid } from '../identity/customers.ts'
+import { makeGranted } from '../identity/granted.ts'
 import { callOf, openSession, outcomesOf } from '../ledger/session.ts'
 
 /** What a line of the command line is to leave in the audit log. */
@@ -233,6 +234,17 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
           ...{ action: 'key.budget_set', workspaceId, subject: keyId },
           before: { budget: { period: 'day', usd: '5.000000000' } },
           after: { budget: { period: 'month', usd: '20.000000000' } },
+        }),
+      }
+    },
+    async 'grants revoke'() {
+      const { workspaceId } = await makeCustomer(pool)
+      const { id } = await makeGranted(pool, { workspaceId })
+      return {
+        line: ['grants', 'revoke', id],
+        deed: () => ({
+          ...{ action: 'grant.revoked', workspaceId, subject: id },
+          ...{ before: { isRevoked: false }, after: { isRevoked: true } },
         }),
       }
     },

@@ -10,6 +10,7 @@ const SOURCES = path.join(ROOT, 'server/src')
 /** What people change: whoever writes one of these says in the audit log who did it. */
 const RECORDED = [
   ...['workspaces', 'members', 'accounts', 'allowances', 'credentials', 'api_keys', 'plans'],
+  ...['grants', 'access_tokens'],
   ...['price_versions', 'account_prices', 'models', 'model_prices', 'model_routes', 'upstreams'],
   ...['link_sessions', 'loss_releases'],
   ...['people', 'person_identities', 'recovery_codes', 'invitations'],
@@ -18,6 +19,7 @@ const RECORDED = [
 /** Files that write one of those, and who has the record. */
 const RECORDED_ELSEWHERE: Readonly<Record<string, string>> = {
   'calls/losses.ts loss_releases': 'cli/losses.ts, in the same transaction',
+  'identity/budgets.ts allowances': 'keys.ts and grants.ts, in the same transaction',
   'identity/people/forget.ts people': 'nobody: they never verified their address, and nothing was theirs',
   'identity/people/forget.ts invitations': 'nobody: they ran out',
   'identity/people/sign-up.ts people': 'welcome.ts, in the transaction that verifies the address',

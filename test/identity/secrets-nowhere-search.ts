@@ -2,9 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import type pg from 'pg'
 
-/** Where a key's secret begins, and how much its checksum takes at the end. */
-const SECRET_AT = 44
-const CHECKSUM = 6
+/** What a key or a token consists of: where it belongs, its secret and its checksum. */
+const SECRET = /^fb_[a-z]+_[0-9a-f]{35}_(.+).{6}$/
 
 /** A text in every form that it can be had back from without knowing it. */
 function formsOf(text: string): readonly string[] {
@@ -21,7 +20,7 @@ function formsOf(text: string): readonly string[] {
 
 /** What must be found nowhere: a key as a whole, and its secret part alone, which is as good. */
 export function needlesOf(keys: readonly string[]): readonly Buffer[] {
-  return needlesOfTexts(keys.flatMap((key) => [key, key.slice(SECRET_AT, -CHECKSUM)]))
+  return needlesOfTexts(keys.flatMap((key) => [key, SECRET.exec(key)?.[1] ?? key]))
 }
 
 /** Secrets of other kinds. */

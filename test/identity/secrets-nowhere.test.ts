@@ -3,7 +3,9 @@ import { after, before, describe, it } from 'node:test'
 import { request } from 'undici'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
 import { type Postgres, startPostgres } from '../../harness/postgres.ts'
-import { makeKey } from '../../server/src/identity/key-format.ts'
+import { findAccessToken, revokeAccessToken } from '../../server/src/identity/access-tokens.ts'
+import { listGrants, revokeGrant, setGrantBudget } from '../../server/src/identity/grants.ts'
+import { hashOf, makeAccessToken, makeKey } from '../../server/src/identity/key-format.ts'
 import {
   changeKey,
   createKey,
@@ -14,6 +16,7 @@ import {
   setKeyBudget,
   setKeyExpiry,
 } from '../../server/src/identity/keys.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { migrate } from '../../server/src/storage/migrate.ts'
@@ -21,6 +24,7 @@ import type { Pools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { connect } from '../ledger/world.ts'
 import { ACTOR, anotherAddress, ids, makeCustomer, PROBE_SERVER } from './customers.ts'
+import { FACES_ENV, issueToken, makeGranted, makeMember } from './granted.ts'
 import { filesOf, needlesOf, type Place, rowsOf, search, textPlace } from './secrets-nowhere-search.ts'
 
 /** PostgreSQL writes down every statement with its parameters: whatever we tell it is there to be found. */
@@ -41,7 +45,7 @@ before(async () => {
   gateways = await startGateways(2, {
     databaseUrl: postgres.url(),
     program: PROBE_SERVER.program,
-    env: { ...PROBE_SERVER.env, FAREBOX_LOG_LEVEL: 'info' },
+    env: { ...PROBE_SERVER.env, ...FACES_ENV, FAREBOX_LOG_LEVEL: 'info' },
     onLine: (line) => lines.push(line),
   })
 })
@@ -75,7 +79,29 @@ async function useFunctions() {
   ])
   answers.push(...refusals.map((refusal) => (refusal.status === 'rejected' ? String(refusal.reason?.stack) : 'done')))
   const wrong = makeKey(keyId, 'live', 1).reveal()
-  return [replaced, rotated, spare.secret.reveal(), doomed.secret.reveal(), wrong]
+  return [replaced, rotated, spare.secret.reveal(), doomed.secret.reveal(), wrong, ...(await useGrants(workspaceId))]
+}
+
+/** The same of access tokens: one that works, ones that were revoked by themselves and with their grant, one that is wrong. */
+async function useGrants(workspaceId: Id): Promise<readonly string[]> {
+  const parts = { pool: pools.rest, ids }
+  const { personId } = await makeMember(pools.rest, workspaceId)
+  const granted = await makeGranted(pools.rest, { workspaceId, personId })
+  const other = await issueToken(pools.rest, granted)
+  await setGrantBudget(parts, ACTOR, granted.id, { period: 'day', amount: nanos(5_000n) })
+  await revokeAccessToken(pools.rest, ACTOR, other.hash)
+  const doomed = await makeGranted(pools.rest, { workspaceId, personId })
+  await revokeGrant(parts, ACTOR, doomed.id)
+  const found = await findAccessToken(pools.rest, hashOf(new Secret(granted.token)))
+  const told = [...(await listGrants(pools.rest, { workspaceId })), found]
+  answers.push(JSON.stringify(told, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)))
+  const refusals = await Promise.allSettled([
+    issueToken(pools.rest, doomed),
+    issueToken(pools.rest, granted, { audience: 'https://elsewhere.example.com' }),
+  ])
+  answers.push(...refusals.map((refusal) => (refusal.status === 'rejected' ? String(refusal.reason?.stack) : 'done')))
+  const wrong = makeAccessToken(granted.id, granted.shard).reveal()
+  return [granted.token, other.token, doomed.token, wrong]
 }
 
 type Sent = {
@@ -143,7 +169,7 @@ async function sendAll(): Promise<void> {
 
 const said = (): Place[] => [textPlace('a log line', lines.join('\n')), textPlace('an answer', answers.join('\n'))]
 
-describe('AUTH-2 a key', () => {
+describe('AUTH-2 a key, and an access token,', () => {
   it('is in no log line, no answer and no metric, in whatever way it was used', async () => {
     keys.push(...(await useFunctions()))
     await sendAll()
@@ -179,6 +205,11 @@ describe('AUTH-2 a key', () => {
         'key.changed',
         'key.expiry_set',
         'key.revoked',
+        'grant.made',
+        'grant.token_issued',
+        'grant.budget_set',
+        'grant.token_revoked',
+        'grant.revoked',
       ]),
     )
     assert.deepEqual(search(needlesOf(keys), [textPlace('audit', rows.map(({ line }) => line).join('\n'))]), [])
@@ -188,6 +219,8 @@ describe('AUTH-2 a key', () => {
     const places = await rowsOf(pools.rest)
     const hashes = places.find(({ where }) => where === 'table public.api_keys')?.content.toString() ?? ''
     assert.equal(hashes.match(/\\\\x[0-9a-f]{64}/g)?.length, 4, hashes)
+    const tokens = places.find(({ where }) => where === 'table public.access_tokens')?.content.toString() ?? ''
+    assert.equal(tokens.match(/\\\\x[0-9a-f]{64}/g)?.length, 1, tokens)
     assert.deepEqual(search(needlesOf(keys), places), [])
   })
 
@@ -200,18 +233,23 @@ describe('AUTH-2 a key', () => {
       statements.some(({ content }) => content.includes('from api_keys where id <= $1')),
       'statements were logged',
     )
+    assert.ok(statements.some(({ content }) => content.includes('from access_tokens')))
     assert.ok(files.some(({ where }) => where.startsWith('data/pg_wal/')))
     assert.deepEqual(search(needlesOf(keys), files), [])
   })
 })
 
 describe('the search for keys', () => {
-  const planted = () => makeKey(ids.next(), 'live', 1).reveal()
+  let made = 0
+  const planted = () => {
+    made += 1
+    return (made % 2 === 0 ? makeKey(ids.next(), 'live', 1) : makeAccessToken(ids.next(), 1)).reveal()
+  }
 
   it('finds one that was planted, in a row, in a file and in a log line, in any form', async () => {
     const forms: Readonly<Record<string, (key: string) => string | Buffer>> = {
       'as it is': (key) => key,
-      'its secret part': (key) => key.slice(44, -6),
+      'its secret part': (key) => key.slice(-49, -6),
       'after other words': (key) => `{"header":"Bearer ${key}"}`,
       'in Base64': (key) => Buffer.from(`x${key}:`).toString('base64'),
       'in hexadecimal': (key) => Buffer.from(key).toString('hex'),

@@ -6,7 +6,7 @@ import { type Gateway, startGateway } from '../../harness/gateways.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { FAILURES_PER_SECOND } from '../../server/src/identity/failures-by-address.ts'
-import { makeKey, parseKey } from '../../server/src/identity/key-format.ts'
+import { makeKey, parseCredential } from '../../server/src/identity/key-format.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
 import { grantTier } from '../../server/src/identity/workspaces.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
@@ -154,7 +154,7 @@ describe('unknown keys', () => {
 
   it('are all that look like a key and are none, each told the same', async () => {
     for (const [what, key] of Object.entries(await badCredentials(pool))) {
-      if (parseKey(new Secret(key)) === undefined) continue
+      if (parseCredential(new Secret(key)) === undefined) continue
       const address = anotherAddress()
       const { all } = await flood(() => ask(gateway.url, key, {}, { address }))
       assert.equal(numberOf(all, 401) + numberOf(all, 429), all.length, what)
@@ -175,7 +175,7 @@ describe('what is no key by its form', () => {
   it('counts for nothing, however often it comes: PostgreSQL is asked nothing, and a new key of that address gets in', async () => {
     const [address, before] = [anotherAddress(), await lookUps()]
     for (const [what, text] of Object.entries(await badCredentials(pool))) {
-      if (parseKey(new Secret(text)) !== undefined) continue
+      if (parseCredential(new Secret(text)) !== undefined) continue
       const answers = Array.from({ length: BURST }, () => ask(gateway.url, text, {}, { address }))
       assert.equal(numberOf(await Promise.all(answers), 401), BURST, what)
     }

@@ -5,9 +5,11 @@ import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { createDatabaseTime } from '../../server/src/calls/ownership.ts'
+import type { Face } from '../../server/src/identity/faces.ts'
 import { createFailuresByAddress } from '../../server/src/identity/failures-by-address.ts'
+import { revokeGrant } from '../../server/src/identity/grants.ts'
 import { createIdentify } from '../../server/src/identity/identify.ts'
-import { makeKey } from '../../server/src/identity/key-format.ts'
+import { makeAccessToken, makeKey } from '../../server/src/identity/key-format.ts'
 import { revokeKey } from '../../server/src/identity/keys.ts'
 import { systemClock as clock } from '../../server/src/kernel/clock.ts'
 import { Fault } from '../../server/src/kernel/fault.ts'
@@ -17,6 +19,7 @@ import { createPools } from '../../server/src/storage/pools.ts'
 import { silentLog as log } from '../../server/src/telemetry/log.ts'
 import { createMetrics } from '../../server/src/telemetry/metrics.ts'
 import { ACTOR, type Customer, ids, makeCustomer } from './customers.ts'
+import { AUDIENCE, expiredToken, type Granted, issueToken, MCP_AUDIENCE, makeGranted } from './granted.ts'
 import { difference, medianOf, T_LIMIT, type Timings } from './timing-difference.ts'
 
 /**
@@ -47,6 +50,11 @@ let revoked: Customer
  * Ids that nobody has, each right behind one that somebody has: the same rows are read for both. How long a row takes to read
  * differs by what has become of it, which says nothing of an id beside it.
  */
+const FACE: Face = { audience: AUDIENCE, callScope: 'calls' }
+let granted: Granted
+let ended: Granted
+let expired = ''
+let foreign = ''
 let besideKnown = ''
 let besideRevoked = ''
 
@@ -60,9 +68,23 @@ before(async () => {
   besideKnown = ids.next()
   revoked = await makeCustomer(pools.rest)
   besideRevoked = ids.next()
-  await identify(new Secret(known.secret), ADDRESS)
-  await identify(new Secret(revoked.secret), ADDRESS)
+  await identify(new Secret(known.secret), ADDRESS, FACE)
+  await identify(new Secret(revoked.secret), ADDRESS, FACE)
   await revokeKey({ pool: pools.rest, ids }, ACTOR, revoked.keyId)
+  const { workspaceId } = known
+  const audiences = [AUDIENCE, MCP_AUDIENCE]
+  granted = await makeGranted(pools.rest, { workspaceId, audiences })
+  ended = await makeGranted(pools.rest, { workspaceId })
+  foreign = (await issueToken(pools.rest, granted, { audience: MCP_AUDIENCE })).token
+  expired = (await expiredToken(pools.rest, granted)).token
+  // One with the least hash, so that there is a row before whatever is asked for.
+  await pools.rest.query(
+    `insert into access_tokens (hash, grant_id, audience, oauth_scopes, expires_at)
+     values ($1, $2, 'x', '{calls}', clock_timestamp())`,
+    [Buffer.alloc(32), granted.id],
+  )
+  for (const { token } of [granted, ended]) await identify(new Secret(token), ADDRESS, FACE)
+  await revokeGrant({ pool: pools.rest }, ACTOR, ended.id)
 })
 after(async () => {
   await feed.close()
@@ -79,7 +101,7 @@ const wrongKeyOf = (id: string) => makeKey(id, 'live', 5)
 async function timeRefusal(credential: Secret): Promise<number> {
   const startedAt = process.hrtime.bigint()
   try {
-    await identify(credential, ADDRESS)
+    await identify(credential, ADDRESS, FACE)
   } catch (error) {
     const took = Number(process.hrtime.bigint() - startedAt)
     assert.ok(error instanceof Fault && error.code === 'invalid_credential', String(error))
@@ -117,8 +139,17 @@ async function statementsOf(guess: Guess) {
   )
 }
 
-async function assertAlike(title: string, guesses: readonly [one: Guess, other: Guess]): Promise<void> {
-  const lookUp = [{ statement: 'load_key', rows: 1 }]
+const LOOK_UP = [{ statement: 'load_key', rows: 1 }]
+const LOOK_UP_OF_TOKENS = [
+  { statement: 'load_token', rows: 1 },
+  { statement: 'load_grant', rows: 1 },
+]
+
+async function assertAlike(
+  title: string,
+  guesses: readonly [one: Guess, other: Guess],
+  lookUp = LOOK_UP,
+): Promise<void> {
   for (const guess of guesses) assert.deepEqual(await statementsOf(guess), lookUp, 'the same look-up for everybody')
   const rounds: { t: number; median_us: readonly number[] }[] = []
   do {
@@ -147,6 +178,20 @@ describe('the time of a refusal', () => {
     const guesses = [always(wrongKeyOf(besideRevoked)), always(new Secret(revoked.secret))] as const
     await assertAlike('unknown id, revoked key', guesses)
   })
+})
+
+describe('the time of a refusal of an access token', () => {
+  const wrongTokenOf = (id: string) => makeAccessToken(id, 5)
+  const cases: Readonly<Record<string, readonly [() => Secret, () => Secret]>> = {
+    'unknown grant, wrong secret of a known one': [() => wrongTokenOf(ids.next()), () => wrongTokenOf(granted.id)],
+    'unknown token, revoked grant': [() => wrongTokenOf(granted.id), () => new Secret(ended.token)],
+    'unknown token, expired one': [() => wrongTokenOf(granted.id), () => new Secret(expired)],
+    'unknown token, one of another audience': [() => wrongTokenOf(granted.id), () => new Secret(foreign)],
+  }
+  for (const [title, guesses] of Object.entries(cases))
+    it(`is the same, with the same look-up: ${title}`, async () => {
+      await assertAlike(title, guesses, LOOK_UP_OF_TOKENS)
+    })
 })
 
 describe('the difference of two samples', () => {

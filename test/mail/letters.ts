@@ -17,4 +17,8 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     by: { name: 'Mira Halloran', email: 'mira@harbour.example' },
     ...{ link: `${SITE}/invitations/Hc5Mz8TgQe3aJv6LxU1sWd`, until: LINK.until },
   },
+  grant_reused: {
+    ...{ what: 'grant_reused', ...TO, client: 'Tram Planner', workspace: 'Harbour Labs' },
+    ...{ ...WHERE, grantsUrl: `${SITE}/grants` },
+  },
 }

@@ -1,6 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts'
 
 const IDENTIFY = 'server/src/identity/identify.ts'
+const KEY_SOURCE = 'server/src/identity/key-source.ts'
 const KEYS = 'server/src/identity/keys.ts'
 const KEY_FORMAT = 'server/src/identity/key-format.ts'
 const TIMING = 'test/identity/timing.test.ts'
@@ -19,10 +20,9 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: IDENTIFY,
-        find: '    return lookUpInTurn(given, address)',
-        replace:
-          '    if (keys.peek(given.id) !== undefined) throw refused(address)\n    return lookUpInTurn(given, address)',
+        file: KEY_SOURCE,
+        find: 'const key = await keys.reload(given.id)',
+        replace: 'const key = keys.peek(given.id) ?? (await keys.reload(given.id))',
       },
     ],
     caughtBy: [{ file: TIMING, title: ALIKE }],
@@ -34,7 +34,7 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: IDENTIFY,
+        file: KEY_SOURCE,
         find: '(select * from api_keys where id <= $1 order by id desc limit 1) k',
         replace: '(select * from api_keys where id = $1) k',
       },
@@ -49,12 +49,13 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: IDENTIFY,
-        find: `    const key = right.get(printOf(given)) && keys.peek(given.id)
-    const workspace = key && workspaces.peek(key.workspaceId)
-    if (key !== undefined && workspace !== undefined && matches(given, key, time.nowMs()))`,
-        replace: `    const key = keys.peek(given.id)
-    const workspace = key && workspaces.peek(key.workspaceId)
-    if (key !== undefined && workspace !== undefined && !key.isRevoked)`,
+        find: 'const known = right.get(printOf(given)) && sourceOf(given).peek(given, face)',
+        replace: 'const known = sourceOf(given).peek(given, face)',
+      },
+      {
+        file: KEY_SOURCE,
+        find: 'return key !== undefined && matches(given, key, time.nowMs()) ? key : undefined',
+        replace: 'return key?.isRevoked === false ? key : undefined',
       },
     ],
     caughtBy: [{ file: STRANGERS, title: 'only the whole right key gets in' }],
@@ -130,11 +131,16 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: IDENTIFY,
-        find: 'if (key === undefined || !isRight) throw refused(address)',
-        replace: `if (key !== undefined && !isRight && (key.isRevoked || key.expiresAtMs !== null))
-      throw new Fault('invalid_credential', { detail: 'The key has ended.' })
-    if (key === undefined || !isRight) throw refused(address)`,
+        file: KEY_SOURCE,
+        find: '      return isRight ? key : undefined',
+        replace: `      if (key !== undefined && !isRight && (key.isRevoked || key.expiresAtMs !== null))
+        throw new Fault('invalid_credential', { detail: 'The key has ended.' })
+      return isRight ? key : undefined`,
+      },
+      {
+        file: KEY_SOURCE,
+        find: "import type { Id } from '../kernel/ids.ts'",
+        replace: "import { Fault } from '../kernel/fault.ts'\nimport type { Id } from '../kernel/ids.ts'",
       },
     ],
     caughtBy: [{ file: STRANGERS, title: 'is told the same 401 in the shape of openai' }],
@@ -190,7 +196,7 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     promise: 'A key never appears in a log line.',
     author: 'insider',
     edits: [
-      { file: 'server/src/telemetry/scrubber.ts', find: ', /fb_(live|test)_[A-Za-z0-9_]+/gi]', replace: ']' },
+      { file: 'server/src/telemetry/scrubber.ts', find: ', /fb_(live|test|at)_[A-Za-z0-9_]+/gi]', replace: ']' },
       {
         file: 'server/src/http/wire/traffic.ts',
         find: 'withoutCredential(fault.cause, exchange?.request.headers ?? {})',

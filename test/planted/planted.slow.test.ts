@@ -7,6 +7,7 @@ import { ROOT } from '../../harness/root.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfAudit } from './bugs-of-audit.ts'
 import { bugsOfClasses } from './bugs-of-classes.ts'
+import { bugsOfGrants } from './bugs-of-grants.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
@@ -37,6 +38,7 @@ const ALL = [
   ...Object.values(SETS).flat(),
   ...bugsOfAttempts,
   ...bugsOfAudit,
+  ...bugsOfGrants,
   ...bugsOfIdentity,
   ...bugsOfLimits,
   ...bugsOfLosses,

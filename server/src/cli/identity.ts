@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { refusalsOf } from '../gateway/refusals.ts'
+import type { Budget } from '../identity/budgets.ts'
 import {
-  type Budget,
   changeKey,
   createKey,
   findKey,

@@ -4,6 +4,7 @@ import { migrate, requireMigrated } from '../storage/migrate.ts'
 import { checkSafety } from '../storage/safety.ts'
 import { addAuditCommand } from './audit.ts'
 import { declared, print, quietLog, reading, running, withPools } from './command.ts'
+import { addGrantCommands } from './grants.ts'
 import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
 import { addLossCommands } from './losses.ts'
@@ -43,6 +44,7 @@ export function createProgram({ serve }: Parts): Command {
     .action(() => running(checkConfig))
 
   addIdentityCommands(program)
+  addGrantCommands(program)
   addPeopleCommands(program)
   addPriceCommands(program)
   addModelCommands(program)

@@ -6,6 +6,7 @@ import { SECOND_FACTORS } from '../identity/people/second-factor.ts'
 import { type Seal, sealOf } from '../kernel/seal.ts'
 import { VERIFIERS } from '../links/attempts.ts'
 import { TOKEN_KEYS } from '../links/tokens.ts'
+import { SEALED_SIGNING_KEYS } from '../oauth/provider/signing-keys.ts'
 import { type Deed, record } from '../storage/audit.ts'
 import { SEALED_MESSAGES } from '../storage/outbox.ts'
 import { countOldValues, reseal } from '../storage/reseal.ts'
@@ -14,7 +15,15 @@ import { CREDENTIALS } from '../upstreams/credential.ts'
 import { operator, print, running, withPools, writing } from './command.ts'
 
 /** Everything that is under the master key. */
-const ALL = [CREDENTIALS, TOKEN_KEYS, VERIFIERS, ...SEALED_IN_TASKS, SEALED_MESSAGES, SECOND_FACTORS]
+const ALL = [
+  CREDENTIALS,
+  TOKEN_KEYS,
+  VERIFIERS,
+  ...SEALED_IN_TASKS,
+  SEALED_MESSAGES,
+  SECOND_FACTORS,
+  SEALED_SIGNING_KEYS,
+]
 
 export function addSecretCommands(program: Command): void {
   const secrets = program.command('secrets').description('look after what is kept sealed')

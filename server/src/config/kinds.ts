@@ -57,6 +57,11 @@ export const masterKey = secret().refine(isMasterKey, {
   error: 'must be 32 bytes in base64: make one with openssl rand -base64 32',
 })
 
+/** By which a program shows that it is an operator's. */
+export const longSecret = secret().refine((given) => /^[!-~]{32,200}$/.test(given.reveal()), {
+  error: 'must be 32 to 200 characters without spaces: make one with openssl rand -base64 32',
+})
+
 export const address = z
   .string()
   .regex(/^(\[[0-9a-f:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, { error: 'must be host:port, such as 127.0.0.1:8700' })

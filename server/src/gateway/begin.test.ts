@@ -34,6 +34,7 @@ async function refusalOf(
     scopes: null,
     networks: null,
     allowances: [],
+    token: null,
     priceMultiplier: rational(1n),
   } as const
   const rate = { limit: 60_000, left, resetAtMs: endsAtMs }

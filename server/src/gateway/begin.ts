@@ -12,7 +12,8 @@ import type { Spent, SpentWindows } from '../limits/spent-windows.ts'
 import { whoseIs } from '../limits/whose.ts'
 import type { Rate, Rates, Window } from '../limits/window.ts'
 import { placesTaken, requestsUsed, tokensUsed } from './limit-words.ts'
-import { requireScope } from './require-scope.ts'
+import { requireBudget } from './require-budget.ts'
+import { requireOwnScope, requireScope } from './require-scope.ts'
 
 /** What somebody wants to begin: an operation with what it may cost, or an admission that costs nothing. */
 export type Wish = {
@@ -74,7 +75,9 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
   const requireUnspent = createRequireUnspent({ spent, time })
   return async (wish) => {
     const { caller, operation, hold } = wish
-    if (operation.isForAll !== true) requireScope(caller, operation)
+    if (operation.isForAll === true) requireOwnScope(caller)
+    else requireScope(caller, operation)
+    if (hold !== null) requireBudget(caller, hold.amount)
     requireUnspent(wish)
     const { windows, slots } = askOf(caller.limits, operation.limits)
 

@@ -22,6 +22,7 @@ import { priceOf, runOf } from './record-detail.ts'
 import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
+import { requireBudget } from './require-budget.ts'
 import { requireModelScope, requireScope } from './require-scope.ts'
 import { type Stopwatch, startStopwatch } from './stopwatch.ts'
 import type { Overrun } from './tell-loss.ts'
@@ -180,7 +181,10 @@ export function createPipeline(parts: Parts): Pipeline {
       const held = quoted?.held(terms) ?? { terms, mostCounts: most, most: mostFor(terms, most) }
       requireWithinCap(held.most, maxCost)
       // A quote says what it would cost, whoever could make the call.
-      if (costMode === undefined) requireWithinTokenLimits(plan, windowsOf(request), caller.limits)
+      if (costMode === undefined) {
+        requireBudget(caller, held.most)
+        requireWithinTokenLimits(plan, windowsOf(request), caller.limits)
+      }
       return { plan, digest, held, claims: quoted ? [...claims, quoted.claim] : claims }
     } catch (fault) {
       return await refuseCounted(request, fault)

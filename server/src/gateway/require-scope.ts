@@ -6,9 +6,17 @@ import { Fault } from '../kernel/fault.ts'
  * Throws where no scope of the key lets it use an operation. Where that depends on the model, it is not known before the request has
  * been read: `requireModelScope` says so then.
  */
-export function requireScope({ scopes }: Caller, sought: Sought): void {
+export function requireScope({ scopes, token }: Caller, sought: Sought): void {
+  if (token?.mayCall === false)
+    throw new Fault('forbidden', { detail: "The access token's scopes do not let it make calls here." })
   if (scopes === null || allowsOperation(scopes, sought) || mayAllowModel(scopes, sought)) return
   throw new Fault('forbidden', { detail: `The key's scopes do not include ${sought.id}.` })
+}
+
+/** What concerns the credential itself takes any scope of this face; a token for another one's tools has no business here. */
+export function requireOwnScope({ token }: Caller): void {
+  if (token === null || token.mayCall || token.mayReadAccount) return
+  throw new Fault('forbidden', { detail: "The access token's scopes do not let it do anything here." })
 }
 
 /** Throws where no scope of the key lets it use an operation with this model, or with the one that it has without one. */

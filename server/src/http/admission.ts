@@ -32,7 +32,7 @@ type Parts = {
   readonly limits: Pick<EdgeLimits, 'bodyBytes'>
   readonly memory: MemoryBudget
   readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly policy: Pick<Policy, 'unknownPath'>
+  readonly policy: Pick<Policy, 'unknownPath' | 'face'>
 }
 
 /** Changes of a key reach a process within a second; what is known of a caller is not older at the call. */
@@ -50,7 +50,7 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
     if (access === 'public') return null
     const credential = readCredential(request.headers)
     if (credential !== undefined) {
-      const found = identify(credential, request.address)
+      const found = identify(credential, request.address, policy.face)
       if (found instanceof Promise) return found.then((caller) => fromAllowed(request, caller))
       return fromAllowed(request, found)
     }

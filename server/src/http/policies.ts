@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { audienceOf, type Face, NO_FACE } from '../identity/faces.ts'
 import type { FaultDialect } from './answer.ts'
 import { BASE_PATHS, type FamilyName } from './families.ts'
 
@@ -12,6 +13,8 @@ export type Policy = {
   readonly paths: readonly FamilyName[]
   /** Whether a Host is one of ours. A page of somebody else's could otherwise let a browser speak to us under its own name. */
   readonly isOurHost: (host: string) => boolean
+  /** For which access tokens it is. */
+  readonly face: Face
 }
 
 const ANY_HOST = () => true
@@ -22,23 +25,34 @@ export const CALLERS: Policy = {
   dialect: 'data',
   paths: BASE_PATHS.map((base) => ({ ...base, name: 'none' })),
   isOurHost: ANY_HOST,
+  face: NO_FACE,
+}
+
+/** The same under its own URL, without which nobody can issue a token for it. */
+export function createCallersPolicy(publicUrl: string | undefined): Policy {
+  return { ...CALLERS, face: faceOf(publicUrl, 'calls') }
 }
 
 /** site_url: for people, so that what is not there is a page too. */
 export function createSitePolicy(siteUrl: string | undefined): Policy {
-  return { unknownPath: 'public', dialect: 'html', paths: [], isOurHost: hostOf(siteUrl) }
+  return { unknownPath: 'public', dialect: 'html', paths: [], isOurHost: hostOf(siteUrl), face: NO_FACE }
 }
 
 /** mcp_url: for agents, whose clients look for what they may find before they have a credential. */
 export function createAgentPolicy(mcpUrl: string | undefined): Policy {
-  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost: hostOf(mcpUrl) }
+  const face = faceOf(mcpUrl, 'agent')
+  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost: hostOf(mcpUrl), face }
 }
 
 /** The operators' own: reached by address, on this machine, or under a name that nobody outside can give it. */
 export function createAdminPolicy(hosts: readonly string[]): Policy {
   const named = new Set(hosts.map((host) => host.toLowerCase()))
   const isOurHost = (host: string) => isLocal(host) || isAddress(host) || isOneWord(host) || named.has(nameIn(host))
-  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost }
+  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost, face: NO_FACE }
+}
+
+function faceOf(url: string | undefined, callScope: Face['callScope']): Face {
+  return url === undefined ? NO_FACE : { audience: audienceOf(url), callScope }
 }
 
 /** Without a URL of our own, only this machine is ours. */

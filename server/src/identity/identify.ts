@@ -1,52 +1,43 @@
-import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
-import { z } from 'zod'
 import { limitsWithin } from '../catalogue/key-rates.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
-import type { Id } from '../kernel/ids.ts'
-import type { Mode } from '../kernel/mode.ts'
 import { rational } from '../kernel/rational.ts'
 import type { Secret } from '../kernel/secret.ts'
-import { type Cache, createCache } from '../storage/cache.ts'
-import type { ChangeFeed } from '../storage/change-feed.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
+import { type Cache, type CacheParts, createCache } from '../storage/cache.ts'
 import type { Caller } from './caller.ts'
+import type { Credential, Source } from './credential.ts'
+import type { Face } from './faces.ts'
 import { FAILURES_PER_SECOND, type FailuresByAddress } from './failures-by-address.ts'
-import { type ParsedKey, parseKey } from './key-format.ts'
-import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
+import { type Parsed, parseCredential } from './key-format.ts'
+import { createKeySource } from './key-source.ts'
 import { scopesIn } from './scopes.ts'
 import { loadWorkspace, tierIn, type WorkspaceRecord } from './tier-of-workspace.ts'
+import { createTokenSource } from './token-source.ts'
 
 /**
- * Finds out who sent a credential. A right one is known from memory; whatever else comes is looked up once in PostgreSQL,
- * so that neither the answer nor the time that it takes tells whether the id exists, is revoked, or has another secret.
+ * Finds out who sent a credential to a face. A right one is known from memory; whatever else comes is looked up once in PostgreSQL,
+ * so that neither the answer nor the time that it takes tells whether the id exists, is revoked or expired, or has another secret.
  */
-export type Identify = (credential: Secret, address: string) => Caller | Promise<Caller>
+export type Identify = (credential: Secret, address: string, face: Face) => Caller | Promise<Caller>
 
-type Parts = {
+type Parts = CacheParts & {
   readonly pool: pg.Pool
-  readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
-  readonly clock: Clock
-  /** PostgreSQL's time, by which keys expire. */
+  /** PostgreSQL's time, by which keys and tokens expire. */
   readonly time: Pick<Clock, 'nowMs'>
-  readonly metrics: Pick<Metrics, 'cacheLoads'>
   readonly failures: FailuresByAddress
 }
 
-const MAX_KEYS = 200_000
+const MAX_CREDENTIALS = 200_000
 const MAX_WORKSPACES = 100_000
 
 export function createIdentify({ pool, feed, clock, time, metrics, failures }: Parts): Identify {
   const shared = { feed, clock, metrics }
-  const keys: Cache<KeyRecord> = createCache({
-    ...shared,
-    name: 'keys',
-    topic: 'key',
-    load: (id) => loadKey(pool, id),
-    maxEntries: MAX_KEYS,
-  })
+  const found = { ...shared, pool, time, maxEntries: MAX_CREDENTIALS }
+  const keys = createKeySource(found)
+  const tokens = createTokenSource(found)
+  const sourceOf = ({ kind }: Parsed): Source => (kind === 'at' ? tokens : keys)
   const workspaces: Cache<WorkspaceRecord> = createCache({
     ...shared,
     name: 'workspaces',
@@ -58,40 +49,41 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
    * Credentials that were right, by their hashes. Memory is asked for no other: to find a key there, or none, takes times that
    * differ.
    */
-  const right = new LRUCache<string, true>({ max: MAX_KEYS })
-  const callers = new WeakMap<KeyRecord, { readonly workspace: WorkspaceRecord; readonly caller: Caller }>()
+  const right = new LRUCache<string, true>({ max: MAX_CREDENTIALS })
+  const callers = new WeakMap<Credential, { readonly workspace: WorkspaceRecord; readonly caller: Caller }>()
 
-  /** One caller for as long as neither key nor workspace changes: this is asked for every request. */
-  function callerOf(key: KeyRecord, workspace: WorkspaceRecord): Caller {
-    const known = callers.get(key)
+  /** One caller for as long as neither credential nor workspace changes: this is asked for every request. */
+  function callerOf(credential: Credential, workspace: WorkspaceRecord): Caller {
+    const known = callers.get(credential)
     if (known?.workspace === workspace) return known.caller
-    const caller = makeCaller(key, workspace)
-    callers.set(key, { workspace, caller })
+    const caller = makeCaller(credential, workspace)
+    callers.set(credential, { workspace, caller })
     return caller
   }
 
   /** One that was right a moment ago is looked up whatever else came from its address. */
-  async function lookUpInTurn(given: ParsedKey, address: string): Promise<Caller> {
-    if (right.has(printOf(given))) return lookUp(given, address)
+  async function lookUpInTurn(given: Parsed, address: string, face: Face): Promise<Caller> {
+    if (right.has(printOf(given))) return lookUp(given, address, face)
     await failures.enter(address)
     try {
       const waitSeconds = failures.waitSeconds(address)
       if (waitSeconds > 0) throw tooManyFailures(waitSeconds)
-      return await lookUp(given, address)
+      return await lookUp(given, address, face)
     } finally {
       failures.leave(address)
     }
   }
 
-  async function lookUp(given: ParsedKey, address: string): Promise<Caller> {
-    const key = await orUnavailable(keys.reload(given.id))
-    const isRight = matches(given, key ?? NOBODY, time.nowMs())
-    if (!isRight) right.delete(printOf(given))
-    if (key === undefined || !isRight) throw refused(address)
-    const workspace = await orUnavailable(workspaces.get(key.workspaceId))
+  async function lookUp(given: Parsed, address: string, face: Face): Promise<Caller> {
+    const credential = await orUnavailable(sourceOf(given).lookUp(given, face))
+    if (credential === undefined) {
+      right.delete(printOf(given))
+      throw refused(address)
+    }
+    const workspace = await orUnavailable(workspaces.get(credential.workspaceId))
     if (workspace === undefined) throw refused(address)
     right.set(printOf(given), true)
-    return callerOf(key, workspace)
+    return callerOf(credential, workspace)
   }
 
   function refused(address: string): Fault {
@@ -99,39 +91,18 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     return new Fault('invalid_credential')
   }
 
-  return (credential, address) => {
-    const given = parseKey(credential)
+  return (credential, address, face) => {
+    const given = parseCredential(credential)
     // It cost nothing to see, so it counts for nothing: who mistypes a key must not keep out others behind the same address.
     if (given === undefined) throw new Fault('invalid_credential')
-    const key = right.get(printOf(given)) && keys.peek(given.id)
-    const workspace = key && workspaces.peek(key.workspaceId)
-    if (key !== undefined && workspace !== undefined && matches(given, key, time.nowMs()))
-      return callerOf(key, workspace)
-    return lookUpInTurn(given, address)
+    const known = right.get(printOf(given)) && sourceOf(given).peek(given, face)
+    const workspace = known && workspaces.peek(known.workspaceId)
+    if (known !== undefined && workspace !== undefined) return callerOf(known, workspace)
+    return lookUpInTurn(given, address, face)
   }
 }
 
-type Lock = Pick<KeyRecord, 'mode' | 'hash' | 'previousHash' | 'previousUntilMs' | 'expiresAtMs' | 'isRevoked'>
-
-/** What a secret is compared with where there is none to compare with, so that the same work is done. */
-const NOBODY: Lock = {
-  mode: 'live',
-  hash: Buffer.alloc(32),
-  previousHash: null,
-  previousUntilMs: null,
-  expiresAtMs: null,
-  isRevoked: true,
-}
-
-function matches(given: ParsedKey, key: Lock, nowMs: number): boolean {
-  const isCurrent = timingSafeEqual(given.hash, key.hash)
-  const isPrevious = timingSafeEqual(given.hash, key.previousHash ?? NOBODY.hash)
-  const isInOverlap = nowMs < (key.previousUntilMs ?? 0)
-  const isAlive = !key.isRevoked && nowMs < (key.expiresAtMs ?? Number.POSITIVE_INFINITY)
-  return key.mode === given.mode && (isCurrent || (isPrevious && isInOverlap)) && isAlive
-}
-
-function printOf({ hash }: ParsedKey): string {
+function printOf({ hash }: Parsed): string {
   return hash.toString('latin1')
 }
 
@@ -149,66 +120,20 @@ async function orUnavailable<T>(look: Promise<T>): Promise<T> {
   }
 }
 
-const keyRow = z
-  .object({
-    id: z.string(),
-    workspace_id: z.string(),
-    account_id: z.string(),
-    mode: z.enum(['live', 'test']),
-    hash: z.instanceof(Buffer),
-    previous_hash: z.instanceof(Buffer).nullable(),
-    previous_until: z.date().nullable(),
-    expires_at: z.date().nullable(),
-    is_revoked: z.boolean(),
-    allowance_id: z.string().nullable(),
-    ...TERMS_ROW,
-  })
-  .transform((row) => ({
-    id: row.id,
-    workspaceId: row.workspace_id,
-    accountId: row.account_id,
-    mode: row.mode satisfies Mode,
-    hash: row.hash,
-    previousHash: row.previous_hash,
-    previousUntilMs: row.previous_until?.getTime() ?? null,
-    expiresAtMs: row.expires_at?.getTime() ?? null,
-    isRevoked: row.is_revoked,
-    allowanceId: row.allowance_id,
-    terms: termsIn(row),
-  }))
-
-type KeyRecord = z.output<typeof keyRow>
-
-/**
- * Asks for the last key up to this id, which is the one of this id where there is one. A row less to find, to send and to
- * parse would take less time, and tell that the id is unknown.
- */
-async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
-  const { rows } = await pool.query({
-    name: 'load_key',
-    text: `select k.id, k.workspace_id, c.account_id, a.mode, k.hash, k.previous_hash, k.previous_until, k.expires_at,
-        k.revoked_at is not null or not c.active as is_revoked, k.allowance_id, ${TERMS_SELECT}
-      from (select * from api_keys where id <= $1 order by id desc limit 1) k
-      join credentials c on c.id = k.id join accounts a on a.id = c.account_id`,
-    values: [id],
-  })
-  const key = rows[0] && keyRow.parse(rows[0])
-  return key?.id === id ? key : undefined
-}
-
-function makeCaller(key: KeyRecord, workspace: WorkspaceRecord): Caller {
+function makeCaller(credential: Credential, workspace: WorkspaceRecord): Caller {
   const { tier, limits } = tierIn(workspace)
-  const { rates, scopes, networks } = key.terms
+  const { rates, scopes, networks } = credential.terms
   return {
     workspaceId: workspace.id,
-    accountId: key.accountId,
-    credentialId: key.id,
-    mode: key.mode,
+    accountId: credential.accountId,
+    credentialId: credential.id,
+    mode: credential.mode,
     tier,
     limits: limitsWithin(limits, rates),
     scopes: scopes && scopesIn(scopes),
     networks,
-    allowances: key.allowanceId === null ? [] : [key.allowanceId],
+    allowances: credential.allowanceId === null ? [] : [credential.allowanceId],
+    token: credential.token,
     priceMultiplier: rational(workspace.numerator, workspace.denominator),
   }
 }

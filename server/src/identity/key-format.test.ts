@@ -9,10 +9,10 @@ import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 import { createScrubber } from '../telemetry/scrubber.ts'
-import { hashOf, makeKey, parseKey } from './key-format.ts'
+import { hashOf, makeKey, parseCredential } from './key-format.ts'
 
 const ids = createIds({ clock: systemClock })
-const parse = (text: string) => parseKey(new Secret(text))
+const parse = (text: string) => parseCredential(new Secret(text))
 
 const MODES = ['live', 'test'] as const
 const SHARDS = 4_096
@@ -41,8 +41,8 @@ describe('a key', () => {
         const key = makeKey(id, mode, shard)
         const place = shard.toString(16).padStart(3, '0') + id.replaceAll('-', '')
         assert.ok(key.reveal().startsWith(`fb_${mode}_${place}_`))
-        const parsed = parseKey(key)
-        assert.ok(parsed !== undefined && parsed.id === id && parsed.mode === mode)
+        const parsed = parseCredential(key)
+        assert.ok(parsed !== undefined && parsed.id === id && parsed.kind === mode)
       }
     }
   })
@@ -50,8 +50,8 @@ describe('a key', () => {
   it('that was issued once is read the same for ever', () => {
     // In two pieces, so that nobody's scanner takes it for one that leaked.
     const issued = ['fb_live_02f01932b1c5a7e7abc8def0123456789ab', 'R9RRiUKNmMX8A8N6KMVSlmc1vUZRUoygYoFB1z9ZD8011Hp9c']
-    const { id, mode, hash } = parse(issued.join('_')) ?? {}
-    assert.deepEqual([id, mode], ['01932b1c-5a7e-7abc-8def-0123456789ab', 'live'])
+    const { id, kind, hash } = parse(issued.join('_')) ?? {}
+    assert.deepEqual([id, kind], ['01932b1c-5a7e-7abc-8def-0123456789ab', 'live'])
     assert.equal(hash?.toString('hex'), '05ea97d8aaa0b0cfd85874e286c81b313cb2024c8ee8d6317f56dd8a5908ee1e')
   })
 

@@ -6,40 +6,54 @@ import { Secret } from '../kernel/secret.ts'
 
 /**
  * A key reads `fb_live_<shard><id>_<secret><checksum>`: three hexadecimal digits of the shard, the id without its dashes, 256 random
- * bits and a checksum, by which scanners recognise a leaked key and we refuse a mistyped one without a look-up.
+ * bits and a checksum, by which scanners recognise a leaked key and we refuse a mistyped one without a look-up. An access token
+ * reads `fb_at_…`, with the id of its grant.
  */
-export type ParsedKey = { readonly id: Id; readonly mode: Mode; readonly hash: Buffer }
+export type Parsed = {
+  readonly id: Id
+  /** A key says its mode; that of an access token is its grant's. */
+  readonly kind: Mode | 'at'
+  readonly hash: Buffer
+}
 
-const FORM = /^fb_(live|test)_[0-9a-f]{3}([0-9a-f]{32})_[0-9A-Za-z]{43}([0-9A-Za-z]{6})$/
+const FORM = /^fb_(live|test|at)_[0-9a-f]{3}([0-9a-f]{32})_[0-9A-Za-z]{43}([0-9A-Za-z]{6})$/
 /** Looser than the form: a key that was cut or mistyped still tells most of its secret. */
-const ANYWHERE = /fb_(?:live|test)_[0-9a-f]{35}_[0-9a-z]{8}/i
+const ANYWHERE = /fb_(?:live|test|at)_[0-9a-f]{35}_[0-9a-z]{8}/i
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const SECRET_BYTES = 32
 const SECRET_DIGITS = 43
 const CHECKSUM_DIGITS = 6
 
-export function parseKey(credential: Secret): ParsedKey | undefined {
+export function parseCredential(credential: Secret): Parsed | undefined {
   const text = credential.reveal()
   const form = FORM.exec(text)
   if (form === null) return undefined
-  const [, mode, hex = '', checksum] = form
+  const [, kind, hex = '', checksum] = form
   if (checksum !== checksumOf(text.slice(0, -CHECKSUM_DIGITS))) return undefined
-  return { id: idOf(hex), mode: mode === 'live' ? 'live' : 'test', hash: hashOf(credential) }
+  return { id: idOf(hex), kind: kind === 'live' || kind === 'test' ? kind : 'at', hash: hashOf(credential) }
 }
 
-/** Whether a text has a key in it, or most of one. */
+/** Whether a text has a key or an access token in it, or most of one. */
 export function holdsKey(text: string): boolean {
   return ANYWHERE.test(text)
 }
 
 export function makeKey(id: Id, mode: Mode, shard: number): Secret {
+  return makeSecret(mode, id, shard)
+}
+
+export function makeAccessToken(grantId: Id, shard: number): Secret {
+  return makeSecret('at', grantId, shard)
+}
+
+function makeSecret(kind: Mode | 'at', id: Id, shard: number): Secret {
   const place = shard.toString(16).padStart(3, '0') + id.replaceAll('-', '')
   const secret = inDigits(BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`), SECRET_DIGITS)
-  const text = `fb_${mode}_${place}_${secret}`
+  const text = `fb_${kind}_${place}_${secret}`
   return new Secret(text + checksumOf(text))
 }
 
-/** All that is ever stored of a key. */
+/** All that is ever stored of a key or a token. */
 export function hashOf(credential: Secret): Buffer {
   // As text first: the same bytes asked for as a buffer take five times as long.
   return Buffer.from(hash('sha256', credential.reveal(), 'binary'), 'binary')

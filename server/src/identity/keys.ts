@@ -4,10 +4,11 @@ import { KEYS_PER_TIER, tierOf } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
+import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
+import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
 import { hashOf, makeKey } from './key-format.ts'
 import {
   changed,
@@ -23,8 +24,6 @@ import {
 import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
-
-export type Budget = { readonly period: 'day' | 'month' | 'total'; readonly amount: Nanos }
 
 export type NewKey = {
   readonly workspaceId: Id
@@ -177,8 +176,7 @@ const listedKey = z
     created_at: z.date(),
     expires_at: z.date().nullable(),
     revoked_at: z.date().nullable(),
-    period: z.enum(['day', 'month', 'total']).nullable(),
-    amount: z.bigint().nullable(),
+    ...BUDGET_ROW,
     ...TERMS_ROW,
   })
   .transform((row) => ({
@@ -225,8 +223,7 @@ const lockedKey = z
     mode: z.enum(['live', 'test']),
     shard: z.int(),
     allowance_id: z.string().nullable(),
-    period: z.enum(['day', 'month', 'total']).nullable(),
-    amount: z.bigint().nullable(),
+    ...BUDGET_ROW,
     expires_at: z.date().nullable(),
     is_revoked: z.boolean(),
     ...TERMS_ROW,
@@ -241,10 +238,6 @@ const lockedKey = z
     shard: row.shard,
     allowanceId: row.allowance_id,
   }))
-
-function budgetIn({ period, amount }: { period: Budget['period'] | null; amount: bigint | null }): Budget | null {
-  return period === null || amount === null ? null : { period, amount: nanos(amount) }
-}
 
 /** Locks the account whose money the key spends: everything that a call touches is changed under that lock. */
 async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>> {
@@ -262,33 +255,20 @@ async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>
   return lockedKey.parse(rows[0])
 }
 
-async function makeAllowance(query: Query, ids: Ids, accountId: Id, { period, amount }: Budget): Promise<Id> {
-  const id = ids.next()
-  await query('insert into allowances (id, account_id, period, amount) values ($1, $2, $3, $4)', [
-    id,
-    accountId,
-    period,
-    amount,
-  ])
-  return id
-}
-
 function deedTo(id: Id, done: string): Pick<Deed, 'action' | 'of' | 'subject'> {
   return { action: `key.${done}`, of: id, subject: id }
 }
 
-function expiryFacts(expiresAt: Date | null) {
+/** For the audit log. */
+export function expiryFacts(expiresAt: Date | null) {
   return { expiresAt: expiresAt?.toISOString() ?? null }
 }
 
-function budgetFacts(budget: Budget | null) {
-  return { budget: budget === null ? null : { period: budget.period, usd: formatUsd(budget.amount) } }
-}
-
-async function tell(query: Query, id: Id): Promise<void> {
+/** Every process forgets what it knows of a key or a grant. */
+export async function tell(query: Query, id: Id): Promise<void> {
   await query("select record_change(topic => 'key', key => $1)", [id])
 }
 
-function noSuchThing(what: string, id: Id): Fault {
+export function noSuchThing(what: string, id: Id): Fault {
   return new Fault('resource_not_found', { detail: `There is no ${what} ${id}.` })
 }

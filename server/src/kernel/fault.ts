@@ -20,6 +20,10 @@ export const FAULTS = {
   invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
   insufficient_balance: row(402, 'The balance does not cover the most this call can cost. Add credit.'),
   budget_exceeded: row(402, "The key's budget does not cover the most this call can cost. Raise it, or wait."),
+  budget_required: row(
+    402,
+    'The grant of this access token has no amount to spend, so it cannot pay for calls. Have whoever gave it set one, or authorise again with an amount.',
+  ),
   cost_cap_exceeded: row(402, 'The most this call can cost exceeds the cap that was sent. Raise the cap.'),
   account_suspended: row(402, 'The account owes money and is suspended. Settle the debt to continue.'),
   forbidden: row(403, 'The credential is not allowed to do this. Use one with the right scope.'),

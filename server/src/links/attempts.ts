@@ -66,10 +66,7 @@ export async function beginAttempt(
 }
 
 async function shardOf(pool: pg.Pool, credentialId: Id): Promise<number> {
-  const { rows } = await pool.query(
-    'select shard from api_keys join workspaces on workspaces.id = workspace_id where api_keys.id = $1',
-    [credentialId],
-  )
+  const { rows } = await pool.query('select shard from workspaces where id = workspace_of(one => $1)', [credentialId])
   return z.object({ shard: z.int() }).parse(rows[0]).shard
 }
 

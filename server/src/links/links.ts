@@ -289,10 +289,7 @@ function memberOf({ credentialId }: { readonly credentialId: Id }, origin: Origi
 }
 
 async function workspaceOf(pool: pg.Pool, credentialId: Id): Promise<string> {
-  const { rows } = await pool.query(
-    `select workspaces.name from api_keys join workspaces on workspaces.id = workspace_id where api_keys.id = $1`,
-    [credentialId],
-  )
+  const { rows } = await pool.query('select name from workspaces where id = workspace_of(one => $1)', [credentialId])
   return z.object({ name: z.string() }).parse(rows[0]).name
 }
 

@@ -295,12 +295,12 @@ export async function endAt(pool: pg.Pool, session: Session, version: number): P
   })
 }
 
-/** Those that have ended and whose platform is to be told, and those of keys that nobody can use any more. */
+/** Those that have ended and whose platform is to be told, and those of keys and grants that nobody can use any more. */
 export async function findEnding(pool: pg.Pool, most: number): Promise<readonly Session[]> {
   const { rows } = await pool.query(
     `select ${COLUMNS} from link_sessions where ended = 'ending' or exists (
-       select from credentials left join api_keys using (id) where credentials.id = credential_id
-         and (not active or revoked_at is not null or expires_at < clock_timestamp()))
+       select from credentials left join api_keys k using (id) left join grants g using (id) where credentials.id = credential_id
+         and (not active or k.revoked_at is not null or k.expires_at < clock_timestamp() or g.expires_at < clock_timestamp()))
      limit $1`,
     [most],
   )

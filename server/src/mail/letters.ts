@@ -20,6 +20,8 @@ export function letterOf(mail: Mail): Letter {
       return factorChanged(mail)
     case 'invitation':
       return invitation(mail)
+    case 'grant_reused':
+      return grantReused(mail)
   }
 }
 
@@ -105,6 +107,20 @@ function invitation({ to, workspace, by, role, link, until }: Of<'invitation'>):
       { kind: 'table', rows: rightsOf(role) },
       button('See the invitation', link),
       small`Good until ${dayOf(until)}, for this address alone. You do not know ${inviter}? Do nothing, and nothing happens.`,
+    ],
+  }
+}
+
+function grantReused({ to, client, workspace, at, address, grantsUrl }: Of<'grant_reused'>): Letter {
+  const [app, place] = [nameOf(client), nameOf(workspace)]
+  return {
+    subject: `We have stopped ${app} from using your account`,
+    title: `${app} was stopped`,
+    blocks: [
+      paragraph`${strong(to)} had let ${strong(app)} act for ${strong(place)}. On ${momentOf(at)} a token of it was used a second time, from ${address}. It may have been copied, so it works no more, and neither does anything else of that grant.`,
+      paragraph`You use ${strong(app)}? Sign in there again. You do not know why this happened? Look at what else you allow.`,
+      button('See what you allow', grantsUrl),
+      small`You get this whenever a token comes again that should not exist any more.`,
     ],
   }
 }

@@ -29,6 +29,17 @@ export const TOKEN = /^[A-Za-z0-9_-]{43}$/
 const TEXT = /^[A-Za-z0-9_-]{1,600}$/
 const COOKIES_LIMIT = 50
 
+/** A cookie under its own name; undefined where it is not there, or twice. */
+export function cookieIn(header: string | undefined, name: string): string | undefined {
+  const start = `${name}=`
+  const values = (header ?? '')
+    .split(';', COOKIES_LIMIT)
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(start))
+    .map((pair) => pair.slice(start.length))
+  return values.length === 1 ? values[0] : undefined
+}
+
 /**
  * `__Host-` lets no other host, and no page without TLS, put one in its place. On this machine there is no TLS, and so neither the prefix
  * nor Secure.
@@ -40,14 +51,8 @@ export function createCookies({ isSecure }: { readonly isSecure: boolean }): Coo
     `${nameOf(name)}=${value}${seconds === undefined ? '' : `; Max-Age=${seconds}`}${attributes}`
 
   function valueIn(header: string | undefined, name: CookieName, form: RegExp): string | undefined {
-    const start = `${nameOf(name)}=`
-    const values = (header ?? '')
-      .split(';', COOKIES_LIMIT)
-      .map((pair) => pair.trim())
-      .filter((pair) => pair.startsWith(start))
-      .map((pair) => pair.slice(start.length))
-    const [value = '', ...others] = values
-    return others.length === 0 && form.test(value) ? value : undefined
+    const value = cookieIn(header, nameOf(name))
+    return value !== undefined && form.test(value) ? value : undefined
   }
 
   return {

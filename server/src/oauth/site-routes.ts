@@ -4,7 +4,10 @@ import type { People } from '../identity/people/people.ts'
 import { createCookies } from './cookies.ts'
 import type { SiteSettings } from './parts.ts'
 import { accountRoutes } from './routes/account.ts'
+import { type ConsentParts, consentRoutes } from './routes/consent.ts'
+import { deviceRoutes } from './routes/device.ts'
 import { factorSetupRoutes } from './routes/factor-setup.ts'
+import { grantRoutes } from './routes/grants.ts'
 import { invitationRoutes } from './routes/invitation.ts'
 import { issuerRoutes, type SignInIssuer } from './routes/issuer.ts'
 import { resetRoutes } from './routes/reset.ts'
@@ -21,10 +24,13 @@ type Parts = {
   readonly settings: SiteSettings
   /** Null where people sign in by their passwords alone. */
   readonly issuer: SignInIssuer | null
+  /** Null where clients can't be let in. */
+  readonly authorization?: Pick<ConsentParts, 'server' | 'pool' | 'ids'> | null
 }
 
 /** How people get in, and what they see of themselves there. */
-export function createSiteRoutes({ people, pages, siteUrl, settings, issuer }: Parts): readonly PageRoute[] {
+export function createSiteRoutes(given: Parts): readonly PageRoute[] {
+  const { people, pages, siteUrl, settings, issuer, authorization = null } = given
   const cookies = createCookies({ isSecure: siteUrl?.startsWith('https:') ?? false })
   const visits = createVisits({ people, cookies, siteUrl })
   const parts = { people, pages, cookies, visits, settings }
@@ -37,5 +43,11 @@ export function createSiteRoutes({ people, pages, siteUrl, settings, issuer }: P
     ...factorSetupRoutes(parts),
     ...invitationRoutes(parts),
     ...accountRoutes(parts),
+    ...(authorization === null ? [] : authorizationRoutes({ ...parts, ...authorization })),
   ]
+}
+
+/** What people decide about clients. */
+function authorizationRoutes(parts: ConsentParts): readonly PageRoute[] {
+  return [...consentRoutes(parts), ...deviceRoutes(parts), ...grantRoutes(parts)]
 }

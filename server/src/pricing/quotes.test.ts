@@ -21,6 +21,7 @@ const caller: Caller = {
   scopes: null,
   networks: null,
   allowances: [],
+  token: null,
   priceMultiplier: rational(1n),
 }
 

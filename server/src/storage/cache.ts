@@ -13,15 +13,19 @@ export type Cache<V> = {
   readonly close: () => void
 }
 
-type Parts<V> = {
+/** What every cache of a process is made of. */
+export type CacheParts = {
+  readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
+  readonly clock: Clock
+  readonly metrics: Pick<Metrics, 'cacheLoads'>
+}
+
+type Parts<V> = CacheParts & {
   readonly name: string
   /** The topic of the change log under which keys of this cache are recorded. */
   readonly topic: string
   /** Reads from the primary; a replica could give back what a change had already replaced. */
   readonly load: (key: string) => Promise<V | undefined>
-  readonly feed: Pick<ChangeFeed, 'subscribe' | 'lagMs'>
-  readonly clock: Clock
-  readonly metrics: Pick<Metrics, 'cacheLoads'>
   readonly maxEntries: number
   /** How many keys without a value are remembered. They have a place of their own, so that guesses evict no value. */
   readonly maxAbsent?: number

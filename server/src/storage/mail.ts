@@ -38,6 +38,11 @@ export const mail = z.discriminatedUnion('what', [
     ...{ what: z.literal('invitation'), to, workspace: text, by: z.strictObject({ name: text, email: text }) },
     ...{ role: z.enum(ROLES), link: url, until: time },
   }),
+  /** A client's refresh token came again after it had been used, so that its grant was ended. */
+  z.strictObject({
+    ...{ what: z.literal('grant_reused'), to, client: text, workspace: text },
+    ...{ at: time, address: text, grantsUrl: url },
+  }),
 ])
 export type Mail = z.output<typeof mail>
 

@@ -7,9 +7,13 @@ import { after, describe, it } from 'node:test'
 import { count, isFullProof, recordProof, seed } from '../../../harness/proof.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
+import { findAccessToken } from '../../../server/src/identity/access-tokens.ts'
+import { findGrant } from '../../../server/src/identity/grants.ts'
 import { createWorkspace } from '../../../server/src/identity/workspaces.ts'
+import type { Id } from '../../../server/src/kernel/ids.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { ACTOR, ids } from '../customers.ts'
+import { makeGranted } from '../granted.ts'
 import { rowsOf } from '../secrets-nowhere-search.ts'
 import { type Deed, perform } from './deeds.ts'
 import type { Mortal, Survived } from './mortal.ts'
@@ -171,6 +175,61 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Prepared>>> = {
       },
     }
   },
+  async 'a grant'() {
+    const { personId, workspaceId } = await owner()
+    return {
+      deed: { do: 'grant', personId, workspaceId },
+      again: 'done',
+      assertWhole: async () => assert.ok((await wholeGrants(workspaceId)) >= 1),
+    }
+  },
+  async 'an access token'() {
+    const { personId, workspaceId } = await owner()
+    const { id: grantId } = await makeGranted(pool, { personId, workspaceId })
+    const digest = hash('sha256', grantId)
+    return {
+      deed: { do: 'issue', grantId, hash: digest },
+      // There is one with this hash already.
+      again: '23505',
+      async assertWhole() {
+        assert.equal((await findAccessToken(pool, Buffer.from(digest, 'hex')))?.grantId, grantId)
+        const recorded = "select count(*) from audit where subject = $1 and action = 'grant.token_issued'"
+        assert.equal(await countOf(pool, recorded, [grantId]), 2)
+        assert.equal(await countOf(pool, 'select count(*) from change_log where key = $1', [digest]), 1)
+      },
+    }
+  },
+  async 'a budget of a grant'() {
+    const { personId, workspaceId } = await owner()
+    const { id: grantId } = await makeGranted(pool, { personId, workspaceId })
+    return {
+      deed: { do: 'set budget', grantId, amount: '7' },
+      again: 'done',
+      async assertWhole() {
+        assert.deepEqual((await findGrant(pool, grantId))?.budget, { period: 'total', amount: 7n })
+        const worth =
+          "select sum(amount) from allowances where period = 'month' and account_id = (select account_id from credentials where id = $1)"
+        assert.equal(await countOf(pool, worth, [grantId]), 0, 'the one before it is worth nothing')
+      },
+    }
+  },
+  async 'a revocation of a grant'() {
+    const { personId, workspaceId } = await owner()
+    const { id: grantId } = await makeGranted(pool, { personId, workspaceId })
+    return {
+      deed: { do: 'revoke', grantId },
+      again: 'done',
+      async assertWhole() {
+        const { rows } = await pool.query(
+          `select active, revoked_at is not null as revoked, (select count(*) from access_tokens where grant_id = g.id)::integer as tokens,
+             exists (select from audit where subject = g.id::text and action = 'grant.revoked') as audited
+           from grants g join credentials c on c.id = g.id where g.id = $1`,
+          [grantId],
+        )
+        assert.deepEqual(rows, [{ active: false, revoked: true, tokens: 0, audited: true }])
+      },
+    }
+  },
   async 'a transfer'() {
     const { personId: by, workspaceId } = await owner()
     const { memberId: to } = await joinAs(world, 'viewer', { by, workspaceId })
@@ -188,6 +247,21 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Prepared>>> = {
       },
     }
   },
+}
+
+/** Grants of a workspace, as everything says that belongs to one: each is all there. */
+async function wholeGrants(workspaceId: Id): Promise<number> {
+  const { rows } = await pool.query(
+    `select count(*)::integer as grants, count(c.id)::integer as credentials, count(b.id)::integer as allowances,
+       (select count(*) from audit where action = 'grant.made' and workspace_id = $1)::integer as audited,
+       count(distinct l.key)::integer as told
+     from grants g left join credentials c on c.id = g.id left join allowances b on b.id = g.allowance_id
+     left join change_log l on l.topic = 'key' and l.key = g.id::text where g.workspace_id = $1`,
+    [workspaceId],
+  )
+  const { grants, ...others } = rows[0]
+  for (const [what, found] of Object.entries(others)) assert.equal(found, grants, what)
+  return grants
 }
 
 /** After which statements, of so many: all, or a few that go round. */
@@ -213,7 +287,7 @@ describe('a process that is killed between two statements', () => {
         if (!isUndone) await assertWhole()
         figures[isUndone ? 'nothing' : 'whole'] += 1
         const { address } = anotherVisitor()
-        assert.equal(await perform(people, deed, address), isUndone ? 'done' : again, `after statement ${moment}`)
+        assert.equal(await perform(world, deed, address), isUndone ? 'done' : again, `after statement ${moment}`)
         await assertWhole()
       }
       assert.ok(figures.kills > 0)

@@ -30,7 +30,7 @@ process.once('message', async ({ url, masterKey, deed, address, dieAfter }: Mort
       return sent
     },
   })
-  const done = await perform(world.people, deed, address)
+  const done = await perform(world, deed, address)
   process.send?.({ done, statements } satisfies Survived)
   await world.close()
   process.disconnect()

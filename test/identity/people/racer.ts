@@ -34,7 +34,7 @@ async function prepare({ url, masterKey, limits, deeds, place }: Job): Promise<v
         const deed = deeds[n]
         // From another network each: what is raced for is not the limit of an address.
         const address = `${10 + place}.${(n >> 8) & 255}.${n & 255}.1`
-        if (deed !== undefined) done[n] = await perform(world.people, deed, address)
+        if (deed !== undefined) done[n] = await perform(world, deed, address)
       }
     }
     await Promise.all(Array.from({ length: AT_ONCE }, lane))

@@ -44,12 +44,23 @@ type Content = {
   readonly main: Html
   /** Below the card. */
   readonly below?: Html
+  /** Where the answer to a form may lead, beside pages of ours: sources as a policy names them. */
+  readonly formTargets?: readonly string[]
 }
+
+/** A browser holds a form's answer, wherever that leads on to, against where forms may be sent. */
+function policyFor(formTargets: readonly string[]) {
+  const forms = ["'self'", ...formTargets.filter((source) => SOURCE.test(source))].join(' ')
+  return {
+    'content-security-policy': `default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action ${forms}; frame-ancestors 'none'; base-uri 'none'`,
+  }
+}
+
+/** A scheme, or an origin: nothing that could begin another directive. */
+const SOURCE = /^[a-z][a-z0-9+.-]*:(?:\/\/[a-z0-9.-]+(?::\d{1,5})?)?$/
 
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
-  'content-security-policy':
-    "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -60,7 +71,7 @@ const HEADERS = {
 export function createPages({ assets, siteUrl, referrerPolicy = 'no-referrer' }: Parts) {
   const headers = { ...HEADERS, 'referrer-policy': referrerPolicy }
 
-  function whole({ status = 200, title }: Content, body: Html): Page {
+  function whole({ status = 200, title, formTargets = [] }: Content, body: Html): Page {
     const text = html`<!doctype html>
 <html lang="en">
 <head>
@@ -77,7 +88,7 @@ ${body}
 </body>
 </html>
 `
-    return { status, headers, body: String(text) }
+    return { status, headers: { ...headers, ...policyFor(formTargets) }, body: String(text) }
   }
 
   return {

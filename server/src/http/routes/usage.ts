@@ -21,9 +21,9 @@ const INT64_MOST = 2n ** 63n - 1n
 const PARAMETERS: ReadonlySet<string> = new Set(['start_time', 'end_time'])
 const NAME_LIMIT = 100
 
-/** GET /v1/usage: what the key has used, in days of UTC. */
-export function addUsage(scope: FastifyInstance, { pool, begin, time }: Parts): void {
-  scope.get<{ Querystring: Query }>('/usage', { config: { plainBadRequest: true } }, async (request, reply) => {
+/** GET /v1/usage: what the key has used, in days of UTC; for an access token that may read the account, what all of it has. */
+export function addUsage(routes: FastifyInstance, { pool, begin, time }: Parts): void {
+  routes.get<{ Querystring: Query }>('/usage', { config: { plainBadRequest: true } }, async (request, reply) => {
     const caller = await admit(begin, 'usage', request, reply)
     const nowSeconds = Math.floor(time.nowMs() / 1_000)
     const { start, end } = windowOf(request.query, nowSeconds)
@@ -35,11 +35,13 @@ export function addUsage(scope: FastifyInstance, { pool, begin, time }: Parts): 
     const within = (seconds: bigint) => Math.min(Math.max(Number(seconds), bornSeconds), untilSeconds)
     const startSeconds = within(start)
     const endSeconds = end === undefined ? untilSeconds : within(end)
-    const query = { scope: { credentialId: caller.credentialId }, startSeconds, endSeconds }
+    const isOfAccount = caller.token?.mayReadAccount === true
+    const scope = isOfAccount ? { accountId: caller.accountId } : { credentialId: caller.credentialId }
+    const query = { scope, startSeconds, endSeconds }
     const { totals, buckets } = await fromLedger(readUsage(pool, query))
     const lastSeconds = end === undefined ? nowSeconds : endSeconds
     return {
-      scope: 'key',
+      scope: isOfAccount ? 'account' : 'key',
       currency: 'USD',
       start_time: int64(start),
       end_time: int64(end ?? BigInt(nowSeconds)),

@@ -5,6 +5,7 @@ import type { Id, Ids } from '../../kernel/ids.ts'
 import { ROLES, type Role } from '../../kernel/role.ts'
 import { difference, record } from '../../storage/audit.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
+import { revokeGrantsWithin } from '../grants.ts'
 import { createWorkspaceWithin, type Workspace } from '../workspaces.ts'
 import { readName } from './names.ts'
 import { personWith } from './person-with.ts'
@@ -212,7 +213,8 @@ async function setRole(locked: Locked, { id, person_id: personId, role: from }: 
   if (from === 'owner') await requireAnotherOwner(locked, { id, personId })
   await query('update members set role = $2 where id = $1', [id, to])
   await revokeBeyond(query, workspaceId, personId, to)
-  const change = difference({ role: from }, { role: to })
+  const grants = personId === null ? [] : await revokeGrantsWithin(query, { personId, workspaceId, role: to })
+  const change = difference({ role: from, ...factsOf(grants) }, { role: to })
   await record(query, by, { action: 'member.role_changed', of: workspaceId, subject: id, ...change })
 }
 
@@ -221,7 +223,15 @@ async function remove(locked: Locked, { id, person_id: personId, role: from }: F
   if (from === 'owner') await requireAnotherOwner(locked, { id, personId })
   await query('delete from members where id = $1', [id])
   await revokeBeyond(query, workspaceId, personId, null)
-  await record(query, by, { action, of: workspaceId, subject: id, before: { personId, role: from }, after: null })
+  // What clients do for somebody ends with their membership.
+  const grants = personId === null ? [] : await revokeGrantsWithin(query, { personId, workspaceId })
+  const before = { personId, role: from, ...factsOf(grants) }
+  await record(query, by, { action, of: workspaceId, subject: id, before, after: null })
+}
+
+/** Grants that ended with it, for the audit log. */
+function factsOf(grants: readonly Id[]) {
+  return grants.length === 0 ? {} : { grants }
 }
 
 type Owner = { readonly id: Id; readonly personId: Id | null }

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Id } from '../../kernel/ids.ts'
 import { record } from '../../storage/audit.ts'
 import { inTransaction, type Query } from '../../storage/transaction.ts'
+import { revokeGrantsWithin } from '../grants.ts'
 import { addressKey, networkKey } from './attempts.ts'
 import { sendOrPretend } from './letters.ts'
 import { addLink, findLink, triedLink, useLink } from './links.ts'
@@ -117,9 +118,11 @@ export function createResets({ pool, ids, sendMail, passwords, attempts, setting
     // Links that were asked for before work no longer.
     await query("delete from mailed_links where person_id = $1 and kind = 'reset' and used_at is null", [personId])
     const ended = await endSessionsWithin(query, personId, exceptId)
+    // Whoever knew the old one may have let clients in with it.
+    const grantsRevoked = (await revokeGrantsWithin(query, { personId })).length
     await record(query, byPerson(personId, visitor), {
       ...{ action: 'person.password_changed', subject: personId },
-      ...{ before: {}, after: { sessionsEnded: ended } },
+      ...{ before: {}, after: { sessionsEnded: ended, grantsRevoked } },
     })
     const resetUrl = `${settings.siteUrl}/reset`
     const letter = { to, at: at.toISOString(), address: visitor.address, resetUrl }

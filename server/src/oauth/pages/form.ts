@@ -63,7 +63,7 @@ export const CODE = { length: 7, isNumeric: true } as const
 export const RECOVERY = { length: 24, isNumeric: false } as const
 
 /** Where a code of an authenticator is typed, or a recovery code. */
-export function codeField(given: Pick<Field, 'name' | 'label' | 'problem' | 'hint' | 'code'>): Html {
+export function codeField(given: Pick<Field, 'name' | 'label' | 'problem' | 'hint' | 'code' | 'value'>): Html {
   return field({ type: 'text', autocomplete: 'one-time-code', ...given })
 }
 

@@ -1,0 +1,42 @@
+import { may, type Role } from '../kernel/role.ts'
+
+/**
+ * The service has faces: addresses under which it is reached, each with its own audience and its own scopes. A face takes the access
+ * tokens that were issued for it, and none of another's. Keys have no audience.
+ */
+export type Face = {
+  /** The resource that tokens name as their audience; null for a face that takes no tokens. */
+  readonly audience: string | null
+  /** The scope by which a token may make calls there. */
+  readonly callScope: OAuthScope | null
+}
+
+/** What a person lets a client do, by face. */
+export const OAUTH_SCOPES = {
+  /** Make calls on base_url. */
+  calls: 'Make calls that your workspace pays for, within the amount that you set',
+  /** Use the agents' tools on mcp_url. */
+  agent: 'Use the tools for agents, within the amount that you set',
+  /** Read what the whole account has used, not the grant's own part alone. */
+  'account.read': 'See the usage and the balance of the whole account',
+} as const
+
+export type OAuthScope = keyof typeof OAUTH_SCOPES
+
+/** A face whose tokens can do nothing, for listeners that take none. */
+export const NO_FACE: Face = { audience: null, callScope: null }
+
+export function isOAuthScope(text: string): text is OAuthScope {
+  return Object.hasOwn(OAUTH_SCOPES, text)
+}
+
+/** What of these scopes somebody with this role may give away: nobody lets a client do what they may not. */
+export function mayGive(role: Role, scope: OAuthScope): boolean {
+  return may(role, scope === 'account.read' ? 'billing.read' : 'mandates.give')
+}
+
+/** One spelling for a resource: clients write the same one with and without a slash at its end. */
+export function audienceOf(url: string): string {
+  const { origin, pathname, search } = new URL(url)
+  return origin + pathname.replace(/\/+$/, '') + search
+}

@@ -1,0 +1,107 @@
+import { timingSafeEqual } from 'node:crypto'
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Clock } from '../kernel/clock.ts'
+import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
+import { type Cache, type CacheParts, createCache } from '../storage/cache.ts'
+import type { Source } from './credential.ts'
+import type { Parsed } from './key-format.ts'
+import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
+
+type Parts = CacheParts & {
+  readonly pool: pg.Pool
+  /** PostgreSQL's time, by which keys expire. */
+  readonly time: Pick<Clock, 'nowMs'>
+  readonly maxEntries: number
+}
+
+/** Keys, by their ids. */
+export function createKeySource({ pool, time, maxEntries, ...shared }: Parts): Source {
+  const keys: Cache<KeyRecord> = createCache({
+    ...shared,
+    name: 'keys',
+    topic: 'key',
+    load: (id) => loadKey(pool, id),
+    maxEntries,
+  })
+  return {
+    peek(given) {
+      const key = keys.peek(given.id)
+      return key !== undefined && matches(given, key, time.nowMs()) ? key : undefined
+    },
+    async lookUp(given) {
+      const key = await keys.reload(given.id)
+      const isRight = matches(given, key ?? NOBODY, time.nowMs())
+      return isRight ? key : undefined
+    },
+  }
+}
+
+type Lock = Pick<KeyRecord, 'mode' | 'hash' | 'previousHash' | 'previousUntilMs' | 'expiresAtMs' | 'isRevoked'>
+
+/** What a secret is compared with where there is none to compare with, so that the same work is done. */
+const NOBODY: Lock = {
+  mode: 'live',
+  hash: Buffer.alloc(32),
+  previousHash: null,
+  previousUntilMs: null,
+  expiresAtMs: null,
+  isRevoked: true,
+}
+
+function matches(given: Parsed, key: Lock, nowMs: number): boolean {
+  const isCurrent = timingSafeEqual(given.hash, key.hash)
+  const isPrevious = timingSafeEqual(given.hash, key.previousHash ?? NOBODY.hash)
+  const isInOverlap = nowMs < (key.previousUntilMs ?? 0)
+  const isAlive = !key.isRevoked && nowMs < (key.expiresAtMs ?? Number.POSITIVE_INFINITY)
+  return key.mode === given.kind && (isCurrent || (isPrevious && isInOverlap)) && isAlive
+}
+
+const keyRow = z
+  .object({
+    id: z.string(),
+    workspace_id: z.string(),
+    account_id: z.string(),
+    mode: z.enum(['live', 'test']),
+    hash: z.instanceof(Buffer),
+    previous_hash: z.instanceof(Buffer).nullable(),
+    previous_until: z.date().nullable(),
+    expires_at: z.date().nullable(),
+    is_revoked: z.boolean(),
+    allowance_id: z.string().nullable(),
+    ...TERMS_ROW,
+  })
+  .transform((row) => ({
+    id: row.id,
+    workspaceId: row.workspace_id,
+    accountId: row.account_id,
+    mode: row.mode satisfies Mode,
+    hash: row.hash,
+    previousHash: row.previous_hash,
+    previousUntilMs: row.previous_until?.getTime() ?? null,
+    expiresAtMs: row.expires_at?.getTime() ?? null,
+    isRevoked: row.is_revoked,
+    allowanceId: row.allowance_id,
+    terms: termsIn(row),
+    token: null,
+  }))
+
+type KeyRecord = z.output<typeof keyRow>
+
+/**
+ * Asks for the last key up to this id, which is the one of this id where there is one. A row less to find, to send and to
+ * parse would take less time, and tell that the id is unknown.
+ */
+async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
+  const { rows } = await pool.query({
+    name: 'load_key',
+    text: `select k.id, k.workspace_id, c.account_id, a.mode, k.hash, k.previous_hash, k.previous_until, k.expires_at,
+        k.revoked_at is not null or not c.active as is_revoked, k.allowance_id, ${TERMS_SELECT}
+      from (select * from api_keys where id <= $1 order by id desc limit 1) k
+      join credentials c on c.id = k.id join accounts a on a.id = c.account_id`,
+    values: [id],
+  })
+  const key = rows[0] && keyRow.parse(rows[0])
+  return key?.id === id ? key : undefined
+}

@@ -1,0 +1,156 @@
+import { timingSafeEqual } from 'node:crypto'
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Clock } from '../kernel/clock.ts'
+import type { Id } from '../kernel/ids.ts'
+import { type Cache, type CacheParts, createCache } from '../storage/cache.ts'
+import type { Credential, Source } from './credential.ts'
+import type { Face } from './faces.ts'
+import type { Parsed } from './key-format.ts'
+import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
+
+type Parts = CacheParts & {
+  readonly pool: pg.Pool
+  /** PostgreSQL's time, by which tokens expire. */
+  readonly time: Pick<Clock, 'nowMs'>
+  readonly maxEntries: number
+}
+
+/**
+ * Access tokens, by their hashes, and grants, by their ids. They are kept apart: a change of a grant concerns all its tokens, and a
+ * new token, of which nobody has to be told, is found by its own hash, whatever is known of its grant.
+ */
+export function createTokenSource({ pool, time, maxEntries, ...shared }: Parts): Source {
+  const tokens: Cache<TokenRecord> = createCache({
+    ...shared,
+    name: 'tokens',
+    topic: 'token',
+    load: (hash) => loadToken(pool, hash),
+    maxEntries,
+  })
+  const grants: Cache<GrantRecord> = createCache({
+    ...shared,
+    name: 'grants',
+    topic: 'key',
+    load: (id) => loadGrant(pool, id),
+    maxEntries,
+  })
+  type Known = { readonly grant: GrantRecord; readonly face: Face; readonly credential: Credential }
+  const credentials = new WeakMap<TokenRecord, Known>()
+
+  function credentialOf(token: TokenRecord, grant: GrantRecord, face: Face): Credential {
+    const known = credentials.get(token)
+    if (known?.grant === grant && known.face === face) return known.credential
+    const { expiresAtMs: _, isRevoked: __, ...rest } = grant
+    const mayCall = face.callScope !== null && token.scopes.includes(face.callScope)
+    const credential = { ...rest, token: { mayCall, mayReadAccount: token.scopes.includes('account.read') } }
+    credentials.set(token, { grant, face, credential })
+    return credential
+  }
+
+  return {
+    peek(given, face) {
+      const token = tokens.peek(given.hash.toString('hex'))
+      const grant = grants.peek(given.id)
+      if (token === undefined || grant === undefined) return undefined
+      return matches({ given, token, grant, face, nowMs: time.nowMs() }) ? credentialOf(token, grant, face) : undefined
+    },
+    async lookUp(given, face) {
+      const [token, grant] = await Promise.all([tokens.reload(given.hash.toString('hex')), grants.reload(given.id)])
+      const found = { given, token: token ?? NO_TOKEN, grant: grant ?? NO_GRANT, face, nowMs: time.nowMs() }
+      const isRight = matches(found)
+      return isRight && token !== undefined && grant !== undefined ? credentialOf(token, grant, face) : undefined
+    },
+  }
+}
+
+type TokenLock = Pick<TokenRecord, 'hash' | 'grantId' | 'audience' | 'expiresAtMs'>
+type GrantLock = Pick<GrantRecord, 'isRevoked' | 'expiresAtMs'>
+
+/** What is compared with where there is nothing to compare with, so that the same work is done. */
+const NO_TOKEN: TokenLock = { hash: Buffer.alloc(32), grantId: '', audience: '', expiresAtMs: 0 }
+const NO_GRANT: GrantLock = { isRevoked: true, expiresAtMs: null }
+
+type Compared = {
+  readonly given: Parsed
+  readonly token: TokenLock
+  readonly grant: GrantLock
+  readonly face: Face
+  readonly nowMs: number
+}
+
+function matches({ given, token, grant, face, nowMs }: Compared): boolean {
+  const isToken = timingSafeEqual(given.hash, token.hash)
+  const isOfGrant = token.grantId === given.id
+  const isForHere = token.audience === face.audience
+  const isAlive = nowMs < token.expiresAtMs
+  const isGranted = !grant.isRevoked && nowMs < (grant.expiresAtMs ?? Number.POSITIVE_INFINITY)
+  return isToken && isOfGrant && isForHere && isAlive && isGranted
+}
+
+const tokenRow = z
+  .object({
+    hash: z.instanceof(Buffer),
+    grant_id: z.string(),
+    audience: z.string(),
+    oauth_scopes: z.array(z.string()),
+    expires_at: z.date(),
+  })
+  .transform((row) => ({
+    hash: row.hash,
+    grantId: row.grant_id,
+    audience: row.audience,
+    scopes: row.oauth_scopes,
+    expiresAtMs: row.expires_at.getTime(),
+  }))
+
+type TokenRecord = z.output<typeof tokenRow>
+
+/** Asks for the last token up to this hash, as for keys: one that is unknown takes as long as one that has expired. */
+async function loadToken(pool: pg.Pool, hash: string): Promise<TokenRecord | undefined> {
+  const { rows } = await pool.query({
+    name: 'load_token',
+    text: `select hash, grant_id, audience, oauth_scopes, expires_at from access_tokens
+      where hash <= decode($1, 'hex') order by hash desc limit 1`,
+    values: [hash],
+  })
+  const token = rows[0] && tokenRow.parse(rows[0])
+  return token?.hash.toString('hex') === hash ? token : undefined
+}
+
+const grantRow = z
+  .object({
+    id: z.string(),
+    workspace_id: z.string(),
+    account_id: z.string(),
+    mode: z.enum(['live', 'test']),
+    expires_at: z.date().nullable(),
+    is_revoked: z.boolean(),
+    allowance_id: z.string().nullable(),
+    ...TERMS_ROW,
+  })
+  .transform((row) => ({
+    id: row.id,
+    workspaceId: row.workspace_id,
+    accountId: row.account_id,
+    mode: row.mode,
+    expiresAtMs: row.expires_at?.getTime() ?? null,
+    isRevoked: row.is_revoked,
+    allowanceId: row.allowance_id,
+    terms: termsIn(row),
+  }))
+
+type GrantRecord = z.output<typeof grantRow>
+
+async function loadGrant(pool: pg.Pool, id: Id): Promise<GrantRecord | undefined> {
+  const { rows } = await pool.query({
+    name: 'load_grant',
+    text: `select k.id, k.workspace_id, c.account_id, a.mode, k.expires_at, k.revoked_at is not null or not c.active as is_revoked,
+        k.allowance_id, ${TERMS_SELECT}
+      from (select * from grants where id <= $1 order by id desc limit 1) k
+      join credentials c on c.id = k.id join accounts a on a.id = c.account_id`,
+    values: [id],
+  })
+  const grant = rows[0] && grantRow.parse(rows[0])
+  return grant?.id === id ? grant : undefined
+}

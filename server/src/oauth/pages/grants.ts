@@ -1,0 +1,80 @@
+import type { Page, Pages } from '../../http/pages/page.ts'
+import { OAUTH_SCOPES, type OAuthScope } from '../../identity/faces.ts'
+import { type Html, html } from '../../kernel/html.ts'
+import type { Nanos } from '../../kernel/money.ts'
+import { callout, type FormParts, form, type Trouble } from './form.ts'
+import { dayOf, dollars } from './words.ts'
+
+export type ShownGrant = {
+  readonly id: string
+  readonly clientName: string
+  readonly documentHost: string | null
+  readonly workspace: string
+  readonly mode: 'live' | 'test'
+  readonly scopes: readonly OAuthScope[]
+  readonly createdAt: Date
+  readonly expiresAt: Date | null
+  readonly canPay: boolean
+  /** Null for one that can't pay. */
+  readonly budget: { readonly amount: Nanos; readonly spent: Nanos; readonly left: Nanos } | null
+}
+
+/** What just happened, where somebody is led here by it. */
+export const GRANT_NOTES = {
+  revoked: 'It is taken back. No call begins with it from now on.',
+  amount: 'The amount is changed',
+} as const
+export type GrantNote = keyof typeof GRANT_NOTES
+
+type Shown = FormParts & {
+  readonly status?: number
+  readonly grants: readonly ShownGrant[]
+  readonly note?: GrantNote | undefined
+  readonly trouble?: Trouble
+  readonly email: string
+}
+
+/** What somebody allows: to whom, for what, how much of it is spent, and how to end it. */
+export function grantsPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+  const { status = 200, grants, note, trouble, email } = shown
+  return door({
+    status,
+    title: 'What you allow',
+    main: html`<h1>What you allow</h1>${note === undefined ? null : callout('ok', GRANT_NOTES[note], null, ' door__sum')}${
+      trouble === undefined
+        ? null
+        : html`<div class="fb-callout fb-callout--bad door__sum" role="alert"><div><strong>${trouble.title}</strong>${trouble.text}</div></div>`
+    }${
+      grants.length === 0
+        ? html`<p class="door__say">No app acts for you. When one asks, you see here what it may do.</p>`
+        : grants.map((grant) => grantSection(grant, shown))
+    }`,
+    below: html`Signed in as ${email}. <a href="/sessions">Your account</a>`,
+  })
+}
+
+function grantSection(grant: ShownGrant, parts: Shown): Html {
+  const { id, clientName, documentHost, workspace, mode, scopes, createdAt, expiresAt, budget } = grant
+  return html`<article class="seats" aria-labelledby="g-${id}"><h2 class="door__h" id="g-${id}"><bdi>${clientName}</bdi></h2>
+<dl class="fb-kv"><div><dt>Vouched for by</dt><dd>${documentHost ?? 'Nobody'}</dd></div>
+<div><dt>Workspace</dt><dd><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}</dd></div>
+<div><dt>May</dt><dd>${scopes.map((scope) => html`${OAUTH_SCOPES[scope]}<br>`)}</dd></div>
+<div><dt>Since</dt><dd>${dayOf(createdAt)}</dd></div>
+<div><dt>Until</dt><dd>${expiresAt === null ? 'You take it back' : dayOf(expiresAt)}</dd></div>
+<div><dt>Spent</dt><dd>${budget === null ? 'It can’t pay' : `${dollars(budget.spent)} of ${dollars(budget.amount)}; ${dollars(budget.left)} left`}</dd></div></dl>
+${grant.canPay ? amountForm(grant, parts) : null}${form(
+  '/grants/revoke',
+  parts,
+  html`<input type="hidden" name="grant" value="${id}"><button class="fb-button fb-button--danger" type="submit">Take it back<span class="fb-hide"> from ${clientName}</span></button>`,
+)}</section>
+`
+}
+
+function amountForm({ id, clientName, budget }: ShownGrant, parts: Shown): Html {
+  const value = budget === null ? '0' : dollars(budget.amount).slice(1)
+  return form(
+    '/grants/amount',
+    parts,
+    html`<input type="hidden" name="grant" value="${id}"><div class="fb-field"><label for="a-${id}">In total, at most<span class="fb-hide">, for ${clientName}</span></label><div class="fb-affix"><span>$</span><input class="fb-input" id="a-${id}" name="amount" inputmode="decimal" autocomplete="off" required value="${value}"></div></div><button class="fb-button fb-button--quiet" type="submit">Change the amount<span class="fb-hide"> for ${clientName}</span></button>`,
+  )
+}

@@ -1,0 +1,83 @@
+import { timingSafeEqual } from 'node:crypto'
+import { EventEmitter } from 'node:events'
+import { type Configuration, Provider } from 'oidc-provider'
+import { makeAccessToken } from '../../identity/key-format.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { markedHash } from './adapter.ts'
+import type { Clients } from './clients.ts'
+import { COOKIES } from './configuration.ts'
+import { shardOfRequest } from './request-notes.ts'
+import { TOLD_SCOPES } from './scopes.ts'
+
+type Parts = {
+  readonly issuer: string
+  readonly configuration: Configuration
+  readonly clients: Pick<Clients, 'used'>
+  readonly log: Pick<Log, 'error' | 'warn'>
+}
+
+/** The library with what is ours of it: the form of access tokens, how secrets are compared, and what it tells. */
+export function buildProvider({ issuer, configuration, clients, log }: Parts): Provider {
+  const provider = new Provider(issuer, configuration)
+  // The request that it is given says how we are reached, and was written by us.
+  provider.proxy = true
+  shapeTokens(provider)
+  provider.Client.prototype.compareClientSecret = function compare(given) {
+    return isSame(markedHash(given), this.clientSecret ?? '')
+  }
+  provider.use(async (ctx, next) => {
+    await next()
+    dropSessionCookie(ctx)
+    if (ctx.path.startsWith('/.well-known/')) tellLess(ctx)
+  })
+  provider.on('server_error', (_ctx, error) => log.error('the authorization server failed', { error }))
+  // The framework below it would write to the console.
+  EventEmitter.prototype.on.call(provider, 'error', (error) => log.error('the authorization server failed', { error }))
+  provider.on('grant.success', ({ oidc }) => {
+    if (oidc.client === undefined) return
+    clients.used(oidc.client.clientId).catch((error) => log.warn('the use of a client was not noted', { error }))
+  })
+  return provider
+}
+
+type Shaped = { readonly grantId?: string | undefined; format?: string }
+
+/** `fb_at_…`, with the grant and its shard, by which a token is known wherever it turns up. */
+function shapeTokens(provider: Provider): void {
+  Object.assign(provider.AccessToken.prototype, {
+    generateTokenId(this: Shaped): string {
+      if (this.grantId === undefined) throw new Error('an access token without a grant')
+      this.format = 'opaque'
+      return makeAccessToken(this.grantId, shardOfRequest(Provider.ctx?.req)).reveal()
+    },
+  })
+}
+
+function isSame(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+type Answered = {
+  body: unknown
+  readonly response: {
+    get(name: string): string | string[] | undefined
+    set(name: string, value: string[]): void
+    remove(name: string): void
+  }
+}
+
+/** Who is signed in is known to our own sessions alone: the library's would be one that nobody can end. */
+function dropSessionCookie({ response }: Answered): void {
+  const cookies = [response.get('set-cookie') ?? []].flat().filter((cookie) => cookie !== '')
+  const kept = cookies.filter((cookie) => !cookie.startsWith(`${COOKIES.session}=`))
+  if (kept.length === cookies.length) return
+  response.remove('set-cookie')
+  if (kept.length > 0) response.set('set-cookie', kept)
+}
+
+/** Scopes of accounts are left out, since some clients ask for all that they see. */
+function tellLess(ctx: Answered): void {
+  if (typeof ctx.body !== 'object' || ctx.body === null) return
+  ctx.body = { ...ctx.body, scopes_supported: TOLD_SCOPES, response_modes_supported: ['query'] }
+}

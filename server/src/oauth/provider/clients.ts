@@ -1,0 +1,82 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { inPortions } from '../../storage/in-portions.ts'
+import type { Payload } from './states.ts'
+
+/** Clients that registered themselves: how many are kept, and for how long. */
+export type Clients = ReturnType<typeof createClients>
+
+export type ClientBounds = {
+  /** Registrations that no person has allowed, of all and of one network: beyond it the oldest are forgotten. */
+  readonly unconfirmed: number
+  readonly unconfirmedOfNetwork: number
+}
+
+const BOUNDS: ClientBounds = { unconfirmed: 10_000, unconfirmedOfNetwork: 50 }
+const UNCONFIRMED_DAYS = 1
+const UNUSED_DAYS = 30
+const AT_ONCE = 500
+/** More than one, so that what several processes add at once is forgotten as fast as it comes. */
+const FORGOTTEN_AT_ONCE = 20
+
+/** Deletes the oldest that no person has allowed, where there are more than $1 of them. The index alone says which. */
+const FORGET_OLDEST = (of: string) =>
+  `delete from oauth_clients where id in (
+     select id from oauth_clients where confirmed_at is null ${of} and created_at <= (
+       select created_at from oauth_clients where confirmed_at is null ${of} order by created_at desc offset $1 limit 1)
+     limit ${FORGOTTEN_AT_ONCE} for update skip locked)`
+
+const PORTIONS = [
+  `delete from oauth_clients where id in (
+     select id from oauth_clients where confirmed_at is null
+       and created_at < clock_timestamp() - interval '${UNCONFIRMED_DAYS} days' limit $1 for update skip locked)`,
+  `delete from oauth_clients where id in (
+     select id from oauth_clients where confirmed_at is not null
+       and used_at < clock_timestamp() - interval '${UNUSED_DAYS} days' limit $1 for update skip locked)`,
+]
+
+export function createClients({ pool, bounds = BOUNDS }: { readonly pool: pg.Pool; readonly bounds?: ClientBounds }) {
+  return {
+    async add(id: string, metadata: Payload, network: Buffer): Promise<void> {
+      await pool.query('insert into oauth_clients (id, metadata, network) values ($1, $2, $3)', [
+        ...[id, JSON.stringify(metadata), network],
+      ])
+      await pool.query(FORGET_OLDEST('and network = $2'), [bounds.unconfirmedOfNetwork, network])
+      await pool.query(FORGET_OLDEST(''), [bounds.unconfirmed])
+    },
+
+    async find(id: string): Promise<Payload | null> {
+      const { rows } = await pool.query('select metadata from oauth_clients where id = $1', [id])
+      return rows[0] === undefined ? null : row.parse(rows[0]).metadata
+    },
+
+    /** A person has allowed it. False where it was forgotten meanwhile. */
+    async confirm(id: string): Promise<boolean> {
+      const { rowCount } = await pool.query(
+        `update oauth_clients set confirmed_at = coalesce(confirmed_at, clock_timestamp()), used_at = clock_timestamp()
+         where id = $1`,
+        [id],
+      )
+      return rowCount === 1
+    },
+
+    /** It has got a token. Written once a day. */
+    async used(id: string): Promise<void> {
+      await pool.query(
+        `update oauth_clients set used_at = clock_timestamp()
+         where id = $1 and used_at < clock_timestamp() - interval '1 day'`,
+        [id],
+      )
+    },
+
+    /** How many were forgotten. */
+    async prune(): Promise<number> {
+      let all = 0
+      for (const statement of PORTIONS)
+        all += await inPortions(AT_ONCE, async (most) => (await pool.query(statement, [most])).rowCount ?? 0)
+      return all
+    },
+  }
+}
+
+const row = z.object({ metadata: z.record(z.string(), z.unknown()) })

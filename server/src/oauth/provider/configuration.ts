@@ -1,0 +1,146 @@
+import { type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider'
+import { type AdapterFactoryParts, AUTHORIZE_PATH, createAdapter, markedHash } from './adapter.ts'
+import { AUTH_METHODS } from './client-metadata.ts'
+import type { Resources } from './resources.ts'
+import { OWN_SCOPES, SCOPES_OF } from './scopes.ts'
+import { SIGNING_ALGORITHM, type SigningKey } from './signing-keys.ts'
+
+const DAY_SECONDS = 24 * 3_600
+export const ACCESS_TOKEN_SECONDS = 3_600
+const CODE_SECONDS = 60
+const DEVICE_CODE_SECONDS = 600
+/** For as long as somebody may take who has to make an account first. */
+const INTERACTION_SECONDS = 3_600
+/** Without use; and never longer than its grant. */
+const REFRESH_SECONDS = 30 * DAY_SECONDS
+const CLOCKS_DIFFER_SECONDS = 5
+const DOCUMENT_CACHED_SECONDS = { min: 60, max: DAY_SECONDS }
+
+export const PATHS = {
+  authorization: AUTHORIZE_PATH,
+  token: '/oauth/token',
+  registration: '/oauth/register',
+  revocation: '/oauth/revoke',
+  introspection: '/oauth/introspect',
+  device_authorization: '/oauth/device',
+  code_verification: '/device',
+  jwks: '/oauth/keys',
+} as const
+export const CONSENT_PATH = '/consent'
+
+/** The client by which operators ask what a token is. */
+export const OPERATOR_CLIENT = 'operator'
+
+export const COOKIES = { session: 'fb_oauth', interaction: 'fb_consent', resume: 'fb_resume' } as const
+
+type Parts = AdapterFactoryParts & {
+  readonly resources: Resources
+  readonly keys: readonly SigningKey[]
+  /** Null where egress is closed: then no client can point to a document. */
+  readonly fetchDocument: ((url: string | URL | Request) => Promise<Response>) | null
+  /** Whether one more document may be asked for. */
+  readonly mayFetch: (ctx: KoaContextWithOIDC | undefined) => Promise<boolean>
+  /** Null where operators may not ask what a token is. */
+  readonly operatorSecret: string | null
+  readonly renderError: NonNullable<Configuration['renderError']>
+}
+
+export function createConfiguration(parts: Parts): Configuration {
+  const { issuer, keys, operatorSecret, renderError, fetchDocument } = parts
+  const isSecure = issuer.startsWith('https:')
+  const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, signed: false, overwrite: true } as const
+  return {
+    adapter: createAdapter(parts),
+    jwks: { keys: keys.map(({ kid, jwk }) => ({ ...jwk, kid, use: 'sig', alg: SIGNING_ALGORITHM })) },
+    clients: operatorSecret === null ? [] : [operator(operatorSecret)],
+    routes: { ...PATHS },
+    cookies: { names: { ...COOKIES }, short: cookie, long: cookie },
+    interactions: { url: (_ctx, { uid }) => `${CONSENT_PATH}/${uid}` },
+    responseTypes: ['code'],
+    scopes: [...OWN_SCOPES],
+    claims: { openid: ['sub'] },
+    clientAuthMethods: [...AUTH_METHODS],
+    clientDefaults: { id_token_signed_response_alg: SIGNING_ALGORITHM },
+    enabledJWA: { idTokenSigningAlgValues: [SIGNING_ALGORITHM] },
+    pkce: { required: () => true },
+    allowOmittingSingleRegisteredRedirectUri: false,
+    clockTolerance: CLOCKS_DIFFER_SECONDS,
+    ttl: {
+      AuthorizationCode: CODE_SECONDS,
+      DeviceCode: DEVICE_CODE_SECONDS,
+      Interaction: INTERACTION_SECONDS,
+      Session: INTERACTION_SECONDS,
+      IdToken: ACCESS_TOKEN_SECONDS,
+      AccessToken: ACCESS_TOKEN_SECONDS,
+      Grant: REFRESH_SECONDS,
+      RefreshToken: (ctx) => Math.max(1, Math.min(REFRESH_SECONDS, ctx.oidc.entities.Grant?.remainingTTL ?? 1)),
+    },
+    // Public clients have nothing else to show that a token is theirs.
+    rotateRefreshToken: true,
+    issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    expiresWithSession: async () => false,
+    // A consent is for the request that it was given to, and never found again for another.
+    async loadExistingGrant({ oidc }) {
+      const grantId = oidc.result?.consent?.grantId
+      return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId)
+    },
+    findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+    clientBasedCORS: () => false,
+    renderError,
+    ...(fetchDocument !== null && { fetch: fetchDocument }),
+    features: featuresOf(parts),
+  }
+}
+
+function featuresOf({ resources, fetchDocument, mayFetch, operatorSecret }: Parts): Configuration['features'] {
+  return {
+    devInteractions: { enabled: false },
+    userinfo: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    dPoP: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    registration: { enabled: true, initialAccessToken: false, issueRegistrationAccessToken: false },
+    revocation: {
+      enabled: true,
+      allowedPolicy: (_ctx, client, token) => client.clientId === token.clientId,
+    },
+    introspection: {
+      enabled: operatorSecret !== null,
+      allowedPolicy: (_ctx, client) => client.clientId === OPERATOR_CLIENT,
+    },
+    deviceFlow: { enabled: true, charset: 'base-20', mask: '****-****' },
+    ...(fetchDocument !== null && {
+      clientIdMetadataDocument: {
+        enabled: true,
+        ack: 'draft-02',
+        allowFetch: mayFetch,
+        allowClient: () => true,
+        cacheDuration: DOCUMENT_CACHED_SECONDS,
+      },
+    }),
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: (_ctx, _client, several) => several?.[0] ?? resources.unnamed?.audience ?? [],
+      useGrantedResource: () => true,
+      getResourceServerInfo(_ctx, identifier) {
+        const resource = resources.named(identifier)
+        if (resource === undefined) throw new errors.InvalidTarget('there is no such resource here')
+        return {
+          scope: SCOPES_OF[resource.face].join(' '),
+          audience: resource.audience,
+          accessTokenTTL: ACCESS_TOKEN_SECONDS,
+          accessTokenFormat: 'opaque',
+        }
+      },
+    },
+  }
+}
+
+function operator(secret: string) {
+  return {
+    client_id: OPERATOR_CLIENT,
+    client_secret: markedHash(secret),
+    ...{ redirect_uris: [], grant_types: [], response_types: [] },
+    token_endpoint_auth_method: 'client_secret_basic' as const,
+  }
+}

@@ -1,0 +1,86 @@
+import type { RawAsked, RawRoute, Respond } from '../../http/raw-routes.ts'
+import { ClientRefusal, readClientMetadata } from './client-metadata.ts'
+import { PATHS } from './configuration.ts'
+import { type OauthDeed, takeOne } from './limits.ts'
+import { readable } from './parameters.ts'
+import { requestFor } from './request-for.ts'
+import type { AuthorizationServer } from './server.ts'
+
+const FORM = /^application\/x-www-form-urlencoded\b/i
+export const DOOR_BYTES = 16_384
+
+type Prepare = (asked: RawAsked) => { readonly url: string; readonly body: Buffer }
+
+/** What clients and their browsers reach of the library: each under its limit, and with what they sent in the form that it expects. */
+export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
+  const { resources, siteUrl, attempts } = server
+
+  function pass(deed: OauthDeed | null, prepare: Prepare): RawRoute['answer'] {
+    return async (asked) => {
+      if (deed !== null) await takeOne(attempts, deed, asked.visitor)
+      try {
+        const prepared = prepare(asked)
+        const provider = await server.provider()
+        return (response) => provider.callback()(requestFor(asked, siteUrl, prepared), response)
+      } catch (error) {
+        if (error instanceof ClientRefusal) return refuse(error)
+        throw error
+      }
+    }
+  }
+
+  const asIs: Prepare = ({ url, body }) => ({ url, body })
+  const withQuery: Prepare = ({ url }) => {
+    const [path = '', query = ''] = url.split('?', 2)
+    return { url: `${path}?${readable(query, resources, { needsScope: true })}`, body: NOTHING }
+  }
+  const withForm =
+    (needsScope: boolean): Prepare =>
+    ({ url, headers, body }) => {
+      if (!FORM.test(headers['content-type'] ?? '')) return { url, body }
+      return { url, body: Buffer.from(readable(body.toString('utf8'), resources, { needsScope })) }
+    }
+  const metadata =
+    (path: string): Prepare =>
+    () => ({ url: path, body: NOTHING })
+  const wellKnown = (path: string): readonly RawRoute[] =>
+    [path, `${path}/*`].flatMap((at) =>
+      (['GET', 'OPTIONS'] as const).map((method) => ({ method, path: at, answer: pass(null, metadata(path)) })),
+    )
+
+  return [
+    ...wellKnown('/.well-known/oauth-authorization-server'),
+    ...wellKnown('/.well-known/openid-configuration'),
+    { method: 'GET', path: PATHS.jwks, answer: pass(null, metadata(PATHS.jwks)) },
+    { method: 'GET', path: PATHS.authorization, isPage: true, answer: pass('authorize', withQuery) },
+    { method: 'GET', path: `${PATHS.authorization}/:uid`, isPage: true, answer: pass(null, asIs) },
+    { method: 'POST', path: PATHS.token, answer: pass('token', withForm(false)) },
+    { method: 'POST', path: PATHS.device_authorization, answer: pass('device', withForm(true)) },
+    { method: 'POST', path: PATHS.revocation, answer: pass('revoke', asIs) },
+    { method: 'POST', path: PATHS.introspection, answer: pass(null, asIs) },
+    { method: 'POST', path: PATHS.registration, answer: pass('register', registration) },
+  ]
+}
+
+const NOTHING = Buffer.alloc(0)
+
+/** Of a registration only what is known here reaches the library. */
+const registration: Prepare = ({ url, body }) => {
+  return { url, body: Buffer.from(JSON.stringify(readClientMetadata(jsonIn(body), 'registration'))) }
+}
+
+function jsonIn(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    throw new ClientRefusal('invalid_client_metadata', 'The body is not JSON.')
+  }
+}
+
+function refuse({ error, message }: ClientRefusal): Respond {
+  const body = JSON.stringify({ error, error_description: message.replaceAll(/[^ -!#-[\]-~]/g, '?') })
+  return async (response) => {
+    const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
+    response.writeHead(400, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body)
+  }
+}

@@ -1,0 +1,119 @@
+import type pg from 'pg'
+import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
+import { Fault } from '../../kernel/fault.ts'
+import type { Ids } from '../../kernel/ids.ts'
+import { type Asking, allow, mayBeFor, readDecision, scopesIn } from '../consent.ts'
+import { cookieIn } from '../cookies.ts'
+import { askedNoMorePage, consentPage } from '../pages/consent.ts'
+import type { Filled } from '../pages/form.ts'
+import type { RouteParts } from '../parts.ts'
+import { CONSENT_PATH, COOKIES, PATHS } from '../provider/configuration.ts'
+import { documentHostOf } from '../provider/documents.ts'
+import { destinationOf } from '../provider/redirects.ts'
+import { isScopeOf } from '../provider/scopes.ts'
+import type { AuthorizationServer } from '../provider/server.ts'
+import type { SignedIn } from '../visits.ts'
+
+export type ConsentParts = Pick<RouteParts, 'people' | 'pages' | 'visits'> & {
+  readonly server: AuthorizationServer
+  readonly pool: pg.Pool
+  readonly ids: Ids
+}
+
+const UID = /^[A-Za-z0-9_-]{20,64}$/
+
+/** Where a person decides what a client asks for. Only the browser that the client sent here can. */
+export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
+  const { people, pages, visits, server } = parts
+  const { states, clients } = server
+
+  /** What is asked for, if it is this browser's to answer; null otherwise. */
+  async function askedOf({ params: { uid = '' }, cookie }: SignedIn): Promise<Asking | null> {
+    if (!UID.test(uid) || cookieIn(cookie, COOKIES.interaction) !== uid) return null
+    const state = await states.find('Interaction', uid)
+    if (state === null || state.consumedAt !== null) return null
+    const params = new Map(Object.entries(Object(state.payload.params)))
+    return describeAsking(server, {
+      clientId: String(params.get('client_id')),
+      redirectUri: String(params.get('redirect_uri')),
+      ...{ scope: params.get('scope'), resource: params.get('resource') },
+    })
+  }
+
+  async function show(visit: SignedIn, asking: Asking, status = 200, filled: Filled = {}): Promise<Page> {
+    const { path, formToken, session } = visit
+    const workspaces = mayBeFor(asking, await people.workspacesOf(session.personId))
+    return consentPage(pages, { path, formToken, asking, email: session.email, workspaces, status, filled })
+  }
+
+  async function decide(visit: SignedIn, asking: Asking): Promise<Page> {
+    const { form, params, session, visitor } = visit
+    const { uid = '' } = params
+    const values = Object.fromEntries(form)
+    const read = readDecision(form, asking)
+    if (!read.isGood) return show(visit, asking, 400, { values, problems: read.problems })
+    const back = seeOther(`${PATHS.authorization}/${uid}`)
+    if (read.fields.decision === 'deny') {
+      const isAnswered = await states.answer(uid, { error: 'access_denied', error_description: 'not allowed' })
+      return isAnswered ? back : askedNoMorePage(pages)
+    }
+    if (asking.client.documentHost === null && !(await clients.confirm(asking.client.id))) return askedNoMorePage(pages)
+    try {
+      const { personId } = session
+      const isAnswered = await allow(parts, { asking, personId, visitor, fields: read.fields }, (query, grantId) =>
+        states.answer(uid, { login: { accountId: personId }, consent: { grantId } }, query),
+      )
+      return isAnswered ? back : askedNoMorePage(pages)
+    } catch (error) {
+      if (!(error instanceof Fault) || (error.status !== 403 && error.status !== 429)) throw error
+      return show(visit, asking, error.status, {
+        values,
+        trouble: { title: 'This can’t be allowed', text: error.message },
+      })
+    }
+  }
+
+  const orOver = (answer: (visit: SignedIn, asking: Asking) => Promise<Page>) => async (visit: SignedIn) => {
+    const asking = await askedOf(visit)
+    return asking === null ? askedNoMorePage(pages) : answer(visit, asking)
+  }
+
+  return [
+    visits.getSignedIn(
+      `${CONSENT_PATH}/:uid`,
+      orOver((visit, asking) => show(visit, asking)),
+    ),
+    visits.postSignedIn(`${CONSENT_PATH}/:uid`, orOver(decide)),
+  ]
+}
+
+type Request = {
+  readonly clientId: string
+  readonly redirectUri: string | null
+  readonly scope: unknown
+  readonly resource: unknown
+}
+
+/** Null where the client is no more. */
+export async function describeAsking(server: AuthorizationServer, request: Request): Promise<Asking | null> {
+  const { clientId, redirectUri, scope, resource } = request
+  const provider = await server.provider()
+  const client = await provider.Client.find(clientId)
+  if (client === undefined) return null
+  const { resources } = server
+  const named = (resource === undefined || resource === null ? [resources.unnamed?.audience] : [resource].flat())
+    .map((audience) => (typeof audience === 'string' ? resources.named(audience) : undefined))
+    .filter((one) => one !== undefined)
+  return {
+    client: {
+      id: clientId,
+      name: client.clientName ?? 'An app without a name',
+      documentHost: documentHostOf(clientId),
+    },
+    destination: redirectUri === null ? null : destinationOf(redirectUri),
+    audiences: named.map(({ audience }) => audience),
+    // Others mean nothing there, and are not what is decided about.
+    scopes: scopesIn(scope).filter((one) => named.some(({ face }) => isScopeOf(face, one))),
+  }
+}

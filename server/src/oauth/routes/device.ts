@@ -1,0 +1,116 @@
+import type { PageRoute } from '../../http/page-routes.ts'
+import { type Page, seeOther } from '../../http/pages/page.ts'
+import { networkKey } from '../../identity/people/attempts.ts'
+import { hashOf } from '../../identity/people/tokens.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { html } from '../../kernel/html.ts'
+import { type Asking, allow, mayBeFor, readDecision } from '../consent.ts'
+import { anything, readForm } from '../forms.ts'
+import { consentPage } from '../pages/consent.ts'
+import { deviceDonePage, devicePage } from '../pages/device.ts'
+import type { Filled } from '../pages/form.ts'
+import { PATHS } from '../provider/configuration.ts'
+import { OAUTH_LIMITS } from '../provider/limits.ts'
+import { orLater } from '../refusals.ts'
+import { readUserCode, shownUserCode } from '../user-code.ts'
+import type { SignedIn } from '../visits.ts'
+import { type ConsentParts, describeAsking } from './consent.ts'
+
+const DEVICE = PATHS.code_verification
+const DECIDE = `${DEVICE}/decide`
+const NO_CODE = 'This code is not one of now. Look at your device again: a code works for ten minutes.'
+
+/** Where a person lets in what has no browser. A code can be guessed, so only who is signed in may try, and not often. */
+export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
+  const { people, pages, visits, server } = parts
+  const { states, attempts, clients } = server
+
+  function ask({ formToken, session }: SignedIn, status = 200, filled: Filled<'user_code'> = {}): Page {
+    return devicePage(pages, { formToken, email: session.email, status, filled })
+  }
+
+  /** What the device with this code asks for. Every look counts as a guess. */
+  async function askedBy({ session, visitor }: SignedIn, code: string | null): Promise<Asking | null> {
+    await attempts.take([
+      { limit: OAUTH_LIMITS.userCode, key: hashOf(session.personId) },
+      { limit: OAUTH_LIMITS.userCodeFromNetwork, key: networkKey(visitor) },
+    ])
+    const payload = code === null ? null : await states.findByUserCode(code)
+    if (payload === null) return null
+    const params = new Map(Object.entries(Object(payload.params)))
+    return describeAsking(server, {
+      ...{ clientId: String(payload.clientId), redirectUri: null },
+      ...{ scope: params.get('scope'), resource: params.get('resource') },
+    })
+  }
+
+  async function show(visit: SignedIn, asking: Asking, code: string, status = 200, filled: Filled = {}): Promise<Page> {
+    const { formToken, session } = visit
+    const workspaces = mayBeFor(asking, await people.workspacesOf(session.personId))
+    const also = html`<input type="hidden" name="user_code" value="${code}"><p class="fb-hint">Your device shows <b class="fb-code">${shownUserCode(code)}</b>.</p>`
+    return consentPage(pages, {
+      ...{ path: DECIDE, formToken, asking, email: session.email, workspaces, status, filled, also },
+    })
+  }
+
+  async function decide(visit: SignedIn, code: string): Promise<Page> {
+    const { session, visitor } = visit
+    const asking = await askedBy(visit, code)
+    if (asking === null) return ask(visit, 400, { problems: { user_code: NO_CODE } })
+    const form = new Map([...visit.form].filter(([name]) => name !== 'user_code'))
+    const values = Object.fromEntries(form)
+    const read = readDecision(form, asking)
+    if (!read.isGood) return show(visit, asking, code, 400, { values, problems: read.problems })
+    const over = () => ask(visit, 400, { problems: { user_code: NO_CODE } })
+    if (read.fields.decision === 'deny') {
+      const denied = { error: 'access_denied', errorDescription: 'not allowed' }
+      return (await states.decide(code, denied, null)) ? deviceDonePage(pages, false) : over()
+    }
+    if (asking.client.documentHost === null && !(await clients.confirm(asking.client.id))) return over()
+    try {
+      const { personId } = session
+      const isAllowed = await allow(parts, { asking, personId, visitor, fields: read.fields }, (query, grantId) =>
+        states.decide(code, decisionOf(asking, personId, grantId), grantId, query),
+      )
+      return isAllowed ? deviceDonePage(pages, true) : over()
+    } catch (error) {
+      if (!(error instanceof Fault) || (error.status !== 403 && error.status !== 429)) throw error
+      const trouble = { title: 'This can’t be allowed', text: error.message }
+      return show(visit, asking, code, error.status, { values, trouble })
+    }
+  }
+
+  const orWait = (visit: SignedIn, work: () => Promise<Page>) =>
+    orLater(work, (status, trouble) => ask(visit, status, { trouble }))
+
+  return [
+    visits.getSignedIn(DEVICE, (visit) => {
+      const code = readUserCode(visit.query.get('user_code') ?? '')
+      return ask(visit, 200, code === null ? {} : { values: { user_code: shownUserCode(code) } })
+    }),
+    visits.postSignedIn(DEVICE, (visit) =>
+      orWait(visit, async () => {
+        const read = readForm(visit.form, { user_code: anything })
+        const typed = read.isGood ? read.fields.user_code : ''
+        const code = readUserCode(typed)
+        const asking = await askedBy(visit, code)
+        if (code === null || asking === null)
+          return ask(visit, 400, { values: { user_code: typed }, problems: { user_code: NO_CODE } })
+        return show(visit, asking, code)
+      }),
+    ),
+    visits.postSignedIn(DECIDE, (visit) => {
+      const code = readUserCode(visit.form.get('user_code') ?? '')
+      return code === null ? seeOther(DEVICE) : orWait(visit, () => decide(visit, code))
+    }),
+  ]
+}
+
+/** What the library reads of a decision when the device asks again. */
+function decisionOf({ scopes, audiences }: Asking, accountId: string, grantId: string) {
+  return {
+    ...{ accountId, grantId, scope: scopes.join(' ') },
+    ...{ resource: audiences.length === 1 ? audiences[0] : audiences },
+    authTime: Math.floor(Date.now() / 1_000),
+  }
+}

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { startSite } from '../people/site.ts'
+import { createVisitor, hiddenIn, signIn, signUp } from '../people/visitor.ts'
+import { authorizePath, createOauthClient, decide, newPkce, REDIRECT, registered, toConsent } from './client.ts'
+
+/** What a client, or somebody in its place, can do with the pages that a person sees. */
+const database = await freshDatabase()
+const site = await startSite(database.url, { FAREBOX_HTTP_MCP_URL: 'http://127.0.0.1:9/mcp' })
+after(site.stop)
+const email = await signUp(site)
+const person = await signIn(site, email)
+const client = createOauthClient(site)
+const clientId = await registered(client)
+const pkce = newPkce()
+
+describe('a request that is not right', () => {
+  it('is a page, and sends nobody anywhere, where the client or the address is unknown', async () => {
+    const wrong = [
+      { client_id: 'nobody' },
+      { client_id: '' },
+      { client_id: 'https://127.0.0.1/client.json' },
+      { redirect_uri: 'https://evil.example/callback' },
+      { redirect_uri: '' },
+      { redirect_uri: 'javascript:alert(1)' },
+      { client_id: 'nobody', redirect_uri: 'https://evil.example/' },
+      { response_mode: 'form_post' },
+      { response_mode: 'fragment' },
+    ]
+    for (const changed of wrong) {
+      const { status, location, text } = await person.get(authorizePath({ clientId, pkce, changed }))
+      assert.equal(location, '', JSON.stringify(changed))
+      assert.equal(status, 400, JSON.stringify(changed))
+      assert.match(text, /<h1>/)
+      assert.doesNotMatch(text, /evil\.example/)
+    }
+  })
+
+  it('takes no address for the registered one that only looks like it', async () => {
+    const tricks = [
+      ...['http://127.0.0.1:9876/callback/', 'http://127.0.0.1:9876/callback?x=1', 'http://127.0.0.1:9876/callbac'],
+      ...[
+        'http://127.0.0.1:9876/callback#x',
+        'http://127.0.0.1:9876/callback/../evil',
+        'http://127.0.0.1:9876//callback',
+      ],
+      ...[
+        'https://127.0.0.1:9876/callback',
+        'http://127.0.0.1.evil.example:9876/callback',
+        'http://127.0.0.2:9876/callback',
+      ],
+      ...['http://evil.example@127.0.0.1:9876/callback', 'http://127.0.0.1:9876@evil.example/callback'],
+      ...['http://127.0.0.1\\@evil.example/callback', 'http://localhost:9876/callback', 'http://[::1]:9876/callback'],
+      ...['http://127.0.0.1:9876/%63allback', 'http://127.0.0.1:9876/callback%00', 'HTTP://127.0.0.1:9876/CALLBACK'],
+      ...['http://2130706433:9876/callback', 'http://127.1:9876/callback', '//127.0.0.1:9876/callback', '/callback'],
+    ]
+    for (const redirect_uri of tricks) {
+      const { status, location } = await person.get(authorizePath({ clientId, pkce, changed: { redirect_uri } }))
+      assert.deepEqual([status, location], [400, ''], redirect_uri)
+    }
+  })
+
+  it('takes any port of this machine, for a program that is given another each time', async () => {
+    const changed = { redirect_uri: 'http://127.0.0.1:51234/callback' }
+    const back = await decide(person, await toConsent(person, { clientId, pkce, changed }))
+    assert.equal(back.origin + back.pathname, 'http://127.0.0.1:51234/callback')
+  })
+
+  it('goes back to the client with what is wrong, and who says so', async () => {
+    const wrong = [
+      [{ code_challenge: '', code_challenge_method: '' }, 'invalid_request'],
+      [{ code_challenge_method: 'plain' }, 'invalid_request'],
+      [{ code_challenge_method: '' }, 'invalid_request'],
+      [{ code_challenge: 'short' }, 'invalid_request'],
+      [{ response_type: 'token' }, 'invalid_request'],
+      [{ response_type: 'code id_token' }, 'invalid_request'],
+      [{ response_type: 'none' }, 'unsupported_response_type'],
+      [{ resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
+      [{ resource: 'http://127.0.0.1:9/mcp#x' }, 'invalid_target'],
+      [{ resource: 'not a url' }, 'invalid_target'],
+      [{ prompt: 'none' }, 'login_required'],
+      [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
+      [{ request_uri: 'https://evil.example/request' }, 'request_uri_not_supported'],
+    ] as const
+    for (const [changed, error] of wrong) {
+      const { status, location, text } = await person.get(authorizePath({ clientId, pkce, changed }))
+      assert.equal(status, 303, `${JSON.stringify(changed)}: ${text}`)
+      const back = new URL(location)
+      assert.equal(back.origin + back.pathname, REDIRECT, location)
+      // Who asks for a token in a fragment is told of its error there.
+      const told = new URLSearchParams(back.search === '' ? back.hash.slice(1) : back.search)
+      assert.equal(told.get('error'), error, location)
+      assert.equal(told.get('iss'), site.url, location)
+      assert.equal(told.get('state'), 'a state of its own')
+      assert.equal(told.get('code'), null)
+    }
+  })
+})
+
+describe('the consent page', () => {
+  it('leads through sign-in and back, and tells the client who answered', async () => {
+    const visitor = createVisitor(site)
+    const path = await toConsent(visitor, { clientId, pkce })
+    const led = await visitor.get(path)
+    assert.equal(led.status, 303)
+    assert.equal(led.location, `/sign-in?return_to=${encodeURIComponent(path)}`)
+    const signedIn = await visitor.fill(led.location, { email, password: 'a few words of mine' }, '/sign-in')
+    assert.equal(signedIn.location, path)
+    const back = await decide(visitor, path)
+    assert.equal(back.searchParams.get('iss'), site.url)
+    assert.equal(back.searchParams.get('state'), 'a state of its own')
+  })
+
+  it('says what is claimed and what is known, and warns of this machine', async () => {
+    const path = await toConsent(person, { clientId, pkce })
+    const { text, headers } = await person.get(path)
+    assert.match(text, /calls itself <bdi><b>Tram Planner<\/b><\/bdi>/)
+    assert.match(text, /Nobody: anybody can use this name/)
+    assert.match(text, /<b>127\.0\.0\.1:9876<\/b>/)
+    assert.match(text, /It is a program on your computer/)
+    assert.match(text, /Use the tools for agents/)
+    assert.match(text, /value="1\.00"/)
+    assert.equal(headers['x-frame-options'], 'DENY')
+    const policy = String(headers['content-security-policy'])
+    assert.match(policy, /frame-ancestors 'none'/)
+    assert.match(policy, /default-src 'none'/)
+    assert.match(policy, /form-action 'self' http:\/\/127\.0\.0\.1:9876;/)
+  })
+
+  it('tells the client where it was not allowed, and makes no grant', async () => {
+    const before = await grants()
+    const back = await decide(person, await toConsent(person, { clientId, pkce }), { decision: 'deny' })
+    assert.equal(back.searchParams.get('error'), 'access_denied')
+    assert.equal(back.searchParams.get('iss'), site.url)
+    assert.equal(await grants(), before)
+  })
+
+  it('takes no form that is not ours, and none for somebody else', async () => {
+    const path = await toConsent(person, { clientId, pkce })
+    const { text } = await person.get(path)
+    const hidden = hiddenIn(text, path)
+    const choice = { ...hidden, decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const before = await grants()
+    const without = Object.fromEntries(Object.entries(choice).filter(([name]) => name !== 'form_token'))
+    const forged = [
+      await person.post(path, without),
+      await person.post(path, { ...choice, form_token: 'A'.repeat(43) }),
+      await person.post(path, choice, { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }),
+      await person.post(path, choice, { origin: 'null', 'sec-fetch-site': 'cross-site' }),
+    ]
+    assert.deepEqual(
+      forged.map(({ status }) => status),
+      [403, 403, 403, 403],
+    )
+    const another = await signIn(site, await signUp(site))
+    // A link to somebody's request opens nothing in another browser, whoever is signed in there.
+    assert.equal((await another.get(path)).status, 400)
+    assert.equal((await another.post(path, choice)).status, 403)
+    assert.equal(await grants(), before)
+    assert.equal((await person.get(`${path}?amount=9999&decision=allow`)).text.includes('9999'), false)
+  })
+
+  it('is answered once', async () => {
+    const path = await toConsent(person, { clientId, pkce })
+    const { text } = await person.get(path)
+    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const before = await grants()
+    const answers = await Promise.all([person.post(path, choice), person.post(path, choice), person.post(path, choice)])
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 400, 400])
+    assert.equal(await grants(), before + 1)
+  })
+
+  it('holds the amount as an allowance, and makes a grant without one where it is nothing', async () => {
+    for (const [typed, amount] of [
+      ['2.50', '2500000000'],
+      ['0', null],
+    ] as const) {
+      await decide(person, await toConsent(person, { clientId, pkce }), { amount: typed })
+      const { rows } = await site.pool.query(
+        `select amount::text, period from grants left join allowances on allowances.id = allowance_id
+         order by grants.id desc limit 1`,
+      )
+      assert.deepEqual(rows, [{ amount, period: amount === null ? null : 'total' }])
+    }
+    const path = await toConsent(person, { clientId, pkce })
+    const { text } = await person.get(path)
+    for (const amount of ['-1', '1e9', 'ten', '', '99999', '0.0000001']) {
+      const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount, days: '30' }
+      assert.equal((await person.post(path, choice)).status, 400, amount)
+    }
+  })
+
+  it('allows nothing in a workspace where the person may not', async () => {
+    const other = await signUp(site)
+    const foreign = await site.pool.query('select workspace_id as id from members where email = $1', [other])
+    const path = await toConsent(person, { clientId, pkce })
+    const { text } = await person.get(path)
+    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const before = await grants()
+    const { status } = await person.post(path, { ...choice, workspace: String(foreign.rows[0]?.id) })
+    assert.equal(status, 404)
+    await site.pool.query("update members set role = 'viewer' where email = $1", [other])
+    const viewer = await signIn(site, other)
+    const page = await viewer.get(await toConsent(viewer, { clientId, pkce }))
+    assert.match(page.text, /You can’t allow this/)
+    assert.equal(await grants(), before)
+  })
+})
+
+async function grants(): Promise<number> {
+  const { rows } = await site.pool.query('select count(*)::integer as count from grants')
+  return Number(rows[0]?.count)
+}

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { recordProof } from '../../harness/proof.ts'
+import { makeMasterKey } from '../../harness/seed.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { loadAssets } from '../../server/src/http/pages/assets.ts'
+import { createPages } from '../../server/src/http/pages/page.ts'
+import { createAttempts } from '../../server/src/identity/people/attempts.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds } from '../../server/src/kernel/ids.ts'
+import { createSeal } from '../../server/src/kernel/seal.ts'
+import { createAuthorizationServer } from '../../server/src/oauth/provider/server.ts'
+import { createOutbound, type Outbound } from '../../server/src/outbound/outbound.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+import { hostileUrls } from '../acceptance/ssrf-urls.ts'
+import { connect } from '../ledger/world.ts'
+import { startCanary } from '../outbound/canary.ts'
+import { HOSTILE_HOSTS, hostileUrlsOf, otherSchemes } from '../outbound/hostile-hosts.ts'
+import { PRIVATE_ADDRESSES } from '../outbound/private-addresses.ts'
+import { startSite } from '../people/site.ts'
+import { signIn, signUp } from '../people/visitor.ts'
+import { authorized, authorizePath, createOauthClient, exchange, newPkce, refresh } from './client.ts'
+import { startDocumentHost } from './document-host.ts'
+
+/** Clients whose id is the address of a document: who is asked for it, and what of it is believed. */
+const host = await startDocumentHost()
+const database = await freshDatabase()
+const MCP = { FAREBOX_HTTP_MCP_URL: 'http://127.0.0.1:9/mcp' }
+const site = await startSite(database.url, {
+  ...MCP,
+  ...{ FAREBOX_OUTBOUND_ACCESS: 'listed', FAREBOX_OUTBOUND_ALLOWED_ORIGINS: host.origin },
+  NODE_EXTRA_CA_CERTS: host.certificate,
+})
+after(site.stop)
+const person = await signIn(site, await signUp(site))
+
+/** As Claude Code publishes its own, which says nothing of the kind of application that it is. */
+function claudeCode(clientId: string) {
+  return {
+    ...{ client_id: clientId, client_name: 'Claude Code', client_uri: 'https://claude.ai' },
+    redirect_uris: ['http://localhost/callback', 'http://127.0.0.1/callback'],
+    ...{ grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
+    token_endpoint_auth_method: 'none',
+  }
+}
+
+function publish(path: string, document: object): string {
+  host.documents.set(path, { body: JSON.stringify(document) })
+  return host.origin + path
+}
+
+describe('a client with a document', () => {
+  it('MCP-4 in part: is let in on any port of this machine, and its host is shown as who vouches for it', async () => {
+    const clientId = `${host.origin}/oauth/claude-code-client-metadata`
+    publish('/oauth/claude-code-client-metadata', claudeCode(clientId))
+    const redirect_uri = 'http://localhost:54545/callback'
+    const pkce = newPkce()
+    const changed = { redirect_uri, prompt: 'consent', scope: 'agent offline_access' }
+    const { location } = await person.get(authorizePath({ clientId, pkce, changed }))
+    const { text } = await person.get(location)
+    assert.ok(text.includes(`<b>${new URL(host.origin).host}</b>`), text)
+    const code = await authorized(person, { clientId, pkce, changed })
+    const client = createOauthClient(site)
+    const tokens = await exchange(client, { clientId, code, pkce }, { redirect_uri })
+    assert.equal(tokens.status, 200, tokens.text)
+    assert.equal((await refresh(client, clientId, tokens.json.refresh_token)).status, 200)
+    assert.equal(host.asked.filter((path) => path.includes('claude-code')).length, 1, 'it is cached')
+    assert.equal((await site.pool.query('select from oauth_clients')).rowCount, 0)
+  })
+
+  it('is refused on a page where its document is not what it should be', async () => {
+    const wrong: Readonly<Record<string, object>> = {
+      '/another': claudeCode(`${host.origin}/not-this`),
+      '/secret': { ...claudeCode(`${host.origin}/secret`), token_endpoint_auth_method: 'client_secret_basic' },
+      '/keys': { ...claudeCode(`${host.origin}/keys`), token_endpoint_auth_method: 'private_key_jwt' },
+      '/script': { ...claudeCode(`${host.origin}/script`), redirect_uris: ['javascript:alert(1)'] },
+      '/large': { ...claudeCode(`${host.origin}/large`), padding: 'x'.repeat(20_000) },
+      '/none': { client_id: `${host.origin}/none` },
+    }
+    for (const [path, document] of Object.entries(wrong)) publish(path, document)
+    host.documents.set('/text', { type: 'text/html', body: JSON.stringify(claudeCode(`${host.origin}/text`)) })
+    host.documents.set('/moved', { status: 302, location: `${host.origin}/another`, body: '' })
+    host.documents.set('/broken', { body: '{' })
+    for (const path of [...Object.keys(wrong), '/text', '/moved', '/broken', '/missing', '/a/../another', '/x#y']) {
+      const changed = { redirect_uri: 'http://localhost:54545/callback' }
+      const reply = await person.get(authorizePath({ clientId: host.origin + path, pkce: newPkce(), changed }))
+      assert.deepEqual([reply.status, reply.location], [400, ''], path)
+    }
+  })
+
+  it('can name no origin that the operator does not list', async () => {
+    const asked = host.asked.length
+    for (const clientId of [host.origin.replace('localhost', '127.0.0.1'), 'https://example.com'].map(
+      (it) => `${it}/c`,
+    )) {
+      const reply = await person.get(authorizePath({ clientId, pkce: newPkce() }))
+      assert.deepEqual([reply.status, reply.location], [400, ''])
+    }
+    assert.equal(host.asked.length, asked)
+  })
+})
+
+const canary = await startCanary()
+// Signing keys are under the master key of whoever made them.
+const here = await freshDatabase()
+const { pools } = connect(here.url)
+after(() => pools.close())
+const seal = createSeal({ current: makeMasterKey() })
+const unlimited = { take: async () => {} }
+
+/** The server in this process, over an outbound client of the test's own. */
+function serverOver(outbound: Outbound | null) {
+  const pages = createPages({ assets: loadAssets(), siteUrl: undefined })
+  return createAuthorizationServer(
+    {
+      ...{ pool: pools.rest, ids: createIds({ clock: systemClock }), clock: systemClock, log: silentLog, outbound },
+      ...{ seal, siteUrl: 'https://site.example', baseUrl: undefined },
+      ...{ mcpUrl: 'https://site.example/mcp', attempts: { ...createAttempts({ pool: pools.rest }), ...unlimited } },
+      ...{ introspectionSecret: null, tellReuse: async () => {} },
+    },
+    pages,
+  )
+}
+
+/** To which every name leads to this machine, and the canary's port is as good as 443. */
+function hostileOutbound(allowedOrigins: readonly string[] = []): Outbound {
+  const deadlines = { connectMs: 300, headersMs: 300, idleMs: 300, totalMs: 500 }
+  const outbound = createOutbound({
+    ...{
+      access: 'public',
+      allowedOrigins,
+      clock: systemClock,
+      log: silentLog,
+      resolve: async () => ['127.0.0.1', '::1'],
+    },
+    limits: { ports: [443, canary.port], deadlines },
+  })
+  after(outbound.close)
+  return outbound
+}
+
+describe('the address of a document', () => {
+  it('leads to no connection to this machine or a private network, however it is written', async () => {
+    const provider = await serverOver(hostileOutbound()).provider()
+    const urls = [
+      ...HOSTILE_HOSTS.flatMap((name) => hostileUrlsOf(name, canary.port)),
+      ...Object.values(PRIVATE_ADDRESSES)
+        .flat()
+        .flatMap((address) => hostileUrlsOf(address.includes(':') ? `[${address}]` : address, canary.port)),
+      ...otherSchemes(canary.port),
+      ...hostileUrls(canary.port),
+    ]
+    let found = 0
+    for (const url of urls) {
+      const client = await provider.Client.find(url).catch(() => undefined)
+      if (client !== undefined) found += 1
+    }
+    assert.equal(found, 0)
+    assert.equal(canary.connects(), 0)
+    recordProof('authorization-server', 'addresses of documents', { urls: urls.length, connects: canary.connects() })
+  })
+
+  it('is the only one that is asked: what a document names is not', async () => {
+    setDefaultCACertificates([...getCACertificates('default'), host.pem])
+    const at = `http://127.0.0.1:${canary.port}`
+    const named = [
+      'logo_uri',
+      'jwks_uri',
+      'sector_identifier_uri',
+      'client_uri',
+      'policy_uri',
+      'tos_uri',
+      'initiate_login_uri',
+    ]
+    const clientId = `${host.origin}/naming`
+    for (const scheme of [at, at.replace('http:', 'https:')]) {
+      publish('/naming', {
+        ...claudeCode(clientId),
+        ...Object.fromEntries(named.map((name) => [name, `${scheme}/${name}`])),
+        ...{ jwks: { keys: [] }, backchannel_logout_uri: `${scheme}/logout`, request_uris: [`${scheme}/request`] },
+      })
+      const provider = await serverOver(hostileOutbound([host.origin])).provider()
+      const client = await provider.Client.find(clientId)
+      assert.equal(client?.clientName, 'Claude Code')
+      assert.equal(client.logoUri ?? client.jwksUri ?? client.sectorIdentifierUri, undefined)
+    }
+    assert.equal(canary.connects(), 0)
+  })
+
+  it('is not asked for where egress is closed, and the metadata says so', async () => {
+    const provider = await serverOver(null).provider()
+    assert.equal(await provider.Client.find(`${host.origin}/naming`), undefined)
+    const closed = await startSite((await freshDatabase()).url, { ...MCP, FAREBOX_OUTBOUND_ACCESS: 'none' })
+    try {
+      const { json } = await createOauthClient(closed).get('/.well-known/oauth-authorization-server')
+      assert.equal(json.client_id_metadata_document_supported, undefined)
+    } finally {
+      await closed.stop()
+    }
+  })
+})
