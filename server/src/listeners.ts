@@ -1,5 +1,6 @@
 import type { Config } from './config.ts'
 import type { HeaderNames } from './gateway/header-names.ts'
+import { type AgentFace, agentFamilies } from './http/agent-routes.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import type { Listener } from './http/listen.ts'
@@ -8,7 +9,7 @@ import { type Assets, loadAssets } from './http/pages/assets.ts'
 import { createFaultPage } from './http/pages/fault-page.ts'
 import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
 import { createPages, type Pages } from './http/pages/page.ts'
-import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy } from './http/policies.ts'
+import { CALLERS, createAdminPolicy, createAgentPolicy, createSitePolicy, type Policy } from './http/policies.ts'
 import { assetsFamily } from './http/routes/assets.ts'
 import { metricsFamily } from './http/routes/metrics.ts'
 import { siteFamily } from './http/routes/site.ts'
@@ -27,13 +28,15 @@ type Parts = {
   readonly waitMs: () => number
   /** What callers reach on base_url. */
   readonly families: (shown: { readonly assets: Assets; readonly linkPages: LinkPages }) => readonly Family[]
+  /** What agents reach on mcp_url. */
+  readonly agent: () => AgentFace & { readonly challenge: NonNullable<Policy['challenge']> }
   /** What people reach on site_url, beside its first page. */
   readonly siteRoutes: (pages: Pages) => readonly PageRoute[]
 }
 
 /** What is listened on, by the roles of this process: each with its policy and its families. */
 export function createListeners(parts: Parts): readonly Listener<ListeningRole>[] {
-  const { config, edge, headerNames, keyRefused, waitMs, families, siteRoutes } = parts
+  const { config, edge, headerNames, keyRefused, waitMs, families, agent, siteRoutes } = parts
   const { http } = config
   const { clock, log, metrics } = edge
   const shared = { ...edge, ...bounds(parts) }
@@ -64,7 +67,18 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
           assetsFamily(assets),
         ],
       }),
-    agent: () => createEdge({ ...shared, policy: createAgentPolicy(http.mcp_url), families: [] }),
+    agent: () => {
+      const face = agent()
+      return createEdge({
+        ...shared,
+        policy: createAgentPolicy(http.mcp_url, face.challenge),
+        keyRefused,
+        mustShed: createShedding({ clock, log, waitMs }),
+        families: agentFamilies(face),
+        corsOrigins: http.cors_origins,
+        exposedHeaders: ['WWW-Authenticate'],
+      })
+    },
     admin: () =>
       createEdge({ ...shared, policy: createAdminPolicy(http.admin_hosts), families: [metricsFamily(metrics)] }),
   }

@@ -12,6 +12,8 @@ export type Policy = {
   readonly paths: readonly FamilyName[]
   /** Whether a Host is one of ours. A page of somebody else's could otherwise let a browser speak to us under its own name. */
   readonly isOurHost: (host: string) => boolean
+  /** What a 401 says of how to get a credential, to who came by a Host; `Bearer` where left out. */
+  readonly challenge?: (host: string, isWrong: boolean) => string
 }
 
 const ANY_HOST = () => true
@@ -30,8 +32,8 @@ export function createSitePolicy(siteUrl: string | undefined): Policy {
 }
 
 /** mcp_url: for agents, whose clients look for what they may find before they have a credential. */
-export function createAgentPolicy(mcpUrl: string | undefined): Policy {
-  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost: hostOf(mcpUrl) }
+export function createAgentPolicy(mcpUrl: string | undefined, challenge: NonNullable<Policy['challenge']>): Policy {
+  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost: hostOf(mcpUrl), challenge }
 }
 
 /** The operators' own: reached by address, on this machine, or under a name that nobody outside can give it. */

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
-import { type Nanos, nanos } from '../kernel/money.ts'
+import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
 
 const amount = z.bigint().transform((value): Nanos => nanos(value))
 
@@ -30,6 +30,11 @@ export async function readBudget(pool: pg.Pool, allowanceId: Id): Promise<Budget
     [allowanceId],
   )
   return rows[0] && budgetRow.parse(rows[0])
+}
+
+/** One that was lowered below what was spent has nothing left. */
+export function leftOf({ amount, spent }: Pick<BudgetState, 'amount' | 'spent'>): Nanos {
+  return spent < amount ? nanos(amount - spent) : ZERO
 }
 
 /** Since when there is an account. */
