@@ -39,3 +39,6 @@ export function createMetaNames(provider: string): MetaNames {
   const prefix = `${provider.toLowerCase()}/`
   return { call: `${prefix}call`, idempotencyKey: `${prefix}idempotency-key` }
 }
+
+/** What counts as a request of an agent's key without being one of an operation: every key may make it. */
+export const COUNTED = { id: 'agent', limits: [], isForAll: true } as const

@@ -10,28 +10,25 @@ export type AnswerMessage = (request: AgentRequest, body: unknown) => Promise<An
 
 type Parts = {
   readonly callTool: CallTool
-  readonly version: string
+  readonly serverInfo: { readonly name: string; readonly title: string; readonly version: string }
   readonly instructions: string
 }
 
 const NO_CAPABILITIES = { tools: {} }
 /** What the tools are does not change while a process runs, and is the same for all. */
-export const TOOLS_TTL_MS = 300_000
+export const TOOLS_CACHE = { ttlMs: 300_000, cacheScope: 'public' } as const
 
 /**
  * The protocol as its own library speaks it. A server is made for each request and belongs to it alone: one that two clients shared
  * would answer one with what the other asked.
  */
-export function createSdkServer({ callTool, version, instructions }: Parts): AnswerMessage {
+export function createSdkServer({ callTool, serverInfo, instructions }: Parts): AnswerMessage {
   function serverFor(request: AgentRequest): Server {
-    const server = new Server(
-      { name: 'farebox', title: 'Farebox', version },
-      {
-        capabilities: NO_CAPABILITIES,
-        instructions,
-        cacheHints: { 'tools/list': { ttlMs: TOOLS_TTL_MS, cacheScope: 'public' } },
-      },
-    )
+    const server = new Server(serverInfo, {
+      capabilities: NO_CAPABILITIES,
+      instructions,
+      cacheHints: { 'tools/list': TOOLS_CACHE, 'server/discover': TOOLS_CACHE },
+    })
     server.setRequestHandler('tools/list', () => ({ tools: TOOLS.map((tool) => ({ ...tool })) }) as never)
     server.setRequestHandler('tools/call', async ({ params: { name, arguments: given, _meta: meta = {} } }) => {
       if (!isToolName(name))
@@ -57,7 +54,8 @@ export function createSdkServer({ callTool, version, instructions }: Parts): Ans
         ...(body !== undefined && { parsedBody: body }),
       },
     )
-    return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() }
+    const { connection, ...passed } = Object.fromEntries(response.headers)
+    return { status: response.status, headers: passed, body: await response.text() }
   }
 }
 

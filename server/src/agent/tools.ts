@@ -7,13 +7,13 @@ import { createDiscovery } from './discovery.ts'
 import { createFreeOperations } from './free-operations.ts'
 import { invalidArguments } from './invalid-arguments.ts'
 import { createOperations } from './operations.ts'
-import type { AgentParts, MetaNames } from './parts.ts'
+import { type AgentParts, COUNTED, type MetaNames } from './parts.ts'
 import { roomOfAnswer } from './pictures.ts'
 import { capText } from './price-cap.ts'
-import { moneyOf, tell } from './tell.ts'
+import { type Left, moneyOf, type Told, tell } from './tell.ts'
 import { TOOL_ARGUMENTS, type ToolArguments, type ToolName } from './tool-arguments.ts'
 import { type ToolResult, text } from './tool-result.ts'
-import { createUse } from './use.ts'
+import { createUse, type Used } from './use.ts'
 
 /** Answers a call of a tool. Never throws: what is refused is an answer that the model can read. */
 export type CallTool = (request: AgentRequest, call: ToolCall) => Promise<ToolResult>
@@ -46,7 +46,7 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   }
 
   async function count({ id, caller }: AgentRequest): Promise<void> {
-    await begin({ id, caller, operation: DISCOVERY, hold: null, tokens: 0, claims: [] })
+    await begin({ id, caller, operation: COUNTED, hold: null, tokens: 0, claims: [] })
   }
 
   async function useOne(
@@ -63,12 +63,23 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
     })
     const { balance } = used
     const left = balance === undefined ? { balance, budget: undefined } : await readLeft(request.caller, balance)
-    const { structured, content, isError } = tell(used, left, roomOfAnswer())
+    const money = moneyOf(used, left)
+    const { structured, content, isError } = tellSafely(used, left)
     return {
       content,
       structuredContent: structured,
       ...(isError && { isError: true as const }),
-      _meta: { [metaNames.call]: moneyOf(used, left) },
+      _meta: { [metaNames.call]: money },
+    }
+  }
+
+  /** What was paid for is told, whatever its answer is made of. */
+  function tellSafely(used: Used, left: Left): Told {
+    try {
+      return tell(used, left, roomOfAnswer())
+    } catch (cause) {
+      const { answer, ...rest } = used
+      return tell({ ...rest, fault: new Fault('internal_error', { cause }) }, left, roomOfAnswer())
     }
   }
 
@@ -119,8 +130,6 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
     }
   }
 }
-
-const DISCOVERY = { id: 'agent', limits: [], isForAll: true }
 
 function refusal({ id }: AgentRequest, fault: Fault, metaNames: MetaNames): ToolResult {
   const used = { id, operationId: '', fault, cost: undefined, held: undefined, balance: undefined }

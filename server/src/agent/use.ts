@@ -11,7 +11,7 @@ import { requireApproval } from './approval.ts'
 import { type Arguments, spellArguments } from './call-arguments.ts'
 import type { FreeOperations } from './free-operations.ts'
 import type { AgentOperations } from './operations.ts'
-import type { AgentParts } from './parts.ts'
+import { type AgentParts, COUNTED } from './parts.ts'
 
 /** A call that an agent wants. */
 export type Wanted = {
@@ -158,10 +158,8 @@ async function refuseCounted(
   { caller }: AgentRequest,
   { id }: Pick<Wanted, 'id'>,
   fault: Fault,
-  operation: Pick<Operation, 'id' | 'limits'> & { readonly isForAll?: boolean } = ANY,
+  operation: Pick<Operation, 'id' | 'limits'> & { readonly isForAll?: boolean } = COUNTED,
 ): Promise<never> {
   const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
   throw fault.with({ headers: { ...fault.headers, ...rateHeaders(rates) } })
 }
-
-const ANY = { id: 'agent', limits: [], isForAll: true }
