@@ -103,6 +103,8 @@ describe('what is refused before any spend', () => {
   })
 })
 
+/** It is answered when a caller who leaves has left. */
+const SLOW = { operation_id: 'tag_detail', arguments: { tag_name: 'cats sandbox:delay=1500' } }
 const VIDEO = { model: 'sandbox/video', input: { prompt: 'a fox in the snow' } }
 
 describe('what is answered', () => {
@@ -178,7 +180,7 @@ describe('what is answered', () => {
 
   it('a call that its caller has left goes on and is charged, as over HTTP', async () => {
     const before = await chargesOf(pool, agent.accountId)
-    const slow = { ...CHAT, arguments: { ...CHAT.arguments, model: 'sandbox/slow' } }
+    const journal = (await sandbox.journal()).length
     const controller = new AbortController()
     const asked = fetch(url, {
       method: 'POST',
@@ -189,9 +191,8 @@ describe('what is answered', () => {
         'content-type': 'application/json',
         ...callHeaders('use'),
       },
-      body: JSON.stringify(callBody('use', { ...slow, max_price_usd: 1 })),
+      body: JSON.stringify(callBody('use', { ...SLOW, max_price_usd: 1 })),
     }).catch(() => undefined)
-    const journal = (await sandbox.journal()).length
     await until(async () => (await sandbox.journal()).length > journal, 60_000, 'that the upstream is asked')
     controller.abort()
     await asked
@@ -243,7 +244,6 @@ describe('several at once', () => {
 
   it('begins no further call once its caller has left', async () => {
     const { secret, accountId } = await makeAgent(pool)
-    const slow = { ...CHAT, arguments: { ...CHAT.arguments, model: 'sandbox/slow' } }
     const controller = new AbortController()
     const journal = (await sandbox.journal()).length
     const asked = fetch(url, {
@@ -255,7 +255,7 @@ describe('several at once', () => {
         'content-type': 'application/json',
         ...callHeaders('batch_use'),
       },
-      body: JSON.stringify(callBody('batch_use', { calls: [slow, TAG, TAG], max_total_usd: 1 })),
+      body: JSON.stringify(callBody('batch_use', { calls: [SLOW, TAG, TAG], max_total_usd: 1 })),
     }).catch(() => undefined)
     await until(async () => (await sandbox.journal()).length > journal, 60_000, 'that the upstream is asked')
     controller.abort()
