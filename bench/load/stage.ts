@@ -21,8 +21,8 @@ import { type Load, type LoadReport, send } from './load.ts'
 import { peerHeaders, startPeer } from './peer.ts'
 import { type Listening, startProgram } from './programs.ts'
 
-/** Whom the load is sent to: our gateway, the bare proxy, or the peer. All pass it on to the same upstream. */
-export type Target = 'ours' | 'bare' | 'peer'
+/** Whom the load is sent to: our gateway, its tools for agents, the bare proxy, or the peer. All pass it on to the same upstream. */
+export type Target = 'ours' | 'agent' | 'bare' | 'peer'
 
 /** Everything that a measurement needs, each a process of its own: PostgreSQL, upstream, our gateways, and the others. */
 export type Stage = {
@@ -42,6 +42,8 @@ export type Stage = {
 export type Wanted = Pick<Load, 'connections' | 'rate' | 'warmUpMs' | 'measureMs'> & {
   readonly body?: string
   readonly path?: string
+  /** Beside those of the target, as they go over the wire, each with its line end. */
+  readonly headers?: string
   /** Which of our processes, where there are several. */
   readonly gateway?: number
 }
@@ -135,6 +137,11 @@ export async function startStage(options: Options): Promise<Stage> {
         pids: gateways.map(({ pid }) => pid),
         headers: '',
       },
+      agent: {
+        port: Number(new URL(gateways[gateway]?.agentUrl ?? '').port),
+        pids: gateways.map(({ pid }) => pid),
+        headers: '',
+      },
       bare: { port: bare.port, pids: [bare.pid], headers: '' },
       peer: { port: peer?.port ?? 0, pids: [peer?.pid ?? 0], headers: peerHeaders(upstream.port) },
     })
@@ -146,11 +153,11 @@ export async function startStage(options: Options): Promise<Stage> {
       gateways,
       secretsFile,
       addCallers,
-      send(target, { body = CHAT, path = '/v1/chat/completions', gateway = 0, ...load }) {
+      send(target, { body = CHAT, path = '/v1/chat/completions', headers: more = '', gateway = 0, ...load }) {
         const { port, pids, headers } = targets(gateway)[target]
         return send({
           path,
-          headers,
+          headers: headers + more,
           body,
           port,
           secretsFile,

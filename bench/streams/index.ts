@@ -15,7 +15,7 @@ const REDUCED = { rounds: 1, measureMs: 2_000, warmUpMs: 500 }
 
 type Length = keyof typeof LENGTHS
 /** Ours is measured by both protocols. */
-type Whose = Target | 'responses'
+type Whose = Exclude<Target, 'agent'> | 'responses'
 /** µs of CPU for a chunk. */
 type Costs = Readonly<Record<Whose, number>>
 type Round = Readonly<Partial<Record<Length, Costs>>>
@@ -79,11 +79,11 @@ function costsOf(rounds: readonly Round[], length: Length): readonly Costs[] {
 function metricsOf(costs: readonly Costs[], suffix: string, goals: Partial<Record<Target, string>>): Metric[] {
   if (costs.length === 0) return []
   const middle = (whose: Whose) => median(costs.map((one) => one[whose]))
-  const beside = (whose: Target) => ({
+  const beside = (whose: Exclude<Whose, 'responses'>) => ({
     baseline: middle(whose),
     ...(goals[whose] !== undefined && { goal: goals[whose] }),
   })
-  const ratios = (of: Whose, to: Target) => costs.map((one) => one[of] / one[to])
+  const ratios = (of: Whose, to: Exclude<Whose, 'responses'>) => costs.map((one) => one[of] / one[to])
   return [
     ...estimated(`cpu_per_chunk_ratio_bare${suffix}`, ratios('ours', 'bare'), 'x', beside('bare')),
     ...estimated(`cpu_per_chunk_ratio_portkey${suffix}`, ratios('ours', 'peer'), 'x', beside('peer')),

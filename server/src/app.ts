@@ -1,3 +1,7 @@
+import { createMetadata } from './agent/metadata.ts'
+import { createOriginCheck } from './agent/origins.ts'
+import { createToolRefusals } from './agent/refusals.ts'
+import { createAgentFace } from './agent/server.ts'
 import { type Calls, createCalls } from './calls/calls.ts'
 import { createLossWatch } from './calls/loss-ceilings.ts'
 import { ceilingsOf } from './calls/loss-sums.ts'
@@ -6,6 +10,7 @@ import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
 import { createChores, createLossChore, createRefusalChore } from './chores.ts'
+import { VERSION } from './cli/version.ts'
 import { type Config, missingForPeople } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames } from './gateway/header-names.ts'
@@ -205,6 +210,7 @@ function createGateway(ground: Ground, money: Money) {
   const refusals = createRefusals({ pool: pools.rest, clock, time })
   const losses = createLossWatch({ pool: pools.rest, ceilings: ceilingsOf(config.loss), time, log, metrics })
   const overran = createTellLoss({ metrics, log })
+  const prices = createPrices(cached)
   const plan = createPlans({
     bindings,
     transport,
@@ -216,7 +222,7 @@ function createGateway(ground: Ground, money: Money) {
     counter,
     names,
     lossGuard: createLossGuard(losses),
-    prices: createPrices(cached),
+    prices,
     quota: createQuota(cached),
     declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
     outputCapHeader: headerNames.outputCap,
@@ -238,7 +244,9 @@ function createGateway(ground: Ground, money: Money) {
   })
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const largeJson = createLargeJson(jsonLimits)
-  return { transport, bindings, links, models, counter, records, refusals, losses, overran, run, jsonLimits, largeJson }
+  const tasks = createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal })
+  const asked = { transport, bindings, links, models, prices, tasks, counter, run, jsonLimits, largeJson }
+  return { ...asked, records, refusals, losses, overran }
 }
 
 type Gateway = ReturnType<typeof createGateway>
@@ -264,14 +272,14 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
   })
   const oauth = createUpkeep({ pool: pools.rest, ids, seal })
   const isWorker = config.roles.includes('worker')
-  const isGateway = config.roles.includes('gateway')
+  const makesCalls = config.roles.includes('gateway') || config.roles.includes('agent')
   const chores = [
     ...(isWorker ? createChores({ pools, ownerId, poller, outbox, links, oauth, metrics, clock, log }) : []),
-    ...(isGateway
+    ...(makesCalls
       ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
       : []),
   ]
-  return { poller, outbound, outbox, mail, chores, isGateway }
+  return { poller, outbound, outbox, mail, chores, makesCalls }
 }
 
 type Parts = {
@@ -290,7 +298,7 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
   await money.partitions.start()
   await money.ownership.start()
   // What was reached before must be known before the first call.
-  if (work.isGateway) await gateway.losses.look()
+  if (work.makesCalls) await gateway.losses.look()
   for (const chore of work.chores) chore.start()
   feed.start()
   await untilFresh(feed, clock)
@@ -421,6 +429,7 @@ function createFaces(ground: Ground, money: Money, gateway: Gateway, faces: Face
     keyRefused: gateway.refusals.count,
     waitMs: money.calls.waitMs,
     families: (shown) => familiesOf(ground, money, gateway, shown, options),
+    agent: () => agentFaceOf(ground, money, gateway, options),
     siteRoutes: (pages) => siteFaceOf(ground, faces, pages),
     baseMetadata: baseMetadataOf(config),
   })
@@ -457,11 +466,29 @@ function siteSettingsOf(config: Config): SiteSettings {
   }
 }
 
+/** What agents reach: five tools on what callers have. */
+function agentFaceOf(ground: Ground, { begin }: Money, gateway: Gateway, { catalogue = ours }: Start) {
+  const { config, pools, ids, log, metrics, headerNames } = ground
+  const { http, names } = config
+  const { run, models, prices, tasks, links, jsonLimits, refusals } = gateway
+  const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: http.site_url })
+  const face = createAgentFace({
+    ...{ catalogue, run, begin, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
+    pool: pools.rest,
+    publicUrl: http.public_url,
+    version: VERSION,
+    provider: names.provider,
+    isOurOrigin: createOriginCheck(http.mcp_url, http.cors_origins),
+    refused: createToolRefusals({ count: refusals.count, metrics, log }),
+  })
+  return { ...face, challenge: metadata.challenge }
+}
+
 /** What callers reach: the routes of what is sold, unless others are given. */
 function familiesOf(
-  { config: { http, names }, pools, time, seal, headerNames }: Ground,
+  { config: { http, names }, pools, time, headerNames }: Ground,
   { begin, calls }: Money,
-  { run, models, links, bindings, transport, jsonLimits, largeJson }: Gateway,
+  { run, models, links, tasks, jsonLimits, largeJson }: Gateway,
   shown: { readonly assets: Assets; readonly linkPages: LinkPages },
   { catalogue = ours, families }: Start,
 ): readonly Family[] {
@@ -471,7 +498,7 @@ function familiesOf(
     run,
     begin,
     models,
-    tasks: createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal }),
+    tasks,
     links,
     ...shown,
     publicUrl: http.public_url,

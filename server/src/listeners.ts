@@ -1,5 +1,6 @@
 import type { Config } from './config.ts'
 import type { HeaderNames } from './gateway/header-names.ts'
+import { type AgentFace, agentFamilies } from './http/agent-routes.ts'
 import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
 import type { Family } from './http/families.ts'
 import type { Listener } from './http/listen.ts'
@@ -8,7 +9,13 @@ import { type Assets, loadAssets } from './http/pages/assets.ts'
 import { createFaultPage } from './http/pages/fault-page.ts'
 import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
 import { createPages, type Pages } from './http/pages/page.ts'
-import { createAdminPolicy, createAgentPolicy, createCallersPolicy, createSitePolicy } from './http/policies.ts'
+import {
+  createAdminPolicy,
+  createAgentPolicy,
+  createCallersPolicy,
+  createSitePolicy,
+  type Policy,
+} from './http/policies.ts'
 import { type RawRoute, rawFamily } from './http/raw-routes.ts'
 import { assetsFamily } from './http/routes/assets.ts'
 import { metricsFamily } from './http/routes/metrics.ts'
@@ -29,6 +36,8 @@ type Parts = {
   readonly waitMs: () => number
   /** What callers reach on base_url. */
   readonly families: (shown: { readonly assets: Assets; readonly linkPages: LinkPages }) => readonly Family[]
+  /** What agents reach on mcp_url. */
+  readonly agent: () => AgentFace & { readonly challenge: NonNullable<Policy['challenge']> }
   /** What people and clients reach on site_url, beside its first page. */
   readonly siteRoutes: (pages: Pages) => SiteFace
   /** What base_url says of itself to clients, where tokens are issued for it. */
@@ -46,7 +55,7 @@ const OAUTH_BYTES = 16_384
 
 /** What is listened on, by the roles of this process: each with its policy and its families. */
 export function createListeners(parts: Parts): readonly Listener<ListeningRole>[] {
-  const { config, edge, headerNames, keyRefused, waitMs, families, siteRoutes, baseMetadata } = parts
+  const { config, edge, headerNames, keyRefused, waitMs, families, agent, siteRoutes, baseMetadata } = parts
   const { http } = config
   const { clock, log, metrics } = edge
   const shared = { ...edge, ...bounds(parts) }
@@ -77,7 +86,18 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         faultPage: createFaultPage(sitePages),
         families: [...siteFamilies(siteRoutes(sitePages), { pages: sitePages, http }), assetsFamily(assets)],
       }),
-    agent: () => createEdge({ ...shared, policy: createAgentPolicy(http.mcp_url), families: [] }),
+    agent: () => {
+      const face = agent()
+      return createEdge({
+        ...shared,
+        policy: createAgentPolicy(http.mcp_url, face.challenge),
+        keyRefused,
+        mustShed: createShedding({ clock, log, waitMs }),
+        families: agentFamilies(face),
+        corsOrigins: http.cors_origins,
+        exposedHeaders: ['WWW-Authenticate'],
+      })
+    },
     admin: () =>
       createEdge({ ...shared, policy: createAdminPolicy(http.admin_hosts), families: [metricsFamily(metrics)] }),
   }

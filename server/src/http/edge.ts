@@ -106,7 +106,12 @@ export function createEdge(parts: EdgeParts): Edge {
     handle: (request, response) => root.routing(request, response),
   })
 
-  const answerFailure = createFailureAnswer({ traffic, render, keyRefused: parts.keyRefused ?? (() => {}) })
+  const answerFailure = createFailureAnswer({
+    traffic,
+    render,
+    keyRefused: parts.keyRefused ?? (() => {}),
+    challenge: policy.challenge,
+  })
   const memory = parts.memory ?? unboundedMemory(clock)
   const { admit, admitAgain, identifyFirst } = createAdmission({
     identify: parts.identify,

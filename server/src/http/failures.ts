@@ -4,6 +4,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { FaultDialect, RenderFault } from './answer.ts'
 import { FORM_TYPE } from './body.ts'
 import { dialectFor, type FamilyName } from './families.ts'
+import type { Policy } from './policies.ts'
 import { exchangeOf } from './wire/exchange.ts'
 import { idHeaders } from './wire/send-whole.ts'
 import type { Traffic } from './wire/traffic.ts'
@@ -12,10 +13,11 @@ type Parts = {
   readonly traffic: Pick<Traffic, 'refused'>
   readonly render: RenderFault
   readonly keyRefused: (credentialId: Id, fault: Fault) => void
+  readonly challenge: Policy['challenge']
 }
 
 /** Answers whatever a route, a hook or the framework has thrown, in the protocol of whoever asked. */
-export function createFailureAnswer({ traffic, render, keyRefused }: Parts) {
+export function createFailureAnswer({ traffic, render, keyRefused, challenge }: Parts) {
   return (thrown: unknown, request: FastifyRequest, reply: FastifyReply): void => {
     const exchange = exchangeOf(request.raw)
     const hasLeft = (request.raw.destroyed && !request.raw.complete) || reply.raw.destroyed
@@ -36,9 +38,21 @@ export function createFailureAnswer({ traffic, render, keyRefused }: Parts) {
     if (reply.hasHeader('connection')) reply.header('connection', mayStayOpen(request, reply) ? 'keep-alive' : 'close')
     reply
       .code(status)
-      .headers({ ...headers, ...idHeaders(request.id) })
+      .headers({
+        ...headers,
+        ...idHeaders(request.id),
+        ...(status === 401 && challenge && challengeOf(challenge, request, fault)),
+      })
       .send(body)
   }
+}
+
+function challengeOf(
+  challenge: NonNullable<Policy['challenge']>,
+  { headers: { host = '' } }: FastifyRequest,
+  fault: Fault,
+) {
+  return { 'www-authenticate': challenge(host, fault.code !== 'missing_credential') }
 }
 
 /**

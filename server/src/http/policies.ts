@@ -15,6 +15,8 @@ export type Policy = {
   readonly isOurHost: (host: string) => boolean
   /** For which access tokens it is. */
   readonly face: Face
+  /** What a 401 says of how to get a credential, to who came by a Host; `Bearer` where left out. */
+  readonly challenge?: (host: string, isWrong: boolean) => string
 }
 
 const ANY_HOST = () => true
@@ -39,9 +41,9 @@ export function createSitePolicy(siteUrl: string | undefined): Policy {
 }
 
 /** mcp_url: for agents, whose clients look for what they may find before they have a credential. */
-export function createAgentPolicy(mcpUrl: string | undefined): Policy {
+export function createAgentPolicy(mcpUrl: string | undefined, challenge: NonNullable<Policy['challenge']>): Policy {
   const face = faceOf(mcpUrl, 'agent')
-  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost: hostOf(mcpUrl), face }
+  return { unknownPath: 'public', dialect: 'problem', paths: [], isOurHost: hostOf(mcpUrl), face, challenge }
 }
 
 /** The operators' own: reached by address, on this machine, or under a name that nobody outside can give it. */

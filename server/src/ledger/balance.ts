@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
-import { type Nanos, nanos } from '../kernel/money.ts'
+import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
 
 const amount = z.bigint().transform((value): Nanos => nanos(value))
 
@@ -22,14 +22,27 @@ export type BudgetState = z.output<typeof budgetRow>
 
 /** An allowance in the period that is running. */
 export async function readBudget(pool: pg.Pool, allowanceId: Id): Promise<BudgetState | undefined> {
-  const { rows } = await pool.query(
-    `select a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent
+  return (await readBudgets(pool, [allowanceId])).get(allowanceId)
+}
+
+const budgetRows = z.array(budgetRow.extend({ id: z.string() }))
+
+/** Those of them that there are, each in the period that is running. */
+export async function readBudgets(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, BudgetState>> {
+  const { rows } = await pool.query({
+    name: 'budgets',
+    text: `select a.id, a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent
      from allowances a left join allowance_periods p
        on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())
-     where a.id = $1`,
-    [allowanceId],
-  )
-  return rows[0] && budgetRow.parse(rows[0])
+     where a.id = any($1::uuid[])`,
+    values: [ids],
+  })
+  return new Map(budgetRows.parse(rows).map((row) => [row.id, row]))
+}
+
+/** One that was lowered below what was spent has nothing left. */
+export function leftOf({ amount, spent }: Pick<BudgetState, 'amount' | 'spent'>): Nanos {
+  return spent < amount ? nanos(amount - spent) : ZERO
 }
 
 /** Since when there is an account. */

@@ -8,7 +8,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
 import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { rateHeaders } from '../../limits/headers.ts'
-import type { Links } from '../../links/links.ts'
+import type { Links, Started } from '../../links/links.ts'
 import type { Session } from '../../links/sessions.ts'
 import { acceptForms, type Form } from '../body.ts'
 import { callerOf } from '../caller.ts'
@@ -34,8 +34,9 @@ const UNDO_BYTES = 1_024
 /** Users of a platform come by their browser, without a credential of ours. */
 const PAGE = { access: 'public', isPage: true } as const
 
-const scope = z.string().regex(/^[a-z][a-z._]{0,62}$/, 'must be a scope such as follows.write')
-const wanted = z.looseObject({ scopes: z.array(scope).max(50).nullish() })
+const linkScope = z.string().regex(/^[a-z][a-z._]{0,62}$/, 'must be a scope such as follows.write')
+/** Which scopes a link is to have. */
+export const wantedLink = z.looseObject({ scopes: z.array(linkScope).max(50).nullish() })
 
 type ById = { Params: { id: string } }
 
@@ -43,25 +44,19 @@ type ById = { Params: { id: string } }
 export function addLinks(app: FastifyInstance, parts: Parts): void {
   const { links, linkPages, names } = parts
   const at = (path: string) => spell(path, names)
-  const undoPath = `${PREFIX}${at(CALLBACK)}/undo`
+  const undoPath = `${callbackPath(names)}/undo`
 
   app.post(at('/{social_a}/auth_{social_a}'), async (request, reply) => {
     const { credentialId, mode } = await admitLink(parts, request, reply)
     const scopes = scopesIn(request.rawBody, parts.jsonLimits)
-    const redirectUri = publicUrlOf(parts, request) + PREFIX + at(CALLBACK)
-    const started = await links.start({ credentialId, mode, scopes, redirectUri })
+    const redirectUri = publicUrlOf(parts, request) + callbackPath(names)
     reply.header('cache-control', 'no-store')
-    return {
-      auth_url: started.authUrl,
-      state: started.state,
-      expires_at: started.expiresAt.toISOString(),
-      scopes: started.scopes,
-    }
+    return shownStart(await links.start({ credentialId, mode, scopes, redirectUri }))
   })
 
   app.get(at('/{social_a}/links'), async (request, reply) => {
     const { credentialId } = await admit(parts.begin, 'links', request, reply)
-    return { data: (await links.list(credentialId)).map(shown) }
+    return { data: (await links.list(credentialId)).map(shownLink) }
   })
 
   app.delete<ById>(at('/{social_a}/links/:id'), async (request, reply) => {
@@ -98,6 +93,16 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
   })
 }
 
+/** Where the platform sends users back to, below base_url. */
+export function callbackPath(names: Names): string {
+  return PREFIX + spell(CALLBACK, names)
+}
+
+/** Where a user is to decide, as the caller is told. */
+export function shownStart({ authUrl, state, expiresAt, scopes }: Started) {
+  return { auth_url: authUrl, state, expires_at: expiresAt.toISOString(), scopes }
+}
+
 /** A key that may not use everything needs a scope for this one too. */
 async function admitLink({ begin }: Parts, request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
   const caller = callerOf(request)
@@ -107,13 +112,19 @@ async function admitLink({ begin }: Parts, request: FastifyRequest, reply: Fasti
   return caller
 }
 
+type WantedScopes = z.output<typeof wantedLink>['scopes']
+
 /** Undefined for the default ones. */
+export function scopesOrDefault(scopes: WantedScopes): readonly string[] | undefined {
+  return scopes === null || scopes === undefined || scopes.length === 0 ? undefined : scopes
+}
+
 function scopesIn(rawBody: Buffer | null, limits: JsonLimits): readonly string[] | undefined {
   if (rawBody === null || rawBody.length === 0) return undefined
   if (rawBody.length > LARGE_BYTES) throw new Fault('body_too_large')
-  const { success, data, error } = wanted.safeParse(parseJson(rawBody, limits))
+  const { success, data, error } = wantedLink.safeParse(parseJson(rawBody, limits))
   if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
-  return data.scopes === null || data.scopes === undefined || data.scopes.length === 0 ? undefined : data.scopes
+  return scopesOrDefault(data.scopes)
 }
 
 const LOOPBACK = /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/
@@ -133,7 +144,8 @@ function textsIn(query: unknown): Readonly<Record<string, string | undefined>> {
   )
 }
 
-function shown({ id, userId, username, scopes, canRefresh, ended, linkedAt, accessUntil }: Session) {
+/** A linked account as its key sees it. */
+export function shownLink({ id, userId, username, scopes, canRefresh, ended, linkedAt, accessUntil }: Session) {
   return {
     id,
     user_id: userId,

@@ -5,11 +5,11 @@ import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
 import { Fault } from '../../kernel/fault.ts'
-import { LARGE_BYTES, type Lease, REQUEST_COPIES } from '../../kernel/memory-budget.ts'
+import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { renderFault } from '../answer.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
 import type { LargeJson } from '../large-json.ts'
-import { exchangeOf } from '../wire/exchange.ts'
+import { memoryOf } from '../memory-of.ts'
 import { sendStreamed } from '../wire/outlet.ts'
 import { sendWhole } from '../wire/send-whole.ts'
 
@@ -80,14 +80,6 @@ function createHandler({ run, headerNames, jsonLimits, largeJson }: Parts): Hand
       else ending.finally(() => memory.release())
     }
   }
-}
-
-/** What was reserved when the request was admitted; its body may have turned out shorter than it could have been. */
-function memoryOf({ raw, rawBody }: FastifyRequest): Lease {
-  const memory = exchangeOf(raw)?.memory
-  if (memory === undefined) throw new TypeError('a request was not admitted')
-  memory.shrink(REQUEST_COPIES * (rawBody?.length ?? 0))
-  return memory
 }
 
 const MODEL = '{model}:'

@@ -5,7 +5,7 @@ import type { HeaderNames } from '../../gateway/header-names.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
-import type { SeenTask, Tasks } from '../../tasks/tasks.ts'
+import type { SeenTask, TaskList, Tasks } from '../../tasks/tasks.ts'
 import { admit } from './admit.ts'
 import { pageLimit } from './page-limit.ts'
 
@@ -53,10 +53,15 @@ export function addTasks(scope: FastifyInstance, { begin, tasks, headerNames }: 
     if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
     const { limit, before } = data
     const listed = await tasks.list(credentialId, { limit, ...(before !== undefined && { before }) })
-    const shown = listed.tasks.map(({ resource, cost }) => ({
-      ...resource,
-      cost_usd: cost === undefined ? null : formatUsd(cost),
-    }))
-    return { data: shown, next_before: listed.next, request_id: request.id }
+    return { ...shownTasks(listed), request_id: request.id }
   })
+}
+
+/** A page of tasks, each with what it cost. */
+export function shownTasks({ tasks, next }: TaskList) {
+  const data = tasks.map(({ resource, cost }) => ({
+    ...resource,
+    cost_usd: cost === undefined ? null : formatUsd(cost),
+  }))
+  return { data, next_before: next }
 }

@@ -1,0 +1,18 @@
+import type { Caller } from '../identity/caller.ts'
+import { Fault } from '../kernel/fault.ts'
+
+/**
+ * Calls of an agent that can cost something need what a person has approved: what it may use, how fast, and how much it may spend in all.
+ * A key says so by scopes, a rate and a budget of its own.
+ */
+export function requireApproval({ scopes, limits, allowances }: Caller): void {
+  const missing = [
+    ...(allowances.length === 0 ? ['a budget (--budget 5 --period month)'] : []),
+    ...(scopes === null ? ['scopes (--scopes social,models)'] : []),
+    ...((limits.from?.key.requestsPerMinute ?? null) === null ? ['a rate of its own (--rpm 60)'] : []),
+  ]
+  if (missing.length === 0) return
+  throw new Fault('forbidden', {
+    detail: `An agent may spend only with a key that has a budget, scopes and a rate of its own. This key lacks ${missing.join(', ')}. Its owner sets them with farebox keys change and farebox keys budget.`,
+  })
+}

@@ -1,0 +1,51 @@
+import type { Operation } from '../catalogue/operation.ts'
+import { Fault } from '../kernel/fault.ts'
+
+/** What an agent gives an operation. */
+export type Arguments = Readonly<Record<string, unknown>>
+
+/** The same request as its HTTP caller would send it. */
+export type Spelt = {
+  readonly query: string
+  readonly rawBody: Buffer | null
+  readonly model?: string
+}
+
+const MODEL_IN_PATH = '{model}:'
+
+/** Arguments as the query, the body and the path of the operation. */
+export function spellArguments(operation: Operation, given: Arguments): Spelt {
+  requireWhole(operation, given)
+  if (operation.method === 'GET') return { query: queryOf(given), rawBody: null }
+  if (!operation.path.includes(MODEL_IN_PATH)) return { query: '', rawBody: bytesOf(given) }
+  const { model, ...rest } = given
+  if (typeof model !== 'string' || model === '') throw invalid('`model` is required: the name of a model.')
+  return { query: '', rawBody: bytesOf(rest), model }
+}
+
+const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
+
+/** An answer of a tool comes whole. */
+function requireWhole({ protocol }: Operation, { stream }: Arguments): void {
+  if (protocol === undefined || stream === undefined || stream === null || stream === false) return
+  throw invalid('A tool answers whole: leave out `stream`. Streams are given over HTTP.')
+}
+
+/** A list is a parameter that is given several times; null is one that is left out. */
+function queryOf(given: Arguments): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(given))
+    for (const one of Array.isArray(value) ? value : [value])
+      if (one !== null && one !== undefined) query.append(name, textOf(name, one))
+  return query.toString()
+}
+
+function textOf(name: string, value: unknown): string {
+  if (typeof value === 'string') return value
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  throw invalid(`\`${name.slice(0, 100)}\` must be a text, a number, true or false, or a list of these.`)
+}
+
+function invalid(detail: string): Fault {
+  return new Fault('invalid_request', { detail })
+}

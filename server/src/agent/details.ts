@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import { GROUPS } from '../catalogue/limit-groups.ts'
+import type { JsonSchema } from '../catalogue/member-table.ts'
+import { isSoldByUnit, isTask, type Operation, spell } from '../catalogue/operation.ts'
+import type { AgentRequest } from '../http/agent-routes.ts'
+import type { Caller } from '../identity/caller.ts'
+import { decimalText } from '../kernel/rational.ts'
+import { requestSchemaOf } from '../protocols/request-schema.ts'
+import { listed } from './discovery.ts'
+import type { FreeOperation, FreeOperations } from './free-operations.ts'
+import { modelCard } from './model-card.ts'
+import { OPERATION_WORDS } from './operation-words.ts'
+import type { AgentOperations } from './operations.ts'
+import type { AgentParts } from './parts.ts'
+import type { ToolArguments } from './tool-arguments.ts'
+
+type Parts = Pick<AgentParts, 'models' | 'names' | 'prices'> & {
+  readonly operations: AgentOperations
+  readonly free: FreeOperations
+  /** What a call would cost: as a quote over HTTP says it. */
+  readonly quote: (
+    request: AgentRequest,
+    operation: Operation,
+    given: ToolArguments<'use'>['arguments'],
+  ) => Promise<unknown>
+}
+
+const MODEL = 'model:'
+/** A model may think for long; a task is answered as soon as it has begun. */
+const MODEL_SECONDS = 600
+const TASK_SECONDS = 60
+/** What gives no quotes costs nothing. */
+const FREE = { expected: { usd: '0.000000000' }, max: { usd: '0.000000000' }, exact: true }
+const LEAVING =
+  'A call that you stop waiting for goes on and is charged, as over HTTP. Set the timeout of your client accordingly.'
+
+/** Everything that an agent has to know of an operation before it uses it. */
+export function createDetails({ operations, free, models, names, prices, quote }: Parts) {
+  return async (
+    request: AgentRequest,
+    { operation_id: id, arguments: given, schema }: ToolArguments<'get_details'>,
+    /** Counts the request, where no quote does. */
+    count: () => Promise<void>,
+  ) => {
+    const { caller } = request
+    const operation = operations.find(id)
+    const isQuoted = given !== undefined && operation?.quotable === true
+    if (!isQuoted) await count()
+    if (id.startsWith(MODEL)) return ofModel(caller, id)
+    const own = free.find(id)
+    if (own !== undefined) return ofFree(own, caller)
+    if (operation === undefined) throw operations.unknown(id)
+    const whole = requestSchemaOf(operation)
+    const isShort = schema === 'short' && whole.$defs !== undefined
+    return {
+      ...listed(operation, caller),
+      definition: operation.definition,
+      ...(operation.definition === 'pending' && {
+        note: 'Its definition is incomplete: what you give passes on as it is, and so does the answer.',
+      }),
+      arguments: withModel(operation, isShort ? withoutDefinitions(whole) : whole),
+      ...(isShort && { more: 'Nested members are left out. Ask again with schema: "full" to see them.' }),
+      price_details: await priceOf(operation, caller),
+      limits: limitsOf(operation, caller),
+      call_may_take_seconds: secondsOf(operation),
+      leaving: LEAVING,
+      ...(isTask(operation) && { afterwards: AFTERWARDS }),
+      ...(isSoldByUnit(operation) && operation.actsFor && { needs: NEEDS_LINK }),
+      http: `${operation.method} ${spell(operation.path, { ...names, model: '{model}' })}`,
+      examples: [{ operation_id: id, arguments: OPERATION_WORDS[id]?.example ?? {}, max_price_usd: 0.05 }],
+      ...(given !== undefined && { price_of_arguments: isQuoted ? await quote(request, operation, given) : FREE }),
+    }
+  }
+
+  async function ofModel({ mode }: Caller, id: string) {
+    const name = id.slice(MODEL.length)
+    const model = (await models.list(mode)).find((one) => one.id === name)
+    if (model === undefined) throw operations.unknown(id)
+    return { operation_id: id, ...modelCard(model) }
+  }
+
+  /** What the caller pays, which may differ from what is published. */
+  async function priceOf(operation: Operation, caller: Caller) {
+    if (!isSoldByUnit(operation)) return { see: 'The model decides: search for it, or use list_models.' }
+    const { contract, unit, unitPrice, isExact } = operation.price
+    const { rates, version } = await prices.termsFor(operation, caller)
+    return {
+      contract,
+      unit,
+      published_usd: decimalText(unitPrice, 9),
+      your_usd: rates[0] === undefined ? null : decimalText(rates[0].price, 9),
+      version,
+      exact: isExact,
+    }
+  }
+}
+
+const AFTERWARDS =
+  'The answer has output.task_id. Poll it with get_video_task every 3 to 5 seconds, at most twice a second, until task_status is SUCCEEDED, FAILED or CANCELED; cancel_video_task ends one that waits; list_video_tasks lists them. All three are free. The price is held until the task has ended, and charged if it succeeds.'
+const NEEDS_LINK =
+  'An account has to be linked to this key: list_links tells whether one is, auth_link starts it. A person has to open the address and approve.'
+
+function ofFree(own: FreeOperation, caller: Caller) {
+  const { $schema, ...schema } = z.toJSONSchema(own.input, { io: 'input', unrepresentable: 'any' })
+  const example = { operation_id: own.id, arguments: OPERATION_WORDS[own.id]?.example ?? {}, max_price_usd: 0 }
+  return {
+    ...listed(own, caller),
+    definition: 'complete',
+    arguments: schema,
+    price_details: { free: true },
+    limits: { requests_per_minute: caller.limits.requestsPerMinute },
+    call_may_take_seconds: 30,
+    changes_something: !own.isReadOnly,
+    http: own.http,
+    examples: [example],
+  }
+}
+
+/** Where the model stands in the path, a tool takes it as an argument. */
+function withModel({ path }: Operation, schema: JsonSchema): JsonSchema {
+  if (!path.includes('{model}')) return schema
+  const { properties, required } = schema
+  return {
+    ...schema,
+    properties: { model: { type: 'string', description: 'The name of a model' }, ...Object(properties) },
+    required: ['model', ...(Array.isArray(required) ? required : [])],
+  }
+}
+
+/** What points to a definition that is left out says nothing. */
+function withoutDefinitions({ $defs, ...rest }: JsonSchema): JsonSchema {
+  const bare = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(bare)
+    if (typeof value !== 'object' || value === null) return value
+    const kept = Object.entries(value).filter(([name]) => name !== '$ref')
+    return Object.fromEntries(kept.map(([name, one]) => [name, bare(one)]))
+  }
+  return Object(bare(rest))
+}
+
+function limitsOf({ limits }: Operation, { limits: own }: Caller) {
+  const groups = limits.flatMap((name) => (name in GROUPS ? [[name, Object(GROUPS)[name]] as const] : []))
+  return {
+    requests_per_minute: own.requestsPerMinute,
+    ...(limits.includes('tokens') && { tokens_per_minute: own.tokensPerMinute }),
+    ...(limits.includes('concurrency') && { calls_at_once: own.concurrency }),
+    ...Object.fromEntries(groups),
+  }
+}
+
+function secondsOf(operation: Operation): number {
+  if (isSoldByUnit(operation)) return operation.upstream.totalMs / 1_000
+  return isTask(operation) ? TASK_SECONDS : MODEL_SECONDS
+}

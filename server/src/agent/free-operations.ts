@@ -1,0 +1,178 @@
+import { z } from 'zod'
+import type { AgentRequest } from '../http/agent-routes.ts'
+import { balanceOf } from '../http/routes/balance.ts'
+import { callbackPath, scopesOrDefault, shownLink, shownStart, wantedLink } from '../http/routes/links.ts'
+import { shownTasks } from '../http/routes/tasks.ts'
+import { LINKING } from '../identity/scopes.ts'
+import { Fault } from '../kernel/fault.ts'
+import { type Id, isId } from '../kernel/ids.ts'
+import { type Nanos, ZERO } from '../kernel/money.ts'
+import { invalidArguments } from './invalid-arguments.ts'
+import { modelCard } from './model-card.ts'
+import type { AgentParts } from './parts.ts'
+
+/**
+ * What costs nothing and is no endpoint of the catalogue: how a key looks after its tasks, its links and its money. Each is what a route
+ * of base_url does, under an id of its own.
+ */
+export type FreeOperation = {
+  readonly id: string
+  readonly summary: string
+  readonly category: 'video' | 'social' | 'models' | 'account'
+  /** The same over HTTP. */
+  readonly http: string
+  readonly input: z.ZodType
+  readonly isReadOnly: boolean
+  readonly run: (request: AgentRequest, call: Call) => Promise<{ readonly json: unknown; readonly cost: Nanos }>
+}
+
+type Call = { readonly id: Id; readonly given: Readonly<Record<string, unknown>> }
+
+export type FreeOperations = {
+  readonly all: readonly FreeOperation[]
+  readonly find: (id: string) => FreeOperation | undefined
+}
+
+type Parts = Pick<AgentParts, 'begin' | 'tasks' | 'links' | 'models' | 'pool' | 'names' | 'publicUrl'>
+type Own<Input> = Omit<FreeOperation, 'run' | 'input'> & {
+  readonly input: z.ZodType<Input>
+  /** What it counts as, where it needs a scope of its own. */
+  readonly counts?: Pick<typeof LINKING, 'id' | 'category'>
+  readonly answer: (request: AgentRequest, input: Input, id: Id) => Promise<unknown>
+}
+
+const taskId = z.strictObject({ task_id: z.string().min(1).max(200).describe('As video_synthesis gave it') })
+const models = z.strictObject({
+  contains: z.string().max(200).optional().describe('A part of the names to list'),
+  after: z.string().max(200).optional().describe('The last model of the page before'),
+})
+const taskPage = z.strictObject({
+  limit: z.int().min(1).max(100).default(20),
+  before: z.string().refine(isId, 'must be the task_id that a page ended with').optional(),
+})
+const MODELS_PAGE = 50
+
+export function createFreeOperations(parts: Parts): FreeOperations {
+  const define = <Input>(own: Own<Input>) => defined(parts, own)
+  const all = [...taskOperations(parts, define), ...linkOperations(parts, define), ...accountOperations(parts, define)]
+  const byId = new Map(all.map((one) => [one.id, one]))
+  return { all, find: (id) => byId.get(id) }
+}
+
+type Define = <Input>(own: Own<Input>) => FreeOperation
+
+/** Counted first, as every request; then its arguments are read. */
+function defined<Input>({ begin }: Parts, { answer, counts, ...own }: Own<Input>): FreeOperation {
+  const operation = counts === undefined ? { id: own.id, limits: [], isForAll: true } : { ...counts, limits: [] }
+  return {
+    ...own,
+    async run(request, { id, given }) {
+      await begin({ id, caller: request.caller, operation, hold: null, tokens: 0, claims: [] })
+      const { success, data, error } = own.input.safeParse(given)
+      if (!success) throw invalidArguments(error)
+      return { json: await answer(request, data, id), cost: ZERO }
+    },
+  }
+}
+
+function taskOperations({ tasks }: Parts, define: Define): readonly FreeOperation[] {
+  const TASKS = '/apis/v1/services/aigc/tasks'
+  return [
+    define({
+      id: 'get_video_task',
+      summary: 'See whether a video is ready, and get its address',
+      category: 'video',
+      http: `GET ${TASKS}/{task_id}`,
+      input: taskId,
+      isReadOnly: true,
+      answer: async ({ caller }, { task_id }, id) => withCost(await tasks.read(caller.credentialId, task_id), id),
+    }),
+    define({
+      id: 'list_video_tasks',
+      summary: 'List the videos that this key has asked for, with what each cost',
+      category: 'video',
+      http: 'GET /apis/v1/services/aigc/video-generation/tasks',
+      input: taskPage,
+      isReadOnly: true,
+      answer: async ({ caller }, { limit, before }) =>
+        shownTasks(await tasks.list(caller.credentialId, { limit, ...(before !== undefined && { before }) })),
+    }),
+    define({
+      id: 'cancel_video_task',
+      summary: 'Cancel a video that is still waiting',
+      category: 'video',
+      http: `POST ${TASKS}/{task_id}/cancel`,
+      input: taskId,
+      isReadOnly: false,
+      answer: async ({ caller }, { task_id }, id) => withCost(await tasks.cancel(caller.credentialId, task_id), id),
+    }),
+  ]
+}
+
+function withCost({ resource, cost }: Awaited<ReturnType<Parts['tasks']['read']>>, id: Id) {
+  const [shown] = shownTasks({ tasks: [{ resource, cost }], next: null }).data
+  return { ...shown, request_id: id }
+}
+
+function linkOperations({ links, names, publicUrl }: Parts, define: Define): readonly FreeOperation[] {
+  const { social_a: platform = '' } = names
+  return [
+    define({
+      id: 'list_links',
+      summary: 'See which account of a social platform is linked to this key, and whether the link still works',
+      category: 'social',
+      http: `GET /apis/v1/${platform}/links`,
+      input: z.strictObject({}),
+      isReadOnly: true,
+      answer: async ({ caller }) => ({ data: (await links.list(caller.credentialId)).map(shownLink) }),
+    }),
+    define({
+      id: LINKING.id,
+      summary: 'Start linking an account of a social platform to this key: a person opens the address and approves',
+      category: 'social',
+      http: `POST /apis/v1/${platform}/auth_${platform}`,
+      input: wantedLink,
+      isReadOnly: false,
+      counts: LINKING,
+      async answer({ caller: { credentialId, mode } }, { scopes }) {
+        if (publicUrl === undefined) {
+          const cause = new Error('http.public_url is not set, so that users of a platform can not come back to us')
+          throw new Fault('managed_upstream_transport', {
+            detail: 'The operator has to say where users come back to.',
+            cause,
+          })
+        }
+        const redirectUri = publicUrl + callbackPath(names)
+        return shownStart(await links.start({ credentialId, mode, scopes: scopesOrDefault(scopes), redirectUri }))
+      },
+    }),
+  ]
+}
+
+function accountOperations({ models: sold, pool }: Parts, define: Define): readonly FreeOperation[] {
+  return [
+    define({
+      id: 'list_models',
+      summary: 'List the models on sale with what each costs and how long its answers can be',
+      category: 'models',
+      http: 'GET /v1/models',
+      input: models,
+      isReadOnly: true,
+      async answer({ caller }, { contains = '', after = '' }) {
+        const part = contains.toLowerCase()
+        const found = (await sold.list(caller.mode)).filter(({ id }) => id > after && id.toLowerCase().includes(part))
+        const page = found.slice(0, MODELS_PAGE)
+        return { data: page.map(modelCard), next_after: page.length < found.length ? (page.at(-1)?.id ?? null) : null }
+      },
+    }),
+    define({
+      id: 'get_balance',
+      summary: 'See how much money is left, of the account and of the budget of this key',
+      category: 'account',
+      http: 'GET /v1/balance',
+      input: z.strictObject({}),
+      isReadOnly: true,
+      answer: ({ caller }) => balanceOf(pool, caller),
+    }),
+  ]
+}

@@ -1,0 +1,95 @@
+import { memberOf } from '../catalogue/price.ts'
+import type { AgentFace, AgentRequest } from '../http/agent-routes.ts'
+import { parseJson } from '../http/json.ts'
+import { retryAfterSecondsOf } from '../http/retry-after.ts'
+import { asFault, type Fault } from '../kernel/fault.ts'
+import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { requireExactNumbers } from './exact-numbers.ts'
+import type { Metadata } from './metadata.ts'
+import { type AgentParts, COUNTED, createMetaNames } from './parts.ts'
+import { createSdkServer } from './sdk-server.ts'
+import { createShortPath } from './short-path.ts'
+import { createTools } from './tools.ts'
+
+type Parts = AgentParts & {
+  readonly metadata: Metadata
+  readonly version: string
+  readonly provider: string
+  readonly isOurOrigin: (origin: string, host: string) => boolean
+}
+
+/** The arguments of a call stand so many levels below the body of its request. */
+const ENVELOPE_DEPTH = 5
+const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
+
+/** The agent server: MCP over HTTP, without sessions. Any process answers any request. */
+export function createAgentFace(parts: Parts): AgentFace {
+  const { metadata, version, provider, jsonLimits, isOurOrigin, begin, refused } = parts
+  const metaNames = createMetaNames(provider)
+  const callTool = createTools(parts, metaNames)
+  const serverInfo = { name: provider.toLowerCase(), title: provider, version }
+  const answerShortly = createShortPath({ callTool, metaNames, serverInfo })
+  const answerWhole = createSdkServer({ callTool, serverInfo, instructions: INSTRUCTIONS })
+  const limits = { ...jsonLimits, jsonDepth: jsonLimits.jsonDepth + ENVELOPE_DEPTH }
+
+  async function answer(request: AgentRequest): Promise<Answer> {
+    const { headers, rawBody, method, host } = request
+    if (headers.origin !== undefined && !isOurOrigin(headers.origin, host))
+      return refusal(403, INVALID_REQUEST, 'Pages of this Origin may not use the tools. Ask the operator to allow it.')
+    if (method !== 'POST' || rawBody === null || !isJson(headers['content-type']))
+      return answerWhole(request, undefined)
+    let body: unknown
+    try {
+      body = parseJson(rawBody, limits)
+      requireExactNumbers(rawBody.toString('utf8'))
+    } catch (thrown) {
+      return refuseBody(request, asFault(thrown))
+    }
+    if (Array.isArray(body))
+      return refusal(400, INVALID_REQUEST, 'Batches of messages are not taken. Send one, or use the tool batch_use.')
+    // Nothing is ever told unasked, so that nobody has to stay and listen.
+    if (memberOf(body, 'method') === 'subscriptions/listen') return noSuchMethod(memberOf(body, 'id'))
+    return (await answerShortly(request, body)) ?? answerWhole(request, body)
+  }
+
+  /** What can't be read counts as a request, as everywhere; who has none left is told that instead. */
+  async function refuseBody(request: AgentRequest, wrong: Fault): Promise<Answer> {
+    const { id, caller } = request
+    const fault = await begin({ id, caller, operation: COUNTED, hold: null, tokens: 0, claims: [] }).then(
+      () => wrong,
+      asFault,
+    )
+    refused(request, fault)
+    const answer = refusal(fault.status, fault.code === 'invalid_json' ? PARSE_ERROR : INVALID_REQUEST, fault.message)
+    const retryAfterSeconds = retryAfterSecondsOf(fault)
+    if (retryAfterSeconds === undefined) return answer
+    return { ...answer, headers: { ...answer.headers, 'retry-after': String(retryAfterSeconds) } }
+  }
+
+  return { path: metadata.path, documents: metadata.documents, answer }
+}
+
+const PARSE_ERROR = -32_700
+const INVALID_REQUEST = -32_600
+const METHOD_NOT_FOUND = -32_601
+
+const INSTRUCTIONS =
+  'Models, social, finance and web-traffic data, each call at a known price. First search for what you want to do, then get_details of an operation, then use it with max_price_usd. search, get_details and list_categories are free. Every answer says what was charged and what is left.'
+
+function noSuchMethod(id: unknown): Answer {
+  return refusal(
+    404,
+    METHOD_NOT_FOUND,
+    'Method not found',
+    typeof id === 'string' || typeof id === 'number' ? id : null,
+  )
+}
+
+function refusal(status: number, code: number, message: string, id: string | number | null = null): Answer {
+  const body = JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id })
+  return { status, headers: JSON_HEADERS, body }
+}
+
+function isJson(type: string | undefined): boolean {
+  return /^application\/json\s*(;|$)/i.test(type ?? '')
+}

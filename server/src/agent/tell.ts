@@ -1,0 +1,165 @@
+import { retryAfterSecondsOf } from '../http/retry-after.ts'
+import type { Fault, FaultCode } from '../kernel/fault.ts'
+import { formatUsd, type Nanos, wholeMicros, ZERO } from '../kernel/money.ts'
+import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { readExactly } from './exact-numbers.ts'
+import { mayHavePictures, type Room, takePictures } from './pictures.ts'
+import { type Content, text } from './tool-result.ts'
+import type { Used } from './use.ts'
+
+/** What the key has left, as far as it is known. */
+export type Left = {
+  readonly balance: Nanos | undefined
+  readonly budget: { readonly left: Nanos; readonly period: string } | undefined
+}
+
+/** What came of a call, for programs and as words. */
+export type Told = {
+  readonly structured: Readonly<Record<string, unknown>>
+  readonly content: readonly Content[]
+  readonly isError: boolean
+}
+
+/** Refusals before anything was asked of anybody. Of all others the words say themselves what they know of the money. */
+const UNCHARGED: ReadonlySet<FaultCode> = new Set<FaultCode>([
+  'invalid_request',
+  'invalid_json',
+  'body_too_deep',
+  'insufficient_balance',
+  'budget_exceeded',
+  'cost_cap_exceeded',
+  'account_suspended',
+  'forbidden',
+  'link_required',
+  'link_scope_missing',
+  'resource_not_found',
+  'rate_limit_exceeded',
+  'quota_exceeded',
+  'overloaded',
+])
+
+/** The largest body that is read for what is in it. Beyond that only its size is told. */
+const MOST_READ_BYTES = 16 * 1_048_576
+
+/** The money of a call, in the members that `_meta` and the result have alike. */
+export function moneyOf({ id, cost, held }: Used, left: Left) {
+  return {
+    request_id: id,
+    ...(cost !== undefined && { cost_usd: formatUsd(cost), cost_micros_usd: Number(wholeMicros(cost)) }),
+    ...(held !== undefined && { held_usd: formatUsd(held) }),
+    ...((left.balance ?? left.budget) !== undefined && {
+      left: {
+        ...(left.balance !== undefined && { balance_usd: formatUsd(left.balance) }),
+        ...(left.budget !== undefined && {
+          budget_usd: formatUsd(left.budget.left),
+          budget_period: left.budget.period,
+        }),
+      },
+    }),
+  }
+}
+
+export function tell(used: Used, left: Left, room: Room): Told {
+  const { operationId, answer, fault } = used
+  const money = moneyOf(used, left)
+  const head = { operation_id: operationId, ...money }
+  if (answer === undefined || fault !== undefined) {
+    const error = errorOf(fault)
+    const words = `${wordsOf(fault, used)} ${moneyWords(used, left)}`
+    return { structured: { ...head, error }, content: [text(words)], isError: true }
+  }
+  const { shown, content } = show(answer, used, room)
+  const isError = answer.status >= 400
+  return {
+    structured: { ...head, status: answer.status, ...shown },
+    content: [
+      ...content,
+      text(`${isError ? `The provider answered with status ${answer.status}. ` : ''}${moneyWords(used, left)}`),
+    ],
+    isError,
+  }
+}
+
+function errorOf(fault: Fault | undefined) {
+  const { code = 'internal_error', message = '', members = {}, retryable = false } = fault ?? {}
+  const retryAfterSeconds = fault && retryAfterSecondsOf(fault)
+  return {
+    code,
+    message,
+    retryable,
+    ...(retryAfterSeconds !== undefined && { retry_after_seconds: retryAfterSeconds }),
+    ...members,
+  }
+}
+
+/** What happened, the amounts, and what to change. */
+function wordsOf(fault: Fault | undefined, { cost }: Used): string {
+  if (fault === undefined) return 'The call failed.'
+  const { needed_usd: needed, cap_usd: cap, left_usd: left, needed_total_usd: total } = fault.members
+  const amounts = [
+    ...(needed !== undefined ? [`It can cost up to ${needed} USD.`] : []),
+    ...(cap !== undefined ? [`max_price_usd was ${cap}.`] : []),
+    ...(total !== undefined ? [`With it, the batch can cost up to ${total} USD.`] : []),
+    ...(left !== undefined ? [`${left} USD are left.`] : []),
+    ...(UNCHARGED.has(fault.code) && cost === undefined ? ['Nothing was charged.'] : []),
+  ]
+  return [`${fault.code}: ${fault.message}`, ...amounts].join(' ')
+}
+
+function moneyWords({ id, cost, held }: Used, { balance, budget }: Left): string {
+  const left = [
+    ...(budget === undefined ? [] : [`${formatUsd(budget.left)} USD of the budget (${budget.period})`]),
+    ...(balance === undefined ? [] : [`${formatUsd(balance)} USD of the balance`]),
+  ]
+  return [
+    ...(cost === undefined ? [] : [cost === ZERO ? 'Cost: 0 USD.' : `Cost: ${formatUsd(cost)} USD.`]),
+    ...(held === undefined ? [] : [`Held until it has ended: ${formatUsd(held)} USD.`]),
+    ...(left.length === 0 ? [] : [`Left: ${left.join(', ')}.`]),
+    `Request id: ${id}.`,
+  ].join(' ')
+}
+
+type Shown = { readonly shown: Readonly<Record<string, unknown>>; readonly content: readonly Content[] }
+
+/** An answer as far as there is room for it. */
+function show({ body, headers }: Answer, used: Used, room: Room): Shown {
+  const bytes = Buffer.byteLength(body)
+  if (bytes > MOST_READ_BYTES) return cut('', bytes, used)
+  const whole = body.toString()
+  const read = readExactly(whole)
+  if (read === undefined) {
+    const isText = /^text\/|charset=/i.test(headers['content-type'] ?? '')
+    const shown = isText ? whole.slice(0, Math.max(0, room.characters)) : ''
+    room.characters -= shown.length
+    if (shown.length === whole.length) return { shown: { result: whole }, content: whole === '' ? [] : [text(whole)] }
+    return cut(shown, bytes, used)
+  }
+  const { json, pictures } = mayHavePictures(whole) ? takePictures(read.json, room) : { json: read.json, pictures: [] }
+  const said = stringify(json)
+  if (said !== undefined && said.length <= room.characters) {
+    room.characters -= said.length
+    return { shown: { result: json }, content: [text(said), ...pictures] }
+  }
+  const part = (said ?? '').slice(0, Math.max(0, room.characters))
+  room.characters -= part.length
+  const { shown, content } = cut(part, (said ?? whole).length, used)
+  return { shown, content: [...content, ...pictures] }
+}
+
+/** What is nested deeper than the engine can write is not written. */
+function stringify(json: unknown): string | undefined {
+  try {
+    return JSON.stringify(json)
+  } catch {
+    return undefined
+  }
+}
+
+/** Too much for an agent. What is shown is its beginning, as text, and how to get the rest. */
+function cut(part: string, total: number, { id }: Used): Shown {
+  const how = `Only the first ${part.length} of ${total} characters are shown. Ask for less (fewer items, a smaller page, fewer fields), or make the same call over HTTP, which is charged again. Request id: ${id}.`
+  return {
+    shown: { result_text: part, truncated: { shown_characters: part.length, total_characters: total, how } },
+    content: [...(part === '' ? [] : [text(part)]), text(how)],
+  }
+}

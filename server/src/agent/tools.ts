@@ -1,0 +1,166 @@
+import type { AgentRequest } from '../http/agent-routes.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
+import { createBatch } from './batch.ts'
+import { createReadLeft } from './budgets.ts'
+import { createDetails } from './details.ts'
+import { createDiscovery } from './discovery.ts'
+import { createFreeOperations } from './free-operations.ts'
+import { invalidArguments } from './invalid-arguments.ts'
+import { createOperations } from './operations.ts'
+import { type AgentParts, COUNTED, type MetaNames } from './parts.ts'
+import { roomOfAnswer } from './pictures.ts'
+import { capText } from './price-cap.ts'
+import { type Left, moneyOf, type Told, tell } from './tell.ts'
+import { TOOL_ARGUMENTS, type ToolArguments, type ToolName } from './tool-arguments.ts'
+import { type ToolResult, text } from './tool-result.ts'
+import { createUse, type Used } from './use.ts'
+
+/** Answers a call of a tool. Never throws: what is refused is an answer that the model can read. */
+export type CallTool = (request: AgentRequest, call: ToolCall) => Promise<ToolResult>
+
+export type ToolCall = {
+  readonly name: ToolName
+  readonly given: unknown
+  readonly meta: Readonly<Record<string, unknown>>
+}
+
+/** The five tools, on the pipeline of every call. */
+export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
+  const { catalogue, begin, pool, ids, refused } = parts
+  const free = createFreeOperations(parts)
+  const operations = createOperations(
+    catalogue,
+    free.all.map(({ id }) => id),
+  )
+  const shared = { ...parts, operations, free }
+  const use = createUse(shared)
+  const readLeft = createReadLeft(pool)
+  const discovery = createDiscovery(shared)
+  const details = createDetails({ ...shared, quote: use.quote })
+  const batch = createBatch({ use: use.use, ids, readLeft, metaName: metaNames.call })
+
+  /** What is free counts as a request, once it is known what is asked for. */
+  async function freely(request: AgentRequest, answer: () => Promise<object> | object): Promise<ToolResult> {
+    await count(request)
+    return found(await answer())
+  }
+
+  async function count({ id, caller }: AgentRequest): Promise<void> {
+    await begin({ id, caller, operation: COUNTED, hold: null, tokens: 0, claims: [] })
+  }
+
+  async function useOne(
+    request: AgentRequest,
+    wanted: ToolArguments<'use'>,
+    key: string | undefined,
+  ): Promise<ToolResult> {
+    const used = await use.use(request, {
+      id: request.id,
+      operationId: wanted.operation_id,
+      given: wanted.arguments,
+      maxCost: capText(wanted.max_price_usd),
+      idempotencyKey: key,
+    })
+    const { balance } = used
+    const left = balance === undefined ? { balance, budget: undefined } : await readLeft(request.caller, balance)
+    const money = moneyOf(used, left)
+    const { structured, content, isError } = tellSafely(used, left)
+    return {
+      content,
+      structuredContent: structured,
+      ...(isError && { isError: true as const }),
+      _meta: { [metaNames.call]: money },
+    }
+  }
+
+  /** What was paid for is told, whatever its answer is made of. */
+  function tellSafely(used: Used, left: Left): Told {
+    try {
+      return tell(used, left, roomOfAnswer())
+    } catch (cause) {
+      const { answer, ...rest } = used
+      return tell({ ...rest, fault: new Fault('internal_error', { cause }) }, left, roomOfAnswer())
+    }
+  }
+
+  /** What is to be done, once its arguments are read. */
+  function prepare(request: AgentRequest, { name, given, meta }: ToolCall): () => Promise<ToolResult> {
+    switch (name) {
+      case 'search': {
+        const asked = parsed('search', given)
+        return () => freely(request, () => discovery.search(request, asked))
+      }
+      case 'get_details': {
+        const asked = parsed('get_details', given)
+        return async () => found(await details(request, asked, () => count(request)))
+      }
+      case 'list_categories': {
+        parsed('list_categories', given)
+        return () => freely(request, () => discovery.list(request))
+      }
+      case 'use': {
+        const [wanted, key] = [parsed('use', given), keyIn(meta, metaNames)]
+        return () => useOne(request, wanted, key)
+      }
+      case 'batch_use': {
+        const [wanted, key] = [parsed('batch_use', given), keyIn(meta, metaNames)]
+        return () => batch(request, wanted, key)
+      }
+    }
+  }
+
+  /** What is wrong with a call counts as a request, as everywhere. */
+  async function prepareCounted(request: AgentRequest, call: ToolCall) {
+    try {
+      return prepare(request, call)
+    } catch (thrown) {
+      await count(request)
+      throw thrown
+    }
+  }
+
+  return async (request, call) => {
+    try {
+      const run = await prepareCounted(request, call)
+      return await run()
+    } catch (thrown) {
+      const fault = asFault(thrown)
+      refused(request, fault)
+      return refusal(request, fault, metaNames)
+    }
+  }
+}
+
+function refusal({ id }: AgentRequest, fault: Fault, metaNames: MetaNames): ToolResult {
+  const used = { id, operationId: '', fault, cost: undefined, held: undefined, balance: undefined }
+  const { structured, content } = tell(used, { balance: undefined, budget: undefined }, roomOfAnswer())
+  const { request_id, error } = structured
+  return {
+    content,
+    structuredContent: { request_id, error },
+    isError: true,
+    _meta: { [metaNames.call]: { request_id } },
+  }
+}
+
+/** What was found, for programs and as the same in words. */
+function found(structuredContent: object): ToolResult {
+  return { content: [text(JSON.stringify(structuredContent))], structuredContent: { ...structuredContent } }
+}
+
+function parsed<Name extends ToolName>(name: Name, given: unknown): ToolArguments<Name> {
+  const { success, data, error } = TOOL_ARGUMENTS[name].safeParse(given ?? {})
+  if (!success) throw invalidArguments(error)
+  // A schema gives what its own type says, which the compiler can't follow through the table.
+  return data as ToolArguments<Name>
+}
+
+/** A key of the caller's own, by which a call happens once. One that is empty or no text is refused: it would protect nothing. */
+function keyIn(meta: ToolCall['meta'], { idempotencyKey }: MetaNames): string | undefined {
+  const key = meta[idempotencyKey]
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && key !== '') return key
+  throw new Fault('invalid_request', {
+    detail: `_meta["${idempotencyKey}"] has to be a text of 1 to 255 visible characters.`,
+  })
+}

@@ -1,0 +1,165 @@
+import type { Operation } from '../catalogue/operation.ts'
+import { isStreamed } from '../gateway/relay.ts'
+import type { AgentRequest } from '../http/agent-routes.ts'
+import { parseJson } from '../http/json.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import { type Nanos, usd } from '../kernel/money.ts'
+import { rateHeaders } from '../limits/headers.ts'
+import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { requireApproval } from './approval.ts'
+import { type Arguments, spellArguments } from './call-arguments.ts'
+import type { FreeOperations } from './free-operations.ts'
+import type { AgentOperations } from './operations.ts'
+import { type AgentParts, COUNTED } from './parts.ts'
+
+/** A call that an agent wants. */
+export type Wanted = {
+  readonly id: Id
+  readonly operationId: string
+  readonly given: Arguments
+  /** In decimal USD. */
+  readonly maxCost: string
+  readonly idempotencyKey: string | undefined
+}
+
+/** What came of it. What is known of its money is told whatever came of it. */
+export type Used = {
+  readonly id: Id
+  readonly operationId: string
+  readonly answer?: Answer
+  readonly fault?: Fault
+  readonly cost: Nanos | undefined
+  /** Held for what goes on when it has been answered. */
+  readonly held: Nanos | undefined
+  readonly balance: Nanos | undefined
+}
+
+/** What a call would cost, as a quote says it. */
+export type Quote = (request: AgentRequest, operation: Operation, given: Arguments) => Promise<unknown>
+
+export type Use = (request: AgentRequest, wanted: Wanted) => Promise<Used>
+
+type Parts = Pick<AgentParts, 'run' | 'begin' | 'headerNames' | 'jsonLimits' | 'refused'> & {
+  readonly operations: AgentOperations
+  readonly free: FreeOperations
+}
+
+/** Makes a call on the path of every call: what is refused, held, charged and recorded is as over HTTP. */
+export function createUse(parts: Parts): { readonly use: Use; readonly quote: Quote } {
+  const { run, headerNames, jsonLimits, refused, operations, free } = parts
+
+  async function make(request: AgentRequest, wanted: Wanted): Promise<Used> {
+    const { caller } = request
+    const { id, operationId } = wanted
+    requireApproval(caller)
+    const own = free.find(operationId)
+    if (own !== undefined) {
+      const { json, cost } = await own.run(request, wanted)
+      const answer = { status: 200, headers: JSON_TYPE, body: JSON.stringify(json) }
+      return { id, operationId, answer, cost, held: undefined, balance: undefined }
+    }
+    const operation = operations.find(operationId)
+    if (operation === undefined) return refuseCounted(parts, request, wanted, operations.unknown(operationId))
+    const answer = await runWith(request, wanted, operation)
+    const { headers } = answer
+    const money = (name: string) => (headers[name] === undefined ? undefined : usd(headers[name]))
+    return {
+      id,
+      operationId,
+      answer,
+      cost: money(headerNames.cost),
+      held: money(headerNames.held),
+      balance: money(headerNames.balance),
+    }
+  }
+
+  const use: Use = async (request, wanted) => {
+    try {
+      return await make(request, wanted)
+    } catch (thrown) {
+      const fault = asFault(thrown)
+      refused({ ...request, id: wanted.id }, fault)
+      const { [headerNames.cost]: cost, [headerNames.balance]: balance } = fault.headers
+      return {
+        id: wanted.id,
+        operationId: wanted.operationId,
+        fault,
+        // A call can fail when it has been settled, and is charged then.
+        cost: cost === undefined ? undefined : usd(cost),
+        held: undefined,
+        balance: balance === undefined ? undefined : usd(balance),
+      }
+    }
+  }
+
+  const quote: Quote = async (request, operation, given) => {
+    const wanted = { id: request.id, given, maxCost: undefined, idempotencyKey: undefined }
+    const { body } = await runWith(request, wanted, operation, 'quote')
+    return JSON.parse(body.toString())
+  }
+
+  async function runWith(
+    request: AgentRequest,
+    wanted: Asked,
+    operation: Operation,
+    costMode?: 'quote',
+  ): Promise<Answer> {
+    const spelt = spell(operation, wanted.given)
+    if (spelt instanceof Fault) return refuseCounted(parts, request, wanted, spelt, operation)
+    const { rawBody } = spelt
+    const answer = await run({
+      ...spelt,
+      id: wanted.id,
+      caller: request.caller,
+      operation,
+      readBody: () => (rawBody === null ? undefined : parseJson(rawBody, jsonLimits)),
+      maxCost: wanted.maxCost,
+      costMode,
+      quoteId: undefined,
+      idempotencyKey: wanted.idempotencyKey,
+      // An agent that creates a task knows that it does: its operation says so.
+      headers: (names) => (names.includes(headerNames.async) ? { [headerNames.async]: 'enable' } : {}),
+      memory: request.memory,
+      renderFault: ({ message }) => message,
+    })
+    if (!isStreamed(answer)) return answer
+    // Nothing that can be asked for here streams. If an upstream did it all the same, its call has to come to its end.
+    await answer.body.sendTo(NOBODY)
+    throw new Fault('internal_error', { cause: new Error(`${operation.id} streamed to a tool`) })
+  }
+
+  return { use, quote }
+}
+
+type Asked = Pick<Wanted, 'id' | 'given' | 'idempotencyKey'> & { readonly maxCost: string | undefined }
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+const NOBODY = {
+  listen: ({ onLeft }: { readonly onLeft: () => void }) => onLeft(),
+  hasLeft: () => true,
+  write: () => true,
+  end: () => {},
+  breakOff: () => {},
+}
+
+function spell(operation: Operation, given: Arguments) {
+  try {
+    return spellArguments(operation, given)
+  } catch (thrown) {
+    return asFault(thrown)
+  }
+}
+
+/** A request that is wrong counts as a request, as everywhere. */
+async function refuseCounted(
+  { begin }: Pick<AgentParts, 'begin'>,
+  { caller }: AgentRequest,
+  { id }: Pick<Wanted, 'id'>,
+  fault: Fault,
+  operation: Pick<Operation, 'id' | 'limits'> & { readonly isForAll?: boolean } = COUNTED,
+): Promise<never> {
+  const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
+  throw fault.with({ headers: { ...fault.headers, ...rateHeaders(rates) } })
+}

@@ -1,0 +1,119 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Caller } from '../identity/caller.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import { LARGE_BYTES, type Lease } from '../kernel/memory-budget.ts'
+import type { Origin } from '../storage/audit.ts'
+import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { callerOf } from './caller.ts'
+import type { Family } from './families.ts'
+import { memoryOf } from './memory-of.ts'
+import { originOf } from './origin.ts'
+import { exchangeOf } from './wire/exchange.ts'
+import { sendWhole } from './wire/send-whole.ts'
+
+/** A request of an agent, without anything of the framework. */
+export type AgentRequest = {
+  readonly id: Id
+  readonly caller: Caller
+  readonly method: string
+  readonly headers: IncomingHttpHeaders
+  /** Where the request came to, as its caller has it. */
+  readonly host: string
+  readonly rawBody: Buffer | null
+  /** What the request holds of the process's memory. */
+  readonly memory: Lease
+  /** Whether nobody is there any more to hear the answer. */
+  readonly hasLeft: () => boolean
+  readonly origin: Origin
+}
+
+export type AgentFace = {
+  /** Below the listener's origin. */
+  readonly path: string
+  readonly answer: (request: AgentRequest) => Promise<Answer>
+  /** What anybody may read there, by its path: how to get a credential. */
+  readonly documents: Readonly<Record<string, (host: string) => unknown>>
+}
+
+/** Every method is asked for its credential first: clients find out by any of them how to sign in. */
+const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
+
+/** The tools at mcp_url, and what anybody may read beside them. */
+export function agentFamilies({ path, answer, documents }: AgentFace): readonly Family[] {
+  return [
+    toolsFamily(path, answer),
+    ...Object.entries(documents).map(([place, document]) => documentFamily(place, document)),
+  ]
+}
+
+function toolsFamily(path: string, answer: AgentFace['answer']): Family {
+  return {
+    name: 'agent',
+    prefix: path,
+    dialect: 'problem',
+    bodyBytes: LARGE_BYTES,
+    register(scope) {
+      keepBytes(scope)
+      scope.route({
+        method: METHODS,
+        url: '',
+        config: { writesId: true },
+        async handler(request, reply) {
+          const memory = memoryOf(request)
+          // A call goes on when its caller has left.
+          memory.keep()
+          try {
+            sendWhole(reply, await answer(requestOf(request, memory)))
+            return reply
+          } finally {
+            memory.release()
+          }
+        },
+      })
+    },
+  }
+}
+
+function documentFamily(place: string, document: (host: string) => unknown): Family {
+  return {
+    name: 'agent_metadata',
+    prefix: place,
+    dialect: 'problem',
+    register(scope) {
+      scope.get('', { config: { access: 'public' }, exposeHeadRoute: true }, async (request, reply) => {
+        reply.header('access-control-allow-origin', '*').header('cache-control', 'public, max-age=300')
+        return document(request.headers.host ?? '')
+      })
+    },
+  }
+}
+
+function requestOf(request: FastifyRequest, memory: Lease): AgentRequest {
+  const { id, method, headers, rawBody, raw } = request
+  return {
+    id,
+    caller: callerOf(request),
+    method,
+    headers,
+    host: headers.host ?? '',
+    rawBody,
+    memory,
+    hasLeft: () => exchangeOf(raw)?.response.closed ?? true,
+    origin: originOf(request),
+  }
+}
+
+/** A body that is no JSON is refused in the words of the agents' protocol. */
+function keepBytes(scope: FastifyInstance): void {
+  scope.removeContentTypeParser('application/json')
+  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
+    if (bytes.length > LARGE_BYTES) {
+      done(new Fault('body_too_large', { detail: `At most ${LARGE_BYTES} bytes are taken here.` }))
+      return
+    }
+    request.rawBody = bytes
+    done(null)
+  })
+}

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { count, recordProof } from '../../harness/proof.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { chargesOf, startInstallation } from '../acceptance/installation.ts'
+import { makeAgent, makeAgentKey } from './agents.ts'
+import { askRaw, callBody, callHeaders, callRaw, ENVELOPE, MODERN } from './raw-agent.ts'
+
+const database = await freshDatabase()
+const installation = await startInstallation(database.url)
+after(() => installation.stop())
+const { pool, sandbox } = installation
+const url = `${installation.gateways[0]?.agentUrl}/mcp`
+const adminUrl = installation.gateways[0]?.adminUrl ?? ''
+const agent = await makeAgent(pool)
+const other = await makeAgent(pool)
+
+const TAG = { operation_id: 'tag_detail', arguments: { tag_name: 'cats' }, max_price_usd: 1 }
+
+describe('whoever has no credential', () => {
+  for (const method of ['GET', 'POST', 'DELETE', 'PUT', 'OPTIONS'])
+    it(`AUTH-5 in part, for API keys: ${method} is 401 with the challenge, before anything else is looked at`, async () => {
+      const headers = { 'mcp-protocol-version': '2024-11-05' }
+      const { status, headers: told } = await askRaw(url, '', {
+        method,
+        headers,
+        ...(method === 'POST' && { body: '{' }),
+      })
+      assert.equal(status, 401)
+      const place = `${new URL(url).origin}/.well-known/oauth-protected-resource/mcp`
+      assert.equal(told['www-authenticate'], `Bearer resource_metadata="${place}", scope="agent"`)
+      const published = await askRaw(place, '', { method: 'GET' })
+      assert.equal(published.status, 200)
+      assert.equal(published.message.resource, url)
+      assert.deepEqual(published.message.scopes_supported, ['agent'])
+    })
+
+  it('AUTH-5 in part, for API keys: a wrong one is told so, and a right one may not GET or DELETE', async () => {
+    const wrong = await askRaw(url, 'fb_test_nobody', { method: 'GET' })
+    assert.equal(wrong.status, 401)
+    assert.match(String(wrong.headers['www-authenticate']), /^Bearer error="invalid_token", resource_metadata=/)
+    for (const method of ['GET', 'DELETE']) {
+      const { status, headers } = await askRaw(url, agent.secret, { method })
+      assert.deepEqual([status, headers.allow], [405, 'POST'])
+    }
+  })
+})
+
+describe('pages of somebody else', () => {
+  it('trap: DNS rebinding does not reach the tools, neither by Host nor by Origin', async () => {
+    const body = callBody('use', TAG)
+    const before = (await sandbox.journal()).length
+    for (const [name, value, status] of [
+      ['host', 'evil.example', 421],
+      ['origin', 'https://evil.example', 403],
+      ['origin', 'null', 403],
+      ['origin', 'http://127.0.0.1:1', 403],
+    ] as const) {
+      const refused = await askRaw(url, agent.secret, { headers: { ...callHeaders('use'), [name]: value }, body })
+      assert.equal(refused.status, status, `${name}: ${value}`)
+    }
+    assert.equal((await sandbox.journal()).length, before)
+    const own = await askRaw(url, agent.secret, {
+      headers: { ...callHeaders('search'), origin: new URL(url).origin },
+      body: callBody('search', { query: 'comments' }),
+    })
+    assert.equal(own.status, 200)
+  })
+})
+
+describe('messages that say two things', () => {
+  const cases: Readonly<Record<string, Record<string, string>>> = {
+    'another tool': { ...callHeaders('use'), 'mcp-name': 'search' },
+    'another method': { ...callHeaders('use'), 'mcp-method': 'tools/list' },
+    'another version': { ...callHeaders('use'), 'mcp-protocol-version': '2025-11-25' },
+    'no method': { 'mcp-protocol-version': MODERN, 'mcp-name': 'use' },
+    'no name': { 'mcp-protocol-version': MODERN, 'mcp-method': 'tools/call' },
+  }
+  for (const [title, headers] of Object.entries(cases))
+    it(`are refused where headers and body differ: ${title}`, async () => {
+      const before = await chargesOf(pool, agent.accountId)
+      const { status, message } = await askRaw(url, agent.secret, { headers, body: callBody('use', TAG) })
+      assert.equal(status, 400)
+      assert.equal(Object(message.error).code, -32_020)
+      assert.deepEqual(await chargesOf(pool, agent.accountId), before)
+    })
+
+  it('are refused where a name stands twice, where they are too deep, and where there are several', async () => {
+    const twice = JSON.stringify(callBody('use', TAG)).replace(
+      '"max_price_usd":1',
+      '"max_price_usd":0,"max_price_usd":1',
+    )
+    const deep = JSON.stringify(callBody('use', TAG)).replace('"cats"', `${'['.repeat(500)}${']'.repeat(500)}`)
+    for (const body of [twice, deep, JSON.stringify([callBody('use', TAG)]), '{"jsonrpc"', ''])
+      assert.equal(
+        (await askRaw(url, agent.secret, { headers: callHeaders('use'), body })).status,
+        400,
+        body.slice(0, 80),
+      )
+  })
+
+  it('are refused where a number would be passed on as another one', async () => {
+    const body = JSON.stringify(callBody('use', TAG)).replace('"cats"', '9007199254740993')
+    const { status, message } = await askRaw(url, agent.secret, { headers: callHeaders('use'), body })
+    assert.equal(status, 400)
+    assert.match(String(Object(message.error).message), /9007199254740993 .*string/)
+  })
+})
+
+describe('what belongs to others', () => {
+  it('the credential of a caller reaches no upstream', async () => {
+    await sandbox.emptyJournal()
+    for (const operation_id of ['tag_detail', 'financial_metrics_snapshot', 'rerank', 'chat_completions'])
+      await callRaw(url, agent.secret, 'use', { operation_id, arguments: ARGUMENTS[operation_id], max_price_usd: 1 })
+    const journal = JSON.stringify(await sandbox.journal())
+    assert.ok(journal.length > 100)
+    assert.equal(journal.includes(agent.secret), false)
+    assert.equal(journal.includes(agent.secret.slice(-20)), false)
+  })
+
+  it('an idempotency key is that of its own credential', async () => {
+    const meta = { 'farebox/idempotency-key': 'same-key' }
+    const second = await makeAgentKey(pool, agent.workspaceId)
+    for (const secret of [agent.secret, other.secret, second.secret])
+      assert.equal((await callRaw(url, secret, 'use', TAG, meta)).isError, false)
+    const again = await callRaw(url, agent.secret, 'use', TAG, meta)
+    assert.equal(again.isError, true)
+    assert.equal(again.structured.error.code, 'idempotency_completed')
+    assert.equal(again.structured.error.cost_usd, '0.001450000')
+    assert.doesNotMatch(JSON.stringify(again.content), /Nothing was charged/)
+    const differs = await callRaw(url, agent.secret, 'use', { ...TAG, arguments: { tag_name: 'dogs' } }, meta)
+    assert.equal(differs.structured.error.code, 'idempotency_mismatch')
+    const empty = await callRaw(url, agent.secret, 'use', TAG, { 'farebox/idempotency-key': '' })
+    assert.equal(empty.structured.error.code, 'invalid_request')
+  })
+
+  it('trap: one client never gets the answer to another, however many ask at once', async () => {
+    const secrets = [agent.secret, other.secret]
+    const asked = Array.from({ length: 60 }, (_, at) => {
+      const given = { ...TAG, arguments: { tag_name: `tag-${at}` } }
+      // Every other one by the library, whose servers must not be shared either.
+      const meta = at % 2 === 0 ? {} : { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+      // All have the same id, as clients that begin to count at one do.
+      return callRaw(url, secrets[at % 2] ?? '', 'use', given, meta).then((told) => ({ told, at }))
+    })
+    for (const { told, at } of await Promise.all(asked)) {
+      assert.equal(told.isError, false, told.text)
+      assert.equal(told.structured.result.params.tag_name, `tag-${at}`)
+      const whose = at % 2 === 0 ? agent.accountId : other.accountId
+      assert.equal((await chargesOf(pool, whose)).get(told.structured.request_id), 1_450_000n)
+    }
+  })
+})
+
+const ARGUMENTS: Readonly<Record<string, object>> = {
+  tag_detail: { tag_name: 'cats' },
+  financial_metrics_snapshot: { ticker: 'ACME' },
+  rerank: { query: 'a', documents: ['b'] },
+  chat_completions: { model: 'sandbox/text', messages: [{ role: 'user', content: 'hello' }] },
+}
+
+describe('sessions', () => {
+  const SESSIONS = count({ full: 10_000, reduced: 300 })
+  it('nothing is kept of those that were opened, and none is told anything unasked', async () => {
+    const initialize = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'many', version: '1' } },
+    }
+    for (let opened = 0; opened < SESSIONS; opened += 50) {
+      const some = Array.from({ length: 50 }, () => askRaw(url, agent.secret, { body: initialize }))
+      for (const { status, headers } of await Promise.all(some)) {
+        assert.equal(status, 200)
+        assert.equal(headers['mcp-session-id'], undefined)
+      }
+    }
+    const listen = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'subscriptions/listen',
+      params: { _meta: ENVELOPE, notifications: {} },
+    }
+    const headers = { 'mcp-protocol-version': MODERN, 'mcp-method': 'subscriptions/listen' }
+    const { status, message } = await askRaw(url, agent.secret, { headers, body: listen })
+    assert.deepEqual([status, Object(message.error).code], [404, -32_601])
+    const figures = await (await fetch(`${adminUrl}/metrics`)).text()
+    const kept = Number(/^farebox_memory_reserved_bytes(?:\{[^}]*\})? (\d+)$/m.exec(figures)?.[1])
+    assert.equal(kept, 0)
+    recordProof('mcp-sessions', 'sessions opened, and bytes that are reserved after them', {
+      sessions: SESSIONS,
+      reserved_bytes: kept,
+    })
+  })
+})
