@@ -36,7 +36,7 @@ const site = await startGateway({
   },
 })
 pin('others', site.pid)
-after(site.stop)
+after(() => site.stop())
 
 type Flood = { readonly stop: () => Promise<ReadonlyMap<number, number>> }
 
