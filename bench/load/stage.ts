@@ -44,6 +44,8 @@ export type Wanted = Pick<Load, 'connections' | 'rate' | 'warmUpMs' | 'measureMs
   readonly path?: string
   /** Which of our processes, where there are several. */
   readonly gateway?: number
+  /** Other callers than those that the stage has. */
+  readonly secretsFile?: string
 }
 
 type Options = {
