@@ -49,6 +49,11 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   ]),
   ...named('part of a sign-up or a reset, which has its row when it is done', ['mailed_links', 'sign_up_credits']),
   ...named('counted attempts', ['door_attempts']),
+  ...named('strangers say what they like of themselves; what a person allows has its row, as a grant', [
+    'oauth_clients',
+    'oauth_states',
+  ]),
+  ...named('upkeep', ['signing_keys']),
   ...named('its own record', ['audit', 'schema_migrations']),
 }
 

@@ -86,6 +86,7 @@ describe('a request that is not right', () => {
     for (const [changed, error] of wrong) {
       const { status, location, text } = await person.get(authorizePath({ clientId, pkce, changed }))
       assert.equal(status, 303, `${JSON.stringify(changed)}: ${text}`)
+      assert.match(location, /^http:/, JSON.stringify(changed))
       const back = new URL(location)
       assert.equal(back.origin + back.pathname, REDIRECT, location)
       // Who asks for a token in a fragment is told of its error there.

@@ -162,7 +162,7 @@ const SDKS: readonly Sdk[] = [
 
 describe('a stock client that knows a URL alone', () => {
   for (const sdk of SDKS)
-    it(`MCP-4 finds, registers, is let in by a person, refreshes and is revoked: SDK ${sdk.name}`, async () => {
+    it(`MCP-4 in part, at a server of tools of the test's own: finds, registers, is let in, refreshes and is revoked, SDK ${sdk.name}`, async () => {
       const callback = await startCallback()
       const keeper = createKeeper(callback.url)
       await assert.rejects(sdk.tools(keeper), sdk.isRefusal)

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import {
+  createResources,
+  metadataPathOf,
+  protectedResourceMetadata,
+} from '../../server/src/oauth/provider/resources.ts'
 import { startSite } from '../people/site.ts'
 import { signIn, signUp } from '../people/visitor.ts'
 import { authorized, createOauthClient, exchange, newPkce, refresh, registered } from './client.ts'
@@ -14,6 +19,19 @@ describe('a client that a person lets in', () => {
     const client = createOauthClient(site)
     const told = await client.get('/.well-known/oauth-authorization-server')
     assert.equal(told.status, 200, told.text)
+    const { issuer, scopes_supported: scopes, code_challenge_methods_supported: challenges } = told.json
+    assert.equal(issuer, site.url)
+    assert.deepEqual(challenges, ['S256'])
+    assert.deepEqual(scopes, ['agent', 'calls', 'openid', 'offline_access'], 'nothing that reaches into accounts')
+    assert.equal(told.json.authorization_response_iss_parameter_supported, true)
+    assert.equal(told.json.client_id_metadata_document_supported, true)
+    assert.deepEqual(told.json.response_types_supported, ['code'])
+    for (const name of ['authorization', 'token', 'registration', 'revocation', 'device_authorization'])
+      assert.match(String(told.json[`${name}_endpoint`]), new RegExp(`^${site.url}/oauth/`), name)
+    // Where clients look beside.
+    for (const path of ['oauth-authorization-server/mcp', 'openid-configuration', 'openid-configuration/mcp'])
+      assert.deepEqual((await client.get(`/.well-known/${path}`)).json, told.json, path)
+    assert.equal((await client.get('/.well-known/nothing')).status, 404)
     const clientId = await registered(client)
     const person = await signIn(site, await signUp(site))
     const pkce = newPkce()
@@ -27,5 +45,40 @@ describe('a client that a person lets in', () => {
     const third = await refresh(client, clientId, second.json.refresh_token)
     assert.equal(third.status, 400, third.text)
     assert.equal(third.json.error, 'invalid_grant')
+  })
+})
+
+describe('what a resource says of itself', () => {
+  it('names who issues its tokens, and the least that a client needs there', async () => {
+    const baseUrl = site.gateway.url
+    const resources = createResources({ siteUrl: site.url, baseUrl, mcpUrl: 'http://127.0.0.1:9/mcp' })
+    const told = resources.all.map((resource) => protectedResourceMetadata(resource, site.url))
+    assert.deepEqual(
+      told.map(({ resource, scopes_supported: scopes }) => [resource, scopes]),
+      [
+        ['http://127.0.0.1:9/mcp', ['agent']],
+        [baseUrl, ['calls']],
+        [`${site.url}/account/v1`, []],
+      ],
+    )
+    assert.deepEqual(told[0]?.authorization_servers, [site.url])
+    assert.equal(metadataPathOf('http://127.0.0.1:9/mcp'), '/.well-known/oauth-protected-resource/mcp')
+    assert.equal(metadataPathOf('http://127.0.0.1:9'), '/.well-known/oauth-protected-resource')
+  })
+
+  it('is read by anybody at base_url, where the operator has named that', async () => {
+    const named = await startSite((await freshDatabase()).url, { FAREBOX_HTTP_PUBLIC_URL: 'http://127.0.0.1:8' })
+    try {
+      const answer = await fetch(`${named.gateway.url}/.well-known/oauth-protected-resource`)
+      assert.equal(answer.status, 200)
+      const expected = {
+        resource: 'http://127.0.0.1:8',
+        authorization_servers: [named.url],
+        scopes_supported: ['calls'],
+      }
+      assert.deepEqual(await answer.json(), { ...expected, bearer_methods_supported: ['header'] })
+    } finally {
+      await named.stop()
+    }
   })
 })

@@ -48,7 +48,6 @@ export async function startSite(databaseUrl: string, env: Readonly<Record<string
       FAREBOX_LOG_LEVEL: 'warn',
       ...env,
     }),
-    ...(process.env.HARNESS_TELL === undefined ? {} : { onLine: (line) => console.error(line) }),
   })
   return {
     url: `http://${at}`,

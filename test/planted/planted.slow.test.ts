@@ -15,6 +15,7 @@ import { bugsOfLimits } from './bugs-of-limits.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
 import { bugsOfMail } from './bugs-of-mail.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
+import { bugsOfOauth } from './bugs-of-oauth.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
 import { bugsOfPages } from './bugs-of-pages.ts'
 import { bugsOfPeople } from './bugs-of-people.ts'
@@ -43,6 +44,7 @@ const ALL = [
   ...bugsOfLimits,
   ...bugsOfLosses,
   ...bugsOfMemory,
+  ...bugsOfOauth,
   ...bugsOfOutbox,
   ...bugsOfPeople,
   ...bugsOfMail,

@@ -1,8 +1,10 @@
 import type pg from 'pg'
+import type { Form } from '../../http/body.ts'
 import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
 import { Fault } from '../../kernel/fault.ts'
-import type { Ids } from '../../kernel/ids.ts'
+import type { Id, Ids } from '../../kernel/ids.ts'
+import type { Query } from '../../storage/transaction.ts'
 import { type Asking, allow, mayBeFor, readDecision, scopesIn } from '../consent.ts'
 import { cookieIn } from '../cookies.ts'
 import { askedNoMorePage, consentPage } from '../pages/consent.ts'
@@ -26,7 +28,7 @@ const UID = /^[A-Za-z0-9_-]{20,64}$/
 /** Where a person decides what a client asks for. Only the browser that the client sent here can. */
 export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
   const { people, pages, visits, server } = parts
-  const { states, clients } = server
+  const { states } = server
 
   /** What is asked for, if it is this browser's to answer; null otherwise. */
   async function askedOf({ params: { uid = '' }, cookie }: SignedIn): Promise<Asking | null> {
@@ -47,31 +49,18 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
     return consentPage(pages, { path, formToken, asking, email: session.email, workspaces, status, filled })
   }
 
-  async function decide(visit: SignedIn, asking: Asking): Promise<Page> {
-    const { form, params, session, visitor } = visit
-    const { uid = '' } = params
-    const values = Object.fromEntries(form)
-    const read = readDecision(form, asking)
-    if (!read.isGood) return show(visit, asking, 400, { values, problems: read.problems })
+  function decide(visit: SignedIn, asking: Asking): Promise<Page> {
+    const { uid = '' } = visit.params
     const back = seeOther(`${PATHS.authorization}/${uid}`)
-    if (read.fields.decision === 'deny') {
-      const isAnswered = await states.answer(uid, { error: 'access_denied', error_description: 'not allowed' })
-      return isAnswered ? back : askedNoMorePage(pages)
-    }
-    if (asking.client.documentHost === null && !(await clients.confirm(asking.client.id))) return askedNoMorePage(pages)
-    try {
-      const { personId } = session
-      const isAnswered = await allow(parts, { asking, personId, visitor, fields: read.fields }, (query, grantId) =>
-        states.answer(uid, { login: { accountId: personId }, consent: { grantId } }, query),
-      )
-      return isAnswered ? back : askedNoMorePage(pages)
-    } catch (error) {
-      if (!(error instanceof Fault) || (error.status !== 403 && error.status !== 429)) throw error
-      return show(visit, asking, error.status, {
-        values,
-        trouble: { title: 'This can’t be allowed', text: error.message },
-      })
-    }
+    return settle(parts, visit, {
+      ...{ asking, form: visit.form },
+      show: (status, filled) => show(visit, asking, status, filled),
+      over: () => askedNoMorePage(pages),
+      denied: async () =>
+        (await states.answer(uid, { error: 'access_denied', error_description: 'not allowed' })) ? back : null,
+      allowed: () => back,
+      answer: (query, grantId, accountId) => states.answer(uid, { login: { accountId }, consent: { grantId } }, query),
+    })
   }
 
   const orOver = (answer: (visit: SignedIn, asking: Asking) => Promise<Page>) => async (visit: SignedIn) => {
@@ -86,6 +75,42 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
     ),
     visits.postSignedIn(`${CONSENT_PATH}/:uid`, orOver(decide)),
   ]
+}
+
+type Settling = {
+  readonly asking: Asking
+  readonly form: Form
+  /** The page again, with what is wrong. */
+  readonly show: (status: number, filled: Filled) => Promise<Page>
+  /** There is nothing left to decide. */
+  readonly over: () => Page
+  /** Tells the client that it was not allowed; null where it was answered before. */
+  readonly denied: () => Promise<Page | null>
+  readonly allowed: () => Page
+  /** Answers the client, in the transaction of the grant; false where it was answered before. */
+  readonly answer: (query: Query, grantId: Id, personId: Id) => Promise<boolean>
+}
+
+/** What comes of a person's decision, wherever a client asked for it. */
+export async function settle(parts: ConsentParts, visit: SignedIn, settling: Settling): Promise<Page> {
+  const { asking, form, show, over } = settling
+  const { session, visitor } = visit
+  const values = Object.fromEntries(form)
+  const read = readDecision(form, asking)
+  if (!read.isGood) return show(400, { values, problems: read.problems })
+  if (read.fields.decision === 'deny') return (await settling.denied()) ?? over()
+  const { id, documentHost } = asking.client
+  if (documentHost === null && !(await parts.server.clients.confirm(id))) return over()
+  const { personId } = session
+  try {
+    const isAnswered = await allow(parts, { asking, personId, visitor, fields: read.fields }, (query, grantId) =>
+      settling.answer(query, grantId, personId),
+    )
+    return isAnswered ? settling.allowed() : over()
+  } catch (error) {
+    if (!(error instanceof Fault) || (error.status !== 403 && error.status !== 429)) throw error
+    return show(error.status, { values, trouble: { title: 'This can’t be allowed', text: error.message } })
+  }
 }
 
 type Request = {

@@ -2,9 +2,8 @@ import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
 import { networkKey } from '../../identity/people/attempts.ts'
 import { hashOf } from '../../identity/people/tokens.ts'
-import { Fault } from '../../kernel/fault.ts'
 import { html } from '../../kernel/html.ts'
-import { type Asking, allow, mayBeFor, readDecision } from '../consent.ts'
+import { type Asking, mayBeFor } from '../consent.ts'
 import { anything, readForm } from '../forms.ts'
 import { consentPage } from '../pages/consent.ts'
 import { deviceDonePage, devicePage } from '../pages/device.ts'
@@ -14,7 +13,7 @@ import { OAUTH_LIMITS } from '../provider/limits.ts'
 import { orLater } from '../refusals.ts'
 import { readUserCode, shownUserCode } from '../user-code.ts'
 import type { SignedIn } from '../visits.ts'
-import { type ConsentParts, describeAsking } from './consent.ts'
+import { type ConsentParts, describeAsking, settle } from './consent.ts'
 
 const DEVICE = PATHS.code_verification
 const DECIDE = `${DEVICE}/decide`
@@ -23,7 +22,7 @@ const NO_CODE = 'This code is not one of now. Look at your device again: a code 
 /** Where a person lets in what has no browser. A code can be guessed, so only who is signed in may try, and not often. */
 export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
   const { people, pages, visits, server } = parts
-  const { states, attempts, clients } = server
+  const { states, attempts } = server
 
   function ask({ formToken, session }: SignedIn, status = 200, filled: Filled<'user_code'> = {}): Page {
     return devicePage(pages, { formToken, email: session.email, status, filled })
@@ -54,30 +53,17 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
   }
 
   async function decide(visit: SignedIn, code: string): Promise<Page> {
-    const { session, visitor } = visit
-    const asking = await askedBy(visit, code)
-    if (asking === null) return ask(visit, 400, { problems: { user_code: NO_CODE } })
-    const form = new Map([...visit.form].filter(([name]) => name !== 'user_code'))
-    const values = Object.fromEntries(form)
-    const read = readDecision(form, asking)
-    if (!read.isGood) return show(visit, asking, code, 400, { values, problems: read.problems })
     const over = () => ask(visit, 400, { problems: { user_code: NO_CODE } })
-    if (read.fields.decision === 'deny') {
-      const denied = { error: 'access_denied', errorDescription: 'not allowed' }
-      return (await states.decide(code, denied, null)) ? deviceDonePage(pages, false) : over()
-    }
-    if (asking.client.documentHost === null && !(await clients.confirm(asking.client.id))) return over()
-    try {
-      const { personId } = session
-      const isAllowed = await allow(parts, { asking, personId, visitor, fields: read.fields }, (query, grantId) =>
-        states.decide(code, decisionOf(asking, personId, grantId), grantId, query),
-      )
-      return isAllowed ? deviceDonePage(pages, true) : over()
-    } catch (error) {
-      if (!(error instanceof Fault) || (error.status !== 403 && error.status !== 429)) throw error
-      const trouble = { title: 'This can’t be allowed', text: error.message }
-      return show(visit, asking, code, error.status, { values, trouble })
-    }
+    const asking = await askedBy(visit, code)
+    if (asking === null) return over()
+    const denied = { error: 'access_denied', errorDescription: 'not allowed' }
+    return settle(parts, visit, {
+      ...{ asking, over, form: new Map([...visit.form].filter(([name]) => name !== 'user_code')) },
+      show: (status, filled) => show(visit, asking, code, status, filled),
+      denied: async () => ((await states.decide(code, denied, null)) ? deviceDonePage(pages, false) : null),
+      allowed: () => deviceDonePage(pages, true),
+      answer: (query, grantId, personId) => states.decide(code, decisionOf(asking, personId, grantId), grantId, query),
+    })
   }
 
   const orWait = (visit: SignedIn, work: () => Promise<Page>) =>

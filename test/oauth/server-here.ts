@@ -1,0 +1,30 @@
+import type pg from 'pg'
+import { loadAssets } from '../../server/src/http/pages/assets.ts'
+import { createPages } from '../../server/src/http/pages/page.ts'
+import { createTellReuse } from '../../server/src/identity/people/reused-grant.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds } from '../../server/src/kernel/ids.ts'
+import type { Seal } from '../../server/src/kernel/seal.ts'
+import { type AuthorizationServerParts, createAuthorizationServer } from '../../server/src/oauth/provider/server.ts'
+import { createSendMail } from '../../server/src/storage/mail.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+
+export const SITE = 'https://site.example'
+export const MCP = 'https://site.example/mcp'
+
+type Given = { readonly pool: pg.Pool; readonly seal: Seal } & Partial<AuthorizationServerParts>
+
+/** The authorization server in this process, without limits. */
+export function serverHere(given: Given) {
+  const ids = createIds({ clock: systemClock })
+  const { seal } = given
+  return createAuthorizationServer(
+    {
+      ...{ ids, clock: systemClock, log: silentLog, outbound: null, siteUrl: SITE, baseUrl: undefined, mcpUrl: MCP },
+      ...{ attempts: { take: async () => {} }, introspectionSecret: null },
+      tellReuse: createTellReuse({ sendMail: createSendMail({ ids, seal }), grantsUrl: `${SITE}/grants` }),
+      ...given,
+    },
+    createPages({ assets: loadAssets(), siteUrl: undefined }),
+  )
+}
