@@ -9,7 +9,9 @@ export function requireApproval({ scopes, limits, allowances }: Caller): void {
   const missing = [
     ...(allowances.length === 0 ? ['a budget (farebox keys budget <key> 5/month)'] : []),
     ...(scopes === null ? ['scopes (farebox keys change <key> --scopes social,models)'] : []),
-    ...((limits.from?.key.requestsPerMinute ?? null) === null ? ['a rate of its own (farebox keys change <key> --rpm 60)'] : []),
+    ...((limits.from?.key.requestsPerMinute ?? null) === null
+      ? ['a rate of its own (farebox keys change <key> --rpm 60)']
+      : []),
   ]
   if (missing.length === 0) return
   throw new Fault('forbidden', {
