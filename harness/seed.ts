@@ -179,10 +179,25 @@ export async function bindSandbox({ pool, masterKey, sandboxUrl }: Parts): Promi
 }
 
 /** A customer to play with: test money, and limits that nobody meets by hand. */
-export async function seedCustomer(pool: pg.Pool): Promise<{ readonly workspaceId: string; readonly apiKey: Secret }> {
+export async function seedCustomer(pool: pg.Pool): Promise<Seeded> {
   const { id: workspaceId, testAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Development' })
   await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'growth' })
   await creditAccount(pool, { entryId: ids.next(), accountId: testAccountId, kind: 'payment', amount: usd('100') })
   const { secret } = await createKey({ pool, ids }, ACTOR, { workspaceId, mode: 'test', name: 'development' })
-  return { workspaceId, apiKey: secret }
+  const { secret: agentKey } = await createKey({ pool, ids }, ACTOR, {
+    workspaceId,
+    mode: 'test',
+    name: 'agent',
+    budget: { amount: usd('5'), period: 'month' },
+    scopes: ['models', 'video', 'social', 'finance', 'traffic'],
+    rates: { requestsPerMinute: 120 },
+  })
+  return { workspaceId, apiKey: secret, agentKey }
+}
+
+type Seeded = {
+  readonly workspaceId: string
+  readonly apiKey: Secret
+  /** With what an agent needs to spend: a budget, scopes and a rate. */
+  readonly agentKey: Secret
 }

@@ -62,7 +62,7 @@ async function start() {
   // Whoever gives one can use the command line on what is sealed with it.
   const given = process.env.FAREBOX_SECRETS_MASTER_KEY
   const masterKey = given === undefined ? makeMasterKey() : new Secret(given)
-  const apiKey = await seed(postgres.url(), masterKey, sandboxUrl)
+  const { apiKey, agentKey } = await seed(postgres.url(), masterKey, sandboxUrl)
 
   const gateway = await begin('the gateway', async () => {
     const at = async (port: number) => `127.0.0.1:${await portNear(port)}`
@@ -98,16 +98,17 @@ async function start() {
     admin_url: gateway.adminUrl,
     sandbox_url: sandboxUrl,
     api_key: apiKey.reveal(),
+    agent_key: agentKey.reveal(),
   }
   return { forPrograms, forPeople: welcome(forPrograms, postgres.url()) }
 }
 
 /** Something to call and something to pay with. */
-async function seed(databaseUrl: string, masterKey: Secret, sandboxUrl: string): Promise<Secret> {
+async function seed(databaseUrl: string, masterKey: Secret, sandboxUrl: string) {
   const pools = createPools({ url: new Secret(databaseUrl), log: silentLog })
   try {
     await bindSandbox({ pool: pools.rest, masterKey, sandboxUrl })
-    return (await seedCustomer(pools.rest)).apiKey
+    return await seedCustomer(pools.rest)
   } finally {
     await pools.close()
   }
@@ -147,10 +148,12 @@ async function portNear(port: number): Promise<number> {
   return isFree ? port : freePort()
 }
 
-type Addresses = Readonly<Record<'base_url' | 'site_url' | 'mcp_url' | 'admin_url' | 'sandbox_url' | 'api_key', string>>
+type Addresses = Readonly<
+  Record<'base_url' | 'site_url' | 'mcp_url' | 'admin_url' | 'sandbox_url' | 'api_key' | 'agent_key', string>
+>
 
 function welcome(
-  { base_url, site_url, mcp_url, admin_url, sandbox_url, api_key }: Addresses,
+  { base_url, site_url, mcp_url, admin_url, sandbox_url, api_key, agent_key }: Addresses,
   databaseUrl: string,
 ): string {
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
@@ -159,12 +162,13 @@ Farebox is ready after ${seconds} s.
 
   gateway    ${base_url}
   website    ${site_url}
-  agents     ${mcp_url}   (listens; its tools are not built yet)
+  agents     ${mcp_url}   (five tools over MCP; docs/agents.md)
   metrics    ${admin_url}/metrics
   sandbox    ${sandbox_url}   (simulated upstreams; docs/sandbox.md)
   mail       ${sandbox_url}/mail   (what people would be sent)
   database   ${databaseUrl}
   key        ${api_key}   (100 USD of test money)
+  agent key  ${agent_key}   (the same money, 5 USD a month)
 
 Make a metered call, and see in its headers what it cost:
 
@@ -181,6 +185,10 @@ Let a model answer, as it comes; its last frame has the cost:
 Then look at the bill:
 
   curl '${base_url}/v1/usage?start_time=1' -H 'Authorization: Bearer ${api_key}'
+
+Let an agent use it, here Claude Code:
+
+  claude mcp add --transport http farebox ${mcp_url} --header "Authorization: Bearer ${agent_key}"
 
 Ctrl-C stops everything and deletes this run's database.`
 }

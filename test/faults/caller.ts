@@ -10,6 +10,7 @@ import { listen } from './listen.ts'
 import { addressOf, type Key, type Person } from './people.ts'
 import type { Question, Speech } from './speech.ts'
 import { streamedSpeechOf } from './speeches.ts'
+import { sendByTool } from './tool-call.ts'
 import { ASYNC, bodyOf, upstreamBodyOf, VIDEO_OPERATION, VIDEO_PATH, type Video } from './videos.ts'
 
 /** What a client asks, whom for, and by which headers. */
@@ -34,6 +35,8 @@ export type Asked = {
   readonly subject?: string
   /** When the caller hangs up on a stream, whatever has come by then. */
   readonly cutAfterMs?: number
+  /** Whether it is asked as a tool of an agent. */
+  readonly isByTool?: boolean
 }
 
 /** Asks over HTTP as a caller does, never twice, and writes down what it was told. */
@@ -46,7 +49,10 @@ export type Caller = {
 const CONNECTIONS = 96
 const PATIENCE_MS = 40_000
 
-export function createCaller(url: string, history: History): Caller {
+/** Where the tools are that agents use: of whichever gateways there are. */
+type ToolUrl = () => string | undefined
+
+export function createCaller(url: string, history: History, toolUrl: ToolUrl = () => undefined): Caller {
   const pool = new Pool(url, {
     connections: CONNECTIONS,
     pipelining: 1,
@@ -89,7 +95,11 @@ export function createCaller(url: string, history: History): Caller {
     const cut = () => (hangUp.signal.aborted ? { isCut: true } : {})
     inFlight += 1
     try {
-      const { told, outcome } = await send(pool, asked, hangUp.signal)
+      const tools = asked.isByTool === true ? toolUrl() : undefined
+      const { told, outcome } =
+        tools === undefined
+          ? await send(pool, asked, hangUp.signal)
+          : await sendByTool(tools, asked, AbortSignal.any([hangUp.signal, AbortSignal.timeout(PATIENCE_MS)]))
       return history.end(operation, outcome, { ...told, ...cut() })
     } catch (error) {
       return history.end(operation, 'unknown', {

@@ -148,7 +148,10 @@ async function start(
     return member(
       `gateway-${at}`,
       database,
-      { FAREBOX_ROLES: at === 0 ? 'gateway,worker' : 'gateway', FAREBOX_LISTEN_GATEWAY: `127.0.0.1:${port}` },
+      {
+        FAREBOX_ROLES: at === 0 ? 'gateway,agent,worker' : 'gateway,agent',
+        FAREBOX_LISTEN_GATEWAY: `127.0.0.1:${port}`,
+      },
       edge,
     )
   })

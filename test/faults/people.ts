@@ -34,6 +34,8 @@ export type Key = {
   readonly secret: string
   /** When the operator's command that revoked it had answered. */
   revokedAtMs: number
+  /** Whether an agent may spend by it. */
+  readonly isApproved: boolean
 }
 
 const PEOPLE = {
@@ -114,10 +116,17 @@ export async function setRate(pool: pg.Pool, workspaceId: Id, requestsPerMinute 
   await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'enterprise', limits })
 }
 
+/** With a budget, a key is one that agents may have: everything at any rate that its tier has. */
+const APPROVED = {
+  scopes: ['models', 'video', 'social', 'finance', 'traffic'],
+  rates: { requestsPerMinute: NO_LIMIT },
+}
+
 export async function makeKey(pool: pg.Pool, workspaceId: Id, budget?: Budget): Promise<Key> {
-  const wanted = { workspaceId, mode: 'test', name: 'key', ...(budget && { budget }) } as const
+  const wanted = { workspaceId, mode: 'test', name: 'key', ...(budget && { budget, ...APPROVED }) } as const
   const { id, secret } = await createKey({ pool, ids }, ACTOR, wanted)
-  return { id, secret: secret.reveal(), revokedAtMs: Number.POSITIVE_INFINITY }
+  const isApproved = budget !== undefined
+  return { id, secret: secret.reveal(), revokedAtMs: Number.POSITIVE_INFINITY, isApproved }
 }
 
 /** Each key is used from an address of its own, as HAProxy would tell: who fails to authenticate is limited by it. */

@@ -98,13 +98,22 @@ type Through = {
   readonly log: (line: string) => void
 }
 
+/** One gateway after another. One that is dead refuses a connection, and what became of the call is then as unknown as any. */
+function toolUrlOf({ gateways }: Cluster): () => string | undefined {
+  let asked = 0
+  return () => {
+    asked += 1
+    return gateways[asked % gateways.length]?.process().agentUrl
+  }
+}
+
 async function putThrough(cluster: Cluster, plan: readonly PlannedFault[], through: Through): Promise<Evidence> {
   const { seed, seconds, history, log } = through
   const { pool } = cluster
   const marks = new Marks()
   const people = await makePeople(pool)
   const samples = startSampling(pool, people)
-  const caller = createCaller(cluster.url, history)
+  const caller = createCaller(cluster.url, history, toolUrlOf(cluster))
   const link = (key: Key) => linkAccount(cluster.url, key)
   const workload = startWorkload({ seed, people, caller, marks, link })
   const moods = startMoods(seed, cluster.upstream)

@@ -9,6 +9,7 @@ import { judge } from '../../harness/figures.ts'
 import { COMMAND_DEADLINE_MS } from '../../harness/gateways.ts'
 import { processesWith } from '../../harness/processes.ts'
 import { ROOT } from '../../harness/root.ts'
+import { connectAgent } from '../mcp/clients.ts'
 
 const PROOF = 'development-stack'
 const IN_TIME = { unit: 'ms', atMost: 15_000 } as const
@@ -54,7 +55,12 @@ describe('npm run dev', () => {
     const readyMs = performance.now() - startedMs
     assert.equal(lines.length, 1, dev.output())
     const addresses = JSON.parse(lines[0] ?? '')
-    assert.deepEqual(Object.keys(addresses), ['base_url', 'mcp_url', 'site_url', 'admin_url', 'sandbox_url', 'api_key'])
+    const places = ['base_url', 'mcp_url', 'site_url', 'admin_url', 'sandbox_url']
+    assert.deepEqual(Object.keys(addresses), [...places, 'api_key', 'agent_key'])
+    const agent = await connectAgent('sdk 2', addresses.mcp_url, addresses.agent_key)
+    const given = { operation_id: 'tag_detail', arguments: { tag_name: 'cats' }, max_price_usd: 0.01 }
+    assert.equal((await agent.call('use', given)).structuredContent.cost_usd, '0.001450000')
+    await agent.close()
     assert.equal((await request(`${addresses.base_url}/readyz`)).statusCode, 200)
     assert.equal((await request(`${addresses.sandbox_url}/livez`)).statusCode, 200)
     assert.ok(running().length > 3)

@@ -78,3 +78,17 @@ export async function callRaw(url: string, secret: string, name: string, given: 
     meta: Object(_meta),
   }
 }
+
+/** The same request as arguments of a tool. */
+export function argumentsOf({
+  path,
+  body,
+}: {
+  readonly path: string
+  readonly body?: unknown
+}): Record<string, unknown> {
+  const { pathname, searchParams } = new URL(path, 'http://localhost')
+  if (body === undefined) return Object.fromEntries(searchParams)
+  const [, model] = /^\/v1beta\/models\/(.*):[a-zA-Z]+$/.exec(pathname) ?? []
+  return { ...(model !== undefined && { model }), ...Object(body) }
+}

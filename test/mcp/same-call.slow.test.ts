@@ -7,7 +7,7 @@ import { until } from '../../harness/until.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { ask, CALLS, codeOf, LINKED, startInstallation, TASKS } from '../acceptance/installation.ts'
 import { ALL_SCOPES, makeAgent } from './agents.ts'
-import { callRaw } from './raw-agent.ts'
+import { argumentsOf, callRaw } from './raw-agent.ts'
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, { processes: 2 })
@@ -59,14 +59,6 @@ const cases = (): readonly Case[] => {
     left[drawn.operation] = places - 1
     return places > 0 ? drawn : { ...drawn, operation: 'tag_detail' }
   })
-}
-
-/** The same request as arguments of a tool. */
-function argumentsOf({ path, body }: { readonly path: string; readonly body?: unknown }): Record<string, unknown> {
-  const { pathname, searchParams } = new URL(path, 'http://localhost')
-  if (body === undefined) return Object.fromEntries(searchParams)
-  const [, model] = /^\/v1beta\/models\/(.*):[a-zA-Z]+$/.exec(pathname) ?? []
-  return { ...(model !== undefined && { model }), ...Object(body) }
 }
 
 type Outcome = {

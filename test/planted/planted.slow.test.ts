@@ -4,6 +4,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { ROOT } from '../../harness/root.ts'
+import { bugsOfAgents } from './bugs-of-agents.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfAudit } from './bugs-of-audit.ts'
 import { bugsOfClasses } from './bugs-of-classes.ts'
@@ -37,6 +38,7 @@ const SETS = {
 }
 const ALL = [
   ...Object.values(SETS).flat(),
+  ...bugsOfAgents,
   ...bugsOfAttempts,
   ...bugsOfAudit,
   ...bugsOfGrants,

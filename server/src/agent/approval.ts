@@ -7,12 +7,14 @@ import { Fault } from '../kernel/fault.ts'
  */
 export function requireApproval({ scopes, limits, allowances }: Caller): void {
   const missing = [
-    ...(allowances.length === 0 ? ['a budget (--budget 5 --period month)'] : []),
-    ...(scopes === null ? ['scopes (--scopes social,models)'] : []),
-    ...((limits.from?.key.requestsPerMinute ?? null) === null ? ['a rate of its own (--rpm 60)'] : []),
+    ...(allowances.length === 0 ? ['a budget (farebox keys budget <key> 5/month)'] : []),
+    ...(scopes === null ? ['scopes (farebox keys change <key> --scopes social,models)'] : []),
+    ...((limits.from?.key.requestsPerMinute ?? null) === null
+      ? ['a rate of its own (farebox keys change <key> --rpm 60)']
+      : []),
   ]
   if (missing.length === 0) return
   throw new Fault('forbidden', {
-    detail: `An agent may spend only with a key that has a budget, scopes and a rate of its own. This key lacks ${missing.join(', ')}. Its owner sets them with farebox keys change and farebox keys budget.`,
+    detail: `An agent may spend only with a key that has a budget, scopes and a rate of its own. This key lacks ${missing.join(', ')}..`,
   })
 }
