@@ -6,6 +6,7 @@ import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
 import { createChores, createLossChore, createRefusalChore } from './chores.ts'
+import { SEALED_COLUMNS } from './cli/rotate.ts'
 import { type Config, missingForPeople } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
 import { createHeaderNames } from './gateway/header-names.ts'
@@ -19,6 +20,7 @@ import { createRecords } from './gateway/records.ts'
 import { createRefusals } from './gateway/refusals.ts'
 import { createRelay } from './gateway/relay.ts'
 import { createTellLoss } from './gateway/tell-loss.ts'
+import { createTellRefused } from './gateway/tell-refused.ts'
 import type { Family } from './http/families.ts'
 import { createLargeJson } from './http/large-json.ts'
 import { type Listener, listen } from './http/listen.ts'
@@ -55,6 +57,7 @@ import { createSendMail, MAIL } from './storage/mail.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
+import { requireMasterKey } from './storage/sealed-values.ts'
 import { createPoller } from './tasks/poller.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { Log } from './telemetry/log.ts'
@@ -207,6 +210,7 @@ function createGateway(ground: Ground, money: Money) {
     counter,
     names,
     lossGuard: createLossGuard(losses),
+    refusedBy: createTellRefused({ log, clock }),
     prices: createPrices(cached),
     quota: createQuota(cached),
     declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
@@ -277,6 +281,7 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
   const { log, clock, pools, feed } = ground
   await checkSafety(pools.rest)
   await requireMigrated(pools.rest)
+  await requireMasterKey(pools.rest, ground.seal, SEALED_COLUMNS)
   await money.partitions.start()
   await money.ownership.start()
   // What was reached before must be known before the first call.

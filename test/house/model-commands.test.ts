@@ -35,7 +35,7 @@ describe('farebox models', () => {
     assert.notEqual(id, '', made)
     assert.match(made, /No upstream fills openai yet: see farebox upstreams add openai\.\n$/)
     // A slot that a route names can be filled.
-    await said('upstreams', 'add', 'openai', 'https://models.vendor.example/v1', '--requests-per-minute', '500')
+    await said('upstreams', 'add', 'openai', 'https://models.vendor.example', '--requests-per-minute', '500')
     assert.match(
       await said('upstreams', 'list'),
       /openai {2}live {2}\S+ {2}native {2}without credential {2}500 requests a minute\n/,
@@ -274,13 +274,46 @@ describe('farebox models', () => {
       assert.equal(await said('models', 'list'), before)
     })
 
-  it('upstreams add refuses a quota that is none, and a slot that neither an operation nor a route names', async () => {
+  it('upstreams add refuses a quota that is none', async () => {
     const add = (...args: readonly string[]) => farebox('upstreams', 'add', ...args)
     for (const quota of ['0', '-1', '1.5', 'many']) {
       const { code, output } = await add('openai', 'https://a.example', '--requests-per-minute', quota)
       assert.deepEqual([code, /--requests-per-minute must be a whole number above 0/.test(output)], [1, true], output)
     }
-    const { code, output } = await add('nothing', 'https://a.example')
-    assert.deepEqual([code, /nor does a model's route: see farebox models route/.test(output)], [1, true], output)
+  })
+
+  it('upstreams add takes a slot that no route names yet, says so, and whether it looks mistyped', async () => {
+    assert.match(
+      await said('upstreams', 'add', 'later', 'https://a.example'),
+      /^Upstream \S+ is asked for later\.\nNobody asks later yet\. Next: farebox models route <model> --slot later --protocol <name>\n$/,
+    )
+    assert.match(
+      await said('upstreams', 'add', 'rerankk', 'https://a.example'),
+      /\nNobody asks rerankk yet\. Did you mean rerank\? If not: farebox models route /,
+    )
+  })
+
+  it('upstreams add refuses a URL whose end would stand twice in what is asked, unless it is told that it does', async () => {
+    await said('models', 'set', 'maker/doubled', ...LIMITS)
+    await said('models', 'route', 'maker/doubled', '--slot', 'anthropic_like', '--protocol', 'anthropic')
+    for (const [slot, url, doubled, shorter] of [
+      ['not_yet_routed', 'https://a.example/v1', '/v1', 'https://a.example'],
+      ['not_yet_routed', 'https://a.example/v1beta/', '/v1beta', 'https://a.example'],
+      ['anthropic_like', 'https://a.example/vendor/v1/', '/v1', 'https://a.example/vendor'],
+      ['rerank', 'https://a.example/v1', '/v1', 'https://a.example'],
+      ['reseller', 'https://a.example/api/v1', '/api/v1', 'https://a.example'],
+    ] as const) {
+      const { code, output } = await farebox('upstreams', 'add', slot, url)
+      assert.equal(code, 1, output)
+      assert.equal(
+        output,
+        `farebox: ${doubled} would stand twice in what is asked there: give the URL without it, ${shorter} (or --keep-path where the vendor really has it twice)\n`,
+      )
+    }
+    await said('upstreams', 'add', 'anthropic_like', 'https://a.example/v1', '--keep-path')
+    // What only another protocol begins with is no part of what is asked there.
+    await said('upstreams', 'add', 'anthropic_like', 'https://a.example/v1beta')
+    const leaky = await farebox('upstreams', 'add', 'rerank', 'https://user:canary-77@a.example/v1')
+    assert.deepEqual([leaky.code, leaky.output.includes('canary')], [1, false], leaky.output)
   })
 })

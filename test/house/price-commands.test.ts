@@ -183,11 +183,6 @@ describe('farebox upstreams', () => {
   })
 
   for (const [what, args, says] of [
-    [
-      'a slot that nobody asks',
-      ['add', 'nothing', 'https://a.example'],
-      /no operation asks a slot "nothing": .*rerank, reseller/,
-    ],
     ['what is no URL', ['add', 'rerank', 'a.example'], /must be a URL such as/],
     ['plain http to elsewhere', ['add', 'rerank', 'http://a.example'], /must be https/],
     ['a query in the URL', ['add', 'rerank', 'https://a.example/?key=1'], /must not have a query/],

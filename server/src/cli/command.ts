@@ -5,6 +5,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { createIds, type Id } from '../kernel/ids.ts'
 import type { By } from '../storage/audit.ts'
+import { requireMigrated } from '../storage/migrate.ts'
 import { createPools, type Pools } from '../storage/pools.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { explain } from './explain.ts'
@@ -37,7 +38,16 @@ export async function runningAlone(work: () => Promise<void>): Promise<void> {
   }
 }
 
-export async function withPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
+/** On a database of this program's version: on another one a command would read or write what it does not know. */
+export function withPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
+  return withAnyPools(config, async (pools) => {
+    await requireMigrated(pools.rest)
+    await work(pools)
+  })
+}
+
+/** On whatever database there is. */
+export async function withAnyPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
   const pools = createPools({ url: config.database.url, log: quietLog(config), restStatementTimeoutMs: 10 * 60_000 })
   try {
     await work(pools)

@@ -37,6 +37,7 @@ import {
 } from '../routing.ts'
 import { credentialFor, sendOnce } from '../send.ts'
 import { openOnce } from '../send-stream.ts'
+import type { TellRefused } from '../tell-refused.ts'
 import { adviceOn } from '../token-advice.ts'
 
 type Parts = {
@@ -48,6 +49,7 @@ type Parts = {
   readonly counter: Pick<TokenCounter, 'count'>
   readonly outputCapHeader: string
   readonly lossGuard: LossGuard
+  readonly refusedBy: TellRefused
 }
 
 const MINUTE_MS = 60_000
@@ -68,7 +70,7 @@ const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
 export function createModelPlan(parts: Parts) {
-  const { models, bindings, quota, clock, counter, outputCapHeader, lossGuard } = parts
+  const { models, bindings, quota, clock, counter, outputCapHeader, lossGuard, refusedBy } = parts
 
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -90,7 +92,7 @@ export function createModelPlan(parts: Parts) {
     const bound = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     // What costs nothing loses nothing.
     const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
-    const targets = takersOf(open, ask.unknownMembers)
+    const targets = takersOf(open, ask.unknownMembers, caller.mode)
     /** How the one that was asked last counts. */
     let profile = PLAIN_PROFILE
 
@@ -141,6 +143,14 @@ export function createModelPlan(parts: Parts) {
       )
     }
 
+    const told =
+      ({ binding, route }: Target) =>
+      (sent: Sent) => {
+        if (sent.outcome === 'answered' && isAboutUs(sent.reply.status, sent.reply.json))
+          refusedBy({ binding, status: sent.reply.status, target: protocol.target(route.upstreamModel) })
+        return sent
+      }
+
     return {
       ...pricing,
       sold: model.id,
@@ -152,7 +162,12 @@ export function createModelPlan(parts: Parts) {
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
       ...replyBytesOf(ask, outputMost),
       send: (id, room) =>
-        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
+        firstToTake(
+          targets,
+          (target) => attempt(id, target, room).then(told(target)),
+          mayAskAnother,
+          operation.attempts,
+        ),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing
