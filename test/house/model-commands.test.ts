@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { createWorkspace } from '../../server/src/identity/workspaces.ts'
+import { ACTOR, ids } from '../identity/customers.ts'
 import { connect } from '../ledger/world.ts'
 import { startShell } from './command-shell.ts'
 
@@ -176,16 +178,81 @@ describe('farebox models', () => {
     ])
   })
 
+  it('price and account sell nothing below cost unless they are told to, and tell the margin', async () => {
+    await said('models', 'set', 'maker/margin', ...LIMITS)
+    const price = ['models', 'price', 'maker/margin', '--output', '10', '--provider-output', '8']
+    const told = await farebox(...price, '--input', '0.5', '--provider-input', '5')
+    assert.deepEqual(
+      [told.code, told.output],
+      [
+        1,
+        'farebox: maker/margin would be sold below cost: input (-900.0 %). Correct the price or the cost, or say --below-cost\n',
+      ],
+    )
+    assert.match(await said('models', 'list'), /^maker\/margin .* without price$/m)
+    assert.match(
+      await said(...price, '--input', '0.5', '--provider-input', '5', '--below-cost'),
+      /version 1\.\nMargin: input -900\.0 %, output 20\.0 %\.\n$/,
+    )
+    // What the upstream charges us stays where it is left out, and so does what it forbids.
+    assert.match(
+      (await farebox('models', 'price', 'maker/margin', '--input', '4', '--output', '7')).output,
+      /below cost: input \(-25\.0 %\), output \(-14\.3 %\)/,
+    )
+    // Cached input is dearer than its price only if somebody says so.
+    await said('models', 'price', 'maker/margin', '--input', '10', '--output', '10', '--cache-read', '1')
+    assert.match(await said('models', 'list'), /^maker\/margin .* version 2 {2}margin input 50\.0 %, output 20\.0 %$/m)
+    const classes = ['--class', 'cache_write_1h=6', '--tier', 'flex=0.5x', '--tool', 'web_search=0.01']
+    const dear = [
+      '--provider-class',
+      'cache_write_1h=7',
+      '--provider-tier',
+      'flex=0.9x',
+      '--provider-tool',
+      'web_search=0.02',
+    ]
+    const { output } = await farebox(
+      'models',
+      'price',
+      'maker/margin',
+      '--input',
+      '10',
+      '--output',
+      '10',
+      ...classes,
+      ...dear,
+    )
+    assert.match(
+      output,
+      /below cost: tools\.web_search \(-100\.0 %\), cache_write_1h \(-16\.7 %\), .*tiers\.flex\.output \(-44\.0 %\)/,
+    )
+    const { id, liveAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
+    assert.match(
+      (await farebox('models', 'account', id, 'maker/margin', '0.7x')).output,
+      /would pay less than maker\/margin costs us: output \(-14\.3 %\)/,
+    )
+    assert.equal(
+      await said('models', 'account', id, 'maker/margin', '0.9x'),
+      `${id} pays 0.9x the price of maker/margin, whatever that becomes.\nMargin: input 44.4 %, output 11.1 %.\n`,
+    )
+    await said('models', 'account', id, 'maker/margin', '0.1x', '--below-cost')
+    const { rows } = await pool.query('select operation, unit_price::text from account_prices where account_id = $1', [
+      liveAccountId,
+    ])
+    assert.deepEqual(rows, [{ operation: 'model:maker/margin', unit_price: '0.1' }])
+  })
+
   it('price takes prices of pictures instead, and list shows them', async () => {
     await said('models', 'set', 'maker/painter', ...LIMITS)
     const images = ['--image', '1024x1024/high=0.167', '--image', 'auto/auto=0.042']
     assert.equal(
       await said('models', 'price', 'maker/painter', ...images, '--provider-image', 'auto/auto=0.03'),
-      'maker/painter costs 1024x1024/high 0.167, auto/auto 0.042 USD a picture and nothing for tokens, as version 1.\n',
+      'maker/painter costs 1024x1024/high 0.167, auto/auto 0.042 USD a picture and nothing for tokens, as version 1.\n' +
+        'Margin: images.auto/auto 28.6 %.\n',
     )
     assert.match(
       await said('models', 'list'),
-      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD a picture {2}version 1$/m,
+      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD a picture {2}version 1 {2}margin images\.auto\/auto 28\.6 %$/m,
     )
     await said('models', 'price', 'maker/painter', '--image', 'auto/auto=0.05')
     const { rows } = await pool.query(

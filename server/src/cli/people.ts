@@ -12,7 +12,7 @@ import { findWorkspace } from '../identity/workspaces.ts'
 import { Fault } from '../kernel/fault.ts'
 import { ROLES, type Role } from '../kernel/role.ts'
 import { createSendMail } from '../storage/mail.ts'
-import { idOf, ids, operator, print, reading, running, withPools, writing } from './command.ts'
+import { idOf, ids, operator, plain, print, reading, running, withPools, writing } from './command.ts'
 import { sealFor } from './rotate.ts'
 
 export function addPeopleCommands(program: Command): void {
@@ -57,9 +57,6 @@ export function addPeopleCommands(program: Command): void {
 }
 
 const LISTED = 100
-
-/** People choose names, and a terminal obeys what it is shown. */
-const plain = (line: string) => line.replaceAll(/\p{Cc}/gu, '?')
 
 async function list(config: Config, after: string | undefined): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {

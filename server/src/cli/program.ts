@@ -4,8 +4,10 @@ import { sealOf } from '../kernel/seal.ts'
 import { migrate, requireMigrated } from '../storage/migrate.ts'
 import { checkSafety } from '../storage/safety.ts'
 import { requireMasterKey } from '../storage/sealed-values.ts'
+import { addAccountCommands } from './accounts.ts'
 import { addAuditCommand } from './audit.ts'
 import { declared, print, quietLog, reading, running, withAnyPools } from './command.ts'
+import { addCreditCommand } from './credit.ts'
 import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
 import { addLossCommands } from './losses.ts'
@@ -44,7 +46,9 @@ export function createProgram({ serve }: Parts): Command {
     .description('say whether the service would start with this configuration and database')
     .action(() => running(checkConfig))
 
+  addAccountCommands(program)
   addIdentityCommands(program)
+  addCreditCommand(program)
   addPeopleCommands(program)
   addPriceCommands(program)
   addModelCommands(program)

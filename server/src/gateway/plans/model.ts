@@ -7,6 +7,7 @@ import { REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
 import { rational } from '../../kernel/rational.ts'
 import { type Models, orderRoutes, priceOfModel, type Route } from '../../pricing/models.ts'
 import { pricingOf } from '../../pricing/price-model.ts'
+import type { Prices } from '../../pricing/prices.ts'
 import { readOutline } from '../../protocols/json-outline.ts'
 import { OUTPUT_LIMITS } from '../../protocols/output-limits.ts'
 import type { ModelAsk, ModelLimits } from '../../protocols/protocol.ts'
@@ -50,8 +51,10 @@ type Parts = {
   readonly outputCapHeader: string
   readonly lossGuard: LossGuard
   readonly refusedBy: TellRefused
+  readonly prices: Pick<Prices, 'timesFor'>
 }
 
+const NOTHING = rational(0n)
 const MINUTE_MS = 60_000
 /** A model may think for long before its first word, and between words. */
 const DEADLINES = { connectMs: 5_000, headersMs: 10 * MINUTE_MS, idleMs: 5 * MINUTE_MS, totalMs: 60 * MINUTE_MS }
@@ -70,7 +73,7 @@ const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
 export function createModelPlan(parts: Parts) {
-  const { models, bindings, quota, clock, counter, outputCapHeader, lossGuard, refusedBy } = parts
+  const { models, bindings, quota, clock, counter, outputCapHeader, lossGuard, refusedBy, prices } = parts
 
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -84,8 +87,9 @@ export function createModelPlan(parts: Parts) {
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
     const isFree = FREE.has(operation.protocol)
-    // No customer plan scales the price of a model.
-    const multiplier = rational(isFree ? 0n : 1n)
+    // No customer plan scales the price of a model; an agreement with the account does.
+    const agreed = isFree ? NOTHING : prices.timesFor(model.id, caller)
+    const multiplier = agreed instanceof Promise ? await agreed : agreed
     const { tokenizer } = model
     const outputMost = outputMostOf(ask, routes, model.limits)
     const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })

@@ -6,11 +6,11 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import type { ReplyRoom } from '../../kernel/memory-budget.ts'
-import { rational } from '../../kernel/rational.ts'
 import type { Seal } from '../../kernel/seal.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { videoPricingOf } from '../../pricing/by-second.ts'
 import { type Models, orderRoutes, priceOfModel } from '../../pricing/models.ts'
+import type { Prices } from '../../pricing/prices.ts'
 import { modelOf } from '../../protocols/members.ts'
 import { askOfVideo, createdIn, VIDEO } from '../../protocols/video.ts'
 import type { Answer } from '../../upstreams/adapters/adapter.ts'
@@ -51,6 +51,7 @@ type Parts = {
   readonly provider: string
   readonly lossGuard: LossGuard
   readonly refusedBy: TellRefused
+  readonly prices: Pick<Prices, 'timesFor'>
 }
 
 const BODY_BYTES = 1_048_576
@@ -87,7 +88,7 @@ function mayAskAnother(sent: Sent): boolean {
 
 /** A video at the price of its seconds. The upstream is asked once to make it; after a doubt it is never asked again. */
 export function createVideoPlan(parts: Parts) {
-  const { models, bindings, quota, clock, asyncHeader, lossGuard, refusedBy } = parts
+  const { models, bindings, quota, clock, asyncHeader, lossGuard, refusedBy, prices } = parts
 
   return async (request: CallRequest, operation: TaskOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -97,8 +98,9 @@ export function createVideoPlan(parts: Parts) {
     const model = await findModel(models, name)
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
-    // No customer plan scales the price of a model.
-    const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier: rational(1n) })
+    // No customer plan scales the price of a model; an agreement with the account does.
+    const multiplier = await prices.timesFor(model.id, caller)
+    const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier })
     const found = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     if (found.length === 0) throw notConfigured(caller.mode)
     const targets = lossGuard(found, { accountId: caller.accountId, sold: model.id })
