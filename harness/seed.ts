@@ -178,11 +178,17 @@ export async function bindSandbox({ pool, masterKey, sandboxUrl }: Parts): Promi
   await seedModels(pool)
 }
 
-/** A customer to play with: test money, and limits that nobody meets by hand. */
+/** A customer to play with. */
 export async function seedCustomer(pool: pg.Pool): Promise<{ readonly workspaceId: string; readonly apiKey: Secret }> {
+  const workspaceId = await seedWorkspace(pool)
+  const { secret } = await createKey({ pool, ids }, ACTOR, { workspaceId, mode: 'test', name: 'development' })
+  return { workspaceId, apiKey: secret }
+}
+
+/** A workspace with test money, and limits that nobody meets by hand. */
+export async function seedWorkspace(pool: pg.Pool): Promise<string> {
   const { id: workspaceId, testAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Development' })
   await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'growth' })
   await creditAccount(pool, { entryId: ids.next(), accountId: testAccountId, kind: 'payment', amount: usd('100') })
-  const { secret } = await createKey({ pool, ids }, ACTOR, { workspaceId, mode: 'test', name: 'development' })
-  return { workspaceId, apiKey: secret }
+  return workspaceId
 }

@@ -73,6 +73,8 @@ export type App = {
   readonly addresses: Readonly<Partial<Record<ListeningRole, string>>>
   /** Finishes what was accepted within the deadline and lets go of everything. */
   readonly stop: () => Promise<void>
+  /** What a stop would wait for now, in words. */
+  readonly waiting: () => string
 }
 
 /** Beyond this the process no longer knows of revoked keys and changed prices in time, and says that it is unready. */
@@ -119,6 +121,7 @@ export async function startApp(config: Config, options: Start): Promise<App> {
     const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
     return {
       addresses,
+      waiting: () => waitingIn(parts),
       async stop() {
         log.info('stopping')
         const { drain_pause_ms: pauseMs, drain_ms: deadlineMs } = config.http
@@ -290,6 +293,13 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
   feed.start()
   await untilFresh(feed, clock)
   return listen(listeners, log)
+}
+
+function waitingIn({ listeners, money }: Parts): string {
+  const requests = listeners.reduce((sum, { edge }) => sum + edge.busy(), 0)
+  const calls = money.calls.open().length
+  const left = calls === 0 ? '' : '; what they hold stays held as unsettled: farebox ledger unsettled'
+  return `${requests} requests were not answered and ${calls} calls had not ended${left}`
 }
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
