@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
-import { createKey } from '../server/src/identity/keys.ts'
 import { createWorkspace, grantTier } from '../server/src/identity/workspaces.ts'
 import { systemClock } from '../server/src/kernel/clock.ts'
 import { createIds } from '../server/src/kernel/ids.ts'
@@ -178,26 +177,10 @@ export async function bindSandbox({ pool, masterKey, sandboxUrl }: Parts): Promi
   await seedModels(pool)
 }
 
-/** A customer to play with: test money, and limits that nobody meets by hand. */
-export async function seedCustomer(pool: pg.Pool): Promise<Seeded> {
+/** A workspace with test money, and limits that nobody meets by hand. */
+export async function seedWorkspace(pool: pg.Pool): Promise<string> {
   const { id: workspaceId, testAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Development' })
   await grantTier({ pool, ids }, ACTOR, workspaceId, { tier: 'growth' })
   await creditAccount(pool, { entryId: ids.next(), accountId: testAccountId, kind: 'payment', amount: usd('100') })
-  const { secret } = await createKey({ pool, ids }, ACTOR, { workspaceId, mode: 'test', name: 'development' })
-  const { secret: agentKey } = await createKey({ pool, ids }, ACTOR, {
-    workspaceId,
-    mode: 'test',
-    name: 'agent',
-    budget: { amount: usd('5'), period: 'month' },
-    scopes: ['models', 'video', 'social', 'finance', 'traffic'],
-    rates: { requestsPerMinute: 120 },
-  })
-  return { workspaceId, apiKey: secret, agentKey }
-}
-
-type Seeded = {
-  readonly workspaceId: string
-  readonly apiKey: Secret
-  /** With what an agent needs to spend: a budget, scopes and a rate. */
-  readonly agentKey: Secret
+  return workspaceId
 }

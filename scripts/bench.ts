@@ -1,23 +1,24 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { parseArgs } from 'node:util'
 import type { Benchmark, Metric } from '../bench/bench.ts'
 import { chartOf } from '../bench/draw/charts.ts'
 import { ROOT } from '../harness/root.ts'
+import { scriptArguments } from '../harness/script-arguments.ts'
 
 /**
  * `npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]`: a benchmark beside its baseline. Fails when a
  * goal is missed. A recorded run is kept under docs/proof/; a reduced one takes seconds and only shows that it works.
  */
-const { values: flags, positionals } = parseArgs({
-  options: {
+const { values: flags, positionals } = scriptArguments(
+  'Usage: npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]: a benchmark beside its baseline.',
+  {
     json: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
     reduced: { type: 'boolean', default: false },
     rounds: { type: 'string' },
   },
-  allowPositionals: true,
-})
+  { allowPositionals: true },
+)
 const [name = ''] = positionals
 const file = path.join(ROOT, 'bench', name, 'index.ts')
 if (name === '' || !existsSync(file)) {

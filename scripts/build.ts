@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { rolldown } from 'rolldown'
 import { ROOT } from '../harness/root.ts'
@@ -26,7 +26,10 @@ const threads = {
   'count-worker': at('server/src/upstreams/tokens/count-worker.ts'),
   'large-json-worker': at('server/src/http/large-json-worker.ts'),
 }
-await bundle({ main: at('server/src/main.ts'), ...threads }, at('server/dist'))
+await bundle({ server: at('server/src/main.ts'), ...threads }, at('server/dist'))
+// An old Node could not even read the bundle, and has to be told so in a sentence.
+cpSync(at('server/bin/require-node.js'), at('server/dist/require-node.js'))
+writeFileSync(at('server/dist/main.js'), "import './require-node.js'\n\nawait import('./server.js')\n")
 cpSync(at('server/src/http/pages/assets'), at('server/dist/assets'), { recursive: true })
 cpSync(at('server/src/storage/migrations'), at('server/dist/migrations'), { recursive: true })
 await bundle({ main: at('sandbox/src/main.ts') }, at('sandbox/dist'))

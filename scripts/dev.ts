@@ -1,10 +1,10 @@
-import { createServer } from 'node:net'
-import { parseArgs } from 'node:util'
-import { freePort } from '../harness/free-port.ts'
+import { type Kept, keptForDevelopment, portNear, restoreKeys } from '../harness/development.ts'
+import { welcome } from '../harness/development-welcome.ts'
 import { startGateway } from '../harness/gateways.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { startBareSandbox } from '../harness/sandbox.ts'
-import { bindSandbox, makeMasterKey, seedCustomer } from '../harness/seed.ts'
+import { scriptArguments } from '../harness/script-arguments.ts'
+import { bindSandbox, seedWorkspace } from '../harness/seed.ts'
 import { Secret } from '../server/src/kernel/secret.ts'
 import { migrate } from '../server/src/storage/migrate.ts'
 import { createPools } from '../server/src/storage/pools.ts'
@@ -14,8 +14,11 @@ import { silentLog } from '../server/src/telemetry/log.ts'
  * `npm run dev [-- --json]`: the whole service on this machine, on a PostgreSQL of its own that is new each time.
  * Everything stops with it, however it ends.
  */
-const { values: flags } = parseArgs({ options: { json: { type: 'boolean', default: false } } })
-const PORTS = { gateway: 8700, sandbox: 8701, site: 8702, agent: 8703, smtp: 8704, admin: 8709 }
+const { values: flags } = scriptArguments(
+  'Usage: npm run dev [-- --json]: PostgreSQL, sandbox and gateway on this machine, until Ctrl-C; --json prints the addresses for a program.',
+  { json: { type: 'boolean', default: false } },
+)
+const PORTS = { gateway: 8700, sandbox: 8701, site: 8702, agent: 8703, smtp: 8704, postgres: 8705, admin: 8709 }
 
 type Part = { readonly name: string; readonly ended: Promise<unknown>; readonly stop: () => Promise<unknown> }
 class Told extends Error {}
@@ -46,34 +49,40 @@ try {
 process.exit()
 
 async function start() {
+  const kept = keptForDevelopment()
+  // Whoever gives one of their own can use it on the command line.
+  const given = process.env.FAREBOX_SECRETS_MASTER_KEY
+  const masterKey = given === undefined ? kept.masterKey : new Secret(given)
   const postgres = await begin('PostgreSQL', async () => {
-    const server = await startPostgres({ password: crypto.randomUUID(), from: ['machine', 'npm'] })
+    const port = await near('postgres', 'PostgreSQL')
+    const server = await startPostgres({ password: kept.databasePassword.reveal(), port, from: ['machine', 'npm'] })
     return { ...server, name: 'PostgreSQL', ended: server.exited(), stop: server.remove }
   })
   await migrate({ url: new Secret(postgres.url()), log: silentLog })
 
-  const sandboxPort = await portNear(PORTS.sandbox)
-  const smtpPort = await portNear(PORTS.smtp)
+  const sandboxPort = await near('sandbox', 'the sandbox')
+  const smtpPort = await near('smtp', 'the mailbox')
   await begin('the sandbox', async () => {
     const sandbox = await startBareSandbox({ port: sandboxPort, smtpPort })
     return { ...sandbox, name: 'the sandbox', ended: sandbox.exited }
   })
   const sandboxUrl = `http://127.0.0.1:${sandboxPort}`
-  // Whoever gives one can use the command line on what is sealed with it.
-  const given = process.env.FAREBOX_SECRETS_MASTER_KEY
-  const masterKey = given === undefined ? makeMasterKey() : new Secret(given)
-  const { apiKey, agentKey } = await seed(postgres.url(), masterKey, sandboxUrl)
+  await seed(postgres.url(), { ...kept, masterKey }, sandboxUrl)
 
   const gateway = await begin('the gateway', async () => {
-    const at = async (port: number) => `127.0.0.1:${await portNear(port)}`
-    const listen = { gateway: await at(PORTS.gateway), site: await at(PORTS.site), agent: await at(PORTS.agent) }
+    const at = async (name: keyof typeof PORTS, what: string) => `127.0.0.1:${await near(name, what)}`
+    const listen = {
+      gateway: await at('gateway', 'the gateway'),
+      site: await at('site', 'the website'),
+      agent: await at('agent', 'the server for agents'),
+    }
     const started = await startGateway({
       databaseUrl: postgres.url(),
       env: {
         FAREBOX_LISTEN_GATEWAY: listen.gateway,
         FAREBOX_LISTEN_SITE: listen.site,
         FAREBOX_LISTEN_AGENT: listen.agent,
-        FAREBOX_LISTEN_ADMIN: await at(PORTS.admin),
+        FAREBOX_LISTEN_ADMIN: await at('admin', "the operators' listener"),
         FAREBOX_HTTP_PUBLIC_URL: `http://${listen.gateway}`,
         FAREBOX_HTTP_SITE_URL: `http://${listen.site}`,
         FAREBOX_HTTP_MCP_URL: `http://${listen.agent}/mcp`,
@@ -97,21 +106,29 @@ async function start() {
     site_url: gateway.siteUrl,
     admin_url: gateway.adminUrl,
     sandbox_url: sandboxUrl,
-    api_key: apiKey.reveal(),
-    agent_key: agentKey.reveal(),
+    api_key: kept.key.secret.reveal(),
+    agent_key: kept.agentKey.secret.reveal(),
+    database_url: postgres.url(),
+    master_key: masterKey.reveal(),
   }
-  return { forPrograms, forPeople: welcome(forPrograms, postgres.url()) }
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
+  return { forPrograms, forPeople: welcome(forPrograms, seconds) }
 }
 
 /** Something to call and something to pay with. */
-async function seed(databaseUrl: string, masterKey: Secret, sandboxUrl: string) {
+async function seed(databaseUrl: string, kept: Kept, sandboxUrl: string): Promise<void> {
   const pools = createPools({ url: new Secret(databaseUrl), log: silentLog })
   try {
-    await bindSandbox({ pool: pools.rest, masterKey, sandboxUrl })
-    return await seedCustomer(pools.rest)
+    await bindSandbox({ pool: pools.rest, masterKey: kept.masterKey, sandboxUrl })
+    await restoreKeys(pools.rest, await seedWorkspace(pools.rest), kept)
   } finally {
     await pools.close()
   }
+}
+
+/** Told to people and programs alike: an address that they remember is not there. */
+function near(name: keyof typeof PORTS, what: string): Promise<number> {
+  return portNear(PORTS[name], what, (line) => console.error(line))
 }
 
 /** Starts a part unless we were told to stop meanwhile, and remembers how to stop it. */
@@ -136,59 +153,4 @@ function toldToStop(): Promise<undefined> {
 
 function say(line: string): void {
   if (!flags.json) console.log(line)
-}
-
-/** The port that people remember, or any other where somebody has it. */
-async function portNear(port: number): Promise<number> {
-  const probe = createServer()
-  const isFree = await new Promise<boolean>((resolve) => {
-    probe.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
-  })
-  await new Promise((resolve) => probe.close(resolve))
-  return isFree ? port : freePort()
-}
-
-type Addresses = Readonly<
-  Record<'base_url' | 'site_url' | 'mcp_url' | 'admin_url' | 'sandbox_url' | 'api_key' | 'agent_key', string>
->
-
-function welcome(
-  { base_url, site_url, mcp_url, admin_url, sandbox_url, api_key, agent_key }: Addresses,
-  databaseUrl: string,
-): string {
-  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
-  return `
-Farebox is ready after ${seconds} s.
-
-  gateway    ${base_url}
-  website    ${site_url}
-  agents     ${mcp_url}   (five tools over MCP; docs/agents.md)
-  metrics    ${admin_url}/metrics
-  sandbox    ${sandbox_url}   (simulated upstreams; docs/sandbox.md)
-  mail       ${sandbox_url}/mail   (what people would be sent)
-  database   ${databaseUrl}
-  key        ${api_key}   (100 USD of test money)
-  agent key  ${agent_key}   (the same money, 5 USD a month)
-
-Make a metered call, and see in its headers what it cost:
-
-  curl -i ${base_url}/v1/rerank \\
-    -H 'Authorization: Bearer ${api_key}' -H 'Content-Type: application/json' \\
-    -d '{"query": "a quick animal", "documents": ["a snail", "a fox", "a stone"]}'
-
-Let a model answer, as it comes; its last frame has the cost:
-
-  curl -N ${base_url}/v1/chat/completions \\
-    -H 'Authorization: Bearer ${api_key}' -H 'Content-Type: application/json' \\
-    -d '{"model": "sandbox/text", "stream": true, "stream_options": {"include_usage": true}, "messages": [{"role": "user", "content": "Hello"}]}'
-
-Then look at the bill:
-
-  curl '${base_url}/v1/usage?start_time=1' -H 'Authorization: Bearer ${api_key}'
-
-Let an agent use it, here Claude Code:
-
-  claude mcp add --transport http farebox ${mcp_url} --header "Authorization: Bearer ${agent_key}"
-
-Ctrl-C stops everything and deletes this run's database.`
 }

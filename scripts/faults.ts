@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { scriptArguments } from '../harness/script-arguments.ts'
 import { isKind } from '../test/faults/plan.ts'
 import { runFaults } from '../test/faults/run.ts'
 
@@ -7,15 +7,16 @@ import { runFaults } from '../test/faults/run.ts'
  * restarted, ways are cut, stalled and slowed, clocks moved and the disk filled; then what must hold is judged.
  * `--only 'kill gateway'` plans only such faults, over and over; `--only none` plans none. `--keep` keeps the history under .farebox/faults/ even where all went well.
  */
-const { values } = parseArgs({
-  options: {
+const { values } = scriptArguments(
+  "Usage: npm run faults -- --seed N --seconds S [--only 'kill gateway'] [--keep] [--json]: faults on real processes, judged by promises.",
+  {
     seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
     seconds: { type: 'string', default: '60' },
     only: { type: 'string', multiple: true },
     keep: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
-})
+)
 const [seed, seconds] = [Number(values.seed), Number(values.seconds)]
 if (!Number.isSafeInteger(seed) || !(seconds > 0))
   throw new Error('--seed takes a whole number, --seconds a positive one')

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import './require-node.js'
 import { existsSync } from 'node:fs'
 
 // A checkout runs its sources as they are; what is shipped without them runs the bundle.

@@ -10,6 +10,7 @@ import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
 import { createChores, createLossChore, createRefusalChore } from './chores.ts'
+import { SEALED_COLUMNS } from './cli/rotate.ts'
 import { VERSION } from './cli/version.ts'
 import { type Config, missingForPeople } from './config.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
@@ -24,6 +25,7 @@ import { createRecords } from './gateway/records.ts'
 import { createRefusals } from './gateway/refusals.ts'
 import { createRelay } from './gateway/relay.ts'
 import { createTellLoss } from './gateway/tell-loss.ts'
+import { createTellRefused } from './gateway/tell-refused.ts'
 import type { Family } from './http/families.ts'
 import { createLargeJson } from './http/large-json.ts'
 import { type Listener, listen } from './http/listen.ts'
@@ -68,6 +70,7 @@ import { createSendMail, MAIL } from './storage/mail.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
+import { requireMasterKey } from './storage/sealed-values.ts'
 import { createPoller } from './tasks/poller.ts'
 import { createTasks } from './tasks/tasks.ts'
 import type { Log } from './telemetry/log.ts'
@@ -83,6 +86,8 @@ export type App = {
   readonly addresses: Readonly<Partial<Record<ListeningRole, string>>>
   /** Finishes what was accepted within the deadline and lets go of everything. */
   readonly stop: () => Promise<void>
+  /** What a stop would wait for now, in words. */
+  readonly waiting: () => string
 }
 
 /** Beyond this the process no longer knows of revoked keys and changed prices in time, and says that it is unready. */
@@ -130,6 +135,7 @@ export async function startApp(config: Config, options: Start): Promise<App> {
     const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
     return {
       addresses,
+      waiting: () => waitingIn(parts),
       async stop() {
         log.info('stopping')
         const { drain_pause_ms: pauseMs, drain_ms: deadlineMs } = config.http
@@ -222,6 +228,7 @@ function createGateway(ground: Ground, money: Money) {
     counter,
     names,
     lossGuard: createLossGuard(losses),
+    refusedBy: createTellRefused({ log, clock }),
     prices,
     quota: createQuota(cached),
     declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
@@ -295,6 +302,7 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
   const { log, clock, pools, feed } = ground
   await checkSafety(pools.rest)
   await requireMigrated(pools.rest)
+  await requireMasterKey(pools.rest, ground.seal, SEALED_COLUMNS)
   await money.partitions.start()
   await money.ownership.start()
   // What was reached before must be known before the first call.
@@ -303,6 +311,13 @@ async function start({ ground, money, gateway, work, listeners }: Parts): Promis
   feed.start()
   await untilFresh(feed, clock)
   return listen(listeners, log)
+}
+
+function waitingIn({ listeners, money }: Parts): string {
+  const requests = listeners.reduce((sum, { edge }) => sum + edge.busy(), 0)
+  const calls = money.calls.open().length
+  const left = calls === 0 ? '' : '; what they hold stays held as unsettled: farebox ledger unsettled'
+  return `${requests} requests were not answered and ${calls} calls had not ended${left}`
 }
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */

@@ -232,10 +232,25 @@ export function loadConfig(env: Environment = process.env, overrides: Readonly<R
   const told = parsed.success
     ? []
     : parsed.error.issues
-        .map(({ path, message }) => describe(path.map(String), message, problems))
+        .map(({ path, message }) => describe(path.map(String), inWords(message), problems))
         .filter((line) => line !== '')
   if (problems.length > 0 || !parsed.success) throw new ConfigError([...problems, ...told])
   return parsed.data
+}
+
+/** What a value is that is of another kind than its setting: a list, as a rule, where one value is meant. */
+function inWords(message: string): string {
+  const [, expected, received] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? []
+  if (expected === undefined || received === undefined) return message
+  const kind = (name: string) => KINDS[name] ?? `a ${name}`
+  return `must be ${kind(expected)}, and is ${kind(received)}`
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a text',
+  array: 'a list',
+  object: 'a section with settings of its own',
+  null: 'empty',
 }
 
 function describe(path: readonly string[], message: string, told: readonly string[]): string {
@@ -243,6 +258,11 @@ function describe(path: readonly string[], message: string, told: readonly strin
   const line = `${known} (${variableOf(known)}) ${message}${known === 'database.url' ? ': set it to postgres://user:password@host:5432/database' : ''}`
   // A secret that could not be read was told of already, with the reason.
   return told.some((other) => other.startsWith(`${known} `)) ? '' : line
+}
+
+/** npx starts a shell that starts us, and dies of a SIGTERM without passing it on: nobody would stop us then. */
+export function isStartedByNpx({ npm_command: command }: Environment = process.env): boolean {
+  return command === 'exec'
 }
 
 /** What an operator has to configure before people can have accounts: mail reaches them, links lead back, secrets can be kept. */

@@ -170,7 +170,7 @@ const REFUSED: Readonly<Record<string, () => Refusal>> = {
     code: 'quota_exceeded',
     send: () => call(anyUrl(), frugal.secret, 'rerank', 'with many words'),
   }),
-  'no upstream': () => ({ expected: 503, code: 'managed_upstream_unreachable', send: () => as(live.secret) }),
+  'no upstream': () => ({ expected: 503, code: 'not_configured', send: () => as(live.secret) }),
 }
 
 // What has to have happened before, so that it can be refused the next time.

@@ -166,6 +166,29 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         }),
       }
     },
+    async 'accounts plan'() {
+      const { workspaceId } = await makeCustomer(pool)
+      const plan = another('plan')
+      await said('plans', 'set', plan, '0.8x')
+      return {
+        line: ['accounts', 'plan', workspaceId, plan],
+        deed: () => ({
+          ...{ action: 'workspace.plan_set', workspaceId, subject: workspaceId },
+          ...{ before: { plan: 'standard' }, after: { plan } },
+        }),
+      }
+    },
+    async 'plans set'() {
+      const subject = another('plan')
+      await said('plans', 'set', subject, '0.8x')
+      return {
+        line: ['plans', 'set', subject, '1.25x'],
+        deed: () => ({
+          ...{ action: 'plan.set', workspaceId: null, subject },
+          ...{ before: { multiplier: '8/10' }, after: { multiplier: '125/100' } },
+        }),
+      }
+    },
     async 'keys create'() {
       const { workspaceId, keyId } = await makeCustomer(pool)
       const options = ['--name', 'a key', '--scopes', 'rerank', '--expires', '2099-01-31', '--budget', '5/day']
@@ -391,6 +414,19 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         deed: () => ({
           ...{ action: 'model.price_set', workspaceId: null, subject, before: null },
           after: { version: 1, input: '0.50', output: '2', ...noPrices, ...noProviderPrices },
+        }),
+      }
+    },
+    async 'models account'() {
+      const { workspaceId } = await makeCustomer(pool)
+      const name = await model()
+      await said('models', 'price', name, '--input', '0.50', '--output', '2')
+      await said('models', 'account', workspaceId, name, '0.9x')
+      return {
+        line: ['models', 'account', workspaceId, name, '0.8x'],
+        deed: () => ({
+          ...{ action: 'account_price.set', workspaceId, subject: `model:${name}` },
+          ...{ before: { unitPrice: '0.9' }, after: { unitPrice: '0.8' } },
         }),
       }
     },

@@ -49,6 +49,7 @@ describe('a command', () => {
     const lines: Readonly<Record<string, readonly string[]>> = {
       'models history': ['maker/read'],
       'models convert': [community],
+      'accounts show': [workspaceId],
       'grants list': [workspaceId],
       'keys list': [workspaceId],
       'keys refusals': [keyId],

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { createServer } from 'node:net'
 import { after, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { request } from 'undici'
 import { startChild } from '../../harness/child.ts'
+import { keptForDevelopment } from '../../harness/development.ts'
 import { judge } from '../../harness/figures.ts'
 import { COMMAND_DEADLINE_MS } from '../../harness/gateways.ts'
 import { processesWith } from '../../harness/processes.ts'
@@ -22,7 +24,8 @@ function startDev(...args: string[]) {
   const dev = startChild('npm', ['run', '--silent', 'dev', '--', ...args], {
     env: { ...process.env, DEV_TEST: mark },
     cwd: ROOT,
-    onLine: (line) => !line.startsWith('npm warn') && lines.push(line),
+    // Others on this machine may have the ports that people remember.
+    onLine: (line) => !/^npm warn|^Port \d+ is taken/.test(line) && lines.push(line),
   })
   after(() => dev.kill())
   const printed = async (wanted: RegExp) => {
@@ -42,9 +45,19 @@ function commandsIn(lines: readonly string[]): readonly string[] {
   return lines.join('\n').match(/^ *curl (?:.*\\\n)*.*$/gm) ?? []
 }
 
-async function shell(command: string): Promise<string> {
-  const { stdout } = await promisify(execFile)('sh', ['-c', command], { timeout: COMMAND_DEADLINE_MS })
+function shell(command: string): Promise<string> {
+  return run('sh', ['-c', command])
+}
+
+async function run(program: string, args: readonly string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(program, [...args], { timeout: COMMAND_DEADLINE_MS, cwd: ROOT })
   return stdout
+}
+
+/** What a stream of chat completions says. */
+function textIn(stream: string): string {
+  const frames = stream.match(/^data: \{.*$/gm) ?? []
+  return frames.map((frame) => JSON.parse(frame.slice('data: '.length)).choices[0]?.delta.content ?? '').join('')
 }
 
 describe('npm run dev', () => {
@@ -56,7 +69,7 @@ describe('npm run dev', () => {
     assert.equal(lines.length, 1, dev.output())
     const addresses = JSON.parse(lines[0] ?? '')
     const places = ['base_url', 'mcp_url', 'site_url', 'admin_url', 'sandbox_url']
-    assert.deepEqual(Object.keys(addresses), [...places, 'api_key', 'agent_key'])
+    assert.deepEqual(Object.keys(addresses), [...places, 'api_key', 'agent_key', 'database_url', 'master_key'])
     const agent = await connectAgent('sdk 2', addresses.mcp_url, addresses.agent_key)
     const given = { operation_id: 'tag_detail', arguments: { tag_name: 'cats' }, max_price_usd: 0.01 }
     assert.equal((await agent.call('use', given)).structuredContent.cost_usd, '0.001450000')
@@ -82,19 +95,46 @@ describe('npm run dev', () => {
     assert.match(called, /^HTTP\/1\.1 200 /, `${first}\n${called}`)
     assert.match(called, /^x-farebox-cost-usd: 0\.000000[0-9]{3}\r$/im)
     assert.match(called, /^x-request-id: [0-9a-f-]{36}\r$/im)
-    assert.match(called, /"results":\[\{"index":/)
+    assert.match(called, /"results":\[\{"index":1,.*\{"index":0,.*\{"index":2,/, 'a fox, a snail, a stone')
     const [, mail = ''] = /^ *mail +(\S+)/m.exec(lines.join('\n')) ?? []
     assert.match(await (await request(mail)).body.text(), /No mail yet/)
     const stream = await shell(streamed)
     assert.match(stream, /"cost_usd":"0\.000[0-9]{6}"/)
+    assert.equal(textIn(stream), 'Echo: Hello')
     assert.match(stream, /^data: \[DONE\]$/m)
     const { totals } = JSON.parse(await shell(bill))
     assert.equal(totals.requests, 2)
     assert.ok(totals.input_tokens > 0 && totals.output_tokens > 0)
+    // The program and the lines for the command line work as they stand, too.
+    const text = lines.join('\n')
+    const [snippet = ''] = /^ *import OpenAI[\s\S]*?console\.log\(.*$/m.exec(text) ?? []
+    assert.equal(await run(process.execPath, ['--input-type=module', '--eval', snippet]), 'Echo: Hello\n')
+    const [exports = ''] = /^ *export FAREBOX_DATABASE_URL[\s\S]*?accounts list$/m.exec(text) ?? []
+    const accounts = await shell(exports.replace('npx farebox', 'node_modules/.bin/farebox'))
+    assert.match(accounts, /^\S+ {2}Development {2}growth {2}1 key {2}0\.000000000 USD {2}99\.99\d{7} test\n$/)
+    const [, key = ''] = /^ *key +(fb_test_\w+)/m.exec(text) ?? []
+    assert.equal(key, keptForDevelopment().key.secret.reveal(), 'the same in every run')
     process.kill(-dev.pid, 'SIGINT')
     await dev.exited
     await untilNothingRuns(running)
     judge(PROOF, 'from the command to the first call', IN_TIME, [firstCallMs])
+  })
+
+  it('says which port was taken, and what listens elsewhere for it', async () => {
+    const other = createServer()
+    // Whoever has it already takes it as well as we would.
+    await new Promise<void>((resolve) => {
+      other.once('error', () => resolve()).listen(8700, '127.0.0.1', () => resolve())
+    })
+    after(() => other.close())
+    const { dev, printed, running } = startDev('--json')
+    await printed(/^\{"base_url"/)
+    const [, port = ''] =
+      /^Port 8700 is taken by another program, so the gateway listens on (\d+) this time\.$/m.exec(dev.output()) ?? []
+    assert.match(dev.output(), new RegExp(`"base_url":"http://127\\.0\\.0\\.1:${port}"`))
+    process.kill(-dev.pid, 'SIGINT')
+    await dev.exited
+    await untilNothingRuns(running)
   })
 
   for (const [moment, line] of [

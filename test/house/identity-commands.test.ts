@@ -126,7 +126,7 @@ describe('farebox accounts and keys', () => {
     )
     assert.equal(await statusOf(third, { hold: 1 }), 401)
     const listed = await said('keys', 'list', account)
-    assert.match(listed, new RegExp(`^${keyId}  live  first  revoked \\S+Z\n$`))
+    assert.match(listed, new RegExp(`^${keyId}  live  first  revoked \\S+Z  \\d+\\.\\d{9} USD this month\n$`))
     assert.ok(![secret, second, third].some((one) => listed.includes(one.slice(44))))
     const { rows } = await pool.query(
       "select distinct actor ~ '^operator .' as by_operator from audit where subject = $1 and action <> 'key.created'",
@@ -154,7 +154,7 @@ describe('farebox accounts and keys', () => {
     assert.equal(await statusOf(secret, { operation: 'rerank' }), 200)
     assert.match(
       await said('keys', 'list', account),
-      /^\S+ {2}test {2}a\?\[31m key {2}active until 2099-01-31T00:00:00\.000Z {2}for rerank, images$/m,
+      /^\S+ {2}test {2}a\?\[31m key {2}active until 2099-01-31T00:00:00\.000Z {2}0\.000000000 USD this month {2}budget 5\.000000000 USD a month, 5\.000000000 left {2}for rerank, images$/m,
     )
     assert.equal(await statusOf(secret, { operation: 'rerank', hold: 1 }), 402)
     assert.match(await said('credit', account, '1', '--test'), /\n1\.000000000 USD of test money were added, as entry /)
@@ -166,11 +166,12 @@ describe('farebox keys change and show', () => {
   it('tell what holds, whose it is, for what and from where', async () => {
     const { workspaceId: account, keyId, secret } = await makeCustomer(pool)
     const shown = async () => (await said('keys', 'show', keyId)).split('\n')
-    assert.deepEqual((await shown()).slice(0, 8), [
+    assert.deepEqual((await shown()).slice(0, 9), [
       `Key ${keyId}, live, first`,
       `Account ${account}, tier free`,
       'State: active',
       'Budget: none',
+      'Spent: 0.000000000 USD this month, 0.000000000 in all',
       'Requests a minute: 60 (of the tier)',
       'Tokens a minute: 60000 (of the tier)',
       'Calls at once: 5 (of the tier)',
@@ -192,7 +193,7 @@ describe('farebox keys change and show', () => {
       await said('keys', 'change', keyId, ...own),
       `Key ${keyId} may be used for rerank, social, at most 9 requests a minute, 100000 tokens a minute, 2 calls at once, from 10.0.0.0/8.\n`,
     )
-    assert.deepEqual((await shown()).slice(4), [
+    assert.deepEqual((await shown()).slice(5), [
       'Requests a minute: 9 (its own; the tier has 60)',
       'Tokens a minute: 60000 (of the tier; its own is 100000)',
       'Calls at once: 2 (its own; the tier has 5)',
@@ -202,7 +203,7 @@ describe('farebox keys change and show', () => {
     ])
     assert.match(
       await said('keys', 'list', account),
-      /live {2}first {2}active {2}for rerank, social {2}at most 9 requests a minute, .* {2}from 10\.0\.0\.0\/8\n$/,
+      /live {2}first {2}active {2}\d+\.\d{9} USD this month {2}for rerank, social {2}at most 9 requests a minute, .* {2}from 10\.0\.0\.0\/8\n$/,
     )
     await inTime(async () => (await statusOf(secret)) === 403)
     const told = await ask(gateway.url, secret, { operation: 'rerank' })

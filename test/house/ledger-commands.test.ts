@@ -104,7 +104,11 @@ describe('farebox ledger', () => {
   for (const [what, args, says] of [
     ['neither a charge nor a void', ['resolve', '01a1dd7c-3f6a-7000-93b4-661a883f55ec'], /either --charge <usd>/],
     ['what is no id', ['explain', 'nonsense'], /"nonsense" is no id/],
-    ['an id that nobody knows', ['explain', '01a1dd7c-3f6a-7000-93b4-661a883f55ec'], /knows no call, entry or account/],
+    [
+      'an id that nobody knows',
+      ['explain', '01a1dd7c-3f6a-7000-93b4-661a883f55ec'],
+      /nobody knows an account, key, call, task, entry or quote 01a1dd7c/,
+    ],
     ['less than nothing', ['resolve', '01a1dd7c-3f6a-7000-93b4-661a883f55ec', '--charge', '-1'], /negative/],
   ] as const) {
     it(`says what is wrong when it is given ${what}`, () => {

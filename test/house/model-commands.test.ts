@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { createWorkspace } from '../../server/src/identity/workspaces.ts'
+import { ACTOR, ids } from '../identity/customers.ts'
 import { connect } from '../ledger/world.ts'
 import { startShell } from './command-shell.ts'
 
@@ -35,7 +37,7 @@ describe('farebox models', () => {
     assert.notEqual(id, '', made)
     assert.match(made, /No upstream fills openai yet: see farebox upstreams add openai\.\n$/)
     // A slot that a route names can be filled.
-    await said('upstreams', 'add', 'openai', 'https://models.vendor.example/v1', '--requests-per-minute', '500')
+    await said('upstreams', 'add', 'openai', 'https://models.vendor.example', '--requests-per-minute', '500')
     assert.match(
       await said('upstreams', 'list'),
       /openai {2}live {2}\S+ {2}native {2}without credential {2}500 requests a minute\n/,
@@ -176,16 +178,81 @@ describe('farebox models', () => {
     ])
   })
 
+  it('price and account sell nothing below cost unless they are told to, and tell the margin', async () => {
+    await said('models', 'set', 'maker/margin', ...LIMITS)
+    const price = ['models', 'price', 'maker/margin', '--output', '10', '--provider-output', '8']
+    const told = await farebox(...price, '--input', '0.5', '--provider-input', '5')
+    assert.deepEqual(
+      [told.code, told.output],
+      [
+        1,
+        'farebox: maker/margin would be sold below cost: input (-900.0 %). Correct the price or the cost, or say --below-cost\n',
+      ],
+    )
+    assert.match(await said('models', 'list'), /^maker\/margin .* without price$/m)
+    assert.match(
+      await said(...price, '--input', '0.5', '--provider-input', '5', '--below-cost'),
+      /version 1\.\nMargin: input -900\.0 %, output 20\.0 %\.\n$/,
+    )
+    // What the upstream charges us stays where it is left out, and so does what it forbids.
+    assert.match(
+      (await farebox('models', 'price', 'maker/margin', '--input', '4', '--output', '7')).output,
+      /below cost: input \(-25\.0 %\), output \(-14\.3 %\)/,
+    )
+    // Cached input is dearer than its price only if somebody says so.
+    await said('models', 'price', 'maker/margin', '--input', '10', '--output', '10', '--cache-read', '1')
+    assert.match(await said('models', 'list'), /^maker\/margin .* version 2 {2}margin input 50\.0 %, output 20\.0 %$/m)
+    const classes = ['--class', 'cache_write_1h=6', '--tier', 'flex=0.5x', '--tool', 'web_search=0.01']
+    const dear = [
+      '--provider-class',
+      'cache_write_1h=7',
+      '--provider-tier',
+      'flex=0.9x',
+      '--provider-tool',
+      'web_search=0.02',
+    ]
+    const { output } = await farebox(
+      'models',
+      'price',
+      'maker/margin',
+      '--input',
+      '10',
+      '--output',
+      '10',
+      ...classes,
+      ...dear,
+    )
+    assert.match(
+      output,
+      /below cost: tools\.web_search \(-100\.0 %\), cache_write_1h \(-16\.7 %\), .*tiers\.flex\.output \(-44\.0 %\)/,
+    )
+    const { id, liveAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
+    assert.match(
+      (await farebox('models', 'account', id, 'maker/margin', '0.7x')).output,
+      /would pay less than maker\/margin costs us: output \(-14\.3 %\)/,
+    )
+    assert.equal(
+      await said('models', 'account', id, 'maker/margin', '0.9x'),
+      `${id} pays 0.9x the price of maker/margin, whatever that becomes.\nMargin: input 44.4 %, output 11.1 %.\n`,
+    )
+    await said('models', 'account', id, 'maker/margin', '0.1x', '--below-cost')
+    const { rows } = await pool.query('select operation, unit_price::text from account_prices where account_id = $1', [
+      liveAccountId,
+    ])
+    assert.deepEqual(rows, [{ operation: 'model:maker/margin', unit_price: '0.1' }])
+  })
+
   it('price takes prices of pictures instead, and list shows them', async () => {
     await said('models', 'set', 'maker/painter', ...LIMITS)
     const images = ['--image', '1024x1024/high=0.167', '--image', 'auto/auto=0.042']
     assert.equal(
       await said('models', 'price', 'maker/painter', ...images, '--provider-image', 'auto/auto=0.03'),
-      'maker/painter costs 1024x1024/high 0.167, auto/auto 0.042 USD a picture and nothing for tokens, as version 1.\n',
+      'maker/painter costs 1024x1024/high 0.167, auto/auto 0.042 USD a picture and nothing for tokens, as version 1.\n' +
+        'Margin: images.auto/auto 28.6 %.\n',
     )
     assert.match(
       await said('models', 'list'),
-      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD a picture {2}version 1$/m,
+      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD a picture {2}version 1 {2}margin images\.auto\/auto 28\.6 %$/m,
     )
     await said('models', 'price', 'maker/painter', '--image', 'auto/auto=0.05')
     const { rows } = await pool.query(
@@ -274,13 +341,46 @@ describe('farebox models', () => {
       assert.equal(await said('models', 'list'), before)
     })
 
-  it('upstreams add refuses a quota that is none, and a slot that neither an operation nor a route names', async () => {
+  it('upstreams add refuses a quota that is none', async () => {
     const add = (...args: readonly string[]) => farebox('upstreams', 'add', ...args)
     for (const quota of ['0', '-1', '1.5', 'many']) {
       const { code, output } = await add('openai', 'https://a.example', '--requests-per-minute', quota)
       assert.deepEqual([code, /--requests-per-minute must be a whole number above 0/.test(output)], [1, true], output)
     }
-    const { code, output } = await add('nothing', 'https://a.example')
-    assert.deepEqual([code, /nor does a model's route: see farebox models route/.test(output)], [1, true], output)
+  })
+
+  it('upstreams add takes a slot that no route names yet, says so, and whether it looks mistyped', async () => {
+    assert.match(
+      await said('upstreams', 'add', 'later', 'https://a.example'),
+      /^Upstream \S+ is asked for later\.\nNobody asks later yet\. Next: farebox models route <model> --slot later --protocol <name>\n$/,
+    )
+    assert.match(
+      await said('upstreams', 'add', 'rerankk', 'https://a.example'),
+      /\nNobody asks rerankk yet\. Did you mean rerank\? If not: farebox models route /,
+    )
+  })
+
+  it('upstreams add refuses a URL whose end would stand twice in what is asked, unless it is told that it does', async () => {
+    await said('models', 'set', 'maker/doubled', ...LIMITS)
+    await said('models', 'route', 'maker/doubled', '--slot', 'anthropic_like', '--protocol', 'anthropic')
+    for (const [slot, url, doubled, shorter] of [
+      ['not_yet_routed', 'https://a.example/v1', '/v1', 'https://a.example'],
+      ['not_yet_routed', 'https://a.example/v1beta/', '/v1beta', 'https://a.example'],
+      ['anthropic_like', 'https://a.example/vendor/v1/', '/v1', 'https://a.example/vendor'],
+      ['rerank', 'https://a.example/v1', '/v1', 'https://a.example'],
+      ['reseller', 'https://a.example/api/v1', '/api/v1', 'https://a.example'],
+    ] as const) {
+      const { code, output } = await farebox('upstreams', 'add', slot, url)
+      assert.equal(code, 1, output)
+      assert.equal(
+        output,
+        `farebox: ${doubled} would stand twice in what is asked there: give the URL without it, ${shorter} (or --keep-path where the vendor really has it twice)\n`,
+      )
+    }
+    await said('upstreams', 'add', 'anthropic_like', 'https://a.example/v1', '--keep-path')
+    // What only another protocol begins with is no part of what is asked there.
+    await said('upstreams', 'add', 'anthropic_like', 'https://a.example/v1beta')
+    const leaky = await farebox('upstreams', 'add', 'rerank', 'https://user:canary-77@a.example/v1')
+    assert.deepEqual([leaky.code, leaky.output.includes('canary')], [1, false], leaky.output)
   })
 })

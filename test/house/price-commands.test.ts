@@ -60,9 +60,9 @@ describe('farebox prices', () => {
     )
     assert.equal(
       await said('prices', 'set', 'tag_detail', '0.0015', '--cost', '0.001'),
-      'tag_detail costs 0.0015 USD per call, as version 2.\n',
+      'tag_detail costs 0.0015 USD per call, as version 2. Margin: 33.3 %.\n',
     )
-    assert.match(await said('prices', 'list'), /^tag_detail {2}0\.0015 USD per call {2}version 2$/m)
+    assert.match(await said('prices', 'list'), /^tag_detail {2}0\.0015 USD per call {2}version 2 {2}margin 33\.3 %$/m)
     const { rows } = await pool.query(
       "select version, unit_price::text, provider_cost::text from price_versions where operation = 'tag_detail' order by version",
     )
@@ -72,6 +72,29 @@ describe('farebox prices', () => {
     ])
     const { rows: changes } = await pool.query("select key from change_log where topic = 'price'")
     assert.deepEqual(changes, [{ key: 'tag_detail' }, { key: 'tag_detail' }])
+  })
+
+  it('set and account sell nothing below cost, unless they are told to', async () => {
+    const { id } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
+    const versions = async () =>
+      (await pool.query("select version from price_versions where operation = 'user_stories'")).rowCount
+    const told = await farebox('prices', 'set', 'user_stories', '0.5', '--cost', '5')
+    assert.deepEqual(told, {
+      code: 1,
+      output:
+        'farebox: user_stories would be sold below cost, 0.5 USD for what costs us 5 (-900.0 %): correct the price or the cost, or say --below-cost\n',
+    })
+    assert.equal(await versions(), 0)
+    assert.match(
+      await said('prices', 'set', 'user_stories', '0.5', '--cost', '5', '--below-cost'),
+      /as version 1\. Margin: -900\.0 %\.\n$/,
+    )
+    // The cost that is known stays, and so does what it forbids.
+    assert.equal((await farebox('prices', 'set', 'user_stories', '4.99')).code, 1)
+    await said('prices', 'set', 'user_stories', '5')
+    assert.match((await farebox('prices', 'account', id, 'user_stories', '4')).output, /below cost, 4 USD/)
+    await said('prices', 'account', id, 'user_stories', '4', '--below-cost')
+    assert.equal(await versions(), 2)
   })
 
   it('account give a customer its own price for live or test money, and take it back', async () => {
@@ -183,11 +206,6 @@ describe('farebox upstreams', () => {
   })
 
   for (const [what, args, says] of [
-    [
-      'a slot that nobody asks',
-      ['add', 'nothing', 'https://a.example'],
-      /no operation asks a slot "nothing": .*rerank, reseller/,
-    ],
     ['what is no URL', ['add', 'rerank', 'a.example'], /must be a URL such as/],
     ['plain http to elsewhere', ['add', 'rerank', 'http://a.example'], /must be https/],
     ['a query in the URL', ['add', 'rerank', 'https://a.example/?key=1'], /must not have a query/],

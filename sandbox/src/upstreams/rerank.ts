@@ -59,8 +59,24 @@ function scoreOf(text: string, words: readonly string[], query: string, seed: nu
   const chance = hashOf(seed, query, text) / 0x1_0000_0000
   if (words.length === 0) return Number(chance.toFixed(6))
   const searched = text.slice(0, SEARCHED_CHARACTERS).toLowerCase()
-  const shared = words.filter((word) => searched.includes(word)).length / words.length
+  const alike = words.map((word) => likeness(word, searched)).reduce((sum, one) => sum + one, 0)
+  const shared = alike / words.length
   return Number((shared * WEIGHT_OF_WORDS + chance * (1 - WEIGHT_OF_WORDS)).toFixed(6))
+}
+
+/** What a word brings to mind, so that a first try by hand reads as if somebody had understood it. */
+const MEANINGS: Readonly<Record<string, readonly string[]>> = {
+  animal: ['fox', 'snail', 'hare', 'dog', 'cat', 'horse', 'bird'],
+  quick: ['fox', 'hare', 'horse', 'fast'],
+  fast: ['fox', 'hare', 'horse', 'quick'],
+  slow: ['snail', 'tortoise'],
+}
+const WEIGHT_OF_MEANING = 0.5
+
+function likeness(word: string, searched: string): number {
+  if (searched.includes(word)) return 1
+  const brought = Object.hasOwn(MEANINGS, word) ? MEANINGS[word] : undefined
+  return brought?.some((one) => searched.includes(one)) ? WEIGHT_OF_MEANING : 0
 }
 
 function wordsOf(query: string): string[] {

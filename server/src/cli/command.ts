@@ -5,10 +5,12 @@ import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { createIds, type Id } from '../kernel/ids.ts'
 import type { By } from '../storage/audit.ts'
+import { requireMigrated } from '../storage/migrate.ts'
 import { createPools, type Pools } from '../storage/pools.ts'
 import { createLog, type Log } from '../telemetry/log.ts'
 import { explain } from './explain.ts'
 import { secretsIn } from './secrets.ts'
+import { timeOf } from './time.ts'
 import { endOnUncaught } from './uncaught.ts'
 
 /** What all commands share: the configuration, the database, and how they say what went wrong. */
@@ -37,7 +39,16 @@ export async function runningAlone(work: () => Promise<void>): Promise<void> {
   }
 }
 
-export async function withPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
+/** On a database of this program's version: on another one a command would read or write what it does not know. */
+export function withPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
+  return withAnyPools(config, async (pools) => {
+    await requireMigrated(pools.rest)
+    await work(pools)
+  })
+}
+
+/** On whatever database there is. */
+export async function withAnyPools(config: Config, work: (pools: Pools) => Promise<void>): Promise<void> {
   const pools = createPools({ url: config.database.url, log: quietLog(config), restStatementTimeoutMs: 10 * 60_000 })
   try {
     await work(pools)
@@ -110,6 +121,37 @@ export function unknown(what: string): (error: unknown) => never {
 export function wholeNumber(option: string, text: string | undefined): number {
   if (text === undefined || !/^[1-9]\d{0,8}$/.test(text)) throw new Error(`${option} must be a whole number above 0`)
   return Number(text)
+}
+
+const NAME_LIMIT = 200
+
+export function nameOf(text: string): string {
+  const name = text.trim()
+  if (name === '' || name.length > NAME_LIMIT) throw new Error(`--name must have from 1 to ${NAME_LIMIT} characters`)
+  return name
+}
+
+export function futureOf(text: string): Date {
+  const time = timeOf(text)
+  if (time.getTime() <= systemClock.nowMs()) throw new Error(`--expires must be in the future: ${text} is over`)
+  return time
+}
+
+/** People choose names, and a terminal obeys what it is shown. */
+export function plain(line: string): string {
+  return line.replaceAll(/\p{Cc}/gu, '?')
+}
+
+/** What comes by standard input, where it is within so many bytes. */
+export async function readInput(most: number): Promise<string> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const piece of process.stdin) {
+    pieces.push(Buffer.from(piece))
+    bytes += piece.length
+    if (bytes > most) throw new Error(`standard input has more than ${most} bytes`)
+  }
+  return Buffer.concat(pieces).toString('utf8')
 }
 
 /** Any UUID: entries that the ledger makes by itself have ids of another version than ours. */

@@ -92,13 +92,17 @@ const KINDS = [
 ] as const
 
 /** All of a key, a line for each thing. */
-export function linesOf(key: ListedKey & { readonly tier: Tier; readonly limits: TierLimits }): readonly string[] {
+export function linesOf(
+  key: ListedKey & { readonly tier: Tier; readonly limits: TierLimits },
+  spend: readonly string[],
+): readonly string[] {
   const { scopes, networks } = key.terms
   return [
     `Key ${key.id}, ${key.mode}, ${key.name}`,
     `Account ${key.workspaceId}, tier ${key.tier}`,
     `State: ${stateOf(key)}`,
     `Budget: ${key.budget === null ? 'none' : budgetLine(key.budget)}`,
+    ...spend,
     ...limitLines(key.limits, key.terms.rates),
     `Scopes: ${scopes?.join(', ') ?? 'all'}`,
     `Addresses: ${networks?.texts.join(', ') ?? 'any'}`,

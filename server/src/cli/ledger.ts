@@ -2,13 +2,20 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import { accountOfCall, type Resolution, resolveWithin } from '../calls/orphans.ts'
 import type { Config } from '../config.ts'
+import { holdsKey } from '../identity/key-format.ts'
+import { findKey } from '../identity/keys.ts'
+import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
-import { explainId, listUnsettled } from '../ledger/explain.ts'
+import { callOfQuote, explainId, listUnsettled } from '../ledger/explain.ts'
 import { verifyLedger } from '../ledger/verify.ts'
+import { readQuote } from '../pricing/quotes.ts'
 import { record } from '../storage/audit.ts'
 import { inTransaction } from '../storage/transaction.ts'
-import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
+import { accountLines } from './accounts.ts'
+import { idOf, operator, plain, print, reading, running, withPools, writing } from './command.ts'
+import { spendOf } from './key-spend.ts'
+import { linesOf } from './key-terms.ts'
 
 export function addLedgerCommands(program: Command): void {
   const ledger = program.command('ledger').description('look after the ledger')
@@ -16,7 +23,7 @@ export function addLedgerCommands(program: Command): void {
     .description('evaluate every promise of the ledger over all accounts, in one snapshot')
     .action(() => running(verify))
   reading(ledger, 'explain <id>')
-    .description('say what the ledger knows of a call, an entry or an account')
+    .description('say what is known of an id: an account, a key, a call, a task, an entry or a quote')
     .action((id: string) => running((config) => explain(config, id)))
   reading(ledger, 'unsettled')
     .description('list the calls whose process died and of which nobody knows what they used')
@@ -37,11 +44,48 @@ async function verify(config: Config): Promise<void> {
 }
 
 async function explain(config: Config, text: string): Promise<void> {
-  await withPools(config, async ({ rest }) => {
-    const lines = await explainId(rest, idOf(text))
-    if (lines.length === 0) throw new Error(`the ledger knows no call, entry or account ${text}`)
-    for (const line of lines) print(line)
+  // Whoever has a secret at hand has its key's id too, and must not leave the secret in a list of processes.
+  if (holdsKey(text))
+    throw new Error('this is the secret of a key, which others can read here: give its id, see farebox keys list')
+  await withPools(config, async ({ rest: pool }) => {
+    const lines = QUOTE.test(text) ? await quoteLines(pool, config, text) : await linesOfId(pool, idOf(text))
+    if (lines.length === 0)
+      throw new Error(`nobody knows an account, key, call, task, entry or quote ${text.slice(0, 60)}`)
+    for (const line of lines) print(plain(line))
   })
+}
+
+const QUOTE = /^[A-Za-z0-9_-]{40,}\.[A-Za-z0-9_-]{43}$/
+
+/** By whatever name somebody has it. */
+async function linesOfId(pool: pg.Pool, id: Id): Promise<readonly string[]> {
+  const known = await explainId(pool, id)
+  if (known.length > 0) return known
+  const key = await findKey(pool, id).catch(orNothing)
+  if (key !== undefined) return [...linesOf(key, await spendOf(pool, key)), ...(await explainId(pool, key.accountId))]
+  const account = await accountLines(pool, id).catch(orNothing)
+  return account ?? []
+}
+
+function orNothing(error: unknown): undefined {
+  if (error instanceof Fault && error.code === 'resource_not_found') return undefined
+  throw error
+}
+
+async function quoteLines(pool: pg.Pool, { secrets }: Config, text: string): Promise<readonly string[]> {
+  const keys = [secrets.master_key, secrets.previous_master_key].filter((key) => key !== undefined)
+  if (keys.length === 0)
+    throw new Error('a quote is read with secrets.master_key (FAREBOX_SECRETS_MASTER_KEY): give it')
+  const quote = readQuote(text, keys)
+  if (quote === undefined) return []
+  const { operation, accountId, credentialId, most, expiresAt, nonce } = quote
+  const callId = await callOfQuote(pool, credentialId, nonce)
+  return [
+    `Quote for ${operation} of account ${accountId}, by key ${credentialId}: at most ${formatUsd(most)} USD, good until ${expiresAt.toISOString()}.`,
+    ...(callId === undefined
+      ? ['No call has used it.']
+      : [`Call ${callId} has used it:`, ...(await explainId(pool, callId))]),
+  ]
 }
 
 async function unsettled(config: Config): Promise<void> {

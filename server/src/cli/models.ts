@@ -22,12 +22,13 @@ import { listUpstreams } from '../upstreams/configure.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { A_TIER, type ClassOptions, classPricesIn } from './class-prices.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
+import { addOwnModelPriceCommand, marginLines, marginsByModel, marginsText } from './own-model-prices.ts'
 import { addPriceListCommands } from './price-lists.ts'
 
 const ids = createIds({ clock: systemClock })
 
 export function addModelCommands(program: Command): void {
-  const models = program.command('models').description('look after the models that are sold')
+  const models = program.command('models').description('manage the models that are sold')
   reading(models, 'list')
     .description('list every model with its price and its routes')
     .action(() => running(list))
@@ -72,6 +73,7 @@ export function addModelCommands(program: Command): void {
     .option('--provider-image <size/quality=usd>', 'what the upstream charges us for one; repeat it', oneMore)
     .option('--video <resolution=usd>', 'a second of video, of a model that makes some; repeat it', oneMore)
     .option('--provider-video <resolution=usd>', 'what the upstream charges us for one; repeat it', oneMore)
+    .option('--below-cost', 'though the upstream charges us more')
     .action((id: string, options: PriceOptions) => running((config) => price(config, id, options)))
   writing(models, 'route <model>')
     .description(
@@ -99,6 +101,7 @@ export function addModelCommands(program: Command): void {
     .description('remove a model with its routes, or one route of it')
     .option('--route <id>', 'this route alone')
     .action((id: string, options: { route?: string }) => running((config) => remove(config, id, options.route)))
+  addOwnModelPriceCommand(models)
   addPriceListCommands(models)
 }
 
@@ -153,6 +156,7 @@ type PriceOptions = Plain &
   ClassOptions & {
     /** False where they are to end. */
     readonly classes: boolean
+    readonly belowCost?: true
     readonly providerClass?: readonly string[]
     readonly providerAbove?: readonly string[]
     readonly providerTier?: readonly string[]
@@ -164,7 +168,7 @@ type PriceOptions = Plain &
   }
 
 async function price(config: Config, model: string, options: PriceOptions): Promise<void> {
-  const { image, providerImage, video, providerVideo, classes: mayKeep, ...tokenPrices } = options
+  const { image, providerImage, video, providerVideo, classes: mayKeep, belowCost, ...tokenPrices } = options
   const { classes, providerClasses, prices } = classesIn(tokenPrices)
   if (!mayKeep && classes !== undefined)
     throw new Error('--no-classes ends what the other options name: give one of both')
@@ -180,7 +184,10 @@ async function price(config: Config, model: string, options: PriceOptions): Prom
   }
   await withPools(config, async ({ rest: pool }) => {
     const given = { model, ...prices, ...kinds }
-    const version = await setModelPrice({ pool, by: operator() }, given, { mayEndClasses: !mayKeep })
+    const version = await setModelPrice({ pool, by: operator() }, given, {
+      mayEndClasses: !mayKeep,
+      mayLose: belowCost === true,
+    })
     const { input, output, cacheRead = input, cacheWrite = input } = prices
     const byKind = kindsText({ images, videos })
     print(
@@ -190,10 +197,11 @@ async function price(config: Config, model: string, options: PriceOptions): Prom
             `for a million tokens, as version ${version}.`,
     )
     if (classes !== undefined) print(`Beyond that: ${JSON.stringify(classes)}`)
+    for (const line of marginLines((await marginsByModel(pool, [model])).get(model) ?? [])) print(line)
   })
 }
 
-type TokenOptions = Omit<PriceOptions, 'classes' | 'image' | 'providerImage' | 'video' | 'providerVideo'>
+type TokenOptions = Omit<PriceOptions, 'classes' | 'belowCost' | 'image' | 'providerImage' | 'video' | 'providerVideo'>
 
 function classesIn(options: TokenOptions) {
   const { class: classes, above, tier, tool, toolCalls, toolInput, ...others } = options
@@ -306,8 +314,13 @@ async function list(config: Config): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const all = await listModels({ pool })
     if (all.length === 0) return print('There are no models: see farebox models set.')
+    const margins = await marginsByModel(
+      pool,
+      all.map(({ id }) => id),
+    )
     for (const model of all) {
-      print(`${summaryOf(model)}  ${priceText(model)}`)
+      const known = margins.get(model.id) ?? []
+      print(`${summaryOf(model)}  ${priceText(model)}${known.length === 0 ? '' : `  margin ${marginsText(known)}`}`)
       for (const one of model.routes)
         print(
           `  ${one.id}  ${one.slot}  ${one.protocol}  ${one.upstreamModel}  priority ${one.priority}  ` +

@@ -11,9 +11,9 @@ import type { Hand } from '../identity/people/workspace-lock.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
 import { Fault } from '../kernel/fault.ts'
 import { ROLES, type Role } from '../kernel/role.ts'
-import { sealOf } from '../kernel/seal.ts'
 import { createSendMail } from '../storage/mail.ts'
-import { idOf, ids, operator, print, reading, running, withPools, writing } from './command.ts'
+import { idOf, ids, operator, plain, print, reading, running, withPools, writing } from './command.ts'
+import { sealFor } from './rotate.ts'
 
 export function addPeopleCommands(program: Command): void {
   const people = program.command('people').description('manage the people who sign in')
@@ -58,9 +58,6 @@ export function addPeopleCommands(program: Command): void {
 
 const LISTED = 100
 
-/** People choose names, and a terminal obeys what it is shown. */
-const plain = (line: string) => line.replaceAll(/\p{Cc}/gu, '?')
-
 async function list(config: Config, after: string | undefined): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const people = await listPeople(pool, { after: after === undefined ? null : idOf(after), most: LISTED })
@@ -99,7 +96,7 @@ async function closeSessions(config: Config, who: string): Promise<void> {
 async function takeOff(config: Config, who: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const { id } = await personOf(pool, who)
-    const [seal, siteUrl] = [sealOf(config.secrets), config.http.site_url]
+    const [seal, siteUrl] = [await sealFor(pool, config), config.http.site_url]
     const notice = seal === null || siteUrl === undefined ? null : { sendMail: createSendMail({ ids, seal }), siteUrl }
     if (!(await factorOff(pool, operator(), id, notice))) throw new Error(`${id} has no second factor`)
     print(`The second factor of ${id} is off${notice === null ? '.' : ', and a mail tells the person so.'}`)
@@ -162,10 +159,11 @@ async function handOver(config: Config, account: string, from: string, to: strin
 
 async function invite(config: Config, account: string, typed: string, text: string): Promise<void> {
   const invited = { email: emailOf(typed), role: roleOf(text) }
-  const [seal, siteUrl] = [sealOf(config.secrets), config.http.site_url]
-  if (seal === null) throw new Error('mail needs secrets.master_key (FAREBOX_SECRETS_MASTER_KEY)')
+  const siteUrl = config.http.site_url
   if (siteUrl === undefined) throw new Error('the link in the mail needs http.site_url (FAREBOX_HTTP_SITE_URL)')
   await withPools(config, async ({ rest: pool }) => {
+    const seal = await sealFor(pool, config)
+    if (seal === null) throw new Error('mail needs secrets.master_key (FAREBOX_SECRETS_MASTER_KEY)')
     const sendMail = createSendMail({ ids, seal })
     const parts = { pool, ids, sendMail, attempts: createAttempts({ pool }), settings: { siteUrl } }
     const id = await createInvitations(parts).invite(hand(), idOf(account), invited).catch(inWords(account))

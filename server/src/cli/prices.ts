@@ -3,26 +3,31 @@ import { catalogue } from '../catalogue/catalogue.ts'
 import { type DataOperation, isSoldByUnit } from '../catalogue/operation.ts'
 import type { Config } from '../config.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
-import { decimal, decimalText } from '../kernel/rational.ts'
+import type { UnitPrice } from '../kernel/money.ts'
+import { decimalText } from '../kernel/rational.ts'
+import { isBelowCost, marginText } from '../pricing/margins.ts'
 import { listPrices, setAccountPrice, setPrice } from '../pricing/prices.ts'
+import { picturePriceIn as usdPriceIn } from '../pricing/unit-prices.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addPriceCommands(program: Command): void {
-  const prices = program.command('prices').description('look after what operations cost')
+  const prices = program.command('prices').description('manage what operations cost')
   reading(prices, 'list')
     .description('list every operation with its price')
     .action(() => running(list))
   writing(prices, 'set <operation> <usd>')
     .description('set what a unit of an operation costs from now on; calls that have begun keep their price')
-    .option('--cost <usd>', 'what the upstream charges us for a unit')
-    .action((operation: string, price: string, options: { cost?: string }) =>
-      running((config) => set(config, operation, price, options.cost)),
+    .option('--cost <usd>', 'what the upstream charges us for a unit; as before where left out')
+    .option('--below-cost', 'though the upstream charges us more')
+    .action((operation: string, price: string, options: SetOptions) =>
+      running((config) => set(config, operation, price, options)),
     )
   writing(prices, 'account <account> <operation> <usd>')
     .description("set a customer's own price for a unit, or take it back with none")
     .option('--test', 'for its test money')
-    .action((account: string, operation: string, price: string, options: { test?: true }) =>
-      running((config) => setForAccount(config, account, operation, price, options.test === true)),
+    .option('--below-cost', 'though the upstream charges us more')
+    .action((account: string, operation: string, price: string, options: OwnOptions) =>
+      running((config) => setForAccount(config, { account, operation, price, ...options })),
     )
 }
 
@@ -31,36 +36,53 @@ async function list(config: Config): Promise<void> {
     const set = await listPrices(rest)
     for (const { id, price } of catalogue.operations.filter(isSoldByUnit)) {
       const version = set.get(id)
-      const text = decimalText(version?.unitPrice ?? price.unitPrice, 9)
-      print(
-        `${id}  ${text} USD per ${price.unit}  ${version === undefined ? 'published' : `version ${version.version}`}`,
-      )
+      const unitPrice = version?.unitPrice ?? price.unitPrice
+      const whose = version === undefined ? 'published' : `version ${version.version}`
+      const cost = version?.providerCost ?? null
+      const margin = cost === null ? '' : `  margin ${marginText({ price: unitPrice, cost })}`
+      print(`${id}  ${decimalText(unitPrice, 9)} USD per ${price.unit}  ${whose}${margin}`)
     }
   })
 }
 
-async function set(config: Config, name: string, price: string, cost: string | undefined): Promise<void> {
+type SetOptions = { readonly cost?: string; readonly belowCost?: true }
+
+async function set(config: Config, name: string, price: string, { cost, belowCost }: SetOptions): Promise<void> {
   const { id, price: contract } = operationOf(name)
   const unitPrice = priceOf(price)
-  const providerCost = cost === undefined ? {} : { providerCost: priceOf(cost) }
   await withPools(config, async ({ rest }) => {
-    const version = await setPrice(rest, { operation: id, unitPrice, ...providerCost }, operator())
-    print(`${id} costs ${unitPrice} USD per ${contract.unit}, as version ${version}.`)
+    const known = cost === undefined ? ((await listPrices(rest)).get(id)?.providerCost ?? null) : usdPriceIn(cost)
+    requireAboveCost(id, { price, cost: known }, belowCost)
+    const given = { operation: id, unitPrice, ...(cost !== undefined && { providerCost: priceOf(cost) }) }
+    const version = await setPrice(rest, given, operator())
+    const margin = known === null ? '' : ` Margin: ${marginText({ price: usdPriceIn(price), cost: known })}.`
+    print(`${id} costs ${unitPrice} USD per ${contract.unit}, as version ${version}.${margin}`)
   })
 }
 
-async function setForAccount(
-  config: Config,
-  account: string,
-  name: string,
-  price: string,
-  isTest: boolean,
-): Promise<void> {
-  const { id } = operationOf(name)
+type Sold = { readonly price: string; readonly cost: UnitPrice | null }
+
+function requireAboveCost(what: string, { price: text, cost }: Sold, mayLose: true | undefined): void {
+  const price = usdPriceIn(text)
+  if (cost === null || mayLose === true || !isBelowCost({ price, cost })) return
+  throw new Error(
+    `${what} would be sold below cost, ${text} USD for what costs us ${decimalText(cost, 9)} (${marginText({ price, cost })}): ` +
+      'correct the price or the cost, or say --below-cost',
+  )
+}
+
+type OwnOptions = { readonly test?: true; readonly belowCost?: true }
+type Own = OwnOptions & { readonly account: string; readonly operation: string; readonly price: string }
+
+async function setForAccount(config: Config, { account, operation, price, test, belowCost }: Own): Promise<void> {
+  const { id } = operationOf(operation)
   const unitPrice = price === 'none' ? null : priceOf(price)
   await withPools(config, async ({ rest }) => {
     const { liveAccountId, testAccountId } = await findWorkspace(rest, idOf(account))
-    await setAccountPrice(rest, isTest ? testAccountId : liveAccountId, id, unitPrice, operator())
+    const cost = (await listPrices(rest)).get(id)?.providerCost ?? null
+    // Test money is nobody's, and sandboxes cost nothing.
+    if (unitPrice !== null) requireAboveCost(id, { price: unitPrice, cost }, test ?? belowCost)
+    await setAccountPrice(rest, test === true ? testAccountId : liveAccountId, id, unitPrice, operator())
     print(
       unitPrice === null
         ? `${account} pays the general price for ${id}.`
@@ -79,6 +101,6 @@ function operationOf(id: string): DataOperation {
 
 /** A plain decimal of at least nothing, as it was written. */
 function priceOf(text: string): string {
-  if (decimal(text).numerator < 0n) throw new Error('a price is not negative')
+  usdPriceIn(text)
   return text
 }

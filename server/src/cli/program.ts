@@ -1,9 +1,13 @@
 import { Command } from 'commander'
 import type { Config } from '../config.ts'
+import { sealOf } from '../kernel/seal.ts'
 import { migrate, requireMigrated } from '../storage/migrate.ts'
 import { checkSafety } from '../storage/safety.ts'
+import { requireMasterKey } from '../storage/sealed-values.ts'
+import { addAccountCommands } from './accounts.ts'
 import { addAuditCommand } from './audit.ts'
-import { declared, print, quietLog, reading, running, withPools } from './command.ts'
+import { declared, print, quietLog, reading, running, withAnyPools } from './command.ts'
+import { addCreditCommand } from './credit.ts'
 import { addGrantCommands } from './grants.ts'
 import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
@@ -12,7 +16,7 @@ import { addModelCommands } from './models.ts'
 import { addOutboxCommands } from './outbox.ts'
 import { addPeopleCommands } from './people.ts'
 import { addPriceCommands } from './prices.ts'
-import { addSecretCommands } from './rotate.ts'
+import { addSecretCommands, SEALED_COLUMNS } from './rotate.ts'
 import { addTaskCommands } from './tasks.ts'
 import { addUpstreamCommands } from './upstreams.ts'
 import { VERSION } from './version.ts'
@@ -43,8 +47,10 @@ export function createProgram({ serve }: Parts): Command {
     .description('say whether the service would start with this configuration and database')
     .action(() => running(checkConfig))
 
+  addAccountCommands(program)
   addIdentityCommands(program)
   addGrantCommands(program)
+  addCreditCommand(program)
   addPeopleCommands(program)
   addPriceCommands(program)
   addModelCommands(program)
@@ -65,10 +71,12 @@ async function applyMigrations(config: Config): Promise<void> {
 
 async function checkConfig(config: Config): Promise<void> {
   print('The configuration is valid.')
-  await withPools(config, async ({ rest }) => {
+  await withAnyPools(config, async ({ rest }) => {
     await checkSafety(rest)
     print("PostgreSQL's settings are safe for money.")
     await requireMigrated(rest)
     print('The database is at the version that this program needs.')
+    await requireMasterKey(rest, sealOf(config.secrets), SEALED_COLUMNS)
+    print('The master key opens what is stored.')
   })
 }

@@ -9,7 +9,8 @@ import { TOKEN_KEYS } from '../links/tokens.ts'
 import { SEALED_SIGNING_KEYS } from '../oauth/provider/signing-keys.ts'
 import { type Deed, record } from '../storage/audit.ts'
 import { SEALED_MESSAGES } from '../storage/outbox.ts'
-import { countOldValues, reseal } from '../storage/reseal.ts'
+import { countOldValues, reseal, type Sealed } from '../storage/reseal.ts'
+import { requireMasterKey } from '../storage/sealed-values.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { CREDENTIALS } from '../upstreams/credential.ts'
 import { operator, print, running, withPools, writing } from './command.ts'
@@ -24,6 +25,14 @@ const ALL = [
   SECOND_FACTORS,
   SEALED_SIGNING_KEYS,
 ]
+export const SEALED_COLUMNS: readonly Sealed[] = ALL
+
+/** For commands that seal: null without a master key, and never with another one than what is stored. */
+export async function sealFor(pool: pg.Pool, { secrets }: Config): Promise<Seal | null> {
+  const seal = sealOf(secrets)
+  if (seal !== null) await requireMasterKey(pool, seal, SEALED_COLUMNS)
+  return seal
+}
 
 export function addSecretCommands(program: Command): void {
   const secrets = program.command('secrets').description('look after what is kept sealed')

@@ -5,21 +5,25 @@ import { isSoldByUnit } from '../catalogue/operation.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
-import { sealOf } from '../kernel/seal.ts'
+import { nearest } from '../kernel/nearest.ts'
 import { Secret } from '../kernel/secret.ts'
-import { listRouteSlots } from '../pricing/configure-models.ts'
+import { listModels, listRouteSlots } from '../pricing/configure-models.ts'
+import { PROTOCOL_NAMES } from '../protocols/protocol.ts'
+import { targetOf } from '../protocols/protocols.ts'
 import type { Pools } from '../storage/pools.ts'
+import { doubledPath, parseBaseUrl } from '../upstreams/address.ts'
 import { listUpstreams, removeUpstream, saveUpstream, turnUpstream } from '../upstreams/configure.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 import { addProbeCommand } from './probe.ts'
+import { sealFor } from './rotate.ts'
 
 const ids = createIds({ clock: systemClock })
 
 export function addUpstreamCommands(program: Command): void {
-  const upstreams = program.command('upstreams').description('look after whom we ask')
+  const upstreams = program.command('upstreams').description('manage upstream providers')
   writing(upstreams, 'add <slot> <url>')
     .description(
-      `make an upstream of a slot (${slots().join(', ')}, or one that a model's route names); every process uses it within a second`,
+      `add an upstream to a slot (${slots().join(', ')}, or one of your own that models' routes name); every process uses it within a second`,
     )
     .option('--test', 'for test keys: a sandbox')
     .option('--managed', 'a failure to reach it is answered 503 instead of 502')
@@ -29,6 +33,7 @@ export function addUpstreamCommands(program: Command): void {
     .option('--polls-per-second <number>', 'how often it may be asked for tasks, counted over all processes')
     .option('--client-id <id>', 'how a platform that asks its users knows us; --credential-file has our secret there')
     .option('--authorize-url <url>', 'where it asks them')
+    .option('--keep-path', 'take a URL that ends as our paths begin, such as …/v1, as it is')
     .action((slot: string, url: string, options: AddOptions) => running((config) => add(config, slot, url, options)))
   reading(upstreams, 'list')
     .description('list all upstreams')
@@ -49,11 +54,35 @@ function slots(): readonly string[] {
   return [...new Set(catalogue.operations.filter(isSoldByUnit).map(({ upstream }) => upstream.slot))]
 }
 
-/** An upstream that nobody would ever ask is a slip of the pen. */
-async function requireAsked(pool: Pools['rest'], slot: string): Promise<void> {
-  if (slots().includes(slot) || (await listRouteSlots({ pool })).includes(slot)) return
+/** Somebody may add an upstream before the model that needs it, and somebody may mistype a slot. */
+async function hintFor(pool: Pools['rest'], slot: string): Promise<string | undefined> {
+  const routed = await listRouteSlots({ pool })
+  if (slots().includes(slot) || routed.includes(slot)) return undefined
+  const near = nearest(slot, [...slots(), ...routed])
+  const next = near === undefined ? 'Next:' : `Did you mean ${near}? If not:`
+  return `Nobody asks ${slot} yet. ${next} farebox models route <model> --slot ${slot} --protocol <name>`
+}
+
+/** What is asked below the base URL of a slot: by its operations, by the routes that name it, or by whatever a route could speak. */
+async function targetsOf(pool: Pools['rest'], slot: string): Promise<readonly string[]> {
+  const ofOperations = catalogue.operations.filter(isSoldByUnit).flatMap((operation) => {
+    const { upstream } = operation
+    return upstream.slot === slot ? [upstream.path] : []
+  })
+  if (ofOperations.length > 0) return ofOperations
+  const routes = (await listModels({ pool })).flatMap((model) => model.routes)
+  const spoken = new Set(routes.filter((route) => route.slot === slot).map(({ protocol }) => protocol))
+  return (spoken.size > 0 ? [...spoken] : PROTOCOL_NAMES).map(targetOf)
+}
+
+async function requireSinglePath(pool: Pools['rest'], slot: string, baseUrl: string): Promise<void> {
+  const { origin, prefix } = parseBaseUrl(baseUrl)
+  const doubled = doubledPath(prefix, await targetsOf(pool, slot))
+  if (doubled === undefined) return
+  const shorter = origin + prefix.slice(0, -doubled.length)
   throw new Error(
-    `no operation asks a slot ${JSON.stringify(slot)}: ${slots().join(', ')}; nor does a model's route: see farebox models route`,
+    `${doubled} would stand twice in what is asked there: give the URL without it, ${shorter} ` +
+      '(or --keep-path where the vendor really has it twice)',
   )
 }
 
@@ -72,6 +101,7 @@ type AddOptions = {
   readonly pollsPerSecond?: string
   readonly clientId?: string
   readonly authorizeUrl?: string
+  readonly keepPath?: true
 }
 
 async function add(config: Config, slot: string, baseUrl: string, options: AddOptions): Promise<void> {
@@ -80,9 +110,11 @@ async function add(config: Config, slot: string, baseUrl: string, options: AddOp
   const pollsPerSecond = quotaOf('--polls-per-second', options.pollsPerSecond)
   const credential = credentialFile === undefined ? null : new Secret(readFileSync(credentialFile, 'utf8').trim())
   await withPools(config, async ({ rest: pool }) => {
-    await requireAsked(pool, slot)
+    if (options.keepPath !== true) await requireSinglePath(pool, slot, baseUrl)
+    const hint = await hintFor(pool, slot)
+    const seal = credential === null ? null : await sealFor(pool, config)
     const id = await saveUpstream(
-      { pool, ids, seal: sealOf(config.secrets), by: operator() },
+      { pool, ids, seal, by: operator() },
       {
         slot,
         mode: options.test === true ? 'test' : 'live',
@@ -96,6 +128,7 @@ async function add(config: Config, slot: string, baseUrl: string, options: AddOp
       },
     )
     print(`Upstream ${id} is asked for ${slot}.`)
+    if (hint !== undefined) print(hint)
   })
 }
 

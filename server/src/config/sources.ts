@@ -54,6 +54,12 @@ function readFile({ paths, secretPaths }: Known, env: Environment, problems: str
     problems.push(`${file} is not valid YAML: ${error instanceof Error ? error.message.split('\n')[0] : 'unreadable'}`)
     return new Map()
   }
+  if (content !== null && (typeof content !== 'object' || Array.isArray(content))) {
+    problems.push(
+      `${file} is ${kindOf(content)}: write settings by their names, such as log: and below it "level: warn"`,
+    )
+    return new Map()
+  }
   const values = flatten(content ?? {})
   for (const [path, value] of values) {
     // A section whose every line is commented out reads as nothing at all.
@@ -61,7 +67,12 @@ function readFile({ paths, secretPaths }: Known, env: Environment, problems: str
       values.delete(path)
       continue
     }
-    if (secretPaths.includes(path))
+    const below = paths.filter((known) => known.startsWith(`${path}.`)).map((known) => known.slice(path.length + 1))
+    if (below.length > 0 && !paths.includes(path))
+      problems.push(
+        `${path} in ${file} is ${kindOf(value)}: write its settings below it, each as "name: value" (${shown(below)})`,
+      )
+    else if (secretPaths.includes(path))
       problems.push(
         `${path} stands in ${file} in the clear: move it to a file of its own and name that as ${path}_file`,
       )
@@ -71,6 +82,17 @@ function readFile({ paths, secretPaths }: Known, env: Environment, problems: str
     values.delete(path)
   }
   return values
+}
+
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'a list'
+  return typeof value === 'string' ? 'a text' : `a ${typeof value}`
+}
+
+const SHOWN = 4
+
+function shown(names: readonly string[]): string {
+  return names.length > SHOWN ? `${names.slice(0, SHOWN).join(', ')} and others` : names.join(', ')
 }
 
 function readVariables({ paths, secretPaths }: Known, env: Environment, problems: string[]): Map<string, unknown> {

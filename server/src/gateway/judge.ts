@@ -179,7 +179,7 @@ function accountFault({ isAboutUs }: Judged, reply: Incoming): Fault | undefined
     const wait = Number.isInteger(seconds) && seconds > 0 ? { retryAfterSeconds: Math.min(seconds, 3_600) } : {}
     return new Fault('upstream_rate_limit', wait)
   }
-  return isAboutUs(reply) ? new Fault('upstream_account') : undefined
+  return isAboutUs(reply) ? new Fault(status === 404 ? 'upstream_not_found' : 'upstream_account') : undefined
 }
 
 /** The caller may repeat what certainly was not sent, and not what may have been done. */

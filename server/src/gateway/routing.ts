@@ -51,8 +51,12 @@ export async function targetsOf(
 }
 
 /** Those that may get a request: what our tables do not know goes to those alone whose route passes it on. */
-export function takersOf(targets: readonly Target[], unknownMembers: readonly string[]): readonly Target[] {
-  if (targets.length === 0) throw notConfigured()
+export function takersOf(
+  targets: readonly Target[],
+  unknownMembers: readonly string[],
+  mode: Binding['mode'],
+): readonly Target[] {
+  if (targets.length === 0) throw notConfigured(mode)
   if (unknownMembers.length === 0) return targets
   const takers = targets.filter(({ route }) => route.profile.unknown === 'pass')
   if (takers.length === 0) throw unknownRefusal(unknownMembers)
@@ -75,7 +79,7 @@ export async function firstToTake(
       return before.length === 0 ? sent : { ...sent, attempts: [...before, ...sent.attempts] }
     before.push(...sent.attempts)
   }
-  throw notConfigured()
+  throw new Fault('not_configured')
 }
 
 function asked(attempts: readonly Attempt[]): number {
@@ -103,6 +107,10 @@ export function findBindings(bindings: Bindings, slot: string, mode: Binding['mo
   return found instanceof Promise ? found.catch(asUnavailable) : found
 }
 
-export function notConfigured(): Fault {
-  return new Fault('managed_upstream_unreachable', { detail: 'No upstream is configured for this operation.' })
+/** Nobody can be asked. Keys of test mode reach sandboxes alone, which an operator may have forgotten. */
+export function notConfigured(mode: Binding['mode']): Fault {
+  return new Fault('not_configured', mode === 'test' ? { detail: NO_TEST_UPSTREAM } : {})
 }
+
+const NO_TEST_UPSTREAM =
+  'You sent a test key, and test keys reach test upstreams only: none is set up for this operation. A live key may work.'

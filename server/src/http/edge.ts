@@ -60,6 +60,8 @@ export type Edge = {
   readonly listen: (at: { readonly host: string; readonly port: number }) => Promise<{ readonly port: number }>
   /** Finishes what was accepted and stops. Calling it again waits for the same end. */
   readonly drain: (options?: DrainOptions) => Promise<Drained>
+  /** How many connections have a request that is not answered yet. */
+  readonly busy: () => number
 }
 
 declare module 'fastify' {
@@ -168,6 +170,7 @@ export function createEdge(parts: EdgeParts): Edge {
       drained ??= stop(options)
       return drained
     },
+    busy: connections.running,
   }
 }
 

@@ -9,7 +9,7 @@ import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
-import { hashOf, makeKey } from './key-format.ts'
+import { hashOf, makeKey, parseCredential } from './key-format.ts'
 import {
   changed,
   NO_TERMS,
@@ -116,12 +116,54 @@ export async function rotateKey({ pool }: Parts, by: By, id: Id, overlapSeconds 
  * done. A second later it is unknown everywhere.
  */
 export async function revokeKey({ pool }: Parts, by: By, id: Id): Promise<void> {
-  await inTransaction(pool, async (query) => {
-    const { isRevoked } = await lockKey(query, id)
-    await query('update credentials set active = false where id = $1', [id])
-    await query('update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = $1', [id])
-    await record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked }, { isRevoked: true }) })
+  await inTransaction(pool, (query) => revokeWithin(query, by, id))
+}
+
+async function revokeWithin(query: Query, by: By, id: Id): Promise<void> {
+  const { isRevoked } = await lockKey(query, id)
+  await query('update credentials set active = false where id = $1', [id])
+  await query('update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = $1', [id])
+  await record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked }, { isRevoked: true }) })
+  await tell(query, id)
+}
+
+const secretRow = z.object({ is_current: z.boolean(), is_previous: z.boolean() })
+
+/**
+ * Ends a secret that somebody found. Where it is the current one, its key ends with it; the one before the last rotation, which works until
+ * the overlap is over, ends alone.
+ */
+export async function revokeSecret(
+  { pool }: Parts,
+  by: By,
+  secret: Secret,
+): Promise<{ readonly id: Id; readonly ended: 'key' | 'previous' }> {
+  const parsed = parseCredential(secret)
+  if (parsed === undefined || parsed.kind === 'at')
+    throw new Fault('invalid_request', { detail: 'This is not the secret of a key of ours.' })
+  const { id, hash } = parsed
+  return inTransaction(pool, async (query) => {
+    await lockKey(query, id)
+    const { rows } = await query(
+      `select hash = $2 and revoked_at is null as is_current,
+         coalesce(previous_hash = $2 and previous_until > clock_timestamp(), false) and revoked_at is null as is_previous
+       from api_keys where id = $1`,
+      [id, hash],
+    )
+    const { is_current: isCurrent = false, is_previous: isPrevious = false } = secretRow.optional().parse(rows[0]) ?? {}
+    if (isCurrent) {
+      await revokeWithin(query, by, id)
+      return { id, ended: 'key' } as const
+    }
+    if (!isPrevious)
+      throw new Fault('resource_not_found', {
+        detail: `Nobody can use this secret of key ${id}: it works no longer, or never did.`,
+      })
+    await query('update api_keys set previous_hash = null, previous_until = null where id = $1', [id])
+    const facts = difference({ hasPreviousSecret: true }, { hasPreviousSecret: false })
+    await record(query, by, { ...deedTo(id, 'secret_revoked'), ...facts })
     await tell(query, id)
+    return { id, ended: 'previous' } as const
   })
 }
 
@@ -176,6 +218,8 @@ const listedKey = z
     created_at: z.date(),
     expires_at: z.date().nullable(),
     revoked_at: z.date().nullable(),
+    account_id: z.string(),
+    allowance_id: z.string().nullable(),
     ...BUDGET_ROW,
     ...TERMS_ROW,
   })
@@ -188,6 +232,8 @@ const listedKey = z
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
     budget: budgetIn(row),
+    accountId: row.account_id,
+    allowanceId: row.allowance_id,
     terms: termsIn(row),
   }))
 
@@ -195,7 +241,7 @@ export type ListedKey = z.output<typeof listedKey>
 
 const LISTED = 1_000
 
-const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, b.period, b.amount, ${TERMS_SELECT}
+const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, c.account_id, k.allowance_id, b.period, b.amount, ${TERMS_SELECT}
   from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
   left join allowances b on b.id = k.allowance_id`
 

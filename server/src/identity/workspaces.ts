@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { TierLimits } from '../catalogue/tiers.ts'
+import { type TierLimits, tierOf } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
-import type { Rational } from '../kernel/rational.ts'
+import { nanos } from '../kernel/money.ts'
+import { type Rational, rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { personWith } from './people/person-with.ts'
@@ -160,4 +161,86 @@ export async function findWorkspace(pool: pg.Pool, id: Id): Promise<Workspace> {
   const { rows } = await pool.query('select id, live_account_id, test_account_id from workspaces where id = $1', [id])
   if (rows[0] === undefined) throw new Fault('resource_not_found', { detail: `There is no workspace ${id}.` })
   return workspaceRow.parse(rows[0])
+}
+
+const listedRow = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    created_at: z.date(),
+    plan: z.string(),
+    paid: z.bigint(),
+    tier_granted: z.enum(['growth', 'enterprise']).nullable(),
+    keys: z.int(),
+    live_free: z.bigint(),
+    live_debt: z.bigint(),
+    test_free: z.bigint(),
+    test_debt: z.bigint(),
+    live_account_id: z.string(),
+    test_account_id: z.string(),
+  })
+  .transform((row) => ({
+    id: row.id,
+    name: row.name,
+    createdAt: row.created_at,
+    plan: row.plan,
+    tier: tierOf(nanos(row.paid), row.tier_granted),
+    /** Those that are not revoked. */
+    keys: row.keys,
+    live: { free: row.live_free, debt: row.live_debt },
+    test: { free: row.test_free, debt: row.test_debt },
+    liveAccountId: row.live_account_id,
+    testAccountId: row.test_account_id,
+  }))
+
+export type ListedWorkspace = z.output<typeof listedRow>
+
+const LISTED_SELECT = `select w.id, w.name, w.created_at, w.plan, w.tier_granted, live.paid, w.live_account_id, w.test_account_id,
+    (select count(*)::integer from api_keys k where k.workspace_id = w.id and k.revoked_at is null) as keys,
+    live.credited + live.debt - live.charged - live.held as live_free, live.debt as live_debt,
+    test.credited + test.debt - test.charged - test.held as test_free, test.debt as test_debt
+  from workspaces w join accounts live on live.id = w.live_account_id join accounts test on test.id = w.test_account_id`
+
+type Page = {
+  /** What their names have in them; all where it is empty. */
+  readonly name: string
+  readonly after: Id | null
+  readonly most: number
+}
+
+/** Those behind one of them, the newest first. */
+export async function listWorkspaces(pool: pg.Pool, { name, after, most }: Page): Promise<readonly ListedWorkspace[]> {
+  const { rows } = await pool.query(
+    `${LISTED_SELECT} where ($1::uuid is null or w.id < $1) and position(lower($2) in lower(w.name)) > 0 order by w.id desc limit $3`,
+    [after, name, most],
+  )
+  return z.array(listedRow).parse(rows)
+}
+
+export async function showWorkspace(pool: pg.Pool, id: Id): Promise<ListedWorkspace> {
+  const { rows } = await pool.query(`${LISTED_SELECT} where w.id = $1`, [id])
+  if (rows[0] === undefined) throw new Fault('resource_not_found', { detail: `There is no workspace ${id}.` })
+  return listedRow.parse(rows[0])
+}
+
+const customerPlans = z.array(
+  z
+    .object({ id: z.string(), numerator: z.bigint(), denominator: z.bigint(), customers: z.int() })
+    .transform(({ id, customers, ...row }) => ({
+      id,
+      customers,
+      multiplier: rational(row.numerator, row.denominator),
+    })),
+)
+
+const PLANS_MOST = 1_000
+
+/** With what each of them pays, and how many workspaces are on it. */
+export async function listCustomerPlans(pool: pg.Pool): Promise<z.output<typeof customerPlans>> {
+  const { rows } = await pool.query(
+    `select p.id, p.numerator, p.denominator, (select count(*)::integer from workspaces w where w.plan = p.id) as customers
+     from plans p order by p.id limit $1`,
+    [PLANS_MOST],
+  )
+  return customerPlans.parse(rows)
 }

@@ -92,13 +92,18 @@ export const FAULTS = {
     'The provider uses more than calls are priced for, so it is not asked for now. Nothing was charged. Use another model or endpoint, or try again later.',
     RETRYABLE,
   ),
-  upstream_account: row(503, 'The upstream refuses our account with it. The operator has to act; yours is fine.'),
+  upstream_account: row(503, 'The provider rejected our account. This is on our side; you were not charged.'),
+  upstream_not_found: row(
+    503,
+    'The provider does not know the path or the model that we asked it for. This is on our side; you were not charged.',
+  ),
   billing_dependency_timeout: row(503, 'The ledger did not answer in time. Nothing was charged. Try again.', RETRYABLE),
   settlement_timeout: row(
     503,
     'The call ran but could not be settled. It is not charged. Do not send it again blindly.',
   ),
   invalid_billing_configuration: row(503, 'This operation has no valid price. The operator has to act.'),
+  not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.', RETRYABLE),
   overloaded: row(503, 'The service is at its limit. Try again shortly.', RETRYABLE),
   shutting_down: row(503, 'This process is stopping. Try again; another one will answer.', RETRYABLE),
 } as const satisfies Record<string, Row>

@@ -9,6 +9,8 @@ export type Seal = {
   readonly open: (sealed: Buffer, boundTo: string) => Secret
   /** Whether it was sealed with the current key, so that the one before it is not needed for it. */
   readonly isCurrent: (sealed: Buffer) => boolean
+  /** The names of the keys that it opens with, the current one first. Nobody can tell a key by its name. */
+  readonly keyNames: readonly string[]
 }
 
 export class SealError extends Error {
@@ -59,8 +61,12 @@ export function createSeal({ current, previous }: Keys): Seal {
       return unseal(sealed, known.key, boundTo)
     },
     isCurrent: (sealed) => sealed.subarray(1, NONCE_AT).equals(own.id),
+    keyNames: keys.map(({ id }) => id.toString('hex')),
   }
 }
+
+/** Where in a sealed value the name of its key stands, as PostgreSQL counts bytes. */
+export const KEY_NAME_AT = { from: 2, length: KEY_ID_BYTES } as const
 
 function unseal(sealed: Buffer, key: KeyObject, boundTo: string): Secret {
   const tagAt = sealed.length - TAG_BYTES

@@ -10,7 +10,8 @@ const time = z.date().transform((at) => at.toISOString())
 const hold = z.object({
   account_id: z.string(),
   credential_id: z.string(),
-  owner_id: z.string(),
+  /** Null of a task, which any worker ends. */
+  owner_id: z.string().nullable(),
   operation: z.string(),
   amount: money,
   begun_at: time,
@@ -52,14 +53,23 @@ const account = z.object({
   unsettled: z.int(),
 })
 
-/** What the ledger knows of an id, be it a call's, an entry's or an account's, in lines for an operator. */
+const task = z.object({
+  model: z.string(),
+  state: z.string(),
+  created_at: time,
+  ended_at: time.nullable(),
+  code: z.string().nullable(),
+})
+
+/** What the ledger knows of an id, be it a call's, a task's, an entry's or an account's, in lines for an operator. */
 export async function explainId(pool: pg.Pool, id: Id): Promise<readonly string[]> {
   const one = async <T extends z.ZodType>(type: T, sql: string) =>
     z.array(type).parse((await pool.query(sql, [id])).rows)
-  const [[open], [ended], [run], entries, [holder]] = await Promise.all([
+  const [[open], [ended], [run], [made], entries, [holder]] = await Promise.all([
     one(hold, 'select * from holds where id = $1'),
     one(charge, 'select * from charges where id = $1'),
     one(z.object({ detail: recordDetail }), 'select detail from request_records where id = $1'),
+    one(task, 'select model, state, created_at, ended_at, code from tasks where id = $1'),
     one(entry, 'select * from entries where id = $1 or corrects = $1 order by entered_at, id'),
     one(
       account,
@@ -73,6 +83,7 @@ export async function explainId(pool: pg.Pool, id: Id): Promise<readonly string[
     ...(open === undefined ? [] : linesOfHold(id, open)),
     ...(ended === undefined ? [] : linesOfCharge(id, ended)),
     ...(run === undefined ? [] : linesOfRun(run.detail)),
+    ...(made === undefined ? [] : [lineOfTask(made)]),
     ...(holder === undefined ? [] : linesOfAccount(id, holder)),
     ...entries.map((row) => lineOfEntry(row)),
   ]
@@ -98,10 +109,11 @@ export async function listUnsettled(pool: pg.Pool): Promise<readonly string[]> {
 }
 
 function linesOfHold(id: Id, row: z.output<typeof hold>): readonly string[] {
+  const owner = row.owner_id === null ? 'the workers' : `process ${row.owner_id}`
   const state =
     row.unsettled_at === null
-      ? `is open, run by process ${row.owner_id}`
-      : `is unsettled since ${row.unsettled_at}: its process ${row.owner_id} is gone, and nobody knows what it used`
+      ? `is open, run by ${owner}`
+      : `is unsettled since ${row.unsettled_at}: its process ${row.owner_id ?? ''} is gone, and nobody knows what it used`
   return [
     `Call ${id} (${row.operation}) ${state}.`,
     `It holds ${row.amount} of account ${row.account_id}, by credential ${row.credential_id}, since ${row.begun_at}.`,
@@ -143,6 +155,22 @@ function linesOfAccount(id: Id, row: z.output<typeof account>): readonly string[
     `It was credited ${row.credited} and charged ${row.charged}, holds ${row.held}, and has ${row.free} free${parts({ debt: row.debt, 'promotional credit left': row.promo })}.`,
     `Calls: ${row.open} open, ${row.unsettled} unsettled.`,
   ]
+}
+
+function lineOfTask({ model, state, created_at: since, ended_at: ended, code }: z.output<typeof task>): string {
+  const end = ended === null ? 'has not ended' : `ended at ${ended}${code === null ? '' : ` with ${code}`}`
+  return `It is a task of ${model}: ${state}, created at ${since}, ${end}.`
+}
+
+const claimed = z.array(z.object({ call_id: z.string() }))
+
+/** The call that has used a quote; undefined where none has, or where that is forgotten. */
+export async function callOfQuote(pool: pg.Pool, credentialId: Id, nonce: string): Promise<Id | undefined> {
+  const { rows } = await pool.query(
+    "select call_id from claims where credential_id = $1 and scope = 'quote' and key = $2 limit 1",
+    [credentialId, nonce],
+  )
+  return claimed.parse(rows)[0]?.call_id
 }
 
 function lineOfEntry(row: z.output<typeof entry>): string {

@@ -306,7 +306,7 @@ function offlineRefused(): Fault {
 }
 
 function notConfigured(): Fault {
-  return new Fault('managed_upstream_transport', { detail: 'No platform is configured to link accounts of.' })
+  return new Fault('not_configured', { detail: 'No platform is set up to link accounts of.' })
 }
 
 function fail(fault: Fault): never {

@@ -3,6 +3,7 @@ import { multiply } from '../kernel/rational.ts'
 import { picturesIn } from '../protocols/openai-images.ts'
 import type { AskedOfModel, ModelPricing } from './model-pricing.ts'
 import type { ModelPrice } from './models.ts'
+import { versionAt } from './terms.ts'
 
 /** Pictures by the piece, by their size and quality: as many as came. */
 export function byImage(
@@ -16,7 +17,10 @@ export function byImage(
     const detail = `A picture of ${JSON.stringify(kind)} (size and quality) has no price. These have: ${priced}.`
     throw new Fault('invalid_request', { detail })
   }
-  const terms = { version, rates: [{ unit: `${kind} image`, ...rate, price: multiply(rate.published, multiplier) }] }
+  const terms = {
+    version: versionAt(version, multiplier),
+    rates: [{ unit: `${kind} image`, ...rate, price: multiply(rate.published, multiplier) }],
+  }
   const asked = [BigInt(ask.choices)]
   return {
     terms,

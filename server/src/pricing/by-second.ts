@@ -3,7 +3,7 @@ import { multiply, type Rational } from '../kernel/rational.ts'
 import type { VideoAsk, VideoUsage } from '../protocols/video.ts'
 import type { ModelPrice } from './models.ts'
 import type { Priced } from './priced.ts'
-import type { Counts, Terms, UnitRate } from './terms.ts'
+import { type Counts, type Terms, type UnitRate, versionAt } from './terms.ts'
 
 type Asked = {
   readonly price: ModelPrice
@@ -30,7 +30,7 @@ export function videoPricingOf({ price, ask, multiplier }: Asked): Omit<Priced, 
       ...rate,
       price: multiply(rate.published, multiplier),
     }))
-  const terms = { version: price.version, rates }
+  const terms = { version: versionAt(price.version, multiplier), rates }
   const most = countsAt(terms, rateAsked(terms, ask), ask.secondsMost * ask.videos)
   return { terms, most, expected: most }
 }

@@ -13,7 +13,7 @@ import { multiply, type Rational, rational } from '../kernel/rational.ts'
 import type { Calls, ModelAsk, Parts, TokenUsage } from '../protocols/protocol.ts'
 import type { ModelRate, Step } from './class-prices.ts'
 import type { ModelPrice } from './models.ts'
-import { type Counts, exactCost, fraction, type Terms } from './terms.ts'
+import { type Counts, exactCost, fraction, type Terms, versionAt } from './terms.ts'
 
 /** Tokens and calls, as far as anybody has counted them. */
 export type Used = TokenUsage & {
@@ -63,7 +63,7 @@ function makeSheet(price: ModelPrice, multiplier: Rational): Sheet {
     for (const step of steps) blocks.push({ tier, above: step.above, start: blocks.length * names.length, step })
   const priced = (unit: string, rate: ModelRate) => ({ unit, ...rate, price: multiply(rate.published, multiplier) })
   const terms: Terms = {
-    version: price.version,
+    version: versionAt(price.version, multiplier),
     rates: [
       ...blocks.flatMap((block) =>
         names.map((name) => priced(unitOf(name, block), block.step.rates.get(name) ?? price.rates.input)),

@@ -3,18 +3,23 @@ import { z } from 'zod'
 import type { DataOperation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, unavailable } from '../kernel/fault.ts'
+import { asUnavailable, Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { NANOS_PER_USD, type UnitPrice } from '../kernel/money.ts'
-import { decimal, multiply, rational } from '../kernel/rational.ts'
+import { decimal, multiply, type Rational, rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Terms } from './terms.ts'
+import { OWN_VERSION, type Terms } from './terms.ts'
+import { readable, timesIn } from './unit-prices.ts'
 
-export type Prices = { readonly termsFor: (operation: DataOperation, caller: Caller) => Promise<Terms> }
+export type Prices = {
+  readonly termsFor: (operation: DataOperation, caller: Caller) => Promise<Terms>
+  /** How many times the price of a model the caller's account pays: once, unless something else was agreed. */
+  readonly timesFor: (model: string, caller: Pick<Caller, 'accountId'>) => Rational | Promise<Rational>
+}
 
 type Parts = {
   readonly pool: pg.Pool
@@ -42,7 +47,17 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
     load: (accountId) => loadAccountPrices(pool, accountId),
     maxEntries: MAX_ACCOUNTS,
   })
+  const timesOf = (own: AccountPrices | undefined, model: string): Rational => {
+    const agreed = own?.get(ownModel(model))
+    if (agreed === UNREADABLE) throw unreadable({ id: model })
+    return agreed ?? ONCE
+  }
   return {
+    timesFor(model, { accountId }) {
+      const known = accounts.peek(accountId)
+      if (known !== undefined) return timesOf(known, model)
+      return accounts.get(accountId).then((own) => timesOf(own, model), asUnavailable)
+    },
     async termsFor(operation, caller) {
       const [set, own] = await Promise.all([versions.get(operation.id), accounts.get(caller.accountId)]).catch(
         (cause: unknown) => {
@@ -54,7 +69,7 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
       if (set === UNREADABLE || agreed === UNREADABLE) throw unreadable(operation)
       const published = set?.unitPrice ?? operation.price.unitPrice
       return {
-        version: agreed === undefined ? (set?.version ?? '0') : 'account',
+        version: agreed === undefined ? (set?.version ?? '0') : OWN_VERSION,
         rates: [
           {
             unit: operation.price.unit,
@@ -74,6 +89,13 @@ function unreadable({ id }: Pick<DataOperation, 'id'>): Fault {
 }
 
 const UNREADABLE = 'unreadable' as const
+const ONCE = rational(1n)
+
+/** Under which name an account's own price of a model stands beside those of operations. Its price is a multiple of the model's. */
+const OWN_MODEL = 'model:'
+const ownModel = (model: string) => OWN_MODEL + model
+/** As long as a name may be there. */
+const OWN_NAME_LIMIT = 64
 
 /** PostgreSQL's text of a decimal USD amount, as nano-USD for a unit. Its numbers can be more than we can read: NaN is one. */
 const usdPrice = z.string().transform((text, context): UnitPrice => {
@@ -84,6 +106,9 @@ const usdPrice = z.string().transform((text, context): UnitPrice => {
     return z.NEVER
   }
 })
+
+/** How many times another price. */
+const times = readable(timesIn)
 
 function priceIn(text: string): UnitPrice {
   const price = multiply(decimal(text), rational(NANOS_PER_USD))
@@ -117,10 +142,12 @@ export async function listPrices(pool: pg.Pool) {
   return new Map(rows.map((row) => [z.object({ operation: z.string() }).parse(row).operation, versionRow.parse(row)]))
 }
 
-const accountRow = z.object({
-  operation: z.string(),
-  unit_price: z.union([usdPrice, z.unknown().transform(() => UNREADABLE)]),
-})
+const accountRow = z
+  .object({ operation: z.string(), unit_price: z.unknown() })
+  .transform(({ operation, unit_price: text }) => {
+    const read = operation.startsWith(OWN_MODEL) ? times : usdPrice
+    return { operation, unit_price: read.safeParse(text).data ?? UNREADABLE }
+  })
 
 type AccountPrices = ReadonlyMap<string, UnitPrice | typeof UNREADABLE>
 
@@ -212,3 +239,34 @@ export async function setAccountPrice(
 }
 
 const ownPrices = z.array(z.object({ unitPrice: z.string() }))
+
+/** Lets an account pay so many times the price of a model, whatever that is or becomes; takes it back where it is null. */
+export async function setAccountModelTimes(
+  pool: pg.Pool,
+  accountId: Id,
+  model: string,
+  times: string | null,
+  by: By = SERVICE,
+): Promise<void> {
+  const name = ownModel(model)
+  if (name.length > OWN_NAME_LIMIT)
+    throw new RangeError(
+      `the name of the model is longer than ${OWN_NAME_LIMIT - OWN_MODEL.length} characters, which is the most here`,
+    )
+  await setAccountPrice(pool, accountId, name, times, by)
+}
+
+const listedOwn = z.array(z.object({ account_id: z.string(), operation: z.string(), unit_price: z.string() }))
+
+/** What accounts pay by agreement, in words. */
+export async function listAccountPrices(pool: pg.Pool, accountIds: readonly Id[]) {
+  const { rows } = await pool.query(
+    'select account_id, operation, unit_price::text from account_prices where account_id = any ($1) order by account_id, operation limit 1000',
+    [accountIds],
+  )
+  return listedOwn.parse(rows).map(({ account_id: accountId, operation, unit_price: price }) => {
+    const isModel = operation.startsWith(OWN_MODEL)
+    const what = isModel ? operation.slice(OWN_MODEL.length) : operation
+    return { accountId, what, price: isModel ? `${price}x the price of the model` : `${price} USD` }
+  })
+}

@@ -121,6 +121,14 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
   }
 }
 
+/** What a quote of ours says, for operators: also where it has expired. Undefined where it is none of ours. */
+export function readQuote(quoteId: string, masterKeys: readonly Secret[]) {
+  const payload = masterKeys.map((key) => open(signingKeyOf(key), quoteId)).find((found) => found !== undefined)
+  if (payload === undefined) return undefined
+  const { n: nonce, a: accountId, k: credentialId, o: operation, x: most, e: expiresAtMs } = payload
+  return { nonce, accountId, credentialId, operation, most: nanos(BigInt(most)), expiresAt: new Date(expiresAtMs) }
+}
+
 const wholeNumber = z.string().regex(/^\d{1,30}$/)
 const wholeNumbers = z.string().regex(/^\d{1,30}( \d{1,30}){0,99}$/)
 const fractions = z.string().regex(/^\d{1,60}\/\d{1,60}( \d{1,60}\/\d{1,60}){0,99}$/)

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type By, difference, factsRow, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { type ClassPricesText, classPricesForm, classPricesOf } from './class-prices.ts'
+import { belowCost, marginsOf } from './margins.ts'
 import { ownIn } from './models.ts'
 import { refusal, requireModel } from './require-model.ts'
 import { picturePriceIn, priceIn, videoPriceIn } from './unit-prices.ts'
@@ -43,20 +44,30 @@ export type KindPrices = Readonly<Record<string, string>>
 
 /**
  * Sets what a model costs from now on, as a new version. Calls that have begun keep theirs. Whoever writes prices by hand says whether
- * classes of the price that stands are meant to end, because a version is given whole.
+ * classes of the price that stands are meant to end, because a version is given whole, and whether it is meant to lose money.
  */
 export async function setModelPrice(
   { pool, by = SERVICE }: Parts,
   given: NewModelPrice,
-  { mayEndClasses = true }: { readonly mayEndClasses?: boolean } = {},
+  { mayEndClasses = true, mayLose = true }: { readonly mayEndClasses?: boolean; readonly mayLose?: boolean } = {},
 ): Promise<number> {
   const problem = problemIn(given)
   if (problem !== undefined) throw refusal(problem)
   return inTransaction(pool, async (query) => {
     await requireModel(query, given.model)
     if (!mayEndClasses && given.classes === undefined) await requireNoClasses(query, given.model)
+    if (!mayLose) await requireAboveCost(query, given)
     return keepModelPrice(query, by, given)
   })
+}
+
+async function requireAboveCost(query: Query, given: NewModelPrice): Promise<void> {
+  const before = (await readPrices(query, [given.model])).get(given.model) ?? null
+  const below = belowCost(marginsOf(priceAfter(before, given)))
+  if (below !== undefined)
+    throw refusal(
+      `${given.model} would be sold below cost: ${below}. Correct the price or the cost, or say --below-cost`,
+    )
 }
 
 async function requireNoClasses(query: Query, model: string): Promise<void> {

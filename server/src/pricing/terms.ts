@@ -22,6 +22,13 @@ export type UnitRate = {
   readonly providerCost: UnitPrice | null
 }
 
+/** The version of a price that somebody pays a multiple of: the account's own, unless that is once, or nothing because it is free. */
+export function versionAt(version: string, { numerator, denominator }: Rational): string {
+  return numerator === denominator || numerator === 0n ? version : OWN_VERSION
+}
+
+export const OWN_VERSION = 'account'
+
 /** How many of each unit, in the order of the rates. */
 export type Counts = readonly bigint[]
 

@@ -29,6 +29,11 @@ export function pathOf(protocol: ProtocolName): string {
   return protocol === 'video' ? VIDEO.path : SPOKEN[protocol].protocol.path
 }
 
+/** What is asked below the base URL of an upstream that speaks it, for a model of some name. */
+export function targetOf(protocol: ProtocolName): string {
+  return protocol === 'video' ? VIDEO.createTarget : SPOKEN[protocol].protocol.target('model')
+}
+
 type Spoken = { readonly by: ProtocolName; readonly protocol: Protocol }
 
 /** Those that cost nothing. */

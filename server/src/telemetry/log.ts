@@ -13,6 +13,9 @@ const TEXT_FIELDS = [
   'key_id',
   'operation',
   'upstream',
+  'slot',
+  // Of an upstream, as it is configured: nothing of what a caller sent.
+  'path',
   'upstream_task',
   'role',
   'host',

@@ -30,6 +30,26 @@ function refusal(what: string): RangeError {
   return new RangeError(`The base URL ${what}.`)
 }
 
+/**
+ * What stands twice where a target follows the prefix of a base URL, such as `/v1` of https://api.example.com/v1 and /v1/chat/completions;
+ * undefined where nothing does. Vendors print their base URLs both ways.
+ */
+export function doubledPath(prefix: string, targets: readonly string[]): string | undefined {
+  const base = segmentsOf(prefix)
+  for (const target of targets) {
+    const asked = segmentsOf(target)
+    for (let count = Math.min(base.length, asked.length); count > 0; count -= 1) {
+      const shared = asked.slice(0, count).join('/')
+      if (base.slice(-count).join('/') === shared) return `/${shared}`
+    }
+  }
+  return undefined
+}
+
+function segmentsOf(path: string): readonly string[] {
+  return path.split('/').filter((segment) => segment !== '')
+}
+
 const TARGET_LIMIT = 8_192
 /** What may stand in a request line, less what some servers take for a slash, a host or the end of the path. */
 const TARGET = /^\/(?!\/)[!$-[\]-~]*$/

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { startGateways } from '../../../harness/gateways.ts'
+import { startGateway, startGateways } from '../../../harness/gateways.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../../harness/until.ts'
 import { revokeKey } from '../../../server/src/identity/keys.ts'
@@ -10,15 +10,22 @@ import { platformOf } from './sandbox-platform.ts'
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url)
-const offline = await startInstallation(database.url, { env: { FAREBOX_LINKS_OFFLINE_ACCESS: 'true' } })
 const { url, pool, sandbox } = installation
+const offlineGateway = await startGateway({
+  databaseUrl: database.url,
+  env: {
+    FAREBOX_SECRETS_MASTER_KEY: installation.masterKey.reveal(),
+    FAREBOX_LOG_LEVEL: 'warn',
+    FAREBOX_LINKS_OFFLINE_ACCESS: 'true',
+  },
+})
+const offline = { url: offlineGateway.url, sandbox }
 after(installation.stop)
-after(offline.stop)
+after(() => offlineGateway.stop())
 const newSecret = async () => (await makeCustomer(pool)).secret
 const SEVEN = ['follows.write', 'tweet.read', 'users.read', 'tweet.write', 'like.write', 'dm.read', 'dm.write']
 
 const platform = platformOf(sandbox.url)
-const offlinePlatform = platformOf(offline.sandbox.url)
 const sessionsOf = async (): Promise<number> => (await pool.query('select from link_sessions')).rowCount ?? 0
 
 describe('starting a link', () => {
@@ -316,7 +323,7 @@ describe('a call that acts for a user', () => {
       await pool.query('update link_sessions set access_until = clock_timestamp() where credential_id = $1', [keyId])
       assert.equal((await follow(offline.url, secret)).status, 200)
     }
-    const sessions = await offlinePlatform.sessions()
+    const sessions = await platform.sessions()
     const session = sessions.find((one) => one.user === 'refreshed')
     assert.deepEqual([session?.refreshes, session?.refresh_reuses], [3, 0])
   })
@@ -326,7 +333,7 @@ describe('what a platform does meanwhile', () => {
   it('LINK-6 a token that it does not take any more is replaced, and the call goes on', async () => {
     const { secret } = await makeCustomer(pool)
     await linkAccount(offline.url, secret, 'early_end')
-    await offlinePlatform.turn({ expire_access_tokens: true })
+    await platform.turn({ expire_access_tokens: true })
     const told = await follow(offline.url, secret)
     assert.equal(told.status, 200, told.text)
     assert.equal(told.costUsd, '0.005000000')

@@ -19,6 +19,7 @@ import type { Attempt, Plan, Sent } from '../plan.ts'
 import { DATA_REPLY_BYTES } from '../reply-bytes.ts'
 import { findBindings, notConfigured } from '../routing.ts'
 import { credentialFor, DEADLINES, failed, sendOnce } from '../send.ts'
+import type { TellRefused } from '../tell-refused.ts'
 import { type DeclaredModels, declaredModel } from './declared-models.ts'
 
 type Parts = {
@@ -31,6 +32,7 @@ type Parts = {
   readonly links: Pick<Links, 'require' | 'tokenOf' | 'another'>
   readonly counter: Pick<TokenCounter, 'count'>
   readonly lossGuard: LossGuard
+  readonly refusedBy: TellRefused
 }
 
 /** Of what an upstream reads without saying how much: nobody knows its vocabulary, and this one is a usual one. */
@@ -38,7 +40,7 @@ const TOKENIZER = 'o200k'
 
 /** One thing at one price, of one upstream, which is asked once: what became of a request that failed is not always known. */
 export function createDataPlan(parts: Parts) {
-  const { prices, bindings, clock, names, links, declaredModels, counter, lossGuard } = parts
+  const { prices, bindings, clock, names, links, declaredModels, counter, lossGuard, refusedBy } = parts
   return async (request: CallRequest, operation: DataOperation): Promise<Plan> => {
     const { caller, query, rawBody } = request
     const { price, limits, upstream } = operation
@@ -81,6 +83,12 @@ export function createDataPlan(parts: Parts) {
         adapter.readLarge,
       )
 
+    /** What is wrong with a path may be the caller's, and may be ours: the operator sees which. */
+    function told(sent: Sent): Sent {
+      if (sent.outcome === 'answered') refusedBy({ binding, status: sent.reply.status, target: upstream.path })
+      return sent
+    }
+
     /** As the user who has linked an account. Tokens that the platform does not take say that the link has ended. */
     async function sendFor(id: Id, session: Session, room: ReplyRoom): Promise<Sent> {
       const before: Attempt[] = []
@@ -115,7 +123,7 @@ export function createDataPlan(parts: Parts) {
       headers: {},
       replyBytes: Math.min(upstream.maxBodyBytes, DATA_REPLY_BYTES),
       replyMostBytes: upstream.maxBodyBytes,
-      send: (id, room) => (session === undefined ? send(id, binding, room) : sendFor(id, session, room)),
+      send: (id, room) => (session === undefined ? send(id, binding, room).then(told) : sendFor(id, session, room)),
       measure(reply) {
         const measured = price.measure(reply)
         if (measured !== undefined) return asCounts(measured)
@@ -157,7 +165,7 @@ async function bindingFor(
       ? (await findBindings(bindings, slot, mode))[0]
       : await bindings.findOne(slot, mode, session.upstreamId)
   // A user's token goes nowhere but to where our own secret is for.
-  if (found?.enabled !== true || (session !== undefined && found.credential === null)) throw notConfigured()
+  if (found?.enabled !== true || (session !== undefined && found.credential === null)) throw notConfigured(mode)
   return found
 }
 

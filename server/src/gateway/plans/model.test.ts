@@ -31,16 +31,16 @@ const lenient = target('lenient', 'pass')
 
 describe('who may get a request', () => {
   it('is everybody, where all of it is known', () => {
-    assert.deepEqual(takersOf([strict, lenient], []), [strict, lenient])
+    assert.deepEqual(takersOf([strict, lenient], [], 'live'), [strict, lenient])
   })
 
   it('is those alone whose route passes on what is not known', () => {
-    assert.deepEqual(takersOf([strict, lenient], ['extra']), [lenient])
+    assert.deepEqual(takersOf([strict, lenient], ['extra'], 'live'), [lenient])
   })
 
   it('is nobody where no route does, which names what is not known', () => {
     assert.throws(
-      () => takersOf([strict], ['extra', 'messages[0].more']),
+      () => takersOf([strict], ['extra', 'messages[0].more'], 'live'),
       (error) =>
         error instanceof Fault &&
         error.status === 400 &&
@@ -51,8 +51,8 @@ describe('who may get a request', () => {
   it('is nobody where nobody is there, whatever is asked', () => {
     for (const unknown of [[], ['extra']])
       assert.throws(
-        () => takersOf([], unknown),
-        (error) => error instanceof Fault && error.status !== 400,
+        () => takersOf([], unknown, 'live'),
+        (error) => error instanceof Fault && error.code === 'not_configured',
       )
   })
 })

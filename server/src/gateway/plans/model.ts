@@ -7,6 +7,7 @@ import { REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
 import { rational } from '../../kernel/rational.ts'
 import { type Models, orderRoutes, priceOfModel, type Route } from '../../pricing/models.ts'
 import { pricingOf } from '../../pricing/price-model.ts'
+import type { Prices } from '../../pricing/prices.ts'
 import { readOutline } from '../../protocols/json-outline.ts'
 import { OUTPUT_LIMITS } from '../../protocols/output-limits.ts'
 import type { ModelAsk, ModelLimits } from '../../protocols/protocol.ts'
@@ -37,6 +38,7 @@ import {
 } from '../routing.ts'
 import { credentialFor, sendOnce } from '../send.ts'
 import { openOnce } from '../send-stream.ts'
+import type { TellRefused } from '../tell-refused.ts'
 import { adviceOn } from '../token-advice.ts'
 
 type Parts = {
@@ -48,8 +50,11 @@ type Parts = {
   readonly counter: Pick<TokenCounter, 'count'>
   readonly outputCapHeader: string
   readonly lossGuard: LossGuard
+  readonly refusedBy: TellRefused
+  readonly prices: Pick<Prices, 'timesFor'>
 }
 
+const NOTHING = rational(0n)
 const MINUTE_MS = 60_000
 /** A model may think for long before its first word, and between words. */
 const DEADLINES = { connectMs: 5_000, headersMs: 10 * MINUTE_MS, idleMs: 5 * MINUTE_MS, totalMs: 60 * MINUTE_MS }
@@ -68,7 +73,7 @@ const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
 export function createModelPlan(parts: Parts) {
-  const { models, bindings, quota, clock, counter, outputCapHeader, lossGuard } = parts
+  const { models, bindings, quota, clock, counter, outputCapHeader, lossGuard, refusedBy, prices } = parts
 
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -82,15 +87,16 @@ export function createModelPlan(parts: Parts) {
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
     const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
     const isFree = FREE.has(operation.protocol)
-    // No customer plan scales the price of a model.
-    const multiplier = rational(isFree ? 0n : 1n)
+    // No customer plan scales the price of a model; an agreement with the account does.
+    const agreed = isFree ? NOTHING : prices.timesFor(model.id, caller)
+    const multiplier = agreed instanceof Promise ? await agreed : agreed
     const { tokenizer } = model
     const outputMost = outputMostOf(ask, routes, model.limits)
     const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
     const bound = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     // What costs nothing loses nothing.
     const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
-    const targets = takersOf(open, ask.unknownMembers)
+    const targets = takersOf(open, ask.unknownMembers, caller.mode)
     /** How the one that was asked last counts. */
     let profile = PLAIN_PROFILE
 
@@ -141,6 +147,14 @@ export function createModelPlan(parts: Parts) {
       )
     }
 
+    const told =
+      ({ binding, route }: Target) =>
+      (sent: Sent) => {
+        if (sent.outcome === 'answered' && isAboutUs(sent.reply.status, sent.reply.json))
+          refusedBy({ binding, status: sent.reply.status, target: protocol.target(route.upstreamModel) })
+        return sent
+      }
+
     return {
       ...pricing,
       sold: model.id,
@@ -152,7 +166,12 @@ export function createModelPlan(parts: Parts) {
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
       ...replyBytesOf(ask, outputMost),
       send: (id, room) =>
-        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
+        firstToTake(
+          targets,
+          (target) => attempt(id, target, room).then(told(target)),
+          mayAskAnother,
+          operation.attempts,
+        ),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing

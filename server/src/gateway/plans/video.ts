@@ -6,11 +6,11 @@ import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import type { ReplyRoom } from '../../kernel/memory-budget.ts'
-import { rational } from '../../kernel/rational.ts'
 import type { Seal } from '../../kernel/seal.ts'
 import { Secret } from '../../kernel/secret.ts'
 import { videoPricingOf } from '../../pricing/by-second.ts'
 import { type Models, orderRoutes, priceOfModel } from '../../pricing/models.ts'
+import type { Prices } from '../../pricing/prices.ts'
 import { modelOf } from '../../protocols/members.ts'
 import { askOfVideo, createdIn, VIDEO } from '../../protocols/video.ts'
 import type { Answer } from '../../upstreams/adapters/adapter.ts'
@@ -33,6 +33,7 @@ import {
   targetsOf,
 } from '../routing.ts'
 import { credentialFor, DEADLINES, sendOnce } from '../send.ts'
+import type { TellRefused } from '../tell-refused.ts'
 import { boundToTask } from './video-tasks.ts'
 
 type Parts = {
@@ -49,6 +50,8 @@ type Parts = {
   /** Our provider's word, which an upstream may spell otherwise. */
   readonly provider: string
   readonly lossGuard: LossGuard
+  readonly refusedBy: TellRefused
+  readonly prices: Pick<Prices, 'timesFor'>
 }
 
 const BODY_BYTES = 1_048_576
@@ -85,7 +88,7 @@ function mayAskAnother(sent: Sent): boolean {
 
 /** A video at the price of its seconds. The upstream is asked once to make it; after a doubt it is never asked again. */
 export function createVideoPlan(parts: Parts) {
-  const { models, bindings, quota, clock, asyncHeader, lossGuard } = parts
+  const { models, bindings, quota, clock, asyncHeader, lossGuard, refusedBy, prices } = parts
 
   return async (request: CallRequest, operation: TaskOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -95,10 +98,11 @@ export function createVideoPlan(parts: Parts) {
     const model = await findModel(models, name)
     const routes = routesFor(model, 'video', operation)
     const ask = askOfVideo(body, rawBody ?? Buffer.alloc(0), model.limits)
-    // No customer plan scales the price of a model.
-    const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier: rational(1n) })
+    // No customer plan scales the price of a model; an agreement with the account does.
+    const multiplier = await prices.timesFor(model.id, caller)
+    const pricing = videoPricingOf({ price: priceOfModel(model), ask, multiplier })
     const found = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
-    if (found.length === 0) throw notConfigured()
+    if (found.length === 0) throw notConfigured(caller.mode)
     const targets = lossGuard(found, { accountId: caller.accountId, sold: model.id })
     let asked: Target | undefined
 
@@ -124,6 +128,14 @@ export function createVideoPlan(parts: Parts) {
       }))
     }
 
+    const told =
+      ({ binding }: Target) =>
+      (sent: Sent) => {
+        if (sent.outcome === 'answered' && isAboutUs(sent.reply.status, sent.reply.json))
+          refusedBy({ binding, status: sent.reply.status, target: VIDEO.createTarget })
+        return sent
+      }
+
     return {
       ...pricing,
       sold: model.id,
@@ -134,7 +146,12 @@ export function createVideoPlan(parts: Parts) {
       replyBytes: DATA_REPLY_BYTES,
       replyMostBytes: BODY_BYTES,
       send: (id, room) =>
-        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
+        firstToTake(
+          targets,
+          (target) => attempt(id, target, room).then(told(target)),
+          mayAskAnother,
+          operation.attempts,
+        ),
       // Whatever ends a call here has made nothing.
       measure: () => ({ counts: pricing.terms.rates.map(() => 0n) }),
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
@@ -152,7 +169,7 @@ type Created = {
 }
 
 function taskPlan({ calls, seal }: Parts, { model, prompt, asked }: Created): TaskPlan {
-  if (seal === null) throw notConfigured()
+  if (seal === null) throw new Fault('not_configured')
   return {
     begun: (id) => ({ model, prompt: seal.seal(new Secret(prompt), boundToTask(id, 'prompt')) }),
     async handOver(id, sent) {

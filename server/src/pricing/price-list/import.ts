@@ -9,6 +9,7 @@ import {
   type StandingSettings,
   settingsAfter,
 } from '../configure-models.ts'
+import { belowCost, marginsOf } from '../margins.ts'
 import { lockAllNames } from '../require-model.ts'
 import { keepModelPrice, type PriceText, priceAfter, readPrices } from '../set-model-price.ts'
 import { type Change, changesBetween, membersOfPrice, membersOfSettings } from './changes.ts'
@@ -100,10 +101,15 @@ function planned(
   const price = changesBetween(membersOfPrice(priceBefore), membersOfPrice(next))
   const held = [
     ...heldCounts([...settings, ...price].filter(({ member }) => IS_COUNT.test(member))),
-    ...(next === null || price.length === 0 ? [] : heldPrices(priceBefore, next)),
+    ...(next === null || price.length === 0 ? [] : [...heldPrices(priceBefore, next), ...heldLosses(next)]),
   ]
   const isNew = before === undefined
   return { given, isNew, settings, price, held: all || models.has(id) ? [] : held }
+}
+
+function heldLosses(price: PriceText): readonly string[] {
+  const below = belowCost(marginsOf(price))
+  return below === undefined ? [] : [`price: below cost: ${below}`]
 }
 
 /** A name may be a number too, and is no limit. */

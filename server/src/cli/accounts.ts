@@ -1,0 +1,229 @@
+import type { Command } from 'commander'
+import type pg from 'pg'
+import type { Config } from '../config.ts'
+import { listKeys } from '../identity/keys.ts'
+import {
+  createWorkspace,
+  findWorkspace,
+  grantTier,
+  type ListedWorkspace,
+  listCustomerPlans,
+  listWorkspaces,
+  saveCustomerPlan,
+  setCustomerPlan,
+  showWorkspace,
+  type TierGrant,
+} from '../identity/workspaces.ts'
+import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
+import { decimal, decimalText, type Rational } from '../kernel/rational.ts'
+import { readBalance } from '../ledger/balance.ts'
+import { listAccountPrices } from '../pricing/prices.ts'
+import {
+  idOf,
+  ids,
+  nameOf,
+  operator,
+  plain,
+  print,
+  reading,
+  running,
+  unknown,
+  wholeNumber,
+  withPools,
+  writing,
+} from './command.ts'
+import { keyLines } from './key-spend.ts'
+
+export function addAccountCommands(program: Command): void {
+  const accounts = program.command('accounts').description('manage customers')
+  writing(accounts, 'create')
+    .description('make a customer account: a workspace with live and test money apart')
+    .requiredOption('--name <name>', 'what to call it')
+    .option('--email <address>', "its owner's address")
+    .action((options: { name: string; email?: string }) => running((config) => create(config, options)))
+  reading(accounts, 'list')
+    .description('list customer accounts with their money, the newest first')
+    .option('--name <part>', 'those whose name has this in it')
+    .option('--after <id>', 'those behind this one')
+    .action((options: ListOptions) => running((config) => list(config, options)))
+  reading(accounts, 'show <account>')
+    .description('show a customer account: its money, its tier, its plan, its own prices and its keys')
+    .action((account: string) => running((config) => show(config, account)))
+  writing(accounts, 'tier <account>')
+    .description('grant a tier beyond what the paid total earns')
+    .argument('<tier>', 'growth, enterprise, or earned to take a grant back')
+    .option('--rpm <requests>', 'requests a minute, for enterprise')
+    .option('--tpm <tokens>', 'tokens a minute, for enterprise')
+    .option('--concurrency <calls>', 'calls at once, for enterprise')
+    .action((account: string, tier: string, options: TierOptions) =>
+      running((config) => setTier(config, account, tier, options)),
+    )
+  writing(accounts, 'plan <account> <plan>')
+    .description("put a customer on a plan, which scales the prices of the reseller's operations")
+    .action((account: string, plan: string) => running((config) => setPlan(config, account, plan)))
+
+  const plans = program.command('plans').description('manage plans that customers are on')
+  reading(plans, 'list')
+    .description('list plans with their multiplier and how many customers have them')
+    .action(() => running(listPlans))
+  writing(plans, 'set <plan> <times>')
+    .description(
+      "make or change a plan: its customers pay so many times the price of the reseller's operations, such as 0.8x",
+    )
+    .action((plan: string, times: string) => running((config) => savePlan(config, plan, times)))
+}
+
+async function create(config: Config, options: { name: string; email?: string }): Promise<void> {
+  const name = nameOf(options.name)
+  const email = options.email === undefined ? {} : { ownerEmail: emailOf(options.email) }
+  await withPools(config, async ({ rest: pool }) => {
+    const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, operator(), { name, ...email })
+    print(`Account ${id} was made.`)
+    print(`In the ledger its live money is ${liveAccountId}, its test money ${testAccountId}.`)
+    print(`Next: farebox keys create ${id}`)
+  })
+}
+
+const LISTED = 100
+
+type ListOptions = { readonly name?: string; readonly after?: string }
+
+async function list(config: Config, { name = '', after }: ListOptions): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const page = { name, after: after === undefined ? null : idOf(after), most: LISTED }
+    const accounts = await listWorkspaces(pool, page)
+    if (accounts.length === 0) return print('There are no accounts: see farebox accounts create.')
+    for (const account of accounts) print(plain(lineOf(account)))
+    if (accounts.length === LISTED) print(`More: farebox accounts list --after ${accounts.at(-1)?.id}`)
+  })
+}
+
+function lineOf({ id, name, tier, plan, keys, live, test }: ListedWorkspace): string {
+  const owes = live.debt > 0n ? `  owes ${formatUsd(nanos(live.debt))} USD` : ''
+  return [
+    ...[id, name, tier, ...(plan === 'standard' ? [] : [`plan ${plan}`]), `${keys} ${keys === 1 ? 'key' : 'keys'}`],
+    `${formatUsd(nanos(live.free))} USD${owes}`,
+    `${formatUsd(nanos(test.free))} test`,
+  ].join('  ')
+}
+
+async function show(config: Config, text: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    for (const line of await accountLines(pool, idOf(text)).catch(unknown(`account ${text}`))) print(plain(line))
+  })
+}
+
+/** All of a customer account, a line for each thing. */
+export async function accountLines(pool: pg.Pool, id: string): Promise<readonly string[]> {
+  const { name, createdAt, tier, plan, liveAccountId, testAccountId } = await showWorkspace(pool, id)
+  const money = [await moneyLine(pool, 'Live', liveAccountId), await moneyLine(pool, 'Test', testAccountId)]
+  const prices = await listAccountPrices(pool, [liveAccountId, testAccountId])
+  const keys = await keyLines(pool, await listKeys(pool, id))
+  return [
+    `Account ${id}, ${name}, since ${createdAt.toISOString()}`,
+    `Tier ${tier}, plan ${plan}`,
+    ...money,
+    ...prices.map(
+      ({ accountId, what, price }) =>
+        `Own price${accountId === testAccountId ? ' of test money' : ''}: ${what} ${price}`,
+    ),
+    ...(keys.length === 0 ? ['There are no keys.'] : ['Keys:', ...keys.map((line) => `  ${line}`)]),
+  ]
+}
+
+async function moneyLine(pool: pg.Pool, mode: string, accountId: string): Promise<string> {
+  const { free, held, promo, debt, charged } = await readBalance(pool, accountId)
+  const more = [
+    ...(promo > ZERO ? [`${formatUsd(promo)} of it promotional`] : []),
+    ...(held > ZERO ? [`${formatUsd(held)} held`] : []),
+    ...(debt > ZERO ? [`owes ${formatUsd(debt)} and is suspended`] : []),
+  ]
+  return `${mode} money ${accountId}: ${[`${formatUsd(free)} USD free`, ...more, `${formatUsd(charged)} charged so far`].join(', ')}`
+}
+
+type TierOptions = { readonly rpm?: string; readonly tpm?: string; readonly concurrency?: string }
+
+async function setTier(config: Config, account: string, tier: string, options: TierOptions): Promise<void> {
+  const grant = grantOf(tier, options)
+  await withPools(config, async ({ rest: pool }) => {
+    await grantTier({ pool, ids }, operator(), idOf(account), grant).catch(unknown(`account ${account}`))
+    print(
+      tier === 'earned'
+        ? `Account ${account} has the tier that it has paid for.`
+        : `Account ${account} has the tier ${tier}.`,
+    )
+  })
+}
+
+function grantOf(tier: string, { rpm, tpm, concurrency }: TierOptions): TierGrant {
+  if (tier !== 'growth' && tier !== 'enterprise' && tier !== 'earned')
+    throw new Error(`${JSON.stringify(tier)} can't be granted: write growth, enterprise or earned`)
+  if (tier !== 'enterprise') {
+    if (rpm !== undefined || tpm !== undefined || concurrency !== undefined)
+      throw new Error(`--rpm, --tpm and --concurrency are for enterprise: ${tier} has limits already`)
+    return { tier }
+  }
+  return {
+    tier,
+    limits: {
+      requestsPerMinute: wholeNumber('--rpm', rpm),
+      tokensPerMinute: wholeNumber('--tpm', tpm),
+      concurrency: wholeNumber('--concurrency', concurrency),
+    },
+  }
+}
+
+async function setPlan(config: Config, account: string, plan: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
+    const plans = await listCustomerPlans(pool)
+    if (!plans.some(({ id }) => id === plan))
+      throw new Error(
+        `there is no plan ${JSON.stringify(plan)}: ${plans.map(({ id }) => id).join(', ')}; see farebox plans set`,
+      )
+    await setCustomerPlan({ pool, ids }, operator(), idOf(account), plan)
+    print(`Account ${account} is on the plan ${plan}.`)
+  })
+}
+
+async function listPlans(config: Config): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    for (const { id, multiplier, customers } of await listCustomerPlans(pool))
+      print(`${id}  ${timesText(multiplier)}  ${customers} ${customers === 1 ? 'customer' : 'customers'}`)
+  })
+}
+
+const PLAN = /^[a-z][a-z0-9_-]{0,31}$/
+
+async function savePlan(config: Config, plan: string, text: string): Promise<void> {
+  if (!PLAN.test(plan))
+    throw new Error(`${JSON.stringify(plan)} is no name of a plan: write lower-case letters, digits, _ and -`)
+  const multiplier = timesOf(text)
+  await withPools(config, async ({ rest: pool }) => {
+    await saveCustomerPlan({ pool, by: operator() }, plan, multiplier)
+    print(`Customers on the plan ${plan} pay ${timesText(multiplier)} the price of the reseller's operations.`)
+  })
+}
+
+/** Ten times is no discount and no surcharge that anybody means. */
+const TIMES_MOST = 10n
+const TIMES = /^(\d{1,2}(?:\.\d{1,4})?)x$/
+
+/** How many times a price somebody pays, as an operator writes it. */
+export function timesOf(text: string): Rational {
+  const [, number = ''] = TIMES.exec(text) ?? []
+  const times = number === '' ? undefined : decimal(number)
+  if (times === undefined || times.numerator > TIMES_MOST * times.denominator)
+    throw new Error(`${JSON.stringify(text)} must be so many times the price, from 0x to ${TIMES_MOST}x, such as 0.8x`)
+  return times
+}
+
+export function timesText(times: Rational): string {
+  return `${decimalText(times)}x`
+}
+
+function emailOf(text: string): string {
+  if (text.length > 320 || !/^[^\s@]+@[^\s@]+$/.test(text))
+    throw new Error(`${JSON.stringify(text)} is no e-mail address`)
+  return text
+}

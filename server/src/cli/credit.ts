@@ -1,0 +1,86 @@
+import type { Command } from 'commander'
+import type { Config } from '../config.ts'
+import { findWorkspace } from '../identity/workspaces.ts'
+import type { Id } from '../kernel/ids.ts'
+import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
+import { creditAccountBy } from '../ledger/credit.ts'
+import { explainId } from '../ledger/explain.ts'
+import { reverseCredit } from '../ledger/reverse-credit.ts'
+import { futureOf, idOf, ids, operator, print, running, unknown, withPools, writing } from './command.ts'
+
+export function addCreditCommand(program: Command): void {
+  writing(program, 'credit [account] [usd]')
+    .description('add money to a customer account, or take a mistaken credit back')
+    .option('--promotion', 'given, not paid: spent first, and counts for no tier')
+    .option('--expires <time>', 'when a promotion ends')
+    .option('--test', 'test money')
+    .option('--id <uuid>', 'add it once under this id, however often it is sent')
+    .option('--reverse <entry>', 'take this credit back, once; of a payment what was spent already becomes debt')
+    .action((account: string | undefined, amount: string | undefined, options: CreditOptions) =>
+      running((config) =>
+        options.reverse === undefined
+          ? credit(config, account, amount, options)
+          : takeBack(config, options.reverse, [account, amount, ...Object.values({ ...options, reverse: undefined })]),
+      ),
+    )
+}
+
+type CreditOptions = {
+  readonly promotion?: true
+  readonly expires?: string
+  readonly test?: true
+  readonly id?: string
+  readonly reverse?: string
+}
+
+async function credit(
+  config: Config,
+  account: string | undefined,
+  text: string | undefined,
+  options: CreditOptions,
+): Promise<void> {
+  if (account === undefined || text === undefined)
+    throw new Error('name the account and the amount: farebox credit <account> <usd>, or --reverse <entry>')
+  const amount = moreThanNothing(text)
+  const entryId: Id = options.id === undefined ? ids.next() : idOf(options.id)
+  if (options.expires !== undefined && options.promotion === undefined)
+    throw new Error('--expires is for a promotion: paid money does not end')
+  const expiresAt = options.expires === undefined ? {} : { expiresAt: futureOf(options.expires) }
+  await withPools(config, async ({ rest: pool }) => {
+    const workspace = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
+    // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
+    if (options.id === undefined) print(`To repeat it safely: --id ${entryId}`)
+    const added = await creditAccountBy(pool, operator(), {
+      entryId,
+      accountId: options.test === true ? workspace.testAccountId : workspace.liveAccountId,
+      amount,
+      ...(options.promotion === true ? { kind: 'promotion', ...expiresAt } : { kind: 'payment' }),
+    })
+    const money = `${formatUsd(amount)} USD${options.test === true ? ' of test money' : ''}`
+    if (added) return print(`${money} were added${options.promotion ? ' as a promotion' : ''}, as entry ${entryId}.`)
+    print(`Entry ${entryId} was added before; nothing was added now. This is what it is:`)
+    for (const line of await explainId(pool, entryId)) print(line)
+  })
+}
+
+async function takeBack(config: Config, text: string, others: readonly unknown[]): Promise<void> {
+  if (others.some((other) => other !== undefined))
+    throw new Error('--reverse takes a whole credit back by its id: leave out everything else')
+  const id = idOf(text)
+  await withPools(config, async ({ rest: pool }) => {
+    const reversed = await reverseCredit(pool, id, operator())
+    if (reversed === undefined) throw new Error(`there is no credit ${id}: see farebox ledger explain <account>`)
+    const { kind, accountId, amount, debt, isNew } = reversed
+    if (!isNew) return print(`The ${kind} ${id} was taken back before; nothing was taken now.`)
+    print(`${formatUsd(amount)} USD of the ${kind} ${id} were taken back from account ${accountId}.`)
+    if (kind === 'promotion') print('What was spent of it stays spent.')
+    if (debt > ZERO)
+      print(`${formatUsd(debt)} USD were spent or held already: the account owes them, and is suspended.`)
+  })
+}
+
+function moreThanNothing(text: string): Nanos {
+  const amount = usd(text)
+  if (amount <= ZERO) throw new Error('a credit must be more than nothing')
+  return amount
+}
