@@ -29,11 +29,13 @@ type Parts = {
   readonly families: (shown: { readonly assets: Assets; readonly linkPages: LinkPages }) => readonly Family[]
   /** What people reach on site_url, beside its first page. */
   readonly siteRoutes: (pages: Pages) => readonly PageRoute[]
+  /** What programs read there. */
+  readonly siteFamilies: readonly Family[]
 }
 
 /** What is listened on, by the roles of this process: each with its policy and its families. */
 export function createListeners(parts: Parts): readonly Listener<ListeningRole>[] {
-  const { config, edge, headerNames, keyRefused, waitMs, families, siteRoutes } = parts
+  const { config, edge, headerNames, keyRefused, waitMs, families, siteRoutes, siteFamilies } = parts
   const { http } = config
   const { clock, log, metrics } = edge
   const shared = { ...edge, ...bounds(parts) }
@@ -62,6 +64,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         families: [
           siteFamily({ pages: sitePages, baseUrl: http.public_url, routes: siteRoutes(sitePages) }),
           assetsFamily(assets),
+          ...siteFamilies,
         ],
       }),
     agent: () => createEdge({ ...shared, policy: createAgentPolicy(http.mcp_url), families: [] }),
