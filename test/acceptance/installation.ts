@@ -15,6 +15,7 @@ import { nanos } from '../../server/src/kernel/money.ts'
 import type { Secret } from '../../server/src/kernel/secret.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import type { By } from '../../server/src/storage/audit.ts'
+import { requireDeclared } from '../contract/declared.ts'
 import { connect } from '../ledger/world.ts'
 
 /** The whole service for a test file: processes of ours, a sandbox of upstreams, and a pool to look behind the scenes. */
@@ -121,24 +122,36 @@ type Ask = {
   readonly body?: unknown
 }
 
-/** Asks as a caller does. */
+/** Asks as a caller does. Whatever is answered must be what the contract declares. */
 export async function ask(
   url: string,
   secret: string,
   path: string,
   { method, headers, body }: Ask = {},
 ): Promise<Told> {
+  const by = method ?? (body === undefined ? 'GET' : 'POST')
+  const asked = new Headers({
+    ...(secret !== '' && { authorization: `Bearer ${secret}` }),
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...headers,
+  })
   const response = await fetch(url + path, {
-    method: method ?? (body === undefined ? 'GET' : 'POST'),
+    method: by,
     redirect: 'manual',
-    headers: {
-      ...(secret !== '' && { authorization: `Bearer ${secret}` }),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...headers,
-    },
+    headers: asked,
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   const text = await response.text()
+  requireDeclared({
+    method: by,
+    path,
+    asked,
+    status: response.status,
+    headers: response.headers,
+    text,
+    // Test keys reach the sandbox alone. Live ones ask what a test has put in a provider's place.
+    isDeviant: secret.startsWith('fb_live_'),
+  })
   return {
     status: response.status,
     headers: response.headers,

@@ -4,6 +4,7 @@ import { migrate, requireMigrated } from '../storage/migrate.ts'
 import { checkSafety } from '../storage/safety.ts'
 import { addAuditCommand } from './audit.ts'
 import { declared, print, quietLog, reading, running, withPools } from './command.ts'
+import { addContractCommands } from './contract.ts'
 import { addIdentityCommands } from './identity.ts'
 import { addLedgerCommands } from './ledger.ts'
 import { addLossCommands } from './losses.ts'
@@ -53,6 +54,7 @@ export function createProgram({ serve }: Parts): Command {
   addOutboxCommands(program)
   addSecretCommands(program)
   addAuditCommand(program)
+  addContractCommands(program)
   return program
 }
 
