@@ -149,8 +149,8 @@ export async function ask(
     status: response.status,
     headers: response.headers,
     text,
-    // Test keys reach the sandbox alone. Live ones ask what a test has put in a provider's place.
-    isDeviant: secret.startsWith('fb_live_'),
+    // Live keys ask what a test has put in a provider's place, and the sandbox answers as it is told.
+    isDeviant: secret.startsWith('fb_live_') || isDirected(path, body),
   })
   return {
     status: response.status,
@@ -160,6 +160,10 @@ export async function ask(
     id: response.headers.get('x-request-id') ?? '',
     costUsd: response.headers.get('x-farebox-cost-usd'),
   }
+}
+
+function isDirected(path: string, body: unknown): boolean {
+  return /sandbox(:|%3a)/i.test(`${path} ${JSON.stringify(body)}`)
 }
 
 function jsonOf(text: string): Record<string, unknown> {

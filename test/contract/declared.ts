@@ -25,6 +25,8 @@ type Place = {
   readonly responses: Members
 }
 
+const QUOTE = { $ref: 'contract#/components/schemas/Quote' }
+
 /** Holds answers against a contract, by a validator that is not ours. */
 export function createDeclared(bytes: Buffer) {
   const document = Object(JSON.parse(bytes.toString('utf8'), forAjv))
@@ -49,7 +51,7 @@ export function createDeclared(bytes: Buffer) {
   }
 
   const find = ({ method, path }: Pick<Exchange, 'method' | 'path'>): Place | undefined => {
-    const [place = ''] = path.split('?')
+    const place = decoded(path.split('?')[0] ?? '')
     return places.find((one) => one.method === method && one.pattern.test(place))
   }
 
@@ -75,12 +77,15 @@ export function createDeclared(bytes: Buffer) {
     const [type = ''] = (headers.get('content-type') ?? '').split(';')
     const declared = content[type] ?? content['*/*']
     if (declared === undefined) return `${place.operationId} declares no ${type} for ${status}`
-    const isPassedOn = exchange.isDeviant === true && place.responses.default !== undefined
+    const isCall = place.responses.default !== undefined
+    const isPassedOn = exchange.isDeviant === true && isCall
     if (!type.endsWith('json') || (isPassedOn && status === 200)) return undefined
+    if (isCall && status === 200 && exchange.asked.get('x-farebox-cost-mode') === 'quote')
+      return ofJson(exchange, response, QUOTE)
     return ofJson(exchange, response, declared.schema)
   }
 
-  function ofJson({ asked, status, headers, text }: Exchange, response: Members, schema: unknown): string | undefined {
+  function ofJson({ headers, text }: Exchange, response: Members, schema: unknown): string | undefined {
     let value: unknown
     try {
       value = JSON.parse(text)
@@ -96,8 +101,6 @@ export function createDeclared(bytes: Buffer) {
         breach(value, ours) ?? (codes.includes(codeIn(value)) ? undefined : `the code ${codeIn(value)} is not declared`)
       )
     }
-    if (status === 200 && asked.get('x-farebox-cost-mode') === 'quote')
-      return breach(value, { $ref: 'contract#/components/schemas/Quote' })
     return breach(value, schema)
   }
 
@@ -134,11 +137,23 @@ function placesIn(document: Members): readonly Place[] {
           `^${path
             .replaceAll(/[.]/g, '\\.')
             .replace('{model}', '.+')
-            .replaceAll(/\{\w+\}/g, '[^/]*')}$`,
+            .replaceAll(/\{\w+\}/g, '[^/]+')}$`,
         ),
         responses: Object(Object(operation).responses),
       })),
     )
+}
+
+/** A path is the same in other spellings; a slash within a segment is none between two. */
+function decoded(path: string): string {
+  try {
+    return path
+      .split('/')
+      .map((segment) => decodeURIComponent(segment).replaceAll('/', '%2F'))
+      .join('/')
+  } catch {
+    return path
+  }
 }
 
 const parametersIn = (path: string) => path.split('{').length
