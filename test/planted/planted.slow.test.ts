@@ -7,6 +7,7 @@ import { ROOT } from '../../harness/root.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfAudit } from './bugs-of-audit.ts'
 import { bugsOfClasses } from './bugs-of-classes.ts'
+import { bugsOfContracts } from './bugs-of-contracts.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
@@ -40,6 +41,7 @@ const ALL = [
   ...bugsOfIdentity,
   ...bugsOfLimits,
   ...bugsOfLosses,
+  ...bugsOfContracts,
   ...bugsOfMemory,
   ...bugsOfOutbox,
   ...bugsOfPeople,

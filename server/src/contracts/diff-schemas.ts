@@ -8,26 +8,28 @@ type At = {
   readonly roots: readonly [before: unknown, after: unknown]
   readonly direction: Direction
   readonly place: string
-  /** Pairs that are being compared: a schema may hold itself. */
-  readonly seen: ReadonlySet<string>
+  /** Pairs that were met already: a schema may hold itself, and stand in many places. Each is told of where it is met first. */
+  readonly seen: Set<string>
 }
 
 /** What differs between two schemas, as far as programs notice. Words are no difference. */
 export function diffSchemas(before: unknown, after: unknown, at: At): readonly Change[] {
   const pair = `${asObject(before).$ref} ${asObject(after).$ref}`
-  if (pair !== 'undefined undefined' && at.seen.has(pair)) return []
+  if (pair !== NO_REFERENCES && at.seen.has(pair)) return []
+  at.seen.add(pair)
   const [old, now] = [reached(before, at.roots[0]), reached(after, at.roots[1])]
-  const within = { ...at, seen: new Set([...at.seen, pair]) }
   if (isRefused(old) || isRefused(now)) return ofRefusal(old, now, at)
   return [
     ...ofTypes(old, now, at),
     ...ofValues(old, now, at),
     ...ofBounds(old, now, at),
-    ...ofNames(old, now, within),
-    ...ofNested(old, now, within),
-    ...ofChoices(old, now, within),
+    ...ofNames(old, now, at),
+    ...ofNested(old, now, at),
+    ...ofChoices(old, now, at),
   ]
 }
+
+const NO_REFERENCES = 'undefined undefined'
 
 function reached(schema: unknown, root: unknown): Schema {
   if (schema === true) return {}
