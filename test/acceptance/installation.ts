@@ -123,35 +123,31 @@ type Ask = {
 }
 
 /** Asks as a caller does. Whatever is answered must be what the contract declares. */
-export async function ask(
-  url: string,
-  secret: string,
-  path: string,
-  { method, headers, body }: Ask = {},
-): Promise<Told> {
-  const by = method ?? (body === undefined ? 'GET' : 'POST')
-  const asked = new Headers({
-    ...(secret !== '' && { authorization: `Bearer ${secret}` }),
-    ...(body !== undefined && { 'content-type': 'application/json' }),
-    ...headers,
+export async function ask(url: string, secret: string, path: string, wanted: Ask = {}): Promise<Told> {
+  const told = await askAnybody(url, secret, path, wanted)
+  requireDeclared({
+    method: methodOf(wanted),
+    path,
+    asked: headersOf(secret, wanted),
+    status: told.status,
+    headers: told.headers,
+    text: told.text,
+    // Live keys ask what a test has put in a provider's place, and the sandbox answers as it is told.
+    isDeviant: secret.startsWith('fb_live_') || isDirected(path, wanted.body),
   })
+  return told
+}
+
+/** The same of somebody who has no contract with us, such as the sandbox itself. */
+export async function askAnybody(url: string, secret: string, path: string, wanted: Ask = {}): Promise<Told> {
+  const { body } = wanted
   const response = await fetch(url + path, {
-    method: by,
+    method: methodOf(wanted),
     redirect: 'manual',
-    headers: asked,
+    headers: headersOf(secret, wanted),
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   const text = await response.text()
-  requireDeclared({
-    method: by,
-    path,
-    asked,
-    status: response.status,
-    headers: response.headers,
-    text,
-    // Live keys ask what a test has put in a provider's place, and the sandbox answers as it is told.
-    isDeviant: secret.startsWith('fb_live_') || isDirected(path, body),
-  })
   return {
     status: response.status,
     headers: response.headers,
@@ -160,6 +156,18 @@ export async function ask(
     id: response.headers.get('x-request-id') ?? '',
     costUsd: response.headers.get('x-farebox-cost-usd'),
   }
+}
+
+function methodOf({ method, body }: Ask): string {
+  return method ?? (body === undefined ? 'GET' : 'POST')
+}
+
+function headersOf(secret: string, { headers, body }: Ask): Headers {
+  return new Headers({
+    ...(secret !== '' && { authorization: `Bearer ${secret}` }),
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...headers,
+  })
 }
 
 function isDirected(path: string, body: unknown): boolean {

@@ -154,7 +154,7 @@ function answerOf(operation: Operation, { headerNames, taskCreated }: Parts): Co
       'application/json': operation.quotable ? eitherOf(own, QUOTE) : own,
       ...(mayStream(operation) && { 'text/event-stream': STREAM }),
       // What a provider sends in another form is passed on in that.
-      ...(isSoldByUnit(operation) && { '*/*': {} }),
+      '*/*': {},
     },
   }
 }
