@@ -2,13 +2,14 @@ import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { ROOT } from '../harness/root.ts'
 
-/** `npm run check`: types, lint, the law of who may import whom, and documents that are written by programs, side by side. */
+/** `npm run check`: types, lint, the law of who may import whom, the contract against the last recorded one, and documents that are written by programs, side by side. */
 const CHECKS: Readonly<Record<string, readonly string[]>> = {
   types: ['tsc', '-p', 'tsconfig.json'],
   'types of the console': ['tsc', '-p', 'console/tsconfig.json'],
   lint: ['biome', 'check', '--error-on-warnings'],
   architecture: [process.execPath, '--test', '--test-reporter=dot', 'test/architecture.test.ts'],
   'document of the catalogue': [process.execPath, 'scripts/catalogue.ts', '--check'],
+  contract: [process.execPath, 'scripts/contract.ts', '--check'],
   'document of the members': [process.execPath, 'scripts/members.ts', '--check'],
 }
 

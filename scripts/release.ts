@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { writeRecordedContract } from '../harness/recorded-contract.ts'
 import { ROOT } from '../harness/root.ts'
 import { functionsIn } from '../harness/sql-functions.ts'
 import { withMigratedDatabase } from '../harness/test-postgres.ts'
@@ -24,6 +25,7 @@ const record = {
 }
 mkdirSync(folder, { recursive: true })
 writeFileSync(path.join(folder, `${version}.json`), `${JSON.stringify(record, null, 2)}\n`, { flag: 'wx' })
+writeRecordedContract()
 console.log(
   `docs/releases/${version}.json: ${migrations.length} migrations, ${Object.keys(record.functions).length} functions`,
 )

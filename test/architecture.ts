@@ -30,6 +30,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 /** Which folders may name a table in SQL: its owner first. Stored functions touch most of them, and belong to nobody. */
 export const TABLES: Readonly<Record<string, readonly string[]>> = {
   schema_migrations: ['storage'],
+  contracts: ['contracts'],
   change_log: ['storage'],
   outbox: ['outbox', 'storage'],
   workspaces: ['identity', 'links'],

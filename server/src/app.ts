@@ -9,12 +9,14 @@ import { createMoneyQuery } from './calls/money-query.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
-import { createChores, createLossChore, createRefusalChore } from './chores.ts'
+import { createChores, createContractChore, createLossChore, createRefusalChore } from './chores.ts'
 import { SEALED_COLUMNS } from './cli/rotate.ts'
 import { VERSION } from './cli/version.ts'
 import { type Config, missingForPeople } from './config.ts'
+import { createContract } from './contracts/contract.ts'
+import { createKeptContracts } from './contracts/kept-contracts.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
-import { createHeaderNames } from './gateway/header-names.ts'
+import { createContractHeaderNames, createHeaderNames } from './gateway/header-names.ts'
 import { firstCall } from './gateway/idempotency.ts'
 import { createLossGuard } from './gateway/loss-guard.ts'
 import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
@@ -32,6 +34,8 @@ import { type Listener, listen } from './http/listen.ts'
 import type { Assets } from './http/pages/assets.ts'
 import type { LinkPages } from './http/pages/link-page.ts'
 import type { Pages } from './http/pages/page.ts'
+import { contractInputOf } from './http/routes/contract-input.ts'
+import { contractsFamily } from './http/routes/contracts.ts'
 import { createFamilies } from './http/routes/families.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
@@ -124,12 +128,14 @@ export type Core = { readonly begin: Begin; readonly end: Calls['end']; readonly
 export async function startApp(config: Config, options: Start): Promise<App> {
   const ground = createGround(config, options)
   const money = createMoney(ground)
-  const gateway = createGateway(ground, money)
-  const work = createWork(ground, money, gateway, options)
+  const contracts = createContracts(ground, options)
+  const gateway = createGateway(ground, money, contracts)
+  const work = createWork(ground, money, { ...gateway, contracts }, options)
   const issuer = createIssuerOf(ground)
-  const faces = { people: createPeopleOf(ground), issuer, authorization: authorizationOf(ground, work.outbound) }
+  const authorization = authorizationOf(ground, work.outbound)
+  const faces = { people: createPeopleOf(ground), issuer, authorization, contracts }
   const listeners = createFaces(ground, money, gateway, faces, options)
-  const parts = { ground, money, gateway, work, issuer, listeners }
+  const parts = { ground, money, gateway, work, contracts, issuer, listeners }
   const { log } = ground
   try {
     const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
@@ -199,8 +205,23 @@ function createMoney({ pools, feed, clock, time, log }: Ground) {
 
 type Money = ReturnType<typeof createMoney>
 
+/** What callers can rely on, and what they could rely on before. Calls go on where none can be made: nobody pays by it. */
+function createContracts({ config, pools, log }: Ground, { catalogue = ours }: Start) {
+  const kept = createKeptContracts({ pool: pools.rest, keptDays: config.contract.kept_days })
+  const { names, http } = config
+  try {
+    const current = createContract(contractInputOf({ catalogue, names, publicUrl: http.public_url }))
+    return { current, kept, keep: () => kept.keep(current) }
+  } catch (error) {
+    log.error('there is no contract that could be served', { error })
+    return { current: null, kept, keep: async () => {} }
+  }
+}
+
+type Contracts = ReturnType<typeof createContracts>
+
 /** Whom we ask and what it costs, and the path of a call through all of it. */
-function createGateway(ground: Ground, money: Money) {
+function createGateway(ground: Ground, money: Money, contracts: Contracts) {
   const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = ground
   const { calls, begin, requireUnspent } = money
   const { http, names, secrets } = config
@@ -241,7 +262,11 @@ function createGateway(ground: Ground, money: Money) {
     begin,
     end: calls.end,
     plan,
-    quotes: createQuotes({ time, masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere) }),
+    quotes: createQuotes({
+      time,
+      masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere),
+      contractHash: contracts.current?.contentHash ?? null,
+    }),
     firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
     records,
@@ -259,9 +284,14 @@ function createGateway(ground: Ground, money: Money) {
 type Gateway = ReturnType<typeof createGateway>
 
 /** What is done again and again beside the calls, by the roles of this process. */
-function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway, options: Start) {
+function createWork(
+  ground: Ground,
+  { calls, ownerId }: Money,
+  gateway: Gateway & { readonly contracts: Contracts },
+  options: Start,
+) {
   const { config, log, clock, metrics, pools, ids, seal } = ground
-  const { bindings, transport, links, records, refusals, losses, overran } = gateway
+  const { bindings, transport, links, records, refusals, losses, overran, contracts } = gateway
   const polled: Parameters<typeof createPoller>[0]['polled'] = (what) => metrics.taskPolls.inc(what)
   const polling = { bindings, transport, pool: pools.rest, calls, records, clock, log, overran, polled }
   const poller = seal && createPoller({ ...polling, kind: VIDEO_TASKS, seal })
@@ -281,10 +311,24 @@ function createWork(ground: Ground, { calls, ownerId }: Money, gateway: Gateway,
   const isWorker = config.roles.includes('worker')
   const makesCalls = config.roles.includes('gateway') || config.roles.includes('agent')
   const chores = [
-    ...(isWorker ? createChores({ pools, ownerId, poller, outbox, links, oauth, metrics, clock, log }) : []),
+    ...(isWorker
+      ? createChores({
+          pools,
+          ownerId,
+          poller,
+          outbox,
+          links,
+          oauth,
+          metrics,
+          clock,
+          log,
+          keptDays: config.contract.kept_days,
+        })
+      : []),
     ...(makesCalls
       ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
       : []),
+    createContractChore({ keep: contracts.keep, clock, log }),
   ]
   return { poller, outbound, outbox, mail, chores, makesCalls }
 }
@@ -294,15 +338,18 @@ type Parts = {
   readonly money: Money
   readonly gateway: Gateway
   readonly work: ReturnType<typeof createWork>
+  readonly contracts: Contracts
   readonly issuer: ReturnType<typeof createIssuerOf>
   readonly listeners: readonly Listener<ListeningRole>[]
 }
 
-async function start({ ground, money, gateway, work, listeners }: Parts): Promise<App['addresses']> {
+async function start({ ground, money, gateway, work, contracts, listeners }: Parts): Promise<App['addresses']> {
   const { log, clock, pools, feed } = ground
   await checkSafety(pools.rest)
   await requireMigrated(pools.rest)
   await requireMasterKey(pools.rest, ground.seal, SEALED_COLUMNS)
+  // Whoever is told of it can read it from every process.
+  await contracts.keep()
   await money.partitions.start()
   await money.ownership.start()
   // What was reached before must be known before the first call.
@@ -425,6 +472,7 @@ type Faces = {
   readonly people: People
   readonly issuer: ReturnType<typeof createIssuerOf>
   readonly authorization: AuthorizationServerParts | null
+  readonly contracts: Contracts
 }
 
 /** What strangers, callers and people meet. */
@@ -447,6 +495,9 @@ function createFaces(ground: Ground, money: Money, gateway: Gateway, faces: Face
     agent: () => agentFaceOf(ground, money, gateway, options),
     siteRoutes: (pages) => siteFaceOf(ground, faces, pages),
     baseMetadata: baseMetadataOf(config),
+    contractFamilies: [
+      contractsFamily({ ...faces.contracts, headerNames: createContractHeaderNames(config.names.provider) }),
+    ],
   })
 }
 

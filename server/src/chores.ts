@@ -1,6 +1,7 @@
 import { pruneLosses } from './calls/losses.ts'
 import { resolveOverdue, sweepOrphans } from './calls/orphans.ts'
 import { forgetOwners, pruneClaims } from './calls/upkeep.ts'
+import { pruneContracts } from './contracts/kept-contracts.ts'
 import { pruneRecords } from './gateway/records.ts'
 import { pruneRefusals } from './gateway/refusals.ts'
 import { tellPresumed } from './gateway/tell-loss.ts'
@@ -51,13 +52,15 @@ type ChoreParts = {
     Metrics,
     'taskPollLagSeconds' | 'lossUsd' | 'outboxWaiting' | 'outboxOldestSeconds' | 'outboxDead'
   >
+  /** For how many days contracts are kept. */
+  readonly keptDays: number
   readonly clock: Clock
   readonly log: Log
 }
 
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores(parts: ChoreParts): readonly Chore[] {
-  const { pools, ownerId, poller, outbox, links, oauth, metrics, clock, log } = parts
+  const { pools, ownerId, poller, outbox, links, oauth, metrics, keptDays, clock, log } = parts
   const pool = pools.rest
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
   const by: By = { actor: `worker ${ownerId}`, origin: { via: 'worker' } }
@@ -82,6 +85,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
+    chore('old contracts', HOUR_MS, () => pruneContracts(pool, keptDays)),
     chore('request records', 10 * MINUTE_MS, () => pruneRecords(pool, RECORDS_KEPT_DAYS)),
     chore('losses', 10 * MINUTE_MS, () => pruneLosses(pool, LOSSES_KEPT_DAYS)),
     chore('old refusals', 10 * MINUTE_MS, () => pruneRefusals(pool, REFUSALS_KEPT_DAYS)),
@@ -116,6 +120,13 @@ type RefusalChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly write: (
 /** And it writes down how often it has refused whom. */
 export function createRefusalChore({ write, clock, log }: RefusalChoreParts): Chore {
   return createChore({ name: 'refusals', everyMs: MINUTE_MS, work: write, clock, log })
+}
+
+type ContractChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly keep: () => Promise<void> }
+
+/** And it says what contract it serves, which is kept from then on. */
+export function createContractChore({ keep, clock, log }: ContractChoreParts): Chore {
+  return createChore({ name: 'contract', everyMs: HOUR_MS, work: keep, clock, log })
 }
 
 /** Beyond this, callers wait notably longer for what has been made. */

@@ -151,6 +151,8 @@ const settings = z.strictObject({
   oauth: z.strictObject({ introspection_secret: longSecret.optional() }).prefault({}),
   // By which people are written to: docs/mail.md.
   mail: z.strictObject({ url: smtpUrl.optional(), from: sender.optional() }).prefault({}),
+  // For how long a contract can be read by its hash once no process serves it any more: docs/contract.md.
+  contract: z.strictObject({ kept_days: integer(1, 3_650).prefault(365) }).prefault({}),
   links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),
   log: z
     .strictObject({

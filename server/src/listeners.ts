@@ -42,6 +42,8 @@ type Parts = {
   readonly siteRoutes: (pages: Pages) => SiteFace
   /** What base_url says of itself to clients, where tokens are issued for it. */
   readonly baseMetadata: { readonly path: string; readonly metadata: object } | null
+  /** What programs read on site_url. */
+  readonly contractFamilies: readonly Family[]
 }
 
 export type SiteFace = {
@@ -55,7 +57,8 @@ const OAUTH_BYTES = 16_384
 
 /** What is listened on, by the roles of this process: each with its policy and its families. */
 export function createListeners(parts: Parts): readonly Listener<ListeningRole>[] {
-  const { config, edge, headerNames, keyRefused, waitMs, families, agent, siteRoutes, baseMetadata } = parts
+  const { config, edge, headerNames, keyRefused, waitMs, families, agent, siteRoutes, contractFamilies, baseMetadata } =
+    parts
   const { http } = config
   const { clock, log, metrics } = edge
   const shared = { ...edge, ...bounds(parts) }
@@ -84,7 +87,11 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         ...shared,
         policy: createSitePolicy(http.site_url),
         faultPage: createFaultPage(sitePages),
-        families: [...siteFamilies(siteRoutes(sitePages), { pages: sitePages, http }), assetsFamily(assets)],
+        families: [
+          ...siteFamilies(siteRoutes(sitePages), { pages: sitePages, http }),
+          assetsFamily(assets),
+          ...contractFamilies,
+        ],
       }),
     agent: () => {
       const face = agent()

@@ -303,7 +303,7 @@ describe('GET {traffic_analytics}/website/traffic-engagement', () => {
     assert.deepEqual(await traceOf({ pool, sandbox }), before)
   })
 
-  it('DATA-6 in part and DATA-3: passes on every other name byte for byte, in brackets and repeated too', async () => {
+  it('DATA-6 DATA-3 passes on every other name byte for byte, in brackets and repeated too', async () => {
     const query = 'domain=example.com&filter[]=a&filter[]=b&Country=us&country=us&x.y=1&x_y=2;z=3&metrics=visits'
     const told = await ask(url, customer.secret, `${TRAFFIC}?${query}`)
     assert.equal(told.status, 200, told.text)

@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import { serve } from '../../harness/serve.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { createCatalogue, isSoldByUnit, type Operation } from '../../server/src/catalogue/operation.ts'
-import { tagDetail } from '../../server/src/catalogue/operations/tag-detail.ts'
+import { unquotable } from './hostile-operations.ts'
 
 /**
  * The real server as a program. Only what it sells is changed, where a test could not wait or could not ask otherwise:
@@ -21,11 +21,5 @@ if (COLLECT_EVERY_MS > 0) {
 
 const inLessTime = (operation: Operation): Operation =>
   isSoldByUnit(operation) ? { ...operation, upstream: { ...operation.upstream, totalMs: TOTAL_MS } } : operation
-const unquotable: Operation = {
-  ...tagDetail,
-  id: 'unquotable',
-  path: '/apis/v1/{reseller}/unquotable',
-  quotable: false,
-}
 
 await serve({ catalogue: createCatalogue([...catalogue.operations.map(inLessTime), unquotable]) })

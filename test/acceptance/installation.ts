@@ -15,6 +15,7 @@ import { nanos } from '../../server/src/kernel/money.ts'
 import type { Secret } from '../../server/src/kernel/secret.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import type { By } from '../../server/src/storage/audit.ts'
+import { requireDeclared } from '../contract/declared.ts'
 import { connect } from '../ledger/world.ts'
 
 /** The whole service for a test file: processes of ours, a sandbox of upstreams, and a pool to look behind the scenes. */
@@ -121,21 +122,29 @@ type Ask = {
   readonly body?: unknown
 }
 
-/** Asks as a caller does. */
-export async function ask(
-  url: string,
-  secret: string,
-  path: string,
-  { method, headers, body }: Ask = {},
-): Promise<Told> {
+/** Asks as a caller does. Whatever is answered must be what the contract declares. */
+export async function ask(url: string, secret: string, path: string, wanted: Ask = {}): Promise<Told> {
+  const told = await askAnybody(url, secret, path, wanted)
+  requireDeclared({
+    method: methodOf(wanted),
+    path,
+    asked: headersOf(secret, wanted),
+    status: told.status,
+    headers: told.headers,
+    text: told.text,
+    // Live keys ask what a test has put in a provider's place, and the sandbox answers as it is told.
+    isDeviant: secret.startsWith('fb_live_') || isDirected(path, wanted.body),
+  })
+  return told
+}
+
+/** The same of somebody who has no contract with us, such as the sandbox itself. */
+export async function askAnybody(url: string, secret: string, path: string, wanted: Ask = {}): Promise<Told> {
+  const { body } = wanted
   const response = await fetch(url + path, {
-    method: method ?? (body === undefined ? 'GET' : 'POST'),
+    method: methodOf(wanted),
     redirect: 'manual',
-    headers: {
-      ...(secret !== '' && { authorization: `Bearer ${secret}` }),
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...headers,
-    },
+    headers: headersOf(secret, wanted),
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   const text = await response.text()
@@ -147,6 +156,22 @@ export async function ask(
     id: response.headers.get('x-request-id') ?? '',
     costUsd: response.headers.get('x-farebox-cost-usd'),
   }
+}
+
+function methodOf({ method, body }: Ask): string {
+  return method ?? (body === undefined ? 'GET' : 'POST')
+}
+
+function headersOf(secret: string, { headers, body }: Ask): Headers {
+  return new Headers({
+    ...(secret !== '' && { authorization: `Bearer ${secret}` }),
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...headers,
+  })
+}
+
+function isDirected(path: string, body: unknown): boolean {
+  return /sandbox(:|%3a)/i.test(`${path} ${JSON.stringify(body)}`)
 }
 
 function jsonOf(text: string): Record<string, unknown> {

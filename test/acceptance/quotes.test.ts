@@ -94,10 +94,13 @@ describe('a request for a quote', () => {
     assertRefused(await call(url, slow.secret, 'tag_detail'), 429, 'rate_limit_exceeded')
   })
 
-  it('QUOTE-2 in part, without the hash of a contract: carries operation, currency, expected and most, exactness, price version, expiry and an id', async () => {
+  it('QUOTE-2 carries operation, currency, expected and most, exactness, price version, the hash of the contract, expiry and an id', async () => {
     const before = Date.now()
     const { json } = await call(url, customer.secret, 'user_stories', '', { headers: MODE })
     const { quote_id, expires_at, ...rest } = json
+    const version = await fetch(`${installation.gateways[0]?.siteUrl}/api/contracts/version`)
+    const { contentHash } = Object(await version.json())
+    assert.match(contentHash, /^[0-9a-f]{64}$/)
     assert.deepEqual(rest, {
       operation: 'user_stories',
       currency: 'USD',
@@ -105,8 +108,7 @@ describe('a request for a quote', () => {
       max: { usd: '0.002900000', micros_usd: 2_900 },
       exact: true,
       price_version: '0',
-      // There are no contracts yet whose hash it could be.
-      contract_hash: null,
+      contract_hash: contentHash,
     })
     assert.match(String(quote_id), /^[\w-]+\.[\w-]{43}$/)
     const expiresMs = Date.parse(String(expires_at))
@@ -114,7 +116,7 @@ describe('a request for a quote', () => {
     assert.ok(isWithin, `${expiresMs - before} ms`)
   })
 
-  it('QUOTE-2 in part: says what a call holds at the most, which is what caps are compared with', async () => {
+  it('QUOTE-2 says what a call holds at the most, which is what caps are compared with', async () => {
     for (const operation of ['rerank', 'website_traffic_engagement', 'post_comments']) {
       const word = 'sandbox:delay=2500'
       const { max } = await quoteOf(operation, word)

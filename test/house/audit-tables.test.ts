@@ -40,6 +40,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   ]),
   ...named('counted with the calls', ['allowance_periods', 'usage_hours', 'windows', 'refusals', 'request_records']),
   ...named('upkeep', ['owners', 'change_log', 'dropped_allowances', 'dropped_charges', 'dropped_days']),
+  ...named('what the program itself serves, said by each process', ['contracts']),
   ...named('leases of a quota', ['upstream_quotas', 'upstream_polls']),
   ...named('nothing of an account has changed yet', ['link_attempts']),
   ...named('messages are written with a change that has its row, and delivered', ['outbox']),

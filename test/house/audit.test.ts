@@ -46,7 +46,10 @@ describe('a command', () => {
     )
     const community = path.join(folder, 'community.json')
     writeFileSync(community, '{"a": {"input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}}')
+    const contract = path.join(folder, 'contract.json')
+    writeFileSync(contract, '{}')
     const lines: Readonly<Record<string, readonly string[]>> = {
+      'contract diff': [contract, contract],
       'models history': ['maker/read'],
       'models convert': [community],
       'accounts show': [workspaceId],

@@ -8,6 +8,7 @@ import { bugsOfAgents } from './bugs-of-agents.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfAudit } from './bugs-of-audit.ts'
 import { bugsOfClasses } from './bugs-of-classes.ts'
+import { bugsOfContracts } from './bugs-of-contracts.ts'
 import { bugsOfGrants } from './bugs-of-grants.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
@@ -45,6 +46,7 @@ const ALL = [
   ...bugsOfIdentity,
   ...bugsOfLimits,
   ...bugsOfLosses,
+  ...bugsOfContracts,
   ...bugsOfMemory,
   ...bugsOfOauth,
   ...bugsOfOutbox,

@@ -7,6 +7,7 @@ import { requireMasterKey } from '../storage/sealed-values.ts'
 import { addAccountCommands } from './accounts.ts'
 import { addAuditCommand } from './audit.ts'
 import { declared, print, quietLog, reading, running, withAnyPools } from './command.ts'
+import { addContractCommands } from './contract.ts'
 import { addCreditCommand } from './credit.ts'
 import { addGrantCommands } from './grants.ts'
 import { addIdentityCommands } from './identity.ts'
@@ -61,6 +62,7 @@ export function createProgram({ serve }: Parts): Command {
   addOutboxCommands(program)
   addSecretCommands(program)
   addAuditCommand(program)
+  addContractCommands(program)
   return program
 }
 

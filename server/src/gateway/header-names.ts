@@ -33,3 +33,10 @@ export function createHeaderNames(provider: string): HeaderNames {
     async: `x-${provider.toLowerCase()}-async`,
   }
 }
+
+/** Headers of the website that say which contract, and which input of it, an answer is about. */
+export type ContractHeaderNames = { readonly contractHash: string; readonly docsRevision: string }
+
+export function createContractHeaderNames(provider: string): ContractHeaderNames {
+  return { contractHash: `X-${provider}-Contract-Hash`, docsRevision: `X-${provider}-Docs-Revision` }
+}

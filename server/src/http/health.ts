@@ -1,4 +1,8 @@
 import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import { AT_THE_DOOR } from '../contracts/refusals.ts'
+import type { ContractRoute, Refusals } from '../contracts/route.ts'
+import { schemaOf } from '../contracts/schema-of.ts'
 
 type Parts = {
   /** Short words for what is missing; none when requests can be served. Asked often, and by anybody: read memory only. */
@@ -30,3 +34,37 @@ export function addHealth(server: FastifyInstance, { readiness }: Parts): void {
     },
   })
 }
+
+const json = (type: z.ZodType) => ({ 'application/json': schemaOf(type) })
+
+const REFUSALS: Refusals = { name: 'health', dialect: 'data', codes: AT_THE_DOOR }
+
+/** For contracts. */
+export const HEALTH_ROUTES: readonly ContractRoute[] = [
+  {
+    operationId: 'get_liveness',
+    method: 'GET',
+    path: '/livez',
+    summary: 'Whether the process answers',
+    tag: 'health',
+    access: 'public',
+    answers: { 200: { description: 'It does.', content: json(z.strictObject({ status: z.literal('alive') })) } },
+    refusals: REFUSALS,
+  },
+  {
+    operationId: 'get_readiness',
+    method: 'GET',
+    path: '/readyz',
+    summary: 'Whether the process wants traffic',
+    tag: 'health',
+    access: 'public',
+    answers: {
+      200: { description: 'It does.', content: json(z.strictObject({ status: z.literal('ready') })) },
+      503: {
+        description: 'It does not.',
+        content: json(z.strictObject({ status: z.literal('unready'), missing: z.array(z.string()) })),
+      },
+    },
+    refusals: REFUSALS,
+  },
+]

@@ -55,6 +55,10 @@ export const FAULTS = {
   last_owner: row(409, 'A workspace needs an owner. Make somebody else one first.'),
   already_member: row(409, 'This address is a member of the workspace already.'),
   members_full: row(409, 'The workspace has as many members and open invitations as it can have.'),
+  contract_hash_mismatch: row(
+    409,
+    'This is not the hash of a contract that is served here. Ask for the version again.',
+  ),
   body_too_large: row(413, 'The body is too large. Send less.'),
   uri_too_long: row(414, 'The URL is too long. Shorten it.'),
   unsupported_media_type: row(415, 'The content type is not supported here.'),
@@ -104,6 +108,7 @@ export const FAULTS = {
   ),
   invalid_billing_configuration: row(503, 'This operation has no valid price. The operator has to act.'),
   not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.', RETRYABLE),
+  contract_unavailable: row(503, 'No verified contract can be served now. Nothing was executed or charged.', RETRYABLE),
   overloaded: row(503, 'The service is at its limit. Try again shortly.', RETRYABLE),
   shutting_down: row(503, 'This process is stopping. Try again; another one will answer.', RETRYABLE),
 } as const satisfies Record<string, Row>

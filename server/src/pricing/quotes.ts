@@ -43,14 +43,41 @@ type SingleUse = {
   readonly endsWithOwner: false
 }
 
+/** An amount as callers read it. */
+const amount = z.object({ usd: z.string(), micros_usd: z.int() })
+
 /** The body that answers a request for a quote. */
-export type Quote = Readonly<Record<string, unknown>>
+export const quoteBody = z
+  .strictObject({
+    operation: z.string(),
+    currency: z.literal('USD'),
+    expected: amount.meta({ description: 'What it will probably cost.' }),
+    max: amount.meta({ description: 'What a call would hold, and the most that it can cost.' }),
+    exact: z.boolean().meta({ description: 'Whether it will cost just that.' }),
+    price_version: z.string(),
+    prices: z
+      .array(z.object({ unit: z.string(), usd: z.string() }))
+      .optional()
+      .meta({ description: 'Of several units what each costs.' }),
+    contract_hash: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .nullable()
+      .meta({ description: 'The contentHash of the contract that the operation has; null where none is verified.' }),
+    expires_at: z.iso.datetime(),
+    quote_id: z.string().nullable().meta({ description: 'What a call sends to be charged by this quote.' }),
+  })
+  .meta({ id: 'Quote' })
+
+export type Quote = z.output<typeof quoteBody>
 
 type Parts = {
   readonly time: Pick<Clock, 'nowMs'>
   /** The current master key, then the one before it; none where there is no master key, and then no quote binds. */
   readonly masterKeys: readonly Secret[]
   readonly lifeSeconds?: number
+  /** By which the contract of what is quoted is known; null where there is none. */
+  readonly contractHash?: string | null
 }
 
 const QUOTE = 'quote'
@@ -59,7 +86,7 @@ const USD_PLACES = 9
 /** A used quote is remembered for longer than any could still be valid. */
 const KEPT_SECONDS = 24 * 3_600
 
-export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Quotes {
+export function createQuotes({ time, masterKeys, lifeSeconds = 300, contractHash = null }: Parts): Quotes {
   const keys = masterKeys.map(signingKeyOf)
   return {
     issue({ caller, operation, digest }, priced) {
@@ -94,7 +121,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300 }: Parts): Qu
         ...(terms.rates.length > 1 && {
           prices: terms.rates.map(({ unit, price }) => ({ unit, usd: decimalText(price, USD_PLACES) })),
         }),
-        contract_hash: null,
+        contract_hash: contractHash,
         expires_at: new Date(expiresAtMs).toISOString(),
         quote_id: current === undefined ? null : sign(current, payload),
       }

@@ -256,7 +256,7 @@ describe('MODEL-1 MODEL-3 a call that is given up in the middle of its stream', 
   }
 })
 
-describe('MODEL-4 in part and MODEL-1: what models there are', AT_ONCE, () => {
+describe('MODEL-4 MODEL-1 what models there are', AT_ONCE, () => {
   it('openai lists them, and finds one by its name with a slash', async () => {
     const { secret, accountId } = await makeCustomer(pool)
     const { models } = connectOpenai({ url, secret })

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { OPENAI_ONLY_MODEL } from '../../../harness/seed.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
-import { ask, makeCustomer, startInstallation } from '../installation.ts'
+import { ask, askAnybody, makeCustomer, startInstallation } from '../installation.ts'
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url)
@@ -178,7 +178,7 @@ describe('what the caller gets of an answer', () => {
     [`${GEMINI}:countTokens`, '/gemini', 'whole', oddContents()],
   ] as const)
     it(`${path}, ${form}: every byte of the upstream's, and in a stream what it cost`, async () => {
-      const direct = await ask(sandbox.url + prefix, 'sandbox-key', path, { body, headers: ANTHROPIC })
+      const direct = await askAnybody(sandbox.url + prefix, 'sandbox-key', path, { body, headers: ANTHROPIC })
       assert.equal(direct.status, 200)
       const told = await post(path, body, ANTHROPIC)
       assert.equal(told.headers.get('content-type'), direct.headers.get('content-type'))
@@ -190,7 +190,7 @@ describe('what the caller gets of an answer', () => {
 
   it(`${CHAT}, streamed: nothing of the usage, where the caller has not asked for it, and what it cost`, async () => {
     const body = odd('max_tokens', '"stream":true,')
-    const direct = await ask(`${sandbox.url}/openai`, 'sandbox-key', CHAT, { body })
+    const direct = await askAnybody(`${sandbox.url}/openai`, 'sandbox-key', CHAT, { body })
     const told = await post(CHAT, body)
     const withoutIds = (text: string) =>
       text.replaceAll(/"(id|system_fingerprint)":"[^"]*"/g, '').replaceAll(/"created":\d+/g, '')

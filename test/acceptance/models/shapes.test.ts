@@ -65,7 +65,7 @@ async function assertRefused(told: Told, path: string, status: number, code: str
   return message
 }
 
-describe('MODEL-4 in part, of the two lists that of models: GET /v1/models', () => {
+describe('MODEL-4 GET /v1/models', () => {
   const OTHERS = [OPENAI_ONLY_MODEL, EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL, VIDEO_MODEL]
   const TEST_MODELS = [...SANDBOX_MODELS, ...OTHERS].toSorted()
   const list = (headers = {}, query = '', secret = customer.secret) =>

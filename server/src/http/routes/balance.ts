@@ -1,11 +1,41 @@
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
+import { z } from 'zod'
+import { answer } from '../../contracts/answer.ts'
+import { refusalsOfFree } from '../../contracts/refusals.ts'
+import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { Caller } from '../../identity/caller.ts'
 import { leftOf, readBalance, readBudget } from '../../ledger/balance.ts'
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
-import { money } from './money.ts'
+import { money, moneyBody } from './money.ts'
+
+const body = z.strictObject({
+  currency: z.literal('USD'),
+  mode: z.enum(['live', 'test']),
+  available: moneyBody,
+  held: moneyBody,
+  promotional: moneyBody,
+  debt: moneyBody,
+  budget: z
+    .strictObject({ period: z.string(), amount: moneyBody, spent: moneyBody, left: moneyBody })
+    .nullable()
+    .meta({ description: 'Of the key; null where it has none.' }),
+})
+
+export const BALANCE_ROUTES: readonly ContractRoute[] = [
+  {
+    operationId: 'get_balance',
+    method: 'GET',
+    path: '/v1/balance',
+    summary: 'What can be spent with this key now',
+    tag: 'account',
+    access: 'credential',
+    answers: { 200: answer('The balance.', body) },
+    refusals: refusalsOfFree('openai'),
+  },
+]
 
 /** GET /v1/balance: what can be spent with this key now. */
 export function addBalance(scope: FastifyInstance, { pool, begin }: { readonly pool: pg.Pool; readonly begin: Begin }) {
@@ -17,7 +47,7 @@ export async function balanceOf(pool: pg.Pool, { accountId, allowances: [allowan
   const { free, held, promo, debt } = await fromLedger(readBalance(pool, accountId))
   const budget = allowanceId === undefined ? undefined : await fromLedger(readBudget(pool, allowanceId))
   return {
-    currency: 'USD',
+    currency: 'USD' as const,
     mode,
     available: money(free),
     held: money(held),
@@ -32,5 +62,5 @@ export async function balanceOf(pool: pg.Pool, { accountId, allowances: [allowan
             spent: money(budget.spent),
             left: money(leftOf(budget)),
           },
-  }
+  } satisfies z.input<typeof body>
 }

@@ -1,6 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Names, spell } from '../../catalogue/operation.ts'
+import { answer } from '../../contracts/answer.ts'
+import { AT_THE_DOOR, refusalsOfFree } from '../../contracts/refusals.ts'
+import type { ContractAnswer, ContractRoute } from '../../contracts/route.ts'
+import { schemaOf } from '../../contracts/schema-of.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { Caller } from '../../identity/caller.ts'
 import { LINKING } from '../../identity/scopes.ts'
@@ -17,6 +21,7 @@ import { originOf } from '../origin.ts'
 import type { LinkPages } from '../pages/link-page.ts'
 import { sendPage } from '../pages/page.ts'
 import { admit } from './admit.ts'
+import { idInPath } from './id-in-path.ts'
 
 type Parts = {
   readonly begin: Begin
@@ -37,6 +42,114 @@ const PAGE = { access: 'public', isPage: true } as const
 const linkScope = z.string().regex(/^[a-z][a-z._]{0,62}$/, 'must be a scope such as follows.write')
 /** Which scopes a link is to have. */
 export const wantedLink = z.looseObject({ scopes: z.array(linkScope).max(50).nullish() })
+
+const started = z.strictObject({
+  auth_url: z.url().meta({ description: 'Where the user allows it.' }),
+  state: z.string(),
+  expires_at: z.iso.datetime().meta({ description: 'Until when the address can be used.' }),
+  scopes: z.array(z.string()),
+})
+const session = z.strictObject({
+  id: z.string(),
+  user_id: z.string(),
+  username: z.string().nullable(),
+  scopes: z.array(z.string()),
+  status: z.enum(['active', 'needs_link']),
+  reason: z.string().nullable().meta({ description: 'Why it has to be linked again.' }),
+  linked_at: z.iso.datetime(),
+  expires_at: z.iso.datetime().nullable(),
+})
+const sessions = z.strictObject({ data: z.array(session) })
+
+const SHOWN: ContractAnswer = {
+  description: 'A page for the user.',
+  content: { 'text/html': { type: 'string' } },
+}
+const PAGE_REFUSALS = {
+  name: 'page',
+  dialect: 'page',
+  codes: [...AT_THE_DOOR, 'upstream_transport', 'billing_dependency_timeout', 'managed_upstream_transport'],
+} as const
+const LINK_CODES = [
+  'forbidden',
+  'invalid_json',
+  'body_too_deep',
+  'managed_upstream_transport',
+  'upstream_transport',
+] as const
+const FROM_PLATFORM = ['state', 'code', 'error'] as const
+
+/** How accounts of users are linked, for contracts. */
+export function linkRoutes(names: Names): readonly ContractRoute[] {
+  const at = (path: string) => PREFIX + spell(path, names)
+  const common = { tag: 'links', access: 'credential' } as const
+  return [
+    {
+      ...common,
+      operationId: 'start_link',
+      method: 'POST',
+      path: at('/{social_a}/auth_{social_a}'),
+      summary: 'Start to link an account of a user to this key',
+      body: {
+        required: false,
+        description: 'Without scopes, the default ones are asked for.',
+        schema: schemaOf(wantedLink, 'input'),
+      },
+      answers: { 200: answer('Where the user allows it.', started) },
+      refusals: refusalsOfFree('data', { name: 'start_link', codes: LINK_CODES }),
+    },
+    {
+      ...common,
+      operationId: 'list_links',
+      method: 'GET',
+      path: at('/{social_a}/links'),
+      summary: 'Accounts that are linked to this key',
+      answers: { 200: answer('The links.', sessions) },
+      refusals: refusalsOfFree('data'),
+    },
+    {
+      ...common,
+      operationId: 'delete_link',
+      method: 'DELETE',
+      path: `${at('/{social_a}/links')}/{id}`,
+      summary: 'End a link',
+      parameters: [idInPath('The id of a link.')],
+      answers: { 204: { description: 'It has ended.' } },
+      refusals: refusalsOfFree('data', { name: 'one_link', codes: ['resource_not_found', 'upstream_transport'] }),
+    },
+    {
+      tag: 'links',
+      access: 'public',
+      operationId: 'link_callback',
+      method: 'GET',
+      path: at(CALLBACK),
+      summary: 'Where the platform sends a user back to',
+      parameters: FROM_PLATFORM.map((name) => ({
+        in: 'query',
+        name,
+        description: 'As the platform sends it.',
+        schema: { type: 'string' },
+      })),
+      answers: { 200: SHOWN },
+      refusals: PAGE_REFUSALS,
+    },
+    {
+      tag: 'links',
+      access: 'public',
+      operationId: 'undo_link',
+      method: 'POST',
+      path: at(`${CALLBACK}/undo`),
+      summary: 'Take a link back, by the form of that page',
+      body: {
+        required: true,
+        type: 'application/x-www-form-urlencoded',
+        schema: { type: 'object', properties: { token: { type: 'string' } } },
+      },
+      answers: { 200: SHOWN },
+      refusals: PAGE_REFUSALS,
+    },
+  ]
+}
 
 type ById = { Params: { id: string } }
 

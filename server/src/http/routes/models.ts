@@ -1,10 +1,15 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { answer } from '../../contracts/answer.ts'
+import { queryParameters } from '../../contracts/query-parameters.ts'
+import { refusalsOfFree } from '../../contracts/refusals.ts'
+import type { ContractParameter, ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Model, Models } from '../../pricing/models.ts'
 import type { ProtocolName } from '../../protocols/protocol.ts'
 import { admit } from './admit.ts'
+import { idInPath } from './id-in-path.ts'
 
 type Parts = { readonly begin: Begin; readonly models: Models }
 
@@ -117,3 +122,90 @@ function geminiPage(models: readonly Model[], query: unknown) {
   const page = models.slice(data.pageToken, end).map(geminiModel)
   return { models: page, ...(end < models.length && { nextPageToken: String(end) }) }
 }
+
+const openaiBody = z
+  .strictObject({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
+  .meta({ id: 'Model' })
+const anthropicBody = z
+  .strictObject({ type: z.literal('model'), id: z.string(), display_name: z.string(), created_at: z.iso.datetime() })
+  .meta({ id: 'AnthropicModel' })
+const geminiBody = z
+  .strictObject({
+    name: z.string(),
+    version: z.string(),
+    displayName: z.string(),
+    inputTokenLimit: z.int(),
+    outputTokenLimit: z.int(),
+    supportedGenerationMethods: z.array(z.string()),
+  })
+  .meta({ id: 'GeminiModel' })
+
+const page = z.strictObject({
+  data: z.array(anthropicBody),
+  has_more: z.boolean(),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+})
+
+const VERSION: ContractParameter = {
+  in: 'header',
+  name: 'anthropic-version',
+  description: 'Whoever sends it gets the shape of that protocol.',
+  schema: { type: 'string' },
+}
+const MODEL = idInPath('The name of a model. Its slashes may be encoded or not.', 'model')
+
+/** Lists of models, for contracts. All are free. */
+export const MODEL_ROUTES: readonly ContractRoute[] = [
+  {
+    operationId: 'list_models',
+    method: 'GET',
+    path: '/v1/models',
+    summary: 'Models that can be asked for',
+    tag: 'models',
+    access: 'credential',
+    parameters: [VERSION, ...queryParameters(paging)],
+    answers: {
+      200: answer(
+        'The models.',
+        z.union([z.strictObject({ object: z.literal('list'), data: z.array(openaiBody) }), page]),
+      ),
+    },
+    refusals: refusalsOfFree('openai_or_anthropic'),
+  },
+  {
+    operationId: 'get_model',
+    method: 'GET',
+    path: '/v1/models/{model}',
+    summary: 'One model',
+    tag: 'models',
+    access: 'credential',
+    parameters: [VERSION, MODEL],
+    answers: { 200: answer('The model.', z.union([openaiBody, anthropicBody])) },
+    refusals: refusalsOfFree('openai_or_anthropic', { name: 'one_of_yours', codes: ['resource_not_found'] }),
+  },
+  {
+    operationId: 'list_gemini_models',
+    method: 'GET',
+    path: '/v1beta/models',
+    summary: 'Models that can be asked for, in the Gemini protocol',
+    tag: 'models',
+    access: 'credential',
+    parameters: queryParameters(geminiPaging),
+    answers: {
+      200: answer('The models.', z.strictObject({ models: z.array(geminiBody), nextPageToken: z.string().optional() })),
+    },
+    refusals: refusalsOfFree('gemini'),
+  },
+  {
+    operationId: 'get_gemini_model',
+    method: 'GET',
+    path: '/v1beta/models/{model}',
+    summary: 'One model, in the Gemini protocol',
+    tag: 'models',
+    access: 'credential',
+    parameters: [MODEL],
+    answers: { 200: answer('The model.', geminiBody) },
+    refusals: refusalsOfFree('gemini', { name: 'one_of_yours', codes: ['resource_not_found'] }),
+  },
+]

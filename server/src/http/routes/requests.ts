@@ -1,6 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import { z } from 'zod'
+import { answer } from '../../contracts/answer.ts'
+import { queryParameters } from '../../contracts/query-parameters.ts'
+import { refusalsOfFree } from '../../contracts/refusals.ts'
+import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
@@ -17,8 +21,10 @@ import {
 } from '../../ledger/requests.ts'
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
-import { money } from './money.ts'
+import { idInPath } from './id-in-path.ts'
+import { money, moneyBody } from './money.ts'
 import { pageLimit } from './page-limit.ts'
+import { wholeNumber } from './query-forms.ts'
 
 type Parts = {
   readonly pool: pg.Pool
@@ -29,22 +35,106 @@ type Parts = {
 const DAY_MS = 86_400_000
 const KEPT_DAYS = 30
 
-const seconds = z
-  .string()
-  .regex(/^\d{1,12}$/)
-  .transform(Number)
+const seconds = wholeNumber(0, 999_999_999_999)
 
 const filters = z.strictObject({
   limit: pageLimit,
-  cursor: z.string().max(200).transform(readCursor).optional(),
+  cursor: z
+    .string()
+    .max(200)
+    .transform(readCursor)
+    .optional()
+    .meta({ description: 'The next_cursor of the page before.' }),
   operation: z
     .string()
     .regex(/^[a-z][a-z0-9_]{0,62}$/)
-    .optional(),
-  outcome: z.enum(['posted', 'voided']).optional(),
-  start_time: seconds.optional(),
-  end_time: seconds.optional(),
+    .optional()
+    .meta({ description: 'Calls of this operation alone.' }),
+  outcome: z.enum(['posted', 'voided']).optional().meta({ description: 'Charged, or not charged.' }),
+  start_time: seconds.optional().meta({ description: 'Ended at this time or later, in Unix seconds.' }),
+  end_time: seconds.optional().meta({ description: 'Ended before this time, in Unix seconds.' }),
 })
+
+const time = z.iso.datetime()
+const short = z.strictObject({
+  id: z.string(),
+  operation: z.string().nullable(),
+  model: z.string().nullable(),
+  outcome: z.enum(['posted', 'voided']),
+  failed: z.boolean(),
+  cost: moneyBody,
+  begun_at: time.nullable(),
+  ended_at: time,
+})
+const milliseconds = z.number().nullable()
+const full = short.extend({
+  executed: z.boolean(),
+  published_value: moneyBody,
+  tokens: z.strictObject({ input: z.int(), output: z.int(), cache_read: z.int(), cache_write: z.int() }),
+  ledger: z.array(
+    z.strictObject({
+      id: z.string(),
+      kind: z.string(),
+      charged: moneyBody,
+      promotional: moneyBody.optional(),
+      at: time,
+    }),
+  ),
+  detail: z
+    .strictObject({
+      status: z.number().nullable(),
+      formula: z.string().nullable().meta({ description: 'How the price was worked out.' }),
+      evidence: z.record(z.string(), z.unknown()),
+      upstream: z.array(
+        z.strictObject({
+          slot: z.string(),
+          outcome: z.string(),
+          status: z.number().nullable(),
+          reason: z.string().nullable(),
+          began_ms: milliseconds,
+          ended_ms: milliseconds,
+        }),
+      ),
+      timeline: z.record(z.string(), z.number()),
+      first_byte_ms: milliseconds,
+    })
+    .nullable()
+    .meta({ description: 'How the call ran; null where that was not kept.' }),
+})
+const open = z.strictObject({
+  id: z.string(),
+  operation: z.string().nullable(),
+  outcome: z.enum(['running', 'unsettled']),
+  held: moneyBody,
+  begun_at: time,
+  unsettled_at: time.nullable(),
+})
+const list = z.strictObject({ data: z.array(short), next_cursor: z.string().nullable() })
+
+export const REQUEST_ROUTES: readonly ContractRoute[] = [
+  {
+    operationId: 'list_requests',
+    method: 'GET',
+    path: '/v1/requests',
+    summary: 'Calls of this key that have ended, the latest first',
+    tag: 'account',
+    access: 'credential',
+    parameters: queryParameters(filters),
+    answers: { 200: answer('A page of calls.', list) },
+    refusals: refusalsOfFree('openai'),
+  },
+  {
+    operationId: 'get_request',
+    method: 'GET',
+    path: '/v1/requests/{id}',
+    summary: 'One call: what it cost, why, and how it went',
+    tag: 'account',
+    access: 'credential',
+    parameters: [idInPath('The id of a request, as X-Request-ID told it.')],
+    answers: { 200: answer('The call, as it ended or as it stands.', z.union([full, open])) },
+    refusals: refusalsOfFree('openai', { name: 'one_of_yours', codes: ['resource_not_found'] }),
+  },
+]
 
 /** GET /v1/requests and /v1/requests/{id}: what calls of this key cost, why, and how they went. */
 export function addRequests(scope: FastifyInstance, { pool, begin, time }: Parts): void {

@@ -1,5 +1,9 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { z } from 'zod'
+import { answer } from '../../contracts/answer.ts'
+import { queryParameters } from '../../contracts/query-parameters.ts'
+import { refusalsOfFree } from '../../contracts/refusals.ts'
+import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
 import { Fault } from '../../kernel/fault.ts'
@@ -7,6 +11,7 @@ import { isId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import type { SeenTask, TaskList, Tasks } from '../../tasks/tasks.ts'
 import { admit } from './admit.ts'
+import { idInPath } from './id-in-path.ts'
 import { pageLimit } from './page-limit.ts'
 
 type Parts = {
@@ -17,8 +22,106 @@ type Parts = {
 
 const page = z.strictObject({
   limit: pageLimit,
-  before: z.string().refine(isId, 'must be the task_id that a page ended with').optional(),
+  before: z
+    .string()
+    .refine(isId, 'must be the task_id that a page ended with')
+    .optional()
+    .meta({ description: 'The next_before of the page before.' }),
 })
+
+const time = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\.\d{3}$/)
+  .optional()
+const task = z.strictObject({
+  output: z.strictObject({
+    task_id: z.string(),
+    task_status: z.enum(['PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELED', 'UNKNOWN']),
+    submit_time: time,
+    scheduled_time: time,
+    end_time: time,
+    video_url: z.string().optional().meta({ description: 'Of a task that succeeded. It works for a few hours.' }),
+    orig_prompt: z.string().optional(),
+    code: z.string().optional().meta({ description: 'Of a task that failed.' }),
+    message: z.string().optional().meta({ description: 'Of a task that failed.' }),
+  }),
+  usage: z
+    .strictObject({ output_video_duration: z.number(), video_count: z.int(), SR: z.int().nullable() })
+    .optional()
+    .meta({ description: 'Of a task that succeeded.' }),
+})
+const oneTask = task.extend({ request_id: z.string() }).meta({ id: 'Task' })
+
+/** What creating one answers. */
+export const createdTask = z.looseObject({
+  output: z.looseObject({ task_id: z.string(), task_status: z.enum(['PENDING', 'RUNNING']) }),
+  request_id: z.string(),
+})
+const tasks = z.strictObject({
+  data: z.array(task.extend({ cost_usd: z.string().nullable() })),
+  next_before: z.string().nullable(),
+  request_id: z.string(),
+})
+
+const TASK = idInPath('The task_id that creating the task has told.', 'task_id')
+
+/** Where tasks are looked after, for contracts. */
+export function taskRoutes({ taskCost }: Pick<HeaderNames, 'taskCost'>): readonly ContractRoute[] {
+  const common = { tag: 'tasks', access: 'credential' } as const
+  return [
+    {
+      ...common,
+      operationId: 'get_task',
+      method: 'GET',
+      path: '/apis/v1/services/aigc/tasks/{task_id}',
+      summary: 'How a task stands',
+      description: 'Poll every 3 to 5 seconds, at most twice a second. One that is unknown here is told as `UNKNOWN`.',
+      parameters: [TASK],
+      answers: { 200: answer('The task.', oneTask, [taskCost]) },
+      refusals: refusalsOfFree('data'),
+    },
+    {
+      ...common,
+      operationId: 'cancel_task',
+      method: 'POST',
+      path: '/apis/v1/services/aigc/tasks/{task_id}/cancel',
+      summary: 'Ask the provider to end a task; one that has ended stays as it is',
+      parameters: [TASK],
+      answers: { 200: answer('The task.', oneTask, [taskCost]) },
+      refusals: refusalsOfFree('data', { name: 'cancel_task', codes: CANCELING }),
+    },
+    {
+      ...common,
+      operationId: 'get_task_by_query',
+      method: 'GET',
+      path: '/apis/v1/services/aigc/tasks',
+      summary: 'Refused: a task_id belongs into the path',
+      answers: {},
+      refusals: refusalsOfFree('data', { name: 'by_query', codes: ['unsupported_uri'] }),
+    },
+    {
+      ...common,
+      operationId: 'list_tasks',
+      method: 'GET',
+      path: '/apis/v1/services/aigc/video-generation/tasks',
+      summary: 'Tasks of this key, the newest first',
+      parameters: queryParameters(page),
+      answers: { 200: answer('A page of tasks.', tasks) },
+      refusals: refusalsOfFree('data'),
+    },
+  ]
+}
+
+/** The provider is asked. */
+const CANCELING = [
+  'task_not_cancelable',
+  'upstream_rate_limit',
+  'upstream_transport',
+  'upstream_unreachable',
+  'managed_upstream_transport',
+  'managed_upstream_unreachable',
+  'upstream_account',
+] as const
 
 type ById = { Params: { id: string } }
 

@@ -1,5 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
+import { z } from 'zod'
+import { answer } from '../../contracts/answer.ts'
+import { refusalsOfFree } from '../../contracts/refusals.ts'
+import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
@@ -20,6 +24,60 @@ const DAY_MS = 86_400_000
 const INT64_MOST = 2n ** 63n - 1n
 const PARAMETERS: ReadonlySet<string> = new Set(['start_time', 'end_time'])
 const NAME_LIMIT = 100
+
+const count = z.int().meta({ format: 'int64' })
+const sums = z.strictObject({
+  requests: count,
+  failed_requests: count,
+  input_tokens: count,
+  output_tokens: count,
+  cache_read_tokens: count,
+  cache_write_tokens: count,
+  usage_value_micros_usd: count.meta({ description: 'The metered value at published prices.' }),
+  charged_micros_usd: count.meta({ description: 'What was charged.' }),
+})
+const seconds = count.meta({ description: 'In Unix seconds.' })
+const report = z.strictObject({
+  scope: z.string().meta({ description: 'What the credential lets the report be about, such as key or account.' }),
+  currency: z.literal('USD'),
+  start_time: seconds,
+  end_time: seconds,
+  bucket_width: z.string(),
+  totals: sums,
+  buckets: z
+    .array(sums.extend({ start_time: seconds, end_time: seconds }))
+    .meta({ description: 'In the order of time.' }),
+})
+
+const TIMESTAMP = { type: 'integer', format: 'int64', minimum: 1 }
+
+export const USAGE_ROUTES: readonly ContractRoute[] = [
+  {
+    operationId: 'get_usage',
+    method: 'GET',
+    path: '/v1/usage',
+    summary: 'What has been used, in days of UTC',
+    tag: 'account',
+    access: 'credential',
+    parameters: [
+      {
+        in: 'query',
+        name: 'start_time',
+        description: 'Where the window starts, in Unix seconds.',
+        required: true,
+        schema: TIMESTAMP,
+      },
+      {
+        in: 'query',
+        name: 'end_time',
+        description: 'Where it ends, in Unix seconds; now where it is left out.',
+        schema: TIMESTAMP,
+      },
+    ],
+    answers: { 200: answer('The report.', report) },
+    refusals: refusalsOfFree('openai', { name: 'usage', dialectOf400: 'plain' }),
+  },
+]
 
 /** GET /v1/usage: what the key has used, in days of UTC; for an access token that may read the account, what all of it has. */
 export function addUsage(routes: FastifyInstance, { pool, begin, time }: Parts): void {

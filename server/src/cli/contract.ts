@@ -1,0 +1,61 @@
+import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { catalogue } from '../catalogue/catalogue.ts'
+import type { Config } from '../config.ts'
+import { type Contract, createContract, sha256 } from '../contracts/contract.ts'
+import { diffContracts, refusalToFollow } from '../contracts/diff.ts'
+import { contractInputOf } from '../http/routes/contract-input.ts'
+import { print, reading, running, runningAlone } from './command.ts'
+
+export function addContractCommands(program: Command): void {
+  const contract = program.command('contract').description('look at the OpenAPI contract of the gateway')
+  reading(contract, 'show')
+    .description('print the contract that this program serves with this configuration, byte for byte')
+    .option('--version-only', 'print its contentHash and docsRevision alone')
+    .action((options: ShowOptions) => running(async (config) => show(contractOf(config), options)))
+  reading(contract, 'diff <before> [after]')
+    .description('list what changed between two contracts, and whether it breaks callers; exits with 1 where it does')
+    .addHelpText('after', '\nBoth are files. Without <after>, <before> is compared with what this program serves.')
+    .action((before: string, after: string | undefined) =>
+      after === undefined
+        ? running(async (config) => diff(await documentIn(before), parsed(contractOf(config).bytes)))
+        : runningAlone(async () => diff(await documentIn(before), await documentIn(after))),
+    )
+}
+
+type ShowOptions = { readonly versionOnly?: true }
+
+function contractOf({ names, http }: Config): Contract {
+  return createContract(contractInputOf({ catalogue, names, publicUrl: http.public_url }))
+}
+
+function show({ contentHash, docsRevision, bytes }: Contract, { versionOnly }: ShowOptions): void {
+  if (versionOnly === true) print(JSON.stringify({ contentHash, docsRevision }))
+  else process.stdout.write(bytes)
+}
+
+type Read = { readonly document: unknown; readonly hash: string }
+
+async function documentIn(file: string): Promise<Read> {
+  const bytes = await readFile(file).catch((cause: unknown) => {
+    throw new Error(`${file} can not be read`, { cause })
+  })
+  return parsed(bytes, file)
+}
+
+function parsed(bytes: Buffer, file = 'the contract'): Read {
+  try {
+    return { document: JSON.parse(bytes.toString('utf8')), hash: sha256(bytes) }
+  } catch (cause) {
+    throw new Error(`${file} is no JSON`, { cause })
+  }
+}
+
+function diff(before: Read, after: Read): void {
+  const changes = diffContracts(before.document, after.document)
+  for (const { kind, place, what } of changes) print(`${kind}  ${place} ${what}`)
+  if (changes.length === 0) print(before.hash === after.hash ? 'The contracts are the same.' : 'Only words differ.')
+  if (refusalToFollow(before.document, after.document) === undefined) return
+  print('Callers break: raise the first number of the version.')
+  process.exitCode = 1
+}

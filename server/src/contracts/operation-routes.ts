@@ -1,0 +1,194 @@
+import type { JsonSchema } from '../catalogue/member-table.ts'
+import {
+  type DataOperation,
+  isSoldByUnit,
+  isTask,
+  type ModelOperation,
+  type Names,
+  type Operation,
+  spell,
+} from '../catalogue/operation.ts'
+import type { HeaderNames } from '../gateway/header-names.ts'
+import { RATE_HEADERS } from '../limits/headers.ts'
+import { quoteBody } from '../pricing/quotes.ts'
+import { SPOKEN } from '../protocols/protocols.ts'
+import { requestSchemaOf } from '../protocols/request-schema.ts'
+import { PROVIDER_BODY } from './document.ts'
+import { parametersOf } from './query-parameters.ts'
+import { refusalsOf } from './refusals.ts'
+import type { ContractAnswer, ContractParameter, ContractRoute } from './route.ts'
+import { schemaOf } from './schema-of.ts'
+
+type Parts = { readonly names: Names; readonly headerNames: HeaderNames; readonly taskCreated: JsonSchema }
+
+/** What is sold, as a contract has it. Everything comes from the operation's record; nothing is written here a second time. */
+export function routesOfOperations(operations: readonly Operation[], parts: Parts): readonly ContractRoute[] {
+  return operations.map((operation) => routeOf(operation, parts))
+}
+
+/** The model stands in the path in one protocol, and stays a parameter of the contract. */
+const MODEL = 'model'
+
+function routeOf(operation: Operation, parts: Parts): ContractRoute {
+  const { id, method, path, summary, category, definition, isHidden } = operation
+  const request = requestSchemaOf(operation)
+  const inQuery = method === 'GET'
+  return {
+    operationId: id,
+    method,
+    path: spell(path, { ...parts.names, [MODEL]: `{${MODEL}}` }),
+    summary,
+    tag: category,
+    ...(definition === 'pending' && { definition }),
+    access: isHidden ? 'optional' : 'credential',
+    parameters: [
+      ...(inQuery ? queryOf(request) : []),
+      ...(path.includes(`{${MODEL}}`) ? [MODEL_IN_PATH] : []),
+      ...(operation.protocol === 'gemini_stream' ? [AS_EVENTS] : []),
+      ...headersOf(operation, parts.headerNames),
+    ],
+    ...(!inQuery && { body: { required: true, schema: request } }),
+    answers: { 200: answerOf(operation, parts) },
+    refusals: refusalsOf(operation),
+    passesOn: true,
+  }
+}
+
+const MODEL_IN_PATH: ContractParameter = {
+  in: 'path',
+  name: MODEL,
+  description: 'The name of a model. Its slashes may be encoded or not.',
+  schema: { type: 'string', minLength: 1 },
+}
+
+const AS_EVENTS: ContractParameter = {
+  in: 'query',
+  name: 'alt',
+  description: 'Streams are given as server-sent events.',
+  required: true,
+  schema: { type: 'string', enum: ['sse'] },
+}
+
+/** Those that are known, each by its name; whatever else stands in the query passes through. Refused ones are named in words. */
+function queryOf(request: JsonSchema): readonly ContractParameter[] {
+  const all = parametersOf(request, 'Passed on to the provider.')
+  const refused = all.filter(({ schema }) => schema.not !== undefined)
+  return [
+    ...all.filter((one) => !refused.includes(one)),
+    {
+      in: 'query',
+      name: 'others',
+      description: [
+        'Any other parameter, under its own name. It passes on to the provider as it came.',
+        ...refused.map(({ name, description }) => `\`${name}\`: ${description}.`),
+      ].join(' '),
+      schema: { type: 'object', additionalProperties: { type: 'string' } },
+      isForOthers: true,
+    },
+  ]
+}
+
+function headersOf(operation: Operation, names: HeaderNames): readonly ContractParameter[] {
+  const header = (name: string, description: string, schema: JsonSchema, required = false): ContractParameter => ({
+    in: 'header',
+    name,
+    description,
+    required,
+    schema,
+  })
+  return [
+    header(
+      'Idempotency-Key',
+      'Makes a repetition safe: a second call with the same key and operation is not executed while the first runs or has completed.',
+      { type: 'string', minLength: 1, maxLength: 255 },
+    ),
+    header(
+      names.maxCost,
+      'The most that the call may cost, in decimal USD. A higher price is refused before any spend.',
+      {
+        type: 'string',
+        pattern: '^\\d{1,9}(\\.\\d{1,9})?$',
+      },
+    ),
+    ...(operation.quotable
+      ? [
+          header(names.costMode, 'Asks for a quote in place of the call. Nothing is executed, held or charged.', {
+            type: 'string',
+            enum: ['quote'],
+          }),
+          header(names.quoteId, 'The quote that the call is to be charged by, once.', {
+            type: 'string',
+            maxLength: 8_100,
+          }),
+        ]
+      : []),
+    ...(isOfModels(operation)
+      ? SPOKEN[operation.protocol].protocol.passesOn.map((name) =>
+          header(name, 'Of the protocol; passed on to the provider.', { type: 'string' }),
+        )
+      : []),
+    ...(isTask(operation)
+      ? [
+          header(
+            names.async,
+            'Says that the caller knows that it creates a task.',
+            { type: 'string', enum: ['enable'] },
+            true,
+          ),
+        ]
+      : []),
+  ]
+}
+
+function answerOf(operation: Operation, { headerNames, taskCreated }: Parts): ContractAnswer {
+  const limited = [...RATE_HEADERS]
+  const charged = isTask(operation)
+    ? [headerNames.held, headerNames.priceVersion]
+    : [headerNames.cost, headerNames.balance, headerNames.priceVersion]
+  const capped = isOfModels(operation) ? [headerNames.outputCap] : []
+  const own = isTask(operation) ? taskCreated : isSoldByUnit(operation) ? outputOf(operation) : OF_PROTOCOL
+  return {
+    description: operation.quotable ? 'The answer of the call, or a quote where one was asked for.' : 'The answer.',
+    headers: [...charged, ...capped, ...limited],
+    content: {
+      'application/json': operation.quotable ? eitherOf(own, QUOTE) : own,
+      ...(mayStream(operation) && { 'text/event-stream': STREAM }),
+      // What a provider sends in another form is passed on in that.
+      '*/*': {},
+    },
+  }
+}
+
+const QUOTE: JsonSchema = schemaOf(quoteBody)
+
+/** Their definitions are put side by side. */
+function eitherOf(a: JsonSchema, b: JsonSchema): JsonSchema {
+  const { $defs: ofA, ...first } = a
+  const { $defs: ofB, ...second } = b
+  return { anyOf: [first, second], $defs: { ...Object(ofA), ...Object(ofB) } }
+}
+
+/** Vendors describe their protocols themselves, and their SDKs know them. */
+const OF_PROTOCOL: JsonSchema = {
+  type: 'object',
+  description: 'An answer of the protocol, as the provider sent it.',
+  additionalProperties: true,
+}
+
+const STREAM: JsonSchema = { type: 'string', description: 'Frames of the protocol as server-sent events.' }
+
+function mayStream(operation: Operation): boolean {
+  return isOfModels(operation) && SPOKEN[operation.protocol].protocol.stream !== undefined
+}
+
+function isOfModels(operation: Operation): operation is ModelOperation {
+  return !isSoldByUnit(operation) && !isTask(operation)
+}
+
+/** What is described nowhere is told as such. */
+const UNDESCRIBED: JsonSchema = { $ref: '#/$defs/ProviderBody', $defs: { ProviderBody: PROVIDER_BODY } }
+
+function outputOf({ output }: DataOperation): JsonSchema {
+  const schema = schemaOf(output)
+  return Object.keys(schema).length === 0 ? UNDESCRIBED : schema
+}

@@ -1,0 +1,99 @@
+import type { FastifyReply } from 'fastify'
+import { z } from 'zod'
+import type { Contract } from '../../contracts/contract.ts'
+import type { KeptContracts } from '../../contracts/kept-contracts.ts'
+import { contractOfOperation } from '../../contracts/one-operation.ts'
+import type { ContractHeaderNames } from '../../gateway/header-names.ts'
+import { Fault } from '../../kernel/fault.ts'
+import type { Family } from '../families.ts'
+
+type Parts = {
+  /** What this program serves; null where nothing could be verified. */
+  readonly current: Contract | null
+  readonly kept: Pick<KeptContracts, 'find'>
+  readonly headerNames: ContractHeaderNames
+}
+
+/** Under its hash, nothing will ever be anything else. */
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+/** May be kept, and is asked about each time: after the next release it is another. */
+const REVALIDATED = 'no-cache'
+
+const HASH = z.string().regex(/^[0-9a-f]{64}$/)
+const asked = z.union([
+  z.strictObject({ hash: HASH, bundled: z.literal('1') }),
+  z.strictObject({ hash: HASH, operation_id: z.string().min(1).max(100) }),
+])
+
+const HOW =
+  'Ask for ?hash=<contentHash>&bundled=1, or for ?hash=<contentHash>&operation_id=<operationId>. GET /api/contracts/version tells the hash.'
+
+/** Where the contract of base_url is read, by anybody, at site_url. */
+export function contractsFamily({ current, kept, headerNames }: Parts): Family {
+  function tell(reply: FastifyReply, { contentHash, docsRevision }: Contract): void {
+    reply.headers({ [headerNames.contractHash]: contentHash, [headerNames.docsRevision]: docsRevision })
+  }
+
+  /** What is told in all answers where the caller has chosen none: what it should compare with. */
+  function tellCurrent(reply: FastifyReply): Contract {
+    if (current === null) throw new Fault('contract_unavailable')
+    tell(reply, current)
+    return current
+  }
+
+  async function selected(contentHash: string, now: Contract): Promise<Contract> {
+    if (contentHash === now.contentHash) return now
+    const found = await kept.find(contentHash).catch((cause: unknown) => {
+      throw unavailableContract(cause)
+    })
+    if (found === 'damaged') throw unavailableContract(new Error(`the bytes kept for ${contentHash} have another hash`))
+    if (found !== undefined) return found
+    throw new Fault('contract_hash_mismatch', { members: { content_hash: now.contentHash } })
+  }
+
+  return {
+    name: 'contracts',
+    prefix: '/api/contracts',
+    dialect: 'problem',
+    register(scope) {
+      const options = { config: { access: 'public' }, exposeHeadRoute: true } as const
+
+      scope.get('/version', options, (request, reply) => {
+        const { contentHash, docsRevision } = tellCurrent(reply)
+        return whole(reply, request.headers['if-none-match'], {
+          bytes: Buffer.from(JSON.stringify({ contentHash, docsRevision })),
+          tag: `"${contentHash}"`,
+          cacheControl: REVALIDATED,
+        })
+      })
+
+      scope.get('/source', options, async (request, reply) => {
+        const now = tellCurrent(reply)
+        const { success, data } = asked.safeParse(request.query)
+        if (!success) throw new Fault('invalid_request', { detail: HOW })
+        const contract = await selected(data.hash, now)
+        tell(reply, contract)
+        const operationId = 'operation_id' in data ? data.operation_id : undefined
+        const bytes = operationId === undefined ? contract.bytes : contractOfOperation(contract.bytes, operationId)
+        if (bytes === undefined)
+          throw new Fault('resource_not_found', { detail: 'The contract has no such operation.' })
+        const tag = `"${contract.contentHash}${operationId === undefined ? '' : `.${operationId}`}"`
+        return whole(reply, request.headers['if-none-match'], { bytes, tag, cacheControl: IMMUTABLE })
+      })
+    },
+  }
+}
+
+type Whole = { readonly bytes: Buffer; readonly tag: string; readonly cacheControl: string }
+
+/** Whoever has the bytes already is told that, and nothing else. */
+function whole(reply: FastifyReply, known: string | undefined, { bytes, tag, cacheControl }: Whole): FastifyReply {
+  reply.headers({ etag: tag, 'cache-control': cacheControl, 'x-content-type-options': 'nosniff' })
+  const tags = known?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? []
+  if (tags.includes(tag) || tags.includes('*')) return reply.code(304).send()
+  return reply.type('application/json').send(bytes)
+}
+
+function unavailableContract(cause: unknown): Fault {
+  return new Fault('contract_unavailable', { cause, retryAfterSeconds: 1 })
+}

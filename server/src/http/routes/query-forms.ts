@@ -1,0 +1,11 @@
+import { z } from 'zod'
+
+/** A whole number as a query writes it, and as a contract describes it. */
+export function wholeNumber(least: number, most: number) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .transform(Number)
+    .pipe(z.int().min(least).max(most))
+    .meta({ type: 'integer', minimum: least, maximum: most, pattern: undefined })
+}
