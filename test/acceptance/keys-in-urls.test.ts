@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { makeGranted } from '../identity/granted.ts'
 import { ask, CALLS, codeOf, makeCustomer, startInstallation, type Told } from './installation.ts'
 
 const database = await freshDatabase()
@@ -14,6 +15,7 @@ const installation = await startInstallation(database.url, {
 const { url, pool, sandbox } = installation
 after(installation.stop)
 const { secret } = await makeCustomer(pool)
+const { token } = await makeGranted(pool, { workspaceId: (await makeCustomer(pool)).workspaceId })
 const { secret: another } = await makeCustomer(pool, { key: { mode: 'live' } })
 
 const FREE_ROUTES = [
@@ -58,8 +60,8 @@ describe('AUTH-2 a key in the query', () => {
   it('is refused on every endpoint, whatever the name of its parameter, and reaches no upstream', async () => {
     const before = (await sandbox.journal()).length
     for (const { path, ...more } of CALLED)
-      for (const way of WAYS) {
-        const key = another
+      for (const [at, way] of WAYS.entries()) {
+        const key = at % 2 === 0 ? another : token
         const asked = withQuery(path, way(key))
         const told = await ask(url, secret, asked, more)
         assert.equal(told.status, 400, `${asked} ${told.text}`)

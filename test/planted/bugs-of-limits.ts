@@ -68,7 +68,7 @@ export const bugsOfLimits: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/gateway/pipeline.ts',
-        find: '      if (costMode === undefined) requireWithinTokenLimits(plan, windowsOf(request), caller.limits)\n',
+        find: '        requireWithinTokenLimits(plan, windowsOf(request), caller.limits)\n',
         replace: '',
       },
     ],

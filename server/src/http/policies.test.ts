@@ -1,6 +1,22 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { CALLERS, createAdminPolicy, createSitePolicy } from './policies.ts'
+import { NO_FACE } from '../identity/faces.ts'
+import { CALLERS, createAdminPolicy, createAgentPolicy, createCallersPolicy, createSitePolicy } from './policies.ts'
+
+describe('the tokens of a listener', () => {
+  it('are those of its own URL, with or without a slash at its end, and a scope of its own', () => {
+    for (const url of ['https://api.example.com', 'https://API.example.com:443/'])
+      assert.deepEqual(createCallersPolicy(url).face, { audience: 'https://api.example.com', callScope: 'calls' })
+    const agents = createAgentPolicy('https://mcp.example.com/mcp/').face
+    assert.deepEqual(agents, { audience: 'https://mcp.example.com/mcp', callScope: 'agent' })
+  })
+
+  it('are none without a URL, and for people and operators', () => {
+    const policies = [createCallersPolicy(undefined), createAgentPolicy(undefined), CALLERS, createAdminPolicy([])]
+    for (const { face } of [...policies, createSitePolicy('https://www.example.com')]) assert.equal(face, NO_FACE)
+    assert.equal(NO_FACE.audience, null)
+  })
+})
 
 describe('the hosts of a listener', () => {
   const site = createSitePolicy('https://www.example.com')

@@ -1,8 +1,12 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
+import type { CacheParts } from '../storage/cache.ts'
 import type { Face } from './faces.ts'
 import type { Parsed } from './key-format.ts'
-import type { KeyTerms } from './key-terms.ts'
+import { type KeyTerms, TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
 
 /** A key or an access token that is right: what its caller is made of. The same object for as long as nothing of it changes. */
 export type Credential = {
@@ -30,4 +34,41 @@ export type Source = {
   readonly peek: (given: Parsed, face: Face) => Credential | undefined
   /** As it is now. Whatever is found, the same work is done, so that its time tells nothing. */
   readonly lookUp: (given: Parsed, face: Face) => Promise<Credential | undefined>
+}
+
+export type SourceParts = CacheParts & {
+  readonly pool: pg.Pool
+  /** PostgreSQL's time, by which keys and tokens expire. */
+  readonly time: Pick<Clock, 'nowMs'>
+  readonly maxEntries: number
+}
+
+/** What keys and grants have alike, of a row that a statement calls k, with its credential c and its account a. */
+export const CREDENTIAL_SELECT = `k.id, k.workspace_id, c.account_id, a.mode, k.expires_at,
+  k.revoked_at is not null or not c.active as is_revoked, k.allowance_id, ${TERMS_SELECT}`
+
+const row = z.object({
+  id: z.string(),
+  workspace_id: z.string(),
+  account_id: z.string(),
+  mode: z.enum(['live', 'test']),
+  expires_at: z.date().nullable(),
+  is_revoked: z.boolean(),
+  allowance_id: z.string().nullable(),
+  ...TERMS_ROW,
+})
+
+export const CREDENTIAL_ROW = row.shape
+
+export function credentialIn(columns: z.output<typeof row>) {
+  return {
+    id: columns.id,
+    workspaceId: columns.workspace_id,
+    accountId: columns.account_id,
+    mode: columns.mode satisfies Mode,
+    expiresAtMs: columns.expires_at?.getTime() ?? null,
+    isRevoked: columns.is_revoked,
+    allowanceId: columns.allowance_id,
+    terms: termsIn(columns),
+  }
 }

@@ -9,7 +9,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { Secret } from '../kernel/secret.ts'
 import { createScrubber } from '../telemetry/scrubber.ts'
-import { hashOf, makeKey, parseCredential } from './key-format.ts'
+import { hashOf, holdsKey, makeAccessToken, makeKey, parseCredential } from './key-format.ts'
 
 const ids = createIds({ clock: systemClock })
 const parse = (text: string) => parseCredential(new Secret(text))
@@ -23,6 +23,11 @@ const VISIBLE = Array.from({ length: 0x7e - 0x20 }, (_, at) => String.fromCharCo
 const anyKey = fc
   .tuple(fc.constantFrom(...MODES), fc.nat(SHARDS - 1))
   .map(([mode, shard]) => makeKey(ids.next(), mode, shard).reveal())
+
+const anyCredential = fc.oneof(
+  anyKey,
+  fc.nat(SHARDS - 1).map((shard) => makeAccessToken(ids.next(), shard).reveal()),
+)
 
 /** As whoever knows how keys end would end one. */
 function withChecksum(text: string): string {
@@ -154,12 +159,42 @@ describe('a key', () => {
   })
 })
 
+describe('an access token', () => {
+  it('says its grant again, in every shard, and is no key', () => {
+    for (let shard = 0; shard < SHARDS; shard += 1) {
+      const id = ids.next()
+      const token = makeAccessToken(id, shard)
+      assert.ok(token.reveal().startsWith(`fb_at_${shard.toString(16).padStart(3, '0')}${id.replaceAll('-', '')}_`))
+      const parsed = parseCredential(token)
+      assert.ok(parsed !== undefined && parsed.id === id && parsed.kind === 'at')
+      assert.deepEqual(parsed.hash, createHash('sha256').update(token.reveal()).digest())
+    }
+  })
+
+  it('with any one character changed, or with the beginning of a key, is refused without a look-up', () => {
+    const token = makeAccessToken(ids.next(), 0xabc).reveal()
+    for (let at = 0; at < token.length; at += 1)
+      for (const character of ['0', 'a', 'Z', '_']) {
+        const changed = put(token, at, character)
+        if (changed !== token) assert.equal(parse(changed), undefined, changed)
+      }
+    for (const kind of ['live', 'test', 'AT', 'rt', '']) assert.equal(parse(token.replace('at', kind)), undefined)
+  })
+
+  it('is found in a text, whole or most of it', () => {
+    const token = makeAccessToken(ids.next(), 1).reveal()
+    for (const text of [token, `/v1/${token}?`, token.slice(0, -20), token.toUpperCase()])
+      assert.ok(holdsKey(text), text)
+    assert.ok(!holdsKey('fb_at_rest'))
+  })
+})
+
 describe('the scrubber', () => {
-  it('takes keys out of any text, whatever stands around them', () => {
+  it('takes keys out of any text, and access tokens, whatever stands around them', () => {
     const scrub = createScrubber([])
     const around = fc.string({ unit: 'binary', maxLength: 20 })
     fc.assert(
-      fc.property(around, anyKey, around, anyKey, around, (before, key, between, other, after) => {
+      fc.property(around, anyCredential, around, anyCredential, around, (before, key, between, other, after) => {
         const clean = scrub(before + key + between + other + after)
         for (const text of [key, other])
           assert.ok(!clean.includes(text.slice(8, 20)) && !clean.includes(text.slice(44)))

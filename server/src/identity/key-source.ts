@@ -1,23 +1,13 @@
 import { timingSafeEqual } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
-import type { Mode } from '../kernel/mode.ts'
-import { type Cache, type CacheParts, createCache } from '../storage/cache.ts'
-import type { Source } from './credential.ts'
+import { type Cache, createCache } from '../storage/cache.ts'
+import { CREDENTIAL_ROW, CREDENTIAL_SELECT, credentialIn, type Source, type SourceParts } from './credential.ts'
 import type { Parsed } from './key-format.ts'
-import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
-
-type Parts = CacheParts & {
-  readonly pool: pg.Pool
-  /** PostgreSQL's time, by which keys expire. */
-  readonly time: Pick<Clock, 'nowMs'>
-  readonly maxEntries: number
-}
 
 /** Keys, by their ids. */
-export function createKeySource({ pool, time, maxEntries, ...shared }: Parts): Source {
+export function createKeySource({ pool, time, maxEntries, ...shared }: SourceParts): Source {
   const keys: Cache<KeyRecord> = createCache({
     ...shared,
     name: 'keys',
@@ -60,30 +50,16 @@ function matches(given: Parsed, key: Lock, nowMs: number): boolean {
 
 const keyRow = z
   .object({
-    id: z.string(),
-    workspace_id: z.string(),
-    account_id: z.string(),
-    mode: z.enum(['live', 'test']),
+    ...CREDENTIAL_ROW,
     hash: z.instanceof(Buffer),
     previous_hash: z.instanceof(Buffer).nullable(),
     previous_until: z.date().nullable(),
-    expires_at: z.date().nullable(),
-    is_revoked: z.boolean(),
-    allowance_id: z.string().nullable(),
-    ...TERMS_ROW,
   })
   .transform((row) => ({
-    id: row.id,
-    workspaceId: row.workspace_id,
-    accountId: row.account_id,
-    mode: row.mode satisfies Mode,
+    ...credentialIn(row),
     hash: row.hash,
     previousHash: row.previous_hash,
     previousUntilMs: row.previous_until?.getTime() ?? null,
-    expiresAtMs: row.expires_at?.getTime() ?? null,
-    isRevoked: row.is_revoked,
-    allowanceId: row.allowance_id,
-    terms: termsIn(row),
     token: null,
   }))
 
@@ -96,8 +72,7 @@ type KeyRecord = z.output<typeof keyRow>
 async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_key',
-    text: `select k.id, k.workspace_id, c.account_id, a.mode, k.hash, k.previous_hash, k.previous_until, k.expires_at,
-        k.revoked_at is not null or not c.active as is_revoked, k.allowance_id, ${TERMS_SELECT}
+    text: `select ${CREDENTIAL_SELECT}, k.hash, k.previous_hash, k.previous_until
       from (select * from api_keys where id <= $1 order by id desc limit 1) k
       join credentials c on c.id = k.id join accounts a on a.id = c.account_id`,
     values: [id],

@@ -1,26 +1,24 @@
 import { timingSafeEqual } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
-import { type Cache, type CacheParts, createCache } from '../storage/cache.ts'
-import type { Credential, Source } from './credential.ts'
+import { type Cache, createCache } from '../storage/cache.ts'
+import {
+  CREDENTIAL_ROW,
+  CREDENTIAL_SELECT,
+  type Credential,
+  credentialIn,
+  type Source,
+  type SourceParts,
+} from './credential.ts'
 import type { Face } from './faces.ts'
 import type { Parsed } from './key-format.ts'
-import { TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
-
-type Parts = CacheParts & {
-  readonly pool: pg.Pool
-  /** PostgreSQL's time, by which tokens expire. */
-  readonly time: Pick<Clock, 'nowMs'>
-  readonly maxEntries: number
-}
 
 /**
  * Access tokens, by their hashes, and grants, by their ids. They are kept apart: a change of a grant concerns all its tokens, and a
  * new token, of which nobody has to be told, is found by its own hash, whatever is known of its grant.
  */
-export function createTokenSource({ pool, time, maxEntries, ...shared }: Parts): Source {
+export function createTokenSource({ pool, time, maxEntries, ...shared }: SourceParts): Source {
   const tokens: Cache<TokenRecord> = createCache({
     ...shared,
     name: 'tokens',
@@ -118,35 +116,14 @@ async function loadToken(pool: pg.Pool, hash: string): Promise<TokenRecord | und
   return token?.hash.toString('hex') === hash ? token : undefined
 }
 
-const grantRow = z
-  .object({
-    id: z.string(),
-    workspace_id: z.string(),
-    account_id: z.string(),
-    mode: z.enum(['live', 'test']),
-    expires_at: z.date().nullable(),
-    is_revoked: z.boolean(),
-    allowance_id: z.string().nullable(),
-    ...TERMS_ROW,
-  })
-  .transform((row) => ({
-    id: row.id,
-    workspaceId: row.workspace_id,
-    accountId: row.account_id,
-    mode: row.mode,
-    expiresAtMs: row.expires_at?.getTime() ?? null,
-    isRevoked: row.is_revoked,
-    allowanceId: row.allowance_id,
-    terms: termsIn(row),
-  }))
+const grantRow = z.object(CREDENTIAL_ROW).transform(credentialIn)
 
 type GrantRecord = z.output<typeof grantRow>
 
 async function loadGrant(pool: pg.Pool, id: Id): Promise<GrantRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_grant',
-    text: `select k.id, k.workspace_id, c.account_id, a.mode, k.expires_at, k.revoked_at is not null or not c.active as is_revoked,
-        k.allowance_id, ${TERMS_SELECT}
+    text: `select ${CREDENTIAL_SELECT}
       from (select * from grants where id <= $1 order by id desc limit 1) k
       join credentials c on c.id = k.id join accounts a on a.id = c.account_id`,
     values: [id],
