@@ -98,6 +98,11 @@ const ROWS: readonly Row[] = [
     answers: { gateway: '401 data', site: '404 problem', agent: '404 problem', admin: '404 problem' },
   },
   {
+    title: "the agents' tools, without a credential, whatever the method",
+    line: 'DELETE /mcp',
+    answers: { gateway: '401 data', site: '404 page', agent: '401 problem', admin: '404 problem' },
+  },
+  {
     title: 'a wrong method at the root',
     line: 'DELETE /',
     answers: { gateway: '401 data', site: '405 page', agent: '404 problem', admin: '404 problem' },

@@ -88,6 +88,7 @@ export function createCaller(url: string, history: History, toolUrl: ToolUrl = (
       ...(question !== undefined && { question }),
       ...(video !== undefined && { video }),
       ...(subject !== undefined && { subject }),
+      ...(asked.isByTool === true && { isByTool: true }),
     })
     const hangUp = new AbortController()
     const { cutAfterMs } = asked

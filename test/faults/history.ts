@@ -23,6 +23,8 @@ export type Operation = {
   readonly video?: Video
   /** What an operator changes: an entry, a charge, a key. Or the task that a caller asks about. */
   readonly subject?: string
+  /** Whether it was asked as a tool of an agent. */
+  readonly isByTool?: boolean
   outcome: 'open' | 'ok' | 'fail' | 'unknown'
   endedAtMs: number
   told: Told

@@ -32,6 +32,9 @@ export function callsOfModels({ operations }: Pick<Evidence, 'operations'>): Rea
     'embeddings paid': paid(({ operation }) => operation === 'embeddings'),
     'pictures paid by the piece': paid(({ question }) => question?.model === IMAGE_MODEL),
     'pictures paid by the token': paid(({ question }) => question?.model === IMAGE_TOKENS_MODEL),
+    'calls of agents paid': paid(({ isByTool }) => isByTool === true),
+    'calls of agents that were refused': operations.filter((one) => one.isByTool === true && one.outcome === 'fail')
+      .length,
     'requests beyond the limit of their endpoint': operations.filter(isBeyondItsEndpoint).length,
   }
 }

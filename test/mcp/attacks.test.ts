@@ -125,13 +125,13 @@ describe('what belongs to others', () => {
       assert.equal((await callRaw(url, secret, 'use', TAG, meta)).isError, false)
     const again = await callRaw(url, agent.secret, 'use', TAG, meta)
     assert.equal(again.isError, true)
-    assert.equal(again.structured.error.code, 'idempotency_completed')
+    assert.equal(again.structured.error?.code, 'idempotency_completed')
     assert.equal(again.structured.error.cost_usd, '0.001450000')
     assert.doesNotMatch(JSON.stringify(again.content), /Nothing was charged/)
     const differs = await callRaw(url, agent.secret, 'use', { ...TAG, arguments: { tag_name: 'dogs' } }, meta)
-    assert.equal(differs.structured.error.code, 'idempotency_mismatch')
+    assert.equal(differs.structured.error?.code, 'idempotency_mismatch')
     const empty = await callRaw(url, agent.secret, 'use', TAG, { 'farebox/idempotency-key': '' })
-    assert.equal(empty.structured.error.code, 'invalid_request')
+    assert.equal(empty.structured.error?.code, 'invalid_request')
   })
 
   it('trap: one client never gets the answer to another, however many ask at once', async () => {

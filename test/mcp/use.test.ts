@@ -44,7 +44,7 @@ describe('what is refused before any spend', () => {
       await leavesNothing(agent.accountId, async () => {
         const { isError, structured, content } = await use({ ...wanted, max_price_usd: 0.000000001 })
         assert.equal(isError, true)
-        assert.equal(structured.error.code, 'cost_cap_exceeded')
+        assert.equal(structured.error?.code, 'cost_cap_exceeded')
         assert.ok(usd(structured.error.needed_usd) > 1n)
         assert.equal(structured.error.cap_usd, '0.000000001')
         assert.match(content[0].text, /can cost up to .* max_price_usd was .* Nothing was charged/)
@@ -55,7 +55,7 @@ describe('what is refused before any spend', () => {
     const poor = await makeAgent(pool, { budget: { amount: usd('0.001'), period: 'total' } })
     await leavesNothing(poor.accountId, async () => {
       const { structured } = await use(TAG, poor.secret)
-      assert.equal(structured.error.code, 'budget_exceeded')
+      assert.equal(structured.error?.code, 'budget_exceeded')
       assert.deepEqual([structured.error.needed_usd, structured.error.left_usd], ['0.001450000', '0.001000000'])
     })
   })
@@ -69,10 +69,10 @@ describe('what is refused before any spend', () => {
       const { secret, accountId } = await makeCustomer(pool, { key: lacking })
       await leavesNothing(accountId, async () => {
         const refused = await use(TAG, secret)
-        assert.equal(refused.structured.error.code, 'forbidden')
-        assert.match(refused.structured.error.message, new RegExp(`lacks .*${name}`))
+        assert.equal(refused.structured.error?.code, 'forbidden')
+        assert.match(refused.structured.error?.message, new RegExp(`lacks .*${name}`))
         const batch = await callRaw(url, secret, 'batch_use', { calls: [TAG], max_total_usd: 1 })
-        assert.equal(batch.structured.results[0].error.code, 'forbidden')
+        assert.equal(batch.structured.results[0].error?.code, 'forbidden')
       })
       assert.equal((await callRaw(url, secret, 'search', { query: 'hashtag' })).isError, false)
     }
@@ -87,9 +87,9 @@ describe('what is refused before any spend', () => {
       { operation_id: 'tag_detail', arguments: { tag_name: { a: 1 } } },
       { operation_id: 'tag_detail', max_price: 1 },
     ])
-      assert.match((await use(given, secret)).structured.error.code, /^(resource_not_found|invalid_request)$/)
+      assert.match((await use(given, secret)).structured.error?.code, /^(resource_not_found|invalid_request)$/)
     const sixth = await use(TAG, secret)
-    assert.equal(sixth.structured.error.code, 'rate_limit_exceeded')
+    assert.equal(sixth.structured.error?.code, 'rate_limit_exceeded')
     assert.ok(sixth.structured.error.retry_after_seconds > 0)
     const unread = await askRaw(url, secret, { headers: callHeaders('use'), body: '{' })
     assert.equal(unread.status, 429)
@@ -175,7 +175,7 @@ describe('what is answered', () => {
       /redirect_uri=https%3A%2F%2Fcall\.example%2Fapis%2Fv1%2Fsocial_a%2Foauth_callback/,
     )
     const refused = await use({ operation_id: 'follow_user', arguments: { target_user_id: '1' } })
-    assert.equal(refused.structured.error.code, 'link_required')
+    assert.equal(refused.structured.error?.code, 'link_required')
   })
 
   it('a call that its caller has left goes on and is charged, as over HTTP', async () => {
@@ -211,8 +211,8 @@ describe('several at once', () => {
     })
     const [first, second, third, fourth] = structured.results
     assert.equal(first.cost_usd, '0.001450000')
-    assert.equal(second.error.code, 'resource_not_found')
-    assert.equal(third.error.code, 'cost_cap_exceeded')
+    assert.equal(second.error?.code, 'resource_not_found')
+    assert.equal(third.error?.code, 'cost_cap_exceeded')
     assert.equal(third.error.cap_usd, '0.001000000')
     assert.equal(fourth.status, 200)
     const charged = [...(await chargesOf(pool, agent.accountId))].filter(([id]) => !before.has(id))
@@ -227,7 +227,7 @@ describe('several at once', () => {
     const { structured } = await batch({ calls: [TAG, TAG, TAG], max_total_usd: 0.003 })
     const [first, second, third] = structured.results
     assert.deepEqual([first.cost_usd, second.cost_usd], ['0.001450000', '0.001450000'])
-    assert.equal(third.error.code, 'cost_cap_exceeded')
+    assert.equal(third.error?.code, 'cost_cap_exceeded')
     assert.deepEqual([third.error.left_usd, third.error.needed_total_usd], ['0.000100000', '0.004350000'])
     assert.equal(structured.total.cost_usd, '0.002900000')
   })
@@ -272,11 +272,11 @@ describe('several at once', () => {
     const first = await batch(given, agent.secret, meta)
     const again = await batch(given, agent.secret, meta)
     assert.deepEqual(
-      again.structured.results.map((one: { error: { code: string } }) => one.error.code),
+      again.structured.results.map((one: { error: { code: string } }) => one.error?.code),
       ['idempotency_completed', 'idempotency_completed'],
     )
     assert.equal(again.structured.results[1].error.first_request_id, first.structured.results[1].request_id)
     const many = await batch({ calls: Array.from({ length: 21 }, () => TAG), max_total_usd: 1 })
-    assert.equal(many.structured.error.code, 'invalid_request')
+    assert.equal(many.structured.error?.code, 'invalid_request')
   })
 })

@@ -72,12 +72,12 @@ export const bugsOfAgents: readonly PlantedBug[] = [
     ],
   },
   {
-    id: 'agent-begins-for-nobody',
-    title: 'a batch goes on when its caller has left',
-    promise: 'A caller who has left begins no further call.',
+    id: 'agent-other-numbers',
+    title: 'a number that JavaScript can not hold is passed on as another one',
+    promise: 'What is sent is what was asked for.',
     author: 'insider',
-    edits: [{ file: BATCH, find: 'if (request.hasLeft()) {', replace: 'if (request.id === undefined) {' }],
-    caughtBy: [{ file: OF_USE, title: 'begins no further call' }],
+    edits: [{ file: SERVER, find: "      requireExactNumbers(rawBody.toString('utf8'))\n", replace: '' }],
+    caughtBy: [{ file: OF_ATTACKS, title: 'a number would be passed on as another one' }],
   },
   {
     id: 'agent-invalid-is-free',

@@ -2,6 +2,7 @@ import type { Operation } from '../catalogue/operation.ts'
 import { isStreamed } from '../gateway/relay.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { parseJson } from '../http/json.ts'
+import { NOBODY } from '../http/wire/outlet.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { type Nanos, usd } from '../kernel/money.ts'
@@ -135,14 +136,6 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
 type Asked = Pick<Wanted, 'id' | 'given' | 'idempotencyKey'> & { readonly maxCost: string | undefined }
 
 const JSON_TYPE = { 'content-type': 'application/json' }
-
-const NOBODY = {
-  listen: ({ onLeft }: { readonly onLeft: () => void }) => onLeft(),
-  hasLeft: () => true,
-  write: () => true,
-  end: () => {},
-  breakOff: () => {},
-}
 
 function spell(operation: Operation, given: Arguments) {
   try {
