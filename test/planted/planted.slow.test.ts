@@ -14,6 +14,7 @@ import { bugsOfLimits } from './bugs-of-limits.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
 import { bugsOfMail } from './bugs-of-mail.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
+import { bugsOfOperators } from './bugs-of-operators.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
 import { bugsOfPages } from './bugs-of-pages.ts'
 import { bugsOfPeople } from './bugs-of-people.ts'
@@ -41,6 +42,7 @@ const ALL = [
   ...bugsOfLimits,
   ...bugsOfLosses,
   ...bugsOfMemory,
+  ...bugsOfOperators,
   ...bugsOfOutbox,
   ...bugsOfPeople,
   ...bugsOfMail,
