@@ -178,6 +178,7 @@ describe('farebox credit --reverse', () => {
     )
     assert.equal(told.filter(({ output }) => output.startsWith('1.000000000 USD')).length, 1, JSON.stringify(told))
     const { rows } = await pool.query('select id from entries where corrects = $1', [entryId])
+    assert.equal(rows.length, 1)
     assert.equal((await deedsOf('payment.reversed', rows[0].id)).length, 1)
   })
 
@@ -231,6 +232,8 @@ describe('farebox keys revoke --secret -', () => {
     const [fresh = ''] = /fb_test_\w+/.exec(await said('keys', 'rotate', keyId)) ?? []
     const { code, output } = await revoke(secret)
     assert.deepEqual([code, /goes on with its current one/.test(output)], [0, true], output)
+    const { rows } = await pool.query('select previous_hash from api_keys where id = $1', [keyId])
+    assert.deepEqual(rows, [{ previous_hash: null }])
     await until(async () => !(await isTaken(secret)), PATIENCE_MS)
     assert.ok(await isTaken(fresh))
     assert.deepEqual(await deedsOf('key.secret_revoked', keyId), [

@@ -114,7 +114,7 @@ describe('a master key', () => {
       ],
       [{}, /^farebox: secrets\.master_key \(FAREBOX_SECRETS_MASTER_KEY\) is missing\. The database has secrets/m],
     ] as const) {
-      for (const line of [['serve'], ['config', 'check']]) {
+      for (const line of [['config', 'check'], ['serve']]) {
         const { code, output } = await runFarebox(line, { FAREBOX_DATABASE_URL: databaseUrl, ...given })
         assert.equal(code, 1, output)
         assert.match(output, says)

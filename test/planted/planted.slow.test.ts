@@ -18,6 +18,7 @@ import { bugsOfLosses } from './bugs-of-losses.ts'
 import { bugsOfMail } from './bugs-of-mail.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
 import { bugsOfOauth } from './bugs-of-oauth.ts'
+import { bugsOfOperators } from './bugs-of-operators.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
 import { bugsOfPages } from './bugs-of-pages.ts'
 import { bugsOfPeople } from './bugs-of-people.ts'
@@ -49,6 +50,7 @@ const ALL = [
   ...bugsOfContracts,
   ...bugsOfMemory,
   ...bugsOfOauth,
+  ...bugsOfOperators,
   ...bugsOfOutbox,
   ...bugsOfPeople,
   ...bugsOfMail,
