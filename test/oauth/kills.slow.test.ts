@@ -81,9 +81,14 @@ async function givenReused() {
   return given
 }
 
+let revocations = 0
+
+/** Of either token, in turn. */
 async function givenRevocation() {
   const given = await givenRefresh()
-  const fields = { client_id: given.clientId, token: given.value }
+  revocations += 1
+  const token = revocations % 2 === 0 ? given.value : String((await given.send(living[1])).json.access_token)
+  const fields = { client_id: given.clientId, token }
   return { ...given, send: ((door) => createOauthClient(door).post('/oauth/revoke', fields)) satisfies Send }
 }
 
@@ -103,10 +108,14 @@ async function letters(): Promise<number> {
   return Number(rows[0]?.count)
 }
 
-/** Sends a request to a process that dies within it, and to the others; what those answered, or null once it no longer dies. */
-async function underDeath(send: Send, dieAfter: number): Promise<readonly Reply[] | null> {
+/**
+ * Sends a request to a process that dies within it, and to the others, at once or when it is dead; what those answered, or null once
+ * it no longer dies.
+ */
+async function underDeath(send: Send, { dieAfter, isAlone }: Death): Promise<readonly Reply[] | null> {
   const victim = await openDoor(dieAfter)
   const dying = send(victim).catch(() => null)
+  if (isAlone) await dying
   const [first, ...others] = await Promise.all([dying, ...living.map(send)])
   const hasDied = first === null || first === undefined
   if (hasDied && victim.process.exitCode === null && victim.process.signalCode === null)
@@ -122,8 +131,17 @@ async function underDeath(send: Send, dieAfter: number): Promise<readonly Reply[
   return hasDied ? others : null
 }
 
-/** Runs a scenario with a death after each of its statements. How many those were. */
-async function atEveryStatement(check: (dieAfter: number) => Promise<boolean>): Promise<number> {
+type Death = { readonly dieAfter: number; readonly isAlone: boolean }
+
+/** Runs a scenario with a death after each of its statements, before the others begin and while they are at it. How many those were. */
+async function atEveryStatement(check: (death: Death) => Promise<boolean>): Promise<number> {
+  return (
+    (await atEvery((dieAfter) => check({ dieAfter, isAlone: true }))) +
+    (await atEvery((dieAfter) => check({ dieAfter, isAlone: false })))
+  )
+}
+
+async function atEvery(check: (dieAfter: number) => Promise<boolean>): Promise<number> {
   let deaths = 0
   for (let dieAfter = 1; dieAfter <= MOST_STATEMENTS; dieAfter += EVERY) {
     if (!(await check(dieAfter))) {
@@ -137,9 +155,9 @@ async function atEveryStatement(check: (dieAfter: number) => Promise<boolean>): 
 
 describe('a process that is killed', () => {
   it('within an exchange leaves a code that is taken by one at the most', async () => {
-    const deaths = await atEveryStatement(async (dieAfter) => {
+    const deaths = await atEveryStatement(async (death) => {
       const given = await givenCode()
-      const answers = await underDeath(given.send, dieAfter)
+      const answers = await underDeath(given.send, death)
       if (answers === null) return false
       assert.ok(answers.filter(({ status }) => status === 200).length <= 1)
       const again = await given.send(living[0])
@@ -153,9 +171,9 @@ describe('a process that is killed', () => {
   })
 
   it('within a refresh logs nobody out', async () => {
-    const deaths = await atEveryStatement(async (dieAfter) => {
+    const deaths = await atEveryStatement(async (death) => {
       const given = await givenRefresh()
-      const answers = await underDeath(given.send, dieAfter)
+      const answers = await underDeath(given.send, death)
       if (answers === null) return false
       assert.deepEqual(
         answers.map(({ status }) => status),
@@ -169,10 +187,10 @@ describe('a process that is killed', () => {
   })
 
   it('within what a reused token is answered with leaves the grant ended, one row and one letter', async () => {
-    const deaths = await atEveryStatement(async (dieAfter) => {
+    const deaths = await atEveryStatement(async (death) => {
       const given = await givenReused()
       const before = await letters()
-      const answers = await underDeath(given.send, dieAfter)
+      const answers = await underDeath(given.send, death)
       if (answers === null) return false
       assert.deepEqual(
         answers.map(({ status }) => status),
@@ -187,9 +205,9 @@ describe('a process that is killed', () => {
   })
 
   it('within a revocation leaves it to whoever asks again, and one row', async () => {
-    const deaths = await atEveryStatement(async (dieAfter) => {
+    const deaths = await atEveryStatement(async (death) => {
       const given = await givenRevocation()
-      const answers = await underDeath(given.send, dieAfter)
+      const answers = await underDeath(given.send, death)
       if (answers === null) return false
       assert.deepEqual(
         answers.map(({ status }) => status),

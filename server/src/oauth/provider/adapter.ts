@@ -70,7 +70,12 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
       if (typeof payload?.grantId === 'string') await grants.end(payload.grantId)
       throw new errors.InvalidGrant('it was used before')
     },
-    destroy: (id) => states.forget(model, id),
+    async destroy(id) {
+      // The token is what the next try would find: with it gone first, a death here would leave the grant.
+      const { payload } = (model === 'RefreshToken' ? await states.find(model, id) : null) ?? {}
+      if (typeof payload?.grantId === 'string') await grants.end(payload.grantId)
+      await states.forget(model, id)
+    },
     revokeByGrantId: (grantId) => grants.end(grantId),
   }
 }

@@ -1,6 +1,6 @@
 import { type AdapterPayload, errors, Provider } from 'oidc-provider'
 import type pg from 'pg'
-import { findAccessToken, issueAccessToken, revokeAccessToken } from '../../identity/access-tokens.ts'
+import { findAccessToken, issueAccessToken } from '../../identity/access-tokens.ts'
 import { isOAuthScope } from '../../identity/faces.ts'
 import { endGrantOnce, findGrant } from '../../identity/grants.ts'
 import { hashOf, parseCredential } from '../../identity/key-format.ts'
@@ -79,9 +79,10 @@ export function createGrantBook({ pool, states, resources, tellReuse }: Parts) {
       }
     },
 
+    /** Ends the grant with it, all at once: whoever revokes a token means both. */
     async endToken(token: string): Promise<void> {
       const parsed = parseCredential(new Secret(token))
-      if (parsed?.kind === 'at') await revokeAccessToken(pool, byGrant(parsed.id), parsed.hash)
+      if (parsed?.kind === 'at') await end(parsed.id)
     },
 
     end: (grantId: string) => end(grantId),
