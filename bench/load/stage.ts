@@ -33,6 +33,8 @@ export type Stage = {
   readonly upstream: Listening
   readonly gateways: readonly Gateway[]
   readonly secretsFile: string
+  /** For one more process of ours on the same database. */
+  readonly masterKey: Secret
   readonly addCallers: (count: number) => Promise<void>
   /** Sends a load to one of the targets, and tells what it cost whom. */
   readonly send: (target: Target, load: Wanted) => Promise<LoadReport>
@@ -154,6 +156,7 @@ export async function startStage(options: Options): Promise<Stage> {
       upstream,
       gateways,
       secretsFile,
+      masterKey,
       addCallers,
       send(target, { body = CHAT, path = '/v1/chat/completions', headers: more = '', gateway = 0, ...load }) {
         const { port, pids, headers } = targets(gateway)[target]

@@ -8,7 +8,6 @@ import { measure } from '../../harness/figures.ts'
 import { freePort } from '../../harness/free-port.ts'
 import { startGateway } from '../../harness/gateways.ts'
 import { count } from '../../harness/proof.ts'
-import { makeMasterKey } from '../../harness/seed.ts'
 import { createVisitor, freshEmail, hiddenIn } from './visitor.ts'
 
 const PROOF = 'people-busy'
@@ -31,7 +30,7 @@ const site = await startGateway({
     FAREBOX_LISTEN_SITE: at,
     FAREBOX_HTTP_SITE_URL: `http://${at}`,
     FAREBOX_HTTP_TRUSTED_PROXIES: '127.0.0.1/32',
-    FAREBOX_SECRETS_MASTER_KEY: makeMasterKey().reveal(),
+    FAREBOX_SECRETS_MASTER_KEY: stage.masterKey.reveal(),
     FAREBOX_LOG_LEVEL: 'warn',
   },
 })
