@@ -108,8 +108,8 @@ export const bugsOfAudit: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/cli/identity.ts',
-        find: "writing(keys, 'revoke <key>')",
-        replace: "keys.command('revoke <key>')",
+        find: "writing(keys, 'revoke [key]')",
+        replace: "keys.command('revoke [key]')",
       },
     ],
     caughtBy: [{ file: COMMANDS, title: 'says whether it reads or writes' }],
