@@ -37,7 +37,7 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
     if (state === null || state.consumedAt !== null) return null
     const params = new Map(Object.entries(Object(state.payload.params)))
     return describeAsking(server, {
-      clientId: String(params.get('client_id')),
+      ...{ clientId: String(params.get('client_id')), clientName: String(state.payload.clientName) },
       redirectUri: String(params.get('redirect_uri')),
       ...{ scope: params.get('scope'), resource: params.get('resource') },
     })
@@ -115,6 +115,8 @@ export async function settle(parts: ConsentParts, visit: SignedIn, settling: Set
 
 type Request = {
   readonly clientId: string
+  /** As it was when the client asked. */
+  readonly clientName: string
   readonly redirectUri: string | null
   readonly scope: unknown
   readonly resource: unknown
@@ -122,20 +124,15 @@ type Request = {
 
 /** Null where the client is no more. */
 export async function describeAsking(server: AuthorizationServer, request: Request): Promise<Asking | null> {
-  const { clientId, redirectUri, scope, resource } = request
-  const provider = await server.provider()
-  const client = await provider.Client.find(clientId)
-  if (client === undefined) return null
-  const { resources } = server
+  const { clientId, clientName, redirectUri, scope, resource } = request
+  const { resources, clients } = server
+  const documentHost = documentHostOf(clientId)
+  if (documentHost === null && (await clients.find(clientId)) === null) return null
   const named = (resource === undefined || resource === null ? [resources.unnamed?.audience] : [resource].flat())
     .map((audience) => (typeof audience === 'string' ? resources.named(audience) : undefined))
     .filter((one) => one !== undefined)
   return {
-    client: {
-      id: clientId,
-      name: client.clientName ?? 'An app without a name',
-      documentHost: documentHostOf(clientId),
-    },
+    client: { id: clientId, name: clientName, documentHost },
     destination: redirectUri === null ? null : destinationOf(redirectUri),
     audiences: named.map(({ audience }) => audience),
     // Others mean nothing there, and are not what is decided about.

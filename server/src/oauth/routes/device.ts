@@ -38,7 +38,7 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
     if (payload === null) return null
     const params = new Map(Object.entries(Object(payload.params)))
     return describeAsking(server, {
-      ...{ clientId: String(payload.clientId), redirectUri: null },
+      ...{ clientId: String(payload.clientId), clientName: String(payload.clientName), redirectUri: null },
       ...{ scope: params.get('scope'), resource: params.get('resource') },
     })
   }
