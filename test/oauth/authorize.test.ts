@@ -14,6 +14,8 @@ const person = await signIn(site, email)
 const client = createOauthClient(site)
 const clientId = await registered(client)
 const pkce = newPkce()
+/** Of no workspace. */
+const NOBODYS = '01900000-0000-7000-8000-000000000000'
 
 describe('a request that is not right', () => {
   it('is a page, and sends nobody anywhere, where the client or the address is unknown', async () => {
@@ -190,6 +192,21 @@ describe('the consent page', () => {
       const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount, days: '30' }
       assert.equal((await person.post(path, choice)).status, 400, amount)
     }
+  })
+
+  it('confirms a client with its first grant, and not where none was made', async () => {
+    const fresh = await registered(createOauthClient(site))
+    const isConfirmed = async () => {
+      const { rows } = await site.pool.query('select confirmed_at from oauth_clients where id = $1', [fresh])
+      return rows[0]?.confirmed_at !== null
+    }
+    const path = await toConsent(person, { clientId: fresh, pkce })
+    const { text } = await person.get(path)
+    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    assert.equal((await person.post(path, { ...choice, workspace: NOBODYS })).status, 404)
+    assert.equal(await isConfirmed(), false)
+    assert.equal((await person.post(path, choice)).status, 303)
+    assert.equal(await isConfirmed(), true)
   })
 
   it('allows nothing in a workspace where the person may not', async () => {

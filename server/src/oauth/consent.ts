@@ -89,7 +89,7 @@ type Deciding = {
 
 /**
  * Makes the grant and answers the client's request with it, in one transaction: a grant that nobody waits for is not made, and a request is
- * answered once.
+ * answered once. What fails leaves nothing behind.
  */
 export function allow(
   { pool, ids }: Parts,

@@ -100,11 +100,14 @@ export async function settle(parts: ConsentParts, visit: SignedIn, settling: Set
   if (!read.isGood) return show(400, { values, problems: read.problems })
   if (read.fields.decision === 'deny') return (await settling.denied()) ?? over()
   const { id, documentHost } = asking.client
-  if (documentHost === null && !(await parts.server.clients.confirm(id))) return over()
+  const confirm = async (query: Query) => documentHost !== null || parts.server.clients.confirm(query, id)
   const { personId } = session
   try {
-    const isAnswered = await allow(parts, { asking, personId, visitor, fields: read.fields }, (query, grantId) =>
-      settling.answer(query, grantId, personId),
+    const deciding = { asking, personId, visitor, fields: read.fields }
+    const isAnswered = await allow(
+      parts,
+      deciding,
+      async (query, grantId) => (await confirm(query)) && settling.answer(query, grantId, personId),
     )
     return isAnswered ? settling.allowed() : over()
   } catch (error) {
