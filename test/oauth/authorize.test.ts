@@ -209,6 +209,45 @@ describe('the consent page', () => {
     assert.equal(await isConfirmed(), true)
   })
 
+  it('shows what the client has already and what is left of it, and replaces it where the box stays ticked', async () => {
+    const other = await registered(createOauthClient(site))
+    const active = async () => {
+      const { rows } = await site.pool.query(
+        `select amount::text from grants join allowances on allowances.id = allowance_id join credentials c on c.id = grants.id
+         where client_id = $1 and revoked_at is null and c.active order by grants.id`,
+        [other],
+      )
+      return rows.map(({ amount }) => String(amount))
+    }
+    const asked = { clientId: other, pkce }
+    const first = await toConsent(person, asked)
+    assert.doesNotMatch((await person.get(first)).text, /name="replace"/, 'it has nothing yet')
+    await decide(person, first, { amount: '2.50' })
+    const second = await toConsent(person, asked)
+    const { text } = await person.get(second)
+    assert.match(text, /What it has already/)
+    assert.match(text, /<b>\$2\.50<\/b> left/)
+    assert.match(text, /<input type="checkbox" name="replace" value="yes" checked/)
+    await decide(person, second, { amount: '3.00' })
+    assert.deepEqual(await active(), ['2500000000', '3000000000'], 'who takes the tick away keeps both')
+    const stranger = await signIn(site, await signUp(site))
+    await decide(stranger, await toConsent(stranger, asked), { amount: '9.00', replace: 'yes' })
+    assert.deepEqual(await active(), ['2500000000', '3000000000', '9000000000'], 'those of others stay')
+    const third = await toConsent(person, asked)
+    const wrong = { ...hiddenIn((await person.get(third)).text, third), mode: 'live', amount: '1.00', days: '30' }
+    const refused = { ...wrong, decision: 'allow', replace: 'yes', workspace: NOBODYS }
+    assert.equal((await person.post(third, refused)).status, 404)
+    assert.equal((await active()).length, 3, 'nothing ends for a grant that is not made')
+    await decide(person, third, { amount: '1.00', replace: 'yes' })
+    assert.deepEqual(await active(), ['9000000000', '1000000000'])
+    const { rows } = await site.pool.query(
+      `select count(*)::integer as count from audit where action = 'grant.revoked'
+       and subject in (select id::text from grants where client_id = $1)`,
+      [other],
+    )
+    assert.deepEqual(rows, [{ count: 2 }])
+  })
+
   it('allows nothing in a workspace where the person may not', async () => {
     const other = await signUp(site)
     const foreign = await site.pool.query('select workspace_id as id from members where email = $1', [other])

@@ -62,7 +62,11 @@ export const LASTS = { '1': 'A day', '30': '30 days', '90': '90 days', '365': 'A
 export const DEFAULT_LASTS = '30'
 const lasts = z.string().refine((days) => Object.hasOwn(LASTS, days), 'Choose how long.')
 
-const FIELDS = { decision: anything, workspace: anything, mode: anything, amount: z.string(), days: lasts }
+const FIELDS = {
+  ...{ decision: anything, workspace: anything, mode: anything, amount: z.string(), days: lasts },
+  /** A box: what the client has already ends with this grant. */
+  replace: anything,
+}
 export type Answered = Read<typeof FIELDS>
 
 /** What somebody has decided. Who denies need not fill in anything. */
@@ -96,7 +100,7 @@ export function allow(
   { asking, personId, visitor, fields }: Deciding,
   answer: (query: Query, grantId: Id) => Promise<boolean>,
 ): Promise<boolean> {
-  const { workspace, mode, amount, days } = fields
+  const { workspace, mode, amount, days, replace } = fields
   if (!isId(workspace) || (mode !== 'live' && mode !== 'test')) throw new Fault('invalid_request')
   const most = canPay(asking) ? (readAmount(amount) ?? ZERO) : ZERO
   const grant: NewGrant = {
@@ -106,6 +110,7 @@ export function allow(
     // Without an amount it can't pay.
     ...(most > ZERO && { budget: { period: 'total', amount: most } }),
     expiresAt: new Date(Date.now() + Number(days) * 86_400_000),
+    replacesOthers: replace === 'yes',
   }
   return inTransaction(pool, async (query) => {
     const { id } = await makeGrantWithin(query, ids, byPerson(personId, visitor), grant)

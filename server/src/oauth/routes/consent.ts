@@ -7,6 +7,7 @@ import type { Id, Ids } from '../../kernel/ids.ts'
 import type { Query } from '../../storage/transaction.ts'
 import { type Asking, allow, mayBeFor, readDecision, scopesIn } from '../consent.ts'
 import { cookieIn } from '../cookies.ts'
+import { readHeldGrants } from '../held-grants.ts'
 import { askedNoMorePage, consentPage } from '../pages/consent.ts'
 import type { Filled } from '../pages/form.ts'
 import type { RouteParts } from '../parts.ts'
@@ -27,7 +28,7 @@ const UID = /^[A-Za-z0-9_-]{20,64}$/
 
 /** Where a person decides what a client asks for. Only the browser that the client sent here can. */
 export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
-  const { people, pages, visits, server } = parts
+  const { pages, visits, server } = parts
   const { states } = server
 
   /** What is asked for, if it is this browser's to answer; null otherwise. */
@@ -44,9 +45,8 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
   }
 
   async function show(visit: SignedIn, asking: Asking, status = 200, filled: Filled = {}): Promise<Page> {
-    const { path, formToken, session } = visit
-    const workspaces = mayBeFor(asking, await people.workspacesOf(session.personId))
-    return consentPage(pages, { path, formToken, asking, email: session.email, workspaces, status, filled })
+    const { path, formToken } = visit
+    return consentPage(pages, { path, formToken, asking, status, filled, ...(await whatIsKnown(parts, visit, asking)) })
   }
 
   function decide(visit: SignedIn, asking: Asking): Promise<Page> {
@@ -75,6 +75,14 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
     ),
     visits.postSignedIn(`${CONSENT_PATH}/:uid`, orOver(decide)),
   ]
+}
+
+/** What the page says of the person who decides, and of what the client has from them already. */
+export async function whatIsKnown({ people, pool }: ConsentParts, { session }: SignedIn, asking: Asking) {
+  const { personId, email } = session
+  const all = await people.workspacesOf(personId)
+  const held = await readHeldGrants(pool, { personId, clientId: asking.client.id, workspaces: all })
+  return { email, workspaces: mayBeFor(asking, all), held }
 }
 
 type Settling = {
