@@ -70,10 +70,8 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
     orLater(work, (status, trouble) => ask(visit, status, { trouble }))
 
   return [
-    visits.getSignedIn(DEVICE, (visit) => {
-      const code = readUserCode(visit.query.get('user_code') ?? '')
-      return ask(visit, 200, code === null ? {} : { values: { user_code: shownUserCode(code) } })
-    }),
+    // Whatever a link says, the person types the code: a link that fills it in lets in the device of whoever sent the link.
+    visits.getSignedIn(DEVICE, (visit) => ask(visit)),
     visits.postSignedIn(DEVICE, (visit) =>
       orWait(visit, async () => {
         const read = readForm(visit.form, { user_code: anything })
