@@ -81,6 +81,9 @@ describe('a request that is not right', () => {
       [{ resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
       [{ resource: 'http://127.0.0.1:9/mcp#x' }, 'invalid_target'],
       [{ resource: 'not a url' }, 'invalid_target'],
+      [{ scope: 'openid' }, 'invalid_scope'],
+      [{ scope: 'offline_access' }, 'invalid_scope'],
+      [{ scope: 'calls' }, 'invalid_scope'],
       [{ prompt: 'none' }, 'login_required'],
       [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
       [{ request_uri: 'https://evil.example/request' }, 'request_uri_not_supported'],
@@ -97,6 +100,20 @@ describe('a request that is not right', () => {
       assert.equal(told.get('iss'), site.url, location)
       assert.equal(told.get('state'), 'a state of its own')
       assert.equal(told.get('code'), null)
+    }
+  })
+})
+
+describe('a request without a resource', () => {
+  it('is answered before the person is asked, where there is none to be meant', async () => {
+    const bare = await startSite((await freshDatabase()).url)
+    try {
+      const visitor = createVisitor(bare)
+      const other = await registered(createOauthClient(bare))
+      const { location } = await visitor.get(authorizePath({ clientId: other, pkce, changed: { scope: 'agent' } }))
+      assert.equal(new URL(location).searchParams.get('error'), 'invalid_target', location)
+    } finally {
+      await bare.stop()
     }
   })
 })

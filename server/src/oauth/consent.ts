@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Form } from '../http/body.ts'
-import { isOAuthScope, mayGive, type OAuthScope } from '../identity/faces.ts'
+import { mayGive, type OAuthScope } from '../identity/faces.ts'
 import { makeGrantWithin, type NewGrant } from '../identity/grants.ts'
 import type { Membership } from '../identity/people/members.ts'
 import { byPerson, type Visitor } from '../identity/people/visitor.ts'
@@ -38,10 +38,6 @@ export function mayBeFor(
   memberships: readonly Membership[],
 ): readonly Membership[] {
   return memberships.filter(({ role }) => scopes.every((scope) => mayGive(role, scope)))
-}
-
-export function scopesIn(text: unknown): readonly OAuthScope[] {
-  return [...new Set(String(text ?? '').split(' '))].filter(isOAuthScope)
 }
 
 export const DEFAULT_AMOUNT = '1.00'

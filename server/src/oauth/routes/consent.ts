@@ -5,7 +5,7 @@ import { type Page, seeOther } from '../../http/pages/page.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
 import type { Query } from '../../storage/transaction.ts'
-import { type Asking, allow, mayBeFor, readDecision, scopesIn } from '../consent.ts'
+import { type Asking, allow, mayBeFor, readDecision } from '../consent.ts'
 import { cookieIn } from '../cookies.ts'
 import { readHeldGrants } from '../held-grants.ts'
 import { askedNoMorePage, consentPage } from '../pages/consent.ts'
@@ -14,7 +14,6 @@ import type { RouteParts } from '../parts.ts'
 import { CONSENT_PATH, COOKIES, PATHS } from '../provider/configuration.ts'
 import { documentHostOf } from '../provider/documents.ts'
 import { destinationOf } from '../provider/redirects.ts'
-import { isScopeOf } from '../provider/scopes.ts'
 import type { AuthorizationServer } from '../provider/server.ts'
 import type { SignedIn } from '../visits.ts'
 
@@ -139,14 +138,10 @@ export async function describeAsking(server: AuthorizationServer, request: Reque
   const { resources, clients } = server
   const documentHost = documentHostOf(clientId)
   if (documentHost === null && (await clients.find(clientId)) === null) return null
-  const named = (resource === undefined || resource === null ? [resources.unnamed?.audience] : [resource].flat())
-    .map((audience) => (typeof audience === 'string' ? resources.named(audience) : undefined))
-    .filter((one) => one !== undefined)
   return {
     client: { id: clientId, name: clientName, documentHost },
     destination: redirectUri === null ? null : destinationOf(redirectUri),
-    audiences: named.map(({ audience }) => audience),
-    // Others mean nothing there, and are not what is decided about.
-    scopes: scopesIn(scope).filter((one) => named.some(({ face }) => isScopeOf(face, one))),
+    // Other scopes mean nothing there, and are not what is decided about.
+    ...resources.asked(resource, scope),
   }
 }
