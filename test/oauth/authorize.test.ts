@@ -14,6 +14,8 @@ const person = await signIn(site, email)
 const client = createOauthClient(site)
 const clientId = await registered(client)
 const pkce = newPkce()
+/** Of no workspace. */
+const NOBODYS = '01900000-0000-7000-8000-000000000000'
 
 describe('a request that is not right', () => {
   it('is a page, and sends nobody anywhere, where the client or the address is unknown', async () => {
@@ -79,6 +81,9 @@ describe('a request that is not right', () => {
       [{ resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
       [{ resource: 'http://127.0.0.1:9/mcp#x' }, 'invalid_target'],
       [{ resource: 'not a url' }, 'invalid_target'],
+      [{ scope: 'openid' }, 'invalid_scope'],
+      [{ scope: 'offline_access' }, 'invalid_scope'],
+      [{ scope: 'calls' }, 'invalid_scope'],
       [{ prompt: 'none' }, 'login_required'],
       [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
       [{ request_uri: 'https://evil.example/request' }, 'request_uri_not_supported'],
@@ -95,6 +100,20 @@ describe('a request that is not right', () => {
       assert.equal(told.get('iss'), site.url, location)
       assert.equal(told.get('state'), 'a state of its own')
       assert.equal(told.get('code'), null)
+    }
+  })
+})
+
+describe('a request without a resource', () => {
+  it('is answered before the person is asked, where there is none to be meant', async () => {
+    const bare = await startSite((await freshDatabase()).url)
+    try {
+      const visitor = createVisitor(bare)
+      const other = await registered(createOauthClient(bare))
+      const { location } = await visitor.get(authorizePath({ clientId: other, pkce, changed: { scope: 'agent' } }))
+      assert.equal(new URL(location).searchParams.get('error'), 'invalid_target', location)
+    } finally {
+      await bare.stop()
     }
   })
 })
@@ -190,6 +209,60 @@ describe('the consent page', () => {
       const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount, days: '30' }
       assert.equal((await person.post(path, choice)).status, 400, amount)
     }
+  })
+
+  it('confirms a client with its first grant, and not where none was made', async () => {
+    const fresh = await registered(createOauthClient(site))
+    const isConfirmed = async () => {
+      const { rows } = await site.pool.query('select confirmed_at from oauth_clients where id = $1', [fresh])
+      return rows[0]?.confirmed_at !== null
+    }
+    const path = await toConsent(person, { clientId: fresh, pkce })
+    const { text } = await person.get(path)
+    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    assert.equal((await person.post(path, { ...choice, workspace: NOBODYS })).status, 404)
+    assert.equal(await isConfirmed(), false)
+    assert.equal((await person.post(path, choice)).status, 303)
+    assert.equal(await isConfirmed(), true)
+  })
+
+  it('shows what the client has already and what is left of it, and replaces it where the box stays ticked', async () => {
+    const other = await registered(createOauthClient(site))
+    const active = async () => {
+      const { rows } = await site.pool.query(
+        `select amount::text from grants join allowances on allowances.id = allowance_id join credentials c on c.id = grants.id
+         where client_id = $1 and revoked_at is null and c.active order by grants.id`,
+        [other],
+      )
+      return rows.map(({ amount }) => String(amount))
+    }
+    const asked = { clientId: other, pkce }
+    const first = await toConsent(person, asked)
+    assert.doesNotMatch((await person.get(first)).text, /name="replace"/, 'it has nothing yet')
+    await decide(person, first, { amount: '2.50' })
+    const second = await toConsent(person, asked)
+    const { text } = await person.get(second)
+    assert.match(text, /What it has already/)
+    assert.match(text, /<b>\$2\.50<\/b> left/)
+    assert.match(text, /<input type="checkbox" name="replace" value="yes" checked/)
+    await decide(person, second, { amount: '3.00' })
+    assert.deepEqual(await active(), ['2500000000', '3000000000'], 'who takes the tick away keeps both')
+    const stranger = await signIn(site, await signUp(site))
+    await decide(stranger, await toConsent(stranger, asked), { amount: '9.00', replace: 'yes' })
+    assert.deepEqual(await active(), ['2500000000', '3000000000', '9000000000'], 'those of others stay')
+    const third = await toConsent(person, asked)
+    const wrong = { ...hiddenIn((await person.get(third)).text, third), mode: 'live', amount: '1.00', days: '30' }
+    const refused = { ...wrong, decision: 'allow', replace: 'yes', workspace: NOBODYS }
+    assert.equal((await person.post(third, refused)).status, 404)
+    assert.equal((await active()).length, 3, 'nothing ends for a grant that is not made')
+    await decide(person, third, { amount: '1.00', replace: 'yes' })
+    assert.deepEqual(await active(), ['9000000000', '1000000000'])
+    const { rows } = await site.pool.query(
+      `select count(*)::integer as count from audit where action = 'grant.revoked'
+       and subject in (select id::text from grants where client_id = $1)`,
+      [other],
+    )
+    assert.deepEqual(rows, [{ count: 2 }])
   })
 
   it('allows nothing in a workspace where the person may not', async () => {

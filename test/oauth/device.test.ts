@@ -59,6 +59,16 @@ describe('a device', () => {
     assert.equal((await poll()).json.error, 'invalid_grant')
   })
 
+  it('has a code that the person types: no link fills it in', async () => {
+    const person = await signIn(site, await signUp(site))
+    const { code, json } = await begin(createOauthClient(site))
+    assert.equal('verification_uri_complete' in json, false)
+    const { status, text } = await person.get(`/device?user_code=${code}`)
+    assert.equal(status, 200)
+    assert.match(text, /name="user_code"/)
+    assert.equal(text.includes(code), false)
+  })
+
   it('is told where it was not let in', async () => {
     const client = createOauthClient(site)
     const person = await signIn(site, await signUp(site))

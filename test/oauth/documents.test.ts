@@ -18,21 +18,25 @@ import { connect } from '../ledger/world.ts'
 import { startCanary } from '../outbound/canary.ts'
 import { HOSTILE_HOSTS, hostileUrlsOf, otherSchemes } from '../outbound/hostile-hosts.ts'
 import { PRIVATE_ADDRESSES } from '../outbound/private-addresses.ts'
-import { startSite } from '../people/site.ts'
-import { signIn, signUp } from '../people/visitor.ts'
-import { authorized, authorizePath, createOauthClient, exchange, newPkce, refresh } from './client.ts'
+import { BESIDE, startSite } from '../people/site.ts'
+import { createVisitor, hiddenIn, signIn, signUp, type Visitor } from '../people/visitor.ts'
+import { authorized, authorizePath, createOauthClient, exchange, newPkce, refresh, toConsent } from './client.ts'
 import { startDocumentHost } from './document-host.ts'
 
 /** Clients whose id is the address of a document: who is asked for it, and what of it is believed. */
 const host = await startDocumentHost()
 const database = await freshDatabase()
 const MCP = { FAREBOX_HTTP_MCP_URL: 'http://127.0.0.1:9/mcp' }
-const site = await startSite(database.url, {
+const SETTINGS = {
   ...MCP,
   ...{ FAREBOX_OUTBOUND_ACCESS: 'listed', FAREBOX_OUTBOUND_ALLOWED_ORIGINS: host.origin },
-  NODE_EXTRA_CA_CERTS: host.certificate,
-})
+  ...{ NODE_EXTRA_CA_CERTS: host.certificate, FAREBOX_SECRETS_MASTER_KEY: makeMasterKey().reveal() },
+}
+const site = await startSite(database.url, SETTINGS)
 after(site.stop)
+/** Another process of the same server, which has not seen any document. */
+const beside = await startSite(database.url, { ...SETTINGS, ...BESIDE, FAREBOX_HTTP_SITE_URL: site.url })
+after(beside.stop)
 const person = await signIn(site, await signUp(site))
 
 /** As Claude Code publishes its own, which says nothing of the kind of application that it is. */
@@ -48,6 +52,13 @@ function claudeCode(clientId: string) {
 function publish(path: string, document: object): string {
   host.documents.set(path, { body: JSON.stringify(document) })
   return host.origin + path
+}
+
+/** Somebody's browser, whose next request another process answers. */
+function sameBrowserAt(other: Pick<typeof site, 'url'>, { cookies }: Visitor): Visitor {
+  const visitor = createVisitor(other, { origin: site.url })
+  for (const [name, value] of cookies) visitor.cookies.set(name, value)
+  return visitor
 }
 
 describe('a client with a document', () => {
@@ -67,6 +78,26 @@ describe('a client with a document', () => {
     assert.equal((await refresh(client, clientId, tokens.json.refresh_token)).status, 200)
     assert.equal(host.asked.filter((path) => path.includes('claude-code')).length, 1, 'it is cached')
     assert.equal((await site.pool.query('select from oauth_clients')).rowCount, 0)
+  })
+
+  it('is decided about by the name that it asked with: no page asks for its document', async () => {
+    const clientId = `${host.origin}/renamed`
+    publish('/renamed', claudeCode(clientId))
+    const changed = { redirect_uri: 'http://localhost:54545/callback' }
+    const path = await toConsent(person, { clientId, pkce: newPkce(), changed })
+    const asked = host.asked.length
+    const later = sameBrowserAt(beside, person)
+    publish('/renamed', { ...claudeCode(clientId), client_name: 'Your Bank' })
+    assert.match((await later.get(path)).text, /<b>Claude Code<\/b>/)
+    host.documents.set('/renamed', { status: 503, body: '' })
+    const { status, text } = await later.get(path)
+    assert.equal(status, 200, text)
+    assert.match(text, /<b>Claude Code<\/b>/)
+    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    assert.equal((await later.post(path, choice)).status, 303)
+    const { rows } = await site.pool.query('select client_name as name from grants where client_id = $1', [clientId])
+    assert.deepEqual(rows, [{ name: 'Claude Code' }])
+    assert.equal(host.asked.length, asked)
   })
 
   it('is refused on a page where its document is not what it should be', async () => {

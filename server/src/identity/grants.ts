@@ -40,6 +40,8 @@ export type NewGrant = {
   readonly budget?: Budget
   readonly expiresAt?: Date
   readonly terms?: TermsChange
+  /** Whether it takes the place of all that the person allows this client already. */
+  readonly replacesOthers?: boolean
 }
 
 /** What access tokens are made of: `makeAccessToken(id, shard)`. */
@@ -58,7 +60,9 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
   const audiences = [...new Set(grant.audiences.map(audienceOf))]
   const terms = changed(NO_TERMS, grant.terms ?? {})
   const id = ids.next()
-  const { shard, accountId, role } = await lockForNewGrant(query, { workspaceId, personId, mode })
+  const { shard, accountId, role } = await lockForNewGrant(query, grant, async () => {
+    if (grant.replacesOthers === true) await revokeOthers(query, by, { personId, clientId })
+  })
   const refused = scopes.find((scope) => !mayGive(role, scope))
   if (refused !== undefined)
     throw new Fault('forbidden', { detail: `Your role here is ${role}, which does not let you grant ${refused}.` })
@@ -83,17 +87,23 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
   return { id, shard }
 }
 
+/** Each leaves a row of its own, since they may be of several workspaces. */
+async function revokeOthers(query: Query, by: By, whose: Pick<NewGrant, 'personId' | 'clientId'>): Promise<void> {
+  for (const id of await revokeGrantsWithin(query, whose)) await recordRevoked(query, by, id)
+}
+
 type Consent = Pick<NewGrant, 'workspaceId' | 'personId' | 'mode'>
 
 const consentRow = z.object({ shard: z.int(), accountId: z.string(), role: z.enum(ROLES), grants: z.int() })
 
 /**
  * Locks the workspace and the person: whoever is removed from it, or sets another password, meanwhile either comes first or takes this
- * grant away with the others.
+ * grant away with the others. What is done under the locks makes room for it.
  */
-async function lockForNewGrant(query: Query, { workspaceId, personId, mode }: Consent) {
+async function lockForNewGrant(query: Query, { workspaceId, personId, mode }: Consent, makeRoom: () => Promise<void>) {
   await query('select from workspaces where id = $1 for no key update', [workspaceId])
   await query('select from people where id = $1 for share', [personId])
+  await makeRoom()
   const { rows } = await query(
     `select w.shard, case $3 when 'live' then w.live_account_id else w.test_account_id end as "accountId", m.role,
        (select count(*)::integer from grants where workspace_id = w.id and revoked_at is null
@@ -137,10 +147,14 @@ export function endGrantOnce(
     const found = await findLocked(query, id)
     if (found === null || found.isRevoked) return false
     await endGrant(query, id)
-    await record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked: false }, { isRevoked: true }) })
+    await recordRevoked(query, by, id)
     await also(query)
     return true
   })
+}
+
+function recordRevoked(query: Query, by: By, id: Id): Promise<unknown> {
+  return record(query, by, { ...deedTo(id, 'revoked'), ...difference({ isRevoked: false }, { isRevoked: true }) })
 }
 
 async function endGrant(query: Query, id: Id): Promise<void> {
@@ -157,22 +171,25 @@ type Whose = {
   readonly personId: Id
   /** All of the person's where it is left out. */
   readonly workspaceId?: Id
+  /** Of every client where it is left out. */
+  readonly clientId?: string
   /** What the person is there from now on: grants that it may give stay. Null for nobody any more. */
   readonly role?: Role | null
 }
 
 /**
  * Revokes grants of a person with whatever takes them away, whose row in the audit log names them: leaving a workspace, a lesser role
- * there, another password. Which those were.
+ * there, another password, a grant in their place. Which those were.
  */
 export async function revokeGrantsWithin(
   query: Query,
-  { personId, workspaceId, role = null }: Whose,
+  { personId, workspaceId, clientId, role = null }: Whose,
 ): Promise<readonly Id[]> {
   const { rows } = await query(
     `select g.id, c.account_id as "accountId", g.oauth_scopes as scopes from grants g join credentials c on c.id = g.id
-     where g.person_id = $1 and ($2::uuid is null or g.workspace_id = $2) and g.revoked_at is null order by g.id`,
-    [personId, workspaceId ?? null],
+     where g.person_id = $1 and ($2::uuid is null or g.workspace_id = $2) and ($3::text is null or g.client_id = $3)
+       and g.revoked_at is null order by g.id`,
+    [personId, workspaceId ?? null, clientId ?? null],
   )
   const ending = ofPerson.parse(rows).filter(({ scopes }) => !scopes.every((scope) => stays(role, scope)))
   // In the order of their ids, as BEGIN locks them.
@@ -267,6 +284,19 @@ export async function listGrants(
     `${LISTED_SELECT} where ($1::uuid is null or k.person_id = $1) and ($2::uuid is null or k.workspace_id = $2)
      order by k.id desc limit $3`,
     [personId, workspaceId, LISTED],
+  )
+  return z.array(listedGrant).parse(rows)
+}
+
+/** What a person allows a client now, the newest first; so many at most. */
+export async function listGrantsOfClient(
+  pool: pg.Pool,
+  { personId, clientId, most }: { readonly personId: Id; readonly clientId: string; readonly most: number },
+): Promise<readonly ListedGrant[]> {
+  const { rows } = await pool.query(
+    `${LISTED_SELECT} where k.person_id = $1 and k.client_id = $2 and k.revoked_at is null
+       and (k.expires_at is null or k.expires_at > clock_timestamp()) order by k.id desc limit $3`,
+    [personId, clientId, most],
   )
   return z.array(listedGrant).parse(rows)
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Form } from '../http/body.ts'
-import { isOAuthScope, mayGive, type OAuthScope } from '../identity/faces.ts'
+import { mayGive, type OAuthScope } from '../identity/faces.ts'
 import { makeGrantWithin, type NewGrant } from '../identity/grants.ts'
 import type { Membership } from '../identity/people/members.ts'
 import { byPerson, type Visitor } from '../identity/people/visitor.ts'
@@ -40,10 +40,6 @@ export function mayBeFor(
   return memberships.filter(({ role }) => scopes.every((scope) => mayGive(role, scope)))
 }
 
-export function scopesIn(text: unknown): readonly OAuthScope[] {
-  return [...new Set(String(text ?? '').split(' '))].filter(isOAuthScope)
-}
-
 export const DEFAULT_AMOUNT = '1.00'
 const AMOUNT_MOST = usd('10000')
 const AMOUNT_PROBLEM = 'Write an amount of USD from 0 to 10,000, such as 1.00.'
@@ -62,7 +58,11 @@ export const LASTS = { '1': 'A day', '30': '30 days', '90': '90 days', '365': 'A
 export const DEFAULT_LASTS = '30'
 const lasts = z.string().refine((days) => Object.hasOwn(LASTS, days), 'Choose how long.')
 
-const FIELDS = { decision: anything, workspace: anything, mode: anything, amount: z.string(), days: lasts }
+const FIELDS = {
+  ...{ decision: anything, workspace: anything, mode: anything, amount: z.string(), days: lasts },
+  /** A box: what the client has already ends with this grant. */
+  replace: anything,
+}
 export type Answered = Read<typeof FIELDS>
 
 /** What somebody has decided. Who denies need not fill in anything. */
@@ -89,14 +89,14 @@ type Deciding = {
 
 /**
  * Makes the grant and answers the client's request with it, in one transaction: a grant that nobody waits for is not made, and a request is
- * answered once.
+ * answered once. What fails leaves nothing behind.
  */
 export function allow(
   { pool, ids }: Parts,
   { asking, personId, visitor, fields }: Deciding,
   answer: (query: Query, grantId: Id) => Promise<boolean>,
 ): Promise<boolean> {
-  const { workspace, mode, amount, days } = fields
+  const { workspace, mode, amount, days, replace } = fields
   if (!isId(workspace) || (mode !== 'live' && mode !== 'test')) throw new Fault('invalid_request')
   const most = canPay(asking) ? (readAmount(amount) ?? ZERO) : ZERO
   const grant: NewGrant = {
@@ -106,6 +106,7 @@ export function allow(
     // Without an amount it can't pay.
     ...(most > ZERO && { budget: { period: 'total', amount: most } }),
     expiresAt: new Date(Date.now() + Number(days) * 86_400_000),
+    replacesOthers: replace === 'yes',
   }
   return inTransaction(pool, async (query) => {
     const { id } = await makeGrantWithin(query, ids, byPerson(personId, visitor), grant)

@@ -4,7 +4,9 @@ import { OAUTH_SCOPES } from '../../identity/faces.ts'
 import type { Membership } from '../../identity/people/members.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import { type Asking, canPay, DEFAULT_AMOUNT, DEFAULT_LASTS, LASTS } from '../consent.ts'
+import { HELD_SHOWN, type HeldGrant } from '../held-grants.ts'
 import { button, callout, type Filled, type FormParts, form, summary, wayOn } from './form.ts'
+import { dayOf, dollars } from './words.ts'
 
 type Shown = FormParts & {
   readonly path: string
@@ -12,8 +14,10 @@ type Shown = FormParts & {
   readonly email: string
   /** Those in whose name the person may allow it. */
   readonly workspaces: readonly Membership[]
+  /** What the client has from the person already. */
+  readonly held: readonly HeldGrant[]
   readonly status?: number
-  readonly filled?: Filled<'amount' | 'workspace' | 'days' | 'mode'>
+  readonly filled?: Filled<'amount' | 'workspace' | 'days' | 'mode' | 'replace'>
   /** What the form sends besides. */
   readonly also?: Html
 }
@@ -38,7 +42,7 @@ ${
     : form(
         path,
         shown,
-        html`${also}${terms(shown)}<p class="fb-hint">The app gets a token of its own, not your password and no key. You can take it back at any time under <a href="/grants">what you allow</a>.</p>
+        html`${also}${terms(shown)}${inPlaceOf(shown)}<p class="fb-hint">The app gets a token of its own, not your password and no key. You can take it back at any time under <a href="/grants">what you allow</a>.</p>
 ${button('Allow', { name: 'decision', value: 'allow' })}${button('Don’t allow', { name: 'decision', value: 'deny', isQuiet: true })}`,
       )
 }`,
@@ -97,6 +101,19 @@ function amountField({ values = {}, problems = {} }: NonNullable<Shown['filled']
   return html`<div class="fb-field"><label for="amount">In total, at most</label><div class="fb-affix"><span>$</span><input class="fb-input" id="amount" name="amount" inputmode="decimal" autocomplete="off" required value="${values.amount ?? DEFAULT_AMOUNT}" aria-describedby="${isWrong ? 'amount-e ' : ''}amount-h"${isWrong ? html` aria-invalid="true"` : null}></div>${
     isWrong ? html`<p class="fb-error" id="amount-e">${icon('refused')}<span>${problems.amount}</span></p>` : null
   }<p class="fb-hint" id="amount-h">It can’t spend more. With 0 it can’t pay for anything.</p></div>
+`
+}
+
+/** Amounts add up where somebody allows the same app again, so unless they say otherwise the new one is all that it has. */
+function inPlaceOf({ held, filled = {} }: Shown): Html | null {
+  if (held.length === 0) return null
+  const isTicked = filled.values === undefined || filled.values.replace === 'yes'
+  return html`<section class="seats" aria-labelledby="has"><h2 class="door__h" id="has">What it has already</h2><ul>${held.map(
+    ({ workspace, mode, left, createdAt }) =>
+      html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? 'it can’t pay' : html`<b>${dollars(left)}</b> left`}</div></li>`,
+  )}</ul>${held.length < HELD_SHOWN ? null : html`<p class="fb-hint">These are the newest ${HELD_SHOWN}.</p>`}</section>
+<label class="fb-check door__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Take back what it has already</span></label>
+<p class="fb-hint" id="replace-h">Otherwise it may spend both. Where it runs with what it has already, it has to ask you again.</p>
 `
 }
 

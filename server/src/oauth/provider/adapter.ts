@@ -52,7 +52,8 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
     ...NOT_KEPT,
     async upsert(id, payload, seconds) {
       const { grantId, userCode } = payload
-      await states.keep(model, id, { payload: withoutSecrets(payload), seconds: seconds ?? 0, grantId, userCode })
+      const kept = { ...withoutSecrets(payload), ...nameFor(model) }
+      await states.keep(model, id, { payload: kept, seconds: seconds ?? 0, grantId, userCode })
     },
     async find(id) {
       const state = await states.find(model, id, grace)
@@ -79,6 +80,17 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
     revokeByGrantId: (grantId) => grants.end(grantId),
   }
 }
+
+/**
+ * What waits for a person has the name that its client had when it asked. The person decides about that name, whatever a document says
+ * later, and nobody is asked for a document because a page is opened.
+ */
+function nameFor(model: string): Payload {
+  if (model !== 'Interaction' && model !== 'DeviceCode') return {}
+  return { clientName: Provider.ctx?.oidc.client?.clientName ?? NAMELESS }
+}
+
+const NAMELESS = 'An app without a name'
 
 /** Whether whoever asks is the client that the value was given to: what others bring proves nothing against it. */
 function isItsClient({ clientId }: Payload): boolean {

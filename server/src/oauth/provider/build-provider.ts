@@ -5,7 +5,7 @@ import { makeAccessToken } from '../../identity/key-format.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { markedHash } from './adapter.ts'
 import type { Clients } from './clients.ts'
-import { COOKIES } from './configuration.ts'
+import { COOKIES, PATHS } from './configuration.ts'
 import { shardOfRequest } from './request-notes.ts'
 import { TOLD_SCOPES } from './scopes.ts'
 
@@ -29,6 +29,7 @@ export function buildProvider({ issuer, configuration, clients, log }: Parts): P
     await next()
     dropSessionCookie(ctx)
     if (ctx.path.startsWith('/.well-known/')) tellLess(ctx)
+    if (ctx.path === PATHS.device_authorization) dropFilledInLink(ctx)
   })
   provider.on('server_error', (_ctx, error) => log.error('the authorization server failed', { error }))
   // The framework below it would write to the console.
@@ -74,6 +75,12 @@ function dropSessionCookie({ response }: Answered): void {
   if (kept.length === cookies.length) return
   response.remove('set-cookie')
   if (kept.length > 0) response.set('set-cookie', kept)
+}
+
+/** A link with the code in it would spare the person to look at the device whose code it is. */
+function dropFilledInLink(ctx: Answered): void {
+  if (typeof ctx.body !== 'object' || ctx.body === null) return
+  ctx.body = { ...ctx.body, verification_uri_complete: undefined }
 }
 
 /** Scopes of accounts are left out, since some clients ask for all that they see. */

@@ -3,12 +3,14 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../../../harness/test-postgres.ts'
 import { connect } from '../../../../test/ledger/world.ts'
 import { hashOf } from '../../identity/people/tokens.ts'
+import type { Query } from '../../storage/transaction.ts'
 import { createClients } from './clients.ts'
 
 const database = await freshDatabase()
 const { pools } = connect(database.url)
 after(() => pools.close())
 const pool = pools.rest
+const ask: Query = (text, values = []) => pool.query(text, [...values])
 
 async function kept(): Promise<readonly string[]> {
   const { rows } = await pool.query('select id from oauth_clients order by created_at')
@@ -19,7 +21,7 @@ describe('registrations that no person has allowed', () => {
   it('are bounded for a network and for all, the oldest go first, and what a person allowed stays', async () => {
     const clients = createClients({ pool, bounds: { unconfirmed: 40, unconfirmedOfNetwork: 5 } })
     await clients.add('allowed', {}, hashOf('a'))
-    assert.equal(await clients.confirm('allowed'), true)
+    assert.equal(await clients.confirm(ask, 'allowed'), true)
     for (let n = 0; n < 20; n += 1) await clients.add(`a${n}`, {}, hashOf('a'))
     assert.deepEqual(await kept(), ['allowed', 'a15', 'a16', 'a17', 'a18', 'a19'])
     for (let n = 0; n < 100; n += 1) await clients.add(`b${n}`, {}, hashOf(`b${n}`))
@@ -27,7 +29,7 @@ describe('registrations that no person has allowed', () => {
     assert.equal(left.length, 41)
     assert.equal(left[0], 'allowed')
     assert.equal(left.at(-1), 'b99')
-    assert.equal(await clients.confirm('a19'), false, 'it was forgotten')
+    assert.equal(await clients.confirm(ask, 'a19'), false, 'it was forgotten')
   })
 
   it('stay bounded however many come at once', async () => {

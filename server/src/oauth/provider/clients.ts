@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { inPortions } from '../../storage/in-portions.ts'
+import type { Query } from '../../storage/transaction.ts'
 import type { Payload } from './states.ts'
 
 /** Clients that registered themselves: how many are kept, and for how long. */
@@ -50,9 +51,9 @@ export function createClients({ pool, bounds = BOUNDS }: { readonly pool: pg.Poo
       return rows[0] === undefined ? null : row.parse(rows[0]).metadata
     },
 
-    /** A person has allowed it. False where it was forgotten meanwhile. */
-    async confirm(id: string): Promise<boolean> {
-      const { rowCount } = await pool.query(
+    /** A person has allowed it, in the transaction of the grant. False where it was forgotten meanwhile. */
+    async confirm(query: Query, id: string): Promise<boolean> {
+      const { rowCount } = await query(
         `update oauth_clients set confirmed_at = coalesce(confirmed_at, clock_timestamp()), used_at = clock_timestamp()
          where id = $1`,
         [id],

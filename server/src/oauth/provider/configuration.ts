@@ -120,11 +120,16 @@ function featuresOf({ resources, fetchDocument, mayFetch, operatorSecret }: Part
     }),
     resourceIndicators: {
       enabled: true,
-      defaultResource: (_ctx, _client, several) => several?.[0] ?? resources.unnamed?.audience ?? [],
+      defaultResource(ctx, _client, several) {
+        const found = several?.[0] ?? resources.unnamed?.audience
+        if (found === undefined && isNewRequest(ctx)) throw new errors.InvalidTarget('resource is required')
+        return found ?? []
+      },
       useGrantedResource: () => true,
-      getResourceServerInfo(_ctx, identifier) {
+      getResourceServerInfo(ctx, identifier) {
         const resource = resources.named(identifier)
         if (resource === undefined) throw new errors.InvalidTarget('there is no such resource here')
+        if (isNewRequest(ctx)) requireScope(ctx.oidc.params, resources)
         return {
           scope: SCOPES_OF[resource.face].join(' '),
           audience: resource.audience,
@@ -134,6 +139,17 @@ function featuresOf({ resources, fetchDocument, mayFetch, operatorSecret }: Part
       },
     },
   }
+}
+
+/** Whether a client asks for something that a person is to decide about. */
+function isNewRequest({ oidc: { route } }: KoaContextWithOIDC): boolean {
+  return route === 'authorization' || route === 'device_authorization'
+}
+
+/** A grant is for something: who asks for none of what there is would be allowed nothing, and is told so before a person is asked. */
+function requireScope(params: KoaContextWithOIDC['oidc']['params'], resources: Resources): void {
+  const { scopes } = resources.asked(params?.resource, params?.scope)
+  if (scopes.length === 0) throw new errors.InvalidScope('no scope of the resource is asked for', String(params?.scope))
 }
 
 function operator(secret: string) {

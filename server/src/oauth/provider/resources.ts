@@ -1,5 +1,5 @@
-import { audienceOf } from '../../identity/faces.ts'
-import { type FaceName, SCOPES_OF, TOLD_SCOPES } from './scopes.ts'
+import { audienceOf, type OAuthScope } from '../../identity/faces.ts'
+import { type FaceName, isScopeOf, SCOPES_OF, scopesIn, TOLD_SCOPES } from './scopes.ts'
 
 /** What a token can be for. A token for one of them is nothing to the others. */
 export type Resource = {
@@ -16,7 +16,11 @@ export type Resources = {
   readonly named: (url: string) => Resource | undefined
   /** For a client that names none; undefined where there is none. */
   readonly unnamed: Resource | undefined
+  /** Of what a client named: what is ours, and the scopes that mean something there. */
+  readonly asked: (resource: unknown, scope: unknown) => Asked
 }
+
+type Asked = { readonly audiences: readonly string[]; readonly scopes: readonly OAuthScope[] }
 
 export const ACCOUNT_PATH = '/account/v1'
 
@@ -34,11 +38,21 @@ export function createResources({ siteUrl, baseUrl, mcpUrl }: Urls): Resources {
     resource('account', siteUrl + ACCOUNT_PATH),
   ]
   const byAudience = new Map(all.map((one) => [one.audience, one]))
+  // A fragment is no part of a resource's name.
+  const named = (url: string) => (URL.canParse(url) && !url.includes('#') ? byAudience.get(audienceOf(url)) : undefined)
+  const unnamed = all.find(({ face }) => face !== 'account')
   return {
-    all,
-    // A fragment is no part of a resource's name.
-    named: (url) => (URL.canParse(url) && !url.includes('#') ? byAudience.get(audienceOf(url)) : undefined),
-    unnamed: all.find(({ face }) => face !== 'account'),
+    ...{ all, named, unnamed },
+    asked(resource, scope) {
+      const given = [resource ?? unnamed?.audience].flat()
+      const found = given
+        .map((url) => (typeof url === 'string' ? named(url) : undefined))
+        .filter((one) => one !== undefined)
+      return {
+        audiences: found.map(({ audience }) => audience),
+        scopes: scopesIn(scope).filter((one) => found.some(({ face }) => isScopeOf(face, one))),
+      }
+    },
   }
 }
 

@@ -1,4 +1,4 @@
-import type { OAuthScope } from '../../identity/faces.ts'
+import { isOAuthScope, type OAuthScope } from '../../identity/faces.ts'
 
 /** What is reached with a token: the API of callers, the tools of agents, or what an account says of itself. */
 export type FaceName = 'callers' | 'agent' | 'account'
@@ -25,6 +25,10 @@ export const OWN_SCOPES = ['openid', 'offline_access'] as const
  * its name.
  */
 export const TOLD_SCOPES: readonly string[] = [...SCOPES_OF.agent, ...DEFAULT_SCOPES.callers, ...OWN_SCOPES]
+
+export function scopesIn(text: unknown): readonly OAuthScope[] {
+  return [...new Set(String(text ?? '').split(' '))].filter(isOAuthScope)
+}
 
 export function isScopeOf(face: FaceName, scope: OAuthScope): boolean {
   const scopes: readonly OAuthScope[] = SCOPES_OF[face]

@@ -5,15 +5,15 @@ import { type Page, seeOther } from '../../http/pages/page.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
 import type { Query } from '../../storage/transaction.ts'
-import { type Asking, allow, mayBeFor, readDecision, scopesIn } from '../consent.ts'
+import { type Asking, allow, mayBeFor, readDecision } from '../consent.ts'
 import { cookieIn } from '../cookies.ts'
+import { readHeldGrants } from '../held-grants.ts'
 import { askedNoMorePage, consentPage } from '../pages/consent.ts'
 import type { Filled } from '../pages/form.ts'
 import type { RouteParts } from '../parts.ts'
 import { CONSENT_PATH, COOKIES, PATHS } from '../provider/configuration.ts'
 import { documentHostOf } from '../provider/documents.ts'
 import { destinationOf } from '../provider/redirects.ts'
-import { isScopeOf } from '../provider/scopes.ts'
 import type { AuthorizationServer } from '../provider/server.ts'
 import type { SignedIn } from '../visits.ts'
 
@@ -27,7 +27,7 @@ const UID = /^[A-Za-z0-9_-]{20,64}$/
 
 /** Where a person decides what a client asks for. Only the browser that the client sent here can. */
 export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
-  const { people, pages, visits, server } = parts
+  const { pages, visits, server } = parts
   const { states } = server
 
   /** What is asked for, if it is this browser's to answer; null otherwise. */
@@ -37,16 +37,15 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
     if (state === null || state.consumedAt !== null) return null
     const params = new Map(Object.entries(Object(state.payload.params)))
     return describeAsking(server, {
-      clientId: String(params.get('client_id')),
+      ...{ clientId: String(params.get('client_id')), clientName: String(state.payload.clientName) },
       redirectUri: String(params.get('redirect_uri')),
       ...{ scope: params.get('scope'), resource: params.get('resource') },
     })
   }
 
   async function show(visit: SignedIn, asking: Asking, status = 200, filled: Filled = {}): Promise<Page> {
-    const { path, formToken, session } = visit
-    const workspaces = mayBeFor(asking, await people.workspacesOf(session.personId))
-    return consentPage(pages, { path, formToken, asking, email: session.email, workspaces, status, filled })
+    const { path, formToken } = visit
+    return consentPage(pages, { path, formToken, asking, status, filled, ...(await whatIsKnown(parts, visit, asking)) })
   }
 
   function decide(visit: SignedIn, asking: Asking): Promise<Page> {
@@ -77,6 +76,14 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
   ]
 }
 
+/** What the page says of the person who decides, and of what the client has from them already. */
+export async function whatIsKnown({ people, pool }: ConsentParts, { session }: SignedIn, asking: Asking) {
+  const { personId, email } = session
+  const all = await people.workspacesOf(personId)
+  const held = await readHeldGrants(pool, { personId, clientId: asking.client.id, workspaces: all })
+  return { email, workspaces: mayBeFor(asking, all), held }
+}
+
 type Settling = {
   readonly asking: Asking
   readonly form: Form
@@ -100,11 +107,14 @@ export async function settle(parts: ConsentParts, visit: SignedIn, settling: Set
   if (!read.isGood) return show(400, { values, problems: read.problems })
   if (read.fields.decision === 'deny') return (await settling.denied()) ?? over()
   const { id, documentHost } = asking.client
-  if (documentHost === null && !(await parts.server.clients.confirm(id))) return over()
+  const confirm = async (query: Query) => documentHost !== null || parts.server.clients.confirm(query, id)
   const { personId } = session
   try {
-    const isAnswered = await allow(parts, { asking, personId, visitor, fields: read.fields }, (query, grantId) =>
-      settling.answer(query, grantId, personId),
+    const deciding = { asking, personId, visitor, fields: read.fields }
+    const isAnswered = await allow(
+      parts,
+      deciding,
+      async (query, grantId) => (await confirm(query)) && settling.answer(query, grantId, personId),
     )
     return isAnswered ? settling.allowed() : over()
   } catch (error) {
@@ -115,6 +125,8 @@ export async function settle(parts: ConsentParts, visit: SignedIn, settling: Set
 
 type Request = {
   readonly clientId: string
+  /** As it was when the client asked. */
+  readonly clientName: string
   readonly redirectUri: string | null
   readonly scope: unknown
   readonly resource: unknown
@@ -122,23 +134,14 @@ type Request = {
 
 /** Null where the client is no more. */
 export async function describeAsking(server: AuthorizationServer, request: Request): Promise<Asking | null> {
-  const { clientId, redirectUri, scope, resource } = request
-  const provider = await server.provider()
-  const client = await provider.Client.find(clientId)
-  if (client === undefined) return null
-  const { resources } = server
-  const named = (resource === undefined || resource === null ? [resources.unnamed?.audience] : [resource].flat())
-    .map((audience) => (typeof audience === 'string' ? resources.named(audience) : undefined))
-    .filter((one) => one !== undefined)
+  const { clientId, clientName, redirectUri, scope, resource } = request
+  const { resources, clients } = server
+  const documentHost = documentHostOf(clientId)
+  if (documentHost === null && (await clients.find(clientId)) === null) return null
   return {
-    client: {
-      id: clientId,
-      name: client.clientName ?? 'An app without a name',
-      documentHost: documentHostOf(clientId),
-    },
+    client: { id: clientId, name: clientName, documentHost },
     destination: redirectUri === null ? null : destinationOf(redirectUri),
-    audiences: named.map(({ audience }) => audience),
-    // Others mean nothing there, and are not what is decided about.
-    scopes: scopesIn(scope).filter((one) => named.some(({ face }) => isScopeOf(face, one))),
+    // Other scopes mean nothing there, and are not what is decided about.
+    ...resources.asked(resource, scope),
   }
 }

@@ -3,7 +3,7 @@ import { type Page, seeOther } from '../../http/pages/page.ts'
 import { networkKey } from '../../identity/people/attempts.ts'
 import { hashOf } from '../../identity/people/tokens.ts'
 import { html } from '../../kernel/html.ts'
-import { type Asking, mayBeFor } from '../consent.ts'
+import type { Asking } from '../consent.ts'
 import { anything, readForm } from '../forms.ts'
 import { consentPage } from '../pages/consent.ts'
 import { deviceDonePage, devicePage } from '../pages/device.ts'
@@ -13,7 +13,7 @@ import { OAUTH_LIMITS } from '../provider/limits.ts'
 import { orLater } from '../refusals.ts'
 import { readUserCode, shownUserCode } from '../user-code.ts'
 import type { SignedIn } from '../visits.ts'
-import { type ConsentParts, describeAsking, settle } from './consent.ts'
+import { type ConsentParts, describeAsking, settle, whatIsKnown } from './consent.ts'
 
 const DEVICE = PATHS.code_verification
 const DECIDE = `${DEVICE}/decide`
@@ -21,7 +21,7 @@ const NO_CODE = 'This code is not one of now. Look at your device again: a code 
 
 /** Where a person lets in what has no browser. A code can be guessed, so only who is signed in may try, and not often. */
 export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
-  const { people, pages, visits, server } = parts
+  const { pages, visits, server } = parts
   const { states, attempts } = server
 
   function ask({ formToken, session }: SignedIn, status = 200, filled: Filled<'user_code'> = {}): Page {
@@ -38,17 +38,17 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
     if (payload === null) return null
     const params = new Map(Object.entries(Object(payload.params)))
     return describeAsking(server, {
-      ...{ clientId: String(payload.clientId), redirectUri: null },
+      ...{ clientId: String(payload.clientId), clientName: String(payload.clientName), redirectUri: null },
       ...{ scope: params.get('scope'), resource: params.get('resource') },
     })
   }
 
   async function show(visit: SignedIn, asking: Asking, code: string, status = 200, filled: Filled = {}): Promise<Page> {
-    const { formToken, session } = visit
-    const workspaces = mayBeFor(asking, await people.workspacesOf(session.personId))
+    const { formToken } = visit
     const also = html`<input type="hidden" name="user_code" value="${code}"><p class="fb-hint">Your device shows <b class="fb-code">${shownUserCode(code)}</b>.</p>`
     return consentPage(pages, {
-      ...{ path: DECIDE, formToken, asking, email: session.email, workspaces, status, filled, also },
+      ...{ path: DECIDE, formToken, asking, status, filled, also },
+      ...(await whatIsKnown(parts, visit, asking)),
     })
   }
 
@@ -70,10 +70,8 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
     orLater(work, (status, trouble) => ask(visit, status, { trouble }))
 
   return [
-    visits.getSignedIn(DEVICE, (visit) => {
-      const code = readUserCode(visit.query.get('user_code') ?? '')
-      return ask(visit, 200, code === null ? {} : { values: { user_code: shownUserCode(code) } })
-    }),
+    // Whatever a link says, the person types the code: a link that fills it in lets in the device of whoever sent the link.
+    visits.getSignedIn(DEVICE, (visit) => ask(visit)),
     visits.postSignedIn(DEVICE, (visit) =>
       orWait(visit, async () => {
         const read = readForm(visit.form, { user_code: anything })
