@@ -1,7 +1,7 @@
 import type { RawAsked, RawRoute, Respond } from '../../http/raw-routes.ts'
 import { ClientRefusal, readClientMetadata } from './client-metadata.ts'
 import { PATHS } from './configuration.ts'
-import { type OauthDeed, takeOne } from './limits.ts'
+import { giveOneBack, type OauthDeed, takeOne } from './limits.ts'
 import { readable } from './parameters.ts'
 import { requestFor } from './request-for.ts'
 import type { AuthorizationServer } from './server.ts'
@@ -21,7 +21,10 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
       try {
         const prepared = prepare(asked)
         const provider = await server.provider()
-        return (response) => provider.callback()(requestFor(asked, siteUrl, prepared), response)
+        return async (response) => {
+          await provider.callback()(requestFor(asked, siteUrl, prepared), response)
+          if (deed === 'token' && response.statusCode < 400) await giveOneBack(attempts, deed, asked.visitor)
+        }
       } catch (error) {
         if (error instanceof ClientRefusal) return refuse(error)
         throw error

@@ -34,7 +34,7 @@ export type AuthorizationServerParts = {
   readonly mcpUrl: string | undefined
   /** Asks for clients' documents; null where egress is closed. */
   readonly outbound: Pick<Outbound, 'send'> | null
-  readonly attempts: Pick<Attempts, 'take'>
+  readonly attempts: Pick<Attempts, 'take' | 'giveBack'>
   /** By which operators ask what a token is; null where they may not. */
   readonly introspectionSecret: Secret | null
   readonly tellReuse: (query: Query, grantId: Id, address: string) => Promise<void>
