@@ -4,7 +4,7 @@ import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { makeGrant } from '../../server/src/identity/grants.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
-import { createAdapter, REFRESH_GRACE } from '../../server/src/oauth/provider/adapter.ts'
+import { createAdapter, REFRESH_GRACE, REFRESH_TOKENS_OF_GRANT } from '../../server/src/oauth/provider/adapter.ts'
 import { ACTOR, ids, makeCustomer } from '../identity/customers.ts'
 import { makeMember } from '../identity/granted.ts'
 import { connect } from '../ledger/world.ts'
@@ -44,5 +44,18 @@ describe('a refresh token', () => {
     assert.deepEqual(await endOf(grantId), { isRevoked: false, letters: 0 })
     await assert.rejects(async () => tokens.consume('a-token'), { error: 'invalid_grant' })
     assert.deepEqual(await endOf(grantId), { isRevoked: true, letters: 1 })
+  })
+  it('falls where its grant has too many that nobody took; what was taken stays known', async () => {
+    const grantId = await givenGrant()
+    const tokens = adapterOf('RefreshToken')
+    const names = Array.from({ length: REFRESH_TOKENS_OF_GRANT + 2 }, (_, at) => `token-${at}`)
+    const [first = '', second = '', third = ''] = names
+    for (const name of names) {
+      await tokens.upsert(name, { grantId, clientId: 'a-client' }, 60)
+      if (name === first) await tokens.consume(first)
+    }
+    assert.notEqual(await tokens.find(first), undefined)
+    assert.equal(await tokens.find(second), undefined)
+    assert.notEqual(await tokens.find(third), undefined)
   })
 })

@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { addressKey, createAttempts, networkKey } from '../../server/src/identity/people/attempts.ts'
+import { hashOf } from '../../server/src/identity/people/tokens.ts'
 import { visitorOf } from '../../server/src/identity/people/visitor.ts'
 import { OAUTH_LIMITS } from '../../server/src/oauth/provider/limits.ts'
 import { freshAddress, startSite } from '../people/site.ts'
@@ -48,6 +49,31 @@ describe('requests for tokens', () => {
     assert.equal((await refresh(client, clientId, second.json.refresh_token)).status, 429)
     const neighbour = createOauthClient(site, besides(address))
     assert.equal((await refresh(neighbour, clientId, second.json.refresh_token)).status, 200)
+  })
+})
+
+describe('refreshes of a grant', () => {
+  it('are limited whoever asks, and leave the token as it was', async () => {
+    const client = createOauthClient(site)
+    const clientId = await registered(client)
+    const pkce = newPkce()
+    const { json } = await exchange(client, { clientId, pkce, code: await authorized(person, { clientId, pkce }) })
+    const { rows } = await site.pool.query('select id from grants where client_id = $1', [clientId])
+    const key = hashOf(String(rows[0]?.id))
+    for (const limit of [OAUTH_LIMITS.refreshOfGrant, OAUTH_LIMITS.refreshOfGrantInDay]) {
+      await useUp(limit, key)
+      const refused = await refresh(createOauthClient(site), clientId, json.refresh_token)
+      assert.deepEqual([refused.status, refused.json.error], [429, 'temporarily_unavailable'], refused.text)
+      assert.ok(Number(refused.headers['retry-after']) > 0)
+      await site.pool.query('delete from door_attempts where key = $1', [key])
+    }
+    const { rows: taken } = await site.pool.query(
+      `select count(*)::integer as tokens, sum(taken)::integer as taken from oauth_states
+       where kind = 'RefreshToken' and grant_id = $1`,
+      [rows[0]?.id],
+    )
+    assert.deepEqual(taken, [{ tokens: 1, taken: 0 }])
+    assert.equal((await refresh(client, clientId, json.refresh_token)).status, 200)
   })
 })
 

@@ -1,5 +1,7 @@
 import { type Attempts, addressKey, type Limit, networkKey, type Tried } from '../../identity/people/attempts.ts'
+import { hashOf } from '../../identity/people/tokens.ts'
 import type { Visitor } from '../../identity/people/visitor.ts'
+import type { Id } from '../../kernel/ids.ts'
 
 /** How often strangers may do what writes rows or could be guessed, by address or network. Counted in PostgreSQL, for all processes. */
 
@@ -15,6 +17,9 @@ export const OAUTH_LIMITS = {
   authorize: limit('authorization', 120, QUARTER_SECONDS),
   /** Of those that fail: a grant bounds those that succeed, and neighbours can't use them up for each other. */
   token: limit('token', 600, QUARTER_SECONDS),
+  /** Each leaves a row in the audit log, and one by which a token is known that comes again. */
+  refreshOfGrant: limit('refresh of grant', 120, HOUR_SECONDS),
+  refreshOfGrantInDay: limit('refresh of grant in a day', 600, 24 * HOUR_SECONDS),
   device: limit('device code', 60, QUARTER_SECONDS),
   revoke: limit('revocation', 300, QUARTER_SECONDS),
   /** A document that is not cached is asked for. */
@@ -55,6 +60,15 @@ export function giveOneBack(
   visitor: Visitor,
 ): Promise<void> {
   return giveBack(triedWith(deed, visitor))
+}
+
+/** Throws where the tokens of a grant were refreshed too often, by whomever. */
+export function takeRefresh({ take }: Pick<Attempts, 'take'>, grantId: Id): Promise<void> {
+  const key = hashOf(grantId)
+  return take([
+    { limit: OAUTH_LIMITS.refreshOfGrant, key },
+    { limit: OAUTH_LIMITS.refreshOfGrantInDay, key },
+  ])
 }
 
 function triedWith(deed: OauthDeed, visitor: Visitor): readonly Tried[] {

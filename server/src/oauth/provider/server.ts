@@ -51,7 +51,7 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
   const resources = createResources({ siteUrl, baseUrl, mcpUrl })
   const states = createStates({ pool })
   const clients = createClients({ pool })
-  const grants = createGrantBook({ pool, states, resources, tellReuse: parts.tellReuse })
+  const grants = createGrantBook({ pool, states, resources, attempts, tellReuse: parts.tellReuse })
   const shared = {
     ...{ issuer: siteUrl, states, clients, grants, resources },
     fetchDocument: outbound === null ? null : createFetchDocument({ outbound }),
