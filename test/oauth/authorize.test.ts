@@ -99,6 +99,38 @@ describe('a request that is not right', () => {
   })
 })
 
+describe('a client that nobody has allowed yet', () => {
+  it('sends nobody anywhere with a wrong request: it is a page that names where it leads', async () => {
+    const stranger = createVisitor(site)
+    const wrong = [
+      { prompt: 'none' },
+      { code_challenge: '', code_challenge_method: '' },
+      { response_type: 'token' },
+      { resource: 'https://elsewhere.example/mcp' },
+      { request: 'eyJhbGciOiJub25lIn0.e30.' },
+    ]
+    for (const redirect_uri of ['https://evil.example/x', 'com.example.evil:/x']) {
+      const newcomer = await registered(createOauthClient(site), { redirect_uris: [redirect_uri] })
+      const ask = (changed: Record<string, string>) =>
+        stranger.get(authorizePath({ clientId: newcomer, pkce, changed: { redirect_uri, ...changed } }))
+      for (const changed of wrong) {
+        const { status, location, text } = await ask(changed)
+        assert.deepEqual([status, location], [400, ''], JSON.stringify(changed))
+        assert.match(text, /It asked to send you on to <b>(evil\.example|com\.example\.evil:\/\/)<\/b>/)
+        assert.doesNotMatch(text, /href="(https:\/\/evil|com\.example\.evil)/)
+      }
+      await decide(person, await toConsent(person, { clientId: newcomer, pkce, changed: { redirect_uri } }))
+      assert.equal(new URL((await ask({ prompt: 'none' })).location).searchParams.get('error'), 'login_required')
+    }
+  })
+
+  it('is told where a person did not allow it', async () => {
+    const newcomer = await registered(createOauthClient(site))
+    const path = await toConsent(person, { clientId: newcomer, pkce })
+    assert.equal((await decide(person, path, { decision: 'deny' })).searchParams.get('error'), 'access_denied')
+  })
+})
+
 describe('the consent page', () => {
   it('leads through sign-in and back, and tells the client who answered', async () => {
     const visitor = createVisitor(site)

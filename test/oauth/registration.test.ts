@@ -38,6 +38,14 @@ describe('a registration', () => {
         { redirect_uris: ['http://localhost/callback'], token_endpoint_auth_method: 'none' },
         'http://localhost:3118/callback',
       ],
+      [
+        { redirect_uris: ['com.example.app:/callback'], token_endpoint_auth_method: 'none' },
+        'com.example.app:/callback',
+      ],
+      [
+        { redirect_uris: ['vscode-insiders://maker.app/callback'], token_endpoint_auth_method: 'none' },
+        'vscode-insiders://maker.app/callback',
+      ],
       [{ redirect_uris: ['http://[::1]/callback'], token_endpoint_auth_method: 'none' }, 'http://[::1]:3118/callback'],
     ] as const) {
       const client = createOauthClient(site)
@@ -96,6 +104,8 @@ describe('a registration', () => {
         'http://0x7f000001/cb',
         'http://[::ffff:127.0.0.1]/cb',
       ],
+      ...['ms-msdt:/id', 'search-ms:query=x', 'ms-word:ofe', 'ms-settings:x', 'evilapp://callback', 'urn:a:b'],
+      ...['x-apple.systempreferences:x', 'com.apple.systempreferences:x', 'web+evil://callback', 'a.b+c://callback'],
       ...[
         '/cb',
         '',

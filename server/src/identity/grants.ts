@@ -273,7 +273,7 @@ const LISTED_SELECT = `select k.id, k.workspace_id as "workspaceId", k.person_id
   from grants k join credentials c on c.id = k.id join accounts a on a.id = c.account_id join workspaces w on w.id = k.workspace_id
   left join allowances b on b.id = k.allowance_id`
 
-type Listed = { readonly personId?: Id | null; readonly workspaceId?: Id | null; readonly isActive?: true }
+type Listed = { readonly personId?: Id | null; readonly workspaceId?: Id | null; readonly isActive?: boolean }
 
 /** Of a person, of a workspace, or of both: the active first or alone, however many have ended; of those the newest first. */
 export async function listGrants(
@@ -291,6 +291,12 @@ export async function listGrants(
 export async function findGrant(pool: pg.Pool, id: Id): Promise<ListedGrant | null> {
   const { rows } = await pool.query(`${LISTED_SELECT} where k.id = $1`, [id])
   return rows[0] === undefined ? null : listedGrant.parse(rows[0])
+}
+
+/** Whether anybody has ever allowed a client. */
+export async function hasGrants(pool: pg.Pool, clientId: string): Promise<boolean> {
+  const { rowCount } = await pool.query('select from grants where client_id = $1 limit 1', [clientId])
+  return rowCount === 1
 }
 
 const lockedGrant = z

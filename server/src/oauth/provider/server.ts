@@ -1,6 +1,7 @@
 import type { Provider } from 'oidc-provider'
 import type pg from 'pg'
 import type { Pages } from '../../http/pages/page.ts'
+import { hasGrants } from '../../identity/grants.ts'
 import type { Attempts } from '../../identity/people/attempts.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
@@ -9,12 +10,13 @@ import type { Secret } from '../../kernel/secret.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Query } from '../../storage/transaction.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { refusedPage } from '../pages/oauth-refused.ts'
+import { type Refused, refusedPage } from '../pages/oauth-refused.ts'
 import { buildProvider } from './build-provider.ts'
 import { createClients } from './clients.ts'
 import { createConfiguration } from './configuration.ts'
 import { createFetchDocument } from './documents.ts'
 import { createGrantBook } from './grant-book.ts'
+import { createKeepHere } from './keep-here.ts'
 import { takeOne } from './limits.ts'
 import { visitorOfRequest } from './request-notes.ts'
 import { createResources } from './resources.ts'
@@ -63,8 +65,11 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
     renderError: createRenderError(pages),
   }
 
+  const keepHere = createKeepHere({ isAllowed: (clientId) => hasGrants(pool, clientId), render: shared.renderError })
+
   function build(keys: readonly SigningKey[]): Provider {
-    return buildProvider({ issuer: siteUrl, configuration: createConfiguration({ ...shared, keys }), clients, log })
+    const configuration = createConfiguration({ ...shared, keys })
+    return buildProvider({ issuer: siteUrl, configuration, clients, keepHere, log })
   }
 
   let known: { readonly provider: Provider; readonly kids: string; readonly atMs: number } | undefined
@@ -90,7 +95,6 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
   return { provider, resources, states, clients, grants, siteUrl, attempts }
 }
 
-type Refused = { readonly error: string; readonly error_description?: string | undefined }
 type Rendered = { status: number; body: unknown; set(headers: Record<string, string>): void }
 
 /** What fails without a place to send the person back to is a page of ours. */
