@@ -16,6 +16,7 @@ const BOUNDS: ClientBounds = { unconfirmed: 10_000, unconfirmedOfNetwork: 50 }
 const UNCONFIRMED_DAYS = 1
 const UNUSED_DAYS = 30
 const AT_ONCE = 500
+const ID = /^[\w~.-]{1,200}$/
 /** More than one, so that what several processes add at once is forgotten as fast as it comes. */
 const FORGOTTEN_AT_ONCE = 20
 
@@ -46,6 +47,8 @@ export function createClients({ pool, bounds = BOUNDS }: { readonly pool: pg.Poo
     },
 
     async find(id: string): Promise<Payload | null> {
+      // In a header it may be anything, and PostgreSQL takes no zero byte.
+      if (!ID.test(id)) return null
       const { rows } = await pool.query('select metadata from oauth_clients where id = $1', [id])
       return rows[0] === undefined ? null : row.parse(rows[0]).metadata
     },

@@ -59,8 +59,8 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
     { method: 'GET', path: `${PATHS.authorization}/:uid`, isPage: true, answer: pass(null, asIs) },
     { method: 'POST', path: PATHS.token, answer: pass('token', withForm(false)) },
     { method: 'POST', path: PATHS.device_authorization, answer: pass('device', withForm(true)) },
-    { method: 'POST', path: PATHS.revocation, answer: pass('revoke', asIs) },
-    { method: 'POST', path: PATHS.introspection, answer: pass(null, asIs) },
+    { method: 'POST', path: PATHS.revocation, answer: pass('revoke', withForm(false)) },
+    { method: 'POST', path: PATHS.introspection, answer: pass(null, withForm(false)) },
     { method: 'POST', path: PATHS.registration, answer: pass('register', registration) },
   ]
 }
