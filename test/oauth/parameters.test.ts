@@ -41,4 +41,12 @@ describe('a parameter', () => {
     const many = Object.fromEntries(Array.from({ length: 51 }, (_, at) => [`p${at}`, 'x']))
     assert.equal((await client.post('/oauth/token', many)).status, 400)
   })
+  it('may have a question mark in it, and what follows is read too', async () => {
+    const path = authorizePath({ clientId, pkce, changed: { state: '' } })
+    const { status, location, text } = await visitor.get(path.replace('?', '?state=where?now&'))
+    assert.equal(status, 303, text)
+    const { rows } = await site.pool.query("select payload #>> '{params,state}' as state from oauth_states")
+    assert.match(location, /^\/consent\//)
+    assert.deepEqual(rows, [{ state: 'where?now' }])
+  })
 })

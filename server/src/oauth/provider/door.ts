@@ -34,8 +34,10 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
 
   const asIs: Prepare = ({ url, body }) => ({ url, body })
   const withQuery: Prepare = ({ url }) => {
-    const [path = '', query = ''] = url.split('?', 2)
-    return { url: `${path}?${readable(query, resources, { needsScope: true })}`, body: NOTHING }
+    // A query may have another question mark in it.
+    const [path = ''] = url.split('?', 1)
+    const query = readable(url.slice(path.length + 1), resources, { needsScope: true })
+    return { url: `${path}?${query}`, body: NOTHING }
   }
   const withForm =
     (needsScope: boolean): Prepare =>
