@@ -59,3 +59,12 @@ describe('a refresh token', () => {
     assert.notEqual(await tokens.find(third), undefined)
   })
 })
+
+describe('what a person has answered', () => {
+  it('is gone on with once, by whoever comes first', async () => {
+    const interactions = adapterOf('Interaction')
+    await interactions.upsert('a-request', { result: {} }, 60)
+    const ends = await Promise.allSettled([1, 2, 3].map(async () => interactions.destroy('a-request')))
+    assert.deepEqual(ends.map(({ status }) => status).sort(), ['fulfilled', 'rejected', 'rejected'])
+  })
+})

@@ -204,6 +204,16 @@ describe('the consent page', () => {
     assert.equal(await grants(), before + 1)
   })
 
+  it('gives one code, however often the browser goes on at once', async () => {
+    const path = await toConsent(person, { clientId, pkce })
+    const { text } = await person.get(path)
+    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const { location } = await person.post(path, choice)
+    const ends = await Promise.all(Array.from({ length: 6 }, () => person.get(location)))
+    assert.deepEqual(ends.map(({ status }) => status).sort(), [303, 400, 400, 400, 400, 400])
+    assert.deepEqual(ends.filter(({ location: to }) => to.includes('code=')).length, 1)
+  })
+
   it('holds the amount as an allowance, and makes a grant without one where it is nothing', async () => {
     for (const [typed, amount] of [
       ['2.50', '2500000000'],

@@ -79,7 +79,11 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
       if (typeof payload?.grantId === 'string') await end(payload.grantId)
       throw new errors.InvalidGrant('it was used before')
     },
-    destroy: (id) => states.forget(model, id),
+    async destroy(id) {
+      const wasThere = await states.forget(model, id)
+      // Of several that go on with one answer of a person, one gets the code.
+      if (model === 'Interaction' && !wasThere) throw new errors.SessionNotFound('the request was answered before')
+    },
     revokeByGrantId: (grantId) => grants.end(grantId),
   }
 }
