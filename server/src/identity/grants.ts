@@ -299,6 +299,21 @@ export async function hasGrants(pool: pg.Pool, clientId: string): Promise<boolea
   return rowCount === 1
 }
 
+/** Which of some clients have a grant that is active. */
+export async function clientsWithGrants(pool: pg.Pool, clientIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await pool.query(
+    `select distinct client_id as id from grants where client_id = any($1) and revoked_at is null
+       and (expires_at is null or expires_at > clock_timestamp())`,
+    [clientIds],
+  )
+  return new Set(
+    z
+      .array(z.object({ id: z.string() }))
+      .parse(rows)
+      .map(({ id }) => id),
+  )
+}
+
 const lockedGrant = z
   .object({ accountId: z.string(), allowanceId: z.string().nullable(), isRevoked: z.boolean(), ...BUDGET_ROW })
   .transform(({ period, amount, ...row }) => ({ ...row, budget: budgetIn({ period, amount }) }))
