@@ -14,6 +14,7 @@ import {
   call,
   codeOf,
   costOf,
+  errorOf,
   FREE,
   LINKED,
   makeCustomer,
@@ -59,11 +60,16 @@ const OWN_HEADERS = /^(date|x-request-id|x-correlation-id|request-id|x-ratelimit
 
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
+/** What the account has is told to keys, and to tokens that may read it. */
+const OF_ACCOUNT = 'x-farebox-balance-usd'
+
 function likenessOf({ status, headers, text, id }: Told) {
   return {
     status,
     headers: Object.fromEntries(
-      [...headers].map(([name, value]) => [name, OWN_HEADERS.test(name) ? 'its own' : value.replaceAll(UUID, 'an id')]),
+      [...headers]
+        .filter(([name]) => name !== OF_ACCOUNT)
+        .map(([name, value]) => [name, OWN_HEADERS.test(name) ? 'its own' : value.replaceAll(UUID, 'an id')]),
     ),
     // Ids and times of the sandbox, and those of the request.
     shape: text
@@ -171,8 +177,10 @@ describe('BASE-2 the same call with a key and with an access token is the same c
   it('the same budget, balance, usage, list of requests and models', async () => {
     const both = await twins()
     for (const { secret } of both) for (const id of ['tag_detail', 'rerank']) await call(url, secret, id)
-    const paths = ['/v1/balance', '/v1/usage?start_time=1', '/v1/requests', '/v1/models', LINKS]
-    for (const path of paths) {
+    const balances = await Promise.all(both.map(({ secret }) => ask(url, secret, '/v1/balance')))
+    assert.notEqual(balances[0]?.json.budget, null)
+    assert.deepEqual(balances[1]?.json.budget, balances[0]?.json.budget)
+    for (const path of ['/v1/usage?start_time=1', '/v1/requests', '/v1/models', LINKS]) {
       const [key, token] = await Promise.all(both.map(({ secret }) => ask(url, secret, path)))
       assert.equal(key?.status, 200, path)
       assert.deepEqual(withoutTimes(token?.json), withoutTimes(key?.json), path)
@@ -228,6 +236,46 @@ describe('BASE-2 the same call with a key and with an access token is the same c
       assert.equal((await ask(url, agents.token, path)).status, 403, path)
     }
     assert.equal((await sandbox.journal()).length, before)
+  })
+})
+
+describe('a token that may not read the account', () => {
+  it('is told what its own grant has, and nothing of what the account has', async () => {
+    const { workspaceId } = await makeCustomer(pool, { money: 10_000_000_000n })
+    const tokens = await Promise.all(
+      [['calls'] as const, ['calls', 'account.read'] as const].map((scopes) =>
+        makeGranted(pool, { workspaceId, mode: 'test', budget: BUDGET, scopes }),
+      ),
+    )
+    const [without, reading] = tokens.map(({ token }) => token)
+    assert.ok(without !== undefined && reading !== undefined)
+    assert.deepEqual((await ask(url, without, '/v1/balance')).json, {
+      ...{ currency: 'USD', mode: 'test' },
+      budget: {
+        period: 'month',
+        amount: { usd: '5.000000000', micros_usd: 5_000_000 },
+        spent: { usd: '0.000000000', micros_usd: 0 },
+        left: { usd: '5.000000000', micros_usd: 5_000_000 },
+      },
+    })
+    const told = (await ask(url, reading, '/v1/balance')).json
+    assert.deepEqual(told.available, { usd: '10.000000000', micros_usd: 10_000_000 })
+    assert.equal((await call(url, without, 'rerank')).headers.get(OF_ACCOUNT), null)
+    assert.match((await call(url, reading, 'rerank')).headers.get(OF_ACCOUNT) ?? '', /^9\.99/)
+  })
+
+  it('is not told what is left where the account has too little', async () => {
+    const { workspaceId } = await makeCustomer(pool, { money: 123n })
+    for (const [scopes, left] of [
+      [['calls'], undefined],
+      [['calls', 'account.read'], '0.000000123'],
+    ] as const) {
+      const { token } = await makeGranted(pool, { workspaceId, mode: 'test', budget: BUDGET, scopes })
+      const told = await call(url, token, 'financial_metrics_snapshot')
+      const { code, needed_usd, left_usd } = errorOf(told)
+      assert.deepEqual([code, needed_usd, left_usd], ['insufficient_balance', '0.010000000', left])
+      assert.equal(told.text.includes('0.000000123'), left !== undefined)
+    }
   })
 })
 

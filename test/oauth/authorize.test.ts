@@ -110,11 +110,45 @@ describe('a request without a resource', () => {
     try {
       const visitor = createVisitor(bare)
       const other = await registered(createOauthClient(bare))
-      const { location } = await visitor.get(authorizePath({ clientId: other, pkce, changed: { scope: 'agent' } }))
-      assert.equal(new URL(location).searchParams.get('error'), 'invalid_target', location)
+      const { status, location } = await visitor.get(
+        authorizePath({ clientId: other, pkce, changed: { scope: 'agent' } }),
+      )
+      assert.deepEqual([status, location], [400, ''])
     } finally {
       await bare.stop()
     }
+  })
+})
+
+describe('a client that nobody has allowed yet', () => {
+  it('sends nobody anywhere with a wrong request: it is a page that names where it leads', async () => {
+    const stranger = createVisitor(site)
+    const wrong = [
+      { prompt: 'none' },
+      { code_challenge: '', code_challenge_method: '' },
+      { response_type: 'token' },
+      { resource: 'https://elsewhere.example/mcp' },
+      { request: 'eyJhbGciOiJub25lIn0.e30.' },
+    ]
+    for (const redirect_uri of ['https://evil.example/x', 'com.example.evil:/x']) {
+      const newcomer = await registered(createOauthClient(site), { redirect_uris: [redirect_uri] })
+      const ask = (changed: Record<string, string>) =>
+        stranger.get(authorizePath({ clientId: newcomer, pkce, changed: { redirect_uri, ...changed } }))
+      for (const changed of wrong) {
+        const { status, location, text } = await ask(changed)
+        assert.deepEqual([status, location], [400, ''], JSON.stringify(changed))
+        assert.match(text, /It asked to send you on to <b>(evil\.example|com\.example\.evil:\/\/)<\/b>/)
+        assert.doesNotMatch(text, /href="(https:\/\/evil|com\.example\.evil)/)
+      }
+      await decide(person, await toConsent(person, { clientId: newcomer, pkce, changed: { redirect_uri } }))
+      assert.equal(new URL((await ask({ prompt: 'none' })).location).searchParams.get('error'), 'login_required')
+    }
+  })
+
+  it('is told where a person did not allow it', async () => {
+    const newcomer = await registered(createOauthClient(site))
+    const path = await toConsent(person, { clientId: newcomer, pkce })
+    assert.equal((await decide(person, path, { decision: 'deny' })).searchParams.get('error'), 'access_denied')
   })
 })
 
@@ -189,6 +223,16 @@ describe('the consent page', () => {
     const answers = await Promise.all([person.post(path, choice), person.post(path, choice), person.post(path, choice)])
     assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 400, 400])
     assert.equal(await grants(), before + 1)
+  })
+
+  it('gives one code, however often the browser goes on at once', async () => {
+    const path = await toConsent(person, { clientId, pkce })
+    const { text } = await person.get(path)
+    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const { location } = await person.post(path, choice)
+    const ends = await Promise.all(Array.from({ length: 6 }, () => person.get(location)))
+    assert.deepEqual(ends.map(({ status }) => status).sort(), [303, 400, 400, 400, 400, 400])
+    assert.deepEqual(ends.filter(({ location: to }) => to.includes('code=')).length, 1)
   })
 
   it('holds the amount as an allowance, and makes a grant without one where it is nothing', async () => {

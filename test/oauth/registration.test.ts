@@ -38,6 +38,14 @@ describe('a registration', () => {
         { redirect_uris: ['http://localhost/callback'], token_endpoint_auth_method: 'none' },
         'http://localhost:3118/callback',
       ],
+      [
+        { redirect_uris: ['com.example.app:/callback'], token_endpoint_auth_method: 'none' },
+        'com.example.app:/callback',
+      ],
+      [
+        { redirect_uris: ['vscode-insiders://maker.app/callback'], token_endpoint_auth_method: 'none' },
+        'vscode-insiders://maker.app/callback',
+      ],
       [{ redirect_uris: ['http://[::1]/callback'], token_endpoint_auth_method: 'none' }, 'http://[::1]:3118/callback'],
     ] as const) {
       const client = createOauthClient(site)
@@ -96,6 +104,8 @@ describe('a registration', () => {
         'http://0x7f000001/cb',
         'http://[::ffff:127.0.0.1]/cb',
       ],
+      ...['ms-msdt:/id', 'search-ms:query=x', 'ms-word:ofe', 'ms-settings:x', 'evilapp://callback', 'urn:a:b'],
+      ...['x-apple.systempreferences:x', 'com.apple.systempreferences:x', 'web+evil://callback', 'a.b+c://callback'],
       ...[
         '/cb',
         '',
@@ -185,22 +195,29 @@ describe('many registrations', () => {
     assert.equal((await createOauthClient(site).register({ redirect_uris: [REDIRECT] })).status, 201)
   })
 
-  it('are forgotten after a day where nobody allowed them, and after 30 where nobody uses them', async () => {
-    const [unconfirmed, confirmed, used] = [
+  it('are forgotten after a day where nobody allowed them, and after 32 where nobody uses them or has a grant', async () => {
+    const [unconfirmed, confirmed, used, idle, granted] = [
+      await registered(createOauthClient(site)),
+      await registered(createOauthClient(site)),
       await registered(createOauthClient(site)),
       await registered(createOauthClient(site)),
       await registered(createOauthClient(site)),
     ]
-    for (const clientId of [confirmed, used])
+    for (const clientId of [confirmed, used, idle, granted])
       await decide(person, await toConsent(person, { clientId, pkce: newPkce() }))
     await site.pool.query("update oauth_clients set created_at = created_at - interval '25 hours' where id = any($1)", [
-      [unconfirmed, confirmed, used],
+      [unconfirmed, confirmed, used, idle, granted],
     ])
-    await site.pool.query("update oauth_clients set used_at = used_at - interval '31 days' where id = $1", [confirmed])
+    await site.pool.query('update grants set revoked_at = clock_timestamp() where client_id = any($1)', [
+      [confirmed, idle],
+    ])
+    const unused = 'update oauth_clients set used_at = used_at - make_interval(days => $2) where id = any($1)'
+    await site.pool.query(unused, [[confirmed, granted], 33])
+    await site.pool.query(unused, [[idle], 31])
     await upkeep.prune()
     const { rows } = await site.pool.query('select id from oauth_clients where id = any($1)', [
-      [unconfirmed, confirmed, used],
+      [unconfirmed, confirmed, used, idle, granted],
     ])
-    assert.deepEqual(rows, [{ id: used }])
+    assert.deepEqual(rows.map(({ id }) => id).sort(), [used, idle, granted].sort())
   })
 })

@@ -21,7 +21,7 @@ export function serverHere(given: Given) {
   return createAuthorizationServer(
     {
       ...{ ids, clock: systemClock, log: silentLog, outbound: null, siteUrl: SITE, baseUrl: undefined, mcpUrl: MCP },
-      ...{ attempts: { take: async () => {} }, introspectionSecret: null },
+      ...{ attempts: { take: async () => {}, giveBack: async () => {} }, introspectionSecret: null },
       tellReuse: createTellReuse({ sendMail: createSendMail({ ids, seal }), grantsUrl: `${SITE}/grants` }),
       ...given,
     },

@@ -8,7 +8,7 @@ import { budgetLine, ownTerms, stateOf } from './key-terms.ts'
 export function addGrantCommands(program: Command): void {
   const grants = program.command('grants').description('manage what people let OAuth clients do')
   reading(grants, 'list <account>')
-    .description('list the grants of a customer, the newest first')
+    .description('list the grants of a customer, the active first')
     .action((account: string) => running((config) => list(config, account)))
   writing(grants, 'revoke <grant>')
     .description('end a grant: no paid call begins with its tokens from now on')

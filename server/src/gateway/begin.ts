@@ -13,7 +13,7 @@ import { whoseIs } from '../limits/whose.ts'
 import type { Rate, Rates, Window } from '../limits/window.ts'
 import { placesTaken, requestsUsed, tokensUsed } from './limit-words.ts'
 import { requireBudget } from './require-budget.ts'
-import { requireOwnScope, requireScope } from './require-scope.ts'
+import { requireOwnScope, requireScope, seesBalance } from './require-scope.ts'
 
 /** What somebody wants to begin: an operation with what it may cost, or an admission that costs nothing. */
 export type Wish = {
@@ -136,7 +136,10 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
     case 'allowance_spent':
       return new Fault('budget_exceeded', { headers, members: moneyMembers(needed, judgement.left) })
     case 'money_spent':
-      return new Fault('insufficient_balance', { headers, members: moneyMembers(needed, judgement.free) })
+      return new Fault('insufficient_balance', {
+        headers,
+        members: moneyMembers(needed, seesBalance(wish.caller) ? judgement.free : null),
+      })
     case 'account_suspended':
       return new Fault('account_suspended', { headers })
     case 'account_inactive':
@@ -183,6 +186,9 @@ function secondsUntil(endsAtMs: Rate['resetAtMs'], nowMs: number, { seconds }: W
   return Math.min(seconds, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1_000)))
 }
 
-function moneyMembers(needed: Nanos | undefined, left: Nanos): Record<string, string> {
-  return { ...(needed !== undefined && { needed_usd: formatUsd(needed) }), left_usd: formatUsd(left) }
+function moneyMembers(needed: Nanos | undefined, left: Nanos | null): Record<string, string> {
+  return {
+    ...(needed !== undefined && { needed_usd: formatUsd(needed) }),
+    ...(left !== null && { left_usd: formatUsd(left) }),
+  }
 }

@@ -23,7 +23,7 @@ import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
 import { digestOf } from './request-digest.ts'
 import { requireBudget } from './require-budget.ts'
-import { requireModelScope, requireScope } from './require-scope.ts'
+import { requireModelScope, requireScope, seesBalance } from './require-scope.ts'
 import { type Stopwatch, startStopwatch } from './stopwatch.ts'
 import type { Overrun } from './tell-loss.ts'
 import { requireWithinTokenLimits } from './token-advice.ts'
@@ -157,7 +157,7 @@ export function createPipeline(parts: Parts): Pipeline {
     // What was reserved and not used is there again.
     if (left !== null) Object.assign(told, rateHeaders(left))
     told[headerNames.cost] = formatUsd(charged)
-    told[headerNames.balance] = formatUsd(free)
+    if (seesBalance(request.caller)) told[headerNames.balance] = formatUsd(free)
     if (outcome.answer === undefined) throw withHeaders(outcome.fault, told)
     const { body, headers } = outcome.answer
     // Clients repeat some errors by themselves, and would pay again for one that was charged.

@@ -19,6 +19,11 @@ export function requireOwnScope({ token }: Caller): void {
   throw new Fault('forbidden', { detail: "The access token's scopes do not let it do anything here." })
 }
 
+/** Whether it is told what the whole account has: a key is, and of access tokens those whose person allowed it to read the account. */
+export function seesBalance({ token }: Pick<Caller, 'token'>): boolean {
+  return token === null || token.mayReadAccount
+}
+
 /** Throws where no scope of the key lets it use an operation with this model, or with the one that it has without one. */
 export function requireModelScope({ scopes }: Caller, sought: Sought, model: string | undefined): void {
   if (scopes === null || allowsOperation(scopes, sought) || allowsModel(scopes, model)) return

@@ -49,6 +49,8 @@ export type MadeGrant = { readonly id: Id; readonly shard: number }
 
 /** Active grants of one workspace. */
 export const GRANTS_OF_WORKSPACE = 200
+/** Active grants that one person gave, so that a page shows them all. */
+export const GRANTS_OF_PERSON = 500
 
 export function makeGrant({ pool, ids }: Parts, by: By, grant: NewGrant): Promise<MadeGrant> {
   return inTransaction(pool, (query) => makeGrantWithin(query, ids, by, grant))
@@ -94,7 +96,13 @@ async function revokeOthers(query: Query, by: By, whose: Pick<NewGrant, 'personI
 
 type Consent = Pick<NewGrant, 'workspaceId' | 'personId' | 'mode'>
 
-const consentRow = z.object({ shard: z.int(), accountId: z.string(), role: z.enum(ROLES), grants: z.int() })
+const consentRow = z.object({
+  shard: z.int(),
+  accountId: z.string(),
+  role: z.enum(ROLES),
+  grants: z.int(),
+  own: z.int(),
+})
 
 /**
  * Locks the workspace and the person: whoever is removed from it, or sets another password, meanwhile either comes first or takes this
@@ -107,18 +115,24 @@ async function lockForNewGrant(query: Query, { workspaceId, personId, mode }: Co
   const { rows } = await query(
     `select w.shard, case $3 when 'live' then w.live_account_id else w.test_account_id end as "accountId", m.role,
        (select count(*)::integer from grants where workspace_id = w.id and revoked_at is null
-          and (expires_at is null or expires_at > clock_timestamp())) as grants
+          and (expires_at is null or expires_at > clock_timestamp())) as grants,
+       (select count(*)::integer from grants where person_id = $2 and revoked_at is null
+          and (expires_at is null or expires_at > clock_timestamp())) as own
      from workspaces w join members m on m.workspace_id = w.id and m.person_id = $2 where w.id = $1`,
     [workspaceId, personId, mode],
   )
   // To who is no member, it is as if it were not there.
   if (rows[0] === undefined) throw noSuchThing('workspace', workspaceId)
   const found = consentRow.parse(rows[0])
-  if (found.grants >= GRANTS_OF_WORKSPACE) {
-    const detail = `The workspace has ${found.grants} active grants; the limit is ${GRANTS_OF_WORKSPACE}. Revoke one first.`
-    throw new Fault('quota_exceeded', { detail })
-  }
+  requireFewer('The workspace has', found.grants, GRANTS_OF_WORKSPACE)
+  requireFewer('You have', found.own, GRANTS_OF_PERSON)
   return found
+}
+
+function requireFewer(who: string, grants: number, most: number): void {
+  if (grants < most) return
+  const detail = `${who} ${grants} active grants; the limit is ${most}. Revoke one first.`
+  throw new Fault('quota_exceeded', { detail })
 }
 
 /**
@@ -267,23 +281,26 @@ const listedGrant = z
 export type ListedGrant = Readonly<z.output<typeof listedGrant>>
 
 const LISTED = 1_000
+const IS_ACTIVE = 'c.active and k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())'
 
 const LISTED_SELECT = `select k.id, k.workspace_id as "workspaceId", k.person_id as "personId", k.client_id as "clientId",
     k.client_name as "clientName", a.mode, w.shard, k.audiences, k.oauth_scopes as "oauthScopes", k.created_at as "createdAt",
     k.expires_at as "expiresAt", k.revoked_at as "revokedAt", k.allowance_id as "allowanceId", b.period, b.amount, ${TERMS_SELECT},
-    c.active and k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()) as "isActive"
+    ${IS_ACTIVE} as "isActive"
   from grants k join credentials c on c.id = k.id join accounts a on a.id = c.account_id join workspaces w on w.id = k.workspace_id
   left join allowances b on b.id = k.allowance_id`
 
-/** Of a person, of a workspace, or of both; the newest first. */
+type Listed = { readonly personId?: Id | null; readonly workspaceId?: Id | null; readonly isActive?: boolean }
+
+/** Of a person, of a workspace, or of both: the active first or alone, however many have ended; of those the newest first. */
 export async function listGrants(
   pool: pg.Pool,
-  { personId = null, workspaceId = null }: { readonly personId?: Id | null; readonly workspaceId?: Id | null },
+  { personId = null, workspaceId = null, isActive = false }: Listed,
 ): Promise<readonly ListedGrant[]> {
   const { rows } = await pool.query(
     `${LISTED_SELECT} where ($1::uuid is null or k.person_id = $1) and ($2::uuid is null or k.workspace_id = $2)
-     order by k.id desc limit $3`,
-    [personId, workspaceId, LISTED],
+       and (not $4 or (${IS_ACTIVE})) order by "isActive" desc, k.id desc limit $3`,
+    [personId, workspaceId, LISTED, isActive],
   )
   return z.array(listedGrant).parse(rows)
 }
@@ -304,6 +321,27 @@ export async function listGrantsOfClient(
 export async function findGrant(pool: pg.Pool, id: Id): Promise<ListedGrant | null> {
   const { rows } = await pool.query(`${LISTED_SELECT} where k.id = $1`, [id])
   return rows[0] === undefined ? null : listedGrant.parse(rows[0])
+}
+
+/** Whether anybody has ever allowed a client. */
+export async function hasGrants(pool: pg.Pool, clientId: string): Promise<boolean> {
+  const { rowCount } = await pool.query('select from grants where client_id = $1 limit 1', [clientId])
+  return rowCount === 1
+}
+
+/** Which of some clients have a grant that is active. */
+export async function clientsWithGrants(pool: pg.Pool, clientIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await pool.query(
+    `select distinct client_id as id from grants where client_id = any($1) and revoked_at is null
+       and (expires_at is null or expires_at > clock_timestamp())`,
+    [clientIds],
+  )
+  return new Set(
+    z
+      .array(z.object({ id: z.string() }))
+      .parse(rows)
+      .map(({ id }) => id),
+  )
 }
 
 const lockedGrant = z

@@ -20,29 +20,27 @@ export async function readBalance(pool: pg.Pool, accountId: Id): Promise<Balance
 const budgetRow = z.object({ period: z.enum(['day', 'month', 'total']), amount, spent: amount })
 export type BudgetState = z.output<typeof budgetRow>
 
+const BUDGET_SELECT = `select a.id, a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent
+  from allowances a left join allowance_periods p
+    on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())`
+
 /** An allowance in the period that is running. */
 export async function readBudget(pool: pg.Pool, allowanceId: Id): Promise<BudgetState | undefined> {
-  return (await readBudgets(pool, [allowanceId])).get(allowanceId)
-}
-
-const budgetRows = z.array(budgetRow.extend({ id: z.string() }))
-
-/** Those of them that there are, each in the period that is running. */
-export async function readBudgets(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, BudgetState>> {
-  const { rows } = await pool.query({
-    name: 'budgets',
-    text: `select a.id, a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent
-     from allowances a left join allowance_periods p
-       on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())
-     where a.id = any($1::uuid[])`,
-    values: [ids],
-  })
-  return new Map(budgetRows.parse(rows).map((row) => [row.id, row]))
+  const { rows } = await pool.query(`${BUDGET_SELECT} where a.id = $1`, [allowanceId])
+  return rows[0] && budgetRow.parse(rows[0])
 }
 
 /** One that was lowered below what was spent has nothing left. */
 export function leftOf({ amount, spent }: Pick<BudgetState, 'amount' | 'spent'>): Nanos {
   return spent < amount ? nanos(amount - spent) : ZERO
+}
+
+const budgetRows = z.array(budgetRow.extend({ id: z.string() }))
+
+/** Several at once, by their ids. */
+export async function readBudgets(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, BudgetState>> {
+  const { rows } = await pool.query(`${BUDGET_SELECT} where a.id = any($1::uuid[])`, [ids])
+  return new Map(budgetRows.parse(rows).map(({ id, ...state }) => [id, state]))
 }
 
 /** Since when there is an account. */

@@ -23,6 +23,9 @@ export type AdapterFactoryParts = {
  */
 export const REFRESH_GRACE: Grace = { seconds: 120, most: 20 }
 
+/** Refresh tokens of one grant that nobody has taken yet. With one more, the oldest falls. */
+export const REFRESH_TOKENS_OF_GRANT = 50
+
 const NOTHING = async () => undefined
 
 const NOT_KEPT: Adapter = {
@@ -54,6 +57,8 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
       const { grantId, userCode } = payload
       const kept = { ...withoutSecrets(payload), ...nameFor(model) }
       await states.keep(model, id, { payload: kept, seconds: seconds ?? 0, grantId, userCode })
+      if (model === 'RefreshToken' && grantId !== undefined)
+        await states.forgetOldest(model, grantId, REFRESH_TOKENS_OF_GRANT)
     },
     async find(id) {
       const state = await states.find(model, id, grace)
@@ -66,16 +71,22 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
       return { ...found, consumed: Math.floor(consumedAt.getTime() / 1_000) }
     },
     async consume(id) {
-      if (await states.take(model, id, grace)) return
       const { payload } = (await states.find(model, id)) ?? {}
-      if (typeof payload?.grantId === 'string') await grants.end(payload.grantId)
+      // Before it is taken, so that it is good for another try.
+      if (model === 'RefreshToken' && typeof payload?.grantId === 'string') await grants.takeRefresh(payload.grantId)
+      if (await states.take(model, id, grace)) return
+      // Its client brings it too often, or so late that its grace ran out since it was found.
+      const end = model === 'RefreshToken' ? grants.endReused : grants.end
+      if (typeof payload?.grantId === 'string') await end(payload.grantId)
       throw new errors.InvalidGrant('it was used before')
     },
     async destroy(id) {
       // The token is what the next try would find: with it gone first, a death here would leave the grant.
       const { payload } = (model === 'RefreshToken' ? await states.find(model, id) : null) ?? {}
       if (typeof payload?.grantId === 'string') await grants.end(payload.grantId)
-      await states.forget(model, id)
+      const wasThere = await states.forget(model, id)
+      // Of several that go on with one answer of a person, one gets the code.
+      if (model === 'Interaction' && !wasThere) throw new errors.SessionNotFound('the request was answered before')
     },
     revokeByGrantId: (grantId) => grants.end(grantId),
   }

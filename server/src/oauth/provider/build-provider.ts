@@ -6,6 +6,7 @@ import type { Log } from '../../telemetry/log.ts'
 import { markedHash } from './adapter.ts'
 import type { Clients } from './clients.ts'
 import { COOKIES, PATHS } from './configuration.ts'
+import type { Answering } from './keep-here.ts'
 import { shardOfRequest } from './request-notes.ts'
 import { TOLD_SCOPES } from './scopes.ts'
 
@@ -13,11 +14,13 @@ type Parts = {
   readonly issuer: string
   readonly configuration: Configuration
   readonly clients: Pick<Clients, 'used'>
+  /** Keeps whoever would be sent to a client that nobody has allowed. */
+  readonly keepHere: (ctx: Answering) => Promise<void>
   readonly log: Pick<Log, 'error' | 'warn'>
 }
 
 /** The library with what is ours of it: the form of access tokens, how secrets are compared, and what it tells. */
-export function buildProvider({ issuer, configuration, clients, log }: Parts): Provider {
+export function buildProvider({ issuer, configuration, clients, keepHere, log }: Parts): Provider {
   const provider = new Provider(issuer, configuration)
   // The request that it is given says how we are reached, and was written by us.
   provider.proxy = true
@@ -27,6 +30,7 @@ export function buildProvider({ issuer, configuration, clients, log }: Parts): P
   }
   provider.use(async (ctx, next) => {
     await next()
+    await keepHere(ctx)
     dropSessionCookie(ctx)
     if (ctx.path.startsWith('/.well-known/')) tellLess(ctx)
     if (ctx.path === PATHS.device_authorization) dropFilledInLink(ctx)

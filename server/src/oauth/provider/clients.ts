@@ -15,8 +15,10 @@ export type ClientBounds = {
 
 const BOUNDS: ClientBounds = { unconfirmed: 10_000, unconfirmedOfNetwork: 50 }
 const UNCONFIRMED_DAYS = 1
-const UNUSED_DAYS = 30
+/** Longer than a refresh token lives. */
+const UNUSED_DAYS = 32
 const AT_ONCE = 500
+const ID = /^[\w~.-]{1,200}$/
 /** More than one, so that what several processes add at once is forgotten as fast as it comes. */
 const FORGOTTEN_AT_ONCE = 20
 
@@ -27,16 +29,29 @@ const FORGET_OLDEST = (of: string) =>
        select created_at from oauth_clients where confirmed_at is null ${of} order by created_at desc offset $1 limit 1)
      limit ${FORGOTTEN_AT_ONCE} for update skip locked)`
 
-const PORTIONS = [
-  `delete from oauth_clients where id in (
-     select id from oauth_clients where confirmed_at is null
-       and created_at < clock_timestamp() - interval '${UNCONFIRMED_DAYS} days' limit $1 for update skip locked)`,
-  `delete from oauth_clients where id in (
-     select id from oauth_clients where confirmed_at is not null
-       and used_at < clock_timestamp() - interval '${UNUSED_DAYS} days' limit $1 for update skip locked)`,
-]
+const FORGET_UNCONFIRMED = `delete from oauth_clients where id in (
+  select id from oauth_clients where confirmed_at is null
+    and created_at < clock_timestamp() - interval '${UNCONFIRMED_DAYS} days' limit $1 for update skip locked)`
+
+const IS_UNUSED = `confirmed_at is not null and used_at < clock_timestamp() - interval '${UNUSED_DAYS} days'`
+
+/** Which of some clients have a grant that is active. */
+export type HaveGrants = (ids: readonly string[]) => Promise<ReadonlySet<string>>
 
 export function createClients({ pool, bounds = BOUNDS }: { readonly pool: pg.Pool; readonly bounds?: ClientBounds }) {
+  async function pruneUnused(most: number, haveGrants: HaveGrants): Promise<number> {
+    const { rows } = await pool.query(`select id from oauth_clients where ${IS_UNUSED} order by used_at limit $1`, [
+      most,
+    ])
+    const ids = idRows.parse(rows).map(({ id }) => id)
+    const held = await haveGrants(ids)
+    // Looked at again in as many days, and not before the others.
+    await pool.query('update oauth_clients set used_at = clock_timestamp() where id = any($1)', [[...held]])
+    // One that a person allows meanwhile is in use.
+    await pool.query(`delete from oauth_clients where id = any($1) and ${IS_UNUSED}`, [ids])
+    return ids.length
+  }
+
   return {
     async add(id: string, metadata: Payload, network: Buffer): Promise<void> {
       await pool.query('insert into oauth_clients (id, metadata, network) values ($1, $2, $3)', [
@@ -47,6 +62,8 @@ export function createClients({ pool, bounds = BOUNDS }: { readonly pool: pg.Poo
     },
 
     async find(id: string): Promise<Payload | null> {
+      // In a header it may be anything, and PostgreSQL takes no zero byte.
+      if (!ID.test(id)) return null
       const { rows } = await pool.query('select metadata from oauth_clients where id = $1', [id])
       return rows[0] === undefined ? null : row.parse(rows[0]).metadata
     },
@@ -70,14 +87,15 @@ export function createClients({ pool, bounds = BOUNDS }: { readonly pool: pg.Poo
       )
     },
 
-    /** How many were forgotten. */
-    async prune(): Promise<number> {
-      let all = 0
-      for (const statement of PORTIONS)
-        all += await inPortions(AT_ONCE, async (most) => (await pool.query(statement, [most])).rowCount ?? 0)
-      return all
+    /** How many were looked at: those without use are forgotten, unless a grant of theirs is active. */
+    async prune(haveGrants: HaveGrants): Promise<number> {
+      const unconfirmed = await inPortions(AT_ONCE, async (most) => {
+        return (await pool.query(FORGET_UNCONFIRMED, [most])).rowCount ?? 0
+      })
+      return unconfirmed + (await inPortions(AT_ONCE, (most) => pruneUnused(most, haveGrants)))
     },
   }
 }
 
 const row = z.object({ metadata: z.record(z.string(), z.unknown()) })
+const idRows = z.array(z.object({ id: z.string() }))

@@ -1,7 +1,7 @@
 import type { RawAsked, RawRoute, Respond } from '../../http/raw-routes.ts'
 import { ClientRefusal, readClientMetadata } from './client-metadata.ts'
 import { PATHS } from './configuration.ts'
-import { type OauthDeed, takeOne } from './limits.ts'
+import { giveOneBack, type OauthDeed, takeOne } from './limits.ts'
 import { readable } from './parameters.ts'
 import { requestFor } from './request-for.ts'
 import type { AuthorizationServer } from './server.ts'
@@ -21,7 +21,10 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
       try {
         const prepared = prepare(asked)
         const provider = await server.provider()
-        return (response) => provider.callback()(requestFor(asked, siteUrl, prepared), response)
+        return async (response) => {
+          await provider.callback()(requestFor(asked, siteUrl, prepared), response)
+          if (deed === 'token' && response.statusCode < 400) await giveOneBack(attempts, deed, asked.visitor)
+        }
       } catch (error) {
         if (error instanceof ClientRefusal) return refuse(error)
         throw error
@@ -31,8 +34,10 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
 
   const asIs: Prepare = ({ url, body }) => ({ url, body })
   const withQuery: Prepare = ({ url }) => {
-    const [path = '', query = ''] = url.split('?', 2)
-    return { url: `${path}?${readable(query, resources, { needsScope: true })}`, body: NOTHING }
+    // A query may have another question mark in it.
+    const [path = ''] = url.split('?', 1)
+    const query = readable(url.slice(path.length + 1), resources, { needsScope: true })
+    return { url: `${path}?${query}`, body: NOTHING }
   }
   const withForm =
     (needsScope: boolean): Prepare =>
@@ -56,8 +61,8 @@ export function doorRoutes(server: AuthorizationServer): readonly RawRoute[] {
     { method: 'GET', path: `${PATHS.authorization}/:uid`, isPage: true, answer: pass(null, asIs) },
     { method: 'POST', path: PATHS.token, answer: pass('token', withForm(false)) },
     { method: 'POST', path: PATHS.device_authorization, answer: pass('device', withForm(true)) },
-    { method: 'POST', path: PATHS.revocation, answer: pass('revoke', asIs) },
-    { method: 'POST', path: PATHS.introspection, answer: pass(null, asIs) },
+    { method: 'POST', path: PATHS.revocation, answer: pass('revoke', withForm(false)) },
+    { method: 'POST', path: PATHS.introspection, answer: pass(null, withForm(false)) },
     { method: 'POST', path: PATHS.registration, answer: pass('register', registration) },
   ]
 }

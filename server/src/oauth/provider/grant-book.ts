@@ -4,11 +4,13 @@ import { findAccessToken, issueAccessToken } from '../../identity/access-tokens.
 import { isOAuthScope } from '../../identity/faces.ts'
 import { endGrantOnce, findGrant } from '../../identity/grants.ts'
 import { hashOf, parseCredential } from '../../identity/key-format.ts'
+import type { Attempts } from '../../identity/people/attempts.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { type Id, isId } from '../../kernel/ids.ts'
 import { Secret } from '../../kernel/secret.ts'
 import type { By } from '../../storage/audit.ts'
 import type { Query } from '../../storage/transaction.ts'
+import { takeRefresh } from './limits.ts'
 import { rememberShard, visitorOfRequest } from './request-notes.ts'
 import type { Resources } from './resources.ts'
 import { isScopeOf, OWN_SCOPES } from './scopes.ts'
@@ -24,11 +26,12 @@ type Parts = {
   readonly pool: pg.Pool
   readonly states: States
   readonly resources: Resources
+  readonly attempts: Pick<Attempts, 'take'>
   /** Tells the person whose grant it was that somebody else had its token, where that commits. */
   readonly tellReuse: (query: Query, grantId: Id, address: string) => Promise<void>
 }
 
-export function createGrantBook({ pool, states, resources, tellReuse }: Parts) {
+export function createGrantBook({ pool, states, resources, attempts, tellReuse }: Parts) {
   /** First the grant: what is left of it is worth nothing from then on, also where we die before it is gone. */
   async function end(grantId: string, also?: (query: Query) => Promise<void>): Promise<void> {
     if (!isId(grantId)) return
@@ -85,12 +88,26 @@ export function createGrantBook({ pool, states, resources, tellReuse }: Parts) {
       if (parsed?.kind === 'at') await end(parsed.id)
     },
 
+    /** Refuses one more refresh where there were too many. */
+    async takeRefresh(grantId: Id): Promise<void> {
+      await takeRefresh(attempts, grantId).catch((error: unknown) => {
+        throw error instanceof Fault ? tooMany(error) : error
+      })
+    },
+
     end: (grantId: string) => end(grantId),
 
     /** The refresh token of a grant came again, long after it was taken. */
     endReused: (grantId: Id) =>
       end(grantId, (query) => tellReuse(query, grantId, visitorOfRequest(Provider.ctx?.req).address)),
   }
+}
+
+/** A limit as the library tells it. */
+function tooMany({ message, retryAfterSeconds = 60 }: Fault): Error {
+  Provider.ctx?.set('retry-after', String(retryAfterSeconds))
+  const error = new errors.CustomOIDCProviderError('temporarily_unavailable', message)
+  return Object.assign(error, { status: 429, statusCode: 429 })
 }
 
 /** Beyond what anybody keeps a token for. */

@@ -8,6 +8,7 @@ import { DEFAULT_SCOPES } from './scopes.ts'
  */
 export function readable(sent: string, resources: Resources, { needsScope }: { readonly needsScope: boolean }): string {
   const given = new URLSearchParams(sent)
+  requireBounds(given)
   const all = [...given].map(([name, value]) => {
     const resource = name === 'resource' ? resources.named(value) : undefined
     return { name, value: resource?.audience ?? value }
@@ -29,4 +30,22 @@ function defaultScope(given: URLSearchParams, resources: Resources): string {
 function requireQueryMode(given: URLSearchParams): void {
   if (given.getAll('response_mode').some((mode) => mode !== 'query'))
     throw new Fault('invalid_request', { detail: 'response_mode must be query.' })
+}
+
+const MEMBERS_LIMIT = 50
+const NAME_LIMIT = 100
+const VALUE_LIMIT = 4_096
+
+/** PostgreSQL takes no zero byte, and no parameter of OAuth has a control character in it. */
+function requireBounds(given: URLSearchParams): void {
+  if (given.size > MEMBERS_LIMIT)
+    throw new Fault('invalid_request', { detail: `There are ${given.size} parameters; the limit is ${MEMBERS_LIMIT}.` })
+  for (const [name, value] of given) {
+    if (name.length > NAME_LIMIT || value.length > VALUE_LIMIT)
+      throw new Fault('invalid_request', {
+        detail: `A parameter is too long; the limit is ${VALUE_LIMIT} characters, and ${NAME_LIMIT} for its name.`,
+      })
+    if (/\p{Cc}/u.test(name + value))
+      throw new Fault('invalid_request', { detail: 'Parameters must not have control characters in them.' })
+  }
 }

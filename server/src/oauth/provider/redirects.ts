@@ -5,12 +5,16 @@ const LENGTH_LIMIT = 500
 const PLAIN = /^[!$-[\]_a-z~-]+$/i
 const WILDCARD = '*'
 const LOOPBACKS = new Set(['localhost', '127.0.0.1', '[::1]'])
-/** Schemes that run something, read something or are served by browsers themselves. */
-const NOT_APPS = new Set([
-  ...['javascript:', 'data:', 'vbscript:', 'file:', 'blob:', 'about:', 'filesystem:', 'view-source:', 'jar:'],
-  ...['ws:', 'wss:', 'ftp:', 'mailto:', 'tel:', 'sms:', 'intent:', 'chrome:', 'content:', 'urn:'],
+/** A scheme of an app's own, as RFC 8252 wants it: the name of a domain the other way round. */
+const DOMAIN_SCHEME = /^[a-z][a-z0-9-]{0,30}(?:\.[a-z0-9-]{1,60}){1,6}:$/
+/** With a dot, and yet parts of a system. */
+const SYSTEM_SCHEME = /^(?:x-apple|com\.apple|com\.microsoft)\./
+/** Apps whose scheme is no domain. Any other word may start a program of the system with what a stranger wrote. */
+const KNOWN_APPS = new Set([
+  ...['cursor:', 'vscode:', 'vscode-insiders:', 'vscodium:', 'code-oss:', 'windsurf:', 'windsurf-next:', 'zed:'],
+  ...['claude:', 'chatgpt:', 'codex:', 'goose:', 'kiro:', 'trae:', 'antigravity:', 'positron:', 'jetbrains:'],
+  ...['raycast:', 'warp:', 'lmstudio:', 'cherrystudio:', 'obsidian:', 'postman:', 'insomnia:'],
 ])
-const APP_SCHEME = /^[a-z][a-z0-9+.-]{1,60}:$/
 
 /** What is wrong with an address to be sent back to; null for a good one. */
 export function whatIsWrongWith(address: string): string | null {
@@ -21,8 +25,9 @@ export function whatIsWrongWith(address: string): string | null {
   if (address.includes(WILDCARD)) return 'must not have a wildcard'
   if (url.username + url.password !== '' || /^[a-z]+:\/\/[^/?]*@/i.test(address)) return 'must not have a user'
   if (url.protocol === 'https:' || url.protocol === 'http:') return whatIsWrongOnTheWeb(address, url)
-  if (NOT_APPS.has(url.protocol) || !APP_SCHEME.test(url.protocol)) return `must not use ${url.protocol}`
-  return null
+  if (KNOWN_APPS.has(url.protocol)) return null
+  if (DOMAIN_SCHEME.test(url.protocol) && !SYSTEM_SCHEME.test(url.protocol)) return null
+  return `must not use ${url.protocol} but https, http to this machine, or a scheme such as com.example.app`
 }
 
 function whatIsWrongOnTheWeb(address: string, url: URL): string | null {

@@ -1,6 +1,7 @@
 import type { Provider } from 'oidc-provider'
 import type pg from 'pg'
 import type { Pages } from '../../http/pages/page.ts'
+import { hasGrants } from '../../identity/grants.ts'
 import type { Attempts } from '../../identity/people/attempts.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
@@ -9,12 +10,13 @@ import type { Secret } from '../../kernel/secret.ts'
 import type { Outbound } from '../../outbound/outbound.ts'
 import type { Query } from '../../storage/transaction.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { refusedPage } from '../pages/oauth-refused.ts'
+import { type Refused, refusedPage } from '../pages/oauth-refused.ts'
 import { buildProvider } from './build-provider.ts'
 import { createClients } from './clients.ts'
 import { createConfiguration } from './configuration.ts'
 import { createFetchDocument } from './documents.ts'
 import { createGrantBook } from './grant-book.ts'
+import { createKeepHere } from './keep-here.ts'
 import { takeOne } from './limits.ts'
 import { visitorOfRequest } from './request-notes.ts'
 import { createResources } from './resources.ts'
@@ -34,7 +36,7 @@ export type AuthorizationServerParts = {
   readonly mcpUrl: string | undefined
   /** Asks for clients' documents; null where egress is closed. */
   readonly outbound: Pick<Outbound, 'send'> | null
-  readonly attempts: Pick<Attempts, 'take'>
+  readonly attempts: Pick<Attempts, 'take' | 'giveBack'>
   /** By which operators ask what a token is; null where they may not. */
   readonly introspectionSecret: Secret | null
   readonly tellReuse: (query: Query, grantId: Id, address: string) => Promise<void>
@@ -51,7 +53,7 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
   const resources = createResources({ siteUrl, baseUrl, mcpUrl })
   const states = createStates({ pool })
   const clients = createClients({ pool })
-  const grants = createGrantBook({ pool, states, resources, tellReuse: parts.tellReuse })
+  const grants = createGrantBook({ pool, states, resources, attempts, tellReuse: parts.tellReuse })
   const shared = {
     ...{ issuer: siteUrl, states, clients, grants, resources },
     fetchDocument: outbound === null ? null : createFetchDocument({ outbound }),
@@ -63,8 +65,11 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
     renderError: createRenderError(pages),
   }
 
+  const keepHere = createKeepHere({ isAllowed: (clientId) => hasGrants(pool, clientId), render: shared.renderError })
+
   function build(keys: readonly SigningKey[]): Provider {
-    return buildProvider({ issuer: siteUrl, configuration: createConfiguration({ ...shared, keys }), clients, log })
+    const configuration = createConfiguration({ ...shared, keys })
+    return buildProvider({ issuer: siteUrl, configuration, clients, keepHere, log })
   }
 
   let known: { readonly provider: Provider; readonly kids: string; readonly atMs: number } | undefined
@@ -90,7 +95,6 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
   return { provider, resources, states, clients, grants, siteUrl, attempts }
 }
 
-type Refused = { readonly error: string; readonly error_description?: string | undefined }
 type Rendered = { status: number; body: unknown; set(headers: Record<string, string>): void }
 
 /** What fails without a place to send the person back to is a page of ours. */

@@ -75,8 +75,21 @@ export function createStates({ pool }: { readonly pool: pg.Pool }) {
       return rowCount === 1
     },
 
-    async forget(kind: string, value: string): Promise<void> {
-      await pool.query('delete from oauth_states where kind = $1 and hash = $2', [kind, hashOf(value)])
+    /** False where it was not there any more. */
+    async forget(kind: string, value: string): Promise<boolean> {
+      const text = 'delete from oauth_states where kind = $1 and hash = $2'
+      const { rowCount } = await pool.query(text, [kind, hashOf(value)])
+      return rowCount === 1
+    },
+
+    /** Of those of a grant that nobody has taken, so many stay. What was taken stays too, so that it is known when it comes again. */
+    async forgetOldest(kind: string, grantId: Id, most: number): Promise<void> {
+      await pool.query(
+        `delete from oauth_states where (kind, hash) in (
+           select kind, hash from oauth_states where grant_id = $2 and kind = $1 and consumed_at is null
+           order by created_at desc, hash offset $3)`,
+        [kind, grantId, most],
+      )
     },
 
     async forgetGrant(grantId: Id): Promise<void> {

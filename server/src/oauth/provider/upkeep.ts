@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { clientsWithGrants } from '../../identity/grants.ts'
 import type { Ids } from '../../kernel/ids.ts'
 import type { Seal } from '../../kernel/seal.ts'
 import { createClients } from './clients.ts'
@@ -13,7 +14,7 @@ export function createUpkeep({ pool, ids, seal }: Parts) {
   return {
     /** Forgets what has run out, and clients that nobody allowed or that nobody uses. How many rows that were. */
     async prune(): Promise<number> {
-      return (await states.prune()) + (await clients.prune())
+      return (await states.prune()) + (await clients.prune((ids) => clientsWithGrants(pool, ids)))
     },
     async rotate(): Promise<void> {
       if (seal !== null) await rotateSigningKeys({ pool, ids, seal })

@@ -1,10 +1,10 @@
 import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
-import { endGrantOnce, type ListedGrant, listGrants, setGrantBudget } from '../../identity/grants.ts'
+import { endGrantOnce, findGrant, type ListedGrant, listGrants, setGrantBudget } from '../../identity/grants.ts'
 import { byPerson } from '../../identity/people/visitor.ts'
-import { type Id, isId } from '../../kernel/ids.ts'
+import { isId } from '../../kernel/ids.ts'
 import { type Nanos, nanos, ZERO } from '../../kernel/money.ts'
-import { readBudget } from '../../ledger/balance.ts'
+import { type BudgetState, readBudgets } from '../../ledger/balance.ts'
 import { amountField, canPay, readAmount } from '../consent.ts'
 import { anything, readForm } from '../forms.ts'
 import type { Trouble } from '../pages/form.ts'
@@ -20,12 +20,11 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
   const { people, pages, visits, server, pool } = parts
   const { states } = server
 
-  async function shownOf(grant: ListedGrant, workspaces: ReadonlyMap<Id, string>): Promise<ShownGrant> {
-    const state = grant.allowanceId === null ? undefined : await readBudget(pool, grant.allowanceId)
-    const { id, clientName, clientId, mode, oauthScopes: scopes, createdAt, expiresAt, workspaceId } = grant
+  function shownOf(grant: ListedGrant, workspace: string | undefined, state: BudgetState | undefined): ShownGrant {
+    const { id, clientName, clientId, mode, oauthScopes: scopes, createdAt, expiresAt } = grant
     return {
       ...{ id, clientName, documentHost: documentHostOf(clientId), mode, scopes, createdAt, expiresAt },
-      workspace: workspaces.get(workspaceId) ?? 'A workspace that you have left',
+      workspace: workspace ?? 'A workspace that you have left',
       canPay: canPay({ scopes }),
       budget: state === undefined ? null : { ...state, left: atLeastNothing(state.amount - state.spent) },
     }
@@ -33,12 +32,18 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
 
   async function show(visit: SignedIn, status = 200, trouble?: Trouble): Promise<Page> {
     const { session, formToken, query } = visit
-    const [all, workspaces] = await Promise.all([
-      listGrants(pool, { personId: session.personId }),
+    const [active, workspaces] = await Promise.all([
+      listGrants(pool, { personId: session.personId, isActive: true }),
       people.workspacesOf(session.personId),
     ])
     const names = new Map(workspaces.map(({ id, name }) => [id, name]))
-    const grants = await Promise.all(all.filter(({ isActive }) => isActive).map((grant) => shownOf(grant, names)))
+    const budgets = await readBudgets(
+      pool,
+      active.flatMap(({ allowanceId }) => allowanceId ?? []),
+    )
+    const grants = active.map((grant) =>
+      shownOf(grant, names.get(grant.workspaceId), budgets.get(grant.allowanceId ?? '')),
+    )
     const note = query.get('note') ?? ''
     return grantsPage(pages, {
       ...{ status, grants, formToken, email: session.email },
@@ -49,9 +54,8 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
 
   /** One of the person's own, by what a form says; null for any other. */
   async function ownGrant({ session }: SignedIn, id: string): Promise<ListedGrant | null> {
-    if (!isId(id)) return null
-    const all = await listGrants(pool, { personId: session.personId })
-    return all.find((grant) => grant.id === id && grant.isActive) ?? null
+    const grant = isId(id) ? await findGrant(pool, id) : null
+    return grant?.isActive === true && grant.personId === session.personId ? grant : null
   }
 
   async function revoke(visit: SignedIn): Promise<Page> {

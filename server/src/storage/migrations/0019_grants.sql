@@ -25,6 +25,8 @@ create table grants (
 
 create index grants_of_workspace on grants (workspace_id, id);
 create index grants_of_person on grants (person_id, id);
+-- An id may be longer than an ordered index takes.
+create index grants_of_client on grants using hash (client_id);
 
 -- Of an access token only the SHA-256 is stored: it has 256 bits of randomness. A row is deleted when its token is revoked, when its
 -- grant is, and some time after it has expired.

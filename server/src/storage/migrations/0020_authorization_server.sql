@@ -35,6 +35,7 @@ create table oauth_states (
 
 create unique index oauth_states_by_user_code on oauth_states (user_code) where user_code is not null;
 create index oauth_states_of_grant on oauth_states (grant_id) where grant_id is not null;
+create index oauth_states_of_grant_untaken on oauth_states (grant_id, kind, created_at) where grant_id is not null and consumed_at is null;
 create index oauth_states_by_expiry on oauth_states (expires_at);
 
 -- Keys that sign what we say of people, sealed under the master key. The newest is published before it signs.
