@@ -118,6 +118,17 @@ describe('what belongs to others', () => {
     assert.equal(journal.includes(agent.secret.slice(-20)), false)
   })
 
+  it('AUTH-2 a key in the arguments of a call is refused before anybody is asked, and counts as a request', async () => {
+    const asked = (await sandbox.journal()).length
+    const { secret } = await makeAgent(pool, { rates: { requestsPerMinute: 3 } })
+    for (const given of [{ tag_name: secret }, { [secret]: 'x' }, { tag_name: 'x'.repeat(9_000) }]) {
+      const { structured } = await callRaw(url, secret, 'use', { ...TAG, arguments: given })
+      assert.match(structured.error?.code, /^(invalid_request|uri_too_long)$/)
+    }
+    assert.equal((await callRaw(url, secret, 'use', TAG)).structured.error?.code, 'rate_limit_exceeded')
+    assert.equal((await sandbox.journal()).length, asked)
+  })
+
   it('an idempotency key is that of its own credential', async () => {
     const meta = { 'farebox/idempotency-key': 'same-key' }
     const second = await makeAgentKey(pool, agent.workspaceId)

@@ -25,6 +25,7 @@ const UNCHARGED: ReadonlySet<FaultCode> = new Set<FaultCode>([
   'invalid_request',
   'invalid_json',
   'body_too_deep',
+  'uri_too_long',
   'insufficient_balance',
   'budget_exceeded',
   'cost_cap_exceeded',
