@@ -7,7 +7,7 @@ import { makeAgent, makeAgentKey } from './agents.ts'
 import { askRaw, callBody, callHeaders, callRaw, ENVELOPE, MODERN } from './raw-agent.ts'
 
 const database = await freshDatabase()
-const installation = await startInstallation(database.url)
+const installation = await startInstallation(database.url, { env: { FAREBOX_HTTP_BODY_BYTES: '200000' } })
 after(() => installation.stop())
 const { pool, sandbox } = installation
 const url = `${installation.gateways[0]?.agentUrl}/mcp`
@@ -99,11 +99,35 @@ describe('messages that say two things', () => {
       )
   })
 
-  it('are refused where a number would be passed on as another one', async () => {
-    const body = JSON.stringify(callBody('use', TAG)).replace('"cats"', '9007199254740993')
-    const { status, message } = await askRaw(url, agent.secret, { headers: callHeaders('use'), body })
-    assert.equal(status, 400)
-    assert.match(String(Object(message.error).message), /9007199254740993 .*string/)
+  it('are refused where a number would be passed on as another one: the model is told so, under the id of its call', async () => {
+    const asked = (await sandbox.journal()).length
+    for (const [number, meta] of [
+      ['9007199254740993', {}],
+      ['90071992547.40993001', {}],
+      // Left to the library.
+      ['9007199254740993', { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }],
+    ] as const) {
+      const body = JSON.stringify(callBody('use', TAG, meta, 'seven')).replace('"cats"', number)
+      const { status, message } = await askRaw(url, agent.secret, { headers: callHeaders('use'), body })
+      assert.deepEqual([status, message.id], [200, 'seven'])
+      const { isError, structuredContent } = Object(message.result)
+      assert.equal(isError, true)
+      assert.equal(structuredContent.error.code, 'invalid_request')
+      assert.match(structuredContent.error.message, new RegExp(`${number} .*string`))
+    }
+    assert.equal((await sandbox.journal()).length, asked)
+    const unknown = JSON.stringify(callBody('use', TAG, {}, 7)).replace('"id":7', '"id":9007199254740993')
+    assert.equal((await askRaw(url, agent.secret, { headers: callHeaders('use'), body: unknown })).status, 400)
+  })
+
+  it('are refused beyond the size that the operator allows', async () => {
+    for (const [bytes, status] of [
+      [150_000, 200],
+      [250_000, 413],
+    ] as const) {
+      const body = callBody('search', { query: 'x'.repeat(bytes) })
+      assert.equal((await askRaw(url, agent.secret, { headers: callHeaders('search'), body })).status, status)
+    }
   })
 })
 

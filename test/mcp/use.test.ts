@@ -146,6 +146,13 @@ describe('what is answered', () => {
     assert.equal(created.isError, false, created.text)
     const { task_id } = created.structured.result.output
     assert.ok(usd(created.structured.held_usd) > 0n)
+    const leftOf = async () => Object((await ask(installation.url, agent.secret, '/v1/balance')).json)
+    const { available, budget } = await leftOf()
+    assert.deepEqual(created.structured.left, {
+      balance_usd: available.usd,
+      budget_usd: budget.left.usd,
+      budget_period: 'month',
+    })
     const poll = () => use({ operation_id: 'get_video_task', arguments: { task_id }, max_price_usd: 0 })
     await until(
       async () => {
@@ -156,8 +163,11 @@ describe('what is answered', () => {
       'that the video is ready',
     )
     await new Promise((resolve) => setTimeout(resolve, 1_100))
-    const { structured } = await poll()
+    const { structured, meta, content } = await poll()
     assert.equal(structured.cost_usd, '0.000000000')
+    assert.equal(meta['farebox/call'].task_cost_usd, structured.result.cost_usd)
+    assert.match(content.at(-1).text, new RegExp(`The task has cost ${structured.result.cost_usd} USD`))
+    assert.equal(structured.left.balance_usd, (await leftOf()).available.usd)
     assert.equal(usd(structured.result.cost_usd), (await chargesOf(pool, agent.accountId)).get(task_id))
     assert.match(structured.result.output.video_url, /^http/)
     const listed = await use({ operation_id: 'list_video_tasks', arguments: { limit: 5 }, max_price_usd: 0 })
@@ -266,7 +276,7 @@ describe('several at once', () => {
     assert.equal((await chargesOf(pool, accountId)).size, 1)
   })
 
-  it('takes an idempotency key for all of them, and more than 20 are refused', async () => {
+  it('takes an idempotency key for all of them', async () => {
     const meta = { 'farebox/idempotency-key': 'batch-1' }
     const given = { calls: [TAG, TAG], max_total_usd: 1 }
     const first = await batch(given, agent.secret, meta)
@@ -276,6 +286,14 @@ describe('several at once', () => {
       ['idempotency_completed', 'idempotency_completed'],
     )
     assert.equal(again.structured.results[1].error.first_request_id, first.structured.results[1].request_id)
+  })
+
+  it('counts what was charged before against its cap when it is sent again, and takes at most 20 calls', async () => {
+    const meta = { 'farebox/idempotency-key': 'batch-2' }
+    await batch({ calls: [TAG, TAG], max_total_usd: 0.003 }, agent.secret, meta)
+    const { structured } = await batch({ calls: [TAG, TAG, TAG], max_total_usd: 0.003 }, agent.secret, meta)
+    assert.equal(structured.results[2].error?.code, 'cost_cap_exceeded')
+    assert.deepEqual([structured.total.charged_before_usd, structured.total.cost_usd], ['0.002900000', '0.000000000'])
     const many = await batch({ calls: Array.from({ length: 21 }, () => TAG), max_total_usd: 1 })
     assert.equal(many.structured.error?.code, 'invalid_request')
   })

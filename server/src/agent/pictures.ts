@@ -11,6 +11,12 @@ export const roomOfAnswer = (): Room => ({
   shown: 0,
 })
 
+/** What an average picture takes, of which there has to be room before one is paid for. */
+const PICTURE_CHARACTERS = 2 * 1_048_576
+
+export const hasRoomForPicture = ({ pictures, pictureCharacters }: Room): boolean =>
+  pictures > 0 && pictureCharacters >= PICTURE_CHARACTERS
+
 /** By the first characters of their base64. */
 const TYPES: readonly (readonly [string, string])[] = [
   ['iVBORw0KGgo', 'image/png'],

@@ -4,7 +4,7 @@ import { parseJson } from '../http/json.ts'
 import { retryAfterSecondsOf } from '../http/retry-after.ts'
 import { asFault, type Fault } from '../kernel/fault.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
-import { requireExactNumbers } from './exact-numbers.ts'
+import { inexactNumberIn } from './exact-numbers.ts'
 import type { Metadata } from './metadata.ts'
 import { type AgentParts, COUNTED, createMetaNames } from './parts.ts'
 import { createSdkServer } from './sdk-server.ts'
@@ -38,18 +38,26 @@ export function createAgentFace(parts: Parts): AgentFace {
       return refusal(403, INVALID_REQUEST, 'Pages of this Origin may not use the tools. Ask the operator to allow it.')
     if (method !== 'POST' || rawBody === null || !isJson(headers['content-type']))
       return answerWhole(request, undefined)
-    let body: unknown
-    try {
-      body = parseJson(rawBody, limits)
-      requireExactNumbers(rawBody.toString('utf8'))
-    } catch (thrown) {
-      return refuseBody(request, asFault(thrown))
-    }
+    const { body, unread, inexact } = read(rawBody)
+    if (unread !== undefined) return refuseBody(request, unread)
+    // The model that wrote such a number is told, and can correct it; what no tool is called by is a client's.
+    const wrong = inexact === undefined ? {} : { wrong: inexact }
+    if (inexact !== undefined && !isCall(body)) return refuseBody(request, inexact)
     if (Array.isArray(body))
       return refusal(400, INVALID_REQUEST, 'Batches of messages are not taken. Send one, or use the tool batch_use.')
     // Nothing is ever told unasked, so that nobody has to stay and listen.
     if (memberOf(body, 'method') === 'subscriptions/listen') return noSuchMethod(memberOf(body, 'id'))
-    return (await answerShortly(request, body)) ?? answerWhole(request, body)
+    const asked = { ...request, ...wrong }
+    return (await answerShortly(asked, body)) ?? answerWhole(asked, body)
+  }
+
+  /** The message of a body, and what is wrong with it. */
+  function read(rawBody: Buffer): Read {
+    try {
+      return { body: parseJson(rawBody, limits), inexact: inexactNumberIn(rawBody.toString('utf8')) }
+    } catch (thrown) {
+      return { unread: asFault(thrown) }
+    }
   }
 
   /** What can't be read counts as a request, as everywhere; who has none left is told that instead. */
@@ -69,12 +77,20 @@ export function createAgentFace(parts: Parts): AgentFace {
   return { path: metadata.path, documents: metadata.documents, answer }
 }
 
+type Read = { readonly body?: unknown; readonly unread?: Fault; readonly inexact?: Fault | undefined }
+
+/** Whether a message calls a tool and has an id that it can be answered under. */
+function isCall(body: unknown): boolean {
+  const id = memberOf(body, 'id')
+  return memberOf(body, 'method') === 'tools/call' && (typeof id === 'string' || Number.isSafeInteger(id))
+}
+
 const PARSE_ERROR = -32_700
 const INVALID_REQUEST = -32_600
 const METHOD_NOT_FOUND = -32_601
 
 const INSTRUCTIONS =
-  'Models, social, finance and web-traffic data, each call at a known price. First search for what you want to do, then get_details of an operation, then use it with max_price_usd. search, get_details and list_categories are free. Every answer says what was charged and what is left.'
+  'Models, social, finance and web-traffic data, each call at a known price. First search for what you want to do, then get_details of an operation, then use it with max_price_usd. search, get_details and list_categories are free. Every answer of use says what was charged, and what is left when that has changed.'
 
 function noSuchMethod(id: unknown): Answer {
   return refusal(

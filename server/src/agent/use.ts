@@ -12,6 +12,7 @@ import { type Arguments, spellArguments } from './call-arguments.ts'
 import type { FreeOperations } from './free-operations.ts'
 import type { AgentOperations } from './operations.ts'
 import { type AgentParts, COUNTED } from './parts.ts'
+import { mayHaveCost } from './uncharged.ts'
 
 /** A call that an agent wants. */
 export type Wanted = {
@@ -33,6 +34,10 @@ export type Used = {
   /** Held for what goes on when it has been answered. */
   readonly held: Nanos | undefined
   readonly balance: Nanos | undefined
+  /** The most that it may have cost, where it failed so that nobody knows. */
+  readonly atMost?: Nanos
+  /** What the task cost that the call asked about, once it has ended. */
+  readonly taskCost?: Nanos
 }
 
 /** What a call would cost, as a quote says it. */
@@ -55,9 +60,10 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
     requireApproval(caller)
     const own = free.find(operationId)
     if (own !== undefined) {
-      const { json, cost } = await own.run(request, wanted)
+      const { json, cost, taskCost } = await own.run(request, wanted)
       const answer = { status: 200, headers: JSON_TYPE, body: JSON.stringify(json) }
-      return { id, operationId, answer, cost, held: undefined, balance: undefined }
+      const ended = taskCost === undefined ? {} : { taskCost }
+      return { id, operationId, answer, cost, held: undefined, balance: undefined, ...ended }
     }
     const operation = operations.find(operationId)
     if (operation === undefined) return refuseCounted(parts, request, wanted, operations.unknown(operationId))
@@ -89,9 +95,12 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
         cost: cost === undefined ? undefined : usd(cost),
         held: undefined,
         balance: balance === undefined ? undefined : usd(balance),
+        ...(cost === undefined && isPaid(wanted) && mayHaveCost(fault) && { atMost: usd(wanted.maxCost) }),
       }
     }
   }
+
+  const isPaid = ({ operationId }: Wanted) => free.find(operationId) === undefined
 
   const quote: Quote = async (request, operation, given) => {
     const wanted = { id: request.id, given, maxCost: undefined, idempotencyKey: undefined }

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Caller } from '../identity/caller.ts'
-import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { LARGE_BYTES, type Lease } from '../kernel/memory-budget.ts'
 import type { Origin } from '../storage/audit.ts'
@@ -41,19 +40,19 @@ export type AgentFace = {
 const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
 
 /** The tools at mcp_url, and what anybody may read beside them. */
-export function agentFamilies({ path, answer, documents }: AgentFace): readonly Family[] {
+export function agentFamilies({ path, answer, documents }: AgentFace, bodyBytes: number): readonly Family[] {
   return [
-    toolsFamily(path, answer),
+    toolsFamily(path, answer, Math.min(LARGE_BYTES, bodyBytes)),
     ...Object.entries(documents).map(([place, document]) => documentFamily(place, document)),
   ]
 }
 
-function toolsFamily(path: string, answer: AgentFace['answer']): Family {
+function toolsFamily(path: string, answer: AgentFace['answer'], bodyBytes: number): Family {
   return {
     name: 'agent',
     prefix: path,
     dialect: 'problem',
-    bodyBytes: LARGE_BYTES,
+    bodyBytes,
     register(scope) {
       keepBytes(scope)
       scope.route({
@@ -109,10 +108,6 @@ function requestOf(request: FastifyRequest, memory: Lease): AgentRequest {
 function keepBytes(scope: FastifyInstance): void {
   scope.removeContentTypeParser('application/json')
   scope.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
-    if (bytes.length > LARGE_BYTES) {
-      done(new Fault('body_too_large', { detail: `At most ${LARGE_BYTES} bytes are taken here.` }))
-      return
-    }
     request.rawBody = bytes
     done(null)
   })
