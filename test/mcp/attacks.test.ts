@@ -131,6 +131,48 @@ describe('messages that say two things', () => {
   })
 })
 
+describe('what the protocol itself refuses', () => {
+  const counted = async (code: string) => {
+    const figures = await (await fetch(`${adminUrl}/metrics`)).text()
+    return Number(new RegExp(`^farebox_faults_total\\{code="${code}"\\} (\\d+)$`, 'm').exec(figures)?.[1] ?? 0)
+  }
+  const message = (method: string, more: object = {}) => ({ jsonrpc: '2.0', id: 1, method, ...more })
+  const differs = { headers: { ...callHeaders('use'), 'mcp-name': 'search' }, body: callBody('use', TAG) }
+  const old = { 'mcp-protocol-version': '2025-11-25' }
+  const CASES: Readonly<Record<string, readonly [ask: Parameters<typeof askRaw>[2], code: string]>> = {
+    'a method that nobody knows': [{ headers: old, body: message('nothing/there') }, 'route_not_found'],
+    'a tool that nobody knows': [
+      { headers: old, body: message('tools/call', { params: { name: 'nothing' } }) },
+      'invalid_request',
+    ],
+    'headers that differ': [differs, 'invalid_request'],
+    'another method of HTTP': [{ method: 'GET' }, 'method_not_allowed'],
+    'several messages': [{ headers: old, body: [message('ping')] }, 'invalid_request'],
+    'a page of somebody else': [
+      { headers: { ...old, origin: 'https://evil.example' }, body: message('ping') },
+      'forbidden',
+    ],
+    'a wish to listen': [{ headers: old, body: message('subscriptions/listen') }, 'route_not_found'],
+  }
+  for (const [title, [asked, code]] of Object.entries(CASES))
+    it(`counts as a request and as a refusal: ${title}`, async () => {
+      const { secret } = await makeAgent(pool, { rates: { requestsPerMinute: 1 } })
+      const before = await counted(code)
+      assert.notEqual((await askRaw(url, secret, asked)).status, 429)
+      assert.equal(await counted(code), before + 1)
+      const second = await askRaw(url, secret, asked)
+      assert.equal(second.status, 429, second.text)
+      assert.ok(Number(second.headers['retry-after']) > 0)
+    })
+
+  it('counts no call of a tool twice', async () => {
+    const { secret } = await makeAgent(pool, { rates: { requestsPerMinute: 2 } })
+    const meta = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+    for (const isError of [false, false, true])
+      assert.equal((await callRaw(url, secret, 'use', TAG, meta)).isError, isError)
+  })
+})
+
 describe('what belongs to others', () => {
   it('the credential of a caller reaches no upstream', async () => {
     await sandbox.emptyJournal()
@@ -163,6 +205,7 @@ describe('what belongs to others', () => {
     assert.equal(again.structured.error?.code, 'idempotency_completed')
     assert.equal(again.structured.error.cost_usd, '0.001450000')
     assert.doesNotMatch(JSON.stringify(again.content), /Nothing was charged/)
+    assert.match(again.content[0].text, /That call was charged 0\.001450000 USD/)
     const differs = await callRaw(url, agent.secret, 'use', { ...TAG, arguments: { tag_name: 'dogs' } }, meta)
     assert.equal(differs.structured.error?.code, 'idempotency_mismatch')
     const empty = await callRaw(url, agent.secret, 'use', TAG, { 'farebox/idempotency-key': '' })
@@ -196,7 +239,7 @@ const ARGUMENTS: Readonly<Record<string, object>> = {
 
 describe('sessions', () => {
   const SESSIONS = count({ full: 10_000, reduced: 300 })
-  it('nothing is kept of those that were opened, and none is told anything unasked', async () => {
+  it('there are none: nobody is given an id of one or told anything unasked, and no memory stays reserved', async () => {
     const initialize = {
       jsonrpc: '2.0',
       id: 1,

@@ -31,7 +31,7 @@ const INTENTS: readonly (readonly [string, string])[] = [
   ['make a short clip', 'video_synthesis'],
   ['reorder these passages', 'rerank'],
   ['stock fundamentals', 'financial_metrics_snapshot'],
-  ['who does this account follow', 'follow_user'],
+  ['start following this creator', 'follow_user'],
   ['what does this model cost', 'list_models'],
   ['is my video done yet', 'get_video_task'],
   ['stop rendering that clip', 'cancel_video_task'],

@@ -75,6 +75,13 @@ describe('what is refused before any spend', () => {
         assert.equal(batch.structured.results[0].error?.code, 'forbidden')
       })
       assert.equal((await callRaw(url, secret, 'search', { query: 'hashtag' })).isError, false)
+      for (const operation_id of ['get_balance', 'list_models', 'list_links', 'list_video_tasks'])
+        assert.equal((await use({ operation_id, max_price_usd: 0 }, secret)).isError, false, operation_id)
+      for (const operation_id of ['auth_link', 'cancel_video_task'])
+        assert.equal((await use({ operation_id, max_price_usd: 0 }, secret)).structured.error?.code, 'forbidden')
+      const counted = { model: 'sandbox/text', messages: CHAT.arguments.messages }
+      const tokens = await use({ operation_id: 'messages_count_tokens', arguments: counted, max_price_usd: 0 }, secret)
+      assert.equal(tokens.isError, false, tokens.text)
     }
   })
 

@@ -90,13 +90,14 @@ function errorOf(fault: Fault | undefined) {
 /** What happened, the amounts, and what to change. */
 function wordsOf(fault: Fault | undefined, { cost }: Used): string {
   if (fault === undefined) return 'The call failed.'
-  const { needed_usd: needed, cap_usd: cap, left_usd: left, needed_total_usd: total } = fault.members
+  const { needed_usd: needed, cap_usd: cap, left_usd: left, needed_total_usd: total, cost_usd: before } = fault.members
   const amounts = [
     ...(needed !== undefined ? [`It can cost up to ${needed} USD.`] : []),
     ...(cap !== undefined ? [`max_price_usd was ${cap}.`] : []),
     ...(total !== undefined ? [`With it, the batch can cost up to ${total} USD.`] : []),
     ...(left !== undefined ? [`${left} USD are left.`] : []),
-    ...(isRefusedUnasked(fault) && cost === undefined ? ['Nothing was charged.'] : []),
+    ...(before !== undefined && fault.code === 'idempotency_completed' ? [`That call was charged ${before} USD.`] : []),
+    ...(isRefusedUnasked(fault) && cost === undefined ? ['Nothing was charged for this request.'] : []),
   ]
   return [`${fault.code}: ${fault.message}`, ...amounts].join(' ')
 }

@@ -57,9 +57,9 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
   async function make(request: AgentRequest, wanted: Wanted): Promise<Used> {
     const { caller } = request
     const { id, operationId } = wanted
-    requireApproval(caller)
     const own = free.find(operationId)
     if (own !== undefined) {
+      if (!own.isReadOnly) requireApproval(caller)
       const { json, cost, taskCost } = await own.run(request, wanted)
       const answer = { status: 200, headers: JSON_TYPE, body: JSON.stringify(json) }
       const ended = taskCost === undefined ? {} : { taskCost }
@@ -67,6 +67,7 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
     }
     const operation = operations.find(operationId)
     if (operation === undefined) return refuseCounted(parts, request, wanted, operations.unknown(operationId))
+    if (!isCounting(operation)) requireApproval(caller)
     const answer = await runWith(request, wanted, operation)
     const { headers } = answer
     const money = (name: string) => (headers[name] === undefined ? undefined : usd(headers[name]))
@@ -142,6 +143,9 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
 }
 
 type Asked = Pick<Wanted, 'id' | 'given' | 'idempotencyKey'> & { readonly maxCost: string | undefined }
+
+/** What counts tokens holds nothing and costs nothing. */
+const isCounting = ({ protocol }: Operation) => protocol?.endsWith('_count_tokens') === true
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
