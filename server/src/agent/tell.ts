@@ -3,7 +3,7 @@ import { Fault } from '../kernel/fault.ts'
 import { formatUsd, type Nanos, wholeMicros, ZERO } from '../kernel/money.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { readExactly } from './exact-numbers.ts'
-import { mayHavePictures, type Room, takePictures } from './pictures.ts'
+import { cutPictures, mayHavePictures, type Room, takePictures } from './pictures.ts'
 import { type Content, text } from './tool-result.ts'
 import { isRefusedUnasked } from './uncharged.ts'
 import type { Used } from './use.ts'
@@ -21,8 +21,10 @@ export type Told = {
   readonly isError: boolean
 }
 
-/** The largest body that is read for what is in it. Beyond that only its size is told. */
-const MOST_READ_BYTES = 16 * 1_048_576
+/** The largest body that is looked at. Beyond that only its size is told. */
+const MOST_BYTES = 16 * 1_048_576
+/** The largest that is read as JSON while everybody else waits. Of a larger one there is no room for more than its beginning. */
+const READ_BYTES = 1_048_576
 
 /** The money of a call, in the members that `_meta` and the result have alike. */
 export function moneyOf({ id, cost, held, atMost, taskCost }: Used, left: Left) {
@@ -122,15 +124,39 @@ type Shown = { readonly shown: Readonly<Record<string, unknown>>; readonly conte
 /** An answer as far as there is room for it. */
 function show({ body, headers }: Answer, used: Used, room: Room): Shown {
   const bytes = Buffer.byteLength(body)
-  if (bytes > MOST_READ_BYTES) return cut('', bytes, used)
-  const whole = body.toString()
+  if (bytes > MOST_BYTES) return cut('', bytes, used)
+  if (bytes <= READ_BYTES) return showText(body.toString(), headers, used, room)
+  const { text: rest, pictures } = mayHavePictures(body) ? cutPictures(body.toString(), room) : NO_PICTURES
+  if (rest !== '' && rest.length <= READ_BYTES) return withPictures(showText(rest, headers, used, room), pictures)
+  const isText = TEXT.test(headers['content-type'] ?? '')
+  const part = isText ? beginning(rest === '' ? body : rest, room) : ''
+  return withPictures(cut(part, rest.length || bytes, used), pictures)
+}
+
+const NO_PICTURES = { text: '', pictures: [] }
+const TEXT = /^text\/|charset=|json/i
+
+const withPictures = ({ shown, content }: Shown, pictures: readonly Content[]): Shown => ({
+  shown,
+  content: [...content, ...pictures],
+})
+
+/** As many characters as there is room for, of which no more bytes are read than they can have. */
+function beginning(body: string | Buffer, room: Room): string {
+  const most = Math.max(0, room.characters)
+  const part = (typeof body === 'string' ? body : body.subarray(0, 4 * most).toString()).slice(0, most)
+  room.characters -= part.length
+  return part
+}
+
+/** JSON as JSON, where there is room for all of it. */
+function showText(whole: string, headers: Answer['headers'], used: Used, room: Room): Shown {
   const read = readExactly(whole)
   if (read === undefined) {
     const isText = /^text\/|charset=/i.test(headers['content-type'] ?? '')
-    const shown = isText ? whole.slice(0, Math.max(0, room.characters)) : ''
-    room.characters -= shown.length
+    const shown = isText ? beginning(whole, room) : ''
     if (shown.length === whole.length) return { shown: { result: whole }, content: whole === '' ? [] : [text(whole)] }
-    return cut(shown, bytes, used)
+    return cut(shown, Buffer.byteLength(whole), used)
   }
   const { json, pictures } = mayHavePictures(whole) ? takePictures(read.json, room) : { json: read.json, pictures: [] }
   const said = stringify(json)
@@ -138,11 +164,9 @@ function show({ body, headers }: Answer, used: Used, room: Room): Shown {
     room.characters -= said.length
     return { shown: { result: json }, content: [text(said), ...pictures] }
   }
-  const part = (said ?? '').slice(0, Math.max(0, room.characters))
-  room.characters -= part.length
-  const { shown, content } =
-    part === said ? { shown: { result_text: part }, content: [text(part)] } : cut(part, (said ?? whole).length, used)
-  return { shown, content: [...content, ...pictures] }
+  const part = beginning(said ?? '', room)
+  if (part === said) return { shown: { result_text: part }, content: [text(part), ...pictures] }
+  return withPictures(cut(part, (said ?? whole).length, used), pictures)
 }
 
 /** An answer stands within others when it is written; what is nested deeper is shown as a text, so that all can be. */
