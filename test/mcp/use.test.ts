@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
+import { revokeKey } from '../../server/src/identity/keys.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { ask, chargesOf, makeCustomer, startInstallation } from '../acceptance/installation.ts'
+import { ACTOR, ask, chargesOf, ids, makeCustomer, startInstallation } from '../acceptance/installation.ts'
 import { APPROVED, makeAgent, makeAgentKey } from './agents.ts'
 import { askRaw, callBody, callHeaders, callRaw } from './raw-agent.ts'
 
@@ -281,6 +282,17 @@ describe('several at once', () => {
     // What came after it would have been there within this time many times over.
     await new Promise((resolve) => setTimeout(resolve, 1_000))
     assert.equal((await chargesOf(pool, accountId)).size, 1)
+  })
+
+  it('begins no further call once its key is revoked', async () => {
+    const { secret, accountId, keyId } = await makeAgent(pool)
+    const journal = (await sandbox.journal()).length
+    const asked = batch({ calls: Array.from({ length: 20 }, () => SLOW), max_total_usd: 1 }, secret)
+    await until(async () => (await sandbox.journal()).length > journal, 60_000, 'that the upstream is asked')
+    await revokeKey({ pool, ids }, ACTOR, keyId)
+    const { structured } = await asked
+    assert.match(structured.results.at(-1).not_begun, /credential is not valid/)
+    assert.equal((await chargesOf(pool, accountId)).size, 20 - structured.total.failed)
   })
 
   it('takes an idempotency key for all of them', async () => {

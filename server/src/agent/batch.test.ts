@@ -18,8 +18,10 @@ const failed = (code: ConstructorParameters<typeof Fault>[0], members = {}): Cam
 /** A batch of calls, of which one comes to what is said of it. */
 async function batch(came: readonly Came[], cap: number, own: object = {}) {
   const made: Wanted[] = []
-  const use: Use = async (_, wanted) => {
+  const callers: unknown[] = []
+  const use: Use = async ({ caller }, wanted) => {
     made.push(wanted)
+    callers.push(caller)
     const { id, operationId } = wanted
     return { id, operationId, cost: undefined, held: undefined, balance: undefined, ...came[made.length - 1] }
   }
@@ -30,11 +32,19 @@ async function batch(came: readonly Came[], cap: number, own: object = {}) {
     makesPictures: (id) => id === 'image_generations',
     metaName: 'farebox/call',
   })
-  const request = { id: 'r', caller: {}, memory: { bytes: 0, shrink() {} }, hasLeft: () => false }
-  const calls = came.map(() => ({ operation_id: 'image_generations', arguments: {}, ...own }))
+  const request = {
+    id: 'r',
+    caller: 'first',
+    memory: { bytes: 0, shrink() {} },
+    hasLeft: () => false,
+    isDraining: () => false,
+    callerNow: async () => 'now',
+    ...own,
+  }
+  const calls = came.map(() => ({ operation_id: 'image_generations', arguments: {} }))
   const result = await run(request as unknown as AgentRequest, { calls, max_total_usd: cap }, 'key')
   const { results, total } = Object(result.structuredContent)
-  return { result, results, total, caps: made.map(({ maxCost }) => maxCost) }
+  return { result, results, total, callers, caps: made.map(({ maxCost }) => maxCost) }
 }
 
 describe('the cap of a batch', () => {
@@ -91,5 +101,30 @@ describe('what a batch has paid for', () => {
     assert.equal(caps.length, 4)
     assert.match(results[4].not_begun, /no room for its pictures/)
     assert.equal(result.content.filter(({ type }) => type === 'image').length, 4)
+  })
+})
+
+describe('between two calls of a batch', () => {
+  it('it is found out again who calls', async () => {
+    assert.deepEqual((await batch([{}, {}, {}], 1)).callers, ['first', 'now', 'now'])
+  })
+
+  it('nothing further begins for a key that has been revoked meanwhile', async () => {
+    const callerNow = () => Promise.reject(new Fault('invalid_credential'))
+    const { caps, results } = await batch([{ answer: answer('1'), cost: usd('0.1') }, {}, {}], 1, { callerNow })
+    assert.equal(caps.length, 1)
+    assert.match(results[1].not_begun, /credential is not valid/)
+    assert.match(results[2].not_begun, /credential is not valid/)
+  })
+
+  it('nothing further begins in a process that is stopping', async () => {
+    let asked = 0
+    const isDraining = () => {
+      asked += 1
+      return asked > 1
+    }
+    const { caps, results } = await batch([{ answer: answer('1'), cost: usd('0.1') }, {}], 1, { isDraining })
+    assert.equal(caps.length, 1)
+    assert.match(results[1].not_begun, /stopping/)
   })
 })

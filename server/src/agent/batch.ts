@@ -1,5 +1,5 @@
 import type { AgentRequest } from '../http/agent-routes.ts'
-import { Fault } from '../kernel/fault.ts'
+import { asFault, Fault } from '../kernel/fault.ts'
 import type { Ids } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos, plus, usd, ZERO } from '../kernel/money.ts'
 import type { ReadLeft } from './budgets.ts'
@@ -42,29 +42,43 @@ export function createBatch({ use, ids, readLeft, makesPictures, metaName }: Par
     let sums = NO_SUMS
     let stopped: string | undefined
 
-    /** Why a call does not begin: nobody would have what it costs, or it might cost more than all of them may. */
-    function whyNot({ operation_id: id }: BatchCall): string | undefined {
+    let { caller } = request
+
+    /** Why a call does not begin: nobody would have what it costs, or it is not its caller's any more. */
+    async function whyNot({ operation_id: id }: BatchCall, index: number): Promise<string | undefined> {
       if (request.hasLeft()) return 'You had left.'
+      if (request.isDraining()) return STOPPING
       if (stopped !== undefined) return stopped
       if (makesPictures(id) && !hasRoomForPicture(room)) return NO_PICTURES
-      return undefined
+      if (index === 0) return undefined
+      try {
+        // Those before may have taken minutes: the key may have been revoked, or have got another budget.
+        caller = await request.callerNow()
+        return undefined
+      } catch (thrown) {
+        stopped = asFault(thrown).message
+        return stopped
+      }
     }
 
     for (const [index, wanted] of calls.entries()) {
-      const reason = whyNot(wanted)
+      const reason = await whyNot(wanted, index)
       if (reason !== undefined) {
         entries.push({ structured: { operation_id: wanted.operation_id, not_begun: reason }, isError: true })
         content.push(text(`Call ${index + 1}, ${wanted.operation_id}: not begun. ${reason}`))
         continue
       }
       const committed = committedOf(sums)
-      const used = await use(request, {
-        id: ids.next(),
-        operationId: wanted.operation_id,
-        given: wanted.arguments,
-        maxCost: capOfCall(wanted.max_price_usd, nanos(cap - committed)),
-        idempotencyKey: key === undefined ? undefined : `${key}#${index + 1}`,
-      })
+      const used = await use(
+        { ...request, caller },
+        {
+          id: ids.next(),
+          operationId: wanted.operation_id,
+          given: wanted.arguments,
+          maxCost: capOfCall(wanted.max_price_usd, nanos(cap - committed)),
+          idempotencyKey: key === undefined ? undefined : `${key}#${index + 1}`,
+        },
+      )
       sums = withCall(sums, used)
       if (isUnended(used))
         stopped = `Call ${index + 1} of an earlier try has not ended. Send the batch again when it has.`
@@ -100,6 +114,7 @@ export function createBatch({ use, ids, readLeft, makesPictures, metaName }: Par
   }
 }
 
+const STOPPING = 'This process is stopping. Send this call again; another one will answer.'
 const NO_PICTURES = 'There is no room for its pictures in this answer. Make this call by itself.'
 
 /** What the calls of a batch have taken of its cap. */

@@ -1,4 +1,4 @@
-import type { Operation } from '../catalogue/operation.ts'
+import { MODEL_IN_PATH, type Operation } from '../catalogue/operation.ts'
 import { keyInUrl } from '../http/key-in-url.ts'
 import { DEFAULT_LIMITS } from '../http/wire/limits.ts'
 import { Fault } from '../kernel/fault.ts'
@@ -12,8 +12,6 @@ export type Spelt = {
   readonly rawBody: Buffer | null
   readonly model?: string
 }
-
-const MODEL_IN_PATH = '{model}:'
 
 /** Arguments as the query, the body and the path of the operation. */
 export function spellArguments(operation: Operation, given: Arguments): Spelt {
