@@ -8,7 +8,7 @@ import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import { type Nanos, ZERO } from '../kernel/money.ts'
 import { invalidArguments } from './invalid-arguments.ts'
-import { modelCard } from './model-card.ts'
+import { listedModel } from './model-card.ts'
 import type { AgentParts } from './parts.ts'
 
 /**
@@ -36,7 +36,7 @@ export type FreeOperations = {
   readonly find: (id: string) => FreeOperation | undefined
 }
 
-type Parts = Pick<AgentParts, 'begin' | 'tasks' | 'links' | 'models' | 'pool' | 'names' | 'publicUrl'>
+type Parts = Pick<AgentParts, 'catalogue' | 'begin' | 'tasks' | 'links' | 'models' | 'pool' | 'names' | 'publicUrl'>
 type Own<Input> = Omit<FreeOperation, 'run' | 'input'> & {
   readonly input: z.ZodType<Input>
   /** What it counts as, where it needs a scope of its own. */
@@ -154,7 +154,8 @@ function linkOperations({ links, names, publicUrl }: Parts, define: Define): rea
   ]
 }
 
-function accountOperations({ models: sold, pool }: Parts, define: Define): readonly FreeOperation[] {
+function accountOperations({ catalogue, models: sold, pool }: Parts, define: Define): readonly FreeOperation[] {
+  const find = (id: string) => catalogue.operations.find((one) => one.id === id)
   return [
     define({
       id: 'list_models',
@@ -168,7 +169,7 @@ function accountOperations({ models: sold, pool }: Parts, define: Define): reado
         const found = (await sold.list(caller.mode)).filter(({ id }) => id > after && id.toLowerCase().includes(part))
         const page = found.slice(0, MODELS_PAGE)
         const next_after = page.length < found.length ? (page.at(-1)?.id ?? null) : null
-        return { json: { data: page.map(modelCard), next_after } }
+        return { json: { data: page.map((one) => listedModel(one, find, caller)), next_after } }
       },
     }),
     define({

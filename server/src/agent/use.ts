@@ -60,6 +60,8 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
     const own = free.find(operationId)
     if (own !== undefined) {
       if (!own.isReadOnly) requireApproval(caller)
+      if (!own.isReadOnly && wanted.idempotencyKey !== undefined)
+        return refuseCounted(parts, request, wanted, new Fault('invalid_request', { detail: NO_KEY }))
       const { json, cost, taskCost } = await own.run(request, wanted)
       const answer = { status: 200, headers: JSON_TYPE, body: JSON.stringify(json) }
       const ended = taskCost === undefined ? {} : { taskCost }
@@ -143,6 +145,8 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
 }
 
 type Asked = Pick<Wanted, 'id' | 'given' | 'idempotencyKey'> & { readonly maxCost: string | undefined }
+
+const NO_KEY = 'This operation is free and takes no idempotency key. Send it without one, by itself.'
 
 /** What counts tokens holds nothing and costs nothing. */
 const isCounting = ({ protocol }: Operation) => protocol?.endsWith('_count_tokens') === true
