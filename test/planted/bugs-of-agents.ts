@@ -8,6 +8,7 @@ const SHORT_PATH = 'server/src/agent/short-path.ts'
 const TOOLS = 'server/src/agent/tools.ts'
 const ARGUMENTS = 'server/src/agent/call-arguments.ts'
 const OF_BATCH = 'server/src/agent/batch.test.ts'
+const OF_BATCHES = 'test/mcp/batch.test.ts'
 const OF_USE = 'test/mcp/use.test.ts'
 const OF_ATTACKS = 'test/mcp/attacks.test.ts'
 const OF_SHORT_PATH = 'server/src/agent/short-path.test.ts'
@@ -28,7 +29,7 @@ export const bugsOfAgents: readonly PlantedBug[] = [
     promise: 'A batch never costs more than its cap in all.',
     author: 'insider',
     edits: [{ file: BATCH, find: 'nanos(cap - committed)),\n        idem', replace: 'cap),\n        idem' }],
-    caughtBy: [{ file: OF_USE, title: 'never costs more than its cap in all' }],
+    caughtBy: [{ file: OF_BATCHES, title: 'never costs more than its cap in all' }],
   },
   {
     id: 'agent-batch-forgets-holds',
@@ -36,7 +37,7 @@ export const bugsOfAgents: readonly PlantedBug[] = [
     promise: 'A batch never costs more than its cap in all.',
     author: 'insider',
     edits: [{ file: BATCH, find: 'plus(plus(spent, held), plus(', replace: 'plus(spent, plus(' }],
-    caughtBy: [{ file: OF_USE, title: 'counts what is held for a task' }],
+    caughtBy: [{ file: OF_BATCHES, title: 'counts what is held for a task' }],
   },
   {
     id: 'agent-batch-spends-again',
@@ -46,7 +47,7 @@ export const bugsOfAgents: readonly PlantedBug[] = [
     edits: [{ file: BATCH, find: "fault?.code === 'idempotency_completed' &&", replace: 'fault === undefined &&' }],
     caughtBy: [
       { file: OF_BATCH, title: 'when they were sent before' },
-      { file: OF_USE, title: 'counts what was charged before' },
+      { file: OF_BATCHES, title: 'counts what was charged before' },
     ],
   },
   {
