@@ -3,9 +3,8 @@ import { z } from 'zod'
 import { FAULTS } from '../../server/src/kernel/fault.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { argumentsOf, callBody, callHeaders } from '../mcp/raw-agent.ts'
-import type { Asked } from './caller.ts'
 import type { Told } from './history.ts'
-import { addressOf } from './people.ts'
+import { addressOf, type Key } from './people.ts'
 
 const money = z
   .string()
@@ -22,6 +21,15 @@ const form = z.object({
 const CAP_USD = 100
 
 type Answered = { readonly told: Told; readonly outcome: 'ok' | 'fail' | 'unknown' }
+
+/** What is asked, as over HTTP. */
+type Asked = {
+  readonly path: string
+  readonly body?: string
+  readonly key: Key
+  readonly operation?: string
+  readonly idempotencyKey?: string
+}
 
 /** The same call as a tool of an agent, of one of the gateways. It is told by what HTTP would have said. */
 export async function sendByTool(url: string, asked: Asked, signal: AbortSignal): Promise<Answered> {

@@ -2,6 +2,7 @@ import type { Operation } from '../catalogue/operation.ts'
 import { isStreamed } from '../gateway/relay.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { parseJson } from '../http/json.ts'
+import { NOBODY } from '../http/wire/outlet.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { type Nanos, usd } from '../kernel/money.ts'
@@ -152,14 +153,6 @@ const NO_KEY = 'This operation is free and takes no idempotency key. Send it wit
 const isCounting = ({ protocol }: Operation) => protocol?.endsWith('_count_tokens') === true
 
 const JSON_TYPE = { 'content-type': 'application/json' }
-
-const NOBODY = {
-  listen: ({ onLeft }: { readonly onLeft: () => void }) => onLeft(),
-  hasLeft: () => true,
-  write: () => true,
-  end: () => {},
-  breakOff: () => {},
-}
 
 function spell(operation: Operation, given: Arguments) {
   try {

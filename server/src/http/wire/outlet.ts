@@ -26,7 +26,7 @@ export function sendStreamed(reply: FastifyReply, { status, headers, body }: Str
 const CHUNKED = { 'transfer-encoding': 'chunked' }
 
 /** A caller who has left. */
-const NOBODY: Outlet = {
+export const NOBODY: Outlet = {
   listen: ({ onLeft }) => onLeft(),
   hasLeft: () => true,
   write: () => true,
