@@ -4,6 +4,7 @@ import { createServer, request } from 'node:http'
 import path from 'node:path'
 import { startChild } from '../harness/child.ts'
 import { ROOT } from '../harness/root.ts'
+import { type Judged, judgeOutput } from './mcp-checks.ts'
 
 /**
  * `node scripts/mcp-conformance.ts [--record]`: runs the scenarios of the official suite that apply to a server of tools against the
@@ -32,19 +33,8 @@ const REASONS: readonly (readonly [string, string])[] = [
   ['logging', 'no log messages are sent to clients'],
 ]
 
-/** Within a scenario that applies, a check may be of prompts and resources, or of a tool of the suite's own making. */
-function doesNotApply(check: string, why: string): boolean {
-  return /^(PromptsList|Resources\w*)CachingHints$/.test(check) || /^Not testable: server does not list the/.test(why)
-}
-
 type Scenario = { readonly name: string; readonly versions: readonly string[] }
-type Ran = {
-  readonly scenario: string
-  readonly version: string
-  readonly passed: boolean
-  readonly summary: string
-  readonly checks_that_do_not_apply: readonly string[]
-}
+type Ran = Judged & { readonly scenario: string; readonly version: string }
 
 if (!existsSync(PROGRAM)) execFileSync('npm', ['ci', '--no-workspaces'], { cwd: FOLDER, stdio: 'pipe' })
 let addresses: (found: { mcp_url: string; agent_key: string }) => void = () => {}
@@ -97,12 +87,9 @@ function runScenario(url: string, scenario: string, version: string): Promise<Ra
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd: FOLDER, timeout: SCENARIO_MS }, (error, told, errors) => {
       const output = told + errors
-      const summary = /Passed: [^\n]*/.exec(output)?.[0] ?? ''
-      const failed = [...output.matchAll(/^ {2}- (\w+): [^\n]*\n {4}Error: ([^\n]*)/gm)]
-      const passed =
-        error === null || (failed.length > 0 && failed.every(([, check = '', why = '']) => doesNotApply(check, why)))
-      if (!passed) console.error(output)
-      resolve({ scenario, version, passed, summary, checks_that_do_not_apply: failed.map(([, check = '']) => check) })
+      const judged = judgeOutput(output, error !== null)
+      if (!judged.passed) console.error(output)
+      resolve({ scenario, version, ...judged })
     })
   })
 }

@@ -100,7 +100,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         policy: createAgentPolicy(http.mcp_url, face.challenge),
         keyRefused,
         mustShed: createShedding({ clock, log, waitMs }),
-        families: agentFamilies(face),
+        families: agentFamilies(face, http.body_bytes),
         corsOrigins: http.cors_origins,
         exposedHeaders: ['WWW-Authenticate'],
       })

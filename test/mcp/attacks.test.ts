@@ -7,7 +7,7 @@ import { makeAgent, makeAgentKey } from './agents.ts'
 import { askRaw, callBody, callHeaders, callRaw, ENVELOPE, MODERN } from './raw-agent.ts'
 
 const database = await freshDatabase()
-const installation = await startInstallation(database.url)
+const installation = await startInstallation(database.url, { env: { FAREBOX_HTTP_BODY_BYTES: '200000' } })
 after(() => installation.stop())
 const { pool, sandbox } = installation
 const url = `${installation.gateways[0]?.agentUrl}/mcp`
@@ -99,11 +99,77 @@ describe('messages that say two things', () => {
       )
   })
 
-  it('are refused where a number would be passed on as another one', async () => {
-    const body = JSON.stringify(callBody('use', TAG)).replace('"cats"', '9007199254740993')
-    const { status, message } = await askRaw(url, agent.secret, { headers: callHeaders('use'), body })
-    assert.equal(status, 400)
-    assert.match(String(Object(message.error).message), /9007199254740993 .*string/)
+  it('are refused where a number would be passed on as another one: the model is told so, under the id of its call', async () => {
+    const asked = (await sandbox.journal()).length
+    for (const [number, meta] of [
+      ['9007199254740993', {}],
+      ['90071992547.40993001', {}],
+      // Left to the library.
+      ['9007199254740993', { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }],
+    ] as const) {
+      const body = JSON.stringify(callBody('use', TAG, meta, 'seven')).replace('"cats"', number)
+      const { status, message } = await askRaw(url, agent.secret, { headers: callHeaders('use'), body })
+      assert.deepEqual([status, message.id], [200, 'seven'])
+      const { isError, structuredContent } = Object(message.result)
+      assert.equal(isError, true)
+      assert.equal(structuredContent.error.code, 'invalid_request')
+      assert.match(structuredContent.error.message, new RegExp(`${number} .*string`))
+    }
+    assert.equal((await sandbox.journal()).length, asked)
+    const unknown = JSON.stringify(callBody('use', TAG, {}, 7)).replace('"id":7', '"id":9007199254740993')
+    assert.equal((await askRaw(url, agent.secret, { headers: callHeaders('use'), body: unknown })).status, 400)
+  })
+
+  it('are refused beyond the size that the operator allows', async () => {
+    for (const [bytes, status] of [
+      [150_000, 200],
+      [250_000, 413],
+    ] as const) {
+      const body = callBody('search', { query: 'x'.repeat(bytes) })
+      assert.equal((await askRaw(url, agent.secret, { headers: callHeaders('search'), body })).status, status)
+    }
+  })
+})
+
+describe('what the protocol itself refuses', () => {
+  const counted = async (code: string) => {
+    const figures = await (await fetch(`${adminUrl}/metrics`)).text()
+    return Number(new RegExp(`^farebox_faults_total\\{code="${code}"\\} (\\d+)$`, 'm').exec(figures)?.[1] ?? 0)
+  }
+  const message = (method: string, more: object = {}) => ({ jsonrpc: '2.0', id: 1, method, ...more })
+  const differs = { headers: { ...callHeaders('use'), 'mcp-name': 'search' }, body: callBody('use', TAG) }
+  const old = { 'mcp-protocol-version': '2025-11-25' }
+  const CASES: Readonly<Record<string, readonly [ask: Parameters<typeof askRaw>[2], code: string]>> = {
+    'a method that nobody knows': [{ headers: old, body: message('nothing/there') }, 'route_not_found'],
+    'a tool that nobody knows': [
+      { headers: old, body: message('tools/call', { params: { name: 'nothing' } }) },
+      'invalid_request',
+    ],
+    'headers that differ': [differs, 'invalid_request'],
+    'another method of HTTP': [{ method: 'GET' }, 'method_not_allowed'],
+    'several messages': [{ headers: old, body: [message('ping')] }, 'invalid_request'],
+    'a page of somebody else': [
+      { headers: { ...old, origin: 'https://evil.example' }, body: message('ping') },
+      'forbidden',
+    ],
+    'a wish to listen': [{ headers: old, body: message('subscriptions/listen') }, 'route_not_found'],
+  }
+  for (const [title, [asked, code]] of Object.entries(CASES))
+    it(`counts as a request and as a refusal: ${title}`, async () => {
+      const { secret } = await makeAgent(pool, { rates: { requestsPerMinute: 1 } })
+      const before = await counted(code)
+      assert.notEqual((await askRaw(url, secret, asked)).status, 429)
+      assert.equal(await counted(code), before + 1)
+      const second = await askRaw(url, secret, asked)
+      assert.equal(second.status, 429, second.text)
+      assert.ok(Number(second.headers['retry-after']) > 0)
+    })
+
+  it('counts no call of a tool twice', async () => {
+    const { secret } = await makeAgent(pool, { rates: { requestsPerMinute: 2 } })
+    const meta = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
+    for (const isError of [false, false, true])
+      assert.equal((await callRaw(url, secret, 'use', TAG, meta)).isError, isError)
   })
 })
 
@@ -118,6 +184,17 @@ describe('what belongs to others', () => {
     assert.equal(journal.includes(agent.secret.slice(-20)), false)
   })
 
+  it('AUTH-2 a key in the arguments of a call is refused before anybody is asked, and counts as a request', async () => {
+    const asked = (await sandbox.journal()).length
+    const { secret } = await makeAgent(pool, { rates: { requestsPerMinute: 3 } })
+    for (const given of [{ tag_name: secret }, { [secret]: 'x' }, { tag_name: 'x'.repeat(9_000) }]) {
+      const { structured } = await callRaw(url, secret, 'use', { ...TAG, arguments: given })
+      assert.match(structured.error?.code, /^(invalid_request|uri_too_long)$/)
+    }
+    assert.equal((await callRaw(url, secret, 'use', TAG)).structured.error?.code, 'rate_limit_exceeded')
+    assert.equal((await sandbox.journal()).length, asked)
+  })
+
   it('an idempotency key is that of its own credential', async () => {
     const meta = { 'farebox/idempotency-key': 'same-key' }
     const second = await makeAgentKey(pool, agent.workspaceId)
@@ -128,6 +205,7 @@ describe('what belongs to others', () => {
     assert.equal(again.structured.error?.code, 'idempotency_completed')
     assert.equal(again.structured.error.cost_usd, '0.001450000')
     assert.doesNotMatch(JSON.stringify(again.content), /Nothing was charged/)
+    assert.match(again.content[0].text, /That call was charged 0\.001450000 USD/)
     const differs = await callRaw(url, agent.secret, 'use', { ...TAG, arguments: { tag_name: 'dogs' } }, meta)
     assert.equal(differs.structured.error?.code, 'idempotency_mismatch')
     const empty = await callRaw(url, agent.secret, 'use', TAG, { 'farebox/idempotency-key': '' })
@@ -161,7 +239,7 @@ const ARGUMENTS: Readonly<Record<string, object>> = {
 
 describe('sessions', () => {
   const SESSIONS = count({ full: 10_000, reduced: 300 })
-  it('nothing is kept of those that were opened, and none is told anything unasked', async () => {
+  it('there are none: nobody is given an id of one or told anything unasked, and no memory stays reserved', async () => {
     const initialize = {
       jsonrpc: '2.0',
       id: 1,

@@ -4,6 +4,7 @@ import { createDiscovery } from '../../server/src/agent/discovery.ts'
 import { createFreeOperations } from '../../server/src/agent/free-operations.ts'
 import { createOperations } from '../../server/src/agent/operations.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
+import { scopesIn } from '../../server/src/identity/scopes.ts'
 
 const names = {
   social_a: 'social_a',
@@ -31,7 +32,7 @@ const INTENTS: readonly (readonly [string, string])[] = [
   ['make a short clip', 'video_synthesis'],
   ['reorder these passages', 'rerank'],
   ['stock fundamentals', 'financial_metrics_snapshot'],
-  ['who does this account follow', 'follow_user'],
+  ['start following this creator', 'follow_user'],
   ['what does this model cost', 'list_models'],
   ['is my video done yet', 'get_video_task'],
   ['stop rendering that clip', 'cancel_video_task'],
@@ -81,6 +82,19 @@ describe('the search', () => {
     const { OPERATION_WORDS } = await import('../../server/src/agent/operation-words.ts')
     const ids = [...operations.all, ...free.all].map(({ id }) => id)
     assert.deepEqual(Object.keys(OPERATION_WORDS).toSorted(), ids.toSorted())
+  })
+
+  it('says of auth_link too whether this key may use it', async () => {
+    const asked = { query: 'connect my account on the social platform', limit: 3 }
+    for (const [scopes, allowed] of [
+      [null, true],
+      [scopesIn(['finance']), false],
+      [scopesIn(['social']), true],
+      [scopesIn(['auth_link']), true],
+    ] as const) {
+      const { operations: ids } = await search({ ...request, caller: { ...request.caller, scopes } }, asked)
+      assert.equal(ids.find(({ operation_id: id }) => id === 'auth_link')?.allowed, allowed)
+    }
   })
 
   it('keeps to a category, and says so where nothing matches', async () => {

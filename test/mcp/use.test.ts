@@ -4,7 +4,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { until } from '../../harness/until.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { ask, chargesOf, makeCustomer, startInstallation } from '../acceptance/installation.ts'
-import { APPROVED, makeAgent, makeAgentKey } from './agents.ts'
+import { APPROVED, makeAgent } from './agents.ts'
 import { askRaw, callBody, callHeaders, callRaw } from './raw-agent.ts'
 
 const database = await freshDatabase()
@@ -75,6 +75,13 @@ describe('what is refused before any spend', () => {
         assert.equal(batch.structured.results[0].error?.code, 'forbidden')
       })
       assert.equal((await callRaw(url, secret, 'search', { query: 'hashtag' })).isError, false)
+      for (const operation_id of ['get_balance', 'list_models', 'list_links', 'list_video_tasks'])
+        assert.equal((await use({ operation_id, max_price_usd: 0 }, secret)).isError, false, operation_id)
+      for (const operation_id of ['auth_link', 'cancel_video_task'])
+        assert.equal((await use({ operation_id, max_price_usd: 0 }, secret)).structured.error?.code, 'forbidden')
+      const counted = { model: 'sandbox/text', messages: CHAT.arguments.messages }
+      const tokens = await use({ operation_id: 'messages_count_tokens', arguments: counted, max_price_usd: 0 }, secret)
+      assert.equal(tokens.isError, false, tokens.text)
     }
   })
 
@@ -146,6 +153,13 @@ describe('what is answered', () => {
     assert.equal(created.isError, false, created.text)
     const { task_id } = created.structured.result.output
     assert.ok(usd(created.structured.held_usd) > 0n)
+    const leftOf = async () => Object((await ask(installation.url, agent.secret, '/v1/balance')).json)
+    const { available, budget } = await leftOf()
+    assert.deepEqual(created.structured.left, {
+      balance_usd: available.usd,
+      budget_usd: budget.left.usd,
+      budget_period: 'month',
+    })
     const poll = () => use({ operation_id: 'get_video_task', arguments: { task_id }, max_price_usd: 0 })
     await until(
       async () => {
@@ -156,8 +170,11 @@ describe('what is answered', () => {
       'that the video is ready',
     )
     await new Promise((resolve) => setTimeout(resolve, 1_100))
-    const { structured } = await poll()
+    const { structured, meta, content } = await poll()
     assert.equal(structured.cost_usd, '0.000000000')
+    assert.equal(meta['farebox/call'].task_cost_usd, structured.result.cost_usd)
+    assert.match(content.at(-1).text, new RegExp(`The task has cost ${structured.result.cost_usd} USD`))
+    assert.equal(structured.left.balance_usd, (await leftOf()).available.usd)
     assert.equal(usd(structured.result.cost_usd), (await chargesOf(pool, agent.accountId)).get(task_id))
     assert.match(structured.result.output.video_url, /^http/)
     const listed = await use({ operation_id: 'list_video_tasks', arguments: { limit: 5 }, max_price_usd: 0 })
@@ -197,86 +214,5 @@ describe('what is answered', () => {
     controller.abort()
     await asked
     await until(async () => (await chargesOf(pool, agent.accountId)).size > before.size, 120_000, 'that it is charged')
-  })
-})
-
-describe('several at once', () => {
-  const batch = (given: object, secret = agent.secret, meta = {}) => callRaw(url, secret, 'batch_use', given, meta)
-
-  it('trap: every call of a round is recorded, each with its own result, charge or refusal', async () => {
-    const before = await chargesOf(pool, agent.accountId)
-    const { structured, meta } = await batch({
-      calls: [TAG, { operation_id: 'nothing' }, { ...TAG, max_price_usd: 0.001 }, CHAT],
-      max_total_usd: 1,
-    })
-    const [first, second, third, fourth] = structured.results
-    assert.equal(first.cost_usd, '0.001450000')
-    assert.equal(second.error?.code, 'resource_not_found')
-    assert.equal(third.error?.code, 'cost_cap_exceeded')
-    assert.equal(third.error.cap_usd, '0.001000000')
-    assert.equal(fourth.status, 200)
-    const charged = [...(await chargesOf(pool, agent.accountId))].filter(([id]) => !before.has(id))
-    assert.deepEqual(charged.map(([id]) => id).toSorted(), [first.request_id, fourth.request_id].toSorted())
-    const sum = charged.reduce((total, [, amount]) => total + amount, 0n)
-    assert.equal(usd(structured.total.cost_usd), sum)
-    assert.equal(usd(meta['farebox/call'].cost_usd), sum)
-    assert.equal(structured.total.failed, 2)
-  })
-
-  it('never costs more than its cap in all: what does not fit says what is left and what would be needed', async () => {
-    const { structured } = await batch({ calls: [TAG, TAG, TAG], max_total_usd: 0.003 })
-    const [first, second, third] = structured.results
-    assert.deepEqual([first.cost_usd, second.cost_usd], ['0.001450000', '0.001450000'])
-    assert.equal(third.error?.code, 'cost_cap_exceeded')
-    assert.deepEqual([third.error.left_usd, third.error.needed_total_usd], ['0.000100000', '0.004350000'])
-    assert.equal(structured.total.cost_usd, '0.002900000')
-  })
-
-  it('counts what is held for a task against the cap', async () => {
-    const video = { operation_id: 'video_synthesis', arguments: VIDEO }
-    const { secret } = await makeAgentKey(pool, agent.workspaceId)
-    const { structured: details } = await callRaw(url, secret, 'get_details', video)
-    const most = Number(details.price_of_arguments.max.usd)
-    const { structured } = await batch({ calls: [video, TAG], max_total_usd: most }, secret)
-    assert.equal(structured.results[1].error?.code, 'cost_cap_exceeded')
-    assert.equal(usd(structured.total.held_usd), usd(details.price_of_arguments.max.usd))
-  })
-
-  it('begins no further call once its caller has left', async () => {
-    const { secret, accountId } = await makeAgent(pool)
-    const controller = new AbortController()
-    const journal = (await sandbox.journal()).length
-    const asked = fetch(url, {
-      method: 'POST',
-      signal: controller.signal,
-      headers: {
-        authorization: `Bearer ${secret}`,
-        accept: 'application/json, text/event-stream',
-        'content-type': 'application/json',
-        ...callHeaders('batch_use'),
-      },
-      body: JSON.stringify(callBody('batch_use', { calls: [SLOW, TAG, TAG], max_total_usd: 1 })),
-    }).catch(() => undefined)
-    await until(async () => (await sandbox.journal()).length > journal, 60_000, 'that the upstream is asked')
-    controller.abort()
-    await asked
-    await until(async () => (await chargesOf(pool, accountId)).size === 1, 120_000, 'that the first is charged')
-    // What came after it would have been there within this time many times over.
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
-    assert.equal((await chargesOf(pool, accountId)).size, 1)
-  })
-
-  it('takes an idempotency key for all of them, and more than 20 are refused', async () => {
-    const meta = { 'farebox/idempotency-key': 'batch-1' }
-    const given = { calls: [TAG, TAG], max_total_usd: 1 }
-    const first = await batch(given, agent.secret, meta)
-    const again = await batch(given, agent.secret, meta)
-    assert.deepEqual(
-      again.structured.results.map((one: { error: { code: string } }) => one.error?.code),
-      ['idempotency_completed', 'idempotency_completed'],
-    )
-    assert.equal(again.structured.results[1].error.first_request_id, first.structured.results[1].request_id)
-    const many = await batch({ calls: Array.from({ length: 21 }, () => TAG), max_total_usd: 1 })
-    assert.equal(many.structured.error?.code, 'invalid_request')
   })
 })

@@ -6,6 +6,9 @@ const APPROVAL = 'server/src/agent/approval.ts'
 const SERVER = 'server/src/agent/server.ts'
 const SHORT_PATH = 'server/src/agent/short-path.ts'
 const TOOLS = 'server/src/agent/tools.ts'
+const ARGUMENTS = 'server/src/agent/call-arguments.ts'
+const OF_BATCH = 'server/src/agent/batch.test.ts'
+const OF_BATCHES = 'test/mcp/batch.test.ts'
 const OF_USE = 'test/mcp/use.test.ts'
 const OF_ATTACKS = 'test/mcp/attacks.test.ts'
 const OF_SHORT_PATH = 'server/src/agent/short-path.test.ts'
@@ -26,15 +29,45 @@ export const bugsOfAgents: readonly PlantedBug[] = [
     promise: 'A batch never costs more than its cap in all.',
     author: 'insider',
     edits: [{ file: BATCH, find: 'nanos(cap - committed)),\n        idem', replace: 'cap),\n        idem' }],
-    caughtBy: [{ file: OF_USE, title: 'never costs more than its cap in all' }],
+    caughtBy: [{ file: OF_BATCHES, title: 'never costs more than its cap in all' }],
   },
   {
     id: 'agent-batch-forgets-holds',
     title: 'what is held for a task is not counted against the cap of its batch',
     promise: 'A batch never costs more than its cap in all.',
     author: 'insider',
-    edits: [{ file: BATCH, find: 'const committed = plus(spent, held)', replace: 'const committed = plus(spent)' }],
-    caughtBy: [{ file: OF_USE, title: 'counts what is held for a task' }],
+    edits: [{ file: BATCH, find: 'plus(plus(spent, held), plus(', replace: 'plus(spent, plus(' }],
+    caughtBy: [{ file: OF_BATCHES, title: 'counts what is held for a task' }],
+  },
+  {
+    id: 'agent-batch-spends-again',
+    title: 'what a batch was charged when it was sent before is not counted against its cap',
+    promise: 'A batch never costs more than its cap in all.',
+    author: 'insider',
+    edits: [{ file: BATCH, find: "fault?.code === 'idempotency_completed' &&", replace: 'fault === undefined &&' }],
+    caughtBy: [
+      { file: OF_BATCH, title: 'when they were sent before' },
+      { file: OF_BATCHES, title: 'counts what was charged before' },
+    ],
+  },
+  {
+    id: 'agent-batch-forgets-unknown',
+    title: 'what nobody knows the cost of counts as nothing against the cap of its batch',
+    promise: 'A batch never costs more than its cap in all.',
+    author: 'insider',
+    edits: [{ file: BATCH, find: 'used.atMost ?? ZERO', replace: 'ZERO' }],
+    caughtBy: [{ file: OF_BATCH, title: 'where nobody knows what it did' }],
+  },
+  {
+    id: 'agent-key-in-query',
+    title: 'a key in the arguments of a call goes into the URL of an upstream',
+    promise: 'A key never appears in a URL.',
+    author: 'insider',
+    edits: [{ file: ARGUMENTS, find: "'problem') !== undefined", replace: "'problem') === ''" }],
+    caughtBy: [
+      { file: 'server/src/agent/call-arguments.test.ts', title: 'where a key stands in them' },
+      { file: OF_ATTACKS, title: 'a key in the arguments of a call' },
+    ],
   },
   {
     id: 'agent-unapproved',
@@ -76,7 +109,7 @@ export const bugsOfAgents: readonly PlantedBug[] = [
     title: 'a number that JavaScript can not hold is passed on as another one',
     promise: 'What is sent is what was asked for.',
     author: 'insider',
-    edits: [{ file: SERVER, find: "      requireExactNumbers(rawBody.toString('utf8'))\n", replace: '' }],
+    edits: [{ file: SERVER, find: "inexactNumberIn(rawBody.toString('utf8'))", replace: "inexactNumberIn('')" }],
     caughtBy: [{ file: OF_ATTACKS, title: 'a number would be passed on as another one' }],
   },
   {

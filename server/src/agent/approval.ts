@@ -15,6 +15,6 @@ export function requireApproval({ scopes, limits, allowances }: Caller): void {
   ]
   if (missing.length === 0) return
   throw new Fault('forbidden', {
-    detail: `An agent may spend only with a key that has a budget, scopes and a rate of its own. This key lacks ${missing.join(', ')}..`,
+    detail: `An agent may spend only with a key that has a budget, scopes and a rate of its own. This key lacks ${missing.join(', ')}.`,
   })
 }

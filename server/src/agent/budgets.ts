@@ -2,9 +2,10 @@ import type pg from 'pg'
 import type { Caller } from '../identity/caller.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
-import { type BudgetState, leftOf, readBudgets } from '../ledger/balance.ts'
+import { type BudgetState, leftOf, readBalance, readBudgets } from '../ledger/balance.ts'
 import type { Left } from './tell.ts'
 
+/** The balance is read where it is not known already. */
 export type ReadLeft = (caller: Caller, balance: Nanos | undefined) => Promise<Left>
 
 type Budgets = ReadonlyMap<Id, BudgetState>
@@ -31,7 +32,15 @@ export function createReadLeft(pool: pg.Pool): ReadLeft {
     return { ids, read }
   }
 
-  return async ({ allowances: [id] }, balance) => {
+  async function readFree(accountId: Id): Promise<Nanos | undefined> {
+    return readBalance(pool, accountId).then(
+      ({ free }) => free,
+      () => undefined,
+    )
+  }
+
+  return async ({ accountId, allowances: [id] }, known) => {
+    const balance = known ?? (await readFree(accountId))
     if (id === undefined) return { balance, budget: undefined }
     next ??= collect()
     next.ids.add(id)

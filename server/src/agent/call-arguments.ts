@@ -1,4 +1,6 @@
-import type { Operation } from '../catalogue/operation.ts'
+import { MODEL_IN_PATH, type Operation } from '../catalogue/operation.ts'
+import { keyInUrl } from '../http/key-in-url.ts'
+import { DEFAULT_LIMITS } from '../http/wire/limits.ts'
 import { Fault } from '../kernel/fault.ts'
 
 /** What an agent gives an operation. */
@@ -11,16 +13,27 @@ export type Spelt = {
   readonly model?: string
 }
 
-const MODEL_IN_PATH = '{model}:'
-
 /** Arguments as the query, the body and the path of the operation. */
 export function spellArguments(operation: Operation, given: Arguments): Spelt {
   requireWhole(operation, given)
-  if (operation.method === 'GET') return { query: queryOf(given), rawBody: null }
+  if (operation.method === 'GET') return { query: fitForUrl(queryOf(given)), rawBody: null }
   if (!operation.path.includes(MODEL_IN_PATH)) return { query: '', rawBody: bytesOf(given) }
   const { model, ...rest } = given
   if (typeof model !== 'string' || model === '') throw invalid('`model` is required: the name of a model.')
+  fitForUrl(encodeURIComponent(model))
   return { query: '', rawBody: bytesOf(rest), model }
+}
+
+/** What becomes part of a URL is judged as the URL of an HTTP caller is. */
+function fitForUrl(part: string): string {
+  const most = DEFAULT_LIMITS.urlBytes
+  if (part.length > most)
+    throw new Fault('uri_too_long', {
+      detail: `The arguments make a query of ${part.length} characters; at most ${most} are taken.`,
+    })
+  if (keyInUrl(`?${part}`, 'problem') !== undefined)
+    throw invalid('A credential is not taken in the arguments of an operation. Replace a key that was in one.')
+  return part
 }
 
 const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))

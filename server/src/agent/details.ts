@@ -8,7 +8,7 @@ import { decimalText } from '../kernel/rational.ts'
 import { requestSchemaOf } from '../protocols/request-schema.ts'
 import { listed } from './discovery.ts'
 import type { FreeOperation, FreeOperations } from './free-operations.ts'
-import { modelCard } from './model-card.ts'
+import { listedModel } from './model-card.ts'
 import { OPERATION_WORDS } from './operation-words.ts'
 import type { AgentOperations } from './operations.ts'
 import type { AgentParts } from './parts.ts'
@@ -36,6 +36,8 @@ const LEAVING =
 
 /** Everything that an agent has to know of an operation before it uses it. */
 export function createDetails({ operations, free, models, names, prices, quote }: Parts) {
+  const schemas = createSchemas()
+
   return async (
     request: AgentRequest,
     { operation_id: id, arguments: given, schema }: ToolArguments<'get_details'>,
@@ -48,17 +50,17 @@ export function createDetails({ operations, free, models, names, prices, quote }
     if (!isQuoted) await count()
     if (id.startsWith(MODEL)) return ofModel(caller, id)
     const own = free.find(id)
-    if (own !== undefined) return ofFree(own, caller)
+    if (own !== undefined) return ofFree(own, caller, schemas)
     if (operation === undefined) throw operations.unknown(id)
-    const whole = requestSchemaOf(operation)
-    const isShort = schema === 'short' && whole.$defs !== undefined
+    const { whole, short } = schemas.of(operation)
+    const isShort = schema === 'short' && short !== undefined
     return {
       ...listed(operation, caller),
       definition: operation.definition,
       ...(operation.definition === 'pending' && {
         note: 'Its definition is incomplete: what you give passes on as it is, and so does the answer.',
       }),
-      arguments: withModel(operation, isShort ? withoutDefinitions(whole) : whole),
+      arguments: isShort ? short : whole,
       ...(isShort && { more: 'Nested members are left out. Ask again with schema: "full" to see them.' }),
       price_details: await priceOf(operation, caller),
       limits: limitsOf(operation, caller),
@@ -68,15 +70,17 @@ export function createDetails({ operations, free, models, names, prices, quote }
       ...(isSoldByUnit(operation) && operation.actsFor && { needs: NEEDS_LINK }),
       http: `${operation.method} ${spell(operation.path, { ...names, model: '{model}' })}`,
       examples: [{ operation_id: id, arguments: OPERATION_WORDS[id]?.example ?? {}, max_price_usd: 0.05 }],
-      ...(given !== undefined && { price_of_arguments: isQuoted ? await quote(request, operation, given) : FREE }),
+      ...(given !== undefined && {
+        price_of_arguments: isQuoted ? withoutQuote(await quote(request, operation, given)) : FREE,
+      }),
     }
   }
 
-  async function ofModel({ mode }: Caller, id: string) {
+  async function ofModel(caller: Caller, id: string) {
     const name = id.slice(MODEL.length)
-    const model = (await models.list(mode)).find((one) => one.id === name)
+    const model = (await models.list(caller.mode)).find((one) => one.id === name)
     if (model === undefined) throw operations.unknown(id)
-    return { operation_id: id, ...modelCard(model) }
+    return { operation_id: id, ...listedModel(model, operations.find, caller) }
   }
 
   /** What the caller pays, which may differ from what is published. */
@@ -100,13 +104,40 @@ const AFTERWARDS =
 const NEEDS_LINK =
   'An account has to be linked to this key: list_links tells whether one is, auth_link starts it. A person has to open the address and approve.'
 
-function ofFree(own: FreeOperation, caller: Caller) {
-  const { $schema, ...schema } = z.toJSONSchema(own.input, { io: 'input', unrepresentable: 'any' })
+type Schemas = ReturnType<typeof createSchemas>
+type Described = { readonly whole: JsonSchema; readonly short: JsonSchema | undefined }
+
+/** What each operation takes, made once: to make it costs more than to answer. There are as many as there are operations. */
+function createSchemas() {
+  const ofOperations = new Map<string, Described>()
+  const ofFree = new Map<string, JsonSchema>()
+
+  function describe(operation: Operation): Described {
+    const whole = requestSchemaOf(operation)
+    const short = whole.$defs === undefined ? undefined : withModel(operation, withoutDefinitions(whole))
+    return { whole: withModel(operation, whole), short }
+  }
+
+  return {
+    of(operation: Operation): Described {
+      const made = ofOperations.get(operation.id) ?? describe(operation)
+      ofOperations.set(operation.id, made)
+      return made
+    },
+    ofFree({ id, input }: FreeOperation): JsonSchema {
+      const { $schema, ...schema } = ofFree.get(id) ?? z.toJSONSchema(input, { io: 'input', unrepresentable: 'any' })
+      ofFree.set(id, schema)
+      return schema
+    },
+  }
+}
+
+function ofFree(own: FreeOperation, caller: Caller, schemas: Schemas) {
   const example = { operation_id: own.id, arguments: OPERATION_WORDS[own.id]?.example ?? {}, max_price_usd: 0 }
   return {
     ...listed(own, caller),
     definition: 'complete',
-    arguments: schema,
+    arguments: schemas.ofFree(own),
     price_details: { free: true },
     limits: { requests_per_minute: caller.limits.requestsPerMinute },
     call_may_take_seconds: 30,
@@ -136,6 +167,12 @@ function withoutDefinitions({ $defs, ...rest }: JsonSchema): JsonSchema {
     return Object.fromEntries(kept.map(([name, one]) => [name, bare(one)]))
   }
   return Object(bare(rest))
+}
+
+/** No tool redeems a quote: what is said of the price is what counts. */
+function withoutQuote(quoted: unknown): unknown {
+  const { quote_id, expires_at, ...price } = Object(quoted)
+  return price
 }
 
 function limitsOf({ limits }: Operation, { limits: own }: Caller) {

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { isSoldByUnit, isTask, type Operation, spell } from '../catalogue/operation.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import type { Caller } from '../identity/caller.ts'
-import { allowsOperation, mayAllowModel } from '../identity/scopes.ts'
+import { allowsOperation, LINKING, mayAllowModel, type Scopes } from '../identity/scopes.ts'
 import { decimalText } from '../kernel/rational.ts'
 import type { FreeOperation, FreeOperations } from './free-operations.ts'
-import { modelCard } from './model-card.ts'
+import { listedModel } from './model-card.ts'
 import { OPERATION_WORDS } from './operation-words.ts'
 import type { AgentOperations } from './operations.ts'
 import type { AgentParts } from './parts.ts'
@@ -62,7 +62,7 @@ export function createDiscovery(parts: Parts) {
       const sold = (await models.list(caller.mode)).filter(({ id }) => isNamed(id, asked)).slice(0, MODELS_SHOWN)
       return {
         operations: found.map((one) => listed(one, caller)),
-        ...(sold.length > 0 && { models: sold.map(modelCard) }),
+        ...(sold.length > 0 && { models: sold.map((one) => listedModel(one, operations.find, caller)) }),
         ...(found.length === 0 && { hint: 'Nothing matches. Use other words, or list_categories.' }),
       }
     },
@@ -117,8 +117,14 @@ function parametersOf(one: Operation | FreeOperation): string {
 
 export function listed(one: Operation | FreeOperation, { scopes }: Caller): Listed {
   const { id, summary, category } = one
-  const allowed = !('limits' in one) || scopes === null || allowsOperation(scopes, one) || mayAllowModel(scopes, one)
+  const allowed = scopes === null || isAllowed(one, scopes)
   return { operation_id: id, summary, category, price: priceWords(one), allowed }
+}
+
+/** What is free needs no scope, but for the one by which a key may act for somebody. */
+function isAllowed(one: Operation | FreeOperation, scopes: Scopes): boolean {
+  if ('limits' in one) return allowsOperation(scopes, one) || mayAllowModel(scopes, one)
+  return one.id !== LINKING.id || allowsOperation(scopes, { ...LINKING, limits: [] })
 }
 
 /** The published price, in a few words. */

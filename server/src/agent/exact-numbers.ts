@@ -1,35 +1,54 @@
 import { Fault } from '../kernel/fault.ts'
 
-/** Digits in a row, or an exponent, that a JavaScript number may not hold. What it finds is looked at closely; nearly nothing has it. */
-const SUSPECT = /\d{16}|\d[eE][+-]?\d{3}/
+/** Digits in a row, with or without a point, or an exponent, that a JavaScript number may not hold. Nearly nothing has it. */
+const SUSPECT = /\d[\d.]{15}|\d[eE][+-]?\d{3}/
 
 type Read = (key: string, value: unknown, context?: { readonly source?: string }) => unknown
 
-/** Whether a number is another one than was written. */
-function isChanged(value: number): boolean {
+/** Beyond what whole numbers are exact in. */
+function isWide(value: number): boolean {
   return !Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))
 }
 
+/** Whether a number is another one than was written: it would not be written so again. */
+function isChanged(value: number, source: string | undefined): boolean {
+  if (isWide(value)) return true
+  return source !== undefined && digitsOf(source) !== digitsOf(String(value))
+}
+
+/** What a decimal is apart from how it is spelt: its digits and the place of the first. 1.50 is 15e-1, and so is 0.15e1. */
+function digitsOf(source: string): string {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? []
+  const digits = (whole + fraction).replace(/^0+/, '')
+  if (digits === '') return '0'
+  const kept = digits.replace(/0+$/, '')
+  const place = Number(exponent) - fraction.length + (digits.length - kept.length)
+  return `${sign}${kept}e${place}`
+}
+
 /**
- * Arguments are written again before they are sent on, so that a number that would come out as another is refused. Over HTTP the
- * caller's own bytes go on.
+ * What is wrong with a text of which a number would come out as another: arguments are written again before they are sent on. Over
+ * HTTP the caller's own bytes go on.
  */
-export function requireExactNumbers(text: string): void {
-  if (!SUSPECT.test(text)) return
+export function inexactNumberIn(text: string): Fault | undefined {
+  if (!SUSPECT.test(text)) return undefined
+  let found: string | undefined
   const read: Read = (_, value, context) => {
-    if (typeof value !== 'number' || !isChanged(value)) return value
-    const shown = context?.source?.slice(0, 40) ?? ''
-    throw new Fault('invalid_request', {
-      detail: `The number ${shown} is beyond what can be passed on exactly (2^53). Send it as a string.`,
-    })
+    if (typeof value === 'number' && isChanged(value, context?.source)) found ??= context?.source ?? ''
+    return value
   }
   JSON.parse(text, read)
+  if (found === undefined) return undefined
+  return new Fault('invalid_request', {
+    detail: `The number ${found.slice(0, 40)} can not be passed on exactly. Send it as a string, or with fewer digits.`,
+  })
 }
 
 /** JSON of an upstream, where whole numbers that a client could not read exactly are texts. Undefined where it is no JSON. */
 export function readExactly(text: string): { readonly json: unknown } | undefined {
   const read: Read = (_, value, context) =>
-    typeof value === 'number' && isChanged(value) ? (context?.source ?? String(value)) : value
+    typeof value === 'number' && isWide(value) ? (context?.source ?? String(value)) : value
   try {
     return { json: SUSPECT.test(text) ? JSON.parse(text, read) : JSON.parse(text) }
   } catch {

@@ -8,7 +8,7 @@ import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import { type Nanos, ZERO } from '../kernel/money.ts'
 import { invalidArguments } from './invalid-arguments.ts'
-import { modelCard } from './model-card.ts'
+import { listedModel } from './model-card.ts'
 import type { AgentParts } from './parts.ts'
 
 /**
@@ -23,8 +23,11 @@ export type FreeOperation = {
   readonly http: string
   readonly input: z.ZodType
   readonly isReadOnly: boolean
-  readonly run: (request: AgentRequest, call: Call) => Promise<{ readonly json: unknown; readonly cost: Nanos }>
+  readonly run: (request: AgentRequest, call: Call) => Promise<Answered & { readonly cost: Nanos }>
 }
+
+/** What it answers, and what the task cost that it tells of. */
+type Answered = { readonly json: unknown; readonly taskCost?: Nanos }
 
 type Call = { readonly id: Id; readonly given: Readonly<Record<string, unknown>> }
 
@@ -33,12 +36,12 @@ export type FreeOperations = {
   readonly find: (id: string) => FreeOperation | undefined
 }
 
-type Parts = Pick<AgentParts, 'begin' | 'tasks' | 'links' | 'models' | 'pool' | 'names' | 'publicUrl'>
+type Parts = Pick<AgentParts, 'catalogue' | 'begin' | 'tasks' | 'links' | 'models' | 'pool' | 'names' | 'publicUrl'>
 type Own<Input> = Omit<FreeOperation, 'run' | 'input'> & {
   readonly input: z.ZodType<Input>
   /** What it counts as, where it needs a scope of its own. */
   readonly counts?: Pick<typeof LINKING, 'id' | 'category'>
-  readonly answer: (request: AgentRequest, input: Input, id: Id) => Promise<unknown>
+  readonly answer: (request: AgentRequest, input: Input, id: Id) => Promise<Answered>
 }
 
 const taskId = z.strictObject({ task_id: z.string().min(1).max(200).describe('As video_synthesis gave it') })
@@ -70,7 +73,7 @@ function defined<Input>({ begin }: Parts, { answer, counts, ...own }: Own<Input>
       await begin({ id, caller: request.caller, operation, hold: null, tokens: 0, claims: [] })
       const { success, data, error } = own.input.safeParse(given)
       if (!success) throw invalidArguments(error)
-      return { json: await answer(request, data, id), cost: ZERO }
+      return { ...(await answer(request, data, id)), cost: ZERO }
     },
   }
 }
@@ -94,8 +97,9 @@ function taskOperations({ tasks }: Parts, define: Define): readonly FreeOperatio
       http: 'GET /apis/v1/services/aigc/video-generation/tasks',
       input: taskPage,
       isReadOnly: true,
-      answer: async ({ caller }, { limit, before }) =>
-        shownTasks(await tasks.list(caller.credentialId, { limit, ...(before !== undefined && { before }) })),
+      answer: async ({ caller }, { limit, before }) => ({
+        json: shownTasks(await tasks.list(caller.credentialId, { limit, ...(before !== undefined && { before }) })),
+      }),
     }),
     define({
       id: 'cancel_video_task',
@@ -111,7 +115,7 @@ function taskOperations({ tasks }: Parts, define: Define): readonly FreeOperatio
 
 function withCost({ resource, cost }: Awaited<ReturnType<Parts['tasks']['read']>>, id: Id) {
   const [shown] = shownTasks({ tasks: [{ resource, cost }], next: null }).data
-  return { ...shown, request_id: id }
+  return { json: { ...shown, request_id: id }, ...(cost !== undefined && { taskCost: cost }) }
 }
 
 function linkOperations({ links, names, publicUrl }: Parts, define: Define): readonly FreeOperation[] {
@@ -124,7 +128,7 @@ function linkOperations({ links, names, publicUrl }: Parts, define: Define): rea
       http: `GET /apis/v1/${platform}/links`,
       input: z.strictObject({}),
       isReadOnly: true,
-      answer: async ({ caller }) => ({ data: (await links.list(caller.credentialId)).map(shownLink) }),
+      answer: async ({ caller }) => ({ json: { data: (await links.list(caller.credentialId)).map(shownLink) } }),
     }),
     define({
       id: LINKING.id,
@@ -143,13 +147,15 @@ function linkOperations({ links, names, publicUrl }: Parts, define: Define): rea
           })
         }
         const redirectUri = publicUrl + callbackPath(names)
-        return shownStart(await links.start({ credentialId, mode, scopes: scopesOrDefault(scopes), redirectUri }))
+        const started = await links.start({ credentialId, mode, scopes: scopesOrDefault(scopes), redirectUri })
+        return { json: shownStart(started) }
       },
     }),
   ]
 }
 
-function accountOperations({ models: sold, pool }: Parts, define: Define): readonly FreeOperation[] {
+function accountOperations({ catalogue, models: sold, pool }: Parts, define: Define): readonly FreeOperation[] {
+  const find = (id: string) => catalogue.operations.find((one) => one.id === id)
   return [
     define({
       id: 'list_models',
@@ -162,7 +168,8 @@ function accountOperations({ models: sold, pool }: Parts, define: Define): reado
         const part = contains.toLowerCase()
         const found = (await sold.list(caller.mode)).filter(({ id }) => id > after && id.toLowerCase().includes(part))
         const page = found.slice(0, MODELS_PAGE)
-        return { data: page.map(modelCard), next_after: page.length < found.length ? (page.at(-1)?.id ?? null) : null }
+        const next_after = page.length < found.length ? (page.at(-1)?.id ?? null) : null
+        return { json: { data: page.map((one) => listedModel(one, find, caller)), next_after } }
       },
     }),
     define({
@@ -172,7 +179,7 @@ function accountOperations({ models: sold, pool }: Parts, define: Define): reado
       http: 'GET /v1/balance',
       input: z.strictObject({}),
       isReadOnly: true,
-      answer: ({ caller }) => balanceOf(pool, caller),
+      answer: async ({ caller }) => ({ json: await balanceOf(pool, caller) }),
     }),
   ]
 }

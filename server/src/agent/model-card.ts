@@ -1,3 +1,6 @@
+import type { Operation } from '../catalogue/operation.ts'
+import type { Caller } from '../identity/caller.ts'
+import { allowsModel, allowsOperation } from '../identity/scopes.ts'
 import { decimalText, multiply, rational } from '../kernel/rational.ts'
 import { type Model, priceOfModel } from '../pricing/models.ts'
 import type { ProtocolName } from '../protocols/protocol.ts'
@@ -14,13 +17,23 @@ const OPERATIONS: Readonly<Record<ProtocolName, readonly string[]>> = {
   video: ['video_synthesis'],
 }
 
+/** A model as it is listed, with whether this key may ask it: others are listed all the same. */
+export function listedModel(model: Model, find: (id: string) => Operation | undefined, { scopes }: Caller) {
+  const card = modelCard(model)
+  const isUsable = (id: string) => {
+    const operation = find(id)
+    return operation !== undefined && scopes !== null && allowsOperation(scopes, operation)
+  }
+  return { ...card, allowed: scopes === null || allowsModel(scopes, model.id) || card.operations.some(isUsable) }
+}
+
 /** From nano-dollars. */
 const PLACES = 9
 const times = (price: Parameters<typeof multiply>[0], count: bigint) =>
   decimalText(multiply(price, rational(count)), PLACES)
 
 /** A model as an agent is told of it: what it costs, how long its answers can be, and how to ask it. */
-export function modelCard(model: Model) {
+function modelCard(model: Model) {
   const { id, displayName, ownedBy, limits, routes } = model
   const { rates, images, videos, version } = priceOfModel(model)
   const operations = [...new Set(routes.flatMap(({ protocol }) => OPERATIONS[protocol]))]

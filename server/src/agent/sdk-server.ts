@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { createMcpHandler, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
@@ -6,7 +7,18 @@ import { TOOLS } from './tool-list.ts'
 import type { CallTool } from './tools.ts'
 
 /** Answers everything that the protocol has, in both of its versions. */
-export type AnswerMessage = (request: AgentRequest, body: unknown) => Promise<Answer>
+export type AnswerMessage = (request: AgentRequest, body: unknown) => Promise<Answered>
+
+export type Answered = {
+  readonly answer: Answer
+  /** Whether a tool was called: what became of it has been told by the tool. */
+  readonly isCalled: boolean
+  /** What the library itself says of a refusal or a failure. */
+  readonly cause: Error | undefined
+}
+
+/** What is known of a message while the library has it. */
+type Exchange = { readonly request: AgentRequest; isCalled: boolean; cause: Error | undefined }
 
 type Parts = {
   readonly callTool: CallTool
@@ -23,7 +35,10 @@ export const TOOLS_CACHE = { ttlMs: 300_000, cacheScope: 'public' } as const
  * would answer one with what the other asked.
  */
 export function createSdkServer({ callTool, serverInfo, instructions }: Parts): AnswerMessage {
-  function serverFor(request: AgentRequest): Server {
+  // The library tells of errors without saying in which message.
+  const current = new AsyncLocalStorage<Exchange>()
+
+  function serverFor(exchange: Exchange): Server {
     const server = new Server(serverInfo, {
       capabilities: NO_CAPABILITIES,
       instructions,
@@ -33,12 +48,17 @@ export function createSdkServer({ callTool, serverInfo, instructions }: Parts): 
     server.setRequestHandler('tools/call', async ({ params: { name, arguments: given, _meta: meta = {} } }) => {
       if (!isToolName(name))
         throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 80)}`)
-      return (await callTool(request, { name, given, meta })) as never
+      exchange.isCalled = true
+      return (await callTool(exchange.request, { name, given, meta })) as never
     })
     return server
   }
 
-  const handler = createMcpHandler(({ authInfo }) => serverFor(requestOf(authInfo?.extra)), {
+  const handler = createMcpHandler(({ authInfo }) => serverFor(exchangeIn(authInfo?.extra)), {
+    onerror(error) {
+      const exchange = current.getStore()
+      if (exchange !== undefined) exchange.cause ??= error
+    },
     // Nobody is told anything unasked, so that nobody has to stay.
     maxSubscriptions: 0,
     keepAliveMs: 0,
@@ -46,26 +66,30 @@ export function createSdkServer({ callTool, serverInfo, instructions }: Parts): 
 
   return async (request, body) => {
     const { caller, method, headers } = request
-    const response = await handler.fetch(
-      new Request(`http://${request.host || 'localhost'}/`, { method, headers: plainHeaders(headers) }),
-      {
-        // The credential itself goes no further.
-        authInfo: { token: '', clientId: caller.credentialId, scopes: [], extra: { [REQUEST]: request } },
-        ...(body !== undefined && { parsedBody: body }),
-      },
-    )
-    const { connection, ...passed } = Object.fromEntries(response.headers)
-    return { status: response.status, headers: passed, body: await response.text() }
+    const exchange: Exchange = { request, isCalled: false, cause: undefined }
+    const answer = await current.run(exchange, async () => {
+      const response = await handler.fetch(
+        new Request(`http://${request.host || 'localhost'}/`, { method, headers: plainHeaders(headers) }),
+        {
+          // The credential itself goes no further.
+          authInfo: { token: '', clientId: caller.credentialId, scopes: [], extra: { [EXCHANGE]: exchange } },
+          ...(body !== undefined && { parsedBody: body }),
+        },
+      )
+      const { connection, ...passed } = Object.fromEntries(response.headers)
+      return { status: response.status, headers: passed, body: await response.text() }
+    })
+    return { answer, isCalled: exchange.isCalled, cause: exchange.cause }
   }
 }
 
-const REQUEST = 'request'
+const EXCHANGE = 'exchange'
 
-function requestOf(extra: Readonly<Record<string, unknown>> | undefined): AgentRequest {
-  const request = extra?.[REQUEST]
-  if (request === undefined) throw new TypeError('a message came without its request')
+function exchangeIn(extra: Readonly<Record<string, unknown>> | undefined): Exchange {
+  const exchange = extra?.[EXCHANGE]
+  if (exchange === undefined) throw new TypeError('a message came without its request')
   // It is what was put there, a few lines above.
-  return request as AgentRequest
+  return exchange as Exchange
 }
 
 const PASSED_ON = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-method', 'mcp-name']

@@ -69,7 +69,7 @@ function messageIn({ body }: { readonly body: Buffer | string }): unknown {
 }
 
 async function both(asked: ReturnType<typeof of>) {
-  return { short: await answerShortly(...asked), whole: await answerWhole(...asked) }
+  return { short: await answerShortly(...asked), whole: (await answerWhole(...asked)).answer }
 }
 
 const KNOWN: Readonly<Record<string, ReturnType<typeof of>>> = {

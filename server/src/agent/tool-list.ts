@@ -28,7 +28,10 @@ const call = {
   ...money,
   status: { type: 'integer', description: 'Of the answer of the provider' },
   result: { description: 'The answer of the operation' },
-  result_text: { type: 'string', description: 'The beginning of an answer that is too large to be shown' },
+  result_text: {
+    type: 'string',
+    description: 'An answer that is too large or too deep to be shown whole, or its beginning',
+  },
   truncated: { type: 'object' },
   error: {
     type: 'object',

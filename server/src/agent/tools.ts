@@ -1,5 +1,6 @@
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
+import { ZERO } from '../kernel/money.ts'
 import { createBatch } from './batch.ts'
 import { createReadLeft } from './budgets.ts'
 import { createDetails } from './details.ts'
@@ -10,13 +11,16 @@ import { createOperations } from './operations.ts'
 import { type AgentParts, COUNTED, type MetaNames } from './parts.ts'
 import { roomOfAnswer } from './pictures.ts'
 import { capText } from './price-cap.ts'
-import { type Left, moneyOf, type Told, tell } from './tell.ts'
+import { moneyOf, tell } from './tell.ts'
 import { TOOL_ARGUMENTS, type ToolArguments, type ToolName } from './tool-arguments.ts'
 import { type ToolResult, text } from './tool-result.ts'
 import { createUse, type Used } from './use.ts'
 
 /** Answers a call of a tool. Never throws: what is refused is an answer that the model can read. */
-export type CallTool = (request: AgentRequest, call: ToolCall) => Promise<ToolResult>
+export type CallTool = (request: ToolRequest, call: ToolCall) => Promise<ToolResult>
+
+/** A request whose message can be answered, but whose arguments can't be taken for what is wrong with them. */
+export type ToolRequest = AgentRequest & { readonly wrong?: Fault }
 
 export type ToolCall = {
   readonly name: ToolName
@@ -37,7 +41,13 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   const readLeft = createReadLeft(pool)
   const discovery = createDiscovery(shared)
   const details = createDetails({ ...shared, quote: use.quote })
-  const batch = createBatch({ use: use.use, ids, readLeft, metaName: metaNames.call })
+  const batch = createBatch({
+    use: use.use,
+    ids,
+    readLeft,
+    makesPictures: (id) => operations.find(id)?.protocol === 'openai_images',
+    metaName: metaNames.call,
+  })
 
   /** What is free counts as a request, once it is known what is asked for. */
   async function freely(request: AgentRequest, answer: () => Promise<object> | object): Promise<ToolResult> {
@@ -61,25 +71,14 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
       maxCost: capText(wanted.max_price_usd),
       idempotencyKey: key,
     })
-    const { balance } = used
-    const left = balance === undefined ? { balance, budget: undefined } : await readLeft(request.caller, balance)
+    const left = hasMovedMoney(used) ? await readLeft(request.caller, used.balance) : NOTHING_READ
     const money = moneyOf(used, left)
-    const { structured, content, isError } = tellSafely(used, left)
+    const { structured, content, isError } = tell(used, left, roomOfAnswer())
     return {
       content,
       structuredContent: structured,
       ...(isError && { isError: true as const }),
       _meta: { [metaNames.call]: money },
-    }
-  }
-
-  /** What was paid for is told, whatever its answer is made of. */
-  function tellSafely(used: Used, left: Left): Told {
-    try {
-      return tell(used, left, roomOfAnswer())
-    } catch (cause) {
-      const { answer, ...rest } = used
-      return tell({ ...rest, fault: new Fault('internal_error', { cause }) }, left, roomOfAnswer())
     }
   }
 
@@ -110,8 +109,9 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   }
 
   /** What is wrong with a call counts as a request, as everywhere. */
-  async function prepareCounted(request: AgentRequest, call: ToolCall) {
+  async function prepareCounted(request: ToolRequest, call: ToolCall) {
     try {
+      if (request.wrong !== undefined) throw request.wrong
       return prepare(request, call)
     } catch (thrown) {
       await count(request)
@@ -131,9 +131,16 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   }
 }
 
+const NOTHING_READ = { balance: undefined, budget: undefined }
+
+/** Whether what is left may be another amount than before. What moved nothing is answered without asking the ledger. */
+function hasMovedMoney({ cost, held, balance, atMost, taskCost }: Used): boolean {
+  return (balance ?? held ?? atMost ?? taskCost) !== undefined || (cost ?? ZERO) !== ZERO
+}
+
 function refusal({ id }: AgentRequest, fault: Fault, metaNames: MetaNames): ToolResult {
   const used = { id, operationId: '', fault, cost: undefined, held: undefined, balance: undefined }
-  const { structured, content } = tell(used, { balance: undefined, budget: undefined }, roomOfAnswer())
+  const { structured, content } = tell(used, NOTHING_READ, roomOfAnswer())
   const { request_id, error } = structured
   return {
     content,

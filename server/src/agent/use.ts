@@ -13,6 +13,7 @@ import { type Arguments, spellArguments } from './call-arguments.ts'
 import type { FreeOperations } from './free-operations.ts'
 import type { AgentOperations } from './operations.ts'
 import { type AgentParts, COUNTED } from './parts.ts'
+import { mayHaveCost } from './uncharged.ts'
 
 /** A call that an agent wants. */
 export type Wanted = {
@@ -34,6 +35,10 @@ export type Used = {
   /** Held for what goes on when it has been answered. */
   readonly held: Nanos | undefined
   readonly balance: Nanos | undefined
+  /** The most that it may have cost, where it failed so that nobody knows. */
+  readonly atMost?: Nanos
+  /** What the task cost that the call asked about, once it has ended. */
+  readonly taskCost?: Nanos
 }
 
 /** What a call would cost, as a quote says it. */
@@ -53,15 +58,19 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
   async function make(request: AgentRequest, wanted: Wanted): Promise<Used> {
     const { caller } = request
     const { id, operationId } = wanted
-    requireApproval(caller)
     const own = free.find(operationId)
     if (own !== undefined) {
-      const { json, cost } = await own.run(request, wanted)
+      if (!own.isReadOnly) requireApproval(caller)
+      if (!own.isReadOnly && wanted.idempotencyKey !== undefined)
+        return refuseCounted(parts, request, wanted, new Fault('invalid_request', { detail: NO_KEY }))
+      const { json, cost, taskCost } = await own.run(request, wanted)
       const answer = { status: 200, headers: JSON_TYPE, body: JSON.stringify(json) }
-      return { id, operationId, answer, cost, held: undefined, balance: undefined }
+      const ended = taskCost === undefined ? {} : { taskCost }
+      return { id, operationId, answer, cost, held: undefined, balance: undefined, ...ended }
     }
     const operation = operations.find(operationId)
     if (operation === undefined) return refuseCounted(parts, request, wanted, operations.unknown(operationId))
+    if (!isCounting(operation)) requireApproval(caller)
     const answer = await runWith(request, wanted, operation)
     const { headers } = answer
     const money = (name: string) => (headers[name] === undefined ? undefined : usd(headers[name]))
@@ -90,9 +99,12 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
         cost: cost === undefined ? undefined : usd(cost),
         held: undefined,
         balance: balance === undefined ? undefined : usd(balance),
+        ...(cost === undefined && isPaid(wanted) && mayHaveCost(fault) && { atMost: usd(wanted.maxCost) }),
       }
     }
   }
+
+  const isPaid = ({ operationId }: Wanted) => free.find(operationId) === undefined
 
   const quote: Quote = async (request, operation, given) => {
     const wanted = { id: request.id, given, maxCost: undefined, idempotencyKey: undefined }
@@ -134,6 +146,11 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
 }
 
 type Asked = Pick<Wanted, 'id' | 'given' | 'idempotencyKey'> & { readonly maxCost: string | undefined }
+
+const NO_KEY = 'This operation is free and takes no idempotency key. Send it without one, by itself.'
+
+/** What counts tokens holds nothing and costs nothing. */
+const isCounting = ({ protocol }: Operation) => protocol?.endsWith('_count_tokens') === true
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 

@@ -165,6 +165,9 @@ function formOf(operation: Operation): z.ZodType {
 /** Words of the configuration for the {names} in paths. */
 export type Names = Readonly<Record<string, string>>
 
+/** Where a path names the model, and what is to be done with it after that. */
+export const MODEL_IN_PATH = '{model}:'
+
 export function spell(path: string, names: Names): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const word = names[name]

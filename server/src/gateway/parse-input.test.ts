@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it, mock } from 'node:test'
 import fc from 'fast-check'
 import { postComments } from '../catalogue/operations/post-comments.ts'
 import { rerank } from '../catalogue/operations/rerank.ts'
@@ -260,6 +260,20 @@ const part = fc.tuple(name, fc.option(value)).map(([one, given]) => (given === n
 const query = fc
   .array(fc.tuple(part, fc.constantFrom('&', '&', '&', ';', '%3B', '&&')), { minLength: 1, maxLength: 6 })
   .map((parts) => parts.map(([one, separator]) => one + separator).join(''))
+
+describe('a query of very many names', () => {
+  it('is read once, and not once for each of them', () => {
+    const asked = mock.method(URLSearchParams.prototype, 'getAll')
+    try {
+      const names = Array.from({ length: 2_000 }, (_, at) => `a${at}`)
+      const given = Object(read([...names, 'a1'].map((one) => `${one}=1`).join('&'), tagDetail))
+      assert.deepEqual([given.a0, given.a1], ['1', ['1', '1']])
+      assert.equal(asked.mock.callCount(), 0)
+    } finally {
+      asked.mock.restore()
+    }
+  })
+})
 
 describe('however a query is spelt', () => {
   it('it is refused, or the loosest server reads of it what we have priced', () => {

@@ -68,10 +68,12 @@ function invalid(detail: string): Fault {
 function parameters(query: string): Record<string, string | string[]> {
   // Of a question mark at the beginning it would make nothing, and an upstream part of the first name.
   const search = new URLSearchParams(`?${query}`)
-  const given: Record<string, string | string[]> = Object.create(null)
-  for (const name of new Set(search.keys())) {
-    const values = search.getAll(name)
-    given[name] = values.length === 1 ? (values[0] ?? '') : values
-  }
-  return { ...given }
+  // In one pass: to ask for the values of each name would read the whole query for each.
+  const given = Map.groupBy(search, ([name]) => name)
+  return Object.fromEntries([...given].map(([name, pairs]) => [name, oneOrAll(pairs.map(([, value]) => value))]))
+}
+
+function oneOrAll(values: readonly string[]): string | string[] {
+  const [first = '', ...others] = values
+  return others.length === 0 ? first : [first, ...others]
 }

@@ -11,6 +11,7 @@ import type { Identify } from '../identity/identify.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, noRoom } from '../kernel/fault.ts'
 import { LARGE_BYTES, type Lease, type MemoryBudget, REQUEST_COPIES } from '../kernel/memory-budget.ts'
+import { callerOf } from './caller.ts'
 import { readCredential } from './credential.ts'
 import { dialectAskedBy } from './failures.ts'
 import { keyInUrl } from './key-in-url.ts'
@@ -128,6 +129,11 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
   return {
     admit,
     admitAgain,
+    /** For what begins several things one after the other. */
+    async callerNow(request: FastifyRequest): Promise<Caller> {
+      request.caller = await findCaller(request, 'credential')
+      return callerOf(request)
+    },
     /** For what never gets as far as a route: who asks is found out before anything is said about it. */
     async identifyFirst(request: FastifyRequest): Promise<void> {
       request.caller = await findCaller(request, policy.unknownPath)

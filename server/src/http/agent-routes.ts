@@ -1,15 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../identity/caller.ts'
-import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { LARGE_BYTES, type Lease } from '../kernel/memory-budget.ts'
-import type { Origin } from '../storage/audit.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { callerOf } from './caller.ts'
-import type { Family } from './families.ts'
+import type { Family, ListenerState } from './families.ts'
+import { keepBytes } from './keep-bytes.ts'
 import { memoryOf } from './memory-of.ts'
-import { originOf } from './origin.ts'
 import { exchangeOf } from './wire/exchange.ts'
 import { sendWhole } from './wire/send-whole.ts'
 
@@ -26,7 +24,10 @@ export type AgentRequest = {
   readonly memory: Lease
   /** Whether nobody is there any more to hear the answer. */
   readonly hasLeft: () => boolean
-  readonly origin: Origin
+  /** Who calls, as it is known now. Throws the fault that refuses it. */
+  readonly callerNow: () => Promise<Caller>
+  /** Whether nothing further begins in this process. */
+  readonly isDraining: () => boolean
 }
 
 export type AgentFace = {
@@ -41,21 +42,21 @@ export type AgentFace = {
 const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT']
 
 /** The tools at mcp_url, and what anybody may read beside them. */
-export function agentFamilies({ path, answer, documents }: AgentFace): readonly Family[] {
+export function agentFamilies({ path, answer, documents }: AgentFace, bodyBytes: number): readonly Family[] {
   return [
-    toolsFamily(path, answer),
+    toolsFamily(path, answer, Math.min(LARGE_BYTES, bodyBytes)),
     ...Object.entries(documents).map(([place, document]) => documentFamily(place, document)),
   ]
 }
 
-function toolsFamily(path: string, answer: AgentFace['answer']): Family {
+function toolsFamily(path: string, answer: AgentFace['answer'], bodyBytes: number): Family {
   return {
     name: 'agent',
     prefix: path,
     dialect: 'problem',
-    bodyBytes: LARGE_BYTES,
-    register(scope) {
-      keepBytes(scope)
+    bodyBytes,
+    register(scope, listener) {
+      keepBytes(scope, '*')
       scope.route({
         method: METHODS,
         url: '',
@@ -65,7 +66,7 @@ function toolsFamily(path: string, answer: AgentFace['answer']): Family {
           // A call goes on when its caller has left.
           memory.keep()
           try {
-            sendWhole(reply, await answer(requestOf(request, memory)))
+            sendWhole(reply, await answer(requestOf(request, memory, listener)))
             return reply
           } finally {
             memory.release()
@@ -90,7 +91,7 @@ function documentFamily(place: string, document: (host: string) => unknown): Fam
   }
 }
 
-function requestOf(request: FastifyRequest, memory: Lease): AgentRequest {
+function requestOf(request: FastifyRequest, memory: Lease, listener: ListenerState): AgentRequest {
   const { id, method, headers, rawBody, raw } = request
   return {
     id,
@@ -101,19 +102,7 @@ function requestOf(request: FastifyRequest, memory: Lease): AgentRequest {
     rawBody,
     memory,
     hasLeft: () => exchangeOf(raw)?.response.closed ?? true,
-    origin: originOf(request),
+    callerNow: () => listener.callerNow(request),
+    isDraining: listener.isDraining,
   }
-}
-
-/** A body that is no JSON is refused in the words of the agents' protocol. */
-function keepBytes(scope: FastifyInstance): void {
-  scope.removeContentTypeParser('application/json')
-  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
-    if (bytes.length > LARGE_BYTES) {
-      done(new Fault('body_too_large', { detail: `At most ${LARGE_BYTES} bytes are taken here.` }))
-      return
-    }
-    request.rawBody = bytes
-    done(null)
-  })
 }

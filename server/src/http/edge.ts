@@ -14,7 +14,7 @@ import { renderFault, withPages } from './answer.ts'
 import { acceptForms, acceptJson } from './body.ts'
 import { createCors } from './cors.ts'
 import { createFailureAnswer } from './failures.ts'
-import { createFamilyFinder, type Family, type FamilyName } from './families.ts'
+import { createFamilyFinder, type Family, type FamilyName, type ListenerState } from './families.ts'
 import { addHealth } from './health.ts'
 import type { FaultPage } from './pages/fault-page.ts'
 import { CALLERS, type Policy } from './policies.ts'
@@ -115,7 +115,7 @@ export function createEdge(parts: EdgeParts): Edge {
     challenge: policy.challenge,
   })
   const memory = parts.memory ?? unboundedMemory(clock)
-  const { admit, admitAgain, identifyFirst } = createAdmission({
+  const { admit, admitAgain, callerNow, identifyFirst } = createAdmission({
     identify: parts.identify,
     addresses,
     limits,
@@ -149,7 +149,8 @@ export function createEdge(parts: EdgeParts): Edge {
 
   let drained: Promise<Drained> | undefined
   addHealth(root, { readiness: () => (drained === undefined ? parts.readiness() : ['draining']) })
-  for (const family of parts.families) addFamily(root, family)
+  const state = { callerNow, isDraining: () => drained !== undefined }
+  for (const family of parts.families) addFamily(root, family, state)
 
   async function stop(options: DrainOptions | undefined): Promise<Drained> {
     const result = await drainServer({ clock, server, connections, turns }, options)
@@ -177,6 +178,7 @@ export function createEdge(parts: EdgeParts): Edge {
 function addFamily(
   root: FastifyInstance,
   { name, prefix, dialect, bodies = 'json', bodyBytes, register }: Family,
+  state: ListenerState,
 ): void {
   const family: FamilyName = { name, prefix, dialect }
   root.register(
@@ -186,7 +188,7 @@ function addFamily(
         if (bodyBytes !== undefined) route.bodyLimit ??= bodyBytes
       })
       if (bodies === 'form') acceptForms(scope)
-      await register(scope)
+      await register(scope, state)
     },
     { prefix },
   )

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Caller } from '../identity/caller.ts'
 import type { FaultDialect } from './answer.ts'
 
 /** Routes under one path that speak one protocol. */
@@ -13,7 +14,15 @@ export type Family = {
   /** The most that such a body may have, where it is less than what the listener takes. */
   readonly bodyBytes?: number
   /** Declares the routes; their paths are relative to the prefix. */
-  readonly register: (scope: FastifyInstance) => void | Promise<void>
+  readonly register: (scope: FastifyInstance, listener: ListenerState) => void | Promise<void>
+}
+
+/** What a route that takes long asks of its listener on the way. */
+export type ListenerState = {
+  /** Who calls, as it is known now: a key may have been revoked or changed meanwhile. Throws the fault that refuses it. */
+  readonly callerNow: (request: FastifyRequest) => Promise<Caller>
+  /** Whether the process is stopping: what runs comes to its end, and nothing further begins. */
+  readonly isDraining: () => boolean
 }
 
 export type FamilyName = Pick<Family, 'name' | 'prefix' | 'dialect'>

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Names, type Operation, spell } from '../../catalogue/operation.ts'
+import { MODEL_IN_PATH, type Names, type Operation, spell } from '../../catalogue/operation.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
@@ -8,6 +8,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { renderFault } from '../answer.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
+import { keepBytes } from '../keep-bytes.ts'
 import type { LargeJson } from '../large-json.ts'
 import { memoryOf } from '../memory-of.ts'
 import { sendStreamed } from '../wire/outlet.ts'
@@ -28,7 +29,7 @@ export function addOperations(
   operations: readonly Operation[],
   parts: Parts,
 ): void {
-  keepBytes(scope)
+  keepBytes(scope, 'application/json')
   const handle = createHandler(parts)
   const [named, plain] = [operations.filter(hasModelInPath), operations.filter((one) => !hasModelInPath(one))]
   for (const operation of plain) {
@@ -82,13 +83,13 @@ function createHandler({ run, headerNames, jsonLimits, largeJson }: Parts): Hand
   }
 }
 
-const MODEL = '{model}:'
-
-const hasModelInPath = ({ path }: Operation) => path.includes(MODEL)
+const hasModelInPath = ({ path }: Operation) => path.includes(MODEL_IN_PATH)
 
 /** One protocol has the model and what is to be done with it in the path: `/models/{model}:generateContent`. */
 function addActions(scope: FastifyInstance, operations: readonly Operation[], handle: Handle): void {
-  const byAction = new Map(operations.map((one) => [one.path.slice(one.path.indexOf(MODEL) + MODEL.length), one]))
+  const byAction = new Map(
+    operations.map((one) => [one.path.slice(one.path.indexOf(MODEL_IN_PATH) + MODEL_IN_PATH.length), one]),
+  )
   // Names have slashes, which some clients encode and some do not.
   const config = { writesId: true }
   scope.post<{ Params: { '*': string } }>('/models/*', { config }, async (request, reply) => {
@@ -103,15 +104,6 @@ function addActions(scope: FastifyInstance, operations: readonly Operation[], ha
 /** Whoever asks for a quote without a credential is told that it is missing; for the rest there is nothing here. */
 function hidden(asksForQuote: boolean): Fault {
   return new Fault(asksForQuote ? 'missing_credential' : 'route_not_found')
-}
-
-/** A body that is no JSON is refused by the pipeline, so that it counts as a request. */
-function keepBytes(scope: FastifyInstance): void {
-  scope.removeContentTypeParser('application/json')
-  scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
-    request.rawBody = bytes
-    done(null)
-  })
 }
 
 /** As it came, byte for byte. */
