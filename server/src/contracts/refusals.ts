@@ -11,7 +11,7 @@ export const AT_THE_DOOR: readonly FaultCode[] = [
 /** And where a credential is asked for. */
 const WITH_CREDENTIAL: readonly FaultCode[] = [
   ...AT_THE_DOOR,
-  ...(['missing_credential', 'invalid_credential', 'address_not_allowed'] as const),
+  ...(['missing_credential', 'invalid_credential', 'address_not_allowed', 'forbidden'] as const),
   ...(['rate_limit_exceeded', 'billing_dependency_timeout'] as const),
 ]
 
@@ -20,11 +20,18 @@ const OF_FREE_ROUTES: readonly FaultCode[] = [...WITH_CREDENTIAL, 'quote_not_sup
 const OF_CALLS: readonly FaultCode[] = [
   ...WITH_CREDENTIAL,
   ...(['invalid_json', 'body_too_deep', 'quote_not_supported', 'quote_invalid', 'quote_used'] as const),
-  ...(['insufficient_balance', 'budget_exceeded', 'cost_cap_exceeded', 'account_suspended'] as const),
-  ...(['forbidden', 'loss_ceiling_account', 'loss_ceiling_route', 'quota_exceeded'] as const),
+  ...([
+    'insufficient_balance',
+    'budget_exceeded',
+    'budget_required',
+    'cost_cap_exceeded',
+    'account_suspended',
+  ] as const),
+  ...(['loss_ceiling_account', 'loss_ceiling_route', 'quota_exceeded'] as const),
   ...(['idempotency_completed', 'idempotency_running', 'outcome_unknown', 'idempotency_mismatch'] as const),
   ...(['upstream_rate_limit', 'upstream_transport', 'upstream_unreachable', 'upstream_unreadable'] as const),
   ...(['managed_upstream_transport', 'managed_upstream_unreachable', 'upstream_account'] as const),
+  ...(['not_configured', 'upstream_not_found'] as const),
   ...(['settlement_timeout', 'invalid_billing_configuration'] as const),
 ]
 

@@ -71,7 +71,7 @@ const PAGE_REFUSALS = {
   codes: [...AT_THE_DOOR, 'upstream_transport', 'billing_dependency_timeout', 'managed_upstream_transport'],
 } as const
 const LINK_CODES = [
-  'forbidden',
+  'not_configured',
   'invalid_json',
   'body_too_deep',
   'managed_upstream_transport',
