@@ -1,4 +1,4 @@
-import type { Provider } from 'oidc-provider'
+import { Provider } from 'oidc-provider'
 import type pg from 'pg'
 import type { Pages } from '../../http/pages/page.ts'
 import type { Attempts } from '../../identity/people/attempts.ts'
@@ -13,8 +13,9 @@ import { refusedPage } from '../pages/oauth-refused.ts'
 import { buildProvider } from './build-provider.ts'
 import { createClients } from './clients.ts'
 import { createConfiguration } from './configuration.ts'
-import { createFetchDocument } from './documents.ts'
+import { createDocuments } from './documents.ts'
 import { createGrantBook } from './grant-book.ts'
+import { createKeptDocuments } from './kept-documents.ts'
 import { takeOne } from './limits.ts'
 import { visitorOfRequest } from './request-notes.ts'
 import { createResources } from './resources.ts'
@@ -51,14 +52,12 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
   const resources = createResources({ siteUrl, baseUrl, mcpUrl })
   const states = createStates({ pool })
   const clients = createClients({ pool })
+  const documents = createKeptDocuments({ pool })
+  const takeDocument = () => takeOne(attempts, 'document', visitorOfRequest(Provider.ctx?.req))
   const grants = createGrantBook({ pool, states, resources, tellReuse: parts.tellReuse })
   const shared = {
     ...{ issuer: siteUrl, states, clients, grants, resources },
-    fetchDocument: outbound === null ? null : createFetchDocument({ outbound }),
-    async mayFetch(ctx: { readonly req: Parameters<typeof visitorOfRequest>[0] } | undefined) {
-      await takeOne(attempts, 'document', visitorOfRequest(ctx?.req))
-      return true
-    },
+    documents: outbound === null ? null : createDocuments({ outbound, kept: documents, clock, takeOne: takeDocument }),
     operatorSecret: parts.introspectionSecret?.reveal() ?? null,
     renderError: createRenderError(pages),
   }
@@ -87,7 +86,7 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
     return reading
   }
 
-  return { provider, resources, states, clients, grants, siteUrl, attempts }
+  return { provider, resources, states, clients, documents, grants, siteUrl, attempts }
 }
 
 type Refused = { readonly error: string; readonly error_description?: string | undefined }

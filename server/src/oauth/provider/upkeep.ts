@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Ids } from '../../kernel/ids.ts'
 import type { Seal } from '../../kernel/seal.ts'
 import { createClients } from './clients.ts'
+import { createKeptDocuments } from './kept-documents.ts'
 import { rotateSigningKeys } from './signing-keys.ts'
 import { createStates } from './states.ts'
 
@@ -9,11 +10,11 @@ type Parts = { readonly pool: pg.Pool; readonly ids: Ids; readonly seal: Seal | 
 
 /** What a worker does for the authorization server. Any number of them may. */
 export function createUpkeep({ pool, ids, seal }: Parts) {
-  const [states, clients] = [createStates({ pool }), createClients({ pool })]
+  const [states, clients, documents] = [createStates({ pool }), createClients({ pool }), createKeptDocuments({ pool })]
   return {
     /** Forgets what has run out, and clients that nobody allowed or that nobody uses. How many rows that were. */
     async prune(): Promise<number> {
-      return (await states.prune()) + (await clients.prune())
+      return (await states.prune()) + (await clients.prune()) + (await documents.prune())
     },
     async rotate(): Promise<void> {
       if (seal !== null) await rotateSigningKeys({ pool, ids, seal })
