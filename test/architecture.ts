@@ -49,6 +49,7 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   grants: ['identity', 'links'],
   access_tokens: ['identity'],
   oauth_clients: ['oauth'],
+  oauth_documents: ['oauth'],
   oauth_states: ['oauth'],
   signing_keys: ['oauth'],
   credentials: ['identity', 'ledger', 'links'],

@@ -52,6 +52,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   ...named('counted attempts', ['door_attempts']),
   ...named('strangers say what they like of themselves; what a person allows has its row, as a grant', [
     'oauth_clients',
+    'oauth_documents',
     'oauth_states',
   ]),
   ...named('upkeep', ['signing_keys']),

@@ -309,6 +309,14 @@ describe('the consent page', () => {
     assert.deepEqual(rows, [{ count: 2 }])
   })
 
+  it('leads to a list of what is allowed, which closes every part that it opens', async () => {
+    await decide(person, await toConsent(person, { clientId, pkce }))
+    const { text } = await person.get('/grants')
+    assert.match(text, /<article/)
+    for (const part of ['article', 'section', 'dl', 'form'])
+      assert.equal(text.split(`<${part}`).length, text.split(`</${part}>`).length, part)
+  })
+
   it('allows nothing in a workspace where the person may not', async () => {
     const other = await signUp(site)
     const foreign = await site.pool.query('select workspace_id as id from members where email = $1', [other])

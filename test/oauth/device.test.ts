@@ -69,6 +69,13 @@ describe('a device', () => {
     assert.equal(text.includes(code), false)
   })
 
+  it('gets no code for nothing', async () => {
+    const client = createOauthClient(site)
+    const clientId = await registered(client, COMMAND_LINE)
+    const { status, json } = await client.post('/oauth/device', { client_id: clientId, scope: 'openid' })
+    assert.deepEqual([status, json.error], [400, 'invalid_scope'])
+  })
+
   it('is told where it was not let in', async () => {
     const client = createOauthClient(site)
     const person = await signIn(site, await signUp(site))

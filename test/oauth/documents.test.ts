@@ -7,6 +7,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { loadAssets } from '../../server/src/http/pages/assets.ts'
 import { createPages } from '../../server/src/http/pages/page.ts'
 import { createAttempts } from '../../server/src/identity/people/attempts.ts'
+import { hashOf } from '../../server/src/identity/people/tokens.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
@@ -98,6 +99,48 @@ describe('a client with a document', () => {
     const { rows } = await site.pool.query('select client_name as name from grants where client_id = $1', [clientId])
     assert.deepEqual(rows, [{ name: 'Claude Code' }])
     assert.equal(host.asked.length, asked)
+  })
+
+  it('goes on refreshing while its host is down, in a process that has not seen its document', async () => {
+    const clientId = `${host.origin}/steady`
+    publish('/steady', claudeCode(clientId))
+    const redirect_uri = 'http://localhost:54545/callback'
+    const pkce = newPkce()
+    const code = await authorized(person, { clientId, pkce, changed: { redirect_uri } })
+    const tokens = await exchange(createOauthClient(site), { clientId, code, pkce }, { redirect_uri })
+    host.documents.set('/steady', { status: 503, body: '' })
+    const asked = host.asked.length
+    const fields = {
+      grant_type: 'refresh_token',
+      client_id: clientId,
+      refresh_token: String(tokens.json.refresh_token),
+    }
+    const headers = { host: new URL(site.url).host }
+    const refreshed = await createOauthClient(beside).post('/oauth/token', fields, headers)
+    assert.equal(refreshed.status, 200, refreshed.text)
+    assert.equal(host.asked.length, asked + 1)
+    const { rows } = await site.pool.query(
+      'select confirmed_at is not null as kept from oauth_documents where hash = $1',
+      [hashOf(clientId)],
+    )
+    assert.deepEqual(rows, [{ kept: true }])
+  })
+
+  it('is not asked for again at once where its host does not answer', async () => {
+    host.documents.set('/down', { status: 503, body: '' })
+    const path = authorizePath({ clientId: `${host.origin}/down`, pkce: newPkce() })
+    for (let count = 0; count < 5; count += 1) assert.equal((await person.get(path)).status, 400)
+    assert.equal(host.asked.filter((one) => one === '/down').length, 1)
+  })
+
+  it('is told to wait where its network names too many', async () => {
+    const visitor = createVisitor(site)
+    const statuses: number[] = []
+    for (let count = 0; count < 31; count += 1) {
+      const clientId = `${host.origin}/none-${count}`
+      statuses.push((await visitor.get(authorizePath({ clientId, pkce: newPkce() }))).status)
+    }
+    assert.deepEqual(statuses, [...Array(30).fill(400), 429])
   })
 
   it('is refused on a page where its document is not what it should be', async () => {

@@ -69,13 +69,8 @@ export type Answered = Read<typeof FIELDS>
 export function readDecision(form: Form, asking: Asking): Answered {
   const isAllowed = form.get('decision') === 'allow'
   if (!isAllowed && form.get('decision') !== 'deny') throw new Fault('invalid_request')
-  const mustHaveAmount = isAllowed && canPay(asking)
-  const read = readForm(form, {
-    ...FIELDS,
-    amount: mustHaveAmount ? amountField : anything,
-    days: isAllowed ? lasts : anything,
-  })
-  return read
+  const amount = isAllowed && canPay(asking) ? amountField : anything
+  return readForm(form, { ...FIELDS, amount, days: isAllowed ? lasts : anything })
 }
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }

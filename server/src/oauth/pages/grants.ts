@@ -66,7 +66,7 @@ ${grant.canPay ? amountForm(grant, parts) : null}${form(
   '/grants/revoke',
   parts,
   html`<input type="hidden" name="grant" value="${id}"><button class="fb-button fb-button--danger" type="submit">Take it back<span class="fb-hide"> from ${clientName}</span></button>`,
-)}</section>
+)}</article>
 `
 }
 

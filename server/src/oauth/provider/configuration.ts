@@ -1,6 +1,8 @@
 import { type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider'
+import { Fault } from '../../kernel/fault.ts'
 import { type AdapterFactoryParts, AUTHORIZE_PATH, createAdapter, markedHash } from './adapter.ts'
 import { AUTH_METHODS } from './client-metadata.ts'
+import type { Documents } from './documents.ts'
 import type { Resources } from './resources.ts'
 import { OWN_SCOPES, SCOPES_OF } from './scopes.ts'
 import { SIGNING_ALGORITHM, type SigningKey } from './signing-keys.ts'
@@ -37,16 +39,14 @@ type Parts = AdapterFactoryParts & {
   readonly resources: Resources
   readonly keys: readonly SigningKey[]
   /** Null where egress is closed: then no client can point to a document. */
-  readonly fetchDocument: ((url: string | URL | Request) => Promise<Response>) | null
-  /** Whether one more document may be asked for. */
-  readonly mayFetch: (ctx: KoaContextWithOIDC | undefined) => Promise<boolean>
+  readonly documents: Documents | null
   /** Null where operators may not ask what a token is. */
   readonly operatorSecret: string | null
   readonly renderError: NonNullable<Configuration['renderError']>
 }
 
 export function createConfiguration(parts: Parts): Configuration {
-  const { issuer, keys, operatorSecret, renderError, fetchDocument } = parts
+  const { issuer, keys, operatorSecret, renderError, documents } = parts
   const isSecure = issuer.startsWith('https:')
   const cookie = { httpOnly: true, sameSite: 'lax', secure: isSecure, signed: false, overwrite: true } as const
   return {
@@ -87,12 +87,12 @@ export function createConfiguration(parts: Parts): Configuration {
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
     clientBasedCORS: () => false,
     renderError,
-    ...(fetchDocument !== null && { fetch: fetchDocument }),
+    ...(documents !== null && { fetch: documents.fetch }),
     features: featuresOf(parts),
   }
 }
 
-function featuresOf({ resources, fetchDocument, mayFetch, operatorSecret }: Parts): Configuration['features'] {
+function featuresOf({ resources, documents, operatorSecret }: Parts): Configuration['features'] {
   return {
     devInteractions: { enabled: false },
     userinfo: { enabled: false },
@@ -109,11 +109,11 @@ function featuresOf({ resources, fetchDocument, mayFetch, operatorSecret }: Part
       allowedPolicy: (_ctx, client) => client.clientId === OPERATOR_CLIENT,
     },
     deviceFlow: { enabled: true, charset: 'base-20', mask: '****-****' },
-    ...(fetchDocument !== null && {
+    ...(documents !== null && {
       clientIdMetadataDocument: {
         enabled: true,
         ack: 'draft-02',
-        allowFetch: mayFetch,
+        allowFetch: (_ctx, clientId) => documents.mayFetch(clientId).catch(tooMany),
         allowClient: () => true,
         cacheDuration: DOCUMENT_CACHED_SECONDS,
       },
@@ -139,6 +139,15 @@ function featuresOf({ resources, fetchDocument, mayFetch, operatorSecret }: Part
       },
     },
   }
+}
+
+const TOO_MANY = 429
+
+/** The library takes what is none of its errors for one of ours. */
+function tooMany(error: unknown): never {
+  if (!(error instanceof Fault) || error.status !== TOO_MANY) throw error
+  const refusal = new errors.CustomOIDCProviderError('temporarily_unavailable', error.message)
+  throw Object.assign(refusal, { status: TOO_MANY, statusCode: TOO_MANY })
 }
 
 /** Whether a client asks for something that a person is to decide about. */

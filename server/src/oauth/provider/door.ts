@@ -7,7 +7,6 @@ import { requestFor } from './request-for.ts'
 import type { AuthorizationServer } from './server.ts'
 
 const FORM = /^application\/x-www-form-urlencoded\b/i
-export const DOOR_BYTES = 16_384
 
 type Prepare = (asked: RawAsked) => { readonly url: string; readonly body: Buffer }
 

@@ -1,4 +1,4 @@
-/** Where a person may be sent back to with a code: what can be read in more than one way, or leads into a page of ours, is refused. */
+/** Where a person may be sent back to with a code: what can be read in more than one way, or is no place to go to, is refused. */
 
 const LENGTH_LIMIT = 500
 /** Visible ASCII without what readers of URLs disagree on. */

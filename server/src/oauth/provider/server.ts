@@ -1,4 +1,4 @@
-import type { Provider } from 'oidc-provider'
+import { Provider } from 'oidc-provider'
 import type pg from 'pg'
 import type { Pages } from '../../http/pages/page.ts'
 import { hasGrants } from '../../identity/grants.ts'
@@ -14,9 +14,10 @@ import { type Refused, refusedPage } from '../pages/oauth-refused.ts'
 import { buildProvider } from './build-provider.ts'
 import { createClients } from './clients.ts'
 import { createConfiguration } from './configuration.ts'
-import { createFetchDocument } from './documents.ts'
+import { createDocuments } from './documents.ts'
 import { createGrantBook } from './grant-book.ts'
 import { createKeepHere } from './keep-here.ts'
+import { createKeptDocuments } from './kept-documents.ts'
 import { takeOne } from './limits.ts'
 import { visitorOfRequest } from './request-notes.ts'
 import { createResources } from './resources.ts'
@@ -53,14 +54,12 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
   const resources = createResources({ siteUrl, baseUrl, mcpUrl })
   const states = createStates({ pool })
   const clients = createClients({ pool })
+  const documents = createKeptDocuments({ pool })
+  const takeDocument = () => takeOne(attempts, 'document', visitorOfRequest(Provider.ctx?.req))
   const grants = createGrantBook({ pool, states, resources, attempts, tellReuse: parts.tellReuse })
   const shared = {
     ...{ issuer: siteUrl, states, clients, grants, resources },
-    fetchDocument: outbound === null ? null : createFetchDocument({ outbound }),
-    async mayFetch(ctx: { readonly req: Parameters<typeof visitorOfRequest>[0] } | undefined) {
-      await takeOne(attempts, 'document', visitorOfRequest(ctx?.req))
-      return true
-    },
+    documents: outbound === null ? null : createDocuments({ outbound, kept: documents, clock, takeOne: takeDocument }),
     operatorSecret: parts.introspectionSecret?.reveal() ?? null,
     renderError: createRenderError(pages),
   }
@@ -92,7 +91,7 @@ export function createAuthorizationServer(parts: AuthorizationServerParts, pages
     return reading
   }
 
-  return { provider, resources, states, clients, grants, siteUrl, attempts }
+  return { provider, resources, states, clients, documents, grants, siteUrl, attempts }
 }
 
 type Rendered = { status: number; body: unknown; set(headers: Record<string, string>): void }

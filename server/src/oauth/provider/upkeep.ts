@@ -3,6 +3,7 @@ import { clientsWithGrants } from '../../identity/grants.ts'
 import type { Ids } from '../../kernel/ids.ts'
 import type { Seal } from '../../kernel/seal.ts'
 import { createClients } from './clients.ts'
+import { createKeptDocuments } from './kept-documents.ts'
 import { rotateSigningKeys } from './signing-keys.ts'
 import { createStates } from './states.ts'
 
@@ -10,11 +11,12 @@ type Parts = { readonly pool: pg.Pool; readonly ids: Ids; readonly seal: Seal | 
 
 /** What a worker does for the authorization server. Any number of them may. */
 export function createUpkeep({ pool, ids, seal }: Parts) {
-  const [states, clients] = [createStates({ pool }), createClients({ pool })]
+  const [states, clients, documents] = [createStates({ pool }), createClients({ pool }), createKeptDocuments({ pool })]
   return {
     /** Forgets what has run out, and clients that nobody allowed or that nobody uses. How many rows that were. */
     async prune(): Promise<number> {
-      return (await states.prune()) + (await clients.prune((ids) => clientsWithGrants(pool, ids)))
+      const forgotten = [states.prune(), clients.prune((ids) => clientsWithGrants(pool, ids)), documents.prune()]
+      return (await Promise.all(forgotten)).reduce((sum, count) => sum + count, 0)
     },
     async rotate(): Promise<void> {
       if (seal !== null) await rotateSigningKeys({ pool, ids, seal })

@@ -107,7 +107,12 @@ export async function settle(parts: ConsentParts, visit: SignedIn, settling: Set
   if (!read.isGood) return show(400, { values, problems: read.problems })
   if (read.fields.decision === 'deny') return (await settling.denied()) ?? over()
   const { id, documentHost } = asking.client
-  const confirm = async (query: Query) => documentHost !== null || parts.server.clients.confirm(query, id)
+  const { clients, documents } = parts.server
+  const confirm = async (query: Query) => {
+    if (documentHost === null) return clients.confirm(query, id)
+    await documents.confirm(query, id)
+    return true
+  }
   const { personId } = session
   try {
     const deciding = { asking, personId, visitor, fields: read.fields }

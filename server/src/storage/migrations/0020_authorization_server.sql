@@ -16,6 +16,19 @@ create index oauth_clients_unconfirmed on oauth_clients (created_at) where confi
 create index oauth_clients_unconfirmed_of_network on oauth_clients (network, created_at) where confirmed_at is null;
 create index oauth_clients_by_use on oauth_clients (used_at) where confirmed_at is not null;
 
+-- The last good document of a client whose id is the address of one, for when its host does not answer.
+create table oauth_documents (
+  -- SHA-256 of the address.
+  hash bytea primary key check (length(hash) = 32),
+  -- Of what the document says, what is known here.
+  metadata jsonb not null,
+  fetched_at timestamptz not null default clock_timestamp(),
+  -- When a person first allowed its client: others are forgotten soon.
+  confirmed_at timestamptz
+);
+
+create index oauth_documents_unconfirmed on oauth_documents (fetched_at) where confirmed_at is null;
+
 -- What the authorization server remembers between two requests: codes, refresh tokens, requests that wait for a person.
 -- A row is found by the SHA-256 of the value that a client or a browser brings; the value itself is nowhere.
 create table oauth_states (
