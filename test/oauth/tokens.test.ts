@@ -159,6 +159,27 @@ describe('a refresh token', () => {
   })
 })
 
+describe('a token near the end of its grant', () => {
+  it('ends with it, and the client and the audit log are told so', async () => {
+    const client = createOauthClient(site)
+    const { clientId, refresh: first, reply } = await tokensFor(client)
+    assert.equal(reply.json.expires_in, 3_600)
+    const { rows: ends } = await site.pool.query(
+      `update grants set expires_at = clock_timestamp() + interval '10 minutes' where client_id = $1
+       returning id, expires_at as "expiresAt"`,
+      [clientId],
+    )
+    const { json } = await refresh(client, clientId, first)
+    assert.ok(Number(json.expires_in) > 0 && Number(json.expires_in) <= 600, String(json.expires_in))
+    const { rows } = await site.pool.query(
+      `select after ->> 'expiresAt' as "expiresAt" from audit where action = 'grant.token_issued' and subject = $1
+       order by at desc limit 1`,
+      [ends[0]?.id],
+    )
+    assert.ok(new Date(String(rows[0]?.expiresAt)) <= ends[0]?.expiresAt)
+  })
+})
+
 describe('what a token is for', () => {
   it('is the agents’ tools where a client names nothing, in the spelling that is stored', async () => {
     const client = createOauthClient(site)

@@ -71,9 +71,10 @@ export function createConfiguration(parts: Parts): Configuration {
       Interaction: INTERACTION_SECONDS,
       Session: INTERACTION_SECONDS,
       IdToken: ACCESS_TOKEN_SECONDS,
-      AccessToken: ACCESS_TOKEN_SECONDS,
+      // A token ends with its grant, and its client is told so.
+      AccessToken: (ctx) => secondsWithin(ctx.oidc.entities.Grant?.remainingTTL, ACCESS_TOKEN_SECONDS),
       Grant: REFRESH_SECONDS,
-      RefreshToken: (ctx) => Math.max(1, Math.min(REFRESH_SECONDS, ctx.oidc.entities.Grant?.remainingTTL ?? 1)),
+      RefreshToken: (ctx) => secondsWithin(ctx.oidc.entities.Grant?.remainingTTL ?? 1, REFRESH_SECONDS),
     },
     // Public clients have nothing else to show that a token is theirs.
     rotateRefreshToken: true,
@@ -134,6 +135,10 @@ function featuresOf({ resources, fetchDocument, mayFetch, operatorSecret }: Part
       },
     },
   }
+}
+
+function secondsWithin(remaining: number | undefined, most: number): number {
+  return Math.max(1, Math.min(most, remaining ?? most))
 }
 
 function operator(secret: string) {
