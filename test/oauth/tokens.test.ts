@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { createScrubber } from '../../server/src/telemetry/scrubber.ts'
 import { startSite } from '../people/site.ts'
 import { signIn, signUp } from '../people/visitor.ts'
 import {
@@ -177,6 +178,15 @@ describe('a token near the end of its grant', () => {
       [ends[0]?.id],
     )
     assert.ok(new Date(String(rows[0]?.expiresAt)) <= ends[0]?.expiresAt)
+  })
+})
+
+describe('codes and refresh tokens', () => {
+  it('have a form that is known, and taken out of a log', async () => {
+    const { code, refresh: token } = await tokensFor(createOauthClient(site))
+    assert.match(code, /^fb_ac_[0-9a-f]{64}$/)
+    assert.match(token, /^fb_rt_[0-9a-f]{64}$/)
+    assert.equal(createScrubber([])(`a ${code} b ${token}`), 'a [redacted] b [redacted]')
   })
 })
 
