@@ -3,8 +3,14 @@ import { after, describe, it } from 'node:test'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { makeGrant } from '../../server/src/identity/grants.ts'
+import { hashOf } from '../../server/src/identity/people/tokens.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
-import { createAdapter, REFRESH_GRACE, REFRESH_TOKENS_OF_GRANT } from '../../server/src/oauth/provider/adapter.ts'
+import {
+  CROWD,
+  createAdapter,
+  REFRESH_GRACE,
+  REFRESH_TOKENS_OF_GRANT,
+} from '../../server/src/oauth/provider/adapter.ts'
 import { ACTOR, ids, makeCustomer } from '../identity/customers.ts'
 import { makeMember } from '../identity/granted.ts'
 import { connect } from '../ledger/world.ts'
@@ -66,5 +72,30 @@ describe('what a person has answered', () => {
     await interactions.upsert('a-request', { result: {} }, 60)
     const ends = await Promise.allSettled([1, 2, 3].map(async () => interactions.destroy('a-request')))
     assert.deepEqual(ends.map(({ status }) => status).sort(), ['fulfilled', 'rejected', 'rejected'])
+  })
+})
+
+describe('requests of strangers', () => {
+  it('are bounded for a network, and for all of them, where the most crowded pay', async () => {
+    const { states } = server
+    const crowd = { ofNetwork: 3, all: 5 }
+    const ask = async (name: string, network: string) => {
+      const stranger = hashOf(network)
+      await states.keep('Asked', name, { payload: {}, seconds: 60, network: stranger })
+      await states.forgetCrowd('Asked', stranger, crowd)
+    }
+    const kept = async (names: readonly string[]) => {
+      const found = await Promise.all(names.map(async (name) => ((await states.find('Asked', name)) ? name : [])))
+      return found.flat()
+    }
+    await ask('waits', 'somebody')
+    const flood = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'b3', 'b4']
+    for (const name of flood) await ask(name, name.slice(0, 1))
+    assert.deepEqual(await kept(['waits', ...flood]), ['waits', 'a3', 'a4', 'b3', 'b4'])
+    const interactions = adapterOf('Interaction')
+    const names = Array.from({ length: CROWD.ofNetwork + 1 }, (_, at) => `request-${at}`)
+    for (const name of names) await interactions.upsert(name, {}, 60)
+    assert.equal(await interactions.find(names[0] ?? ''), undefined)
+    assert.notEqual(await interactions.find(names[1] ?? ''), undefined)
   })
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { createScrubber } from '../../server/src/telemetry/scrubber.ts'
 import { startSite } from '../people/site.ts'
 import { signIn, signUp } from '../people/visitor.ts'
 import {
@@ -156,6 +157,36 @@ describe('a refresh token', () => {
     assert.equal(elsewhere.json.error, 'invalid_target')
     const more = await refresh(client, clientId, first, { scope: 'agent account.read' })
     assert.equal(more.json.error, 'invalid_scope')
+  })
+})
+
+describe('a token near the end of its grant', () => {
+  it('ends with it, and the client and the audit log are told so', async () => {
+    const client = createOauthClient(site)
+    const { clientId, refresh: first, reply } = await tokensFor(client)
+    assert.equal(reply.json.expires_in, 3_600)
+    const { rows: ends } = await site.pool.query(
+      `update grants set expires_at = clock_timestamp() + interval '10 minutes' where client_id = $1
+       returning id, expires_at as "expiresAt"`,
+      [clientId],
+    )
+    const { json } = await refresh(client, clientId, first)
+    assert.ok(Number(json.expires_in) > 0 && Number(json.expires_in) <= 600, String(json.expires_in))
+    const { rows } = await site.pool.query(
+      `select after ->> 'expiresAt' as "expiresAt" from audit where action = 'grant.token_issued' and subject = $1
+       order by at desc limit 1`,
+      [ends[0]?.id],
+    )
+    assert.ok(new Date(String(rows[0]?.expiresAt)) <= ends[0]?.expiresAt)
+  })
+})
+
+describe('codes and refresh tokens', () => {
+  it('have a form that is known, and taken out of a log', async () => {
+    const { code, refresh: token } = await tokensFor(createOauthClient(site))
+    assert.match(code, /^fb_ac_[0-9a-f]{64}$/)
+    assert.match(token, /^fb_rt_[0-9a-f]{64}$/)
+    assert.equal(createScrubber([])(`a ${code} b ${token}`), 'a [redacted] b [redacted]')
   })
 })
 

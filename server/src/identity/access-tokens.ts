@@ -35,6 +35,8 @@ const grantRow = z.object({
   isActive: z.boolean(),
 })
 
+const issuedRows = z.tuple([z.object({ expiresAt: z.date() })])
+
 /** The same, together with whatever else its transaction does. Throws where the grant is revoked or does not allow it. */
 export async function issueAccessTokenWithin(query: Query, by: By, token: NewAccessToken): Promise<void> {
   const { grantId, hash, scopes, expiresAt } = token
@@ -52,13 +54,14 @@ export async function issueAccessTokenWithin(query: Query, by: By, token: NewAcc
   const foreign = scopes.find((scope) => !grant.scopes.includes(scope))
   if (foreign !== undefined)
     throw new Fault('forbidden', { detail: `The grant does not include the scope ${foreign}.` })
-  await query(
+  const issued = await query(
     `insert into access_tokens (hash, grant_id, audience, oauth_scopes, expires_at)
-     select $1, id, $3, $4, least($5, expires_at) from grants where id = $2`,
+     select $1, id, $3, $4, least($5, expires_at) from grants where id = $2 returning expires_at as "expiresAt"`,
     [hash, grantId, audience, [...new Set(scopes)], expiresAt],
   )
   await dropOldest(query, grantId)
-  const after = { audience, scopes, expiresAt: expiresAt.toISOString() }
+  const [{ expiresAt: endsAt }] = issuedRows.parse(issued.rows)
+  const after = { audience, scopes, expiresAt: endsAt.toISOString() }
   await record(query, by, { ...deedTo(grantId, 'token_issued'), before: null, after })
   await tell(query, hash)
 }

@@ -6,7 +6,7 @@ export type Scrub = (text: string) => string
 const SHORTEST_SECRET = 6
 
 /** One after the other: a key may run into the word that follows it, and would take that away from the second. */
-const CREDENTIALS = [/Bearer\s+[A-Za-z0-9._~+/=-]+/gi, /fb_(live|test|at)_[A-Za-z0-9_]+/gi]
+const CREDENTIALS = [/Bearer\s+[A-Za-z0-9._~+/=-]+/gi, /fb_(live|test|at|rt|ac|dc)_[A-Za-z0-9_]+/gi]
 
 /** The last line of defence, behind the allow-list: known secrets and whatever looks like a credential. */
 export function createScrubber(secrets: readonly Secret[]): Scrub {

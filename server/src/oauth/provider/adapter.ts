@@ -3,7 +3,7 @@ import { hashOf } from '../../identity/people/tokens.ts'
 import type { Clients } from './clients.ts'
 import type { GrantBook } from './grant-book.ts'
 import { networkOfRequest } from './request-notes.ts'
-import { type Grace, ONCE, type Payload, type States } from './states.ts'
+import { type Crowd, type Grace, ONCE, type Payload, type States } from './states.ts'
 
 /**
  * Where the library keeps things. It hands over bearer values as ids and inside payloads: neither is ever stored, only the hash by which
@@ -25,6 +25,10 @@ export const REFRESH_GRACE: Grace = { seconds: 120, most: 20 }
 
 /** Refresh tokens of one grant that nobody has taken yet. With one more, the oldest falls. */
 export const REFRESH_TOKENS_OF_GRANT = 50
+
+/** What strangers ask for before anybody has signed in. */
+const OF_STRANGERS = new Set(['Interaction', 'DeviceCode'])
+export const CROWD: Crowd = { ofNetwork: 200, all: 20_000 }
 
 const NOTHING = async () => undefined
 
@@ -55,8 +59,11 @@ function stateAdapter({ states, grants, issuer }: AdapterFactoryParts, model: st
     ...NOT_KEPT,
     async upsert(id, payload, seconds) {
       const { grantId, userCode } = payload
-      const kept = { ...withoutSecrets(payload), ...nameFor(model) }
-      await states.keep(model, id, { payload: kept, seconds: seconds ?? 0, grantId, userCode })
+      const network = OF_STRANGERS.has(model) ? networkOfRequest(Provider.ctx?.req) : undefined
+      const named = { ...withoutSecrets(payload), ...nameFor(model) }
+      const kept = { payload: named, seconds: seconds ?? 0, grantId, userCode, network }
+      await states.keep(model, id, kept)
+      if (network !== undefined) await states.forgetCrowd(model, network, CROWD)
       if (model === 'RefreshToken' && grantId !== undefined)
         await states.forgetOldest(model, grantId, REFRESH_TOKENS_OF_GRANT)
     },

@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { type Configuration, Provider } from 'oidc-provider'
 import { makeAccessToken } from '../../identity/key-format.ts'
@@ -56,6 +56,14 @@ function shapeTokens(provider: Provider): void {
       return makeAccessToken(this.grantId, shardOfRequest(Provider.ctx?.req)).reveal()
     },
   })
+  // So that they are known, and taken out of a log, wherever they turn up.
+  const others = [
+    [provider.RefreshToken, 'rt'],
+    [provider.AuthorizationCode, 'ac'],
+    [provider.DeviceCode, 'dc'],
+  ] as const
+  for (const [model, kind] of others)
+    Object.assign(model.prototype, { generateTokenId: () => `fb_${kind}_${randomBytes(32).toString('hex')}` })
 }
 
 function isSame(one: string, other: string): boolean {

@@ -32,6 +32,17 @@ describe('registrations that no person has allowed', () => {
     assert.equal(await clients.confirm(ask, 'a19'), false, 'it was forgotten')
   })
 
+  it('are pushed out by a flood from elsewhere only after what is the flood’s own', async () => {
+    await pool.query('delete from oauth_clients')
+    const clients = createClients({ pool, bounds: { unconfirmed: 20, unconfirmedOfNetwork: 5 } })
+    await clients.add('waits', {}, hashOf('somebody'))
+    for (let n = 0; n < 200; n += 1) await clients.add(`f${n}`, {}, hashOf(`f${n % 10}`))
+    const left = await kept()
+    assert.equal(left.length, 20)
+    assert.equal(left[0], 'waits')
+    assert.equal(left.at(-1), 'f199')
+  })
+
   it('stay bounded however many come at once', async () => {
     const clients = createClients({ pool, bounds: { unconfirmed: 40, unconfirmedOfNetwork: 5 } })
     await Promise.all(Array.from({ length: 400 }, (_, n) => clients.add(`c${n}`, {}, hashOf(`c${n % 100}`))))

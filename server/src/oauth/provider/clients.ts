@@ -8,7 +8,7 @@ import type { Payload } from './states.ts'
 export type Clients = ReturnType<typeof createClients>
 
 export type ClientBounds = {
-  /** Registrations that no person has allowed, of all and of one network: beyond it the oldest are forgotten. */
+  /** Registrations that no person has allowed, of all and of one network: beyond it the oldest of those that have the most are forgotten. */
   readonly unconfirmed: number
   readonly unconfirmedOfNetwork: number
 }
@@ -22,12 +22,25 @@ const ID = /^[\w~.-]{1,200}$/
 /** More than one, so that what several processes add at once is forgotten as fast as it comes. */
 const FORGOTTEN_AT_ONCE = 20
 
-/** Deletes the oldest that no person has allowed, where there are more than $1 of them. The index alone says which. */
-const FORGET_OLDEST = (of: string) =>
-  `delete from oauth_clients where id in (
-     select id from oauth_clients where confirmed_at is null ${of} and created_at <= (
-       select created_at from oauth_clients where confirmed_at is null ${of} order by created_at desc offset $1 limit 1)
-     limit ${FORGOTTEN_AT_ONCE} for update skip locked)`
+/** Deletes the oldest of a network that no person has allowed, where there are more than $1 of them. The index alone says which. */
+const FORGET_OF_NETWORK = `delete from oauth_clients where id in (
+  select id from oauth_clients where confirmed_at is null and network = $2 and created_at <= (
+    select created_at from oauth_clients where confirmed_at is null and network = $2
+    order by created_at desc offset $1 limit 1)
+  limit ${FORGOTTEN_AT_ONCE} for update skip locked)`
+
+/**
+ * The same for all, where there are more than $1: first from networks that have the most, so that who floods us pushes out what is
+ * their own and not whoever waits for a person.
+ */
+const FORGET_OF_ALL = `delete from oauth_clients where id in (
+  select id from oauth_clients where id in (
+    select id from (
+      select id, created_at, row_number() over (partition by network order by created_at desc) as nth
+      from oauth_clients where confirmed_at is null) ranked
+    order by nth desc, created_at
+    limit least(${FORGOTTEN_AT_ONCE}, greatest(0, (select count(*) from oauth_clients where confirmed_at is null) - $1::bigint)))
+  and confirmed_at is null for update skip locked)`
 
 const FORGET_UNCONFIRMED = `delete from oauth_clients where id in (
   select id from oauth_clients where confirmed_at is null
@@ -57,8 +70,8 @@ export function createClients({ pool, bounds = BOUNDS }: { readonly pool: pg.Poo
       await pool.query('insert into oauth_clients (id, metadata, network) values ($1, $2, $3)', [
         ...[id, JSON.stringify(metadata), network],
       ])
-      await pool.query(FORGET_OLDEST('and network = $2'), [bounds.unconfirmedOfNetwork, network])
-      await pool.query(FORGET_OLDEST(''), [bounds.unconfirmed])
+      await pool.query(FORGET_OF_NETWORK, [bounds.unconfirmedOfNetwork, network])
+      await pool.query(FORGET_OF_ALL, [bounds.unconfirmed])
     },
 
     async find(id: string): Promise<Payload | null> {

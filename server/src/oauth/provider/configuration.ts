@@ -71,9 +71,10 @@ export function createConfiguration(parts: Parts): Configuration {
       Interaction: INTERACTION_SECONDS,
       Session: INTERACTION_SECONDS,
       IdToken: ACCESS_TOKEN_SECONDS,
-      AccessToken: ACCESS_TOKEN_SECONDS,
+      // A token ends with its grant, and its client is told so.
+      AccessToken: (ctx) => secondsWithin(ctx.oidc.entities.Grant?.remainingTTL, ACCESS_TOKEN_SECONDS),
       Grant: REFRESH_SECONDS,
-      RefreshToken: (ctx) => Math.max(1, Math.min(REFRESH_SECONDS, ctx.oidc.entities.Grant?.remainingTTL ?? 1)),
+      RefreshToken: (ctx) => secondsWithin(ctx.oidc.entities.Grant?.remainingTTL ?? 1, REFRESH_SECONDS),
     },
     // Public clients have nothing else to show that a token is theirs.
     rotateRefreshToken: true,
@@ -159,6 +160,10 @@ function isNewRequest({ oidc: { route } }: KoaContextWithOIDC): boolean {
 function requireScope(params: KoaContextWithOIDC['oidc']['params'], resources: Resources): void {
   const { scopes } = resources.asked(params?.resource, params?.scope)
   if (scopes.length === 0) throw new errors.InvalidScope('no scope of the resource is asked for', String(params?.scope))
+}
+
+function secondsWithin(remaining: number | undefined, most: number): number {
+  return Math.max(1, Math.min(most, remaining ?? most))
 }
 
 function operator(secret: string) {

@@ -26,7 +26,12 @@ type Kept = {
   readonly seconds: number
   readonly grantId?: Id | undefined
   readonly userCode?: string | undefined
+  /** Of a stranger who asks for it. */
+  readonly network?: Buffer | undefined
 }
+
+/** How many rows strangers may have: of one network, and of all. */
+export type Crowd = { readonly ofNetwork: number; readonly all: number }
 
 /** How often and for how long a value may be taken again after the first time. */
 export type Grace = { readonly seconds: number; readonly most: number }
@@ -41,15 +46,15 @@ export function createStates({ pool }: { readonly pool: pg.Pool }) {
 
   return {
     /** A value that is kept already is changed, but stays taken where it was. */
-    async keep(kind: string, value: string, { payload, seconds, grantId, userCode }: Kept): Promise<void> {
+    async keep(kind: string, value: string, { payload, seconds, grantId, userCode, network }: Kept): Promise<void> {
       await pool.query(
-        `insert into oauth_states (kind, hash, payload, grant_id, user_code, expires_at)
-         values ($1, $2, $3, $4, $5, clock_timestamp() + make_interval(secs => $6))
+        `insert into oauth_states (kind, hash, payload, grant_id, user_code, expires_at, network)
+         values ($1, $2, $3, $4, $5, clock_timestamp() + make_interval(secs => $6), $7)
          on conflict (kind, hash) do update
          set payload = excluded.payload, grant_id = excluded.grant_id, expires_at = excluded.expires_at`,
         [
           ...[kind, hashOf(value), JSON.stringify(payload), grantId ?? null],
-          ...[userCode === undefined ? null : hashOf(userCode), seconds],
+          ...[userCode === undefined ? null : hashOf(userCode), seconds, network ?? null],
         ],
       )
     },
@@ -89,6 +94,24 @@ export function createStates({ pool }: { readonly pool: pg.Pool }) {
            select kind, hash from oauth_states where grant_id = $2 and kind = $1 and consumed_at is null
            order by created_at desc, hash offset $3)`,
         [kind, grantId, most],
+      )
+    },
+
+    /** Beyond these bounds the oldest fall: of the network itself, and of all from the networks that have the most. */
+    async forgetCrowd(kind: string, network: Buffer, { ofNetwork, all }: Crowd): Promise<void> {
+      await pool.query(
+        `delete from oauth_states where (kind, hash) in (
+           select kind, hash from oauth_states where kind = $1 and network = $2 order by created_at desc offset $3)`,
+        [kind, network, ofNetwork],
+      )
+      await pool.query(
+        `delete from oauth_states where (kind, hash) in (
+           select kind, hash from (
+             select kind, hash, created_at, row_number() over (partition by network order by created_at desc) as nth
+             from oauth_states where kind = $1 and network is not null) ranked
+           order by nth desc, created_at
+           limit greatest(0, (select count(*) from oauth_states where kind = $1 and network is not null) - $2::bigint))`,
+        [kind, all],
       )
     },
 

@@ -43,12 +43,15 @@ create table oauth_states (
   consumed_at timestamptz,
   -- How often it was taken: a refresh token may be taken again within its grace.
   taken integer not null default 0 check (taken >= 0),
+  -- SHA-256 of the network of a stranger who asked for it, by which such rows are bounded; null for what a grant or a person bounds.
+  network bytea check (length(network) = 32),
   primary key (kind, hash)
 );
 
 create unique index oauth_states_by_user_code on oauth_states (user_code) where user_code is not null;
 create index oauth_states_of_grant on oauth_states (grant_id) where grant_id is not null;
 create index oauth_states_of_grant_untaken on oauth_states (grant_id, kind, created_at) where grant_id is not null and consumed_at is null;
+create index oauth_states_of_strangers on oauth_states (kind, network, created_at) where network is not null;
 create index oauth_states_by_expiry on oauth_states (expires_at);
 
 -- Keys that sign what we say of people, sealed under the master key. The newest is published before it signs.
