@@ -28,7 +28,9 @@ export const bugsOfAgents: readonly PlantedBug[] = [
     title: 'each call of a batch has the whole cap of the batch',
     promise: 'A batch never costs more than its cap in all.',
     author: 'insider',
-    edits: [{ file: BATCH, find: 'nanos(cap - committed)),\n        idem', replace: 'cap),\n        idem' }],
+    edits: [
+      { file: BATCH, find: 'wanted.max_price_usd, nanos(cap - committed)),', replace: 'wanted.max_price_usd, cap),' },
+    ],
     caughtBy: [{ file: OF_BATCHES, title: 'never costs more than its cap in all' }],
   },
   {
