@@ -15,9 +15,9 @@ export const bugsOfFaultsInTasks: readonly BugOfFaults[] = [
       {
         file: 'server/src/gateway/plans/video.ts',
         find: `send: (id, room) =>
-        firstToTake(targets, (target) => attempt(id, target, room).then(told(target)), mayAskAnother, operation.attempts),`,
+        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),`,
         replace: `send: async (id, room) => {
-        const ask = () => firstToTake(targets, (target) => attempt(id, target, room).then(told(target)), mayAskAnother, operation.attempts)
+        const ask = () => firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts)
         const sent = await ask()
         return sent.outcome === 'unknown' ? ask() : sent
       },`,
