@@ -117,7 +117,7 @@ export function createModelPlan(parts: Parts) {
     })
 
     /** Asks one of them, once. */
-    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
+    async function askOnce(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
       const { binding, route } = target
       profile = route.profile
       // What costs nothing does not use up what paying callers need.
@@ -147,13 +147,14 @@ export function createModelPlan(parts: Parts) {
       )
     }
 
-    const told =
-      ({ binding, route }: Target) =>
-      (sent: Sent) => {
-        if (sent.outcome === 'answered' && isAboutUs(sent.reply.status, sent.reply.json))
-          refusedBy({ binding, status: sent.reply.status, target: protocol.target(route.upstreamModel) })
-        return sent
-      }
+    /** The operator hears of what the upstream says about us. */
+    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
+      const sent = await askOnce(id, target, room)
+      if (sent.outcome !== 'answered' || !isAboutUs(sent.reply.status, sent.reply.json)) return sent
+      const { binding, route } = target
+      refusedBy({ binding, status: sent.reply.status, target: protocol.target(route.upstreamModel) })
+      return sent
+    }
 
     return {
       ...pricing,
@@ -166,12 +167,7 @@ export function createModelPlan(parts: Parts) {
       headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
       ...replyBytesOf(ask, outputMost),
       send: (id, room) =>
-        firstToTake(
-          targets,
-          (target) => attempt(id, target, room).then(told(target)),
-          mayAskAnother,
-          operation.attempts,
-        ),
+        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing

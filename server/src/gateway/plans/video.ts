@@ -106,7 +106,7 @@ export function createVideoPlan(parts: Parts) {
     const targets = lossGuard(found, { accountId: caller.accountId, sold: model.id })
     let asked: Target | undefined
 
-    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
+    async function askOnce(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
       const { binding, route } = target
       asked = target
       const refusal = await quotaRefusal(quota, binding)
@@ -128,13 +128,14 @@ export function createVideoPlan(parts: Parts) {
       }))
     }
 
-    const told =
-      ({ binding }: Target) =>
-      (sent: Sent) => {
-        if (sent.outcome === 'answered' && isAboutUs(sent.reply.status, sent.reply.json))
-          refusedBy({ binding, status: sent.reply.status, target: VIDEO.createTarget })
-        return sent
-      }
+    /** The operator hears of what the upstream says about us. */
+    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
+      const sent = await askOnce(id, target, room)
+      if (sent.outcome !== 'answered' || !isAboutUs(sent.reply.status, sent.reply.json)) return sent
+      const { binding } = target
+      refusedBy({ binding, status: sent.reply.status, target: VIDEO.createTarget })
+      return sent
+    }
 
     return {
       ...pricing,
@@ -146,12 +147,7 @@ export function createVideoPlan(parts: Parts) {
       replyBytes: DATA_REPLY_BYTES,
       replyMostBytes: BODY_BYTES,
       send: (id, room) =>
-        firstToTake(
-          targets,
-          (target) => attempt(id, target, room).then(told(target)),
-          mayAskAnother,
-          operation.attempts,
-        ),
+        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
       // Whatever ends a call here has made nothing.
       measure: () => ({ counts: pricing.terms.rates.map(() => 0n) }),
       answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
