@@ -11,6 +11,7 @@ import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
 import { ZERO } from '../../server/src/kernel/money.ts'
 import { createSeal, type Seal } from '../../server/src/kernel/seal.ts'
+import type { Secret } from '../../server/src/kernel/secret.ts'
 import { creditWithin } from '../../server/src/ledger/credit.ts'
 import { createSendMail } from '../../server/src/storage/mail.ts'
 import { connect } from '../ledger/world.ts'
@@ -31,11 +32,20 @@ export type Site = {
 /** Whoever comes says by a header from where, so that one test does not use up what another may try. */
 const PROXIES = '127.0.0.1/32'
 
+const masterKeys = new Map<string, Secret>()
+
+/** All processes on one database have one: none starts with a key that does not open what is stored. */
+function masterKeyOf(databaseUrl: string): Secret {
+  const key = masterKeys.get(databaseUrl) ?? makeMasterKey()
+  masterKeys.set(databaseUrl, key)
+  return key
+}
+
 export async function startSite(databaseUrl: string, env: Readonly<Record<string, string>> = {}): Promise<Site> {
   const sandbox = await startSandbox({ smtpPort: 0 })
   const { pools } = connect(databaseUrl)
   const at = `127.0.0.1:${await freePort()}`
-  const masterKey = makeMasterKey()
+  const masterKey = masterKeyOf(databaseUrl)
   const gateway = await startOr(() => Promise.all([sandbox.stop(), pools.close()]), {
     databaseUrl,
     env: given({
@@ -91,7 +101,7 @@ function given(env: Readonly<Record<string, string>>): Readonly<Record<string, s
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 }
 
-/** For one more on the same database: it does not deliver what the first has sealed with a key of its own. */
+/** For one more on the same database: the first delivers the mail of both, to its own mailbox. */
 export const BESIDE = { FAREBOX_ROLES: 'gateway,agent,site,admin' }
 
 function peopleOf(pool: pg.Pool, seal: Seal, siteUrl: string): People {

@@ -13,20 +13,17 @@ import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
 import { money, moneyBody } from './money.ts'
 
-const ofAccount = moneyBody
-  .optional()
-  .meta({ description: 'Of the account; left out for a token that may not read it.' })
 const body = z.strictObject({
   currency: z.literal('USD'),
   mode: z.enum(['live', 'test']),
-  available: ofAccount,
-  held: ofAccount,
-  promotional: ofAccount,
-  debt: ofAccount,
+  available: moneyBody.optional(),
+  held: moneyBody.optional(),
+  promotional: moneyBody.optional(),
+  debt: moneyBody.optional(),
   budget: z
     .strictObject({ period: z.string(), amount: moneyBody, spent: moneyBody, left: moneyBody })
     .nullable()
-    .meta({ description: 'Of the key; null where it has none.' }),
+    .meta({ description: 'Of the key or the token; null where it has none.' }),
 })
 
 export const BALANCE_ROUTES: readonly ContractRoute[] = [
