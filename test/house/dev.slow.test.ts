@@ -111,7 +111,7 @@ describe('npm run dev', () => {
     assert.equal(await run(process.execPath, ['--input-type=module', '--eval', snippet]), 'Echo: Hello\n')
     const [exports = ''] = /^ *export FAREBOX_DATABASE_URL[\s\S]*?accounts list$/m.exec(text) ?? []
     const accounts = await shell(exports.replace('npx farebox', 'node_modules/.bin/farebox'))
-    assert.match(accounts, /^\S+ {2}Development {2}growth {2}1 key {2}0\.000000000 USD {2}99\.99\d{7} test\n$/)
+    assert.match(accounts, /^\S+ {2}Development {2}growth {2}2 keys {2}0\.000000000 USD {2}99\.99\d{7} test\n$/)
     const [, key = ''] = /^ *key +(fb_test_\w+)/m.exec(text) ?? []
     assert.equal(key, keptForDevelopment().key.secret.reveal(), 'the same in every run')
     process.kill(-dev.pid, 'SIGINT')

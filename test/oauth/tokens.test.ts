@@ -131,11 +131,21 @@ describe('a refresh token', () => {
     assert.match(mail.text, /used a\s+second\s+time/)
   })
 
-  it('has a bounded number of successors, however fast they are asked for', async () => {
+  it('has a bounded number of successors, however fast they are asked for: more of them end the grant', async () => {
     const client = createOauthClient(site)
     const { clientId, refresh: first } = await tokensFor(client)
     const replies = await Promise.all(Array.from({ length: 40 }, () => refresh(client, clientId, first)))
     assert.ok(replies.filter(({ status }) => status === 200).length <= 20)
+    const { rows } = await site.pool.query('select revoked_at is null as lives from grants where client_id = $1', [
+      clientId,
+    ])
+    assert.deepEqual(rows, [{ lives: false }])
+    const ended = await site.pool.query(
+      `select count(*)::integer as count from audit where action = 'grant.revoked' and subject in (
+         select id::text from grants where client_id = $1)`,
+      [clientId],
+    )
+    assert.deepEqual(ended.rows, [{ count: 1 }], 'it is ended once')
   })
 
   it('is worth nothing to another client, whose try harms nobody', async () => {
