@@ -137,12 +137,12 @@ export async function startStage(options: Options): Promise<Stage> {
 
     const targets = (gateway: number) => ({
       ours: {
-        port: Number(new URL(gateways[gateway]?.url ?? '').port),
+        port: portOf(gateways[gateway]?.url),
         pids: gateways.map(({ pid }) => pid),
         headers: '',
       },
       agent: {
-        port: Number(new URL(gateways[gateway]?.agentUrl ?? '').port),
+        port: portOf(gateways[gateway]?.agentUrl),
         pids: gateways.map(({ pid }) => pid),
         headers: '',
       },
@@ -176,6 +176,11 @@ export async function startStage(options: Options): Promise<Stage> {
     await stop()
     throw error
   }
+}
+
+/** Of a listener that the process may not have. */
+function portOf(url: string | undefined): number {
+  return url ? Number(new URL(url).port) : 0
 }
 
 /** What is durable is as in production; only the log of changes has room, so that no run is hit by a checkpoint and another not. */
