@@ -196,7 +196,11 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     promise: 'A key never appears in a log line.',
     author: 'insider',
     edits: [
-      { file: 'server/src/telemetry/scrubber.ts', find: ', /fb_(live|test|at|rt|ac|dc)_[A-Za-z0-9_]+/gi]', replace: ']' },
+      {
+        file: 'server/src/telemetry/scrubber.ts',
+        find: ', /fb_(live|test|at|rt|ac|dc)_[A-Za-z0-9_]+/gi]',
+        replace: ']',
+      },
       {
         file: 'server/src/http/wire/traffic.ts',
         find: 'withoutCredential(fault.cause, exchange?.request.headers ?? {})',
