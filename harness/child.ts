@@ -26,13 +26,15 @@ type Options = {
   /** What the kernel sends it when we die ourselves, so that nothing is left behind whatever happens to us. */
   readonly signalOnOurDeath?: 'KILL' | 'INT' | 'TERM'
   readonly onLine?: (line: string) => void
+  /** Leaves its standard input open, for programs that take its end for an answer. */
+  readonly keepsInput?: boolean
 }
 
 const OUTPUT_LIMIT = 256 * 1024
 const SETPRIV = '/usr/bin/setpriv'
 
 export function startChild(command: string, args: readonly string[], options: Options = {}): Child {
-  const { env = process.env, cwd, user, signalOnOurDeath = 'KILL', onLine } = options
+  const { env = process.env, cwd, user, signalOnOurDeath = 'KILL', onLine, keepsInput = false } = options
   const guarded = process.platform === 'linux' && existsSync(SETPRIV)
   const identity = user ? [`--reuid=${user.uid}`, `--regid=${user.gid}`, '--clear-groups'] : []
   const child = guarded
@@ -44,7 +46,7 @@ export function startChild(command: string, args: readonly string[], options: Op
         detached: true,
       })
     : spawn(command, args, { env, cwd, stdio: 'pipe', ...user })
-  child.stdin.end()
+  if (!keepsInput) child.stdin.end()
   const output = collectOutput(child, onLine)
 
   let exit: Exit | undefined

@@ -49,7 +49,7 @@ type Options = {
   readonly from?: readonly Place[]
 }
 
-const START_DEADLINE_MS = 60_000
+const START_DEADLINE_MS = 180_000
 const STOP_DEADLINE_MS = 30_000
 const ROOM_BYTES = 2 * 1024 ** 3
 

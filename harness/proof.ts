@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { seedOfCommit } from './commit-seed.ts'
+import { writeProof } from './proof-file.ts'
+import { ROOT } from './root.ts'
 
 /**
  * What is claimed is shown by tests that run with full counts under `npm run proof`, which writes docs/proof/*.json,
@@ -19,7 +20,6 @@ export function count({ full, reduced }: { readonly full: number; readonly reduc
 export const seed = Number(process.env.HARNESS_SEED ?? (isFullProof ? freshSeed() : seedOfCommit()))
 
 type Figures = Readonly<Record<string, unknown>>
-const FOLDER = path.resolve(import.meta.dirname, '../docs/proof')
 const recorded = new Map<string, Record<string, Figures>>()
 
 /** Notes what a test has shown. One test file owns one proof, so that no two processes write the same file. */
@@ -27,21 +27,10 @@ export function recordProof(proof: string, title: string, figures: Figures): voi
   const titles = { ...recorded.get(proof), [title]: figures }
   recorded.set(proof, titles)
   if (!isFullProof) return
-  mkdirSync(FOLDER, { recursive: true })
-  const content = {
-    proof,
-    recorded_at: new Date().toISOString(),
-    versions: { node: process.version },
-    seed,
-    shown: titles,
-  }
-  writeFileSync(path.join(FOLDER, `${proof}.json`), `${JSON.stringify(content, bigintAsText, 2)}\n`)
+  const program = path.relative(ROOT, process.argv[1] ?? '')
+  writeProof(proof, { program, seed, shown: titles })
 }
 
 function freshSeed(): number {
   return Math.floor(Math.random() * 2 ** 31)
-}
-
-function bigintAsText(_key: string, value: unknown): unknown {
-  return typeof value === 'bigint' ? value.toString() : value
 }

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Benchmark, Metric } from '../bench/bench.ts'
 import { chartOf } from '../bench/draw/charts.ts'
+import { writeProof } from '../harness/proof-file.ts'
 import { ROOT } from '../harness/root.ts'
 import { scriptArguments } from '../harness/script-arguments.ts'
 
@@ -37,13 +38,7 @@ const metrics = await run((line) => console.error(line), {
 for (const line of table(metrics)) console.log(line)
 const ok = metrics.every((metric) => metric.ok)
 if (flags.record) {
-  const content = {
-    proof: `bench-${name}`,
-    recorded_at: new Date().toISOString(),
-    versions: { node: process.version },
-    metrics,
-  }
-  writeFileSync(path.join(ROOT, `docs/proof/bench-${name}.json`), `${JSON.stringify(content, undefined, 2)}\n`)
+  writeProof(`bench-${name}`, { program: `bench/${name}/index.ts`, metrics })
   const chart = chartOf(name, metrics)
   if (chart !== undefined) writeFileSync(path.join(ROOT, `docs/performance/${name}.svg`), chart)
 }

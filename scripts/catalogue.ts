@@ -1,12 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { parseArgs } from 'node:util'
 import { ROOT } from '../harness/root.ts'
+import { scriptArguments } from '../harness/script-arguments.ts'
 import { catalogue } from '../server/src/catalogue/catalogue.ts'
 import { catalogueDocument } from '../server/src/catalogue/document.ts'
 
 /** `node scripts/catalogue.ts [--check]`: writes docs/catalogue.md from the catalogue, or says whether it is what it would write. */
-const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } })
+const { values } = scriptArguments(
+  'Usage: node scripts/catalogue.ts [--check]: writes docs/catalogue.md from the catalogue, or says whether it is what it would write.',
+  { check: { type: 'boolean', default: false } },
+)
 const file = path.join(ROOT, 'docs/catalogue.md')
 const text = catalogueDocument(catalogue.operations)
 if (!values.check) writeFileSync(file, text)

@@ -1,15 +1,24 @@
 import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { ROOT } from '../harness/root.ts'
+import { scriptArguments } from '../harness/script-arguments.ts'
 
 /** `npm run check`: types, lint, the law of who may import whom, the contract against the last recorded one, and documents that are written by programs, side by side. */
+const { positionals } = scriptArguments(
+  'Usage: npm run check [-- <check>…]: types, lint, architecture, the contract, and documents that programs write; or some of them.',
+  {},
+  { allowPositionals: true },
+)
 const CHECKS: Readonly<Record<string, readonly string[]>> = {
   types: ['tsc', '-p', 'tsconfig.json'],
   'types of the console': ['tsc', '-p', 'console/tsconfig.json'],
+  'types of the client': ['tsc', '-p', 'client/tsconfig.json', '--noEmit'],
   lint: ['biome', 'check', '--error-on-warnings'],
   architecture: [process.execPath, '--test', '--test-reporter=dot', 'test/architecture.test.ts'],
   'document of the catalogue': [process.execPath, 'scripts/catalogue.ts', '--check'],
+  'document of the errors': [process.execPath, 'scripts/errors.ts', '--check'],
   contract: [process.execPath, 'scripts/contract.ts', '--check'],
+  "the client's types of the contract": [process.execPath, 'scripts/client-types.ts', '--check'],
   'document of the members': [process.execPath, 'scripts/members.ts', '--check'],
 }
 
@@ -34,5 +43,12 @@ async function passes(name: string, [command = '', ...args]: readonly string[]):
   return code === 0
 }
 
-const verdicts = await Promise.all(Object.entries(CHECKS).map(([name, command]) => passes(name, command)))
+const named: readonly string[] = positionals
+const unknown = named.filter((name) => !Object.hasOwn(CHECKS, name))
+if (unknown.length > 0) {
+  console.error(`There is no check "${unknown.join('", "')}". There are: ${Object.keys(CHECKS).join(', ')}.`)
+  process.exit(2)
+}
+const wanted = Object.entries(CHECKS).filter(([name]) => named.length === 0 || named.includes(name))
+const verdicts = await Promise.all(wanted.map(([name, command]) => passes(name, command)))
 process.exitCode = verdicts.every(Boolean) ? 0 : 1

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT } from '../harness/root.ts'
+import { scriptArguments } from '../harness/script-arguments.ts'
 
 /**
  * `node scripts/complete-lockfile.ts`, after `npm install` changed package-lock.json: adds the builds for other
@@ -18,6 +19,10 @@ type Entry = {
   optionalDependencies?: Record<string, string>
 }
 
+scriptArguments(
+  'Usage: node scripts/complete-lockfile.ts: adds the builds for other platforms to package-lock.json.',
+  {},
+)
 const file = path.join(ROOT, 'package-lock.json')
 const lockfile = JSON.parse(readFileSync(file, 'utf8')) as { packages: Record<string, Entry> }
 const { packages } = lockfile

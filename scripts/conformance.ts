@@ -1,15 +1,18 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { parseArgs } from 'node:util'
 import { judge, parseIds } from '../harness/conformance.ts'
 import { ROOT } from '../harness/root.ts'
 import { findTests, type Result, runTests } from '../harness/run-tests.ts'
+import { scriptArguments } from '../harness/script-arguments.ts'
 
 /**
  * `npm run conformance [-- --json] [--results <file>]`: which statements of conformance.md a passing test proves. Fails
  * on a failing id, on an id that no statement has, and on one that passed before and is proven no longer.
  */
-const { values: flags } = parseArgs({ options: { json: { type: 'boolean' }, results: { type: 'string' } } })
+const { values: flags } = scriptArguments(
+  'Usage: npm run conformance [-- --json] [--results <file>]: which statements of conformance.md a passing test proves.',
+  { json: { type: 'boolean' }, results: { type: 'string' } },
+)
 const LIST = path.join(ROOT, 'test/conformance/conformance.md')
 const RECORD = path.join(ROOT, 'test/conformance/passing.json')
 const SHARED = path.join(ROOT, '../shared/conformance.md')

@@ -1,15 +1,21 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import path from 'node:path'
 import { startChild } from '../harness/child.ts'
+import { type Judged, judgeOutput } from '../harness/mcp-checks.ts'
+import { writeProof } from '../harness/proof-file.ts'
 import { ROOT } from '../harness/root.ts'
-import { type Judged, judgeOutput } from './mcp-checks.ts'
+import { scriptArguments } from '../harness/script-arguments.ts'
 
 /**
  * `node scripts/mcp-conformance.ts [--record]`: runs the scenarios of the official suite that apply to a server of tools against the
  * development stack, for both versions of the protocol, and says of the others why they do not apply. Fails where one that applies does.
  */
+const { values: flags } = scriptArguments(
+  'Usage: node scripts/mcp-conformance.ts [--record]: the scenarios of the official suite that apply to a server of tools.',
+  { record: { type: 'boolean', default: false } },
+)
 const FOLDER = path.join(ROOT, 'test/mcp/suite')
 const PROGRAM = path.join(FOLDER, 'node_modules/@modelcontextprotocol/conformance/dist/index.js')
 const VERSIONS = ['2025-11-25', '2026-07-28']
@@ -63,7 +69,7 @@ try {
     return reason === undefined ? [] : [{ scenario: name, reason }]
   })
   for (const { scenario, reason } of others) console.log(`-      ${scenario}: ${reason}`)
-  if (process.argv.includes('--record')) record(ran, others)
+  if (flags.record) record(ran, others)
   if (ran.some(({ passed }) => !passed)) process.exitCode = 1
 } finally {
   await dev.stop()
@@ -117,11 +123,9 @@ async function startProxy(target: string, secret: string) {
 }
 
 function record(ran: readonly Ran[], others: readonly { readonly scenario: string; readonly reason: string }[]): void {
-  const content = {
-    proof: 'mcp-conformance',
-    recorded_at: new Date().toISOString(),
-    versions: { node: process.version, suite: '0.2.0-alpha.12' },
+  writeProof('mcp-conformance', {
+    program: 'scripts/mcp-conformance.ts',
+    versions: { suite: '0.2.0-alpha.12' },
     shown: { ran, do_not_apply: others },
-  }
-  writeFileSync(path.join(ROOT, 'docs/proof/mcp-conformance.json'), `${JSON.stringify(content, undefined, 2)}\n`)
+  })
 }

@@ -1,13 +1,18 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { ROOT } from '../harness/root.ts'
+import { scriptArguments } from '../harness/script-arguments.ts'
 import { differences, functionFiles } from '../harness/sql-functions.ts'
 import { withMigratedDatabase } from '../harness/test-postgres.ts'
 import { MIGRATIONS_FOLDER } from '../server/src/storage/migrations.ts'
 
 /** `npm run migration -- <what>`: the next numbered migration, with those functions whose files differ from the migrations so far. */
-const what = process.argv
-  .slice(2)
+const { positionals } = scriptArguments(
+  'Usage: npm run migration -- <what it does, in a few words>: the next numbered migration, with the functions that changed.',
+  {},
+  { allowPositionals: true },
+)
+const what = positionals
   .join('_')
   .replaceAll(/[^a-z0-9]+/gi, '_')
   .toLowerCase()

@@ -31,6 +31,7 @@ export const LAYERS: readonly (readonly string[])[] = [
 export const TABLES: Readonly<Record<string, readonly string[]>> = {
   schema_migrations: ['storage'],
   contracts: ['contracts'],
+  sales_snapshots: ['site'],
   change_log: ['storage'],
   outbox: ['outbox', 'storage'],
   workspaces: ['identity', 'links'],
@@ -48,6 +49,7 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   api_keys: ['identity', 'links'],
   grants: ['identity', 'links'],
   access_tokens: ['identity'],
+  approvals: ['identity'],
   oauth_clients: ['oauth'],
   oauth_documents: ['oauth'],
   oauth_states: ['oauth'],

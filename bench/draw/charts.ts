@@ -43,6 +43,17 @@ export function chartOf(name: string, metrics: readonly Metric[]): string | unde
       ])
     case 'growth':
       return growthChart(metrics)
+    case 'holds':
+      return barChart('Answered whole, of what an oracle could admit, %', [
+        ...[
+          { of: '1 USD, 15 USD a million', name: 'dear_usd' },
+          { of: '1 USD, 2 USD a million', name: 'plain_usd' },
+          { of: 'a minute of a free key', name: 'free_key' },
+        ].flatMap(({ of, name }) => [
+          { label: `${of}, full`, value: 100 * figure(`admitted_share_${name}_full`), colour: COLOURS.bare },
+          { label: `${of}, growing`, value: 100 * figure(`admitted_share_${name}`), colour: COLOURS.ours },
+        ]),
+      ])
     default:
       return undefined
   }

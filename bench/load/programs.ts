@@ -8,7 +8,7 @@ export type Listening = Child & { readonly port: number }
 
 type Where = Parameters<typeof pinned>[0]
 
-const READY_DEADLINE_MS = 20_000
+const READY_DEADLINE_MS = 180_000
 
 /** Starts a program of this folder, which says when it is ready. */
 export async function startProgram(where: Where, name: string, args: readonly string[]): Promise<Listening> {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-export const BODY_LIMIT = 8 * 1024 * 1024
+export const BODY_LIMIT = 33 * 1024 * 1024
 const NO_BODY = Buffer.alloc(0)
 
 export type Body = Buffer | 'too-large' | 'left'

@@ -109,6 +109,9 @@ export function reranking(...directives: readonly string[]): Question {
 
 const QUIET_MS = 600
 
+/** Silence is counted in turns: a process that stood still for a second on a busy machine has not listened for a second. */
+const TURN_MS = 50
+
 /**
  * The bytes as they come, and how the connection ended; `open` where it was still open after no more bytes came for a
  * while. How long the first byte may take is the caller's to say, since a busy machine takes its time.
@@ -117,12 +120,16 @@ export async function askRaw(port: number, { path, headers = {}, body }: Questio
   const content = body === undefined ? '' : JSON.stringify(body)
   const socket = connect(port, '127.0.0.1')
   const received: Buffer[] = []
+  let turns: NodeJS.Timeout | undefined
   const end = await new Promise<'open' | 'closed' | 'reset'>((resolve) => {
-    let quiet = setTimeout(() => resolve('open'), firstByteMs)
+    let silentTurns = firstByteMs / TURN_MS
+    turns = setInterval(() => {
+      silentTurns -= 1
+      if (silentTurns <= 0) resolve('open')
+    }, TURN_MS)
     socket.on('data', (chunk) => {
       received.push(chunk)
-      clearTimeout(quiet)
-      quiet = setTimeout(() => resolve('open'), QUIET_MS)
+      silentTurns = QUIET_MS / TURN_MS
     })
     socket.once('error', () => resolve('reset'))
     socket.once('end', () => resolve('closed'))
@@ -132,6 +139,7 @@ export async function askRaw(port: number, { path, headers = {}, body }: Questio
         `content-length: ${Buffer.byteLength(content)}\r\n\r\n${content}`,
     )
   })
+  clearInterval(turns)
   socket.destroy()
   const text = Buffer.concat(received).toString()
   const [head = '', ...rest] = text.split('\r\n\r\n')

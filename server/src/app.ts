@@ -1,4 +1,5 @@
 import { createMetadata } from './agent/metadata.ts'
+import { OPERATION_WORDS } from './agent/operation-words.ts'
 import { createOriginCheck } from './agent/origins.ts'
 import { createToolRefusals } from './agent/refusals.ts'
 import { createAgentFace } from './agent/server.ts'
@@ -9,16 +10,18 @@ import { createMoneyQuery } from './calls/money-query.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
-import { createChores, createContractChore, createLossChore, createRefusalChore } from './chores.ts'
+import { createChores, createContractChore, createLossChore, createRefusalChore, createSalesChore } from './chores.ts'
 import { SEALED_COLUMNS } from './cli/rotate.ts'
 import { VERSION } from './cli/version.ts'
-import { type Config, missingForPeople } from './config.ts'
+import { type Config, missingForPeople, modelBodyBytes } from './config.ts'
 import { createContract } from './contracts/contract.ts'
 import { createKeptContracts } from './contracts/kept-contracts.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
+import { createGrowths } from './gateway/growth.ts'
 import { createContractHeaderNames, createHeaderNames } from './gateway/header-names.ts'
-import { firstCall } from './gateway/idempotency.ts'
+import { createFirstCall } from './gateway/idempotency.ts'
 import { createLossGuard } from './gateway/loss-guard.ts'
+import { createMandates } from './gateway/mandates.ts'
 import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
 import { createPlans } from './gateway/plans/choose.ts'
 import { VIDEO_TASKS } from './gateway/plans/video-tasks.ts'
@@ -37,6 +40,7 @@ import type { Pages } from './http/pages/page.ts'
 import { contractInputOf } from './http/routes/contract-input.ts'
 import { contractsFamily } from './http/routes/contracts.ts'
 import { createFamilies } from './http/routes/families.ts'
+import { salesFamily } from './http/routes/sales.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
@@ -48,13 +52,17 @@ import { createTellReuse } from './identity/people/reused-grant.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
 import { sealOf } from './kernel/seal.ts'
+import { createBudgetReader } from './ledger/budget-reader.ts'
 import { creditWithin } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
+import { findEnded, findOpen } from './ledger/requests.ts'
 import { createSpentWindows } from './limits/spent-windows.ts'
 import { createLinks } from './links/links.ts'
 import { createListeners, type ListeningRole } from './listeners.ts'
 import { createMailDeliverer } from './mail/deliverer.ts'
 import { createIssuer } from './oauth/issuer.ts'
+import { createMandateNotices } from './oauth/mandate-notices.ts'
+import { createOffer } from './oauth/offer.ts'
 import type { SiteSettings } from './oauth/parts.ts'
 import { doorRoutes } from './oauth/provider/door.ts'
 import { createResources, metadataPathOf, protectedResourceMetadata } from './oauth/provider/resources.ts'
@@ -69,6 +77,13 @@ import { createOutboxWorker } from './outbox/worker.ts'
 import { createModels } from './pricing/models.ts'
 import { createPrices } from './pricing/prices.ts'
 import { createQuotes } from './pricing/quotes.ts'
+import { createSiteFaultPage } from './site/fault-page.ts'
+import { createKeptPrices, type KeptPrices } from './site/kept-prices.ts'
+import { createSales } from './site/sales/sales.ts'
+import { createShell } from './site/shell.ts'
+import { createSite } from './site/site.ts'
+import type { Health } from './site/status/status.ts'
+import { createWatch, type Watch } from './site/status/watch.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
 import { createSendMail, MAIL } from './storage/mail.ts'
 import { requireMigrated } from './storage/migrate.ts'
@@ -133,9 +148,11 @@ export async function startApp(config: Config, options: Start): Promise<App> {
   const work = createWork(ground, money, { ...gateway, contracts }, options)
   const issuer = createIssuerOf(ground)
   const authorization = authorizationOf(ground, work.outbound)
-  const faces = { people: createPeopleOf(ground), issuer, authorization, contracts }
+  const sitePrices = createKeptPrices({ ...ground, pool: ground.pools.rest })
+  const watch = createWatch({ ...ground, isLedgerThere: () => missingIn(ground).length === 0 })
+  const faces = { people: createPeopleOf(ground), issuer, authorization, contracts, sitePrices, watch }
   const listeners = createFaces(ground, money, gateway, faces, options)
-  const parts = { ground, money, gateway, work, contracts, issuer, listeners }
+  const parts = { ground, money, gateway, work, contracts, issuer, listeners, sitePrices, watch }
   const { log } = ground
   try {
     const addresses = await Promise.race([start(parts), rejectWhen(options.cancel)])
@@ -206,15 +223,18 @@ function createMoney({ pools, feed, clock, time, log }: Ground) {
 type Money = ReturnType<typeof createMoney>
 
 /** What callers can rely on, and what they could rely on before. Calls go on where none can be made: nobody pays by it. */
-function createContracts({ config, pools, log }: Ground, { catalogue = ours }: Start) {
+function createContracts({ config, pools, clock, log }: Ground, { catalogue = ours }: Start) {
+  const freshMs = config.sales.fresh_seconds * 1_000
+  const salesOf = (contractHash: string | null) =>
+    createSales({ pool: pools.rest, clock, log, freshMs, catalogue, names: config.names, contractHash })
   const kept = createKeptContracts({ pool: pools.rest, keptDays: config.contract.kept_days })
   const { names, http } = config
   try {
     const current = createContract(contractInputOf({ catalogue, names, publicUrl: http.public_url }))
-    return { current, kept, keep: () => kept.keep(current) }
+    return { current, kept, sales: salesOf(current.contentHash), keep: () => kept.keep(current) }
   } catch (error) {
     log.error('there is no contract that could be served', { error })
-    return { current: null, kept, keep: async () => {} }
+    return { current: null, kept, sales: salesOf(null), keep: async () => {} }
   }
 }
 
@@ -225,7 +245,8 @@ function createGateway(ground: Ground, money: Money, contracts: Contracts) {
   const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = ground
   const { calls, begin, requireUnspent } = money
   const { http, names, secrets } = config
-  const transport = createTransport({ clock, metrics, breakers: createBreakers({ clock, metrics }) })
+  const breakers = createBreakers({ clock, metrics })
+  const transport = createTransport({ clock, metrics, breakers })
   const bindings = createBindings({ ...cached, log, seal })
   const platforms = createPlatforms({ bindings, transport })
   const { offline_access: offlineAccess } = config.links
@@ -254,9 +275,12 @@ function createGateway(ground: Ground, money: Money, contracts: Contracts) {
     quota: createQuota(cached),
     declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
     outputCapHeader: headerNames.outputCap,
+    fittedLimitHeader: headerNames.fittedLimit,
+    upstreamModelHeader: headerNames.upstreamModel,
     asyncHeader: headerNames.async,
     provider: names.provider,
   })
+  const mandates = createMandates({ pool: pools.rest, ids, seal, siteUrl: siteUrlOf(config) })
   const run = createPipeline({
     requireUnspent,
     begin,
@@ -267,7 +291,13 @@ function createGateway(ground: Ground, money: Money, contracts: Contracts) {
       masterKeys: [secrets.master_key, secrets.previous_master_key].filter(isThere),
       contractHash: contracts.current?.contentHash ?? null,
     }),
-    firstCall: (credentialId, id) => firstCall({ pool: pools.rest, clock }, credentialId, id),
+    firstCall: createFirstCall({
+      findOpen: (credentialId, id) => findOpen(pools.rest, [credentialId], id),
+      findEnded: (credentialId, id) => findEnded(pools.rest, [credentialId], id),
+      clock,
+    }),
+    mandates,
+    growth: createGrowths({ extend: calls.extend, clock }),
     relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
     records,
     overran,
@@ -277,8 +307,8 @@ function createGateway(ground: Ground, money: Money, contracts: Contracts) {
   const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
   const largeJson = createLargeJson(jsonLimits)
   const tasks = createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal })
-  const asked = { transport, bindings, links, models, prices, tasks, counter, run, jsonLimits, largeJson }
-  return { ...asked, records, refusals, losses, overran }
+  const asked = { transport, bindings, links, models, prices, tasks, counter, run, mandates, jsonLimits, largeJson }
+  return { ...asked, breakers, records, refusals, losses, overran }
 }
 
 type Gateway = ReturnType<typeof createGateway>
@@ -308,6 +338,7 @@ function createWork(
     delivered: (what) => metrics.outboxDeliveries.inc(what),
   })
   const oauth = createUpkeep({ pool: pools.rest, ids, seal })
+  const noticeMandates = noticesOf(ground)
   const isWorker = config.roles.includes('worker')
   const makesCalls = config.roles.includes('gateway') || config.roles.includes('agent')
   const chores = [
@@ -319,16 +350,22 @@ function createWork(
           outbox,
           links,
           oauth,
+          noticeMandates,
           metrics,
           clock,
           log,
           keptDays: config.contract.kept_days,
+          sales: contracts.sales,
+          salesFreshMs: config.sales.fresh_seconds * 1_000,
         })
       : []),
     ...(makesCalls
       ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
       : []),
     createContractChore({ keep: contracts.keep, clock, log }),
+    ...(config.roles.includes('site')
+      ? [createSalesChore({ sales: contracts.sales, freshMs: config.sales.fresh_seconds * 1_000, clock, log })]
+      : []),
   ]
   return { poller, outbound, outbox, mail, chores, makesCalls }
 }
@@ -341,9 +378,20 @@ type Parts = {
   readonly contracts: Contracts
   readonly issuer: ReturnType<typeof createIssuerOf>
   readonly listeners: readonly Listener<ListeningRole>[]
+  readonly sitePrices: KeptPrices
+  readonly watch: Watch
 }
 
-async function start({ ground, money, gateway, work, contracts, listeners }: Parts): Promise<App['addresses']> {
+async function start({
+  ground,
+  money,
+  gateway,
+  work,
+  contracts,
+  listeners,
+  sitePrices,
+  watch,
+}: Parts): Promise<App['addresses']> {
   const { log, clock, pools, feed } = ground
   await checkSafety(pools.rest)
   await requireMigrated(pools.rest)
@@ -355,8 +403,14 @@ async function start({ ground, money, gateway, work, contracts, listeners }: Par
   // What was reached before must be known before the first call.
   if (work.makesCalls) await gateway.losses.look()
   for (const chore of work.chores) chore.start()
+  if (ground.config.roles.includes('site')) {
+    // Pages never wait for it from here on.
+    await sitePrices.read()
+    sitePrices.chore.start()
+  }
   feed.start()
   await untilFresh(feed, clock)
+  watch.chore.start()
   return listen(listeners, log)
 }
 
@@ -369,14 +423,16 @@ function waitingIn({ listeners, money }: Parts): string {
 
 /** Finishes what was accepted, as far as the deadline lets it, and lets go of everything. How many requests were cut. */
 async function stop(parts: Parts, options: DrainOptions, storageDeadlineMs?: number): Promise<number> {
-  const { ground, money, gateway, work, issuer, listeners } = parts
+  const { ground, money, gateway, work, issuer, listeners, sitePrices, watch } = parts
   const { clock, log, feed, pools } = ground
   const { calls } = money
   const deadlineAtMs = clock.monotonicMs() + (options.deadlineMs ?? 0)
   const drained = await Promise.all(listeners.map(({ edge }) => edge.drain(options)))
   money.partitions.stop()
   await issuer?.close()
-  const chored = Promise.all(work.chores.map((chore) => chore.stop(CHORES_DEADLINE_MS)))
+  const chored = Promise.all(
+    [...work.chores, sitePrices.chore, watch.chore].map((chore) => chore.stop(CHORES_DEADLINE_MS)),
+  )
     .then(() => Promise.all([work.poller?.idle(), work.outbox.stop(DELIVERIES_DEADLINE_MS)]))
     .finally(() => {
       work.mail?.close()
@@ -446,14 +502,19 @@ function createIssuerOf({ config: { people, http, outbound: rules }, clock, log,
   return { issuer, name, log, close: outbound.close }
 }
 
-/** What the authorization server is made of; null without a master key, under which its signing keys are. */
+/** Who issues tokens: undefined where nobody does, for want of an address that clients know, or of a key to seal under. */
+function issuerOf({ http, secrets }: Config): string | undefined {
+  return secrets.master_key === undefined ? undefined : http.site_url
+}
+
+/** What the authorization server is made of; null where there is none. */
 function authorizationOf(
   { config, pools, ids, clock, log, seal }: Ground,
   outbound: Outbound,
 ): AuthorizationServerParts | null {
-  if (seal === null) return null
   const { http, oauth } = config
-  const siteUrl = siteUrlOf(config)
+  const siteUrl = issuerOf(config)
+  if (seal === null || siteUrl === undefined) return null
   return {
     ...{ pool: pools.rest, ids, clock, log, seal, siteUrl, baseUrl: http.public_url, mcpUrl: http.mcp_url },
     outbound: config.outbound.access === 'none' ? null : outbound,
@@ -461,6 +522,12 @@ function authorizationOf(
     introspectionSecret: oauth.introspection_secret ?? null,
     tellReuse: createTellReuse({ sendMail: createSendMail({ ids, seal }), grantsUrl: siteUrl + GRANTS_PATH }),
   }
+}
+
+/** Tells people of their mandates; nobody can be told without a master key, under which letters are sealed. */
+function noticesOf({ config, pools, ids, seal }: Ground): () => Promise<void> {
+  if (seal === null) return async () => {}
+  return createMandateNotices({ pool: pools.rest, sendMail: createSendMail({ ids, seal }), siteUrl: siteUrlOf(config) })
 }
 
 /** Where people reach the pages. */
@@ -473,11 +540,17 @@ type Faces = {
   readonly issuer: ReturnType<typeof createIssuerOf>
   readonly authorization: AuthorizationServerParts | null
   readonly contracts: Contracts
+  readonly sitePrices: KeptPrices
+  readonly watch: Watch
 }
+
+/** A call to begin with, of each operation: what agents are shown. */
+const EXAMPLES = Object.fromEntries(Object.entries(OPERATION_WORDS).map(([id, { example }]) => [id, example]))
 
 /** What strangers, callers and people meet. */
 function createFaces(ground: Ground, money: Money, gateway: Gateway, faces: Faces, options: Start) {
-  const { config, log, clock, metrics, feed, time, ids, cached, headerNames } = ground
+  const { config, log, clock, metrics, time, ids, cached, headerNames } = ground
+  const contractHeaderNames = createContractHeaderNames(config.names.provider)
   return createListeners({
     config,
     edge: {
@@ -486,38 +559,77 @@ function createFaces(ground: Ground, money: Money, gateway: Gateway, faces: Face
       log,
       metrics,
       identify: createIdentify({ ...cached, time, failures: createFailuresByAddress({ clock }) }),
-      readiness: () => (feed.lagMs() < STALE_MS ? [] : ['database']),
+      readiness: () => missingIn(ground),
     },
     headerNames,
     keyRefused: gateway.refusals.count,
     waitMs: money.calls.waitMs,
     families: (shown) => familiesOf(ground, money, gateway, shown, options),
     agent: () => agentFaceOf(ground, money, gateway, options),
-    siteRoutes: (pages) => siteFaceOf(ground, faces, pages),
+    siteRoutes: (pages) => siteFaceOf(ground, { ...gateway, ...faces }, pages, options),
     baseMetadata: baseMetadataOf(config),
     contractFamilies: [
-      contractsFamily({ ...faces.contracts, headerNames: createContractHeaderNames(config.names.provider) }),
+      contractsFamily({ ...faces.contracts, headerNames: contractHeaderNames }),
+      salesFamily({ ...faces.contracts, headerNames: contractHeaderNames, now: faces.contracts.sales.now }),
     ],
   })
 }
 
 /** What people and clients meet on site_url. */
-function siteFaceOf({ config, pools, ids }: Ground, { people, issuer, authorization: parts }: Faces, pages: Pages) {
+function siteFaceOf(
+  ground: Ground,
+  faces: Faces & Pick<Gateway, 'models' | 'counter' | 'breakers'>,
+  pages: Pages,
+  { catalogue = ours }: Start,
+) {
+  const { config, pools, ids, clock, headerNames } = ground
+  const { people, issuer, authorization: parts, contracts, sitePrices, models, counter } = faces
   const server = parts && createAuthorizationServer(parts, pages)
-  const authorization = server && { server, pool: pools.rest, ids }
+  const authorization = parts &&
+    server && { server, pool: pools.rest, ids, seal: parts.seal, offer: createOffer({ catalogue, models }) }
   const settings = siteSettingsOf(config)
+  const { site_url: siteUrl, public_url: baseUrl } = config.http
   return {
-    pages: createSiteRoutes({ people, pages, siteUrl: config.http.site_url, settings, issuer, authorization }),
+    pages: [
+      ...createSite({
+        ...{ pages, siteUrl, baseUrl, catalogue, names: config.names, headerNames, clock },
+        ...{ prices: sitePrices, counter, contract: contracts.current, examples: EXAMPLES },
+        ...{ mcpUrl: config.http.mcp_url, health: healthOf(ground, faces) },
+      }),
+      ...createSiteRoutes({ people, pages, siteUrl, settings, issuer, authorization }),
+    ],
     raw: server === null ? [] : doorRoutes(server),
+    faultPage: createSiteFaultPage({ pages, shell: createShell({ pages, siteUrl }) }),
+  }
+}
+
+/** What a process lacks to serve requests, in words that anybody may read. */
+function missingIn({ feed }: Pick<Ground, 'feed'>): readonly string[] {
+  return feed.lagMs() < STALE_MS ? [] : ['database']
+}
+
+/** What the status page tells: what the health checks know. */
+function healthOf(
+  ground: Ground,
+  { contracts, watch, breakers }: Pick<Faces, 'contracts' | 'watch'> & Pick<Gateway, 'breakers'>,
+): Health {
+  return {
+    readiness: () => missingIn(ground),
+    roles: ground.config.roles,
+    hasContract: contracts.current !== null,
+    sales: contracts.sales.now,
+    upstreams: breakers.counts,
+    watch,
   }
 }
 
 /** What base_url says of who issues tokens for it. */
 function baseMetadataOf(config: Config) {
   const { public_url: baseUrl, mcp_url: mcpUrl } = config.http
-  const siteUrl = siteUrlOf(config)
+  const siteUrl = issuerOf(config)
+  if (siteUrl === undefined) return null
   const resource = createResources({ siteUrl, baseUrl, mcpUrl }).all.find(({ face }) => face === 'callers')
-  if (resource === undefined || config.secrets.master_key === undefined) return null
+  if (resource === undefined) return null
   return { path: metadataPathOf(resource.url), metadata: protectedResourceMetadata(resource, siteUrl) }
 }
 
@@ -534,13 +646,13 @@ function siteSettingsOf(config: Config): SiteSettings {
 
 /** What agents reach: five tools on what callers have. */
 function agentFaceOf(ground: Ground, { begin }: Money, gateway: Gateway, { catalogue = ours }: Start) {
-  const { config, pools, ids, log, metrics, headerNames } = ground
+  const { config, pools, ids, clock, log, metrics, headerNames } = ground
   const { http, names } = config
-  const { run, models, prices, tasks, links, jsonLimits, refusals } = gateway
-  const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: http.site_url })
+  const { run, mandates, models, prices, tasks, links, jsonLimits, refusals } = gateway
+  const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: issuerOf(config) })
   const face = createAgentFace({
-    ...{ catalogue, run, begin, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
-    pool: pools.rest,
+    ...{ catalogue, run, begin, mandates, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
+    ...{ clock, pool: pools.rest },
     publicUrl: http.public_url,
     version: VERSION,
     provider: names.provider,
@@ -552,13 +664,14 @@ function agentFaceOf(ground: Ground, { begin }: Money, gateway: Gateway, { catal
 
 /** What callers reach: the routes of what is sold, unless others are given. */
 function familiesOf(
-  { config: { http, names }, pools, time, headerNames }: Ground,
+  { config, pools, time, headerNames }: Ground,
   { begin, calls }: Money,
   { run, models, links, tasks, jsonLimits, largeJson }: Gateway,
   shown: { readonly assets: Assets; readonly linkPages: LinkPages },
   { catalogue = ours, families }: Start,
 ): readonly Family[] {
   if (families !== undefined) return families({ begin, end: calls.end, run })
+  const { http, names } = config
   return createFamilies({
     catalogue,
     run,
@@ -574,6 +687,8 @@ function familiesOf(
     headerNames,
     jsonLimits,
     largeJson,
+    readBudget: createBudgetReader(pools.rest),
+    modelBodyBytes: modelBodyBytes(config),
   })
 }
 

@@ -6,6 +6,7 @@ import { pruneRecords } from './gateway/records.ts'
 import { pruneRefusals } from './gateway/refusals.ts'
 import { tellPresumed } from './gateway/tell-loss.ts'
 import { pruneAccessTokens } from './identity/access-tokens.ts'
+import { emptyApprovals, pruneApprovals } from './identity/approvals.ts'
 import { forgetUnconfirmed } from './identity/people/forget.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
@@ -17,6 +18,7 @@ import type { Links } from './links/links.ts'
 import type { OauthUpkeep } from './oauth/provider/upkeep.ts'
 import { outboxFigures, pruneOutbox } from './outbox/operate.ts'
 import type { OutboxWorker } from './outbox/worker.ts'
+import type { Sales } from './site/sales/sales.ts'
 import type { By } from './storage/audit.ts'
 import { pruneChanges } from './storage/change-log.ts'
 import type { Pools } from './storage/pools.ts'
@@ -38,6 +40,8 @@ const CHARGES_KEPT_DAYS = 1_100
 const RECORDS_KEPT_DAYS = 30
 const LOSSES_KEPT_DAYS = 30
 const REFUSALS_KEPT_DAYS = 30
+/** So that one attempt may fail, and another be late, while the snapshot before is still fresh. */
+const SALES_IN_TIME = 5
 const OUTBOX_KEPT = { deliveredDays: 7, deadDays: 90 }
 
 type ChoreParts = {
@@ -48,19 +52,25 @@ type ChoreParts = {
   readonly outbox: Pick<OutboxWorker, 'tick' | 'pauseMs'>
   readonly links: Pick<Links, 'sweep'>
   readonly oauth: OauthUpkeep
+  /** Tells people of mandates that are used up, or nearly. */
+  readonly noticeMandates: () => Promise<void>
   readonly metrics: Pick<
     Metrics,
     'taskPollLagSeconds' | 'lossUsd' | 'outboxWaiting' | 'outboxOldestSeconds' | 'outboxDead'
   >
   /** For how many days contracts are kept. */
   readonly keptDays: number
+  readonly sales: Pick<Sales, 'make'>
+  /** For how long a snapshot of what is sold counts as fresh. */
+  readonly salesFreshMs: number
   readonly clock: Clock
   readonly log: Log
 }
 
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores(parts: ChoreParts): readonly Chore[] {
-  const { pools, ownerId, poller, outbox, links, oauth, metrics, keptDays, clock, log } = parts
+  const { pools, ownerId, poller, outbox, links, oauth, noticeMandates, metrics, keptDays, clock, log } = parts
+  const { sales, salesFreshMs } = parts
   const pool = pools.rest
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
   const by: By = { actor: `worker ${ownerId}`, origin: { via: 'worker' } }
@@ -82,10 +92,14 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('access tokens that have expired', MINUTE_MS, () => pruneAccessTokens(pool)),
     chore('clients and what they left', MINUTE_MS, oauth.prune),
     chore('signing keys', HOUR_MS, oauth.rotate),
+    chore('mandates that are used', 10 * SECOND_MS, noticeMandates),
+    chore('approvals that are over', MINUTE_MS, () => emptyApprovals(pool)),
+    chore('old approvals', 10 * MINUTE_MS, () => pruneApprovals(pool)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
     chore('old contracts', HOUR_MS, () => pruneContracts(pool, keptDays)),
+    chore('what is sold', salesFreshMs / SALES_IN_TIME, sales.make),
     chore('request records', 10 * MINUTE_MS, () => pruneRecords(pool, RECORDS_KEPT_DAYS)),
     chore('losses', 10 * MINUTE_MS, () => pruneLosses(pool, LOSSES_KEPT_DAYS)),
     chore('old refusals', 10 * MINUTE_MS, () => pruneRefusals(pool, REFUSALS_KEPT_DAYS)),
@@ -127,6 +141,19 @@ type ContractChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly keep: (
 /** And it says what contract it serves, which is kept from then on. */
 export function createContractChore({ keep, clock, log }: ContractChoreParts): Chore {
   return createChore({ name: 'contract', everyMs: HOUR_MS, work: keep, clock, log })
+}
+
+type SalesChoreParts = Pick<ChoreParts, 'clock' | 'log'> & {
+  readonly sales: Pick<Sales, 'refresh'>
+  readonly freshMs: number
+}
+
+const SALES_READ_MS = 10 * SECOND_MS
+
+/** And where it has the website, it takes what the worker has seen of what is sold into memory. */
+export function createSalesChore({ sales, freshMs, clock, log }: SalesChoreParts): Chore {
+  const everyMs = Math.min(SALES_READ_MS, freshMs / SALES_IN_TIME)
+  return createChore({ name: 'snapshot of what is sold', everyMs, work: sales.refresh, clock, log })
 }
 
 /** Beyond this, callers wait notably longer for what has been made. */

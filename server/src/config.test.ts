@@ -5,7 +5,7 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { inspect } from 'node:util'
 import { catalogue } from './catalogue/catalogue.ts'
-import { ConfigError, loadConfig, missingForPeople, RESERVED_MODEL_SEGMENTS } from './config.ts'
+import { ConfigError, loadConfig, missingForPeople, modelBodyBytes, RESERVED_MODEL_SEGMENTS } from './config.ts'
 import { usd } from './kernel/money.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'farebox-config-'))
@@ -58,6 +58,34 @@ describe('configuration', () => {
     assert.ok(!JSON.stringify(config, plain).includes('canary'))
   })
 
+  it('shows pages under its own name and in its own colours, or in those that are set: both schemes, and AA in each', () => {
+    const of = (env: Record<string, string>) => loadConfig({ FAREBOX_DATABASE_URL: URL, ...env }).site
+    assert.deepEqual(of({}), {})
+    const accents = { FAREBOX_SITE_ACCENT_LIGHT: '#0b6b53', FAREBOX_SITE_ACCENT_DARK: '#5fd3b0' }
+    const links = {
+      FAREBOX_SITE_TERMS_URL: 'https://fox.example/terms',
+      FAREBOX_SITE_PRIVACY_URL: 'https://fox.example/privacy',
+      FAREBOX_SITE_IMPRINT_URL: 'https://fox.example/imprint',
+      FAREBOX_SITE_SUPPORT: 'help@fox.example',
+    }
+    assert.deepEqual(of({ FAREBOX_SITE_NAME: 'Fox', ...accents, ...links }), {
+      name: 'Fox',
+      accent_light: '#0b6b53',
+      accent_dark: '#5fd3b0',
+      terms_url: 'https://fox.example/terms',
+      privacy_url: 'https://fox.example/privacy',
+      imprint_url: 'https://fox.example/imprint',
+      support: 'help@fox.example',
+    })
+    const told = (env: Record<string, string>) => problems({ FAREBOX_DATABASE_URL: URL, ...env })[0] ?? ''
+    assert.match(told({ FAREBOX_SITE_ACCENT_LIGHT: '#0b6b53' }), /^site\.accent_dark .* is missing/)
+    assert.match(
+      told({ ...accents, FAREBOX_SITE_ACCENT_LIGHT: '#ffcb2e' }),
+      /^site\.accent_light .* contrast of 1\.\d\d/,
+    )
+    assert.match(told({ FAREBOX_SITE_LOGO: path.join(folder, 'none.svg') }), /^site\.logo .* can not be read/)
+  })
+
   it('has two paths of deep research, here and upstream, which may be the same and have slashes', () => {
     const { names } = loadConfig({
       FAREBOX_DATABASE_URL: URL,
@@ -82,6 +110,14 @@ describe('configuration', () => {
     assert.equal(config.http.body_bytes, 4096)
     assert.deepEqual(config.http.cors_origins, ['https://a.example'])
     assert.deepEqual(config.listen.gateway, { host: '::1', port: 9000 })
+  })
+
+  it('takes bodies of models up to 32 MiB, or as far as the memory has room for them', () => {
+    const of = (env: Record<string, string>) => modelBodyBytes(loadConfig({ FAREBOX_DATABASE_URL: URL, ...env }))
+    assert.equal(of({}), 33_554_432)
+    assert.equal(of({ FAREBOX_MEMORY_BUDGET_BYTES: String(384 * 1_048_576) }), 27_962_026)
+    assert.equal(of({ FAREBOX_MEMORY_BUDGET_BYTES: String(179 * 1_048_576) }), 1_092_266)
+    assert.equal(of({ FAREBOX_HTTP_MODEL_BODY_BYTES: '2097152' }), 2_097_152)
   })
 
   it('reads a secret from a file of its own, named in either place', () => {
@@ -274,6 +310,14 @@ describe('configuration', () => {
     'a budget of memory that is too small for the largest call': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_MEMORY_BUDGET_BYTES: '104857600' },
       /must be at least 179 MiB/,
+    ],
+    'bodies of models for which the memory has no room': [
+      {
+        FAREBOX_DATABASE_URL: URL,
+        FAREBOX_HTTP_MODEL_BODY_BYTES: '33554432',
+        FAREBOX_MEMORY_BUDGET_BYTES: '402653184',
+      },
+      /must be at least 427 MiB for bodies of http\.model_body_bytes/,
     ],
     'an address without a port': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_LISTEN_GATEWAY: 'localhost' },

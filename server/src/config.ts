@@ -21,9 +21,10 @@ import {
   sender,
   smtpUrl,
 } from './config/kinds.ts'
+import { accent, link, logo, siteName, support } from './config/label.ts'
 import { type Environment, readSources, variableOf } from './config/sources.ts'
 import { CONTRIBUTORS_LEAST } from './kernel/contributors.ts'
-import { leastBudgetFor } from './kernel/memory-budget.ts'
+import { largestRequestWithin, leastBudgetFor } from './kernel/memory-budget.ts'
 
 /**
  * The only reader of the environment. Every setting has a place in farebox.yaml, such as `http.body_bytes`, and a name
@@ -55,6 +56,7 @@ export const RESERVED_MODEL_SEGMENTS = [
 
 const MIB = 1_048_576
 const BODY_MOST_BYTES = 16 * MIB
+const MODEL_BODY_MOST_BYTES = 32 * MIB
 
 const ROLES = ['gateway', 'agent', 'site', 'admin', 'worker'] as const
 
@@ -76,8 +78,10 @@ const settings = z.strictObject({
     .prefault({}),
   http: z
     .strictObject({
-      // Beyond 16 MiB, what is done with a body besides parsing it would take a long turn of the event loop.
+      // Beyond 16 MiB, what operations that are no model's do with a body would take a long turn of the event loop.
       body_bytes: integer(1_024, BODY_MOST_BYTES).prefault(MIB),
+      // Of calls of models, which have pictures and long conversations. What the budget of memory has room for, where left out.
+      model_body_bytes: integer(1_024, MODEL_BODY_MOST_BYTES).optional(),
       header_bytes: integer(4_096, 65_536).prefault(16_384),
       json_depth: integer(8, 512).prefault(64),
       headers_timeout_ms: integer(1_000, 60_000).prefault(10_000),
@@ -101,7 +105,7 @@ const settings = z.strictObject({
     })
     .prefault({}),
   // What requests, replies and unread answers may take together, beside what the program itself needs.
-  memory: z.strictObject({ budget_bytes: integer(MIB, 65_536 * MIB).prefault(384 * MIB) }).prefault({}),
+  memory: z.strictObject({ budget_bytes: integer(MIB, 65_536 * MIB).prefault(448 * MIB) }).prefault({}),
   names: z
     .strictObject({
       provider: z
@@ -151,8 +155,24 @@ const settings = z.strictObject({
   oauth: z.strictObject({ introspection_secret: longSecret.optional() }).prefault({}),
   // By which people are written to: docs/mail.md.
   mail: z.strictObject({ url: smtpUrl.optional(), from: sender.optional() }).prefault({}),
+  // Under whose name and in whose colours pages are shown: docs/operating.md.
+  site: z
+    .strictObject({
+      // names.provider, where left out.
+      name: siteName.optional(),
+      logo: logo.optional(),
+      accent_light: accent('light').optional(),
+      accent_dark: accent('dark').optional(),
+      terms_url: link.optional(),
+      privacy_url: link.optional(),
+      imprint_url: link.optional(),
+      support: support.optional(),
+    })
+    .prefault({}),
   // For how long a contract can be read by its hash once no process serves it any more: docs/contract.md.
   contract: z.strictObject({ kept_days: integer(1, 3_650).prefault(365) }).prefault({}),
+  // For how long what the worker last saw of what is sold counts as fresh: docs/contract.md.
+  sales: z.strictObject({ fresh_seconds: integer(2, 86_400).prefault(300) }).prefault({}),
   links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),
   log: z
     .strictObject({
@@ -169,7 +189,7 @@ const schema = settings.superRefine((config, context) => {
 
 /** Values that are fine by themselves and wrong together. */
 function* contradictions(config: z.infer<typeof settings>): Generator<[path: string[], message: string]> {
-  const { roles, secrets, listen, http, memory, names, loss, mail, people } = config
+  const { roles, secrets, listen, http, memory, names, loss, mail, people, site } = config
   if (roles.length === 0) yield [['roles'], 'names no role: name at least one']
   if (secrets.previous_master_key !== undefined && secrets.master_key === undefined)
     yield [['secrets', 'previous_master_key'], 'is given without secrets.master_key: give the current one too']
@@ -177,6 +197,12 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
     yield [['mail', 'from'], 'is missing: who writes, such as no-reply@example.com']
   if (people.issuer !== undefined && http.site_url === undefined)
     yield [['people', 'issuer', 'url'], 'is given without http.site_url, to which people come back: give that too']
+  for (const [given, other] of [
+    ['accent_light', 'accent_dark'],
+    ['accent_dark', 'accent_light'],
+  ] as const)
+    if (site[given] !== undefined && site[other] === undefined)
+      yield [['site', other], `is missing: site.${given} is given, and pages have both schemes`]
   const listeners = Object.entries(listen).filter(([, { port }]) => port !== 0)
   for (const [index, [name, { host, port }]] of listeners.entries()) {
     const twin = listeners.slice(0, index).find(([, other]) => other.host === host && other.port === port)
@@ -196,9 +222,11 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
   if (http.drain_pause_ms > http.drain_ms) {
     yield [['http', 'drain_pause_ms'], 'is longer than http.drain_ms, of which it is a part']
   }
-  const leastBudget = leastBudgetFor(http.body_bytes)
-  if (memory.budget_bytes < leastBudget && http.body_bytes <= BODY_MOST_BYTES) {
-    const least = `at least ${Math.ceil(leastBudget / MIB)} MiB for bodies of http.body_bytes and the largest replies`
+  const { body_bytes, model_body_bytes = body_bytes } = http
+  const leastBudget = leastBudgetFor(Math.max(body_bytes, model_body_bytes))
+  if (memory.budget_bytes < leastBudget && body_bytes <= BODY_MOST_BYTES && model_body_bytes <= MODEL_BODY_MOST_BYTES) {
+    const name = model_body_bytes > body_bytes ? 'http.model_body_bytes' : 'http.body_bytes'
+    const least = `at least ${Math.ceil(leastBudget / MIB)} MiB for bodies of ${name} and the largest replies`
     yield [['memory', 'budget_bytes'], `must be ${least}`]
   }
   const segments = Object.entries(names).filter(([name]) => !OTHER_NAMES.includes(name))
@@ -271,4 +299,11 @@ export function isStartedByNpx({ npm_command: command }: Environment = process.e
 export function missingForPeople({ mail, http, secrets }: Config): readonly string[] {
   const needed = { 'mail.url': mail.url, 'http.site_url': http.site_url, 'secrets.master_key': secrets.master_key }
   return Object.entries(needed).flatMap(([path, value]) => (value === undefined ? [path] : []))
+}
+
+/** The most that a call of a model may have as its body: as it is set, or what vendors take as far as the memory has room for it. */
+export function modelBodyBytes({ http, memory }: Pick<Config, 'http' | 'memory'>): number {
+  const { body_bytes, model_body_bytes } = http
+  if (model_body_bytes !== undefined) return model_body_bytes
+  return Math.max(body_bytes, Math.min(MODEL_BODY_MOST_BYTES, largestRequestWithin(memory.budget_bytes)))
 }

@@ -6,8 +6,10 @@ import type { Family } from './http/families.ts'
 import type { Listener } from './http/listen.ts'
 import type { PageRoute } from './http/page-routes.ts'
 import { type Assets, loadAssets } from './http/pages/assets.ts'
-import { createFaultPage } from './http/pages/fault-page.ts'
+import { createFaultPage, type FaultPage } from './http/pages/fault-page.ts'
+import type { Label } from './http/pages/label.ts'
 import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
+import { makeLabel } from './http/pages/make-label.ts'
 import { createPages, type Pages } from './http/pages/page.ts'
 import {
   createAdminPolicy,
@@ -27,7 +29,7 @@ import { createMemoryBudget } from './kernel/memory-budget.ts'
 export type ListeningRole = Exclude<Config['roles'][number], 'worker'>
 
 type Parts = {
-  readonly config: Pick<Config, 'roles' | 'listen' | 'http' | 'memory'>
+  readonly config: Pick<Config, 'roles' | 'listen' | 'http' | 'memory' | 'names' | 'site'>
   /** What every edge has. */
   readonly edge: Pick<EdgeParts, 'clock' | 'ids' | 'log' | 'metrics' | 'identify' | 'readiness'>
   readonly headerNames: HeaderNames
@@ -38,7 +40,7 @@ type Parts = {
   readonly families: (shown: { readonly assets: Assets; readonly linkPages: LinkPages }) => readonly Family[]
   /** What agents reach on mcp_url. */
   readonly agent: () => AgentFace & { readonly challenge: NonNullable<Policy['challenge']> }
-  /** What people and clients reach on site_url, beside its first page. */
+  /** What people and clients reach on site_url. */
   readonly siteRoutes: (pages: Pages) => SiteFace
   /** What base_url says of itself to clients, where tokens are issued for it. */
   readonly baseMetadata: { readonly path: string; readonly metadata: object } | null
@@ -50,6 +52,8 @@ export type SiteFace = {
   readonly pages: readonly PageRoute[]
   /** What the authorization server answers by itself; none where there is none. */
   readonly raw: readonly RawRoute[]
+  /** How what is refused looks there. */
+  readonly faultPage: FaultPage
 }
 
 /** The most that a client sends to the authorization server. */
@@ -62,7 +66,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
   const { http } = config
   const { clock, log, metrics } = edge
   const shared = { ...edge, ...bounds(parts) }
-  const assets = loadAssets()
+  const assets = loadAssets(labelOf(config))
   const pages = createPages({ assets, siteUrl: http.site_url })
   // People fill in forms there, and a form is known by its origin.
   const sitePages = createPages({ assets, siteUrl: http.site_url, referrerPolicy: 'strict-origin' })
@@ -82,17 +86,15 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         corsOrigins: http.cors_origins,
         exposedHeaders: Object.values(headerNames),
       }),
-    site: () =>
-      createEdge({
+    site: () => {
+      const face = siteRoutes(sitePages)
+      return createEdge({
         ...shared,
         policy: createSitePolicy(http.site_url),
-        faultPage: createFaultPage(sitePages),
-        families: [
-          ...siteFamilies(siteRoutes(sitePages), { pages: sitePages, http }),
-          assetsFamily(assets),
-          ...contractFamilies,
-        ],
-      }),
+        faultPage: face.faultPage,
+        families: [...siteFamilies(face), assetsFamily(assets), ...contractFamilies],
+      })
+    },
     agent: () => {
       const face = agent()
       return createEdge({
@@ -112,12 +114,21 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
   return roles.map((role) => ({ role, edge: edges[role](), at: config.listen[role] }))
 }
 
-function siteFamilies({ pages: routes, raw }: SiteFace, { pages, http }: { pages: Pages; http: Config['http'] }) {
+function siteFamilies({ pages, raw }: SiteFace): readonly Family[] {
   const oauth = { name: 'oauth', dialect: 'oauth', bodyBytes: OAUTH_BYTES, routes: raw } as const
   return [
-    siteFamily({ pages, baseUrl: http.public_url, routes }),
+    siteFamily(pages),
     ...(raw.length === 0 ? [] : ['/oauth', '/.well-known'].map((prefix) => rawFamily({ ...oauth, prefix }))),
   ]
+}
+
+/** Under whose name pages are shown. */
+function labelOf({ names, site }: Pick<Config, 'names' | 'site'>): Label {
+  const { name = names.provider, logo, accent_light: light, accent_dark: dark, support } = site
+  return makeLabel({
+    ...{ name, logo, support, terms: site.terms_url, privacy: site.privacy_url, imprint: site.imprint_url },
+    accent: light === undefined || dark === undefined ? undefined : { light, dark },
+  })
 }
 
 /** What all of them may take of the process, and of a caller. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type App, startApp } from './app.ts'
+import type { App } from './app.ts'
 import { createProgram } from './cli/program.ts'
 import { secretsIn } from './cli/secrets.ts'
 import { endOnUncaught } from './cli/uncaught.ts'
@@ -21,6 +21,8 @@ async function serve(config: Config): Promise<void> {
   // Nobody reads the log any more: what was accepted is finished, and then there is nothing to be here for.
   outputClosed = told.stop
 
+  // A command that only reads a row need not load the house.
+  const { startApp } = await import('./app.ts')
   app = await startApp(config, { log, cancel: told.signal }).catch((error: unknown) => {
     if (told.signal.aborted) return undefined
     throw error

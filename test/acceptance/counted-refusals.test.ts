@@ -88,6 +88,12 @@ const CASES: Readonly<Record<string, Case>> = {
     before: 0,
     prepare: async () => ({ secret: (await few()).secret, headers: { 'x-farebox-max-cost-usd': '0' } }),
   },
+  'a cap in the words of another gateway': {
+    status: 400,
+    code: 'invalid_request',
+    before: 0,
+    prepare: async () => ({ secret: (await few()).secret, headers: { 'x-acme-max-cost-usd': '1' } }),
+  },
   'an account that owes money': { status: 402, code: 'account_suspended', before: 1, prepare: indebted },
   'an idempotency key that was used': {
     status: 409,

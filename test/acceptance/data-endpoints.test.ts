@@ -225,7 +225,8 @@ describe('GET {traffic_analytics}/website/traffic-engagement', () => {
 
   it('AUTH-4 without a credential can not be told from a route that does not exist anywhere', async () => {
     const one = await ask(url, '', `${TRAFFIC}?domain=example.com`)
-    const none = await get('/apis/v1/traffic_analytics/website/nothing')
+    // One that is near nothing: who is known would be told what it may have meant.
+    const none = await get('/apis/v1/qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq')
     assert.deepEqual(Object.keys(one.json), Object.keys(none.json))
     assert.equal(errorOf(one).message, errorOf(none).message)
   })

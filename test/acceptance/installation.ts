@@ -294,7 +294,7 @@ export function call(url: string, secret: string, operation: string, word = '', 
   })
 }
 
-const SETTLED_MS = 60_000
+const SETTLED_MS = 180_000
 
 /** What an answer cost. A stream or a task has begun before anybody knows, so that only the record can tell. */
 export async function costOf(url: string, secret: string, { id, costUsd }: Told): Promise<string> {

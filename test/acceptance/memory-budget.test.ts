@@ -13,7 +13,7 @@ const MIB = 1_048_576
 const database = await freshDatabase()
 // As small as it may be: one call of the largest kind for each account, and two in all.
 const installation = await startInstallation(database.url, {
-  env: { FAREBOX_MEMORY_BUDGET_BYTES: String(180 * MIB) },
+  env: { FAREBOX_MEMORY_BUDGET_BYTES: String(180 * MIB), FAREBOX_HTTP_MODEL_BODY_BYTES: String(MIB) },
 })
 const { url, pool, sandbox } = installation
 after(installation.stop)
@@ -245,7 +245,7 @@ describe('the body of a request', () => {
     const [first, second] = sockets
     assert.ok(first !== undefined && second !== undefined)
     sendUnended(first)
-    await untilReserved((bytes) => bytes >= REPLY_MOST + 3 * MIB, 'that the first is known to be large')
+    await untilReserved((bytes) => bytes >= REPLY_MOST + 2 * MIB, 'that the first is known to be large')
     sendUnended(second)
     const [answer] = await once(second, 'data')
     assert.match(String(answer), /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*no memory/is)

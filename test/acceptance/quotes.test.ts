@@ -48,6 +48,7 @@ type Quote = {
   readonly expected: Money
   readonly max: Money
   readonly exact: boolean
+  readonly assumption?: string
   readonly price_version: string
   readonly expires_at: string
   readonly quote_id: string
@@ -78,6 +79,19 @@ describe('a request for a quote', () => {
       assert.equal(json.operation, id)
       assert.equal(costUsd, null)
     }
+    assert.deepEqual(await traceOf({ pool, sandbox }), before)
+  })
+
+  it('QUOTE-1 in the words of another gateway is refused, as a cap and a quote are: none of it is ignored', async () => {
+    const before = await traceOf({ pool, sandbox })
+    const strange = { 'cost-mode': 'quote', 'max-cost-usd': '1', 'quote-id': 'a.b' }
+    for (const [name, value] of Object.entries(strange))
+      for (const operation of ['tag_detail', 'rerank', 'chat_completions', 'generate_content', 'video_synthesis']) {
+        const headers = { [`X-Acme-Inc-${name}`]: value }
+        const told = await call(url, customer.secret, operation, '', { headers })
+        assert.deepEqual([told.status, codeOf(told)], [400, 'invalid_request'], told.text)
+        assert.match(JSON.stringify(told.json), /no header .{2}x-acme-inc-.*its own are x-farebox-max-cost-usd/)
+      }
     assert.deepEqual(await traceOf({ pool, sandbox }), before)
   })
 
@@ -148,6 +162,46 @@ describe('a request for a quote', () => {
       assert.deepEqual([quote.expected.usd, quote.max.usd], [costUsd, costUsd], id)
     }
     assert.equal(exact.length, 8)
+  })
+
+  it('QUOTE-2 expects what a call costs as a rule, and says what it takes for granted wherever it is not exact', async () => {
+    const traffic = await quoteOf('website_traffic_engagement')
+    assert.deepEqual([traffic.expected.usd, traffic.max.usd], ['0.006000000', '0.888000000'])
+    assert.equal((await call(url, customer.secret, 'website_traffic_engagement')).costUsd, '0.006000000')
+    assert.equal(
+      traffic.assumption,
+      'Assumed: one metric, as "metrics" is not given; three months, as "start_date" and "end_date" are not both given as months.',
+    )
+    const video = await quoteOf('video_synthesis')
+    assert.equal(
+      video.assumption,
+      'Assumed: 5 seconds, as "parameters.duration" is not given; 720P, as "parameters.resolution" is not given.',
+    )
+    assert.ok(usd(video.expected.usd) * 3n <= usd(video.max.usd), `${video.expected.usd} of ${video.max.usd}`)
+    const chat = await quoteOf('chat_completions')
+    assert.match(
+      chat.assumption ?? '',
+      /^Assumed: about \d+ tokens of input, 500 of output \(4,096 at most\), nothing read from or written to a cache\.$/,
+    )
+    for (const { id, quotable } of catalogue.operations) {
+      if (!quotable) continue
+      const { exact, assumption } = await quoteOf(id)
+      assert.equal(assumption === undefined, exact, id)
+      if (!exact) assert.match(assumption ?? '', /^Assumed: .+\.$/, id)
+    }
+  })
+
+  it('expects by what the request names, and never more than the most', async () => {
+    const base = '/apis/v1/traffic_analytics/website/traffic-engagement?domain=example.com'
+    for (const [query, expected, max] of [
+      ['&metrics=visits,bounce_rate&start_date=2026-01&end_date=2026-04', '0.016000000', '0.016000000'],
+      ['&metrics=visits,bounce_rate', '0.012000000', '0.148000000'],
+      ['&start_date=2026-01&end_date=2026-01', '0.002000000', '0.024000000'],
+      ['&metrics=all', '0.072000000', '0.888000000'],
+    ] as const) {
+      const { json } = await ask(url, customer.secret, base + query, { headers: MODE })
+      assert.deepEqual([Object(json.expected).usd, Object(json.max).usd], [expected, max], query)
+    }
   })
 
   it('rounds whole micros so that what is expected is not above, and the most not below', async () => {
@@ -264,7 +318,10 @@ function forged(operation: DataOperation, query: string, { atMs = Date.now(), li
     limits: TIERS.free,
     scopes: null,
     networks: null,
+    onDisconnect: 'cancel',
+    holding: 'growing',
     allowances: [],
+    budget: null,
     token: null,
     priceMultiplier: rational(1n),
   }
@@ -408,7 +465,7 @@ describe('a call with a quote', () => {
     await setPrice(pool, { operation: 'rerank', unitPrice: '0.0000001' })
     try {
       const isNew = async () => usd((await quoteOf('rerank', 'by the unit')).max.usd) === 2n * usd(quote.max.usd)
-      await until(isNew, 5_000, 'the new price')
+      await until(isNew, PATIENCE_MS, 'the new price')
       const told = await call(url, customer.secret, 'rerank', 'by the unit', { headers: using(quote.quote_id) })
       const tokens = BigInt(Object(told.json.usage).total_tokens)
       assert.ok(tokens * 100n < usd(quote.max.usd), 'either price is within the maximum')

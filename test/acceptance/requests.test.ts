@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { listRequests } from '../../server/src/ledger/requests.ts'
 import { ask, call, errorOf, ids, makeCustomer, makeKey, startInstallation } from './installation.ts'
+import { nodesOf } from './plan-nodes.ts'
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url)
@@ -225,7 +226,7 @@ describe('GET /v1/requests', () => {
     })
     const nowMs = Date.now()
     await listRequests(listener, {
-      credentialId: keyId,
+      credentialIds: [keyId],
       sinceMs: nowMs - 86_400_000,
       untilMs: nowMs + 1_000,
       limit: 21,
@@ -243,9 +244,3 @@ describe('GET /v1/requests', () => {
     }
   })
 })
-
-type Node = Readonly<Record<string, unknown>>
-
-function nodesOf(node: Node): Node[] {
-  return [node, ...((node.Plans ?? []) as Node[]).flatMap(nodesOf)]
-}

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
-import { startChild } from '../../harness/child.ts'
+import { type Child, startChild } from '../../harness/child.ts'
 
 /**
  * The coding agents that people use, as they come from npm: which version, how they are pointed at a gateway, and the task that
@@ -16,23 +16,27 @@ export type Agent = {
   readonly packages: readonly string[]
   /** What the model says, turn by turn. Which tools there are depends on whether the agent knows the model. */
   readonly tasks: readonly Task[]
-  readonly run: (at: Folder, task: Task) => Program
+  /** How it is started, with a model behind the gateway, whatever it is to do. */
+  readonly program: (at: Folder, model: string) => Program
+  /** The arguments by which it does what it is told, with the tools that it may use without asking anybody. */
+  readonly ask: (prompt: string, tools: string) => readonly string[]
+  /** What it said last, of all that it printed. */
+  readonly said: (output: string) => string
 }
 
 export type Task = { readonly model: string; readonly turns: readonly object[] }
-type Folder = {
+export type Folder = {
   readonly binaries: string
   readonly home: string
   readonly url: string
   readonly secret: string
 }
-type Program = {
+export type Program = {
   readonly command: string
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
+  /** By their names below its home. */
   readonly files?: Readonly<Record<string, string>>
-  /** What it said last, of all that it printed. */
-  readonly said: (output: string) => string
 }
 
 export const CONTENT = 'Hello from a model.\n'
@@ -57,9 +61,9 @@ const claudeCode: Agent = {
     { model: STRANGE, turns: CLAUDE_TURNS },
     { model: 'claude-opus-5-5', turns: CLAUDE_TURNS },
   ],
-  run: ({ binaries, url, secret }, { model, turns }) => ({
+  program: ({ binaries, url, secret }, model) => ({
     command: path.join(binaries, `@anthropic-ai/claude-code-${process.platform}-${process.arch}`, 'claude'),
-    args: ['-p', promptFor(turns), '--allowedTools', 'Write,Bash', '--output-format', 'json'],
+    args: [],
     env: {
       ANTHROPIC_BASE_URL: url,
       ANTHROPIC_AUTH_TOKEN: secret,
@@ -68,8 +72,9 @@ const claudeCode: Agent = {
       DISABLE_AUTOUPDATER: '1',
       DISABLE_TELEMETRY: '1',
     },
-    said: (output) => Object(JSON.parse(lineWith(output, '"type":"result"'))).result,
   }),
+  ask: (prompt, tools) => ['-p', prompt, '--allowedTools', tools, '--output-format', 'json'],
+  said: (output) => Object(JSON.parse(lineWith(output, '"type":"result"'))).result,
 }
 
 const codexTurns = (tool: string, written: (command: string) => unknown) => [
@@ -90,13 +95,9 @@ const codex: Agent = {
       turns: codexTurns('exec', (cmd) => `text(await tools.exec_command({ cmd: ${JSON.stringify(cmd)} }))`),
     },
   ],
-  run: ({ binaries, home, url, secret }, { model, turns }) => ({
+  program: ({ binaries, home, url, secret }, model) => ({
     command: process.execPath,
-    args: [
-      path.join(binaries, '@openai/codex/bin/codex.js'),
-      ...['exec', '--skip-git-repo-check', '--json', '--dangerously-bypass-approvals-and-sandbox'],
-      promptFor(turns),
-    ],
+    args: [path.join(binaries, '@openai/codex/bin/codex.js')],
     env: { CODEX_HOME: path.join(home, '.codex'), FAREBOX_KEY: secret },
     files: {
       '.codex/config.toml': [
@@ -117,20 +118,22 @@ const codex: Agent = {
         'remote_plugin = false',
       ].join('\n'),
     },
-    said(output) {
-      const items = output
-        .split('\n')
-        .filter((line) => line.startsWith('{'))
-        .map((line) => Object(Object(JSON.parse(line)).item))
-      return items.findLast(({ type }) => type === 'agent_message')?.text ?? ''
-    },
   }),
+  ask: (prompt) => ['exec', '--skip-git-repo-check', '--json', '--dangerously-bypass-approvals-and-sandbox', prompt],
+  said(output) {
+    const items = output
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => Object(Object(JSON.parse(line)).item))
+    return items.findLast(({ type }) => type === 'agent_message')?.text ?? ''
+  },
 }
 
 export const AGENTS: readonly Agent[] = [claudeCode, codex]
 
-function promptFor(turns: readonly object[]): string {
-  return `Create ${FILE}. sandbox:script=${Buffer.from(JSON.stringify(turns)).toString('base64url')}`
+/** What an agent is told, with what the model will say to it. */
+export function promptFor(what: string, turns: readonly object[]): string {
+  return `${what} sandbox:script=${Buffer.from(JSON.stringify(turns)).toString('base64url')}`
 }
 
 function lineWith(output: string, word: string): string {
@@ -158,24 +161,55 @@ export type Work = { readonly said: string; readonly written: string }
 
 /** Has an agent do its task in an empty folder of its own. Whatever it asks beside the gateway goes to the proxy. */
 export async function work(agent: Agent, task: Task, at: Omit<Folder, 'home'>, proxyUrl: string): Promise<Work> {
-  const home = await mkdtemp(path.join(tmpdir(), 'agent-home-'))
-  const cwd = path.join(home, 'work')
-  const { command, args, env, files = {}, said } = agent.run({ ...at, home }, task)
-  await mkdir(cwd)
-  for (const [name, content] of Object.entries(files)) {
-    await mkdir(path.dirname(path.join(home, name)), { recursive: true })
-    await writeFile(path.join(home, name), content)
-  }
-  const proxied = { HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl, NO_PROXY: '127.0.0.1' }
-  const child = startChild(command, args, {
-    cwd,
-    env: { PATH: process.env.PATH, HOME: home, ...proxied, ...env },
-  })
+  const { home, cwd, remove } = await newHome()
+  const program = agent.program({ ...at, home }, task.model)
+  await writeFiles(home, program)
+  const asked = agent.ask(promptFor(`Create ${FILE}.`, task.turns), 'Write,Bash')
+  const child = startProgram(program, asked, { home, cwd, proxyUrl })
   const timer = setTimeout(() => child.kill(), WORK_MS)
   const { code } = await child.exited
   clearTimeout(timer)
   const written = await readFile(path.join(cwd, FILE), 'utf8').catch(() => '')
-  await rm(home, { recursive: true, force: true })
+  await remove()
   assert.equal(code, 0, child.output())
-  return { said: said(child.output()), written }
+  return { said: agent.said(child.output()), written }
+}
+
+export type Home = { readonly home: string; readonly cwd: string; readonly remove: () => Promise<void> }
+
+/** A person's folder on a machine, with an empty one to work in. */
+export async function newHome(): Promise<Home> {
+  const home = await mkdtemp(path.join(tmpdir(), 'agent-home-'))
+  const cwd = path.join(home, 'work')
+  await mkdir(cwd)
+  return { home, cwd, remove: () => rm(home, { recursive: true, force: true }) }
+}
+
+export async function writeFiles(home: string, { files = {} }: Program): Promise<void> {
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(path.dirname(path.join(home, name)), { recursive: true })
+    await writeFile(path.join(home, name), content)
+  }
+}
+
+type Place = Pick<Home, 'home' | 'cwd'> & {
+  readonly proxyUrl: string
+  /** Whether it takes itself to be in a terminal, in which somebody may type. */
+  readonly isInTerminal?: boolean
+}
+
+export function startProgram({ command, args, env }: Program, more: readonly string[], place: Place): Child {
+  const { home, cwd, proxyUrl, isInTerminal = false } = place
+  const proxied = { HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl, NO_PROXY: '127.0.0.1' }
+  const line = [command, ...args, ...more]
+  const [program = '', ...rest] = isInTerminal ? inTerminal(line) : line
+  return startChild(program, rest, {
+    ...{ cwd, keepsInput: isInTerminal },
+    env: { PATH: process.env.PATH, HOME: home, ...proxied, ...env },
+  })
+}
+
+function inTerminal(line: readonly string[]): readonly string[] {
+  const quoted = line.map((word) => `'${word.replaceAll("'", `'\\''`)}'`)
+  return ['script', '--quiet', '--flush', '--return', '--command', quoted.join(' '), '/dev/null']
 }

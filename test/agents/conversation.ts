@@ -35,8 +35,8 @@ export async function replay(
     const sent = Object.fromEntries(
       Object.entries(headers).map(([name, value]) => [name, value.replaceAll(KEY, secret)]),
     )
-    const text = JSON.stringify(body)
-    const answer = await fetch(url + path, { method, headers: sent, body: text })
+    const text = body === undefined ? '' : JSON.stringify(body)
+    const answer = await fetch(url + path, { method, headers: sent, ...(text !== '' && { body: text }) })
     const id = answer.headers.get('x-request-id') ?? ''
     exchanges.push({ method, path, headers: sent, body: text, status: answer.status, id, answer: await answer.text() })
   }

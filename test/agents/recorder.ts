@@ -21,12 +21,18 @@ export type Recorder = {
   readonly stop: () => Promise<void>
 }
 
+type Options = {
+  /** Passes on under which name it was asked, as a server has it that is known by the recorder's own address. */
+  readonly keepsHost?: boolean
+}
+
 /** Stands between an agent and the gateway, and keeps what passes. Named as an agent's proxy, it also sees whom else it asks, and lets none through. */
-export async function startRecorder(gatewayUrl: string): Promise<Recorder> {
+export async function startRecorder(gatewayUrl: string, { keepsHost = false }: Options = {}): Promise<Recorder> {
   const exchanges: Exchange[] = []
   const strangers: string[] = []
   const server = createServer((asked, answer) => {
-    if (asked.url?.startsWith('/')) void pass(gatewayUrl, asked, answer, (exchange) => exchanges.push(exchange))
+    const host = keepsHost ? (asked.headers.host ?? '') : new URL(gatewayUrl).host
+    if (asked.url?.startsWith('/')) void pass({ gatewayUrl, host }, asked, answer, (one) => exchanges.push(one))
     else {
       strangers.push(asked.url ?? '')
       answer.writeHead(502).end()
@@ -53,7 +59,7 @@ export async function startRecorder(gatewayUrl: string): Promise<Recorder> {
 }
 
 async function pass(
-  gatewayUrl: string,
+  { gatewayUrl, host }: { readonly gatewayUrl: string; readonly host: string },
   asked: IncomingMessage,
   answer: ServerResponse,
   record: (exchange: Exchange) => void,
@@ -61,7 +67,6 @@ async function pass(
   const body = Buffer.concat(await asked.toArray())
   const { method = '', url: path = '' } = asked
   const headers = headersOf(asked)
-  const { host } = new URL(gatewayUrl)
   const sent = request(gatewayUrl + path, { method, headers: { ...asked.headers, host } })
   sent.once('error', () => answer.destroy())
   sent.once('response', async (told) => {

@@ -5,7 +5,8 @@ export type Recorded = {
   readonly method: string
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body: unknown
+  /** Left out where there was none. */
+  readonly body?: unknown
   /** What it cost when it was replayed for the first time. */
   readonly cost_usd: string
 }
@@ -47,7 +48,9 @@ export function scrub(exchanges: readonly Exchange[], secret: string): readonly 
     headers: Object.fromEntries(
       Object.entries(headers).flatMap(([name, value]) => (CONNECTION.includes(name) ? [] : [[name, clean(value)]])),
     ),
-    body: JSON.parse(body, (_, value) => (typeof value === 'string' ? cut(clean(value)) : value)),
+    ...(body !== '' && {
+      body: JSON.parse(body, (_, value) => (typeof value === 'string' ? cut(clean(value)) : value)),
+    }),
   }))
 }
 

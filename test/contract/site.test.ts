@@ -47,7 +47,7 @@ async function assertRefused(response: Response, status: number, code: string): 
   return problem
 }
 
-describe('SITE-1 in part, without the sales data: the contract at site_url', () => {
+describe('SITE-1 the contract at site_url', () => {
   it('has a version: the hash of the bytes, and what identifies their input', async () => {
     const response = await fetch(`${site}/api/contracts/version`)
     assert.equal(response.status, 200)

@@ -2,6 +2,8 @@ import { subscribe } from 'node:diagnostics_channel'
 import { Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { FastifyInstance } from 'fastify'
+import { PATIENCE_MS } from '../../harness/until.ts'
+import type { DrainOptions } from '../../server/src/http/wire/drain.ts'
 import type { EdgeLimits } from '../../server/src/http/wire/limits.ts'
 import { KEY, probeFamilies, startProbeEdge } from './probe-edge.ts'
 
@@ -9,7 +11,7 @@ import { KEY, probeFamilies, startProbeEdge } from './probe-edge.ts'
  * The probe edge as a program of its own, for tests that could kill it: prints its port, stops on SIGTERM as the real
  * one does, and then prints what became of its requests.
  */
-type Wishes = { readonly limits?: Partial<EdgeLimits>; readonly pauseMs?: number; readonly deadlineMs?: number }
+type Wishes = Pick<DrainOptions, 'pauseMs' | 'deadlineMs' | 'idleGraceMs'> & { readonly limits?: Partial<EdgeLimits> }
 
 const RESOLUTION_MS = 5
 const wishes: Wishes = JSON.parse(process.argv[2] ?? '{}')
@@ -50,8 +52,8 @@ delay.enable()
 console.log(JSON.stringify({ port, key: KEY }))
 
 process.once('SIGTERM', async () => {
-  const { pauseMs = 0, deadlineMs = 60_000 } = wishes
-  const drained = await edge.drain({ pauseMs, deadlineMs })
+  const { limits: _, deadlineMs = PATIENCE_MS, ...drain } = wishes
+  const drained = await edge.drain({ ...drain, deadlineMs })
   console.log(JSON.stringify({ drained, begun, acceptedPorts }))
   for (const line of lines) process.stderr.write(line)
 })

@@ -54,7 +54,7 @@ describe('a form', () => {
       assert.deepEqual([twice.status, twice.code], [400, 'invalid_request'])
       const large = await post(path, FORM, `a=${'x'.repeat(LIMIT)}`)
       assert.deepEqual([large.status, large.code], [413, 'body_too_large'])
-      assert.match(large.detail, new RegExp(`At most ${LIMIT} bytes`))
+      assert.match(large.detail, new RegExp(`the limit here is ${LIMIT} bytes`))
     })
 
   it('is not what a route of JSON takes', async () => {

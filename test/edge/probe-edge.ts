@@ -62,7 +62,10 @@ export function callerNamed(credentialId: string, accountId = 'account'): Caller
     limits: TIERS.free,
     scopes: null,
     networks: null,
+    onDisconnect: 'cancel',
+    holding: 'growing',
     allowances: [],
+    budget: null,
     token: null,
     priceMultiplier: rational(1n),
   }

@@ -4,7 +4,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { ApiError, GoogleGenAI } from '@google/genai'
 import AnthropicBefore1 from 'anthropic-sdk-0'
 import OpenAI from 'openai'
-import { FAULTS, type FaultCode } from '../../server/src/kernel/fault.ts'
+import { FAULTS, Fault, type FaultCode } from '../../server/src/kernel/fault.ts'
 import { isId } from '../../server/src/kernel/ids.ts'
 import { isFaultCode, KEY, MEMBERS, type Probe, startProbeEdge } from './probe-edge.ts'
 
@@ -17,7 +17,7 @@ before(async () => {
 })
 after(() => probe.edge.drain({ idleGraceMs: 0 }))
 
-const textOf = (code: FaultCode) => `${FAULTS[code].text} Thrown by a probe.`
+const textOf = (code: FaultCode) => new Fault(code, { detail: 'Thrown by a probe.' }).message
 
 async function thrownBy(call: () => PromiseLike<unknown>): Promise<unknown> {
   try {

@@ -31,7 +31,9 @@ export function bodyOf(mark: string, { words, isLost: _, ...parameters }: Video)
 
 /** The body as it reaches the upstream, by which its journal knows it. */
 export function upstreamBodyOf(body: string): Buffer {
-  return askOfVideo(JSON.parse(body), Buffer.from(body), { outputMost: VIDEO_SECONDS_MOST }).bodyFor(VIDEO_MODEL)
+  return askOfVideo(JSON.parse(body), Buffer.from(body), { outputCap: 5, outputMost: VIDEO_SECONDS_MOST }).bodyFor(
+    VIDEO_MODEL,
+  )
 }
 
 /** Most end well within some seconds; the rest in all the ways that there are, and some never. */

@@ -10,7 +10,7 @@ const SOURCES = path.join(ROOT, 'server/src')
 /** What people change: whoever writes one of these says in the audit log who did it. */
 const RECORDED = [
   ...['workspaces', 'members', 'accounts', 'allowances', 'credentials', 'api_keys', 'plans'],
-  ...['grants', 'access_tokens'],
+  ...['grants', 'access_tokens', 'approvals'],
   ...['price_versions', 'account_prices', 'models', 'model_prices', 'model_routes', 'upstreams'],
   ...['link_sessions', 'loss_releases'],
   ...['people', 'person_identities', 'recovery_codes', 'invitations'],
@@ -20,6 +20,7 @@ const RECORDED = [
 const RECORDED_ELSEWHERE: Readonly<Record<string, string>> = {
   'calls/losses.ts loss_releases': 'cli/losses.ts, in the same transaction',
   'identity/budgets.ts allowances': 'keys.ts and grants.ts, in the same transaction',
+  'identity/locked-grant.ts grants': 'grants.ts and mandates.ts, in the same transaction',
   'identity/people/forget.ts people': 'nobody: they never verified their address, and nothing was theirs',
   'identity/people/forget.ts invitations': 'nobody: they ran out',
   'identity/people/sign-up.ts people': 'welcome.ts, in the transaction that verifies the address',
@@ -40,7 +41,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   ]),
   ...named('counted with the calls', ['allowance_periods', 'usage_hours', 'windows', 'refusals', 'request_records']),
   ...named('upkeep', ['owners', 'change_log', 'dropped_allowances', 'dropped_charges', 'dropped_days']),
-  ...named('what the program itself serves, said by each process', ['contracts']),
+  ...named('what the program itself serves, said by each process', ['contracts', 'sales_snapshots']),
   ...named('leases of a quota', ['upstream_quotas', 'upstream_polls']),
   ...named('nothing of an account has changed yet', ['link_attempts']),
   ...named('messages are written with a change that has its row, and delivered', ['outbox']),

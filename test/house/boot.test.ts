@@ -9,20 +9,19 @@ import pg from 'pg'
 import { request } from 'undici'
 import { startChild } from '../../harness/child.ts'
 import { judge } from '../../harness/figures.ts'
-import { COMMAND_DEADLINE_MS, startGateway } from '../../harness/gateways.ts'
+import { COMMAND_DEADLINE_MS, FAREBOX, startGateway } from '../../harness/gateways.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { ROOT } from '../../harness/root.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 
 const database = await freshDatabase()
-const PROGRAM = path.join(ROOT, 'server/src/main.ts')
 
 function farebox(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): { code: number | null; output: string } {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [PROGRAM, ...args], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [FAREBOX, ...args], {
     env: { ...process.env, ...env },
     encoding: 'utf8',
     timeout: COMMAND_DEADLINE_MS,
@@ -124,7 +123,7 @@ describe('a server', () => {
     after(() => silent.close())
     await once(silent, 'listening')
     const url = `postgres://u:canary-31@127.0.0.1:${(silent.address() as AddressInfo).port}/x`
-    const child = startChild(process.execPath, [PROGRAM, 'serve'], {
+    const child = startChild(process.execPath, [FAREBOX, 'serve'], {
       env: { ...process.env, FAREBOX_DATABASE_URL: url },
     })
     after(() => child.kill())

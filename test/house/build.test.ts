@@ -25,4 +25,20 @@ describe('npm run build', () => {
       return tookMs
     })
   })
+
+  it('serves the same guides, drawings and proofs as the sources, and says which proofs are stale', async () => {
+    assert.ok(BUILT.every(isBuilt))
+    const env = { FAREBOX_ROLES: 'site', FAREBOX_LOG_LEVEL: 'silent' }
+    const [built, sources] = await Promise.all(
+      [true, false].map((isBuiltOne) => startGateway({ databaseUrl: database.url, built: isBuiltOne, env })),
+    )
+    assert.ok(built && sources)
+    const read = async (at: string) => (await fetch(at)).text()
+    for (const at of ['/docs', '/docs/pricing', '/docs/errors.md', '/docs/performance/overhead.svg', '/llms.txt'])
+      assert.equal(await read(built.siteUrl + at), await read(sources.siteUrl + at), at)
+    const proofs = await read(`${built.siteUrl}/proof`)
+    assert.match(proofs, /were recorded before the last change of what they exercise/)
+    assert.doesNotMatch(await read(`${sources.siteUrl}/proof`), /were recorded before the last change/)
+    await Promise.all([built.stop(), sources.stop()])
+  })
 })

@@ -35,7 +35,8 @@ describe('the gates of the project', () => {
 
   it('npm run check fails on an import from the ledger to the edge, and on nothing else', () => {
     writeFileSync(path.join(copy, 'server/src/ledger/planted.ts'), "export type { Edge } from '../http/edge.ts'\n")
-    const { code, output } = run(copy, 'scripts/check.ts')
+    // The types of everything take half a minute, and say nothing about who may import whom.
+    const { code, output } = run(copy, 'scripts/check.ts', 'architecture', 'lint', 'contract')
     rmSync(path.join(copy, 'server/src/ledger/planted.ts'))
     assert.equal(code, 1, output)
     assert.match(output, /ledger may not import http/)

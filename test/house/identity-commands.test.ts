@@ -199,6 +199,8 @@ describe('farebox keys change and show', () => {
       'Calls at once: 2 (its own; the tier has 5)',
       'Scopes: rerank, social',
       'Addresses: 10.0.0.0/8',
+      'On disconnect: cancel (default)',
+      'Holding: growing (default)',
       '',
     ])
     assert.match(

@@ -118,8 +118,13 @@ describe('farebox models', () => {
     )
     assert.equal(await shown(), 'priority 0  weight 1  limit max_tokens  unknown pass  reasoning apart  on abort stops')
     await said(...route, '--priority', '3', '--unknown', 'refuse')
-    assert.equal(await shown(), 'priority 3  weight 1  limit max_tokens  reasoning apart  on abort stops')
+    await said(...route, '--output', 'seen', '--token-bytes', '2', '--top-speed', '300')
+    assert.equal(
+      await shown(),
+      'priority 3  weight 1  limit max_tokens  reasoning apart  on abort stops  output seen  2 bytes a token  300 tokens a second',
+    )
     await said(...route, '--output-limit', 'none', '--reasoning', 'within', '--on-abort', 'runs-on')
+    await said(...route, '--output', 'hidden', '--token-bytes', '1', '--top-speed', 'none')
     assert.equal(await shown(), 'priority 3  weight 1')
     await said('models', 'remove', 'maker/odd')
   })
@@ -327,6 +332,9 @@ describe('farebox models', () => {
       /profile\.reasoning: there is none in the protocol openai_images/,
     ],
     ['what can not become of members', [...route, '--unknown', 'drop'], /--unknown must be one of refuse, pass/],
+    ['an output that is neither', [...route, '--output', 'some'], /--output must be one of seen, hidden/],
+    ['tokens of no bytes', [...route, '--token-bytes', '0'], /must be 1 to 4/],
+    ['a speed that is none', [...route, '--top-speed', '0'], /must be above 0/],
     ['an abort that is none', [...route, '--on-abort', 'runs_on'], /--on-abort must be one of stops, runs-on/],
     ['a route of no model', ['route', 'none', ...route.slice(2)], /There is no model "none"/],
     ['to remove no model', ['remove', 'none'], /There is no model "none"/],

@@ -50,7 +50,7 @@ export async function badCredentials(pool: ReturnType<typeof connect>['pools']['
     'a wrong secret': makeKey(one.keyId, 'live', 0).reveal(),
     "another key's secret": withChecksum(body.slice(0, SECRET_AT) + another.secret.slice(SECRET_AT, -6)),
     'a revoked key': revoked.secret.reveal(),
-    'an expired key': expired.secret.reveal(),
+    'an expired key with a wrong secret': makeKey(expired.id, 'live', 0).reveal(),
     'a secret that was replaced': rotated.secret.reveal(),
     'another mode': withChecksum(body.replace('fb_live_', 'fb_test_')),
     'another shard': withChecksum(`fb_live_${shard}${body.slice(11)}`),

@@ -7,7 +7,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { FAILURES_PER_SECOND } from '../../server/src/identity/failures-by-address.ts'
 import { makeKey, parseCredential } from '../../server/src/identity/key-format.ts'
-import { createKey } from '../../server/src/identity/keys.ts'
+import { createKey, revokeKey } from '../../server/src/identity/keys.ts'
 import { grantTier } from '../../server/src/identity/workspaces.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { connect } from '../ledger/world.ts'
@@ -90,6 +90,22 @@ describe('AUTH-1 a stranger', () => {
         }
       }
       assert.equal(wires.size, 1, JSON.stringify([...wires], null, 1))
+    })
+
+    it(`who has the secret of a key that has expired is told so, in the shape of ${dialect}`, async () => {
+      const { workspaceId } = await makeCustomer(pool)
+      const wanted = { workspaceId, mode: 'live', name: 'old', expiresAt: new Date(Date.now() - 60_000) } as const
+      const { id, secret } = await createKey({ pool, ids }, ACTOR, wanted)
+      const { status, body } = await told(path, { authorization: `Bearer ${secret.reveal()}` }, method)
+      const error = Object(body.error)
+      assert.equal(status, 401)
+      assert.equal(dialect === 'gemini' ? error.details[0].reason : error.code, 'expired_credential')
+      assert.equal(error.message, 'This key has expired. Create a new one.')
+      // One that is revoked too is told nothing.
+      await revokeKey({ pool, ids }, ACTOR, id)
+      await untilHeard()
+      const revoked = Object((await told(path, { authorization: `Bearer ${secret.reveal()}` }, method)).body.error)
+      assert.equal(dialect === 'gemini' ? revoked.details[0].reason : revoked.code, 'invalid_credential')
     })
 
     it(`without a credential is told how to send one, in the shape of ${dialect}`, async () => {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Child, startChild } from '../../harness/child.ts'
-import { until } from '../../harness/until.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import type { Life } from './mortal.ts'
 import { type Taking, ToldFile } from './mortal-told.ts'
@@ -30,8 +30,6 @@ export type Pack = {
 }
 
 const PROGRAM = path.join(import.meta.dirname, 'mortal.ts')
-const BORN_WITHIN_MS = 30_000
-const STOPPED_WITHIN_MS = 30_000
 
 type Common = Pick<Life, 'url' | 'parties' | 'leases'>
 
@@ -47,7 +45,7 @@ export function startPack(common: Common): Pack {
       if (mortal.child.hasExited()) throw new Error(`a mortal died by itself:\n${mortal.child.output()}`)
       return mortal.told().isReady
     }
-    await until(isBorn, BORN_WITHIN_MS, 'its birth')
+    await until(isBorn, PATIENCE_MS, 'its birth')
     return mortal
   }
 
@@ -81,7 +79,7 @@ function beget(life: Life): Mortal {
       await child.exited
     },
     async stop() {
-      const { code, signal } = await child.stop('SIGTERM', STOPPED_WITHIN_MS)
+      const { code, signal } = await child.stop('SIGTERM', PATIENCE_MS)
       if (code !== 0) throw new Error(`a mortal stopped with ${signal ?? code}:\n${child.output()}`)
     },
   }

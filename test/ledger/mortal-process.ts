@@ -1,3 +1,4 @@
+import { PATIENCE_MS } from '../../harness/until.ts'
 import { createCalls } from '../../server/src/calls/calls.ts'
 import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { sweepOrphans } from '../../server/src/calls/orphans.ts'
@@ -65,7 +66,7 @@ export function composeProcess(parts: Parts) {
     },
     async stop(): Promise<void> {
       await sweeping.stop(3_000)
-      await calls.flush(15_000)
+      await calls.flush(PATIENCE_MS)
       await ownership.stop()
       await pools.close()
     },

@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { count, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import type { Call, Ending, Judgement, Settlement } from '../../server/src/calls/call.ts'
+import type { Call, Ending, Extension, Growth, Judgement, Settlement } from '../../server/src/calls/call.ts'
 import { NO_USAGE, voidOf } from '../../server/src/calls/calls.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
@@ -11,6 +11,7 @@ import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { newAccount } from '../model/account.ts'
 import * as credits from '../model/credits.ts'
+import { extend } from '../model/extend.ts'
 import * as oracle from '../model/ledger-model.ts'
 import { brokenPromises } from '../model/promises.ts'
 import { compareRows, compareWindows } from '../model/rows.ts'
@@ -42,6 +43,7 @@ type Command =
       readonly forgiven: boolean
       readonly tokens: number
     }
+  | { readonly do: 'extend'; readonly which: number; readonly amount: number; readonly tokens: number }
   | { readonly do: 'void-unknown'; readonly who: number }
   | {
       readonly do: 'credit'
@@ -80,6 +82,15 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       tokens: fc.nat(80),
     }),
   },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('extend' as const),
+      which: fc.nat(40),
+      amount: fc.nat(120),
+      tokens: fc.nat(120),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('void-unknown' as const), who: fc.nat(3) }) },
   {
     weight: 2,
@@ -98,18 +109,65 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
 )
 
+/** The first sequence of each run reaches every outcome there is: what follows is left to chance, and chance may miss one. */
+const beginning: Extract<Command, { do: 'begin' }> = {
+  do: 'begin',
+  who: 0,
+  amount: 10,
+  tokens: 10,
+  allowances: 1,
+  windows: 0,
+  claims: 0,
+  again: false,
+  admission: false,
+}
+const growing: Extract<Command, { do: 'extend' }> = { do: 'extend', which: 1, amount: 20, tokens: 20 }
+const ending: Extract<Command, { do: 'end' }> = { do: 'end', which: 0, amount: 5, forgiven: false, tokens: 5 }
+const activate = (who: number, active: boolean): Command => ({ do: 'activate', who, active })
+
+const EVERY_OUTCOME: readonly Command[] = [
+  beginning,
+  growing,
+  { ...growing, tokens: 1_000 },
+  { do: 'credit', account: 0, amount: 500, promo: false, again: false },
+  { ...growing, amount: 160 },
+  { ...beginning, amount: 160 },
+  { ...beginning, tokens: 1_000 },
+  activate(0, false),
+  { ...growing, amount: 30 },
+  beginning,
+  activate(0, true),
+  activate(4, false),
+  { ...growing, amount: 30 },
+  beginning,
+  activate(4, true),
+  ending,
+  { ...beginning, again: true },
+  { ...growing, which: 0 },
+  { ...beginning, who: 1, claims: 8 },
+  { ...beginning, who: 1, claims: 14 },
+  { ...beginning, who: 1, claims: 10 },
+  { ...ending, which: 1, amount: null },
+  { ...beginning, who: 2, allowances: 0 },
+  { ...beginning, who: 2, allowances: 0, amount: 1_000 },
+  { ...growing, amount: 1_000 },
+  ...Array.from({ length: 7 }, () => ({ ...beginning, who: 3, amount: 0, tokens: 0, allowances: 0 })),
+]
+
 type World = {
   readonly model: oracle.Model
   readonly accounts: readonly Id[]
   readonly credentials: readonly { readonly id: Id; readonly accountId: Id }[]
   readonly allowances: readonly Id[]
   readonly begun: Call[]
+  /** Which process began each of them: it alone may extend it. */
+  readonly begunBy: Map<Id, ReturnType<typeof connect>>
   lastEntry: { entryId: Id; accountId: Id; amount: bigint; promo: boolean } | undefined
 }
 
 const database = await freshDatabase()
 
-describe('begin and end, against the pure model', () => {
+describe('begin, extend and end, against the pure model', () => {
   const one = connect(database.url)
   const other = connect(database.url)
   after(() => Promise.all([one.pools.close(), other.pools.close()]))
@@ -138,7 +196,7 @@ describe('begin and end, against the pure model', () => {
           await compareWindows(one.pools.rest, world.model)
           assert.deepEqual(await verifyLedger(one.pools.rest, world.accounts), [])
         }),
-        { numRuns: SEQUENCES, seed, endOnFailure: true },
+        { numRuns: SEQUENCES, seed, endOnFailure: true, examples: [[EVERY_OUTCOME.map((step) => [step])]] },
       )
       // Every "always" has a "sometimes": a refusal that never happened was never tested.
       const expected = [
@@ -154,6 +212,10 @@ describe('begin and end, against the pure model', () => {
         'money_spent',
         'posted',
         'voided',
+        'extended',
+        ...['ended', 'account_inactive', 'credential_inactive', 'tokens_spent', 'allowance_spent', 'money_spent'].map(
+          (why) => `not extended: ${why}`,
+        ),
       ]
       assert.deepEqual(
         expected.filter((outcome) => outcomes[outcome] === undefined),
@@ -191,7 +253,7 @@ describe('begin and end, against the pure model', () => {
       model.allowances.set(id, { accountId, period, amount })
       allowances.push(id)
     }
-    const world = { model, accounts, credentials, allowances, begun: [], lastEntry: undefined }
+    const world = { model, accounts, credentials, allowances, begun: [], begunBy: new Map(), lastEntry: undefined }
     for (const accountId of accounts)
       await applyCredit(world, { entryId: ids.next(), accountId, amount: 120n, promo: false })
     return world
@@ -276,16 +338,30 @@ describe('begin and end, against the pure model', () => {
   async function runRound(world: World, round: readonly Command[], outcomes: Record<string, number>): Promise<void> {
     const judged: { readonly atUs: bigint; readonly place: number; readonly replay: () => void }[] = []
     const racing = round.map(async (one_, place) => {
-      const { calls } = place % 2 === 0 ? one : other
+      const process = place % 2 === 0 ? one : other
+      const { calls } = process
       if (one_.do === 'begin') {
         const call = one_.again ? world.begun.at(-1) : callOf(world, one_)
         if (call === undefined) return
+        if (!one_.again) world.begunBy.set(call.id, process)
         const judgement = await calls.begin(call)
         judged.push({
           atUs: microseconds(judgement.judgedAt),
           place,
           replay: () => compareBegin(world, call, judgement, outcomes),
         })
+      } else if (one_.do === 'extend') {
+        // Mostly one that is open when the round begins.
+        const open = [...world.model.holds.values()].map(({ call }) => call)
+        const among = one_.which % 8 === 0 ? world.begun : open
+        const call = among[one_.which % Math.max(1, among.length)]
+        if (call === undefined) return
+        const { id, accountId, windows } = call
+        const extension = { id, accountId, windows, amount: nanos(BigInt(one_.amount)), tokens: one_.tokens }
+        const growth = await (world.begunBy.get(id) ?? process).calls.extend(extension)
+        if (growth.outcome === 'unanswered') throw new Error('PostgreSQL did not answer')
+        const atUs = microseconds(growth.judgedAt)
+        judged.push({ atUs, place, replay: () => compareExtend(world, extension, growth, outcomes) })
       } else if (one_.do === 'end' || one_.do === 'void-unknown') {
         const ending = one_.do === 'end' ? endingOf(world, one_) : unknownEnding(world, one_.who)
         if (ending === undefined) return
@@ -375,6 +451,14 @@ describe('begin and end, against the pure model', () => {
     )
     outcomes[judgement.outcome] = (outcomes[judgement.outcome] ?? 0) + 1
     if (judgement.outcome === 'begun' && call.hold !== null && !world.begun.includes(call)) world.begun.push(call)
+  }
+
+  function compareExtend(world: World, extension: Extension, growth: Growth, outcomes: Record<string, number>): void {
+    const expected = extend(world.model, extension, microseconds(growth.judgedAt))
+    const { outcome, held, reserved } = growth
+    assert.deepEqual({ outcome, held: BigInt(held), reserved }, expected)
+    const word = outcome === 'extended' ? outcome : `not extended: ${outcome}`
+    outcomes[word] = (outcomes[word] ?? 0) + 1
   }
 
   function compareEnd(

@@ -56,8 +56,9 @@ describe('payment, call, refund, dispute, won dispute and expiry', () => {
       const { broken, ...watched } = await watcher.stop()
       assert.deepEqual(broken, [])
       assert.equal(played, orders)
-      assert.ok(watched.looks > orders && watched.differentSums > 1)
-      // In a short run it depends on the moment of a look what is seen.
+      assert.ok(watched.looks > 0)
+      // In a short run it depends on the moments of the looks what is seen, and on the machine how many there are.
+      if (isFullProof) assert.ok(watched.looks > orders && watched.differentSums > 1)
       if (isFullProof) for (const [what, times] of Object.entries(watched)) assert.ok(times > 0, `never seen: ${what}`)
       for (const one of MUST_BE_ANSWERED)
         assert.ok(figures.answers[one], `never answered: ${one} of ${JSON.stringify(figures.answers)}`)

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { beginBatch } from '../../server/src/calls/begin-batch.ts'
-import type { Call, Ending, Judgement, Settlement, Usage } from '../../server/src/calls/call.ts'
+import type { Call, Ending, Extension, Growth, Judgement, Settlement, Usage } from '../../server/src/calls/call.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { endBatch } from '../../server/src/calls/end-batch.ts'
+import { extendBatch } from '../../server/src/calls/extend-batch.ts'
 import type { Statement } from '../../server/src/calls/query.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
@@ -11,11 +12,12 @@ import { createColumnTypes } from '../../server/src/storage/column-types.ts'
 import { ids, makeAccount, makeCredential, pg } from './world.ts'
 
 /**
- * One connection to PostgreSQL that runs the two statements by hand: a batch is what the test says it is, a transaction
+ * One connection to PostgreSQL that runs the three statements by hand: a batch is what the test says it is, a transaction
  * stays open as long as the test wants, and nothing is sent again behind its back.
  */
 export type Session = {
   readonly begin: (...calls: readonly Call[]) => Promise<Judgement[]>
+  readonly extend: (...extensions: readonly Extension[]) => Promise<Growth[]>
   readonly end: (...endings: readonly Ending[]) => Promise<Settlement[]>
   readonly query: (sql: string, values?: readonly unknown[]) => Promise<readonly Record<string, unknown>[]>
   /** Whether a statement of this connection waits for a lock now. */
@@ -36,17 +38,19 @@ export async function openSession(url: string): Promise<Session> {
   const ownerId = ids.next()
   return {
     begin: (...calls) => beginBatch(run, ownerId, calls),
-    end: async (...endings) =>
-      (await endBatch(run, endings)).map((settlement) => {
-        if (settlement instanceof Error) throw settlement
-        return settlement
-      }),
+    extend: async (...extensions) => (await extendBatch(run, ownerId, extensions)).map(answered),
+    end: async (...endings) => (await endBatch(run, endings)).map(answered),
     query,
     waits: async (observer) =>
       (await observer.query("select from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'", [pid]))
         .rowCount === 1,
     close: () => client.end(),
   }
+}
+
+function answered<T>(answer: T | Error): T {
+  if (answer instanceof Error) throw answer
+  return answer
 }
 
 /**
@@ -81,7 +85,7 @@ export async function whileLocked<T>(
  * What came of each call of a batch, in a word. A batch that breaks a constraint of the tables fails as a whole, and that
  * is what came of it; any other error is no outcome.
  */
-export async function outcomesOf(batch: Promise<readonly (Judgement | Settlement)[]>): Promise<string[]> {
+export async function outcomesOf(batch: Promise<readonly (Judgement | Growth | Settlement)[]>): Promise<string[]> {
   try {
     return (await batch).map(({ outcome }) => outcome)
   } catch (error) {
@@ -119,6 +123,11 @@ export function callOf({ accountId, credentialId }: Party, asks: Asks = {}): Cal
     windows,
     claims,
   }
+}
+
+/** What a call is to hold, and to have reserved, in all. */
+export function extensionOf({ id, accountId, windows }: Call, amount: bigint, tokens = 0): Extension {
+  return { id, accountId, windows, amount: nanos(amount), tokens }
 }
 
 /** The end of a call that was executed and is to be charged. */
@@ -165,7 +174,8 @@ export async function windowOf(pool: pg.Pool, { credentialId }: Party, group: st
  */
 export async function passTime(pool: pg.Pool, { credentialId }: Party, seconds: number): Promise<void> {
   for (const sql of [
-    'update holds set begun_at = begun_at - make_interval(secs => $2) where credential_id = $1',
+    `update holds set begun_at = begun_at - make_interval(secs => $2), reserved_at = reserved_at - make_interval(secs => $2)
+      where credential_id = $1`,
     'update windows set started_at = started_at - make_interval(secs => $2) where credential_id = $1',
     'update claims set kept_until = kept_until - make_interval(secs => $2) where credential_id = $1',
   ])

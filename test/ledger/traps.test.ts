@@ -174,8 +174,9 @@ describe('what went wrong in other gateways', () => {
     const QUEUED = count({ full: 6_000, reduced: 1_500 })
     const parties = await Promise.all(Array.from({ length: 5 }, () => makeParty(pool, 10n ** 9n)))
     await withPack(world, parties, async (pack) => {
-      const mortal = await pack.start({ heldCalls: QUEUED, batchLimit: 8 })
+      const mortal = await pack.start({ heldCalls: QUEUED, batchLimit: 8, endDeadlineMs: PATIENCE_MS })
       const fatesNow = () => [...mortal.told().fates.values()]
+      assert.deepEqual(new Set(fatesNow().map(({ state }) => state)), new Set(['begun']))
       const locker = await openSession(world.url)
       await locker.query('begin')
       await locker.query('select from accounts for no key update')

@@ -8,7 +8,7 @@ import type { Query } from '../../server/src/calls/query.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
-import { callOf, makeParty, moneyOf, postOf } from './session.ts'
+import { callOf, extensionOf, makeParty, moneyOf, postOf } from './session.ts'
 import { connect, ids } from './world.ts'
 
 /**
@@ -45,6 +45,7 @@ function overBadWay(
     clock: systemClock,
     log: silentLog,
     beginDeadlineMs: deadlineMs,
+    extendDeadlineMs: deadlineMs,
     endDeadlineMs: deadlineMs,
   })
   return {
@@ -91,6 +92,21 @@ describe('a begin that PostgreSQL may have carried out', () => {
   })
 })
 
+describe('a call that was refused after a sending was lost', () => {
+  it('is not begun again under its id, which is being voided or was', async () => {
+    const party = await makeParty(pool, 100n)
+    const call = callOf(party, { hold: 200n })
+    const { calls, open } = overBadWay(['loses statements', 'open'], PATIENCE_MS)
+    assert.equal((await calls.begin(call)).outcome, 'money_spent')
+    open()
+    const smaller = { ...callOf(party, { id: call.id, hold: 50n }) }
+    await assert.rejects(calls.begin(smaller), { code: 'billing_dependency_timeout' })
+    assert.equal(await calls.flush(PATIENCE_MS), true)
+    assert.equal((await calls.begin(smaller)).outcome, 'ended')
+    assert.equal((await moneyOf(pool, party)).held, 0n)
+  })
+})
+
 describe('an end that PostgreSQL may have carried out', () => {
   for (const [title, ways] of [
     ['was carried out and its answer lost', ['loses answers', 'loses statements']],
@@ -124,5 +140,46 @@ describe('an end that PostgreSQL may have carried out', () => {
     const { outcome, charged, free } = await calls.end(postOf(call, 40n))
     assert.deepEqual({ outcome, charged, free }, { outcome: 'posted', charged: 40n, free: 60n })
     assert.equal((await moneyOf(pool, party)).charged, 40n)
+  })
+})
+
+describe('an extension that PostgreSQL may have carried out', () => {
+  async function begunOver(ways: readonly Way[]) {
+    const party = await makeParty(pool, 100n)
+    const call = callOf(party, { hold: 10n })
+    const way = overBadWay(['open', ...ways])
+    assert.equal((await way.calls.begin(call)).outcome, 'begun')
+    return { party, call, ...way }
+  }
+
+  for (const first of ['loses answers', 'loses statements'] as const) {
+    it(`is sent again where the way ${first}, and is granted once`, async () => {
+      const { party, call, calls } = await begunOver([first, 'open'])
+      const growth = await calls.extend(extensionOf(call, 60n))
+      assert.ok(growth.outcome === 'extended')
+      assert.equal(growth.held, 60n)
+      assert.equal((await moneyOf(pool, party)).held, 60n)
+      assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+    })
+
+    it(`trap: the store of reservations is down, and calls go on without one: counts as not granted where the way ${first} until its deadline, and the end settles whichever it was`, async () => {
+      const { party, call, calls, open } = await begunOver([first])
+      assert.deepEqual(await calls.extend(extensionOf(call, 60n)), { outcome: 'unanswered' })
+      assert.equal((await moneyOf(pool, party)).held, first === 'loses answers' ? 60n : 10n)
+      open()
+      const { charged, free } = await calls.end(postOf(call, 10n))
+      assert.deepEqual([charged, free], [10n, 90n])
+      assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+    })
+  }
+
+  it('does nothing where it arrives after the end', async () => {
+    const { party, call, calls, open } = await begunOver(['loses statements'])
+    assert.deepEqual(await calls.extend(extensionOf(call, 60n)), { outcome: 'unanswered' })
+    open()
+    await calls.end(postOf(call, 5n))
+    assert.equal((await calls.extend(extensionOf(call, 60n))).outcome, 'ended')
+    const { charged, held } = await moneyOf(pool, party)
+    assert.deepEqual([charged, held], [5n, 0n])
   })
 })

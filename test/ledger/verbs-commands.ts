@@ -28,6 +28,14 @@ export type Command =
       readonly amount: number | null
       readonly forgiven: boolean
     }
+  | {
+      readonly do: 'extend'
+      readonly which: number
+      readonly open: boolean
+      readonly owner: number
+      /** To what it is to hold; null for as much as it and the account have. */
+      readonly amount: number | null
+    }
   | { readonly do: 'end-unknown'; readonly who: number; readonly amount: number | null }
   | {
       readonly do: 'reverse-payment'
@@ -91,6 +99,16 @@ const WEIGHTED: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<Comm
     }),
   ],
   [
+    7,
+    fc.record({
+      do: fc.constant('extend'),
+      which: some,
+      open: fc.nat(9).map((one) => one > 0),
+      owner: fc.constantFrom(0, 0, 0, 1),
+      amount: perhaps(fc.nat(90)),
+    }),
+  ],
+  [
     1,
     fc.record({
       do: fc.constant('end-unknown'),
@@ -147,13 +165,17 @@ const reversal = (most: number, dispute = false): Command => {
 }
 const giveBack = (most: number, again = false): Command => ({ do: 'reverse-charge', which: 0, most, again })
 const win = (again: boolean): Command => ({ do: 'win-dispute', which: 0, again })
+const extend = (amount: number | null, open = true): Command => {
+  return { do: 'extend', which: 0, open, owner: 0, amount }
+}
 const ORPHANED: readonly Command[] = [{ do: 'die', owner: 0 }, { do: 'sweep' }]
 
 /**
  * What chance brings about too seldom for a short run, begun with an account that has paid 60: credit lapses in a call
  * that is orphaned, and its end spends some of it, pays debt and gives up the rest; a release gives up no more than it
  * released; debt takes promotional credit; a charge that is given back pays debt, or comes
- * in parts; evidence comes after the deadline and after a void; a charge spends two grants.
+ * in parts; evidence comes after the deadline and after a void; a charge spends two grants; a call that has grown, and holds credit that lapsed,
+ * pays debt with what it releases; one grows no more when its process is taken for dead, when its account owes, and when it has ended.
  */
 export const RARE: readonly (readonly Command[])[] = [
   [
@@ -172,6 +194,11 @@ export const RARE: readonly (readonly Command[])[] = [
     ...[hold(30), ...ORPHANED, { do: 'resolve', which: 0, amount: 10 } as const],
   ],
   [hold(20), ...ORPHANED, { do: 'resolve', which: 0, amount: null }, end(15, false)],
+  [
+    ...[grant(30, 30), hold(10), extend(null), { do: 'expire', afterSeconds: 61 } as const, reversal(60), extend(90)],
+    ...[end(10), extend(20, false)],
+  ],
+  [hold(20), extend(40), extend(30), ...ORPHANED, extend(50), { do: 'resolve', which: 0, amount: 35 }],
   [
     ...[grant(10, 2_000), grant(10, 4_000), hold(40, 7), end(15), giveBack(5), giveBack(5, true)],
     ...[{ do: 'forgive', which: 0 } as const, { do: 'forgive', which: 0 } as const],

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { beginBatch } from '../../server/src/calls/begin-batch.ts'
-import type { Call, Ending } from '../../server/src/calls/call.ts'
+import type { Call, Ending, Extension } from '../../server/src/calls/call.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { endBatch } from '../../server/src/calls/end-batch.ts'
+import { extendBatch } from '../../server/src/calls/extend-batch.ts'
 import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { resolveCall, resolveOverdue, sweepOrphans } from '../../server/src/calls/orphans.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
@@ -12,6 +13,7 @@ import { silentLog } from '../../server/src/telemetry/log.ts'
 import { freeOf } from '../model/account.ts'
 import * as credits from '../model/credits.ts'
 import { accountOf } from '../model/entries.ts'
+import { extend } from '../model/extend.ts'
 import * as oracle from '../model/ledger-model.ts'
 import * as orphans from '../model/orphans.ts'
 import { microseconds } from './instants.ts'
@@ -28,6 +30,8 @@ export async function run(world: World, command: Command): Promise<string | unde
       return runCredit(world, command)
     case 'begin':
       return runBegin(world, command)
+    case 'extend':
+      return runExtend(world, command)
     case 'end':
     case 'end-unknown':
       return runEnd(world, command)
@@ -152,6 +156,27 @@ async function runEnd(
   const answer = { outcome, charged: BigInt(charged), overrun: BigInt(overrun), free: BigInt(free) }
   assert.deepEqual({ ...answer, endedNow }, { ...expected, endedNow: isNew })
   return isNew ? outcome : `${outcome} before`
+}
+
+async function runExtend(world: World, command: Extract<Command, { do: 'extend' }>): Promise<string | undefined> {
+  const { pools, model } = world
+  const call = at(command.open ? [...model.holds.values()].map((hold) => hold.call) : world.begun, command.which)
+  if (call === undefined) return undefined
+  const { id, accountId } = call
+  const ownerId = at(world.owners, command.owner) ?? ''
+  const held = model.holds.get(id)?.amount ?? 0n
+  const most = held + freeOf(accountOf(model, accountId))
+  const amount = nanos(command.amount === null ? most : BigInt(command.amount))
+  const extension: Extension = { id, accountId, windows: [], tokens: 0, amount }
+  const [growth] = await extendBatch(createMoneyQuery(pools.money), ownerId, [extension])
+  if (growth === undefined || growth instanceof Error) throw new Error(`not extended: ${growth}`)
+  const expected = extend(model, extension, microseconds(growth.judgedAt), ownerId)
+  assert.deepEqual(
+    { outcome: growth.outcome, held: BigInt(growth.held), reserved: growth.reserved },
+    { outcome: expected.outcome, held: expected.held, reserved: expected.reserved },
+  )
+  if (growth.outcome !== 'extended') return `not extended: ${growth.outcome}`
+  return expected.held > held ? 'extended' : 'extended before'
 }
 
 async function runReversePayment(

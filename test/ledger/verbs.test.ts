@@ -24,7 +24,8 @@ const STEPS_MAX = 70
 const MUST_HAPPEN = [
   ...['payment', 'payment again', 'promotion', 'promotion again'],
   ...['begun', 'ended', 'money_spent', 'account_suspended', 'allowance_spent', 'claim_taken'],
-  ...['posted', 'voided', 'posted before', 'voided before'],
+  ...['posted', 'voided', 'posted before', 'voided before', 'extended', 'extended before'],
+  ...['ended', 'disowned', 'account_suspended', 'money_spent', 'allowance_spent'].map((why) => `not extended: ${why}`),
   ...['payment_reversal', 'dispute', 'nothing left to reverse', 'payment reversed before'],
   ...['won', 'won before', 'won again', 'charge given back', 'charge given back before', 'nothing left to give back'],
   ...['forgiven', 'nothing to forgive', 'expired', 'nothing expired', 'died', 'lives', 'orphaned', 'nothing orphaned'],

@@ -21,4 +21,9 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     ...{ what: 'grant_reused', ...TO, client: 'Tram Planner', workspace: 'Harbour Labs' },
     ...{ ...WHERE, grantsUrl: `${SITE}/grants` },
   },
+  mandate_used: {
+    ...{ what: 'mandate_used', ...TO, client: 'Tram Planner', workspace: 'Harbour Labs', isOver: false },
+    ...{ hasExpired: false, amount: '5.000000000', charged: '4.001120500', held: '0.100000000', left: '0.898879500' },
+    ...{ endsAt: LINK.until, mandateUrl: `${SITE}/mandates/01a1e0c2-0000-7000-8000-000000000001` },
+  },
 }

@@ -19,7 +19,7 @@ const TAG = { operation_id: 'tag_detail', arguments: { tag_name: 'cats' }, max_p
 
 describe('whoever has no credential', () => {
   for (const method of ['GET', 'POST', 'DELETE', 'PUT', 'OPTIONS'])
-    it(`AUTH-5 in part, for API keys: ${method} is 401 with the challenge, before anything else is looked at`, async () => {
+    it(`AUTH-5 ${method} is 401 with the challenge, before anything else is looked at`, async () => {
       const headers = { 'mcp-protocol-version': '2024-11-05' }
       const { status, headers: told } = await askRaw(url, '', {
         method,
@@ -35,7 +35,7 @@ describe('whoever has no credential', () => {
       assert.deepEqual(published.message.scopes_supported, ['agent'])
     })
 
-  it('AUTH-5 in part, for API keys: a wrong one is told so, and a right one may not GET or DELETE', async () => {
+  it('AUTH-5 a wrong one is told so, and a right one may not GET or DELETE', async () => {
     const wrong = await askRaw(url, 'fb_test_nobody', { method: 'GET' })
     assert.equal(wrong.status, 401)
     assert.match(String(wrong.headers['www-authenticate']), /^Bearer error="invalid_token", resource_metadata=/)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { judgeOutput } from '../../scripts/mcp-checks.ts'
+import { judgeOutput } from '../../harness/mcp-checks.ts'
 
 const output = (failed: readonly (readonly [check: string, why: string])[], passed = 4) =>
   [

@@ -60,7 +60,7 @@ describe('what is refused before any spend', () => {
     })
   })
 
-  it('AUTH-7 in part, for API keys: a key without a budget, scopes or a rate of its own, which may search all the same', async () => {
+  it('AUTH-7 for API keys: a key without a budget, scopes or a rate of its own, which may search all the same', async () => {
     for (const [name, lacking] of [
       ['budget', { scopes: APPROVED.scopes, rates: APPROVED.rates }],
       ['scopes', { budget: APPROVED.budget, rates: APPROVED.rates }],

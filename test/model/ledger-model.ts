@@ -28,10 +28,15 @@ type Place = {
   readonly endsWithOwner: boolean
   keptUntilUs: bigint | null
 }
-type OpenHold = {
+export type OpenHold = {
   readonly call: Call
   readonly ownerId: string
-  readonly amount: bigint
+  amount: bigint
+  /** What it has reserved of its token windows: in all, and of that in windows that were over when it grew. */
+  tokens: number
+  tokensMoved: number
+  /** When it last began to reserve in a window. */
+  reservedAtUs: bigint
   readonly beganAtUs: bigint
   unsettledAtUs: bigint | null
 }
@@ -160,7 +165,9 @@ function take(model: Model, call: Call, atUs: bigint, ownerId: string): void {
   if (call.hold === null) return
   for (const id of call.hold.allowances) periodOf(model, id, atUs).held += call.hold.amount
   accountOf(model, call.accountId).held += call.hold.amount
-  model.holds.set(call.id, { call, ownerId, amount: call.hold.amount, beganAtUs: atUs, unsettledAtUs: null })
+  const { id, tokens } = call
+  const times = { beganAtUs: atUs, reservedAtUs: atUs, unsettledAtUs: null }
+  model.holds.set(id, { call, ownerId, amount: call.hold.amount, tokens, tokensMoved: 0, ...times })
 }
 
 export type ModelSettlement = {
@@ -229,12 +236,12 @@ function release(model: Model, { call: { accountId }, amount }: OpenHold, charge
   return promo
 }
 
-/** Tokens were reserved; what was used takes their place, if the window still stands. */
-function correctTokens(model: Model, { call, beganAtUs }: OpenHold, used: number): void {
+/** Tokens were reserved; what was used beyond what counts in windows that are over takes their place, if the window still stands. */
+function correctTokens(model: Model, { call, reservedAtUs, tokens, tokensMoved }: OpenHold, used: number): void {
   for (const { group, tokenLimit } of call.windows) {
     const window = model.windows.get(windowKey(call.credentialId, group))
-    if (tokenLimit === null || window === undefined || window.startedAtUs > beganAtUs) continue
-    window.tokens = Math.max(0, window.tokens + used - call.tokens)
+    if (tokenLimit === null || window === undefined || window.startedAtUs > reservedAtUs) continue
+    window.tokens = Math.max(0, window.tokens + Math.max(0, used - tokensMoved) - (tokens - tokensMoved))
   }
 }
 
@@ -271,7 +278,7 @@ function tightest(model: Model, call: Pick<Call, 'credentialId' | 'windows'>, at
   }
 }
 
-function standingWindow(
+export function standingWindow(
   model: Model,
   { credentialId }: Pick<Call, 'credentialId'>,
   group: string,
@@ -300,5 +307,5 @@ export function periodOf(model: Model, allowanceId: string, atUs: bigint) {
   return fresh
 }
 
-const windowKey = (credentialId: string, group: string) => `${credentialId} ${group}`
+export const windowKey = (credentialId: string, group: string) => `${credentialId} ${group}`
 const setKey = (credentialId: string, scope: string, key: string) => `${credentialId} ${scope} ${key}`

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { startSite } from '../people/site.ts'
-import { createVisitor, hiddenIn, signIn, signUp } from '../people/visitor.ts'
+import { createVisitor, filledIn, signIn, signUp } from '../people/visitor.ts'
 import { authorizePath, createOauthClient, decide, newPkce, REDIRECT, registered, toConsent } from './client.ts'
 
 /** What a client, or somebody in its place, can do with the pages that a person sees. */
@@ -88,6 +88,8 @@ describe('a request that is not right', () => {
       [{ request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
       [{ request_uri: 'https://evil.example/request' }, 'request_uri_not_supported'],
     ] as const
+    // Only a client that the person has allowed is sent back to.
+    await decide(person, await toConsent(person, { clientId, pkce }))
     for (const [changed, error] of wrong) {
       const { status, location, text } = await person.get(authorizePath({ clientId, pkce, changed }))
       assert.equal(status, 303, `${JSON.stringify(changed)}: ${text}`)
@@ -173,7 +175,7 @@ describe('the consent page', () => {
     assert.match(text, /Nobody: anybody can use this name/)
     assert.match(text, /<b>127\.0\.0\.1:9876<\/b>/)
     assert.match(text, /It is a program on your computer/)
-    assert.match(text, /Use the tools for agents/)
+    assert.match(text, /wants to use the tools for agents/)
     assert.match(text, /value="1\.00"/)
     assert.equal(headers['x-frame-options'], 'DENY')
     const policy = String(headers['content-security-policy'])
@@ -193,7 +195,7 @@ describe('the consent page', () => {
   it('takes no form that is not ours, and none for somebody else', async () => {
     const path = await toConsent(person, { clientId, pkce })
     const { text } = await person.get(path)
-    const hidden = hiddenIn(text, path)
+    const hidden = filledIn(text, path)
     const choice = { ...hidden, decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
     const before = await grants()
     const without = Object.fromEntries(Object.entries(choice).filter(([name]) => name !== 'form_token'))
@@ -218,7 +220,7 @@ describe('the consent page', () => {
   it('is answered once', async () => {
     const path = await toConsent(person, { clientId, pkce })
     const { text } = await person.get(path)
-    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const choice = { ...filledIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
     const before = await grants()
     const answers = await Promise.all([person.post(path, choice), person.post(path, choice), person.post(path, choice)])
     assert.deepEqual(answers.map(({ status }) => status).sort(), [303, 400, 400])
@@ -228,7 +230,7 @@ describe('the consent page', () => {
   it('gives one code, however often the browser goes on at once', async () => {
     const path = await toConsent(person, { clientId, pkce })
     const { text } = await person.get(path)
-    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const choice = { ...filledIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
     const { location } = await person.post(path, choice)
     const ends = await Promise.all(Array.from({ length: 6 }, () => person.get(location)))
     assert.deepEqual(ends.map(({ status }) => status).sort(), [303, 400, 400, 400, 400, 400])
@@ -250,7 +252,7 @@ describe('the consent page', () => {
     const path = await toConsent(person, { clientId, pkce })
     const { text } = await person.get(path)
     for (const amount of ['-1', '1e9', 'ten', '', '99999', '0.0000001']) {
-      const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount, days: '30' }
+      const choice = { ...filledIn(text, path), decision: 'allow', mode: 'live', amount, days: '30' }
       assert.equal((await person.post(path, choice)).status, 400, amount)
     }
   })
@@ -263,7 +265,7 @@ describe('the consent page', () => {
     }
     const path = await toConsent(person, { clientId: fresh, pkce })
     const { text } = await person.get(path)
-    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const choice = { ...filledIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
     assert.equal((await person.post(path, { ...choice, workspace: NOBODYS })).status, 404)
     assert.equal(await isConfirmed(), false)
     assert.equal((await person.post(path, choice)).status, 303)
@@ -289,13 +291,13 @@ describe('the consent page', () => {
     assert.match(text, /What it has already/)
     assert.match(text, /<b>\$2\.50<\/b> left/)
     assert.match(text, /<input type="checkbox" name="replace" value="yes" checked/)
-    await decide(person, second, { amount: '3.00' })
+    await decide(person, second, { amount: '3.00', replace: '' })
     assert.deepEqual(await active(), ['2500000000', '3000000000'], 'who takes the tick away keeps both')
     const stranger = await signIn(site, await signUp(site))
-    await decide(stranger, await toConsent(stranger, asked), { amount: '9.00', replace: 'yes' })
+    await decide(stranger, await toConsent(stranger, asked), { amount: '9.00' })
     assert.deepEqual(await active(), ['2500000000', '3000000000', '9000000000'], 'those of others stay')
     const third = await toConsent(person, asked)
-    const wrong = { ...hiddenIn((await person.get(third)).text, third), mode: 'live', amount: '1.00', days: '30' }
+    const wrong = { ...filledIn((await person.get(third)).text, third), mode: 'live', amount: '1.00', days: '30' }
     const refused = { ...wrong, decision: 'allow', replace: 'yes', workspace: NOBODYS }
     assert.equal((await person.post(third, refused)).status, 404)
     assert.equal((await active()).length, 3, 'nothing ends for a grant that is not made')
@@ -322,7 +324,7 @@ describe('the consent page', () => {
     const foreign = await site.pool.query('select workspace_id as id from members where email = $1', [other])
     const path = await toConsent(person, { clientId, pkce })
     const { text } = await person.get(path)
-    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    const choice = { ...filledIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
     const before = await grants()
     const { status } = await person.post(path, { ...choice, workspace: String(foreign.rows[0]?.id) })
     assert.equal(status, 404)

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'undici'
 import type { Site } from '../people/site.ts'
 import { freshAddress } from '../people/site.ts'
-import { hiddenIn, type Visitor } from '../people/visitor.ts'
+import { type Answer, filledIn, type Visitor } from '../people/visitor.ts'
 
 /** A client that speaks the protocol by hand, and can be made to speak it wrongly. */
 
@@ -97,12 +97,20 @@ export async function toConsent(visitor: Visitor, asked: Asked): Promise<string>
   return new URL(location, 'http://here').pathname
 }
 
+/** Sends a form as somebody fills it in, and once more where the page says again what that allows. */
+export async function sendDecision(visitor: Visitor, path: string, page: string, choice: Choice): Promise<Answer> {
+  const first = await visitor.post(path, { ...filledIn(page, path), ...choice })
+  return first.status === 200 && first.text.includes('Read the sentence again')
+    ? visitor.post(path, { ...filledIn(first.text, path), decision: choice.decision ?? 'allow' })
+    : first
+}
+
 /** Lets a person decide; where the client is told of it. */
 export async function decide(visitor: Visitor, path: string, choice: Choice = {}): Promise<URL> {
   const page = await visitor.get(path)
   assert.equal(page.status, 200, page.text)
-  const fields = { decision: 'allow', mode: 'live', amount: '1.00', days: '30', ...choice }
-  const decided = await visitor.post(path, { ...hiddenIn(page.text, path), ...fields })
+  const fields = { decision: 'allow', mode: 'live', amount: '1.00', days: '30', replace: '', ...choice }
+  const decided = await sendDecision(visitor, path, page.text, fields)
   assert.equal(decided.status, 303, decided.text)
   const { status, location, text } = await visitor.get(decided.location)
   assert.equal(status, 303, text)

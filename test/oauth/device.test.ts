@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { startSite } from '../people/site.ts'
-import { createVisitor, hiddenIn, signIn, signUp, type Visitor } from '../people/visitor.ts'
+import { createVisitor, filledIn, signIn, signUp, type Visitor } from '../people/visitor.ts'
 import {
   authorized,
   authorizePath,
@@ -37,7 +37,7 @@ async function type(person: Visitor, code: string) {
 async function decide(person: Visitor, code: string, decision: 'allow' | 'deny') {
   const { text } = await type(person, code)
   const fields = { decision, mode: 'live', amount: '1.00', days: '30' }
-  return person.post('/device/decide', { ...hiddenIn(text, '/device/decide'), ...fields })
+  return person.post('/device/decide', { ...filledIn(text, '/device/decide'), ...fields })
 }
 
 describe('a device', () => {

@@ -20,7 +20,7 @@ import { startCanary } from '../outbound/canary.ts'
 import { HOSTILE_HOSTS, hostileUrlsOf, otherSchemes } from '../outbound/hostile-hosts.ts'
 import { PRIVATE_ADDRESSES } from '../outbound/private-addresses.ts'
 import { BESIDE, startSite } from '../people/site.ts'
-import { createVisitor, hiddenIn, signIn, signUp, type Visitor } from '../people/visitor.ts'
+import { createVisitor, filledIn, signIn, signUp, type Visitor } from '../people/visitor.ts'
 import { authorized, authorizePath, createOauthClient, exchange, newPkce, refresh, toConsent } from './client.ts'
 import { startDocumentHost } from './document-host.ts'
 
@@ -63,7 +63,7 @@ function sameBrowserAt(other: Pick<typeof site, 'url'>, { cookies }: Visitor): V
 }
 
 describe('a client with a document', () => {
-  it('MCP-4 in part: is let in on any port of this machine, and its host is shown as who vouches for it', async () => {
+  it('MCP-4 is let in on any port of this machine, and its host is shown as who vouches for it', async () => {
     const clientId = `${host.origin}/oauth/claude-code-client-metadata`
     publish('/oauth/claude-code-client-metadata', claudeCode(clientId))
     const redirect_uri = 'http://localhost:54545/callback'
@@ -89,12 +89,12 @@ describe('a client with a document', () => {
     const asked = host.asked.length
     const later = sameBrowserAt(beside, person)
     publish('/renamed', { ...claudeCode(clientId), client_name: 'Your Bank' })
-    assert.match((await later.get(path)).text, /<b>Claude Code<\/b>/)
+    assert.match((await later.get(path)).text, /<h1><bdi>Claude Code<\/bdi>/)
     host.documents.set('/renamed', { status: 503, body: '' })
     const { status, text } = await later.get(path)
     assert.equal(status, 200, text)
-    assert.match(text, /<b>Claude Code<\/b>/)
-    const choice = { ...hiddenIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
+    assert.match(text, /<h1><bdi>Claude Code<\/bdi>/)
+    const choice = { ...filledIn(text, path), decision: 'allow', mode: 'live', amount: '1.00', days: '30' }
     assert.equal((await later.post(path, choice)).status, 303)
     const { rows } = await site.pool.query('select client_name as name from grants where client_id = $1', [clientId])
     assert.deepEqual(rows, [{ name: 'Claude Code' }])

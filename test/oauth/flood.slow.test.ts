@@ -4,10 +4,22 @@ import { count, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { freshAddress, startSite } from '../people/site.ts'
 import { signIn, signUp } from '../people/visitor.ts'
-import { authorized, createOauthClient, exchange, newPkce, REDIRECT, refresh, registered } from './client.ts'
+import {
+  authorized,
+  createOauthClient,
+  decide,
+  exchange,
+  newPkce,
+  REDIRECT,
+  refresh,
+  registered,
+  toConsent,
+} from './client.ts'
 
 /** Somebody registers clients as fast as they can, from many networks. */
-const REGISTRATIONS = count({ full: 100_000, reduced: 2_000 })
+const REGISTRATIONS = count({ full: 100_000, reduced: 1_000 })
+/** Of a flood before, so that a smaller one reaches the bound too. They are of today, and of networks of their own. */
+const BEFORE = count({ full: 0, reduced: 9_900 })
 const OF_NETWORK = 40
 const AT_ONCE = 16
 /** What is kept of those that nobody allowed, and what may be on its way. */
@@ -24,6 +36,15 @@ describe('a flood of registrations', () => {
     const clientId = await registered(client)
     const pkce = newPkce()
     const tokens = await exchange(client, { clientId, pkce, code: await authorized(person, { clientId, pkce }) })
+    // Somebody who has begun, and decides when the flood is over.
+    const early = createOauthClient(site)
+    const waiting = { clientId: await registered(early), pkce }
+    const path = await toConsent(person, waiting)
+    await site.pool.query(
+      `insert into oauth_clients (id, metadata, network)
+       select 'before-' || n, '{}', sha256(int4send(n / ${OF_NETWORK})) from generate_series(1, $1::integer) n`,
+      [BEFORE],
+    )
 
     const statuses: Record<number, number> = {}
     let next = 0
@@ -39,9 +60,13 @@ describe('a flood of registrations', () => {
     assert.deepEqual(Object.keys(statuses), ['201', '429'])
     const { rows } = await site.pool.query('select count(*)::integer as count from oauth_clients')
     const kept = Number(rows[0]?.count)
+    assert.ok((statuses[201] ?? 0) + BEFORE > BOUND, 'that was no flood')
     assert.ok(kept <= BOUND, `${kept} are kept`)
 
     assert.equal((await refresh(client, clientId, tokens.json.refresh_token)).status, 200)
+    const back = await decide(person, path)
+    const late = await exchange(early, { ...waiting, code: back.searchParams.get('code') ?? '' })
+    assert.equal(late.status, 200, 'who waited for a person was not pushed out')
     const another = createOauthClient(site)
     const newcomer = await registered(another)
     const code = await authorized(person, { clientId: newcomer, pkce })

@@ -15,7 +15,7 @@ const site = await startSite(database.url, { FAREBOX_HTTP_MCP_URL: 'http://127.0
 after(site.stop)
 
 describe('a client that a person lets in', () => {
-  it('MCP-4 in part: finds its way from the metadata to a token, a refreshed one, and none once it is revoked', async () => {
+  it('MCP-4 finds its way from the metadata to a token, a refreshed one, and none once it is revoked', async () => {
     const client = createOauthClient(site)
     const told = await client.get('/.well-known/oauth-authorization-server')
     assert.equal(told.status, 200, told.text)
@@ -64,6 +64,22 @@ describe('what a resource says of itself', () => {
     assert.deepEqual(told[0]?.authorization_servers, [site.url])
     assert.equal(metadataPathOf('http://127.0.0.1:9/mcp'), '/.well-known/oauth-protected-resource/mcp')
     assert.equal(metadataPathOf('http://127.0.0.1:9'), '/.well-known/oauth-protected-resource')
+  })
+
+  it('names no issuer where the operator has named no address for it: there is none', async () => {
+    const bare = await startSite((await freshDatabase()).url, {
+      ...{ FAREBOX_HTTP_PUBLIC_URL: 'http://127.0.0.1:8', FAREBOX_HTTP_SITE_URL: '' },
+    })
+    try {
+      const base = await fetch(`${bare.gateway.url}/.well-known/oauth-protected-resource`)
+      assert.equal(base.status, 401, 'nothing is there, and nobody is told what is')
+      const tools = await (await fetch(`${bare.gateway.agentUrl}/.well-known/oauth-protected-resource/mcp`)).json()
+      assert.equal('authorization_servers' in Object(tools), false)
+      for (const path of ['/.well-known/oauth-authorization-server', '/oauth/authorize', '/oauth/keys', '/device'])
+        assert.equal((await fetch(bare.gateway.siteUrl + path)).status, 404, path)
+    } finally {
+      await bare.stop()
+    }
   })
 
   it('is read by anybody at base_url, where the operator has named that', async () => {

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import { count, recordProof } from '../../harness/proof.ts'
+import { recordProof } from '../../harness/proof.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
-import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { makeGrant } from '../../server/src/identity/grants.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
@@ -14,14 +10,10 @@ import { ACTOR, ids, makeCustomer } from '../identity/customers.ts'
 import { makeMember } from '../identity/granted.ts'
 import { connect } from '../ledger/world.ts'
 import { createOauthClient, newPkce, REDIRECT, type Reply, registered } from './client.ts'
-import type { MortalDoor, Opened } from './mortal-door.ts'
 import { MCP, serverHere } from './server-here.ts'
+import { atEveryStatement, openDoors, type Send } from './under-death.ts'
 
-/** One of three processes is killed after each statement of a request, while the others get the same request. */
-const MOST_STATEMENTS = count({ full: 60, reduced: 60 })
-/** In the gate, every so many statements. */
-const EVERY = count({ full: 1, reduced: 7 })
-
+/** What clients send to the authorization server, to a process that is killed within it and to two others. */
 const { url } = await freshDatabase()
 const masterKey = makeMasterKey()
 const { pools } = connect(url)
@@ -30,21 +22,13 @@ const pool = pools.rest
 const here = serverHere({ pool, seal: createSeal({ current: masterKey }) })
 const { workspaceId } = await makeCustomer(pool)
 
-async function openDoor(dieAfter: number | null): Promise<{ readonly url: string; readonly process: ChildProcess }> {
-  const door = fork(path.join(import.meta.dirname, 'mortal-door.ts'))
-  door.send({ url, masterKey: masterKey.reveal(), dieAfter } satisfies MortalDoor)
-  const [{ port }]: [Opened] = (await once(door, 'message')) as [Opened]
-  after(() => door.kill('SIGKILL'))
-  return { url: `http://127.0.0.1:${port}`, process: door }
-}
-
-const living = await Promise.all([openDoor(null), openDoor(null)])
+const { living, underDeath } = await openDoors({ url, masterKey, pool })
 
 type Given = { readonly grantId: string; readonly clientId: string; readonly value: string; readonly personId: string }
-type Send = (door: { readonly url: string }) => Promise<Reply>
+type SendForm = Send<Reply>
 
 /** A grant with a code that nobody has brought yet. */
-async function givenCode(): Promise<Given & { readonly send: Send }> {
+async function givenCode(): Promise<Given & { readonly send: SendForm }> {
   const clientId = await registered(createOauthClient(living[0]))
   const { personId } = await makeMember(pool, workspaceId)
   const budget = { period: 'total', amount: nanos(1_000_000_000n) } as const
@@ -59,11 +43,12 @@ async function givenCode(): Promise<Given & { readonly send: Send }> {
     ...{ codeChallenge: pkce.challenge, codeChallengeMethod: 'S256', authTime: 1 },
   } as never).save()
   const fields = { grant_type: 'authorization_code', client_id: clientId, code: value, redirect_uri: REDIRECT }
-  const send: Send = (door) => createOauthClient(door).post('/oauth/token', { ...fields, code_verifier: pkce.verifier })
+  const send: SendForm = (door) =>
+    createOauthClient(door).post('/oauth/token', { ...fields, code_verifier: pkce.verifier })
   return { grantId, clientId, value, personId, send }
 }
 
-async function givenRefresh(): Promise<Given & { readonly send: Send }> {
+async function givenRefresh(): Promise<Given & { readonly send: SendForm }> {
   const given = await givenCode()
   const { json } = await given.send(living[0])
   const value = String(json.refresh_token)
@@ -89,7 +74,7 @@ async function givenRevocation() {
   revocations += 1
   const token = revocations % 2 === 0 ? given.value : String((await given.send(living[1])).json.access_token)
   const fields = { client_id: given.clientId, token }
-  return { ...given, send: ((door) => createOauthClient(door).post('/oauth/revoke', fields)) satisfies Send }
+  return { ...given, send: ((door) => createOauthClient(door).post('/oauth/revoke', fields)) satisfies SendForm }
 }
 
 async function stateOf({ grantId }: Given) {
@@ -106,51 +91,6 @@ async function stateOf({ grantId }: Given) {
 async function letters(): Promise<number> {
   const { rows } = await pool.query('select count(*)::integer as count from outbox')
   return Number(rows[0]?.count)
-}
-
-/**
- * Sends a request to a process that dies within it, and to the others, at once or when it is dead; what those answered, or null once
- * it no longer dies.
- */
-async function underDeath(send: Send, { dieAfter, isAlone }: Death): Promise<readonly Reply[] | null> {
-  const victim = await openDoor(dieAfter)
-  const dying = send(victim).catch(() => null)
-  if (isAlone) await dying
-  const [first, ...others] = await Promise.all([dying, ...living.map(send)])
-  const hasDied = first === null || first === undefined
-  if (hasDied && victim.process.exitCode === null && victim.process.signalCode === null)
-    await once(victim.process, 'exit')
-  victim.process.kill('SIGKILL')
-  const quiet = async () => {
-    const { rows } = await pool.query(
-      "select count(*)::integer as count from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'",
-    )
-    return rows[0]?.count === 0
-  }
-  await until(quiet, PATIENCE_MS, 'that PostgreSQL has noticed')
-  return hasDied ? others : null
-}
-
-type Death = { readonly dieAfter: number; readonly isAlone: boolean }
-
-/** Runs a scenario with a death after each of its statements, before the others begin and while they are at it. How many those were. */
-async function atEveryStatement(check: (death: Death) => Promise<boolean>): Promise<number> {
-  return (
-    (await atEvery((dieAfter) => check({ dieAfter, isAlone: true }))) +
-    (await atEvery((dieAfter) => check({ dieAfter, isAlone: false })))
-  )
-}
-
-async function atEvery(check: (dieAfter: number) => Promise<boolean>): Promise<number> {
-  let deaths = 0
-  for (let dieAfter = 1; dieAfter <= MOST_STATEMENTS; dieAfter += EVERY) {
-    if (!(await check(dieAfter))) {
-      assert.ok(deaths > 0, 'nobody died')
-      return deaths
-    }
-    deaths += 1
-  }
-  return assert.fail('it never came to an end')
 }
 
 describe('a process that is killed', () => {

@@ -1,12 +1,25 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
+import { catalogue } from '../../server/src/catalogue/catalogue.ts'
+import { parseForm } from '../../server/src/http/body.ts'
+import type { PageRoute } from '../../server/src/http/page-routes.ts'
+import { loadAssets } from '../../server/src/http/pages/assets.ts'
+import { createPages } from '../../server/src/http/pages/page.ts'
+import { createPasswords } from '../../server/src/identity/people/passwords.ts'
+import { createPeople } from '../../server/src/identity/people/people.ts'
 import { visitorOf } from '../../server/src/identity/people/visitor.ts'
-import { createSeal } from '../../server/src/kernel/seal.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds } from '../../server/src/kernel/ids.ts'
+import { ZERO } from '../../server/src/kernel/money.ts'
+import { createSeal, type Seal } from '../../server/src/kernel/seal.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
+import { createOffer } from '../../server/src/oauth/offer.ts'
 import { doorRoutes } from '../../server/src/oauth/provider/door.ts'
+import type { AuthorizationServer } from '../../server/src/oauth/provider/server.ts'
+import { createSiteRoutes } from '../../server/src/oauth/site-routes.ts'
 import { connect } from '../ledger/world.ts'
-import { serverHere } from './server-here.ts'
+import { SITE, serverHere } from './server-here.ts'
 
 /**
  * For tests, a process of its own that answers for the authorization server, and ends with SIGKILL as soon as the n-th statement of
@@ -24,9 +37,11 @@ process.on('disconnect', () => process.exit())
 
 process.once('message', async ({ url, masterKey, dieAfter }: MortalDoor) => {
   const { pools } = connect(url)
-  const server = serverHere({ pool: pools.rest, seal: createSeal({ current: new Secret(masterKey) }) })
+  const seal = createSeal({ current: new Secret(masterKey) })
+  const server = serverHere({ pool: pools.rest, seal })
   await server.provider()
   const routes = doorRoutes(server)
+  const pages = pagesHere({ pool: pools.rest, server, seal })
   let statements: number | undefined
   const send: (...asked: unknown[]) => unknown = pg.Client.prototype.query
   Object.assign(pg.Client.prototype, {
@@ -40,16 +55,49 @@ process.once('message', async ({ url, masterKey, dieAfter }: MortalDoor) => {
   const listener = createServer(async (request, response) => {
     statements ??= 0
     const { method = '', url: at = '', headers } = request
-    const route = routes.find((one) => one.method === method && one.path === at.split('?')[0])
     const body = await bodyOf(request)
-    const respond = await route?.answer({ visitor: visitorOf('203.0.113.9'), method, url: at, headers, body })
+    const [path = ''] = at.split('?')
+    const visitor = visitorOf('203.0.113.9')
+    const route = routes.find((one) => one.method === method && isAt(one.path, path))
+    const respond = await route?.answer({ visitor, method, url: at, headers, body })
     response.setHeader('x-statements', String(statements))
-    await respond?.(response)
+    if (respond !== undefined) return respond(response)
+    const shown = pages.find((one) => one.method === method && isAt(one.path, path))
+    if (shown === undefined) return response.writeHead(404).end()
+    const { host = '', cookie, origin, 'sec-fetch-site': fetchSite } = headers
+    const params = { uid: path.split('/').at(-1) ?? '' }
+    const form = parseForm(body) ?? new Map()
+    const asked = { visitor, method, path, params, query: new Map(), form, host, cookie, origin }
+    const plain = { acceptEncoding: undefined, ifNoneMatch: undefined }
+    const page = await shown.answer({ ...asked, ...plain, fetchSite: String(fetchSite) })
+    response.writeHead(page.status, { ...page.headers, 'set-cookie': [...(page.cookies ?? [])] }).end(page.body)
   }).listen(0, '127.0.0.1', () => {
     const { port } = listener.address() as AddressInfo
     process.send?.({ port } satisfies Opened)
   })
 })
+
+/** What people decide, as the website answers it. */
+type Here = { readonly pool: pg.Pool; readonly server: AuthorizationServer; readonly seal: Seal }
+
+function pagesHere({ pool, server, seal }: Here): readonly PageRoute[] {
+  const ids = createIds({ clock: systemClock })
+  const people = createPeople({
+    ...{ pool, ids, seal: null, passwords: createPasswords(), sendMail: async () => {}, credit: async () => {} },
+    settings: { siteUrl: SITE, signUp: 'open', domains: [], credit: ZERO },
+  })
+  const pages = createPages({ assets: loadAssets(), siteUrl: undefined })
+  const settings = { isSignUpOpen: true, missing: [], credit: ZERO, issuer: null }
+  const offer = createOffer({ catalogue, models: { list: async () => [] } })
+  const authorization = { server, pool, ids, seal, offer }
+  return createSiteRoutes({ people, pages, siteUrl: SITE, settings, issuer: null, authorization })
+}
+
+/** Whether a path is that of a route, with any one word for its parameter. */
+function isAt(route: string, path: string): boolean {
+  const [words, asked] = [route.split('/'), path.split('/')]
+  return words.length === asked.length && words.every((word, at) => word.startsWith(':') || word === asked[at])
+}
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = []

@@ -29,7 +29,7 @@ const VS_CODE = {
 }
 
 describe('a registration', () => {
-  it('MCP-4 in part: is taken as Cursor, VS Code and command lines send theirs', async () => {
+  it('MCP-4 is taken as Cursor, VS Code and command lines send theirs', async () => {
     for (const [metadata, redirect_uri] of [
       [CURSOR, CURSOR.redirect_uris[0] ?? ''],
       [VS_CODE, 'http://127.0.0.1:40001/'],

@@ -115,6 +115,19 @@ describe('a refresh token', () => {
     for (const { json } of replies) assert.equal((await refresh(client, clientId, json.refresh_token)).status, 200)
   })
 
+  it('is renewed by who names all scopes that it first asked for, as Codex does, and not with more', async () => {
+    const client = createOauthClient(site)
+    const given = await tokensFor(client, { scope: 'agent offline_access' })
+    let token = given.refresh
+    for (const scope of ['agent offline_access', 'offline_access', 'agent']) {
+      const { status, json, text } = await refresh(client, given.clientId, token, { scope })
+      assert.deepEqual([status, json.scope], [200, 'agent'], text)
+      token = String(json.refresh_token)
+    }
+    const more = await refresh(client, given.clientId, token, { scope: 'agent calls' })
+    assert.deepEqual([more.status, more.json.error], [400, 'invalid_scope'])
+  })
+
   it('ends its grant where it comes again after that, and the person is told', async () => {
     const client = createOauthClient(site)
     const { clientId, access, refresh: first } = await tokensFor(client)

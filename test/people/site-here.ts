@@ -38,7 +38,7 @@ export async function startSiteHere(databaseUrl: string, passwords: Passwords) {
     trustedProxies: ['127.0.0.1/32'],
     identify: () => assert.fail('nobody has a key here'),
     readiness: () => [],
-    families: [siteFamily({ pages, baseUrl: undefined, routes }), assetsFamily(assets)],
+    families: [siteFamily(routes), assetsFamily(assets)],
   })
   const { port } = await edge.listen({ host: '127.0.0.1', port: 0 })
   return {

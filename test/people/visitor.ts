@@ -94,6 +94,26 @@ export function hiddenIn(page: string, action: string): Fields {
   return Object.fromEntries(hidden.map(([, name = '', value = '']) => [name, decoded(value)]))
 }
 
+/** All fields of the form on a page that is sent there, as a browser sends them where nobody changes any. */
+export function filledIn(page: string, action: string): Fields {
+  const start = page.indexOf(`<form action="${action}"`)
+  const form = page.slice(start, page.indexOf('</form>', start))
+  const inputs = [...form.matchAll(/<input ([^>]*)>/g)].map(([, attributes = '']) => attributes)
+  const typed = inputs.flatMap((input) => {
+    const [name, value] = [/\bname="([^"]+)"/.exec(input)?.[1], /\bvalue="([^"]*)"/.exec(input)?.[1] ?? '']
+    const isSent = !input.includes('type="checkbox"') || / checked\b/.test(input)
+    return name === undefined || !isSent ? [] : [[name, decoded(value)] as const]
+  })
+  const chosen = [...form.matchAll(/<select [^>]*name="([^"]+)"[^>]*>(.*?)<\/select>/gs)].map(
+    ([, name = '', options = '']) => {
+      const [, value = ''] =
+        /<option value="([^"]*)" selected/.exec(options) ?? /<option value="([^"]*)"/.exec(options) ?? []
+      return [name, decoded(value)] as const
+    },
+  )
+  return { ...hiddenIn(page, action), ...Object.fromEntries([...typed, ...chosen]) }
+}
+
 function decoded(text: string): string {
   return text
     .replaceAll('&#39;', "'")

@@ -1,6 +1,7 @@
 import type { PlantedBug } from './planted-bug.ts'
 
 const SITE = 'test/contract/site.test.ts'
+const SALES = 'test/contract/sales.test.ts'
 
 /** What would let callers rely on a contract that is not the one they were told of, or that says what is not so. */
 export const bugsOfContracts: readonly PlantedBug[] = [
@@ -89,5 +90,33 @@ export const bugsOfContracts: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [{ file: 'test/contract/routes.test.ts', title: 'says of pending definitions that they are' }],
+  },
+  {
+    id: 'damaged-sales-served',
+    title: 'a snapshot of what is sold is served without a look at its hash',
+    promise: 'Bytes that do not match their hash are not served.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/site/sales/kept-snapshot.ts',
+        find: 'if (sha256(bytes) !== contentHash) throw',
+        replace: "if (contentHash === '') throw",
+      },
+    ],
+    caughtBy: [{ file: SALES, title: 'is not served where its bytes were tampered with' }],
+  },
+  {
+    id: 'failing-sales-are-fresh',
+    title: 'a snapshot that is kept after a failure is told as fresh',
+    promise: 'A snapshot kept after a failure carries an explicit stale state.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/site/sales/sales.ts',
+        find: "      if (isFailing) return { freshness: 'stale', snapshot, reason: SALES_SOURCE_UNAVAILABLE }\n",
+        replace: '',
+      },
+    ],
+    caughtBy: [{ file: SALES, title: 'is stale while the source fails' }],
   },
 ]

@@ -186,8 +186,8 @@ $$;
       },
       {
         file: PIPELINE,
-        find: 'formatUsd(charged)',
-        replace: 'formatUsd(outcome.ending.forgiven ? ZERO : (outcome.ending.amount ?? ZERO))',
+        find: 'told[headerNames.cost] = formatUsd(charged)',
+        replace: 'told[headerNames.cost] = formatUsd(outcome.ending.forgiven ? ZERO : (outcome.ending.amount ?? ZERO))',
       },
     ],
     caughtBy: { invariants: ['one billed upstream call per charge'], kinds: ['kill gateway'], seconds: 12 },
@@ -350,9 +350,9 @@ $$;
       },
       {
         file: PRICES,
-        find: '      const agreed = own?.get(operation.id)\n',
-        replace: `      const agreed = own?.get(operation.id)
-      const set = sets?.find(({ since }) => since <= clock.nowMs())?.read
+        find: '      return operationTerms(operation, caller, { set, own })\n',
+        replace: `      const set = sets?.find(({ since }) => since <= clock.nowMs())?.read
+      return operationTerms(operation, caller, { set, own })
 `,
       },
       {
@@ -364,9 +364,8 @@ $$;
       },
       {
         file: PRICES,
-        find: '  return rows[0] && (versionRow.safeParse(rows[0]).data ?? UNREADABLE)\n',
-        replace:
-          '  return rows.map((row) => ({ since: row.since, read: versionRow.safeParse(row).data ?? UNREADABLE }))\n',
+        find: '  return rows[0] && setPriceIn(rows[0])\n',
+        replace: '  return rows.map((row) => ({ since: row.since, read: setPriceIn(row) }))\n',
       },
     ],
     caughtBy: { invariants: ['a new price is known in time'], kinds: ['move clock'], seconds: 15 },

@@ -194,8 +194,8 @@ async function sendJustOnce(`,
     edits: [
       {
         file: 'server/src/protocols/gemini-reply.ts',
-        find: 'reported: () => ({ ...classesOf(counts), ...tier })',
-        replace: 'reported: () => ({ ...classesOf(isStopped ? counts : NONE), ...tier })',
+        find: '...classesOf(counts), ...soundTokensOf',
+        replace: '...classesOf(isStopped ? counts : NONE), ...soundTokensOf',
       },
     ],
     caughtBy: { invariants: ['models cost what was used'], kinds: ['cut upstream'], seconds: 12 },

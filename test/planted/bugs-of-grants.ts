@@ -125,9 +125,9 @@ export const bugsOfGrants: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: GRANTS,
-        find: 'isSamePeriod ? budget.amount : 0n',
-        replace: 'isSamePeriod ? budget.amount : (before?.amount ?? 0n)',
+        file: 'server/src/identity/locked-grant.ts',
+        find: 'isSamePeriod ? now : 0n',
+        replace: 'isSamePeriod ? now : (before?.amount ?? 0n)',
       },
     ],
     caughtBy: [{ file: KNOWN_TEST, title: 'spends nothing of a budget that was taken away' }],

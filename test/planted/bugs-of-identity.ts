@@ -126,21 +126,15 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
   },
   {
     id: 'expired-told-apart',
-    title: 'the refusal of a revoked or expired key says so',
-    promise: 'Whatever is wrong with a credential, the answer is the same.',
+    title: 'that a key has expired is told to somebody who has not its secret',
+    promise:
+      'Whatever is wrong with a credential, the answer is the same; only who has its secret hears that it has expired.',
     author: 'insider',
     edits: [
       {
         file: KEY_SOURCE,
-        find: '      return isRight ? key : undefined',
-        replace: `      if (key !== undefined && !isRight && (key.isRevoked || key.expiresAtMs !== null))
-        throw new Fault('invalid_credential', { detail: 'The key has ended.' })
-      return isRight ? key : undefined`,
-      },
-      {
-        file: KEY_SOURCE,
-        find: "import type { Id } from '../kernel/ids.ts'",
-        replace: "import { Fault } from '../kernel/fault.ts'\nimport type { Id } from '../kernel/ids.ts'",
+        find: 'const isExpired = matches(given, { ...(key ?? NOBODY), expiresAtMs: null }, nowMs)',
+        replace: 'const isExpired = (key?.expiresAtMs ?? Number.POSITIVE_INFINITY) <= nowMs',
       },
     ],
     caughtBy: [{ file: STRANGERS, title: 'is told the same 401 in the shape of openai' }],
@@ -182,9 +176,9 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: KEYS,
-        find: `       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)\`,
+        find: `       values ($1, $2, $3, $4, $5, $6, \${termsPlaces(7)})\`,
       [id, workspaceId, name, hashOf(secret),`,
-        replace: `       values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6, $7, $8, $9, $10, $11)\`,
+        replace: `       values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6, \${termsPlaces(7)})\`,
       [id, workspaceId, name, secret.reveal(),`,
       },
     ],

@@ -29,7 +29,13 @@ export const bugsOfLimits: readonly PlantedBug[] = [
       'a call that ends alone gives back what it reserved to the window that stands, though it was begun in another',
     promise: 'What was reserved is given back in the window in which it was reserved.',
     author: 'insider',
-    edits: [{ file: STATEMENTS, find: 'row.started_at <= own.begun_at', replace: 'row.started_at <= at' }],
+    edits: [
+      {
+        file: STATEMENTS,
+        find: 'row.started_at <= coalesce(own.reserved_at, own.begun_at)',
+        replace: 'row.started_at <= at',
+      },
+    ],
     caughtBy: [{ file: OVER_HTTP, title: 'of a call whose window has turned' }],
   },
   {
@@ -68,7 +74,7 @@ export const bugsOfLimits: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/gateway/pipeline.ts',
-        find: '        requireWithinTokenLimits(plan, windowsOf(request), caller.limits)\n',
+        find: '        requireWithinTokenLimits(plan, windowsOf(request), caller.limits, first.tokens)\n',
         replace: '',
       },
     ],

@@ -18,10 +18,7 @@ export const bugsOfMemory: readonly PlantedBug[] = [
         replace: '',
       },
     ],
-    caughtBy: [
-      { file: CATCHERS, title: 'leaves a quarter to small ones' },
-      { file: CATCHERS, title: 'is never above its bounds' },
-    ],
+    caughtBy: [{ file: CATCHERS, title: 'leaves a quarter to small ones' }],
   },
   {
     id: 'outgrown-reply-keeps-its-wait',

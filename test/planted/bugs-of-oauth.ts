@@ -132,4 +132,32 @@ export const bugsOfOauth: readonly PlantedBug[] = [
     ],
     caughtBy: [{ file: 'test/oauth/flow.test.ts', title: 'finds its way from the metadata to a token' }],
   },
+  {
+    id: 'renewal-with-offline-access-refused',
+    title: 'a client that renews its token with all scopes that it first asked for is refused',
+    promise: 'Real clients stay logged in: Codex names offline_access when it renews.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/oauth/provider/parameters.ts',
+        find: ".filter((one) => one !== 'offline_access')",
+        replace: ".filter((one) => one !== 'offline')",
+      },
+    ],
+    caughtBy: [{ file: TOKENS_TEST, title: 'is renewed by who names all scopes that it first asked for' }],
+  },
+  {
+    id: 'sign-in-not-asked-again',
+    title: 'prompt=login is answered by whoever was signed in before',
+    promise: 'A client that wants the person to prove anew who they are gets that.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/oauth/sign-in-again.ts',
+        find: 'if (!isLogin && maxAge === undefined) return false',
+        replace: 'if (maxAge === undefined) return false',
+      },
+    ],
+    caughtBy: [{ file: 'test/oauth/sign-in-again.test.ts', title: 'has the person sign in once more' }],
+  },
 ]

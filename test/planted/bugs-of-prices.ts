@@ -3,65 +3,6 @@ import type { PlantedBug } from './planted-bug.ts'
 /** What every test once missed: a price that is right only as long as nothing changes or nobody leaves. */
 export const bugsOfPrices: readonly PlantedBug[] = [
   {
-    id: 'quote-pins-the-maximum-alone',
-    title: 'a call with a quote is held to the quoted maximum, and charged by the price of today',
-    promise: 'What was quoted is charged by the quoted price, whatever prices do in between.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/pricing/quotes.ts',
-        find: "    price: fromFraction(prices[at] ?? ''),\n",
-        replace: '',
-      },
-    ],
-    caughtBy: [{ file: 'server/src/pricing/quotes.test.ts', title: 'has the quoted price of a unit' }],
-  },
-  {
-    id: 'input-held-at-its-own-price',
-    title: 'input is held for at the price of input, though to write it to a cache is dearer',
-    promise: 'A hold covers the most that a call can cost.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/pricing/price-sheet.ts',
-        find: 'isMore(value(name), value(dearest)) ? name : dearest',
-        replace: 'isMore(value(name), value(name)) ? name : dearest',
-      },
-    ],
-    caughtBy: [
-      {
-        file: 'server/src/pricing/by-token.test.ts',
-        title: 'at the dearest price that it can have: writing a cache',
-      },
-      {
-        file: 'server/src/pricing/by-token.test.ts',
-        title: 'covers whatever class the upstream reports the input in',
-      },
-    ],
-  },
-  {
-    id: 'drained-is-charged',
-    title: 'who left pays for what was heard out after that, as counted',
-    promise: 'Where the upstream reports nothing, what was delivered is counted, and no more.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/gateway/relay.ts',
-        find: `      onLeft() {
-        delivered ??= reader.deliveredText()
-`,
-        replace: `      onLeft() {
-`,
-      },
-    ],
-    caughtBy: [
-      {
-        file: 'server/src/gateway/relay.test.ts',
-        title: 'is counted by what was delivered, not by what was heard out',
-      },
-    ],
-  },
-  {
     id: 'profile-of-a-route-unread',
     title: 'the output limit is sent as the caller wrote it, though the route says that its upstreams ignore that name',
     promise: 'A route says by which member its upstreams limit output, and it alone is sent.',
@@ -152,20 +93,6 @@ export const bugsOfPrices: readonly PlantedBug[] = [
         title: 'is what is left of it where some was given back',
       },
     ],
-  },
-  {
-    id: 'plan-scales-everything',
-    title: 'the multiplier of a plan scales the price of every data operation',
-    promise: 'The plan scales the prices of the reseller, and no others.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/pricing/prices.ts',
-        find: 'operation.isScaledByCustomerPlan ? multiply(published, caller.priceMultiplier) : published',
-        replace: 'multiply(published, caller.priceMultiplier)',
-      },
-    ],
-    caughtBy: [{ file: 'test/acceptance/reseller.test.ts', title: 'the plan scales the prices of the reseller' }],
   },
   {
     id: 'response-counted-as-often-as-told',

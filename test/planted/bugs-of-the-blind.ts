@@ -97,8 +97,16 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     promise: 'Tokens are corrected only if the window that admitted them still stands.',
     author: 'blind',
     edits: [
-      { file: STATEMENTS, find: 'case when row.started_at <= own.begun_at then', replace: 'case when true then' },
-      { file: STATEMENTS, find: 'case when standing.started_at <= hold.begun_at then', replace: 'case when true then' },
+      {
+        file: STATEMENTS,
+        find: 'case when row.started_at <= coalesce(own.reserved_at, own.begun_at) then',
+        replace: 'case when true then',
+      },
+      {
+        file: STATEMENTS,
+        find: 'case when standing.started_at <= coalesce(hold.reserved_at, hold.begun_at)',
+        replace: 'case when true',
+      },
     ],
     caughtBy: [
       { file: 'test/ledger/windows.test.ts', title: 'are left alone by a call of the window before' },

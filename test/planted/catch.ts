@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { startChild } from '../../harness/child.ts'
-import { seed } from '../../harness/proof.ts'
+import { isFullProof, seed } from '../../harness/proof.ts'
 import type { Catcher, PlantedBug } from './planted-bug.ts'
 import { makeCopy } from './planted-copy.ts'
 import type { Reported } from './report.ts'
@@ -23,16 +23,19 @@ export type Verdict =
 export async function tryToCatch({ edits, caughtBy }: Pick<PlantedBug, 'edits' | 'caughtBy'>): Promise<Verdict> {
   const { reported, output } = await runInCopy({ edits, catchers: caughtBy })
   const by: Catch[] = []
+  let missed: Verdict | undefined
   for (const [place, catcher] of caughtBy.entries()) {
     const verdict = judge(
       catcher,
       reported.filter((one) => one.place === place),
       output,
     )
-    if (verdict.verdict !== 'caught') return verdict
-    by.push(...verdict.by)
+    if (verdict.verdict === 'broken') return verdict
+    if (verdict.verdict === 'missed') missed ??= verdict
+    else by.push(...verdict.by)
   }
-  return { verdict: 'caught', by }
+  // A catcher that searches by chance may need more cases than a change is given: there one of several has to catch it, and all at full counts.
+  return missed !== undefined && (isFullProof || by.length === 0) ? missed : { verdict: 'caught', by }
 }
 
 export type Unfit = { readonly catcher: Catcher; readonly because: string }

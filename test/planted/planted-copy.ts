@@ -4,10 +4,12 @@ import { temporaryFolder } from '../../harness/postgres.ts'
 import { ROOT } from '../../harness/root.ts'
 import { type Edit, patched } from './planted-bug.ts'
 
-/** What the tests of the server need. Packages are those of the project itself. */
+/** What the tests of the server and of the client need. Packages are those of the project itself. */
 const COPIED = [
   ...['server/src', 'server/package.json', 'sandbox/src', 'sandbox/package.json'],
-  ...['harness', 'test', 'package.json', 'tsconfig.json'],
+  ...['client/src', 'client/package.json', 'harness', 'test', 'package.json', 'tsconfig.json'],
+  // The website's guides, without which a server with that role does not start.
+  'docs',
 ]
 const LINKED = 'node_modules'
 

@@ -8,21 +8,27 @@ import { bugsOfAgents } from './bugs-of-agents.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfAudit } from './bugs-of-audit.ts'
 import { bugsOfClasses } from './bugs-of-classes.ts'
+import { bugsOfClients } from './bugs-of-clients.ts'
 import { bugsOfContracts } from './bugs-of-contracts.ts'
+import { bugsOfDisconnects } from './bugs-of-disconnects.ts'
 import { bugsOfGrants } from './bugs-of-grants.ts'
+import { bugsOfGrowth } from './bugs-of-growth.ts'
 import { bugsOfIdentity } from './bugs-of-identity.ts'
 import { bugsOfInsiders } from './bugs-of-insiders.ts'
 import { bugsOfInsidersUnderDeath } from './bugs-of-insiders-under-death.ts'
 import { bugsOfLimits } from './bugs-of-limits.ts'
 import { bugsOfLosses } from './bugs-of-losses.ts'
 import { bugsOfMail } from './bugs-of-mail.ts'
+import { bugsOfMandates } from './bugs-of-mandates.ts'
 import { bugsOfMemory } from './bugs-of-memory.ts'
+import { bugsOfMoneyFiles } from './bugs-of-money-files.ts'
 import { bugsOfOauth } from './bugs-of-oauth.ts'
 import { bugsOfOperators } from './bugs-of-operators.ts'
 import { bugsOfOutbox } from './bugs-of-outbox.ts'
 import { bugsOfPages } from './bugs-of-pages.ts'
 import { bugsOfPeople } from './bugs-of-people.ts'
 import { bugsOfPrices } from './bugs-of-prices.ts'
+import { bugsOfSite } from './bugs-of-site.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
 import { tryToCatch, unfitCatchers } from './catch.ts'
@@ -44,17 +50,23 @@ const ALL = [
   ...bugsOfAttempts,
   ...bugsOfAudit,
   ...bugsOfGrants,
+  ...bugsOfGrowth,
   ...bugsOfIdentity,
   ...bugsOfLimits,
   ...bugsOfLosses,
+  ...bugsOfClients,
   ...bugsOfContracts,
+  ...bugsOfDisconnects,
   ...bugsOfMemory,
   ...bugsOfOauth,
+  ...bugsOfMandates,
   ...bugsOfOperators,
   ...bugsOfOutbox,
   ...bugsOfPeople,
   ...bugsOfMail,
   ...bugsOfPages,
+  ...bugsOfSite,
+  ...bugsOfMoneyFiles,
   ...bugsOfPrices,
   ...bugsOfClasses,
 ]
@@ -156,7 +168,11 @@ describe('a copy', () => {
 
   const useless: Readonly<Record<string, readonly { file: string; find: string; replace: string }[]>> = {
     'whose migration fails': [
-      { file, find: 'create or replace function end_calls(', replace: 'create or replace fun end_calls(' },
+      {
+        file,
+        find: 'create or replace function end_calls_with_rates(',
+        replace: 'create or replace fun end_calls_with_rates(',
+      },
     ],
     'whose statements fail when they run': [
       { file, find, replace: 'account_release[account] := account_release[account] + own.amounts;' },

@@ -1,7 +1,7 @@
 /** Of the statements that begin and end calls, what more than one patch looks for. This is where calls are begun. */
 export const BEGINNING = 'server/src/storage/migrations/0017_counted_refusals.sql'
 /** Where calls are ended. */
-export const STATEMENTS = 'server/src/storage/migrations/0018_losses_and_times.sql'
+export const STATEMENTS = 'server/src/storage/migrations/0025_growing_holds.sql'
 /** Where calls of dead processes are found. */
 export const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 

@@ -7,6 +7,9 @@ const counted = z.tuple([z.object({ count: z.coerce.number() })])
 export async function rowsRead(url: string, table: string, work: (pool: pg.Pool) => Promise<unknown>): Promise<number> {
   // One connection, since each tells of its own reading when it is asked to.
   const pool = new pg.Pool({ connectionString: url, max: 1 })
+  // The database may be dropped before PostgreSQL has seen the end of a connection, and says so to whoever still listens.
+  pool.on('error', () => {})
+  pool.on('connect', (client) => client.on('error', () => {}))
   const count = async () => {
     await pool.query('select pg_stat_force_next_flush()')
     const { rows } = await pool.query(

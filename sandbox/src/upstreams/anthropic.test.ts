@@ -230,6 +230,23 @@ describe('anthropic, in one piece', () => {
     assert.equal(entry?.query, 'beta=true')
   })
 
+  it('calls a deferred tool once a result refers to it', async () => {
+    const later = { ...TOOL, name: 'Later', defer_loading: true }
+    const searched = (content: object[]) => [
+      { role: 'user', content: 'Look for it.' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'Search', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content }] },
+    ]
+    const calls = async (content: object[]) => {
+      const script = [{ calls: [{ name: 'Search' }] }, { calls: [{ name: 'Later' }] }]
+      const system = `sandbox:script=${Buffer.from(JSON.stringify(script)).toString('base64url')}`
+      const { content: blocks } = await say({ tools: [later], system, messages: searched(content) })
+      return blocks.filter(({ type }: { type: string }) => type === 'tool_use').length
+    }
+    assert.equal(await calls([{ type: 'text', text: 'Later' }]), 0)
+    assert.equal(await calls([{ type: 'tool_reference', tool_name: 'Later' }]), 1)
+  })
+
   it('lists its models', async () => {
     const { headers } = ASK.anthropic
     const list = (await sandbox.ask({ path: '/anthropic/v1/models', headers })).json()

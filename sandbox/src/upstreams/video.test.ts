@@ -223,7 +223,7 @@ describe('a create call that goes wrong', () => {
   }
 
   it('has made its task before the delay, also for a client that leaves', async () => {
-    await askRaw(sandbox.port, asking('A cat sandbox:delay=60000'), 100)
+    await askRaw(sandbox.port, asking('A cat sandbox:delay=60000'), 300)
     await until(async () => (await sandbox.journal())[0]?.outcome === 'left', PATIENCE_MS)
     assert.equal((await tasks()).length, 1)
   })

@@ -3,9 +3,9 @@ import { Fault } from '../kernel/fault.ts'
 
 /**
  * Calls of an agent that can cost something need what a person has approved: what it may use, how fast, and how much it may spend in all.
- * A key says so by scopes, a rate and a budget of its own.
+ * A key says so by scopes, a rate and a budget of its own; an access token by the mandate of its grant.
  */
-export function requireApproval({ scopes, limits, allowances }: Caller): void {
+export function requireApproval({ scopes, limits, allowances, token }: Caller): void {
   const missing = [
     ...(allowances.length === 0 ? ['a budget (farebox keys budget <key> 5/month)'] : []),
     ...(scopes === null ? ['scopes (farebox keys change <key> --scopes social,models)'] : []),
@@ -14,7 +14,10 @@ export function requireApproval({ scopes, limits, allowances }: Caller): void {
       : []),
   ]
   if (missing.length === 0) return
+  if (token !== null) throw new Fault('budget_required', { detail: NO_MANDATE })
   throw new Fault('forbidden', {
     detail: `An agent may spend only with a key that has a budget, scopes and a rate of its own. This key lacks ${missing.join(', ')}.`,
   })
 }
+
+const NO_MANDATE = 'An agent may spend only within a mandate: an amount, what it may call and how often.'

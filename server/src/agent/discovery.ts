@@ -4,12 +4,12 @@ import type { AgentRequest } from '../http/agent-routes.ts'
 import type { Caller } from '../identity/caller.ts'
 import { allowsOperation, LINKING, mayAllowModel, type Scopes } from '../identity/scopes.ts'
 import { decimalText } from '../kernel/rational.ts'
+import { createSearchIndex, type SearchIndex, wordsOf } from '../kernel/search-index.ts'
 import type { FreeOperation, FreeOperations } from './free-operations.ts'
 import { listedModel } from './model-card.ts'
 import { OPERATION_WORDS } from './operation-words.ts'
 import type { AgentOperations } from './operations.ts'
 import type { AgentParts } from './parts.ts'
-import { createSearchIndex, type SearchIndex, wordsOf } from './search-index.ts'
 import type { ToolArguments } from './tool-arguments.ts'
 
 /** An operation as lists and search results have it. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { inputFault } from '../gateway/input-fault.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { balanceOf } from '../http/routes/balance.ts'
 import { callbackPath, scopesOrDefault, shownLink, shownStart, wantedLink } from '../http/routes/links.ts'
@@ -7,7 +8,6 @@ import { LINKING } from '../identity/scopes.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import { type Nanos, ZERO } from '../kernel/money.ts'
-import { invalidArguments } from './invalid-arguments.ts'
 import { listedModel } from './model-card.ts'
 import type { AgentParts } from './parts.ts'
 
@@ -72,7 +72,7 @@ function defined<Input>({ begin }: Parts, { answer, counts, ...own }: Own<Input>
     async run(request, { id, given }) {
       await begin({ id, caller: request.caller, operation, hold: null, tokens: 0, claims: [] })
       const { success, data, error } = own.input.safeParse(given)
-      if (!success) throw invalidArguments(error)
+      if (!success) throw inputFault(error, given)
       return { ...(await answer(request, data, id)), cost: ZERO }
     },
   }
@@ -88,7 +88,7 @@ function taskOperations({ tasks }: Parts, define: Define): readonly FreeOperatio
       http: `GET ${TASKS}/{task_id}`,
       input: taskId,
       isReadOnly: true,
-      answer: async ({ caller }, { task_id }, id) => withCost(await tasks.read(caller.credentialId, task_id), id),
+      answer: async ({ caller }, { task_id }, id) => withCost(await tasks.read([caller.credentialId], task_id), id),
     }),
     define({
       id: 'list_video_tasks',
@@ -98,7 +98,7 @@ function taskOperations({ tasks }: Parts, define: Define): readonly FreeOperatio
       input: taskPage,
       isReadOnly: true,
       answer: async ({ caller }, { limit, before }) => ({
-        json: shownTasks(await tasks.list(caller.credentialId, { limit, ...(before !== undefined && { before }) })),
+        json: shownTasks(await tasks.list([caller.credentialId], { limit, ...(before !== undefined && { before }) })),
       }),
     }),
     define({

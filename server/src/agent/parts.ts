@@ -2,9 +2,11 @@ import type pg from 'pg'
 import type { Catalogue, Names } from '../catalogue/operation.ts'
 import type { Begin } from '../gateway/begin.ts'
 import type { HeaderNames } from '../gateway/header-names.ts'
+import type { Mandates } from '../gateway/mandates.ts'
 import type { Pipeline } from '../gateway/pipeline.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import type { JsonLimits } from '../http/json.ts'
+import type { Clock } from '../kernel/clock.ts'
 import type { Fault } from '../kernel/fault.ts'
 import type { Ids } from '../kernel/ids.ts'
 import type { Links } from '../links/links.ts'
@@ -17,6 +19,8 @@ export type AgentParts = {
   readonly catalogue: Catalogue
   readonly run: Pipeline
   readonly begin: Begin
+  readonly mandates: Pick<Mandates, 'linked'>
+  readonly clock: Pick<Clock, 'sleep' | 'monotonicMs'>
   readonly models: Pick<Models, 'list'>
   readonly prices: Pick<Prices, 'termsFor'>
   readonly tasks: Tasks

@@ -2,8 +2,10 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { createMcpHandler, ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/server'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { CAPABILITIES, elicitationError, opensPages, saidToOpenPages, sessionOf } from './ask-person.ts'
 import { isToolName } from './tool-arguments.ts'
 import { TOOLS } from './tool-list.ts'
+import { isInputRequired } from './tool-result.ts'
 import type { CallTool } from './tools.ts'
 
 /** Answers everything that the protocol has, in both of its versions. */
@@ -45,12 +47,26 @@ export function createSdkServer({ callTool, serverInfo, instructions }: Parts): 
       cacheHints: { 'tools/list': TOOLS_CACHE, 'server/discover': TOOLS_CACHE },
     })
     server.setRequestHandler('tools/list', () => ({ tools: TOOLS.map((tool) => ({ ...tool })) }) as never)
-    server.setRequestHandler('tools/call', async ({ params: { name, arguments: given, _meta: meta = {} } }) => {
-      if (!isToolName(name))
-        throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 80)}`)
-      exchange.isCalled = true
-      return (await callTool(exchange.request, { name, given, meta })) as never
-    })
+    server.setRequestHandler(
+      'tools/call',
+      async ({ params: { name, arguments: given, _meta: meta = {} } }, context) => {
+        if (!isToolName(name))
+          throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name.slice(0, 80)}`)
+        exchange.isCalled = true
+        const { requestState, inputResponses: responses, envelope } = context.mcpReq
+        const isModern = envelope !== undefined
+        const opens = isModern
+          ? opensPages(new Map(Object.entries(envelope)).get(CAPABILITIES))
+          : saidToOpenPages(exchange.request.headers)
+        const asking = opens ? { state: requestState(), responses } : null
+        const result = await callTool(exchange.request, { name, given, meta, asking })
+        if (!isModern && isInputRequired(result)) {
+          const { code, message, data } = elicitationError(result)
+          throw new ProtocolError(code, message, data)
+        }
+        return result as never
+      },
+    )
     return server
   }
 
@@ -76,7 +92,7 @@ export function createSdkServer({ callTool, serverInfo, instructions }: Parts): 
           ...(body !== undefined && { parsedBody: body }),
         },
       )
-      const { connection, ...passed } = Object.fromEntries(response.headers)
+      const { connection, ...passed } = { ...Object.fromEntries(response.headers), ...sessionOf(body) }
       return { status: response.status, headers: passed, body: await response.text() }
     })
     return { answer, isCalled: exchange.isCalled, cause: exchange.cause }

@@ -1,10 +1,12 @@
 import { isMembers } from '../catalogue/member-table.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
+import { CAPABILITIES, elicitationError, opensPages, saidToOpenPages } from './ask-person.ts'
 import type { MetaNames } from './parts.ts'
 import { TOOLS_CACHE } from './sdk-server.ts'
 import { isToolName } from './tool-arguments.ts'
 import { TOOLS } from './tool-list.ts'
+import { isInputRequired } from './tool-result.ts'
 import type { CallTool } from './tools.ts'
 
 type Parts = {
@@ -21,7 +23,6 @@ const MODERN = '2026-07-28'
 const LEGACY: ReadonlySet<string> = new Set(['2025-11-25', '2025-06-18', '2025-03-26'])
 const ENVELOPE = 'io.modelcontextprotocol/'
 const VERSION = `${ENVELOPE}protocolVersion`
-const CAPABILITIES = `${ENVELOPE}clientCapabilities`
 const CLIENT = `${ENVELOPE}clientInfo`
 const SERVER = `${ENVELOPE}serverInfo`
 const HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store' }
@@ -56,7 +57,17 @@ export function createShortPath({ callTool, metaNames, serverInfo }: Parts) {
     if (typeof name !== 'string' || !isToolName(name) || !hasOnly(params, CALL)) return undefined
     if (given !== undefined && !isMembers(given)) return undefined
     if (era === 'modern' && request.headers['mcp-name'] !== name) return undefined
-    const result = await callTool(request, { name, given, meta: Object(meta) })
+    const capabilities = isMembers(meta) ? meta[CAPABILITIES] : undefined
+    const opens = era === 'modern' ? opensPages(capabilities) : saidToOpenPages(request.headers)
+    const result = await callTool(request, { name, given, meta: Object(meta), asking: opens ? FIRST_TIME : null })
+    if (isInputRequired(result))
+      return era === 'modern'
+        ? answered(id, JSON.stringify({ ...result, _meta: identity }))
+        : {
+            status: 200,
+            headers: HEADERS,
+            body: JSON.stringify({ jsonrpc: '2.0', id, error: elicitationError(result) }),
+          }
     return answered(
       id,
       JSON.stringify(
@@ -78,6 +89,8 @@ export function createShortPath({ callTool, metaNames, serverInfo }: Parts) {
   }
 }
 
+/** What comes back of an earlier answer is read by the library. */
+const FIRST_TIME = { state: undefined, responses: undefined }
 const MESSAGE: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params'])
 const CALL: ReadonlySet<string> = new Set(['name', 'arguments', '_meta'])
 const LIST: ReadonlySet<string> = new Set(['_meta'])

@@ -99,6 +99,8 @@ function wordsOf(fault: Fault | undefined, { cost }: Used): string {
     ...(total !== undefined ? [`With it, the batch can cost up to ${total} USD.`] : []),
     ...(left !== undefined ? [`${left} USD are left.`] : []),
     ...(before !== undefined && fault.code === 'idempotency_completed' ? [`That call was charged ${before} USD.`] : []),
+    ...(fault.members.approval_url !== undefined ? [`approval_url: ${fault.members.approval_url}`] : []),
+    ...(fault.members.mandate_url !== undefined ? [`The mandate is changed at ${fault.members.mandate_url}`] : []),
     ...(isRefusedUnasked(fault) && cost === undefined ? ['Nothing was charged for this request.'] : []),
   ]
   return [`${fault.code}: ${fault.message}`, ...amounts].join(' ')

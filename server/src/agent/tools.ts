@@ -1,23 +1,25 @@
+import { inputFault } from '../gateway/input-fault.ts'
 import type { AgentRequest } from '../http/agent-routes.ts'
 import { asFault, Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
+import { type Asking, createAskPerson } from './ask-person.ts'
 import { createBatch } from './batch.ts'
 import { createReadLeft } from './budgets.ts'
 import { createDetails } from './details.ts'
 import { createDiscovery } from './discovery.ts'
 import { createFreeOperations } from './free-operations.ts'
-import { invalidArguments } from './invalid-arguments.ts'
 import { createOperations } from './operations.ts'
 import { type AgentParts, COUNTED, type MetaNames } from './parts.ts'
 import { roomOfAnswer } from './pictures.ts'
 import { capText } from './price-cap.ts'
 import { moneyOf, tell } from './tell.ts'
 import { TOOL_ARGUMENTS, type ToolArguments, type ToolName } from './tool-arguments.ts'
-import { type ToolResult, text } from './tool-result.ts'
+import { type InputRequired, type ToolResult, text } from './tool-result.ts'
 import { createUse, type Used } from './use.ts'
 
 /** Answers a call of a tool. Never throws: what is refused is an answer that the model can read. */
-export type CallTool = (request: ToolRequest, call: ToolCall) => Promise<ToolResult>
+export type CallTool = (request: ToolRequest, call: ToolCall) => Promise<ToolResult | InputRequired>
 
 /** A request whose message can be answered, but whose arguments can't be taken for what is wrong with them. */
 export type ToolRequest = AgentRequest & { readonly wrong?: Fault }
@@ -26,6 +28,8 @@ export type ToolCall = {
   readonly name: ToolName
   readonly given: unknown
   readonly meta: Readonly<Record<string, unknown>>
+  /** How a person can be asked through the client; null where it can't lead one to a page. */
+  readonly asking: Asking | null
 }
 
 /** The five tools, on the pipeline of every call. */
@@ -39,6 +43,7 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   const shared = { ...parts, operations, free }
   const use = createUse(shared)
   const readLeft = createReadLeft(pool)
+  const askPerson = createAskPerson(parts)
   const discovery = createDiscovery(shared)
   const details = createDetails({ ...shared, quote: use.quote })
   const batch = createBatch({
@@ -62,15 +67,22 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   async function useOne(
     request: AgentRequest,
     wanted: ToolArguments<'use'>,
-    key: string | undefined,
-  ): Promise<ToolResult> {
-    const used = await use.use(request, {
-      id: request.id,
-      operationId: wanted.operation_id,
-      given: wanted.arguments,
-      maxCost: capText(wanted.max_price_usd),
-      idempotencyKey: key,
-    })
+    { asking, key }: { readonly asking: Asking | null; readonly key: string | undefined },
+  ): Promise<ToolResult | InputRequired> {
+    const call = (id: Id, by: AgentRequest = request) =>
+      use.use(by, {
+        id,
+        operationId: wanted.operation_id,
+        given: wanted.arguments,
+        maxCost: capText(wanted.max_price_usd),
+        idempotencyKey: key,
+      })
+    // Who waited for a person may have got another mandate from them meanwhile.
+    const again = async () => call(ids.next(), { ...request, caller: await request.callerNow() })
+    const first = await call(request.id)
+    const answered = asking === null ? first : await askPerson(request, asking, first, again)
+    if ('inputRequests' in answered) return answered
+    const used = answered
     const left = hasMovedMoney(used) ? await readLeft(request.caller, used.balance) : NOTHING_READ
     const money = moneyOf(used, left)
     const { structured, content, isError } = tell(used, left, roomOfAnswer())
@@ -83,7 +95,10 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
   }
 
   /** What is to be done, once its arguments are read. */
-  function prepare(request: AgentRequest, { name, given, meta }: ToolCall): () => Promise<ToolResult> {
+  function prepare(
+    request: AgentRequest,
+    { name, given, meta, asking }: ToolCall,
+  ): () => Promise<ToolResult | InputRequired> {
     switch (name) {
       case 'search': {
         const asked = parsed('search', given)
@@ -99,7 +114,7 @@ export function createTools(parts: AgentParts, metaNames: MetaNames): CallTool {
       }
       case 'use': {
         const [wanted, key] = [parsed('use', given), keyIn(meta, metaNames)]
-        return () => useOne(request, wanted, key)
+        return () => useOne(request, wanted, { asking, key })
       }
       case 'batch_use': {
         const [wanted, key] = [parsed('batch_use', given), keyIn(meta, metaNames)]
@@ -157,7 +172,7 @@ function found(structuredContent: object): ToolResult {
 
 function parsed<Name extends ToolName>(name: Name, given: unknown): ToolArguments<Name> {
   const { success, data, error } = TOOL_ARGUMENTS[name].safeParse(given ?? {})
-  if (!success) throw invalidArguments(error)
+  if (!success) throw inputFault(error, given ?? {})
   // A schema gives what its own type says, which the compiler can't follow through the table.
   return data as ToolArguments<Name>
 }

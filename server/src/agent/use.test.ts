@@ -16,6 +16,7 @@ async function failing(code: FaultCode, headers: Record<string, string> = {}) {
     operations: { find: () => tagDetail },
     free: { find: () => undefined },
     headerNames: { cost: 'x-cost', balance: 'x-balance' },
+    mandates: { linked: (_: unknown, fault: Fault) => fault },
     refused() {},
   } as unknown as Parameters<typeof createUse>[0])
   const wanted = { id: 'c' as Id, operationId: 'tag_detail', given: {}, maxCost: '0.5', idempotencyKey: undefined }

@@ -46,14 +46,14 @@ export type Quote = (request: AgentRequest, operation: Operation, given: Argumen
 
 export type Use = (request: AgentRequest, wanted: Wanted) => Promise<Used>
 
-type Parts = Pick<AgentParts, 'run' | 'begin' | 'headerNames' | 'jsonLimits' | 'refused'> & {
+type Parts = Pick<AgentParts, 'run' | 'begin' | 'mandates' | 'headerNames' | 'jsonLimits' | 'refused'> & {
   readonly operations: AgentOperations
   readonly free: FreeOperations
 }
 
 /** Makes a call on the path of every call: what is refused, held, charged and recorded is as over HTTP. */
 export function createUse(parts: Parts): { readonly use: Use; readonly quote: Quote } {
-  const { run, headerNames, jsonLimits, refused, operations, free } = parts
+  const { run, mandates, headerNames, jsonLimits, refused, operations, free } = parts
 
   async function make(request: AgentRequest, wanted: Wanted): Promise<Used> {
     const { caller } = request
@@ -88,7 +88,7 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
     try {
       return await make(request, wanted)
     } catch (thrown) {
-      const fault = asFault(thrown)
+      const fault = mandates.linked(request.caller, asFault(thrown))
       refused({ ...request, id: wanted.id }, fault)
       const { [headerNames.cost]: cost, [headerNames.balance]: balance } = fault.headers
       return {

@@ -57,6 +57,27 @@ export type Refused =
 /** PostgreSQL's judgement, with the account's free money, the rates, and its clock when it judged. */
 export type Judgement = (Begun | Refused) & { readonly free: Nanos; readonly rates: Rates; readonly judgedAt: string }
 
+/** What a running call is to hold from now on. Totals, so that the same again, or a smaller one that comes late, adds nothing. */
+export type Extension = Pick<Call, 'id' | 'accountId' | 'windows'> & {
+  readonly amount: Nanos
+  /** Reserved of those windows that have a token limit. */
+  readonly tokens: number
+}
+
+/** What the call holds and has reserved, by which alone its process may go: all that was asked for, or what it had before. */
+export type Growth = ({ readonly outcome: 'extended' } | Ungrown) & {
+  readonly held: Nanos
+  readonly reserved: number
+  readonly judgedAt: string
+}
+type Ungrown =
+  /** It has ended, or nobody is known to run it any more: then this process is taken for dead. */
+  | { readonly outcome: 'ended' | 'disowned' }
+  | { readonly outcome: 'account_inactive' | 'account_suspended' | 'credential_inactive' }
+  | { readonly outcome: 'tokens_spent'; readonly group: string; readonly left: number; readonly resetAtMs: number }
+  | { readonly outcome: 'allowance_spent'; readonly allowanceId: Id; readonly left: Nanos }
+  | { readonly outcome: 'money_spent'; readonly left: Nanos }
+
 /** How a call ended. */
 export type Ending = {
   readonly id: Id

@@ -4,17 +4,24 @@ import type { Id } from '../kernel/ids.ts'
 import { ZERO } from '../kernel/money.ts'
 import type { Log } from '../telemetry/log.ts'
 import { beginBatch } from './begin-batch.ts'
-import type { Call, Ending, HandOver, Judgement, Settlement } from './call.ts'
+import type { Call, Ending, Extension, Growth, HandOver, Judgement, Settlement } from './call.ts'
 import { endBatch } from './end-batch.ts'
+import { extendBatch } from './extend-batch.ts'
+import { createHandOver, createPatientQuery } from './hand-over.ts'
 import { createLane } from './lane.ts'
 import { Contended, Unanswered } from './money-query.ts'
 import { OpenCalls } from './open-calls.ts'
-import { type Query, Row, type Statement } from './query.ts'
+import type { Query } from './query.ts'
 
-/** BEGIN and END of a call, batched with those of its neighbours. */
+/** BEGIN, EXTEND and END of a call, batched with those of its neighbours. */
 export type Calls = {
   /** Admits, claims and holds, or refuses. A fault means that nothing is held, or will not be for long. */
   readonly begin: (call: Call) => Promise<Judgement>
+  /**
+   * Raises what a call of this process holds, to a total, or leaves it as it is. `unanswered` where PostgreSQL did not say which in time:
+   * nobody may count on it then, and END settles whichever it was.
+   */
+  readonly extend: (extension: Extension) => Promise<Growth | Unheard>
   /**
    * Posts or voids. A call has one ender: after a fault it gives back what a sending of its own may have posted, as soon
    * as PostgreSQL answers again and unless this process dies first.
@@ -46,12 +53,15 @@ export type Calls = {
   readonly flush: (deadlineMs: number) => Promise<boolean>
 }
 
+export type Unheard = { readonly outcome: 'unanswered' }
+
 type Parts = {
   readonly query: Query
   readonly ownerId: Id
   readonly clock: Clock
   readonly log: Log
   readonly beginDeadlineMs?: number
+  readonly extendDeadlineMs?: number
   readonly endDeadlineMs?: number
   readonly batchLimit?: number
   readonly queueLimit?: number
@@ -72,17 +82,15 @@ class Late extends Error {
  */
 const PATIENCE_MS = 2_500
 const NEVER_MS = Number.POSITIVE_INFINITY
-const RETRY_MS = 500
-/** Nothing is made sooner. */
-const FIRST_POLL_SECONDS = 2
 const LOOK_MS = 10
 const CLAIMS_LIMIT = 16
-/** Every ending belongs to a call that was begun, and those are bounded: none is ever refused for want of room. */
+/** Every ending, and every extension, belongs to a call that was begun, and those are bounded: none is ever refused for want of room. */
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
 export function createCalls(parts: Parts): Calls {
   const { query, ownerId, clock, log } = parts
-  const { beginDeadlineMs = 5_000, endDeadlineMs = 10_000, batchLimit = 256, queueLimit = 20_000 } = parts
+  const { beginDeadlineMs = 5_000, extendDeadlineMs = 5_000, endDeadlineMs = 10_000 } = parts
+  const { batchLimit = 256, queueLimit = 20_000 } = parts
   const shared = {
     clock,
     batchLimit,
@@ -104,6 +112,14 @@ export function createCalls(parts: Parts): Calls {
     },
     execute: (calls) => beginBatch(query, ownerId, calls),
   })
+  const extensions = createLane<Extension, Growth>({
+    ...shared,
+    queueLimit: NO_LIMIT,
+    idOf: ({ id }) => id,
+    // An earlier sending that arrives late finds its total held already, or no hold: it needs no word of its own.
+    mayRepeat: () => true,
+    execute: (items) => extendBatch(query, ownerId, items),
+  })
   const endings = createLane<Ending, Settlement>({
     ...shared,
     queueLimit: NO_LIMIT,
@@ -113,10 +129,14 @@ export function createCalls(parts: Parts): Calls {
   })
   const open = new OpenCalls()
   const background = new Map<Id, Promise<void>>()
+  const untilAnswered = createPatientQuery({ query, clock })
+  const away = createHandOver({ query, ownerId, clock, log, open, background, patienceMs: endDeadlineMs })
 
   async function begin(call: Call): Promise<Judgement> {
     requireSound(call)
     requireRoom()
+    // An id that is being voided, because an earlier sending of it may arrive yet, would lose its hold again.
+    if (background.has(call.id)) throw unavailable(new Error('the id of a call is being voided'))
     if (call.hold !== null) open.add(call.id)
     try {
       const judgement = await begins.submit(call, beginDeadlineMs)
@@ -134,7 +154,18 @@ export function createCalls(parts: Parts): Calls {
 
   /** Endings come first: what has begun is answered in time before anything else begins. */
   function requireRoom(): void {
-    if (Math.max(begins.lagMs(), endings.lagMs()) > PATIENCE_MS) throw shared.overload()
+    if (Math.max(begins.lagMs(), extensions.lagMs(), endings.lagMs()) > PATIENCE_MS) throw shared.overload()
+  }
+
+  async function extend(extension: Extension): Promise<Growth | Unheard> {
+    try {
+      const growth = await extensions.submit(extension, extendDeadlineMs)
+      if (growth.outcome === 'extended') open.raiseReserve(extension.id, growth.reserved)
+      return growth
+    } catch (error) {
+      if (error instanceof Late) return { outcome: 'unanswered' }
+      throw error
+    }
   }
 
   async function end(ending: Ending): Promise<Settlement> {
@@ -159,66 +190,6 @@ export function createCalls(parts: Parts): Calls {
       return await endings.submit(ending, endDeadlineMs)
     } catch (error) {
       throw error instanceof Late ? unavailable(error) : error
-    }
-  }
-
-  async function handOver({ id, upstream, name, state }: HandOver): Promise<boolean> {
-    const statement = {
-      name: 'hand_over_task',
-      text: 'select hand_over_task(task => $1, upstream => $2, slot_in => $3, mode_in => $4, name => $5, state_in => $6, first_poll_seconds => $7)',
-      values: [id, upstream.id, upstream.slot, upstream.mode, name, state, FIRST_POLL_SECONDS],
-    }
-    // By these an operator can say later who has it.
-    const found = { request_id: id, upstream: upstream.id, upstream_task: name }
-    let isDone = false
-    const inTime = await letGo(id, async () => {
-      const [row] = await untilAnswered(statement)
-      const outcome = new Row(row).text(0)
-      isDone = outcome === 'done'
-      if (isDone) return
-      log.error('a task runs at its upstream and can not be looked after', { ...found, reason: outcome })
-      if (outcome !== 'ended') await untilAnswered(unsettling(id))
-    })
-    if (!inTime) log.error('a task runs at its upstream, which could not be written down yet', found)
-    return isDone
-  }
-
-  async function leaveUnsettled(id: Id): Promise<void> {
-    log.error('a task may run at its upstream, and nobody knows: it is unsettled', { request_id: id })
-    await letGo(id, () => untilAnswered(unsettling(id)))
-  }
-
-  function unsettling(id: Id): Statement {
-    return {
-      name: 'mark_unsettled',
-      text: 'select id from mark_unsettled(ids => $1, of => $2)',
-      values: [[id], ownerId],
-    }
-  }
-
-  /** Waits until a call is no longer ours, but no longer than an end may take; the rest is done without its caller. */
-  async function letGo(id: Id, write: () => Promise<unknown>): Promise<boolean> {
-    const work = write()
-      .then(() => {})
-      .catch((error: unknown) => log.error('a task could not be recorded', { request_id: id, error }))
-      .finally(() => {
-        // Where it failed for good, the call is disowned when it is next compared with what we know of.
-        open.delete(id)
-        background.delete(id)
-      })
-    // Whoever waits for everything that is to be written waits for this too.
-    background.set(id, work)
-    return within(clock, work, endDeadlineMs)
-  }
-
-  async function untilAnswered(statement: Statement): Promise<readonly (readonly unknown[])[]> {
-    for (;;) {
-      try {
-        return await query(statement)
-      } catch (error) {
-        if (!(error instanceof Unanswered)) throw error
-        await clock.sleep(RETRY_MS)
-      }
     }
   }
 
@@ -255,10 +226,11 @@ export function createCalls(parts: Parts): Calls {
 
   return {
     begin,
+    extend,
     end,
     endTask,
-    handOver,
-    leaveUnsettled,
+    handOver: away.handOver,
+    leaveUnsettled: away.leaveUnsettled,
     isOurs: (id) => open.has(id) || background.has(id),
     open: () => open.ids(),
     reservedTokens: (credentialId, windowEndsAtMs) => open.reservedTokens(credentialId, windowEndsAtMs),

@@ -2,7 +2,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { Call } from './call.ts'
 
 /** What a call has reserved of its key's tokens, in the window that ends then. */
-type Reserve = Pick<Call, 'credentialId' | 'tokens'> & { readonly windowEndsAtMs: number }
+type Reserve = Pick<Call, 'credentialId'> & { tokens: number; readonly windowEndsAtMs: number }
 
 /** The calls that this process is at, and what those of them that were begun have reserved. */
 export class OpenCalls {
@@ -37,6 +37,12 @@ export class OpenCalls {
     const own = this.#reserves.get(credentialId)
     if (own === undefined) this.#reserves.set(credentialId, new Set([reserve]))
     else own.add(reserve)
+  }
+
+  /** An open call was extended: what it has reserved in all, as far as the window still stands in which it was begun. */
+  raiseReserve(id: Id, tokens: number): void {
+    const reserve = this.#calls.get(id)
+    if (reserve !== undefined) reserve.tokens = tokens
   }
 
   delete(id: Id): void {

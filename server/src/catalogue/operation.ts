@@ -21,6 +21,8 @@ type Common = {
   readonly quotable: boolean
   /** A pending definition is incomplete: its request passes through as it came. */
   readonly definition: 'complete' | 'pending'
+  /** Of a kind whose calls cost much: whoever gives a mandate is asked before each, unless they say otherwise. */
+  readonly isHighCost?: true
   /** A request without a credential is told that there is no such thing. */
   readonly isHidden?: true
   readonly attempts: Attempts

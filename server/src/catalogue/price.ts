@@ -14,6 +14,8 @@ export type PriceContract<Input> = {
   readonly most: (input: Input) => bigint
   /** What a quote estimates. */
   readonly expected: (input: Input) => bigint
+  /** What that takes for granted, as a sentence for the caller. */
+  readonly assumption?: (input: Input) => string
   /** Whether the two are the same, whatever the upstream does. */
   readonly isExact: boolean
   /** Reads from the answer how much was used; undefined where it does not say. */
@@ -68,6 +70,7 @@ export function responseCount({ unitPrice, count }: { unitPrice: UnitPrice; coun
     unitPrice,
     most: ONE,
     expected: ONE,
+    assumption: () => 'Assumed: an answer that is charged.',
     isExact: false,
     measure: (reply) => (isSilent(reply) ? undefined : { units: count(reply) }),
   } as const satisfies PriceContract<unknown>
@@ -93,6 +96,7 @@ export function perToken<Input>(given: PerToken<Input>): PriceContract<Input> {
     unitPrice,
     most: (input) => BigInt(most(input)),
     expected: (input) => BigInt(expected(input)),
+    assumption: (input) => `Assumed: about ${expected(input)} tokens, by our estimate of the request.`,
     isExact: false,
     measure(reply) {
       const tokens = evidence(reply)
@@ -106,18 +110,22 @@ type Dynamic<Input> = {
   readonly unit: string
   readonly unitPrice: UnitPrice
   readonly most: (input: Input) => number
+  /** As much as the most where left out. */
+  readonly expected?: (input: Input) => number
+  readonly assumption?: (input: Input) => string
   readonly evidence: (reply: Reply) => number | undefined
 }
 
 /** Priced by what the request asks for, and charged by what was delivered of it. */
-export function dynamic<Input>({ unit, unitPrice, most, evidence }: Dynamic<Input>): PriceContract<Input> {
-  const atMost = (input: Input) => BigInt(most(input))
+export function dynamic<Input>(given: Dynamic<Input>): PriceContract<Input> {
+  const { unit, unitPrice, most, expected = most, evidence } = given
   return {
     contract: 'dynamic',
     unit,
     unitPrice,
-    most: atMost,
-    expected: atMost,
+    most: (input) => BigInt(most(input)),
+    expected: (input) => BigInt(expected(input)),
+    assumption: given.assumption ?? (() => 'Assumed: all that is asked for is delivered.'),
     isExact: false,
     measure(reply) {
       const units = isSilent(reply) ? undefined : evidence(reply)

@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
 import type pg from 'pg'
 import { catalogue } from '../catalogue/catalogue.ts'
+import { DEFAULT_HOLDING, HOLDINGS } from '../catalogue/holding.ts'
 import type { KeyRates } from '../catalogue/key-rates.ts'
 import { limitsWithin, tierLimitAbove } from '../catalogue/key-rates.ts'
+import { DEFAULT_ON_DISCONNECT, ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
 import type { Tier, TierLimits } from '../catalogue/tiers.ts'
 import type { Config } from '../config.ts'
 import type { Budget } from '../identity/budgets.ts'
@@ -23,6 +25,8 @@ export type TermsOptions = {
   readonly concurrency?: string
   readonly scopes?: string
   readonly addresses?: string
+  readonly onDisconnect?: string
+  readonly holding?: string
 }
 
 export function withTerms(command: Command): Command {
@@ -35,10 +39,26 @@ export function withTerms(command: Command): Command {
       'operations, categories and models that it may use, such as rerank,social,model:<name>; all for everything',
     )
     .option('--addresses <list>', 'from where it may be used, such as 203.0.113.7,2001:db8::/32; any for anywhere')
+    .option(
+      '--on-disconnect <choice>',
+      'what becomes of a stream whose caller has left: finish or cancel, where the request does not say; default for what the installation does',
+    )
+    .option(
+      '--holding <choice>',
+      'what is held for a stream: full for the most that it can cost, growing for what it needs as it goes on, where the request does not say; default for what the installation does',
+    )
 }
 
 /** What the options say; what they do not name is left out. */
-export function termsOf({ rpm, tpm, concurrency, scopes, addresses }: TermsOptions): TermsChange {
+export function termsOf({
+  rpm,
+  tpm,
+  concurrency,
+  scopes,
+  addresses,
+  onDisconnect,
+  holding,
+}: TermsOptions): TermsChange {
   const rates: Partial<KeyRates> = {
     ...(rpm !== undefined && { requestsPerMinute: rateOf('--rpm', rpm) }),
     ...(tpm !== undefined && { tokensPerMinute: rateOf('--tpm', tpm) }),
@@ -50,7 +70,16 @@ export function termsOf({ rpm, tpm, concurrency, scopes, addresses }: TermsOptio
     ...(addresses !== undefined && {
       networks: addresses === 'any' ? null : networksIn(listOf(addresses, ADDRESSES_MISSING)),
     }),
+    ...(onDisconnect !== undefined && { onDisconnect: choiceOf('--on-disconnect', onDisconnect, ON_DISCONNECT) }),
+    ...(holding !== undefined && { holding: choiceOf('--holding', holding, HOLDINGS) }),
   }
+}
+
+function choiceOf<Choice extends string>(option: string, text: string, choices: readonly Choice[]): Choice | null {
+  if (text === 'default') return null
+  const choice = choices.find((one) => one === text)
+  if (choice === undefined) throw new Error(`${option} must be ${choices.join(', ')} or default`)
+  return choice
 }
 
 const SCOPES_MISSING = '--scopes must name operations, categories or models, such as rerank,social,model:<name>'
@@ -76,12 +105,14 @@ export async function checkTerms({ pool, config }: Parts, { scopes }: TermsChang
 }
 
 /** What a key has of its own, in a few words; nothing for one that has nothing. */
-export function ownTerms({ rates, scopes, networks }: KeyTerms): readonly string[] {
+export function ownTerms({ rates, scopes, networks, onDisconnect, holding }: KeyTerms): readonly string[] {
   const own = KINDS.flatMap(([kind, words]) => (rates[kind] === null ? [] : `${rates[kind]} ${words}`))
   return [
     ...(scopes === null ? [] : [`for ${scopes.join(', ')}`]),
     ...(own.length === 0 ? [] : [`at most ${own.join(', ')}`]),
     ...(networks === null ? [] : [`from ${networks.texts.join(', ')}`]),
+    ...(onDisconnect === null ? [] : [`on disconnect ${onDisconnect}`]),
+    ...(holding === null ? [] : [`holding ${holding}`]),
   ]
 }
 
@@ -96,7 +127,7 @@ export function linesOf(
   key: ListedKey & { readonly tier: Tier; readonly limits: TierLimits },
   spend: readonly string[],
 ): readonly string[] {
-  const { scopes, networks } = key.terms
+  const { scopes, networks, onDisconnect, holding } = key.terms
   return [
     `Key ${key.id}, ${key.mode}, ${key.name}`,
     `Account ${key.workspaceId}, tier ${key.tier}`,
@@ -106,6 +137,8 @@ export function linesOf(
     ...limitLines(key.limits, key.terms.rates),
     `Scopes: ${scopes?.join(', ') ?? 'all'}`,
     `Addresses: ${networks?.texts.join(', ') ?? 'any'}`,
+    `On disconnect: ${onDisconnect ?? `${DEFAULT_ON_DISCONNECT} (default)`}`,
+    `Holding: ${holding ?? `${DEFAULT_HOLDING} (default)`}`,
   ]
 }
 

@@ -94,6 +94,9 @@ export function addModelCommands(program: Command): void {
       '--on-abort <stops|runs-on>',
       'whether they stop billing when we close the connection; not for models with hidden reasoning (runs-on)',
     )
+    .option('--output <seen|hidden>', 'whether all that they bill as output is streamed as it is made (hidden)')
+    .option('--token-bytes <bytes>', 'how many bytes of text a token has at the least: 1 to 4 (1)')
+    .option('--top-speed <tokens>', 'the most tokens that they make in a second, or none (none)')
     .option('--off', 'ask there no more, and keep the route')
     .option('--on', 'ask there again')
     .action((id: string, options: RouteOptions) => running((config) => route(config, id, options)))
@@ -248,6 +251,9 @@ type RouteOptions = {
   readonly unknown?: string
   readonly reasoning?: string
   readonly onAbort?: string
+  readonly output?: string
+  readonly tokenBytes?: string
+  readonly topSpeed?: string
   readonly off?: true
   readonly on?: true
 }
@@ -277,12 +283,16 @@ function enabledOf(what: string, { on, off }: { readonly on?: true; readonly off
 }
 
 /** What is named of a route's profile. */
-function profileOf({ outputLimit, unknown, reasoning, onAbort }: RouteOptions): RouteSettings['profile'] {
+function profileOf(options: RouteOptions): RouteSettings['profile'] {
+  const { outputLimit, unknown, reasoning, onAbort, output, tokenBytes, topSpeed } = options
   return {
     outputLimit: outputLimit === 'none' ? null : outputLimit,
     unknown: choiceOf('--unknown', unknown, { refuse: 'refuse', pass: 'pass' }),
     reasoning: choiceOf('--reasoning', reasoning, { within: 'within', apart: 'apart' }),
     abort: choiceOf('--on-abort', onAbort, { stops: 'stops', 'runs-on': 'runs_on' }),
+    output: choiceOf('--output', output, { seen: 'seen', hidden: 'hidden' }),
+    tokenBytes: tokenBytes === undefined ? undefined : wholeNumber('--token-bytes', tokenBytes),
+    topSpeed: topSpeed === 'none' ? null : topSpeed === undefined ? undefined : wholeNumber('--top-speed', topSpeed),
   }
 }
 
@@ -331,12 +341,16 @@ async function list(config: Config): Promise<void> {
 }
 
 /** What differs from what its protocol says. */
-function profileText({ outputLimit, unknown, reasoning, abort }: RouteProfile): string {
+function profileText(profile: RouteProfile): string {
+  const { outputLimit, unknown, reasoning, abort, output, tokenBytes, topSpeed } = profile
   const differing = [
     outputLimit === null ? '' : `limit ${outputLimit}`,
     unknown === PLAIN_PROFILE.unknown ? '' : `unknown ${unknown}`,
     reasoning === PLAIN_PROFILE.reasoning ? '' : `reasoning ${reasoning}`,
     abort === PLAIN_PROFILE.abort ? '' : `on abort ${abort}`,
+    output === PLAIN_PROFILE.output ? '' : `output ${output}`,
+    tokenBytes === PLAIN_PROFILE.tokenBytes ? '' : `${tokenBytes} bytes a token`,
+    topSpeed === null ? '' : `${topSpeed} tokens a second`,
   ]
   return differing.map((text) => (text === '' ? '' : `  ${text}`)).join('')
 }

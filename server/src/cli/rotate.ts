@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { SEALED_IN_TASKS } from '../gateway/plans/video-tasks.ts'
+import { SEALED_APPROVALS } from '../identity/approvals.ts'
 import { SECOND_FACTORS } from '../identity/people/second-factor.ts'
 import { type Seal, sealOf } from '../kernel/seal.ts'
 import { VERIFIERS } from '../links/attempts.ts'
@@ -21,6 +22,7 @@ const ALL = [
   TOKEN_KEYS,
   VERIFIERS,
   ...SEALED_IN_TASKS,
+  SEALED_APPROVALS,
   SEALED_MESSAGES,
   SECOND_FACTORS,
   SEALED_SIGNING_KEYS,

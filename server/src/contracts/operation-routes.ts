@@ -1,4 +1,6 @@
+import { HOLDINGS } from '../catalogue/holding.ts'
 import type { JsonSchema } from '../catalogue/member-table.ts'
+import { ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
 import {
   type DataOperation,
   isSoldByUnit,
@@ -8,9 +10,11 @@ import {
   type Operation,
   spell,
 } from '../catalogue/operation.ts'
+import { FITS } from '../gateway/fit.ts'
 import type { HeaderNames } from '../gateway/header-names.ts'
-import { RATE_HEADERS } from '../limits/headers.ts'
-import { quoteBody } from '../pricing/quotes.ts'
+import { ANTHROPIC_RATE_HEADERS, RATE_HEADERS } from '../limits/headers.ts'
+import { quoteBody } from '../pricing/quote-body.ts'
+import { OUTPUT_LIMITS } from '../protocols/output-limits.ts'
 import { SPOKEN } from '../protocols/protocols.ts'
 import { requestSchemaOf } from '../protocols/request-schema.ts'
 import { PROVIDER_BODY } from './document.ts'
@@ -110,6 +114,10 @@ function headersOf(operation: Operation, names: HeaderNames): readonly ContractP
         pattern: '^\\d{1,9}(\\.\\d{1,9})?$',
       },
     ),
+    header(names.tell, 'What a whole answer is to tell beside its cost, in a header of its own.', {
+      type: 'string',
+      enum: ['budget'],
+    }),
     ...(operation.quotable
       ? [
           header(names.costMode, 'Asks for a quote in place of the call. Nothing is executed, held or charged.', {
@@ -120,6 +128,29 @@ function headersOf(operation: Operation, names: HeaderNames): readonly ContractP
             type: 'string',
             maxLength: 8_100,
           }),
+        ]
+      : []),
+    ...(isOfModels(operation) && SPOKEN[operation.protocol].protocol.stream !== undefined
+      ? [
+          header(
+            names.onDisconnect,
+            "What becomes of a stream whose caller leaves: it is heard out and charged as reported, or given up at once where that stops the provider's meter. As the key says where left out.",
+            { type: 'string', enum: [...ON_DISCONNECT] },
+          ),
+          header(
+            names.hold,
+            'What is held for a stream: the most that it can cost, so that it is never cut for want of money, or what it needs as it goes on, where its provider allows that. As the key says where left out.',
+            { type: 'string', enum: [...HOLDINGS] },
+          ),
+        ]
+      : []),
+    ...(isOfModels(operation) && OUTPUT_LIMITS[SPOKEN[operation.protocol].by].length > 0
+      ? [
+          header(
+            names.fit,
+            'What becomes of a call whose output limit is more than balance, budget, cap or tokens a minute allow: it is made with the largest that fits. It is refused where left out.',
+            { type: 'string', enum: [...FITS] },
+          ),
         ]
       : []),
     ...(isOfModels(operation)
@@ -141,15 +172,18 @@ function headersOf(operation: Operation, names: HeaderNames): readonly ContractP
 }
 
 function answerOf(operation: Operation, { headerNames, taskCreated }: Parts): ContractAnswer {
-  const limited = [...RATE_HEADERS]
+  const limited = [...RATE_HEADERS, ...(operation.dialect === 'anthropic' ? ANTHROPIC_RATE_HEADERS : [])]
   const charged = isTask(operation)
-    ? [headerNames.held, headerNames.priceVersion]
-    : [headerNames.cost, headerNames.balance, headerNames.priceVersion]
-  const capped = isOfModels(operation) ? [headerNames.outputCap] : []
+    ? [headerNames.held, headerNames.budget, headerNames.priceVersion]
+    : [headerNames.cost, headerNames.balance, headerNames.budget, headerNames.priceVersion]
+  const capped = isOfModels(operation)
+    ? [headerNames.outputCap, headerNames.fittedLimit, headerNames.upstreamModel]
+    : []
+  const held = mayStream(operation) ? [headerNames.hold] : []
   const own = isTask(operation) ? taskCreated : isSoldByUnit(operation) ? outputOf(operation) : OF_PROTOCOL
   return {
     description: operation.quotable ? 'The answer of the call, or a quote where one was asked for.' : 'The answer.',
-    headers: [...charged, ...capped, ...limited],
+    headers: [...charged, ...capped, ...held, ...limited],
     content: {
       'application/json': operation.quotable ? eitherOf(own, QUOTE) : own,
       ...(mayStream(operation) && { 'text/event-stream': STREAM }),
@@ -171,7 +205,8 @@ function eitherOf(a: JsonSchema, b: JsonSchema): JsonSchema {
 /** Vendors describe their protocols themselves, and their SDKs know them. */
 const OF_PROTOCOL: JsonSchema = {
   type: 'object',
-  description: 'An answer of the protocol, as the provider sent it.',
+  description:
+    'An answer of the protocol, as the provider sent it, with the model as it was asked for and `cost_usd` in its usage.',
   additionalProperties: true,
 }
 

@@ -11,7 +11,8 @@ export const AT_THE_DOOR: readonly FaultCode[] = [
 /** And where a credential is asked for. */
 const WITH_CREDENTIAL: readonly FaultCode[] = [
   ...AT_THE_DOOR,
-  ...(['missing_credential', 'invalid_credential', 'address_not_allowed', 'forbidden'] as const),
+  ...(['missing_credential', 'invalid_credential', 'expired_credential', 'address_not_allowed', 'forbidden'] as const),
+  'mandate_paused',
   ...(['rate_limit_exceeded', 'billing_dependency_timeout'] as const),
 ]
 
@@ -24,6 +25,8 @@ const OF_CALLS: readonly FaultCode[] = [
     'insufficient_balance',
     'budget_exceeded',
     'budget_required',
+    'approval_required',
+    'approval_refused',
     'cost_cap_exceeded',
     'account_suspended',
   ] as const),
@@ -52,8 +55,9 @@ export function refusalsOf(operation: Operation): Refusals {
 
 function kindOf(operation: Operation): { readonly kind: string; readonly codes: readonly FaultCode[] } {
   if (operation.isHidden) return { kind: 'hidden_call', codes: ['route_not_found'] }
-  if (isTask(operation)) return { kind: 'task_call', codes: ['resource_not_found'] }
-  if (!isSoldByUnit(operation)) return { kind: 'model_call', codes: ['resource_not_found', 'route_not_found'] }
+  if (isTask(operation)) return { kind: 'task_call', codes: ['resource_not_found', 'model_not_found'] }
+  if (!isSoldByUnit(operation))
+    return { kind: 'model_call', codes: ['resource_not_found', 'model_not_found', 'route_not_found'] }
   if (operation.actsFor !== undefined) return { kind: 'linked_call', codes: ['link_required', 'link_scope_missing'] }
   return { kind: 'call', codes: [] }
 }

@@ -5,15 +5,18 @@ import type { Sought } from '../identity/scopes.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { formatUsd, type Nanos } from '../kernel/money.ts'
+import { type Nanos, ZERO } from '../kernel/money.ts'
 import { askOf } from '../limits/ask.ts'
 import { rateHeaders } from '../limits/headers.ts'
 import type { Spent, SpentWindows } from '../limits/spent-windows.ts'
 import { whoseIs } from '../limits/whose.ts'
 import type { Rate, Rates, Window } from '../limits/window.ts'
 import { placesTaken, requestsUsed, tokensUsed } from './limit-words.ts'
+import type { MoneyAdvice } from './money-advice.ts'
+import { balanceShort, budgetShort } from './money-words.ts'
 import { requireBudget } from './require-budget.ts'
 import { requireOwnScope, requireScope, seesBalance } from './require-scope.ts'
+import { type FittingOutput, fittingMembers } from './token-advice.ts'
 
 /** What somebody wants to begin: an operation with what it may cost, or an admission that costs nothing. */
 export type Wish = {
@@ -29,6 +32,10 @@ export type Wish = {
   /** Beside the slots that the operation's limits ask for. */
   readonly claims: readonly Claim[]
   readonly task?: NewTask | undefined
+  /** What to do where the hold is more than there is. */
+  readonly moneyAdvice?: MoneyAdvice | undefined
+  /** With which output limit it would fit into so many tokens. */
+  readonly fittingOutput?: FittingOutput | undefined
 }
 
 export type Admitted = { readonly rates: Rates; readonly free: Nanos }
@@ -111,7 +118,7 @@ type Known = { readonly nowMs: number } & Pick<Calls, 'reservedTokens'>
 /** Each reason for which PostgreSQL refuses a call, in the words of the public table. */
 function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fault {
   const headers = rateHeaders(judgement.rates)
-  const needed = wish.hold?.amount
+  const [needed, advice] = [wish.hold?.amount ?? ZERO, wish.moneyAdvice]
   switch (judgement.outcome) {
     case 'requests_spent': {
       const { window, rates } = judgement
@@ -134,12 +141,12 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
       })
     }
     case 'allowance_spent':
-      return new Fault('budget_exceeded', { headers, members: moneyMembers(needed, judgement.left) })
-    case 'money_spent':
-      return new Fault('insufficient_balance', {
+      return budgetShort(
+        { needed, left: judgement.left, advice, budget: wish.caller.budget, nowMs: known.nowMs },
         headers,
-        members: moneyMembers(needed, seesBalance(wish.caller) ? judgement.free : null),
-      })
+      )
+    case 'money_spent':
+      return balanceShort({ needed, left: seesBalance(wish.caller) ? judgement.free : null, advice }, headers)
     case 'account_suspended':
       return new Fault('account_suspended', { headers })
     case 'account_inactive':
@@ -167,7 +174,8 @@ function requestsSpent({ window, rates, untilMs }: Spent, { limits }: Caller, no
  * It fits when the window ends at the latest. It may fit as soon as calls end that run now, where what they have reserved is in the
  * way: of those this process knows its own, and the others' are as good as used.
  */
-function tokensSpent(window: Window, rates: Rates, { caller, tokens }: Wish, { nowMs, reservedTokens }: Known): Fault {
+function tokensSpent(window: Window, rates: Rates, wish: Wish, { nowMs, reservedTokens }: Known): Fault {
+  const { caller, tokens, fittingOutput } = wish
   const { seconds, group } = window
   const { limit = 0, left = 0, resetAtMs = 0 } = rates.tokens ?? {}
   const isInTheWay = tokens <= left + reservedTokens(caller.credentialId, resetAtMs)
@@ -177,18 +185,11 @@ function tokensSpent(window: Window, rates: Rates, { caller, tokens }: Wish, { n
     detail: tokensUsed(whose, { limit, left, tokens, seconds, isInTheWay, retryAfterSeconds }),
     headers: rateHeaders(rates),
     retryAfterSeconds,
-    members: { limited_by: whose.limitedBy },
+    members: { limited_by: whose.limitedBy, ...fittingMembers(fittingOutput?.(left)) },
   })
 }
 
 /** Until a window ends. It is never longer than the window, even if our notion of PostgreSQL's time is a little behind. */
 function secondsUntil(endsAtMs: Rate['resetAtMs'], nowMs: number, { seconds }: Window): number {
   return Math.min(seconds, Math.max(1, Math.ceil((endsAtMs - nowMs) / 1_000)))
-}
-
-function moneyMembers(needed: Nanos | undefined, left: Nanos | null): Record<string, string> {
-  return {
-    ...(needed !== undefined && { needed_usd: formatUsd(needed) }),
-    ...(left !== null && { left_usd: formatUsd(left) }),
-  }
 }

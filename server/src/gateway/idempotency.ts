@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import type { Claim } from '../calls/call.ts'
 import type { Operation } from '../catalogue/operation.ts'
@@ -6,12 +5,19 @@ import type { Clock } from '../kernel/clock.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
-import { type EndedRequest, findEnded, findOpen } from '../ledger/requests.ts'
+import type { EndedRequest, OpenRequest } from '../ledger/requests.ts'
 
 export const IDEMPOTENCY = 'idempotency'
 const KEPT_SECONDS = 24 * 3_600
 const KEY = /^[!-~]{1,255}$/
+/** After which a call may have ended; a task takes a while, and is polled as often. */
 const RUNNING_SECONDS = 1
+const TASK_SECONDS = 5
+
+/** What the claim of a key is known by: keys belong to the operation. */
+export function claimKeyOf(operationId: string, key: string): string {
+  return `${operationId} ${key}`
+}
 
 export function isKey(text: string | undefined): text is string {
   return text !== undefined && KEY.test(text)
@@ -25,7 +31,7 @@ export function idempotencyClaim(key: string | undefined, operation: Operation, 
   return [
     {
       scope: IDEMPOTENCY,
-      key: `${operation.id} ${key}`,
+      key: claimKeyOf(operation.id, key),
       limit: 1,
       fingerprint: digest,
       keepSeconds: KEPT_SECONDS,
@@ -36,36 +42,56 @@ export function idempotencyClaim(key: string | undefined, operation: Operation, 
 
 const kept = z.object({ status: z.int() })
 
-type Parts = { readonly pool: pg.Pool; readonly clock: Pick<Clock, 'sleep'> }
+/** By the credential that asks, and the id of the call. */
+type Find<Found> = (credentialId: Id, id: Id) => Promise<Found | undefined>
+
+type Parts = {
+  readonly findOpen: Find<Pick<OpenRequest, 'unsettled_at'>>
+  readonly findEnded: Find<Ended>
+  readonly clock: Pick<Clock, 'sleep'>
+}
+
+type Ended = Pick<EndedRequest, 'amount' | 'given_back' | 'detail'>
+
+type First = { readonly id: Id; readonly isTask: boolean }
 
 /** What became of the call that has the key already, for whoever sent it again. */
-export async function firstCall(parts: Parts, credentialId: Id, id: Id): Promise<Fault> {
-  const [open, ended] = await Promise.all([
-    findOpen(parts.pool, credentialId, id),
-    findWithDetail(parts, credentialId, id),
-  ]).catch((cause: unknown) => {
-    throw unavailable(cause)
-  })
-  const members = { first_request_id: id }
-  if (open !== undefined && open.unsettled_at !== null) return new Fault('outcome_unknown', { members })
-  // One that has just ended uncharged frees its key: the next try begins a call.
-  if (ended === undefined || ended.amount === ZERO)
-    return new Fault('idempotency_running', { members, retryAfterSeconds: RUNNING_SECONDS })
-  // What was given back since then does not undo that it completed.
-  const cost = nanos(ended.amount - ended.given_back)
-  const status = kept.safeParse(ended.detail).data?.status ?? null
-  return new Fault('idempotency_completed', { members: { ...members, status, cost_usd: formatUsd(cost) } })
+export type FirstCall = (credentialId: Id, first: First) => Promise<Fault>
+
+export function createFirstCall(parts: Parts): FirstCall {
+  return async (credentialId, { id, isTask }) => {
+    const [open, ended] = await Promise.all([
+      parts.findOpen(credentialId, id),
+      findWithDetail(parts, credentialId, id),
+    ]).catch((cause: unknown) => {
+      throw unavailable(cause)
+    })
+    // A task has the id of the call that created it, by which it is polled, whatever became of the creation.
+    const members = { first_request_id: id, ...(isTask && { task_id: id }) }
+    if (open !== undefined && open.unsettled_at !== null) return new Fault('outcome_unknown', { members })
+    // One that has just ended uncharged frees its key: the next try begins a call.
+    if (ended === undefined || ended.amount === ZERO)
+      return new Fault('idempotency_running', {
+        members,
+        ...(isTask && { detail: `Poll its task ${id}.` }),
+        retryAfterSeconds: isTask ? TASK_SECONDS : RUNNING_SECONDS,
+      })
+    // What was given back since then does not undo that it completed.
+    const cost = nanos(ended.amount - ended.given_back)
+    const status = kept.safeParse(ended.detail).data?.status ?? null
+    return new Fault('idempotency_completed', { members: { ...members, status, cost_usd: formatUsd(cost) } })
+  }
 }
 
 /** How a call went is written a moment after its charge, by whichever process ran it; lost where that died in between. */
 const DETAIL_WAITS_MS = [150, 350]
 
-async function findWithDetail({ pool, clock }: Parts, credentialId: Id, id: Id): Promise<EndedRequest | undefined> {
-  let ended = await findEnded(pool, credentialId, id)
+async function findWithDetail({ findEnded, clock }: Parts, credentialId: Id, id: Id): Promise<Ended | undefined> {
+  let ended = await findEnded(credentialId, id)
   for (const waitMs of DETAIL_WAITS_MS) {
-    if (ended === undefined || ended.amount === ZERO || (ended.detail ?? null) !== null) return ended
+    if (ended === undefined || ended.amount === ZERO || ended.detail !== null) return ended
     await clock.sleep(waitMs)
-    ended = await findEnded(pool, credentialId, id)
+    ended = await findEnded(credentialId, id)
   }
   return ended
 }

@@ -22,7 +22,8 @@ type Whole = Exclude<Sent, { outcome: 'streaming' }>
 
 /** What the caller is told and what the call costs, by what came of asking the upstream. */
 export async function judge(plan: Judged, held: Held, sent: Whole): Promise<Outcome> {
-  if (sent.outcome !== 'answered') return ofNoAnswer(held, sent)
+  if (sent.outcome !== 'answered')
+    return sent.owed === undefined ? ofNoAnswer(held, sent) : ofAbandoned(held, sent, await sent.owed())
   try {
     const measured = plan.measure(sent.reply)
     return ofAnswer(plan, held, sent, measured instanceof Promise ? await measured : measured)
@@ -52,6 +53,12 @@ function ofNoAnswer(held: Held, { kind, failure, outcome }: Extract<Whole, { fai
   // Nothing reached the upstream: it is as if the call had never been.
   if (outcome === 'not_sent') return { ending: { amount: null, forgiven: false, usage: NO_USAGE }, fault }
   return { ending: atOurLoss(held, { isUnreadable: false }), fault }
+}
+
+/** The caller has left an upstream that was at work, which was given up for it: it has got nothing, and owes what was asked. */
+function ofAbandoned(held: Held, { kind, failure }: Extract<Whole, { failure: unknown }>, measured: Measured): Outcome {
+  const ending = endingOf(held, measured, { forgiven: false, failed: false })
+  return { measured, ending, fault: transportFault(kind, failure) }
 }
 
 /** The upstream was asked and the caller gets nothing, so nothing is charged; what it may have cost is overrun. */

@@ -2,7 +2,7 @@ import type { LossWatch } from '../calls/loss-ceilings.ts'
 import type { ReachedCeiling } from '../calls/loss-sums.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { formatUsd } from '../kernel/money.ts'
+import { shortUsd } from '../kernel/money.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 
 /** Where a call goes, as operators read it: what is sold, the slot that is asked, and the mode. */
@@ -41,8 +41,4 @@ function refusalOf(sold: string, { accountId, window, ceiling }: ReachedCeiling)
   const detail = `Refused: ${sold}. Limit: ${shortUsd(ceiling)} USD per ${window}.`
   if (accountId !== null) return new Fault('loss_ceiling_account', { detail })
   return new Fault('loss_ceiling_route', { detail, retryAfterSeconds: ROUTE_RETRY_SECONDS })
-}
-
-function shortUsd(amount: ReachedCeiling['ceiling']): string {
-  return formatUsd(amount).replace(/\.?0+$/, '')
 }

@@ -75,7 +75,7 @@ describe('a name that sets the price', () => {
       const told = refusal(() => read(`${name}=2026-01`))
       assert.equal(
         told,
-        `The request is invalid. Correct it and send it again. "${name}" can be read as "start_date", which sets the price. ` +
+        `"${name}" can be read as "start_date", which sets the price. ` +
           'Give it once, written as in start_date=2026-01.',
       )
     })

@@ -1,6 +1,6 @@
-import { z } from 'zod'
 import type { DataOperation } from '../catalogue/operation.ts'
 import { Fault } from '../kernel/fault.ts'
+import { inputFault } from './input-fault.ts'
 import { foldParameter, loosestSpellingsIn, spellingsIn } from './loose-names.ts'
 
 type Given = {
@@ -8,7 +8,6 @@ type Given = {
   readonly readBody: () => unknown
 }
 
-const DETAIL_LIMIT = 500
 const SPELLING_LIMIT = 100
 /** No URL has them, and no upstream is sent them: some servers read them as something else, or nothing after them. */
 const NOT_IN_A_QUERY = /["\\#]/
@@ -22,9 +21,19 @@ export function parseInput(operation: DataOperation, { query, readBody }: Given)
   const isInQuery = operation.method === 'GET'
   const given = isInQuery ? parameters(query) : readBody()
   requirePlainNames(operation, query, isInQuery ? {} : given)
-  const { success, data, error } = operation.input.safeParse(given)
+  const meant = withoutNulls(given)
+  const { success, data, error } = operation.input.safeParse(meant)
   if (success) return data
-  throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, DETAIL_LIMIT) })
+  throw inputFault(error, meant)
+}
+
+/** Many clients write null for what they leave out. */
+function withoutNulls(given: unknown): unknown {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
+  const members = Object.entries(given)
+  return members.some(([, value]) => value === null)
+    ? Object.fromEntries(members.filter(([, value]) => value !== null))
+    : given
 }
 
 /**
@@ -41,14 +50,16 @@ function requirePlainNames({ refuses = {}, priced = {}, method }: DataOperation,
     const why = refuses[name]
     const spellings = (why === undefined ? found : foundLoosely).get(foldParameter(name)) ?? []
     const [spelling = name] = spellings.filter((one) => one !== name)
-    if (why !== undefined && spellings.length > 0) throw invalid(`${readAs(spelling, name)} is not taken: ${why}.`)
+    if (why !== undefined && spellings.length > 0)
+      throw invalid(`${readAs(spelling, name)} is not taken: ${why}.`, name)
     const example = priced[name]
     if (example === undefined) continue
     const write = `Give it once, written as in ${example}.`
-    if (spelling !== name) throw invalid(`${readAs(spelling, name)} sets the price. ${write}`)
-    if (spellings.length > 1) throw invalid(`"${name}" is given ${spellings.length} times and sets the price. ${write}`)
+    if (spelling !== name) throw invalid(`${readAs(spelling, name)} sets the price. ${write}`, name)
+    if (spellings.length > 1)
+      throw invalid(`"${name}" is given ${spellings.length} times and sets the price. ${write}`, name)
     if (method === 'POST' && inQuery.includes(name))
-      throw invalid(`"${name}" sets the price and belongs in the body. ${write}`)
+      throw invalid(`"${name}" sets the price and belongs in the body. ${write}`, name)
   }
 }
 
@@ -60,8 +71,8 @@ function readAs(spelling: string, name: string): string {
   return spelling === name ? `"${name}"` : `"${spelling.slice(0, SPELLING_LIMIT)}" can be read as "${name}", which`
 }
 
-function invalid(detail: string): Fault {
-  return new Fault('invalid_request', { detail })
+function invalid(detail: string, param?: string): Fault {
+  return new Fault('invalid_request', { detail, ...(param !== undefined && { members: { param } }) })
 }
 
 /** What is given once is a text, what is given several times a list. */

@@ -6,8 +6,10 @@ import type { StreamReader } from '../protocols/protocol.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
 import type { OpenReply } from '../upstreams/transport.ts'
+import type { Growth, GrowthPlan } from './growth.ts'
+import type { MoneyAdvice } from './money-advice.ts'
 import type { OutputGuard } from './output-guard.ts'
-import type { TokenAdvice } from './token-advice.ts'
+import type { FittingOutput, TokenAdvice } from './token-advice.ts'
 
 /** How a call would run: made from what is asked for, before anything is held. What differs between endpoints is in here. */
 export type Plan = Priced & {
@@ -21,6 +23,12 @@ export type Plan = Priced & {
   readonly tokens: number
   /** What to do where that is more than the limit; nothing to say where it is what the request is made of. */
   readonly tokenAdvice?: TokenAdvice
+  /** With which output limit it would reserve less; nothing to say where it has none. */
+  readonly fittingOutput?: FittingOutput
+  /** What to do where its hold is more than there is; nothing to say where its price does not hang on an output limit. */
+  readonly moneyAdvice?: MoneyAdvice | undefined
+  /** How its hold can grow with its answer; left out where all of it has to be held from the start. */
+  readonly growth?: GrowthPlan | undefined
   /** How much of the process's memory the reply may take, reserved before the call begins. */
   readonly replyBytes: number
   /** What it can come to need by what is asked for: reserved in place of that where the request is large already. */
@@ -28,11 +36,13 @@ export type Plan = Priced & {
   /** What the caller is told of the plan itself. */
   readonly headers: Readonly<Record<string, string>>
   /** Asks one upstream after another, as long as nothing can have come of it. Never throws. */
-  readonly send: (id: Id, room: ReplyRoom) => Promise<Sent>
+  readonly send: (id: Id, room: ReplyRoom, growth?: Growth) => Promise<Sent>
   /** Reads from an answer how much was used; undefined where nobody can know. */
   readonly measure: (reply: Incoming) => Promise<Measured | undefined> | Measured | undefined
   /** What the caller is given of it, with no more tokens than are billed; undefined where it is not what was promised. */
   readonly answer: (reply: Incoming, measured?: Measured) => Answer | undefined
+  /** The same once it is known what it cost, where the protocol has a place for that. */
+  readonly withCost?: ((reply: Incoming, answer: Answer, cost: string) => Answer) | undefined
   /** Whether an answer is about our account with the upstream, and not about what the caller asked for. */
   readonly isAboutUs: (reply: Incoming) => boolean
   /** Of a call that takes minutes, and goes on when it has been answered. */
@@ -61,7 +71,12 @@ export type Attempt = {
 export type Sent = { readonly attempts: readonly Attempt[]; readonly kind: UpstreamKind } & (
   | { readonly outcome: 'answered'; readonly reply: Incoming }
   | { readonly outcome: 'streaming'; readonly stream: OpenStream }
-  | { readonly outcome: 'not_sent' | 'unknown'; readonly failure: unknown }
+  | {
+      readonly outcome: 'not_sent' | 'unknown'
+      readonly failure: unknown
+      /** What the caller owes for it all the same, where it was given up because the caller had left. */
+      readonly owed?: () => Promise<Measured> | Measured
+    }
 )
 
 /** An answer that has begun, and how it is read as it passes. */
@@ -76,6 +91,8 @@ export type OpenStream = {
   /** What it has cost the upstream at the least, where nobody is charged for it. */
   readonly lost: () => Promise<Measured> | Measured
   readonly errorFrame: (body: string) => string
+  /** What the caller is told of whom was asked. */
+  readonly headers: Readonly<Record<string, string>>
   /** Tells when it has more output than was asked for. */
   readonly outputGuard: OutputGuard
   /** Whether the upstream stops counting when it is given up, so that nobody has to hear it out. */

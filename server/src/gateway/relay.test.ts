@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createStillClock } from '../../../harness/still-clock.ts'
 import { PATIENCE_MS } from '../../../harness/until.ts'
 import { type ReplyRoom, unboundedMemory } from '../kernel/memory-budget.ts'
 import { nanos, ZERO } from '../kernel/money.ts'
@@ -17,34 +18,6 @@ import { createRelay, type OutletListener } from './relay.ts'
 
 const counter = createTokenCounter({ deadlineMs: PATIENCE_MS })
 after(() => counter.close())
-
-/** A clock that moves when the test says so. */
-function createStillClock() {
-  let nowMs = 0
-  const sleepers = new Set<{ readonly atMs: number; readonly wake: () => void }>()
-  return {
-    monotonicMs: () => nowMs,
-    sleep: (durationMs: number, signal?: AbortSignal) =>
-      new Promise<void>((resolve, reject) => {
-        const sleeper = { atMs: nowMs + durationMs, wake: resolve }
-        sleepers.add(sleeper)
-        signal?.addEventListener('abort', () => sleepers.delete(sleeper) && reject(signal.reason))
-      }),
-    async pass(durationMs: number): Promise<void> {
-      const untilMs = nowMs + durationMs
-      for (;;) {
-        const [next] = [...sleepers].filter(({ atMs }) => atMs <= untilMs).toSorted((a, b) => a.atMs - b.atMs)
-        if (next === undefined) break
-        nowMs = next.atMs
-        sleepers.delete(next)
-        next.wake()
-        await turn()
-      }
-      nowMs = untilMs
-      await turn()
-    },
-  }
-}
 
 type Options = {
   readonly limit?: number
@@ -109,6 +82,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
       },
       lost: () => ({ counts: [] }),
       errorFrame: (text) => `data: ${text}\n\n`,
+      headers: {},
       outputGuard: {
         ...guard,
         isPassed(text, bytes) {
@@ -119,7 +93,8 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
       stopsOnAbort,
     },
     kind: 'native',
-    held,
+    held: () => held,
+    endedByHeader: 'X-Ended-By',
     room,
     began: () => {
       seen.began += 1

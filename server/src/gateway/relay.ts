@@ -4,12 +4,15 @@ import { asFault, Fault, noRoom } from '../kernel/fault.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import { formatUsd } from '../kernel/money.ts'
 import type { Held } from '../pricing/terms.ts'
+import { MOST_TEXT_BYTES } from '../protocols/kept-text.ts'
+import type { TokenUsage } from '../protocols/protocol.ts'
 import { MOST_FRAME_BYTES } from '../protocols/sse.ts'
-import { MOST_HELD_BYTES, MOST_TEXT_BYTES } from '../protocols/withholding-reader.ts'
+import { MOST_HELD_BYTES } from '../protocols/withholding-reader.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Answer } from '../upstreams/adapters/adapter.ts'
 import { passedOn } from '../upstreams/adapters/pass-through.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
+import { type Growth, HoldSpent, shortFault } from './growth.ts'
 import { endingOf, type Outcome, transportFault } from './judge.ts'
 import type { OpenStream } from './plan.ts'
 
@@ -36,7 +39,7 @@ export type Outlet = {
   /** False where the caller reads too slowly; `onRoom` tells when to go on. */
   readonly write: (bytes: Buffer) => boolean
   /** The last bytes, and a good end. */
-  readonly end: (bytes: Buffer) => void
+  readonly end: (bytes: Buffer, trailers?: Readonly<Record<string, string>>) => void
   /** The last bytes, and an end that nobody can take for a good one. */
   readonly breakOff: (bytes: Buffer) => void
 }
@@ -49,7 +52,12 @@ export type Relay = (relayed: Relayed) => StreamedAnswer
 type Relayed = {
   readonly stream: OpenStream
   readonly kind: UpstreamKind
-  readonly held: Held
+  /** What is held for it when it has ended. */
+  readonly held: () => Held
+  /** Of a stream whose hold grows with it. */
+  readonly growth?: Growth | undefined
+  /** The header behind the body that says which limit cut it. */
+  readonly endedByHeader: string
   readonly room: ReplyRoom
   /** Told once: the first bytes go to a caller who is there. */
   readonly began: () => void
@@ -58,7 +66,7 @@ type Relayed = {
 }
 
 /** How streams ended, to be counted. */
-export type StreamEnd = 'complete' | 'caller_left' | 'upstream_failed' | 'over_limit' | 'not_settled'
+export type StreamEnd = 'complete' | 'caller_left' | 'upstream_failed' | 'over_limit' | 'hold_spent' | 'not_settled'
 
 type Parts = {
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
@@ -87,20 +95,31 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
         log.error('a stream could not be ended', { error })
         outlet.breakOff(NO_BYTES)
       })
-    return { status, headers: passedOn(headers), body: { sendTo } }
+    return { status, headers: { ...passedOn(headers), ...relayed.stream.headers }, body: { sendTo } }
   }
 
   async function run(relayed: Relayed, outlet: Outlet): Promise<void> {
-    const { stream, settle, renderFault, kind } = relayed
+    const { stream, settle, renderFault, kind, growth } = relayed
     const { failure, delivered, isAbandoned } = await pass(relayed, outlet)
+    await growth?.end()
     const isComplete = failure === undefined && stream.reader.state() === 'complete'
     const isCut = isOverLimit(failure)
+    const isSpent = failure instanceof HoldSpent
     // Who left an upstream that was still at work owes what it was asked, as for an answer that came to its end or beyond it.
-    const isOwed = isComplete || isAbandoned || isCut
+    const isOwed = isComplete || isAbandoned || isCut || isSpent
     // And who left has not seen it fail.
-    const outcome = await outcomeOf(relayed, delivered, { isOwed, failed: !isComplete && !isAbandoned })
+    const failed = !isComplete && !isAbandoned && !isSpent
+    const outcome = await outcomeOf(relayed, delivered, { isOwed, failed })
     try {
       const { charged } = await settle(outcome, stream.reply.status, !outlet.hasLeft())
+      if (isSpent) {
+        const { endedBy } = failure
+        const last = stream.reader.endAtLimit({ cost: formatUsd(charged), endedBy, usage: usageOf(outcome) })
+        ended('hold_spent')
+        if (last.length > 0) return outlet.end(Buffer.concat(last), { [relayed.endedByHeader]: endedBy })
+        const fault = transportFault(kind, shortFault(failure))
+        return outlet.breakOff(Buffer.from(stream.errorFrame(renderFault(fault))))
+      }
       if (isComplete) {
         const last = stream.reader.release(formatUsd(charged))
         ended(outlet.hasLeft() ? 'caller_left' : 'complete')
@@ -123,7 +142,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
    * Passes on what comes until the answer is complete, or nothing more is to be had. What the caller got of it. A piece goes
    * from the upstream's connection to the caller's in one turn: a promise for each would cost as much as all the rest.
    */
-  function pass({ stream, room, began }: Relayed, outlet: Outlet): Promise<Passed> {
+  function pass({ stream, room, began, growth }: Relayed, outlet: Outlet): Promise<Passed> {
     const {
       reply: { body },
       reader,
@@ -136,6 +155,10 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     let hasBegun = false
     let isPaused = false
     let isShortOfRoom = false
+    let isCounting = false
+    let hasEnded = false
+    /** How the upstream broke off, while something waited to pass. */
+    let brokenBy: unknown
     let lastHeldAtMs = 0
     let isAbandoned = false
     let countedFromBytes = outputGuard.quietBytes
@@ -173,25 +196,33 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     function goOn(): void {
       isPaused = false
       lastHeldAtMs = clock.monotonicMs()
-      if (!isShortOfRoom) body.resume()
+      resume()
+    }
+
+    /** Unless there is another reason to wait. */
+    function resume(): void {
+      if (!isPaused && !isShortOfRoom && !isCounting && !reader.isWaiting()) body.resume()
     }
 
     /** Counts what has come, twice as much of it each time, and cuts a stream that is beyond its limit. */
     function countOutput(): void {
       const bytes = reader.textBytes()
       countedFromBytes = 2 * bytes
+      isCounting = true
       body.pause()
       outputGuard.isPassed(reader.wholeText(), bytes).then(
         (isPassed) => {
+          isCounting = false
           if (isOver) return
           if (isPassed) {
             end(overLimit(outputGuard.limit))
             body.giveUp()
-          } else if (!isPaused && !isShortOfRoom) body.resume()
+          } else resume()
         },
         (error: unknown) => {
+          isCounting = false
           log.error('the output of a stream could not be counted', { error })
-          if (!isOver && !isPaused && !isShortOfRoom) body.resume()
+          if (!isOver) resume()
         },
       )
     }
@@ -205,8 +236,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       isGiven.then((hasRoom) => {
         isShortOfRoom = false
         if (isOver) return
-        if (hasRoom && !isPaused) body.resume()
-        if (hasRoom) return
+        if (hasRoom) return resume()
         end(noRoom())
         body.giveUp()
       })
@@ -221,7 +251,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     /** The answer is there. Who falls silent without ending the stream is not waited for; a caller without room is. */
     function waitForEnd(durationMs: number): Deadline {
       return startDeadline(durationMs, () => {
-        const silentMs = isPaused ? 0 : clock.monotonicMs() - lastHeldAtMs
+        const silentMs = isPaused || reader.isWaiting() ? 0 : clock.monotonicMs() - lastHeldAtMs
         if (silentMs >= LAST_FRAMES_MS) endEarly(finish())
         else deadline = waitForEnd(LAST_FRAMES_MS - silentMs)
       })
@@ -236,12 +266,57 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       }
     }
 
+    /** What came of a piece, or of what has waited. */
+    function take(pieces: () => readonly Buffer[]): void {
+      try {
+        write(pieces())
+      } catch (failure) {
+        endEarly(failure)
+        return
+      }
+      // Also for the last piece: a frame that repeats the whole answer is held back until the call has been settled.
+      if (reader.keptBytes() + PASSING_BYTES > room.replyBytes) makeRoom()
+      const isWaiting = reader.isWaiting()
+      growth?.note(isWaiting)
+      if (reader.state() !== 'open') endEarly()
+      else if (isWaiting) body.pause()
+      else if (hasEnded) end(brokenBy)
+      else if (reader.isHolding()) {
+        lastHeldAtMs = clock.monotonicMs()
+        deadline ??= waitForEnd(LAST_FRAMES_MS)
+      } else if (reader.textBytes() > countedFromBytes) countOutput()
+    }
+
+    function allow(textBytes: number): void {
+      if (isOver) return
+      take(() => reader.allow(textBytes))
+      if (!isOver) resume()
+    }
+
     /** An upstream that breaks off after the end of its answer has said everything. */
     function endBroken(failure: unknown): void {
       if (reader.hasStopOfItsOwn) finish()
-      end(reader.state() === 'complete' ? undefined : failure)
+      if (reader.isWaiting()) {
+        // What came before may pass yet, and be all of the answer.
+        hasEnded = true
+        brokenBy = failure
+      } else end(reader.state() === 'complete' ? undefined : failure)
     }
 
+    if (growth !== undefined) {
+      const allowed = growth.start({
+        textBytes: reader.textBytes,
+        // Of a protocol without a stop of its own, more may come of what looks like an end.
+        isWritten: () => isOver || (reader.isHolding() && reader.hasStopOfItsOwn && !reader.isWaiting()),
+        allow,
+        stop(reason) {
+          if (isOver) return
+          end(reason)
+          body.giveUp()
+        },
+      })
+      reader.allow(allowed)
+    }
     outlet.listen({
       onRoom: goOn,
       onLeft() {
@@ -253,25 +328,15 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
     })
     body.read({
       onPiece(piece) {
-        if (isOver) return body.giveUp()
-        try {
-          write(reader.push(piece))
-        } catch (failure) {
-          return endEarly(failure)
-        }
-        // Also for the last piece: a frame that repeats the whole answer is held back until the call has been settled.
-        if (reader.keptBytes() + PASSING_BYTES > room.replyBytes) makeRoom()
-        if (reader.state() !== 'open') return endEarly()
-        if (!reader.isHolding()) {
-          if (reader.textBytes() > countedFromBytes) countOutput()
-          return
-        }
-        lastHeldAtMs = clock.monotonicMs()
-        deadline ??= waitForEnd(LAST_FRAMES_MS)
+        if (isOver) body.giveUp()
+        else take(() => reader.push(piece))
       },
       onEnd() {
-        if (isOver) deadline?.callOff()
-        else end(finish())
+        hasEnded = true
+        if (isOver) return deadline?.callOff()
+        const failure = finish()
+        // What waits may pass yet.
+        if (failure !== undefined || !reader.isWaiting()) end(failure)
       },
       onFailure(failure) {
         if (isOver) deadline?.callOff()
@@ -307,20 +372,27 @@ function isOverLimit(failure: unknown): boolean {
   return failure instanceof Fault && failure.code === 'output_limit_passed'
 }
 
+/** As a stream tells it that was cut. */
+function usageOf({ measured }: Settled): TokenUsage {
+  const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = measured ?? {}
+  return { input: inputTokens, output: outputTokens, cacheRead: cacheReadTokens, cacheWrite: cacheWriteTokens }
+}
+
 /** What was used of it is charged; where the caller got nothing, what it cost is our loss. */
 async function outcomeOf(
-  { stream, held }: Relayed,
+  { stream, held, growth }: Relayed,
   delivered: string,
   { isOwed, failed }: { readonly isOwed: boolean; readonly failed: boolean },
 ): Promise<Settled> {
   try {
     const measured = await stream.measure(delivered, isOwed)
-    if (measured !== undefined) return { measured, ending: endingOf(held, measured, { forgiven: false, failed }) }
-    return { ending: endingOf(held, await stream.lost(), { forgiven: true, failed }) }
+    if (measured === undefined) return { ending: endingOf(held(), await stream.lost(), { forgiven: true, failed }) }
+    await growth?.cover(measured.outputTokens ?? 0)
+    return { measured, ending: endingOf(held(), measured, { forgiven: false, failed }) }
   } catch {
     // Whatever an upstream wrote that we can't add up, the call has to end.
     const isUnreadable = delivered !== ''
-    return { ending: endingOf(held, undefined, { forgiven: true, failed: true, isUnreadable }) }
+    return { ending: endingOf(held(), undefined, { forgiven: true, failed: true, isUnreadable }) }
   }
 }
 

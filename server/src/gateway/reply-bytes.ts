@@ -1,6 +1,6 @@
 import { REPLY_MOST_BYTES } from '../kernel/memory-budget.ts'
+import { MOST_TEXT_BYTES } from '../protocols/kept-text.ts'
 import type { ModelAsk } from '../protocols/protocol.ts'
-import { MOST_TEXT_BYTES } from '../protocols/withholding-reader.ts'
 import type { Plan } from './plan.ts'
 
 /** What a stream holds as a rule: a reading of its upstream's connection, a write to its caller's, and the text to be counted. */

@@ -5,11 +5,19 @@ type Digested = {
   readonly model?: string
   readonly query: string
   readonly rawBody: Buffer | null
+  /** Where it was worked out before, as for a large body. */
+  readonly digest?: string | undefined
 }
 
 /** What makes two requests the same: the operation, the model in its path, and its query and body byte for byte. */
-export function digestOf({ operation, model = '', query, rawBody }: Digested): string {
-  const hash = createHash('sha256').update(`${operation.id}\n${model}\n${query}\n`)
-  if (rawBody !== null) hash.update(rawBody)
+export function digestOf(asked: Digested): string {
+  if (asked.digest !== undefined) return asked.digest
+  const hash = createHash('sha256').update(digestHead(asked))
+  if (asked.rawBody !== null) hash.update(asked.rawBody)
   return hash.digest('base64url')
+}
+
+/** What is digested before the body. */
+export function digestHead({ operation, model = '', query }: Omit<Digested, 'rawBody' | 'digest'>): string {
+  return `${operation.id}\n${model}\n${query}\n`
 }

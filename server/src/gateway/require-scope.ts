@@ -9,6 +9,7 @@ import { Fault } from '../kernel/fault.ts'
 export function requireScope({ scopes, token }: Caller, sought: Sought): void {
   if (token?.mayCall === false)
     throw new Fault('forbidden', { detail: "The access token's scopes do not let it make calls here." })
+  if (token?.mandate.isPaused === true) throw new Fault('mandate_paused')
   if (scopes === null || allowsOperation(scopes, sought) || mayAllowModel(scopes, sought)) return
   throw new Fault('forbidden', { detail: `The key's scopes do not include ${sought.id}.` })
 }

@@ -21,7 +21,7 @@ export async function findModel(models: Pick<Models, 'find'>, name: string): Pro
 export function requireModel(model: Model | undefined, name: string): Model {
   if (model !== undefined) return model
   const detail = `There is no model ${JSON.stringify(name)}. GET /v1/models lists those that there are.`
-  throw new Fault('resource_not_found', { detail })
+  throw new Fault('model_not_found', { detail, members: { param: 'model' } })
 }
 
 /** Those of its upstreams that speak the caller's protocol; nothing is translated. */
@@ -34,7 +34,8 @@ export function routesFor(
   if (found.length > 0) return found
   const others = [...new Set(routes.map(({ protocol }) => pathOf(protocol)))]
   const instead = others.length === 0 ? 'Nobody serves it yet.' : `It is served at ${others.join(' and ')}.`
-  throw new Fault('resource_not_found', { detail: `The model ${id} is not served at ${path}. ${instead}` })
+  const detail = `The model ${id} is not served at ${path}. ${instead}`
+  throw new Fault('resource_not_found', { detail, members: { param: 'model' } })
 }
 
 export async function targetsOf(

@@ -3,6 +3,8 @@ import { CollectedBody } from '../protocols/collected-body.ts'
 import type { Binding } from '../upstreams/bindings.ts'
 import { isPlain } from '../upstreams/reply-headers.ts'
 import { type OpenReply, UpstreamFailure, type UpstreamReply, type UpstreamRequest } from '../upstreams/transport.ts'
+import type { Growth } from './growth.ts'
+import type { CallRequest } from './pipeline.ts'
 import type { OpenStream, Sent } from './plan.ts'
 import { type Asking, answered, failed, jsonOf } from './send.ts'
 
@@ -34,6 +36,39 @@ export async function openOnce(
     return { attempts, kind, outcome: 'streaming', stream: read(reply) }
   } catch (error) {
     return failed(binding, span(), error, isAsked)
+  }
+}
+
+type Opening = Asking<'open'> & {
+  /** Whether the caller has left before the answer began. */
+  readonly hasLeft: () => boolean
+}
+
+/** What an opening is given up for, each where it can be told: the caller leaves, or there is no more to hold for it. */
+type Until = { readonly left: CallRequest['whenLeft']; readonly short: Growth['whenShort'] | undefined }
+
+/** The same, given up as soon as something happens. Once an answer has begun, who reads it decides. */
+export function openUntil({ transport, clock }: Asking<'open'>, { left, short }: Until): Opening {
+  if (left === undefined && short === undefined) return { transport, clock, hasLeft: () => false }
+  const given = new AbortController()
+  let hasLeft = false
+  return {
+    clock,
+    transport: {
+      open(request) {
+        const callOffs = [
+          left?.(() => {
+            hasLeft = true
+            given.abort()
+          }),
+          short?.(() => given.abort()),
+        ]
+        return transport.open({ ...request, signal: given.signal }).finally(() => {
+          for (const callOff of callOffs) callOff?.()
+        })
+      },
+    },
+    hasLeft: () => hasLeft,
   }
 }
 

@@ -7,6 +7,9 @@ import { readable, tokensBeyond } from './limit-words.ts'
 /** What a caller can do about a call that its limit of tokens can never admit. */
 export type TokenAdvice = (tokenLimit: number) => string
 
+/** The largest output limit with which a call reserves no more than so many tokens; undefined where none would help. */
+export type FittingOutput = (tokens: number) => number | undefined
+
 /** What a call of a model reserves: its input by estimate, and all of the output that it may have. */
 export type Reserve = {
   readonly inputEstimate: number
@@ -39,6 +42,18 @@ export function adviceOn({ inputEstimate, outputLimit, choices, isDefaultLimit, 
   }
 }
 
+export function fittingOutputOf({ inputEstimate, outputLimit, choices, limitNames }: Reserve): FittingOutput {
+  return (tokens) => {
+    const fitting = Math.floor((tokens - inputEstimate) / choices)
+    return limitNames.length > 0 && fitting >= 1 && fitting < outputLimit ? fitting : undefined
+  }
+}
+
+/** As a refusal tells it. */
+export function fittingMembers(fitting: number | undefined): Readonly<Record<string, number>> {
+  return fitting === undefined ? {} : { fitting_output_limit: fitting }
+}
+
 /** What helps where the output of each choice is what it is. */
 function withoutOutputLimit(
   { inputEstimate, outputLimit, choices }: Pick<Reserve, 'inputEstimate' | 'outputLimit' | 'choices'>,
@@ -48,11 +63,18 @@ function withoutOutputLimit(
   return outputLimit < tokenLimit ? SHORTEN : 'Ask for a higher limit.'
 }
 
-/** Throws where a call alone exceeds a limit of tokens: no window ever admits it, and whoever waits for one waits in vain. */
+type Reserving = {
+  readonly tokens: number
+  readonly tokenAdvice?: TokenAdvice
+  readonly fittingOutput?: FittingOutput
+}
+
+/** Throws where a call alone, or what it begins with, exceeds a limit of tokens: no window ever admits it, and whoever waits for one waits in vain. */
 export function requireWithinTokenLimits(
-  { tokens, tokenAdvice }: { readonly tokens: number; readonly tokenAdvice?: TokenAdvice },
+  { tokens: all, tokenAdvice, fittingOutput }: Reserving,
   windows: readonly Window[],
   limits: CallerLimits,
+  tokens = all,
 ): void {
   for (const { tokenLimit, seconds, group } of windows) {
     if (tokenLimit === null || tokens <= tokenLimit) continue
@@ -60,7 +82,12 @@ export function requireWithinTokenLimits(
     const whose = whoseIs(limits, group, 'tokensPerMinute')
     throw new Fault('quota_exceeded', {
       detail: `${tokensBeyond(whose, { tokens, limit: tokenLimit, seconds })} ${advice}`,
-      members: { needed_tokens: tokens, limit_tokens: tokenLimit, limited_by: whose.limitedBy },
+      members: {
+        needed_tokens: tokens,
+        limit_tokens: tokenLimit,
+        limited_by: whose.limitedBy,
+        ...fittingMembers(fittingOutput?.(tokenLimit)),
+      },
     })
   }
 }

@@ -15,6 +15,7 @@ import { callerOf } from './caller.ts'
 import { readCredential } from './credential.ts'
 import { dialectAskedBy } from './failures.ts'
 import { keyInUrl } from './key-in-url.ts'
+import type { NearPath } from './near-path.ts'
 import type { Policy } from './policies.ts'
 import type { Addresses } from './wire/address.ts'
 import { exchangeOf } from './wire/exchange.ts'
@@ -34,6 +35,8 @@ type Parts = {
   readonly memory: MemoryBudget
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly policy: Pick<Policy, 'unknownPath' | 'face'>
+  /** What a known caller may have meant with a path that does not exist. */
+  readonly near: NearPath
 }
 
 /** Changes of a key reach a process within a second; what is known of a caller is not older at the call. */
@@ -43,7 +46,7 @@ const FRESH_MS = 500
  * The first thing that happens to every request: whether its route exists is told only to a caller who is known, and no
  * body is read from anybody else.
  */
-export function createAdmission({ identify, addresses, limits, memory, clock, policy }: Parts) {
+export function createAdmission({ identify, addresses, limits, memory, clock, policy, near }: Parts) {
   function findCaller(request: FastifyRequest, access: Access): Caller | null | Promise<Caller> {
     const forwardedFor = request.headers['x-forwarded-for']
     const peer = exchangeOf(request.raw)?.connection.peer ?? ''
@@ -63,7 +66,7 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
   function judge(request: FastifyRequest, reply: FastifyReply): void {
     const detail = keyInUrl(request.url, dialectAskedBy(request))
     if (detail !== undefined) throw new Fault('invalid_request', { detail })
-    if (request.is404) throw notFound(request, reply)
+    if (request.is404) throw notFound(request, reply, near)
     const { headers } = request
     const encoding = headers['content-encoding']
     if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
@@ -148,16 +151,19 @@ function fromAllowed(request: FastifyRequest, caller: Caller): Caller {
   throw new Fault('address_not_allowed', { detail: `It came from ${request.address || 'an unknown address'}.` })
 }
 
-/** A body whose length nobody knows is a small one until it turns out to be large. Then it waits for the room of the largest. */
+/**
+ * A body whose length nobody knows is a small one until it turns out to be large. Then it waits for twice the room that it needs, each
+ * time that it has outgrown what it has. Nobody waits for long before a call has begun, so that two of them can't wait for each other.
+ */
 function watchLength(raw: IncomingMessage, memory: Lease, most: number): void {
   let bytes = 0
-  let isLarge = false
+  let roomBytes = LARGE_BYTES
   // It is read when its route reads it, and not because we listen.
   raw.pause().on('data', (piece: Buffer) => {
     bytes += piece.length
-    if (isLarge || REQUEST_COPIES * bytes <= LARGE_BYTES) return
-    isLarge = true
-    const isReserved = memory.reserve(most)
+    if (roomBytes === most || REQUEST_COPIES * bytes <= roomBytes) return
+    roomBytes = Math.min(most, 2 * REQUEST_COPIES * bytes)
+    const isReserved = memory.reserve(roomBytes)
     if (isReserved === true) return
     raw.pause()
     isReserved.then((hasRoom) => {
@@ -187,9 +193,12 @@ function asError(thrown: unknown): Error {
 }
 
 /** A path that takes other methods says which. */
-function notFound(request: FastifyRequest, reply: FastifyReply): Fault {
+function notFound(request: FastifyRequest, reply: FastifyReply, near: NearPath): Fault {
   const allowed = methodsAt(request.server, request.url)
-  if (allowed.length === 0) return new Fault('route_not_found')
+  if (allowed.length === 0) {
+    const path = request.caller === null ? undefined : near(request.method, request.url)
+    return new Fault('route_not_found', path === undefined ? {} : { detail: `Did you mean ${path}?` })
+  }
   reply.header('allow', allowed.join(', '))
   return new Fault('method_not_allowed')
 }

@@ -1,5 +1,6 @@
 import type { Dialect } from '../catalogue/operation.ts'
 import type { Fault } from '../kernel/fault.ts'
+import { withAnthropicRates } from '../limits/headers.ts'
 import { renderAnthropic } from './dialects/anthropic.ts'
 import { renderData } from './dialects/data.ts'
 import { renderGemini } from './dialects/gemini.ts'
@@ -35,7 +36,8 @@ export type RenderFault = (dialect: FaultDialect, fault: Fault, requestId: strin
 
 export const renderFault: RenderFault = (dialect, fault, requestId) => {
   const shape = dialect === 'html' ? 'problem' : dialect
-  const headers = { ...headersOf(fault), 'content-type': TYPES[shape] ?? JSON_TYPE }
+  const told = dialect === 'anthropic' ? withAnthropicRates(headersOf(fault)) : headersOf(fault)
+  const headers = { ...told, 'content-type': TYPES[shape] ?? JSON_TYPE }
   return { status: fault.status, headers, body: JSON.stringify(DIALECTS[shape](fault, requestId)) }
 }
 

@@ -16,6 +16,7 @@ import { createCors } from './cors.ts'
 import { createFailureAnswer } from './failures.ts'
 import { createFamilyFinder, type Family, type FamilyName, type ListenerState } from './families.ts'
 import { addHealth } from './health.ts'
+import { createNearPath } from './near-path.ts'
 import type { FaultPage } from './pages/fault-page.ts'
 import { CALLERS, type Policy } from './policies.ts'
 import { createAddresses } from './wire/address.ts'
@@ -122,6 +123,7 @@ export function createEdge(parts: EdgeParts): Edge {
     memory,
     clock,
     policy,
+    near: (method, url) => near(method, url),
   })
   const root = fastify({
     serverFactory: () => server,
@@ -139,6 +141,7 @@ export function createEdge(parts: EdgeParts): Edge {
       )
     },
   })
+  const near = createNearPath(root)
   root.decorateRequest('caller', null)
   root.decorateRequest('address', '')
   root.decorateRequest('rawBody', null)

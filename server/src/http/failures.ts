@@ -94,11 +94,24 @@ function toFault(thrown: unknown, request: FastifyRequest): Fault {
   if (thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string') {
     const code = FRAMEWORK_FAULTS.get(thrown.code)
     if (code === 'unsupported_media_type') return new Fault(code, { detail: `Send ${typeTakenBy(request)}.` })
-    if (code === 'body_too_large')
-      return new Fault(code, { detail: `At most ${request.routeOptions.bodyLimit} bytes are taken here.` })
+    if (code === 'body_too_large') return bodyTooLarge(request)
     if (code !== undefined) return new Fault(code)
   }
   return asFault(thrown)
+}
+
+function bodyTooLarge({ headers, routeOptions: { bodyLimit } }: FastifyRequest): Fault {
+  const sent = Number(headers['content-length'])
+  const limit = `the limit here is ${inMebibytes(bodyLimit)}`
+  const detail = sent > bodyLimit ? `The body is ${inMebibytes(sent)}; ${limit}.` : `The body is too large: ${limit}.`
+  return new Fault('body_too_large', { detail, members: { limit_bytes: bodyLimit } })
+}
+
+/** As people read it, and never so that what is too large looks as if it were not. */
+function inMebibytes(bytes: number): string {
+  if (bytes < 1_048_576) return `${bytes.toLocaleString('en-US')} bytes`
+  const mebibytes = Math.ceil((bytes / 1_048_576) * 100) / 100
+  return `${mebibytes.toLocaleString('en-US')} MiB`
 }
 
 /** A route may take forms in a family of JSON. */

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { Fault } from '../kernel/fault.ts'
+import { plainName } from '../kernel/plain-name.ts'
 
 const QUOTE = 34
 const COMMA = 44
@@ -28,7 +29,8 @@ export function parseJson(bytes: Buffer, limits: JsonLimits): unknown {
   const text = bytes.toString('utf8')
   const nameCount = scan(text, limits)
   const value = parse(text)
-  if (inspect(value) !== nameCount) throw new Fault('invalid_json', { detail: 'A name stands twice in one object.' })
+  if (inspect(value) !== nameCount)
+    throw new Fault('invalid_json', { detail: `Duplicate JSON key ${duplicateIn(text)}.` })
   return value
 }
 
@@ -63,6 +65,32 @@ function scan(text: string, { jsonDepth, jsonNodes, jsonValues }: JsonLimits): n
     throw new Fault('invalid_request', { detail: `The body has more than ${jsonNodes} names, objects and arrays.` })
   }
   return names
+}
+
+/** The first name that stands twice in one object. The text is valid, and there is one. */
+function duplicateIn(text: string): string {
+  const open: (Set<string> | undefined)[] = []
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    if (code === OPEN_BRACE) open.push(new Set())
+    else if (code === OPEN_BRACKET) open.push(undefined)
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) open.pop()
+    else if (code === QUOTE) {
+      const end = endOfString(text, at)
+      const names = isBeforeColon(text, end + 1) ? open.at(-1) : undefined
+      const name = names === undefined ? '' : String(JSON.parse(text.slice(at, end + 1)))
+      if (names?.has(name)) return `"${plainName(name)}"`
+      names?.add(name)
+      at = end
+    }
+  }
+  return 'in one object'
+}
+
+function isBeforeColon(text: string, start: number): boolean {
+  let at = start
+  while (' \t\r\n'.includes(text[at] ?? ':')) at += 1
+  return text.charCodeAt(at) === COLON
 }
 
 const NUMBER_LENGTH = 32

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import { digestHead, digestOf } from '../gateway/request-digest.ts'
 import { Fault } from '../kernel/fault.ts'
 import { parseJson } from './json.ts'
 import { createLargeJson } from './large-json.ts'
@@ -27,12 +28,12 @@ describe('a large body', () => {
       7,
     ]
     const bodies = values.map((value) => Buffer.from(JSON.stringify(value)))
-    const read = await Promise.all(bodies.map(largeJson.read))
+    const read = await Promise.all(bodies.map((body) => largeJson.read(body)))
     assert.deepEqual(
-      read.map((one) => one()),
+      read.map(({ value }) => value()),
       values,
     )
-    assert.equal(read[0]?.(), read[0]?.(), 'it is parsed once')
+    assert.equal(read[0]?.value(), read[0]?.value(), 'it is parsed once')
   })
 
   it('is refused for the same reasons, in the same words', async () => {
@@ -49,7 +50,17 @@ describe('a large body', () => {
       const bytes = Buffer.from(text)
       const expected = faultOf(() => parseJson(bytes, LIMITS))
       assert.ok(expected !== undefined, what)
-      assert.deepEqual(faultOf(await largeJson.read(bytes)), expected, what)
+      assert.deepEqual(faultOf((await largeJson.read(bytes)).value), expected, what)
+    }
+  })
+
+  it('has the digest that its request has, be it JSON or not', async () => {
+    const asked = { operation: { id: 'chat' }, model: 'm', query: 'a=b' }
+    for (const text of [`"${'ü'.repeat(1_000_000)}"`, '{"a":']) {
+      const rawBody = Buffer.from(text)
+      const { digest } = await largeJson.read(rawBody, digestHead(asked))
+      assert.equal(digest, digestOf({ ...asked, rawBody }))
+      assert.equal(digestOf({ ...asked, rawBody: null, digest }), digest, 'it is not worked out again')
     }
   })
 
@@ -57,7 +68,7 @@ describe('a large body', () => {
     const ended = createLargeJson(LIMITS)
     const waiting = [ended.read(Buffer.from('1')), ended.read(Buffer.from('2'))]
     await ended.close()
-    for (const read of [...(await Promise.all(waiting)), await ended.read(Buffer.from('3'))])
-      assert.equal(faultOf(read)?.[0], 'overloaded')
+    for (const { value, digest } of [...(await Promise.all(waiting)), await ended.read(Buffer.from('3'))])
+      assert.deepEqual([faultOf(value)?.[0], digest], ['overloaded', undefined])
   })
 })

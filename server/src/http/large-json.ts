@@ -4,10 +4,17 @@ import type { JsonLimits } from './json.ts'
 import type { Parsed, ParseTask } from './large-json-worker.ts'
 
 export type LargeJson = {
-  /** Parses a large body, one after the other. What it gives is the value, or throws what is wrong with it, as often as asked. */
-  readonly read: (bytes: Buffer) => Promise<() => unknown>
+  /** Parses a large body, one after the other, and digests it behind `head`. */
+  readonly read: (bytes: Buffer, head?: string) => Promise<LargeBody>
   /** Ends the thread. Nobody waits for what it was at. */
   readonly close: () => Promise<void>
+}
+
+export type LargeBody = {
+  /** Its value, or throws what is wrong with it, as often as asked. */
+  readonly value: () => unknown
+  /** SHA-256 in base64url; undefined where the thread has not come to it. */
+  readonly digest: string | undefined
 }
 
 const QUEUE_MOST = 100
@@ -21,9 +28,9 @@ const WORKER_FILE = new URL(
 export function createLargeJson(limits: JsonLimits): LargeJson {
   const thread = createThread<ParseTask, Parsed>({ file: WORKER_FILE, queueMost: QUEUE_MOST })
   return {
-    async read(bytes) {
-      const ran = await thread.run({ bytes, limits })
-      return () => valueIn(ran)
+    async read(bytes, head = '') {
+      const ran = await thread.run({ bytes, limits, head })
+      return { value: () => valueIn(ran), digest: 'result' in ran ? ran.result.digest : undefined }
     },
     close: thread.close,
   }

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Visitor, visitorOf } from '../identity/people/visitor.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Form, parseForm } from './body.ts'
+import { createDelivery } from './pages/delivery.ts'
 import { type Page, sendPage } from './pages/page.ts'
 
 /** What a page's route is asked, without anything of the framework. */
@@ -19,6 +20,9 @@ export type Asked = {
   readonly origin: string | undefined
   /** What the browser says of where a request comes from. */
   readonly fetchSite: string | undefined
+  /** What it can read, and what it has already. */
+  readonly acceptEncoding: string | undefined
+  readonly ifNoneMatch: string | undefined
 }
 
 /** A page that people see, or a form that they send. A GET changes nothing: mail scanners and browsers ask for it unasked. */
@@ -31,13 +35,18 @@ export type PageRoute = {
 
 /** Anybody may ask for them: who may see what is in a page, its route decides. */
 export function addPageRoutes(scope: FastifyInstance, routes: readonly PageRoute[]): void {
+  const deliver = createDelivery()
   for (const { method, path, answer } of routes)
     scope.route({
       method,
-      url: path,
+      // The family's own prefix is the first page.
+      url: path === '/' ? '' : path,
       config: { access: 'public' },
       exposeHeadRoute: method === 'GET',
-      handler: async (request, reply) => sendPage(reply, await answer(askedBy(request))),
+      async handler(request, reply) {
+        const asked = askedBy(request)
+        return sendPage(reply, deliver(asked, await answer(asked)))
+      },
     })
 }
 
@@ -57,6 +66,8 @@ function askedBy(request: FastifyRequest): Asked {
     cookie: headers.cookie,
     origin: headers.origin,
     fetchSite: oneOf(headers['sec-fetch-site']),
+    acceptEncoding: oneOf(headers['accept-encoding']),
+    ifNoneMatch: headers['if-none-match'],
   }
 }
 

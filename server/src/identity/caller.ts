@@ -1,9 +1,12 @@
+import type { Holding } from '../catalogue/holding.ts'
 import type { CallerLimits } from '../catalogue/key-rates.ts'
+import type { OnDisconnect } from '../catalogue/on-disconnect.ts'
 import type { Tier } from '../catalogue/tiers.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Networks } from '../kernel/networks.ts'
 import type { Rational } from '../kernel/rational.ts'
+import type { Budget } from './budgets.ts'
 import type { TokenAccess } from './credential.ts'
 import type { Scopes } from './scopes.ts'
 
@@ -21,8 +24,14 @@ export type Caller = {
   readonly scopes: Scopes | null
   /** From where it may be used; null for anywhere. */
   readonly networks: Networks | null
+  /** What becomes of its streams when it leaves, unless a request says otherwise. */
+  readonly onDisconnect: OnDisconnect
+  /** What is held for its streams, where a request does not say. */
+  readonly holding: Holding
   /** The ceilings beside the balance: a key's budget, a grant's mandate. */
   readonly allowances: readonly Id[]
+  /** What the first of them allows, as it was when the caller was found; null where there is none. */
+  readonly budget: Budget | null
   /** What the access token may do; null for a key, which is asked neither for an audience nor for scopes of OAuth. */
   readonly token: TokenAccess | null
   /** What its customer plan pays for operations that are scaled by it, as a multiple of the published price. */

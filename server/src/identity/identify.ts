@@ -1,9 +1,11 @@
-import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
+import { DEFAULT_HOLDING } from '../catalogue/holding.ts'
 import { limitsWithin } from '../catalogue/key-rates.ts'
+import { DEFAULT_ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import { rational } from '../kernel/rational.ts'
+import { createRecentMap } from '../kernel/recent-map.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type Cache, type CacheParts, createCache } from '../storage/cache.ts'
 import type { Caller } from './caller.ts'
@@ -49,7 +51,7 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
    * Credentials that were right, by their hashes. Memory is asked for no other: to find a key there, or none, takes times that
    * differ.
    */
-  const right = new LRUCache<string, true>({ max: MAX_CREDENTIALS })
+  const right = createRecentMap<string, true>(MAX_CREDENTIALS)
   const callers = new WeakMap<Credential, { readonly workspace: WorkspaceRecord; readonly caller: Caller }>()
 
   /** One caller for as long as neither credential nor workspace changes: this is asked for every request. */
@@ -76,9 +78,9 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
 
   async function lookUp(given: Parsed, address: string, face: Face): Promise<Caller> {
     const credential = await orUnavailable(sourceOf(given).lookUp(given, face))
-    if (credential === undefined) {
+    if (credential === undefined || credential === 'expired') {
       right.delete(printOf(given))
-      throw refused(address)
+      throw refused(address, credential === 'expired' ? 'expired_credential' : 'invalid_credential')
     }
     const workspace = await orUnavailable(workspaces.get(credential.workspaceId))
     if (workspace === undefined) throw refused(address)
@@ -86,9 +88,9 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     return callerOf(credential, workspace)
   }
 
-  function refused(address: string): Fault {
+  function refused(address: string, code: 'expired_credential' | 'invalid_credential' = 'invalid_credential'): Fault {
     failures.note(address)
-    return new Fault('invalid_credential')
+    return new Fault(code)
   }
 
   return (credential, address, face) => {
@@ -122,7 +124,7 @@ async function orUnavailable<T>(look: Promise<T>): Promise<T> {
 
 function makeCaller(credential: Credential, workspace: WorkspaceRecord): Caller {
   const { tier, limits } = tierIn(workspace)
-  const { rates, scopes, networks } = credential.terms
+  const { rates, scopes, networks, onDisconnect, holding } = credential.terms
   return {
     workspaceId: workspace.id,
     accountId: credential.accountId,
@@ -132,7 +134,10 @@ function makeCaller(credential: Credential, workspace: WorkspaceRecord): Caller 
     limits: limitsWithin(limits, rates),
     scopes: scopes && scopesIn(scopes),
     networks,
+    onDisconnect: onDisconnect ?? DEFAULT_ON_DISCONNECT,
+    holding: holding ?? DEFAULT_HOLDING,
     allowances: credential.allowanceId === null ? [] : [credential.allowanceId],
+    budget: credential.budget,
     token: credential.token,
     priceMultiplier: rational(workspace.numerator, workspace.denominator),
   }

@@ -3,7 +3,14 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { type Cache, createCache } from '../storage/cache.ts'
-import { CREDENTIAL_ROW, CREDENTIAL_SELECT, credentialIn, type Source, type SourceParts } from './credential.ts'
+import {
+  CREDENTIAL_JOINS,
+  CREDENTIAL_ROW,
+  CREDENTIAL_SELECT,
+  credentialIn,
+  type Source,
+  type SourceParts,
+} from './credential.ts'
 import type { Parsed } from './key-format.ts'
 
 /** Keys, by their ids. */
@@ -22,8 +29,11 @@ export function createKeySource({ pool, time, maxEntries, ...shared }: SourcePar
     },
     async lookUp(given) {
       const key = await keys.reload(given.id)
-      const isRight = matches(given, key ?? NOBODY, time.nowMs())
-      return isRight ? key : undefined
+      const nowMs = time.nowMs()
+      const isRight = matches(given, key ?? NOBODY, nowMs)
+      const isExpired = matches(given, { ...(key ?? NOBODY), expiresAtMs: null }, nowMs)
+      if (isRight) return key
+      return isExpired ? 'expired' : undefined
     },
   }
 }
@@ -74,7 +84,7 @@ async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
     name: 'load_key',
     text: `select ${CREDENTIAL_SELECT}, k.hash, k.previous_hash, k.previous_until
       from (select * from api_keys where id <= $1 order by id desc limit 1) k
-      join credentials c on c.id = k.id join accounts a on a.id = c.account_id`,
+      ${CREDENTIAL_JOINS}`,
     values: [id],
   })
   const key = rows[0] && keyRow.parse(rows[0])

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { HOLDINGS, type Holding } from '../catalogue/holding.ts'
 import type { KeyRates } from '../catalogue/key-rates.ts'
+import { ON_DISCONNECT, type OnDisconnect } from '../catalogue/on-disconnect.ts'
 import { createNetworks, type Networks } from '../kernel/networks.ts'
 import type { Facts } from '../storage/audit.ts'
 
@@ -10,6 +12,10 @@ export type KeyTerms = {
   readonly scopes: readonly string[] | null
   /** Null for anywhere. */
   readonly networks: Networks | null
+  /** What becomes of its streams when a caller leaves; null for what the installation does. */
+  readonly onDisconnect: OnDisconnect | null
+  /** What is held for its streams; as the installation does where it is null. */
+  readonly holding: Holding | null
 }
 
 /** What of it is to be another; what is left out stays as it is. */
@@ -19,22 +25,27 @@ export const NO_TERMS: KeyTerms = {
   rates: { requestsPerMinute: null, tokensPerMinute: null, concurrency: null },
   scopes: null,
   networks: null,
+  onDisconnect: null,
+  holding: null,
 }
 
-export function changed(before: KeyTerms, { rates, scopes, networks }: TermsChange): KeyTerms {
+export function changed(before: KeyTerms, { rates, scopes, networks, onDisconnect, holding }: TermsChange): KeyTerms {
   return {
     rates: { ...before.rates, ...rates },
     scopes: scopes === undefined ? before.scopes : scopes,
     networks: networks === undefined ? before.networks : networks,
+    onDisconnect: onDisconnect === undefined ? before.onDisconnect : onDisconnect,
+    holding: holding === undefined ? before.holding : holding,
   }
 }
 
 /** In the order in which statements are given them. */
-export const TERMS_COLUMNS = 'requests_per_minute, tokens_per_minute, concurrency, scopes, allowed_networks'
+export const TERMS_COLUMNS =
+  'requests_per_minute, tokens_per_minute, concurrency, scopes, allowed_networks, on_disconnect, holding'
 
 /** Of a key that a statement calls k. */
 export const TERMS_SELECT = `k.requests_per_minute, k.tokens_per_minute, k.concurrency, k.scopes,
-  k.allowed_networks::text[] as allowed_networks`
+  k.allowed_networks::text[] as allowed_networks, k.on_disconnect, k.holding`
 
 const row = z.object({
   requests_per_minute: z.int().nullable(),
@@ -42,6 +53,8 @@ const row = z.object({
   concurrency: z.int().nullable(),
   scopes: z.array(z.string()).nullable(),
   allowed_networks: z.array(z.string()).nullable(),
+  on_disconnect: z.enum(ON_DISCONNECT).nullable(),
+  holding: z.enum(HOLDINGS).nullable(),
 })
 
 export const TERMS_ROW = row.shape
@@ -53,18 +66,28 @@ export function termsIn(columns: z.output<typeof row>): KeyTerms {
     rates: { requestsPerMinute: requests_per_minute, tokensPerMinute: tokens_per_minute, concurrency },
     scopes,
     networks: allowed_networks && createNetworks(allowed_networks),
+    onDisconnect: columns.on_disconnect,
+    holding: columns.holding,
   }
 }
 
+/** Where a statement is given them, from one parameter on. */
+export function termsPlaces(first: number): string {
+  return termsValues(NO_TERMS)
+    .map((_, at) => `$${first + at}`)
+    .join(', ')
+}
+
 /** As parameters of a statement, in the order of the columns. */
-export function termsValues({ rates, scopes, networks }: KeyTerms): readonly unknown[] {
+export function termsValues({ rates, scopes, networks, onDisconnect, holding }: KeyTerms): readonly unknown[] {
   const { requestsPerMinute, tokensPerMinute, concurrency } = rates
-  return [requestsPerMinute, tokensPerMinute, concurrency, scopes, networks?.texts ?? null]
+  return [requestsPerMinute, tokensPerMinute, concurrency, scopes, networks?.texts ?? null, onDisconnect, holding]
 }
 
 /** For the audit log. */
-export function termsFacts({ rates, scopes, networks }: KeyTerms): Facts {
-  return { ...rates, scopes, networks: networks?.texts ?? null }
+export function termsFacts({ rates, scopes, networks, onDisconnect, holding }: KeyTerms): Facts {
+  const choices = { ...(onDisconnect !== null && { onDisconnect }), ...(holding !== null && { holding }) }
+  return { ...rates, scopes, networks: networks?.texts ?? null, ...choices }
 }
 
 const MOST_NETWORKS = 50

@@ -19,6 +19,7 @@ import {
   type TermsChange,
   termsFacts,
   termsIn,
+  termsPlaces,
   termsValues,
 } from './key-terms.ts'
 import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
@@ -47,7 +48,7 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
     const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
     await query(
       `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, ${TERMS_COLUMNS})
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+       values ($1, $2, $3, $4, $5, $6, ${termsPlaces(7)})`,
       [id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId, ...termsValues(terms)],
     )
     const after = {
@@ -200,7 +201,7 @@ export async function changeKey({ pool }: Parts, by: By, id: Id, change: TermsCh
   await inTransaction(pool, async (query) => {
     const { terms: before } = await lockKey(query, id)
     const after = changed(before, change)
-    await query(`update api_keys set (${TERMS_COLUMNS}) = row ($2, $3, $4, $5, $6) where id = $1`, [
+    await query(`update api_keys set (${TERMS_COLUMNS}) = row (${termsPlaces(2)}) where id = $1`, [
       id,
       ...termsValues(after),
     ])

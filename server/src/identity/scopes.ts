@@ -23,6 +23,13 @@ const MODEL = 'model:'
 /** Of the request by which a user of a platform lets a key act for it. */
 export const LINKING = { id: 'auth_link', category: 'social' } as const
 
+/** To read the tasks and request records of every key of the account. It has to be named: no key has it because it may use everything. */
+export const ACCOUNT_READ = 'account.read'
+
+export function mayReadAccount({ names }: Scopes): boolean {
+  return names.has(ACCOUNT_READ)
+}
+
 /** Reads scopes as they are stored. */
 export function scopesIn(texts: readonly string[]): Scopes {
   const isModel = (text: string) => text.startsWith(MODEL)
@@ -77,7 +84,7 @@ function requireKnown(text: string, { operations, models }: Known): void {
     throw new RangeError(`${quoted(text)} names no model${hint} farebox models list shows them`)
   }
   const categories = [...new Set(operations.map(({ category }) => category))]
-  const ids = [...new Set([...operations.map(({ id }) => id), LINKING.id, ...Object.keys(GROUPS)])]
+  const ids = [...new Set([...operations.map(({ id }) => id), LINKING.id, ...Object.keys(GROUPS), ACCOUNT_READ])]
   const names = [...categories, ...ids]
   if (names.includes(text)) return
   const near = models.includes(text) ? `${MODEL}${text}` : nearest(text, names)

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { type Cache, createCache } from '../storage/cache.ts'
 import {
+  CREDENTIAL_JOINS,
   CREDENTIAL_ROW,
   CREDENTIAL_SELECT,
   type Credential,
@@ -13,6 +14,7 @@ import {
 } from './credential.ts'
 import type { Face } from './faces.ts'
 import type { Parsed } from './key-format.ts'
+import { ASKS_ROW, ASKS_SELECT, asksIn } from './mandate-terms.ts'
 
 /**
  * Access tokens, by their hashes, and grants, by their ids. They are kept apart: a change of a grant concerns all its tokens, and a
@@ -39,9 +41,10 @@ export function createTokenSource({ pool, time, maxEntries, ...shared }: SourceP
   function credentialOf(token: TokenRecord, grant: GrantRecord, face: Face): Credential {
     const known = credentials.get(token)
     if (known?.grant === grant && known.face === face) return known.credential
-    const { expiresAtMs: _, isRevoked: __, ...rest } = grant
+    const { expiresAtMs: _, isRevoked: __, mandate, ...rest } = grant
     const mayCall = face.callScope !== null && token.scopes.includes(face.callScope)
-    const credential = { ...rest, token: { mayCall, mayReadAccount: token.scopes.includes('account.read') } }
+    const mayReadAccount = token.scopes.includes('account.read')
+    const credential = { ...rest, token: { mayCall, mayReadAccount, mandate } }
     credentials.set(token, { grant, face, credential })
     return credential
   }
@@ -116,16 +119,18 @@ async function loadToken(pool: pg.Pool, hash: string): Promise<TokenRecord | und
   return token?.hash.toString('hex') === hash ? token : undefined
 }
 
-const grantRow = z.object(CREDENTIAL_ROW).transform(credentialIn)
+const grantRow = z
+  .object({ ...CREDENTIAL_ROW, ...ASKS_ROW })
+  .transform((row) => ({ ...credentialIn(row), mandate: { ...asksIn(row), isPaused: row.is_paused } }))
 
 type GrantRecord = z.output<typeof grantRow>
 
 async function loadGrant(pool: pg.Pool, id: Id): Promise<GrantRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_grant',
-    text: `select ${CREDENTIAL_SELECT}
+    text: `select ${CREDENTIAL_SELECT}, ${ASKS_SELECT}
       from (select * from grants where id <= $1 order by id desc limit 1) k
-      join credentials c on c.id = k.id join accounts a on a.id = c.account_id`,
+      ${CREDENTIAL_JOINS}`,
     values: [id],
   })
   const grant = rows[0] && grantRow.parse(rows[0])

@@ -4,25 +4,33 @@ type Row = {
   readonly text: string
   /** Whether the same request, sent again later, is safe and may succeed. */
   readonly retryable: boolean
+  /** Whether a sentence with the particulars says it all, and stands in place of the text. */
+  readonly isGeneral?: boolean
 }
 
 const row = (status: number, text: string, retryable = false): Row => ({ status, text, retryable })
+const general = (status: number, text: string): Row => ({ status, text, retryable: false, isGeneral: true })
 const RETRYABLE = true
 
 /** Every way in which the service itself refuses or fails. Codes are public and are never renamed. */
 export const FAULTS = {
-  invalid_request: row(400, 'The request is invalid. Correct it and send it again.'),
+  invalid_request: general(400, 'The request is invalid. Correct it and send it again.'),
   invalid_json: row(400, 'The body is not valid JSON in UTF-8. Correct it and send it again.'),
   body_too_deep: row(400, 'The JSON body is nested too deeply. Flatten it and send it again.'),
   quote_not_supported: row(400, 'This endpoint gives no quotes. Send the request without the cost-mode header.'),
   quote_invalid: row(400, 'The quote cannot be used for this request. Nothing was charged.'),
   missing_credential: row(401, 'No credential was sent. Send your API key as "Authorization: Bearer <key>".'),
   invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
+  expired_credential: row(401, 'This key has expired. Create a new one.'),
   insufficient_balance: row(402, 'The balance does not cover the most this call can cost. Add credit.'),
-  budget_exceeded: row(402, "The key's budget does not cover the most this call can cost. Raise it, or wait."),
+  budget_exceeded: row(402, "The key's budget does not cover the most this call can cost."),
   budget_required: row(
     402,
     'The grant of this access token has no amount to spend, so it cannot pay for calls. Have whoever gave it set one, or authorise again with an amount.',
+  ),
+  approval_required: row(
+    402,
+    'This call needs the approval of the person who gave the mandate. Nothing was charged. Have them open approval_url, then make the same call again.',
   ),
   cost_cap_exceeded: row(402, 'The most this call can cost exceeds the cap that was sent. Raise the cap.'),
   account_suspended: row(402, 'The account owes money and is suspended. Settle the debt to continue.'),
@@ -30,6 +38,14 @@ export const FAULTS = {
   address_not_allowed: row(
     403,
     'This key may not be used from the address that the call came from. Call from one that the key allows, or change the key.',
+  ),
+  approval_refused: row(
+    403,
+    'The person who gave the mandate has refused this call. Nothing was charged. Do not send it again; ask them what to do instead.',
+  ),
+  mandate_paused: row(
+    403,
+    'The person who gave the mandate has paused it. Nothing was charged. Have them resume it, then make the same call again.',
   ),
   form_refused: row(
     403,
@@ -45,6 +61,7 @@ export const FAULTS = {
   ),
   route_not_found: row(404, 'There is no such endpoint. Check the method and the path.'),
   resource_not_found: row(404, 'There is no such resource.'),
+  model_not_found: general(404, 'There is no such model. GET /v1/models lists those that there are.'),
   method_not_allowed: row(405, 'The endpoint does not take this method. See the Allow header.'),
   request_timeout: row(408, 'The request did not arrive in time. Send it again.', RETRYABLE),
   quote_used: row(409, 'The quote has been used. Ask for a new one. Nothing was charged.'),
@@ -59,7 +76,7 @@ export const FAULTS = {
     409,
     'This is not the hash of a contract that is served here. Ask for the version again.',
   ),
-  body_too_large: row(413, 'The body is too large. Send less.'),
+  body_too_large: general(413, 'The body is too large. Send less.'),
   uri_too_long: row(414, 'The URL is too long. Shorten it.'),
   unsupported_media_type: row(415, 'The content type is not supported here.'),
   expectation_failed: row(417, 'The expectation in the Expect header is not supported. Leave the header out.'),
@@ -109,6 +126,11 @@ export const FAULTS = {
   invalid_billing_configuration: row(503, 'This operation has no valid price. The operator has to act.'),
   not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.', RETRYABLE),
   contract_unavailable: row(503, 'No verified contract can be served now. Nothing was executed or charged.', RETRYABLE),
+  sales_data_unavailable: row(
+    503,
+    'No verified snapshot of what is sold can be served now. Nothing was executed or charged.',
+    RETRYABLE,
+  ),
   overloaded: row(503, 'The service is at its limit. Try again shortly.', RETRYABLE),
   shutting_down: row(503, 'This process is stopping. Try again; another one will answer.', RETRYABLE),
 } as const satisfies Record<string, Row>
@@ -116,7 +138,7 @@ export const FAULTS = {
 export type FaultCode = keyof typeof FAULTS
 
 type Details = {
-  /** A public sentence with the particulars of this case, appended to the table's text. */
+  /** A public sentence with the particulars of this case, appended to the table's text or in its place. */
   readonly detail?: string
   /** Public members of the error body beyond code and message, such as what was needed and what is left. */
   readonly members?: Readonly<Record<string, string | number | boolean | null>>
@@ -137,8 +159,8 @@ export class Fault extends Error {
   readonly headers: Readonly<Record<string, string>>
 
   constructor(code: FaultCode, { detail, members = {}, retryAfterSeconds, headers = {}, cause }: Details = {}) {
-    const { status, text, retryable } = FAULTS[code]
-    super(detail === undefined ? text : `${text} ${detail}`, { cause })
+    const { status, text, retryable, isGeneral }: Row = FAULTS[code]
+    super(detail === undefined ? text : isGeneral ? detail : `${text} ${detail}`, { cause })
     this.name = 'Fault'
     this.code = code
     this.status = status

@@ -77,6 +77,11 @@ export function leastBudgetFor(requestBytes: number): number {
   return Math.ceil((REQUEST_COPIES * requestBytes + REPLY_MOST_BYTES) / (LARGE_PART * ACCOUNT_LARGE_PART))
 }
 
+/** The largest request for which a budget has room, with the largest reply. */
+export function largestRequestWithin(budgetBytes: number): number {
+  return Math.max(0, Math.floor((budgetBytes * LARGE_PART * ACCOUNT_LARGE_PART - REPLY_MOST_BYTES) / REQUEST_COPIES))
+}
+
 /** What an account has. */
 type Share = { readonly account: string; leases: number; bytes: number; largeBytes: number }
 type Shortage = 'total' | 'large' | 'account' | 'account_large'

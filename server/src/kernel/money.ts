@@ -40,6 +40,11 @@ export function formatUsd(amount: Nanos): string {
   return `${amount < 0n ? '-' : ''}${magnitude / NANOS_PER_USD}.${fraction}`
 }
 
+/** As people read it in a sentence: without the zeros at its end. */
+export function shortUsd(amount: Nanos): string {
+  return formatUsd(amount).replace(/\.?0+$/, '')
+}
+
 export function plus(...amounts: readonly Nanos[]): Nanos {
   let total = 0n
   for (const amount of amounts) total += amount

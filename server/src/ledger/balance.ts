@@ -17,10 +17,11 @@ export async function readBalance(pool: pg.Pool, accountId: Id): Promise<Balance
   return balanceRow.parse(rows[0])
 }
 
-const budgetRow = z.object({ period: z.enum(['day', 'month', 'total']), amount, spent: amount })
+const budgetRow = z.object({ period: z.enum(['day', 'month', 'total']), amount, spent: amount, held: amount })
 export type BudgetState = z.output<typeof budgetRow>
 
-const BUDGET_SELECT = `select a.id, a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent
+const BUDGET_SELECT = `select a.id, a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent,
+  coalesce(p.held, 0)::bigint as held
   from allowances a left join allowance_periods p
     on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())`
 

@@ -53,7 +53,7 @@ const endedRow = z.object({
 export type EndedRequest = z.output<typeof endedRow>
 
 export type RequestFilter = {
-  readonly credentialId: Id
+  readonly credentialIds: readonly Id[]
   readonly operation?: string
   readonly outcome?: 'posted' | 'voided'
   /** From this moment on. */
@@ -76,19 +76,23 @@ const COLUMNS = `c.id, c.operation, c.outcome, c.amount, c.promo, c.overrun, c.v
 /** A call ends within days of the time that its id carries; other days' charges are not looked at. */
 const DAYS_APART_MS = 8 * 86_400_000
 
+/** Of one, as it is as a rule, the index has them in order. */
+const isOf = (ids: readonly Id[]) => (ids.length === 1 ? 'c.credential_id = $1' : 'c.credential_id = any ($1::uuid[])')
+const whose = (ids: readonly Id[]) => (ids.length === 1 ? ids[0] : ids)
+
 /** Those that have ended, the latest first. */
 export async function listRequests(pool: pg.Pool, filter: RequestFilter): Promise<readonly EndedRequest[]> {
-  const { credentialId, operation, outcome, sinceMs, untilMs, after, limit } = filter
+  const { credentialIds, operation, outcome, sinceMs, untilMs, after, limit } = filter
   // It has no name, so that it is planned for its values: only the days that it asks for are opened.
   const { rows } = await pool.query({
     text: `select ${COLUMNS} from charges c left join request_records r on r.id = c.id
-      where c.credential_id = $1 and c.ended_at >= to_timestamp($2::float8 / 1000) and c.ended_at < to_timestamp($3::float8 / 1000)
+      where ${isOf(credentialIds)} and c.ended_at >= to_timestamp($2::float8 / 1000) and c.ended_at < to_timestamp($3::float8 / 1000)
         and c.id >= first_id_at(to_timestamp($4::float8 / 1000)) and c.id < first_id_at(to_timestamp($5::float8 / 1000))
         and ($6::text is null or c.operation = $6) and ($7::text is null or c.outcome = $7)
         and ($8::bigint is null or (c.ended_at, c.id) < ('epoch'::timestamptz + $8 * interval '1 microsecond', $9::uuid))
       order by c.ended_at desc, c.id desc limit $10`,
     values: [
-      credentialId,
+      whose(credentialIds),
       sinceMs,
       untilMs,
       Math.max(0, sinceMs - DAYS_APART_MS),
@@ -103,10 +107,14 @@ export async function listRequests(pool: pg.Pool, filter: RequestFilter): Promis
   return z.array(endedRow).parse(rows)
 }
 
-export async function findEnded(pool: pg.Pool, credentialId: Id, id: Id): Promise<EndedRequest | undefined> {
+export async function findEnded(
+  pool: pg.Pool,
+  credentialIds: readonly Id[],
+  id: Id,
+): Promise<EndedRequest | undefined> {
   const { rows } = await pool.query({
-    text: `select ${COLUMNS} from charges c left join request_records r on r.id = c.id where c.id = $1 and c.credential_id = $2`,
-    values: [id, credentialId],
+    text: `select ${COLUMNS} from charges c left join request_records r on r.id = c.id where c.id = $1 and c.credential_id = any ($2::uuid[])`,
+    values: [id, credentialIds],
   })
   return rows[0] && endedRow.parse(rows[0])
 }
@@ -140,12 +148,32 @@ const openRow = z.object({
 export type OpenRequest = z.output<typeof openRow>
 
 /** One that runs, or of which nobody knows what it used. */
-export async function findOpen(pool: pg.Pool, credentialId: Id, id: Id): Promise<OpenRequest | undefined> {
+export async function findOpen(pool: pg.Pool, credentialIds: readonly Id[], id: Id): Promise<OpenRequest | undefined> {
   const { rows } = await pool.query(
-    'select id, operation, amount, begun_at, unsettled_at from holds where id = $1 and credential_id = $2',
-    [id, credentialId],
+    'select id, operation, amount, begun_at, unsettled_at from holds where id = $1 and credential_id = any ($2::uuid[])',
+    [id, credentialIds],
   )
   return rows[0] && openRow.parse(rows[0])
+}
+
+const claimRow = z.object({ call_id: z.string() })
+
+/** The calls of a key that hold claims of a scope, the latest first. A claim that its call has freed, or that has expired, is nobody's. */
+export async function findClaiming(
+  pool: pg.Pool,
+  credentialId: Id,
+  scope: string,
+  keys: readonly string[],
+): Promise<readonly Id[]> {
+  const { rows } = await pool.query({
+    text: `select call_id from claims where credential_id = $1 and scope = $2 and key = any ($3)
+      and (kept_until is null or kept_until > clock_timestamp()) order by call_id desc`,
+    values: [credentialId, scope, keys],
+  })
+  return z
+    .array(claimRow)
+    .parse(rows)
+    .map(({ call_id }) => call_id)
 }
 
 const lineRow = z.object({ id: z.string(), kind: z.string(), charged: amount, overrun: amount, entered_at: z.date() })

@@ -28,3 +28,36 @@ export function rateHeaders({ requests, tokens }: Rates): Record<string, string>
 function resetOf({ resetAtMs }: Rate): string {
   return String(Math.ceil(resetAtMs / 1_000))
 }
+
+/** The same by the names that one protocol has for them, for its SDKs and those who read them. */
+export const ANTHROPIC_RATES = {
+  'anthropic-ratelimit-requests-limit': 'X-RateLimit-Limit-Requests',
+  'anthropic-ratelimit-requests-remaining': 'X-RateLimit-Remaining-Requests',
+  'anthropic-ratelimit-requests-reset': 'X-RateLimit-Reset-Requests',
+  'anthropic-ratelimit-tokens-limit': 'X-RateLimit-Limit-Tokens',
+  'anthropic-ratelimit-tokens-remaining': 'X-RateLimit-Remaining-Tokens',
+  'anthropic-ratelimit-tokens-reset': 'X-RateLimit-Reset-Tokens',
+} as const satisfies Readonly<Record<string, (typeof RATE_HEADERS)[number]>>
+
+export const ANTHROPIC_RATE_HEADERS = [
+  'anthropic-ratelimit-requests-limit',
+  'anthropic-ratelimit-requests-remaining',
+  'anthropic-ratelimit-requests-reset',
+  'anthropic-ratelimit-tokens-limit',
+  'anthropic-ratelimit-tokens-remaining',
+  'anthropic-ratelimit-tokens-reset',
+] as const
+
+/** Headers with those of the protocol beside ours, as far as those are there. */
+export function withAnthropicRates(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const both = { ...headers }
+  for (const name of ANTHROPIC_RATE_HEADERS) {
+    const value = headers[ANTHROPIC_RATES[name]]
+    if (value !== undefined) both[name] = name.endsWith('-reset') ? timeOf(value) : value
+  }
+  return both
+}
+
+function timeOf(seconds: string): string {
+  return new Date(Number(seconds) * 1_000).toISOString().replace('.000Z', 'Z')
+}

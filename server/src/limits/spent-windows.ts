@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
+import { createRecentMap } from '../kernel/recent-map.ts'
 import type { Rates, Window } from './window.ts'
 
 /**
@@ -24,7 +24,7 @@ type Parts = {
 }
 
 export function createSpentWindows({ time, maxCredentials = 100_000 }: Parts): SpentWindows {
-  const known = new LRUCache<Id, Map<string, Spent>>({ max: maxCredentials })
+  const known = createRecentMap<Id, Map<string, Spent>>(maxCredentials)
   return {
     find(credentialId, windows) {
       const groups = known.get(credentialId)

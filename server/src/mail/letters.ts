@@ -22,6 +22,8 @@ export function letterOf(mail: Mail): Letter {
       return invitation(mail)
     case 'grant_reused':
       return grantReused(mail)
+    case 'mandate_used':
+      return mandateUsed(mail)
   }
 }
 
@@ -123,6 +125,44 @@ function grantReused({ to, client, workspace, at, address, grantsUrl }: Of<'gran
       small`You get this whenever a token comes again that should not exist any more.`,
     ],
   }
+}
+
+function mandateUsed(mail: Of<'mandate_used'>): Letter {
+  const { amount, charged, held, left, endsAt, isOver, hasExpired, mandateUrl } = mail
+  const [app, place, all] = [nameOf(mail.client), nameOf(mail.workspace), `$${short(amount)}`]
+  const title = titleOf(app, isOver, hasExpired)
+  return {
+    subject: title,
+    title,
+    blocks: [
+      isOver
+        ? paragraph`${strong(app)} can spend nothing more of ${strong(place)}’s money. Nothing has to be done: it never went above ${strong(all)}.`
+        : paragraph`${strong(app)} can go on spending ${strong(place)}’s money until ${strong(all)}, and not further. Nothing has to be done.`,
+      {
+        kind: 'table',
+        rows: [
+          ['Charged', `$${charged}`],
+          ['Held', `$${held}`],
+          ['Left', `$${left}`],
+        ],
+      },
+      ...(endsAt === null || hasExpired ? [] : [paragraph`The mandate itself ends on ${strong(dayOf(endsAt))}.`]),
+      ...(hasExpired ? [] : [button(isOver ? 'Raise it, or end it' : 'Raise, lower or pause it', mandateUrl)]),
+      isOver
+        ? small`You get this once, because you granted the mandate.`
+        : small`You get this once, because you granted the mandate. The next message comes at the end.`,
+    ],
+  }
+}
+
+function titleOf(app: string, isOver: boolean, hasExpired: boolean): string {
+  if (hasExpired) return `The mandate of ${app} has expired`
+  return isOver ? `${app} has used up its mandate` : `${app} has used 80 % of its mandate`
+}
+
+/** As it was set: with two places at the least. */
+function short(amount: string): string {
+  return amount.replace(/0{1,7}$/, '')
 }
 
 const ROLE_NAMES: Readonly<Record<Role, readonly [as: string, name: string]>> = {

@@ -1,15 +1,17 @@
 import type pg from 'pg'
-import { z } from 'zod'
 import type { Form } from '../http/body.ts'
 import { mayGive, type OAuthScope } from '../identity/faces.ts'
 import { makeGrantWithin, type NewGrant } from '../identity/grants.ts'
+import type { MandateTerms } from '../identity/mandates.ts'
 import type { Membership } from '../identity/people/members.ts'
 import { byPerson, type Visitor } from '../identity/people/visitor.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, type Ids, isId } from '../kernel/ids.ts'
-import { type Nanos, nanos, usd, ZERO } from '../kernel/money.ts'
+import { ZERO } from '../kernel/money.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
-import { anything, type Read, readForm } from './forms.ts'
+import { anything, readForm } from './forms.ts'
+import { DEFAULTS, mandateFields, mandateIn, SEEN, saidOf, sealOf, type Values } from './mandate-form.ts'
+import type { Offer } from './offer.ts'
 import type { Destination } from './provider/redirects.ts'
 
 /** What a client asks a person for, wherever it asks: in a browser, or with a code that it shows. */
@@ -40,46 +42,73 @@ export function mayBeFor(
   return memberships.filter(({ role }) => scopes.every((scope) => mayGive(role, scope)))
 }
 
-export const DEFAULT_AMOUNT = '1.00'
-const AMOUNT_MOST = usd('10000')
-const AMOUNT_PROBLEM = 'Write an amount of USD from 0 to 10,000, such as 1.00.'
-
-/** An amount that somebody typed; undefined for what is none. */
-export function readAmount(typed: string): Nanos | undefined {
-  if (!/^\d{1,5}(\.\d{1,6})?$/.test(typed.trim())) return undefined
-  const amount = usd(typed.trim())
-  return amount > AMOUNT_MOST ? undefined : nanos(amount)
-}
-
-export const amountField = z.string().refine((typed) => readAmount(typed) !== undefined, AMOUNT_PROBLEM)
-
-/** For how long it may be allowed, in days. */
-export const LASTS = { '1': 'A day', '30': '30 days', '90': '90 days', '365': 'A year' } as const
-export const DEFAULT_LASTS = '30'
-const lasts = z.string().refine((days) => Object.hasOwn(LASTS, days), 'Choose how long.')
-
+/** The fields of the form beside those of the mandate. */
 const FIELDS = {
-  ...{ decision: anything, workspace: anything, mode: anything, amount: z.string(), days: lasts },
+  ...{ decision: anything, workspace: anything, mode: anything, [SEEN]: anything },
   /** A box: what the client has already ends with this grant. */
   replace: anything,
 }
-export type Answered = Read<typeof FIELDS>
+
+export type Answered =
+  | { readonly isAllowed: false }
+  | { readonly isAllowed: true; readonly problems: Readonly<Record<string, string>> }
+  | { readonly isAllowed: true; readonly problems: null; readonly decided: Decided }
+
+/** All that a person decides about; what they are told of it is a sentence about this. */
+export type Decided = {
+  readonly workspace: string
+  readonly mode: string
+  readonly replacesOthers: boolean
+  readonly days: string
+  readonly terms: MandateTerms
+}
 
 /** What somebody has decided. Who denies need not fill in anything. */
-export function readDecision(form: Form, asking: Asking): Answered {
-  const isAllowed = form.get('decision') === 'allow'
-  if (!isAllowed && form.get('decision') !== 'deny') throw new Fault('invalid_request')
-  const amount = isAllowed && canPay(asking) ? amountField : anything
-  return readForm(form, { ...FIELDS, amount, days: isAllowed ? lasts : anything })
+export async function readDecision(form: Form, asking: Asking, offer: Offer): Promise<Answered> {
+  if (form.get('decision') === 'deny') return { isAllowed: false }
+  if (form.get('decision') !== 'allow') throw new Fault('invalid_request')
+  const mandate = mandateFields(offer)
+  const asked = canPay(asking) ? mandate : { ...anyOf(mandate), days: mandate.days }
+  const read = readForm(form, { ...FIELDS, ...asked })
+  if (!read.isGood) return { isAllowed: true, problems: read.problems }
+  const wanted = await wantedOf(Object.fromEntries(form), asking, offer)
+  return 'problems' in wanted
+    ? { isAllowed: true, problems: wanted.problems }
+    : { isAllowed: true, problems: null, decided: wanted }
+}
+
+function anyOf<F extends object>(fields: F): { [Name in keyof F]: typeof anything } {
+  return Object.fromEntries(Object.keys(fields).map((name) => [name, anything])) as never
+}
+
+type Unwanted = { readonly problems: Readonly<Record<string, string>> }
+
+/** What the values of a form come to. */
+export async function wantedOf(values: Values, asking: Asking, offer: Offer): Promise<Decided | Unwanted> {
+  const paid = canPay(asking) ? values : { ...DEFAULTS, ...NOTHING_PAID, days: values.days }
+  const read = await mandateIn(paid, { offer, now: new Date() })
+  if (!read.isGood) return { problems: read.problems }
+  return {
+    ...{ workspace: values.workspace ?? '', mode: values.mode ?? 'live', replacesOthers: values.replace === 'yes' },
+    ...{ days: values.days ?? '', terms: read.terms },
+  }
+}
+
+const NOTHING_PAID = { amount: '0', call: '0' }
+
+/** By which a decision is known to be about what this browser was shown. */
+export function sealOfDecision(browser: string, { client, audiences, scopes }: Asking, decided: Decided): string {
+  const { workspace, mode, replacesOthers, days, terms } = decided
+  const asked = [client.id, client.name, audiences, scopes]
+  return sealOf(browser, [...asked, workspace, mode, replacesOthers, ...saidOf(terms, { days })])
 }
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
-type Fields = Extract<Answered, { isGood: true }>['fields']
 type Deciding = {
   readonly asking: Asking
   readonly personId: Id
   readonly visitor: Visitor
-  readonly fields: Fields
+  readonly decided: Decided
 }
 
 /**
@@ -88,20 +117,22 @@ type Deciding = {
  */
 export function allow(
   { pool, ids }: Parts,
-  { asking, personId, visitor, fields }: Deciding,
+  { asking, personId, visitor, decided }: Deciding,
   answer: (query: Query, grantId: Id) => Promise<boolean>,
 ): Promise<boolean> {
-  const { workspace, mode, amount, days, replace } = fields
+  const { workspace, mode, replacesOthers, terms } = decided
   if (!isId(workspace) || (mode !== 'live' && mode !== 'test')) throw new Fault('invalid_request')
-  const most = canPay(asking) ? (readAmount(amount) ?? ZERO) : ZERO
   const grant: NewGrant = {
     ...{ workspaceId: workspace, mode, personId },
     ...{ clientId: asking.client.id, clientName: asking.client.name },
     ...{ audiences: asking.audiences, scopes: asking.scopes },
+    ...{ expiresAt: terms.expiresAt, replacesOthers },
     // Without an amount it can't pay.
-    ...(most > ZERO && { budget: { period: 'total', amount: most } }),
-    expiresAt: new Date(Date.now() + Number(days) * 86_400_000),
-    replacesOthers: replace === 'yes',
+    ...(terms.amount > ZERO && {
+      budget: { period: 'total', amount: terms.amount },
+      terms: { rates: { requestsPerMinute: terms.requestsPerMinute }, scopes: terms.scopes },
+      asks: terms.asks,
+    }),
   }
   return inTransaction(pool, async (query) => {
     const { id } = await makeGrantWithin(query, ids, byPerson(personId, visitor), grant)

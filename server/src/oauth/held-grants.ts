@@ -2,15 +2,17 @@ import type pg from 'pg'
 import { listGrantsOfClient } from '../identity/grants.ts'
 import type { Membership } from '../identity/people/members.ts'
 import type { Id } from '../kernel/ids.ts'
-import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import type { Nanos } from '../kernel/money.ts'
 import { readBudget } from '../ledger/balance.ts'
+import { budgetOf } from './budget-of.ts'
 
 /** What a client may do for a person already, as the person is told of it before they allow it more. */
 export type HeldGrant = {
   readonly workspace: string
   readonly mode: 'live' | 'test'
-  /** Null for one that can't pay. */
+  /** Null for one that can't pay; of one that is paused, what it has when it goes on. */
   readonly left: Nanos | null
+  readonly isPaused: boolean
   readonly createdAt: Date
 }
 
@@ -25,16 +27,11 @@ export async function readHeldGrants(
 ): Promise<readonly HeldGrant[]> {
   const grants = await listGrantsOfClient(pool, { personId, clientId, most: HELD_SHOWN })
   return Promise.all(
-    grants.map(async ({ workspaceId, mode, allowanceId, createdAt }) => {
+    grants.map(async (grant) => {
+      const { workspaceId, mode, allowanceId, createdAt, isPaused } = grant
       const workspace = workspaces.find(({ id }) => id === workspaceId)?.name ?? 'Another workspace'
-      return { workspace, mode, createdAt, left: await leftOf(pool, allowanceId) }
+      const state = allowanceId === null ? undefined : await readBudget(pool, allowanceId)
+      return { workspace, mode, createdAt, isPaused, left: budgetOf(grant, state)?.left ?? null }
     }),
   )
-}
-
-async function leftOf(pool: pg.Pool, allowanceId: Id | null): Promise<Nanos | null> {
-  const state = allowanceId === null ? undefined : await readBudget(pool, allowanceId)
-  if (state === undefined) return null
-  const left = state.amount - state.spent
-  return left > 0n ? nanos(left) : ZERO
 }

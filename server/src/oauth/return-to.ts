@@ -21,5 +21,6 @@ export function parseReturnTo(given: string | undefined): string | undefined {
 
 /** The address of a page that leads on to there. */
 export function withReturnTo(path: string, returnTo: string | undefined): string {
-  return returnTo === undefined ? path : `${path}?${new URLSearchParams({ [RETURN_TO]: returnTo })}`
+  if (returnTo === undefined) return path
+  return `${path}${path.includes('?') ? '&' : '?'}${new URLSearchParams({ [RETURN_TO]: returnTo })}`
 }

@@ -10,6 +10,7 @@ import { factorSetupRoutes } from './routes/factor-setup.ts'
 import { grantRoutes } from './routes/grants.ts'
 import { invitationRoutes } from './routes/invitation.ts'
 import { issuerRoutes, type SignInIssuer } from './routes/issuer.ts'
+import { mandateRoutes } from './routes/mandates.ts'
 import { resetRoutes } from './routes/reset.ts'
 import { secondFactorRoutes } from './routes/second-factor.ts'
 import { signInRoutes } from './routes/sign-in.ts'
@@ -25,7 +26,7 @@ type Parts = {
   /** Null where people sign in by their passwords alone. */
   readonly issuer: SignInIssuer | null
   /** Null where clients can't be let in. */
-  readonly authorization?: Pick<ConsentParts, 'server' | 'pool' | 'ids'> | null
+  readonly authorization?: Pick<ConsentParts, 'server' | 'pool' | 'ids' | 'seal' | 'offer'> | null
 }
 
 /** How people get in, and what they see of themselves there. */
@@ -49,5 +50,5 @@ export function createSiteRoutes(given: Parts): readonly PageRoute[] {
 
 /** What people decide about clients. */
 function authorizationRoutes(parts: ConsentParts): readonly PageRoute[] {
-  return [...consentRoutes(parts), ...deviceRoutes(parts), ...grantRoutes(parts)]
+  return [...consentRoutes(parts), ...deviceRoutes(parts), ...grantRoutes(parts), ...mandateRoutes(parts)]
 }

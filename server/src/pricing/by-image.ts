@@ -26,6 +26,7 @@ export function byImage(
     terms,
     most: asked,
     expected: asked,
+    assumption: () => 'Assumed: as many pictures as are asked for.',
     tokens: 0,
     ofReply({ json, form }) {
       if (form === 'unreadable') return { counts: asked }

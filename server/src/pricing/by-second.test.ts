@@ -25,12 +25,50 @@ const PRICE: ModelPrice = {
     ['720P', rate('0.10')],
   ]),
 }
-const ASK = { secondsMost: 5, videos: 1, resolution: undefined, pixels: undefined }
+const ASK = { secondsMost: 5, secondsUsual: 5, videos: 1, resolution: undefined, pixels: undefined }
 const ONE = rational(1n)
 const priced = (ask: Partial<typeof ASK> | Record<string, unknown>, multiplier = ONE) => {
   const { terms, most } = videoPricingOf({ price: PRICE, ask: { ...ASK, ...ask }, multiplier })
   return { terms, most, held: mostFor(terms, most) }
 }
+
+describe('what a video is expected to cost', () => {
+  const costs = (ask: Record<string, unknown>, price = PRICE) => {
+    const { terms, most, expected, assumption } = videoPricingOf({ price, ask: { ...ASK, ...ask }, multiplier: ONE })
+    return { most: mostFor(terms, most), expected: costOf(terms, expected), assumption: assumption?.() }
+  }
+
+  it('is its usual length in 720P where the request names neither, and the quote says so', () => {
+    assert.deepEqual(costs({ secondsMost: 15 }), {
+      most: 2_250_000_000n,
+      expected: 500_000_000n,
+      assumption:
+        'Assumed: 5 seconds, as "parameters.duration" is not given; 720P, as "parameters.resolution" is not given.',
+    })
+    assert.equal(costs({ secondsMost: 8, secondsUsual: 8, resolution: '480P' }).assumption, 'Assumed: 8 seconds; 480P.')
+  })
+
+  it('is in the resolution in the middle where 720P has no price', () => {
+    const videos = new Map([...(PRICE.videos ?? [])].filter(([name]) => name !== '720P'))
+    assert.equal(costs({}, { ...PRICE, videos }).expected, 250_000_000n)
+  })
+
+  it('is never above what is held', () => {
+    const some = fc.record({
+      secondsMost: fc.integer({ min: 5, max: 60 }),
+      secondsUsual: fc.integer({ min: 1, max: 5 }),
+      videos: fc.integer({ min: 1, max: 4 }),
+      resolution: fc.constantFrom(undefined, '480P', '720P', '1080P'),
+    })
+    fc.assert(
+      fc.property(some, (ask) => {
+        const { most, expected } = costs(ask)
+        return expected <= most
+      }),
+      { seed },
+    )
+  })
+})
 
 describe('what is held for a video', () => {
   it('is all of its seconds at the price of its resolution, or at the dearest', () => {

@@ -7,7 +7,7 @@ import { type Counts, type Terms, type UnitRate, versionAt } from './terms.ts'
 
 type Asked = {
   readonly price: ModelPrice
-  readonly ask: Pick<VideoAsk, 'secondsMost' | 'videos' | 'resolution' | 'pixels'>
+  readonly ask: Pick<VideoAsk, 'secondsMost' | 'secondsUsual' | 'videos' | 'resolution' | 'pixels'>
   readonly multiplier: Rational
 }
 
@@ -32,12 +32,33 @@ export function videoPricingOf({ price, ask, multiplier }: Asked): Omit<Priced, 
     }))
   const terms = { version: versionAt(price.version, multiplier), rates }
   const most = countsAt(terms, rateAsked(terms, ask), ask.secondsMost * ask.videos)
-  return { terms, most, expected: most }
+  const usual = isOpen(ask) ? usualRate(terms) : rateAsked(terms, ask)
+  const expected = countsAt(terms, usual, ask.secondsUsual * ask.videos)
+  return { terms, most, expected, assumption: () => assumptionOf(ask, resolutionsOf(terms)[usual] ?? '') }
+}
+
+const isOpen = ({ resolution, pixels }: Asked['ask']) => resolution === undefined && pixels === undefined
+const resolutionsOf = ({ rates }: Terms) => rates.map(({ unit }) => unit.replace(UNIT, ''))
+
+/** What most providers make where nobody says; where that has no price, the one in the middle of those that have. */
+const USUAL_RESOLUTION = '720P'
+
+function usualRate(terms: Terms): number {
+  const place = resolutionsOf(terms).indexOf(USUAL_RESOLUTION)
+  return place === -1 ? Math.floor((terms.rates.length - 1) / 2) : place
+}
+
+function assumptionOf(ask: Asked['ask'], resolution: string): string {
+  const { secondsUsual, secondsMost, videos } = ask
+  const length = secondsUsual < secondsMost ? ', as "parameters.duration" is not given' : ''
+  const size = isOpen(ask) ? ', as "parameters.resolution" is not given' : ''
+  return `Assumed: ${secondsUsual} seconds${videos > 1 ? ` of each of ${videos} videos` : ''}${length}; ${resolution}${size}.`
 }
 
 /** The place of the rate by which a request is held for. */
-function rateAsked({ rates }: Terms, { resolution, pixels }: Asked['ask']): number {
-  const names = rates.map(({ unit }) => unit.replace(UNIT, ''))
+function rateAsked(terms: Terms, { resolution, pixels }: Asked['ask']): number {
+  const { rates } = terms
+  const names = resolutionsOf(terms)
   if (resolution === undefined && pixels === undefined) return dearest(rates)
   const place =
     resolution === undefined ? names.findIndex((name) => pixelsOf(name) >= (pixels ?? 0)) : names.indexOf(resolution)

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { PLAIN_CLASSES } from '../catalogue/price-classes.ts'
 import { rational } from '../kernel/rational.ts'
-import type { ModelAsk } from '../protocols/protocol.ts'
+import type { ModelAsk, Reported } from '../protocols/protocol.ts'
 import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
 import { byToken } from './by-token.ts'
 import type { ModelPrice } from './models.ts'
@@ -123,10 +124,93 @@ describe('the cost of what was delivered', () => {
   const { ofDelivered } = pricing(priceOf('0.5', '0.05', '0.625'))
 
   it('is nothing where nothing came and nothing is owed, and the input where it is', async () => {
-    assert.equal(await ofDelivered({ reported: { input: 7 }, text: '', isOwed: false }), undefined)
-    const reported = await ofDelivered({ reported: { input: 7, cacheRead: 2 }, text: '', isOwed: true })
+    assert.equal(await ofDelivered({ reported: { input: 7 }, text: '', isOwed: false, isWhole: false }), undefined)
+    const reported = await ofDelivered({ reported: { input: 7, cacheRead: 2 }, text: '', isOwed: true, isWhole: false })
     assert.deepEqual(reported?.counts, [7n, 0n, 2n, 0n])
-    const counted = await ofDelivered({ reported: {}, text: '', isOwed: true })
+    const counted = await ofDelivered({ reported: {}, text: '', isOwed: true, isWhole: false })
     assert.deepEqual([counted?.counts, counted?.source], [[10n, 0n, 0n, 0n], 'counted'])
+  })
+
+  const GIVEN_UP = { isOwed: true, isWhole: false }
+
+  it('is never less than what was delivered, where a report came before it', async () => {
+    const text = 'x'.repeat(300)
+    const countsOf = async (reported: Reported, isWhole = false) => {
+      const used = await ofDelivered({ ...GIVEN_UP, reported, text, isWhole })
+      return [used?.counts.slice(0, 2), used?.source]
+    }
+    assert.deepEqual(await countsOf({ input: 7, output: 0 }), [[7n, 100n], 'counted'])
+    assert.deepEqual(await countsOf({ input: 7, output: 120 }), [[7n, 120n], 'provider'])
+    assert.deepEqual(await countsOf({ input: 7, output: 90 }, true), [[7n, 90n], 'provider'])
+    // One that was passed by says nothing of the whole either.
+    assert.deepEqual(await countsOf({ input: 7, outputSoFar: 0 }, true), [[7n, 100n], 'counted'])
+    assert.deepEqual(await countsOf({ input: 7, outputSoFar: 120 }, true), [[7n, 120n], 'counted'])
+  })
+})
+
+describe('the input that nobody reports', () => {
+  const classes = new Map([
+    [
+      'standard',
+      [
+        {
+          above: 0,
+          rates: new Map([
+            ['input', rate('1')],
+            ['output', rate('2')],
+            ['cache_read', rate('1')],
+            ['cache_write', rate('1')],
+            ['input_audio', rate('10')],
+            ['input_image', rate('3')],
+            ['output_audio', rate('20')],
+          ] as const),
+        },
+      ],
+    ],
+  ])
+  const names = [...PLAIN_CLASSES, 'input_audio', 'input_image', 'output_audio'] as const
+  const price: ModelPrice = {
+    ...priceOf('1', '1', '1'),
+    classes: { names, tiers: classes, tools: new Map(), toolCalls: 0, toolInput: 0 },
+  }
+  const seen: ModelAsk = {
+    ...ask,
+    inputMost: 5_000,
+    partsMost: { image: 3_016, any: 1_032 },
+    inputParts: { image: 3_000, audio: 400, other: 500 },
+  }
+  const priced = (more: Partial<ModelAsk> = {}) =>
+    byToken(
+      { price, ask: { ...seen, ...more }, outputMost: 200, multiplier: rational(1n) },
+      { counter: createTokenCounter(), tokenizer: 'bytes_3' },
+    )
+  const countsOf = async (reported: Reported, more: Partial<ModelAsk> = {}) =>
+    (await priced(more).ofDelivered({ reported, text: 'x'.repeat(9), isOwed: true, isWhole: false }))?.counts
+
+  it('has pictures, sound and files too, each in its class', async () => {
+    assert.deepEqual(await countsOf({}), [510n, 3n, 0n, 0n, 400n, 3_000n, 0n])
+    assert.deepEqual((await priced().ofNothing({})).counts, [510n, 0n, 0n, 0n, 400n, 3_000n, 0n])
+    // What was reported is the upstream's word.
+    assert.deepEqual(await countsOf({ input: 7 }), [7n, 3n, 0n, 0n, 0n, 0n, 0n])
+  })
+
+  it('is read once more for each call of a tool that is known, and never beyond what is held', async () => {
+    const rounds = { inputMost: 20_000, partsMost: { image: 6_032, any: 2_064 } }
+    assert.deepEqual(await countsOf({ calls: { web_search: 1 } }, rounds), [1_020n, 3n, 0n, 0n, 800n, 6_000n, 0n])
+    for (const calls of [{}, { web_search: 1 }, { web_search: 3, web_fetch: 40 }]) {
+      const { terms, most } = priced()
+      const counts = await countsOf({ calls })
+      assert.ok(counts !== undefined && costOf(terms, counts) <= mostFor(terms, most))
+    }
+  })
+
+  it('and sound that came costs its length as sound, within what is held', async () => {
+    const spoken = { needs: new Set(['output_audio'] as const) }
+    assert.deepEqual(await countsOf({ input: 7, soundTokens: 50 }, spoken), [7n, 3n, 0n, 0n, 0n, 0n, 50n])
+    assert.deepEqual(await countsOf({ input: 7, soundTokens: 9_000 }, spoken), [7n, 3n, 0n, 0n, 0n, 0n, 197n])
+    const heard = await priced(spoken).ofDelivered({
+      ...{ reported: { input: 7, soundTokens: 50 }, text: '', isOwed: false, isWhole: false },
+    })
+    assert.deepEqual(heard?.counts, [7n, 0n, 0n, 0n, 0n, 0n, 50n])
   })
 })

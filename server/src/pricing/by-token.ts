@@ -1,10 +1,11 @@
 import { ANY_TIER, STANDARD } from '../catalogue/price-classes.ts'
 import { UNREAD_ALLOWANCE, unreadText } from '../protocols/generated-text.ts'
-import type { Reported, TokenUsage } from '../protocols/protocol.ts'
+import type { Calls, ModelAsk, Reported, TokenUsage } from '../protocols/protocol.ts'
 import type { TokenCounter, Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import type { AskedOfModel, ModelPricing, WholeReply } from './model-pricing.ts'
 import { type Sheet, sheetOf, type Used } from './price-sheet.ts'
 import type { Measured } from './priced.ts'
+import { mostFor } from './terms.ts'
 
 const NONE: TokenUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
@@ -27,27 +28,53 @@ export function byToken(
   // Every picture has about as many tokens as its model declares.
   const usual = (ask.imageKind === undefined ? Math.min(ask.outputLimit, USUAL_OUTPUT) : ask.outputLimit) * ask.choices
 
-  function usedBy(reported: Reported, text: string): Promise<Measured> | Measured {
+  /** What was told before the end of a stream may say too little of what it delivered: the larger of both counts. */
+  function usedBy(reported: Reported, text: string, isWhole = true): Promise<Measured> | Measured {
     const { input, output } = reported
-    if (input === undefined || output === undefined) return counted(reported, text)
+    if (input === undefined || output === undefined || !isWhole) return counted(reported, text, isWhole)
     return measured(usageOf({ ...reported, input, output }), 'provider')
   }
 
-  async function counted(reported: Reported, text: string): Promise<Measured> {
-    const [input, output] = await Promise.all([
-      reported.input ?? countInput(),
-      reported.output ?? counter.count(text, tokenizer),
+  async function counted(reported: Reported, text: string, isWhole: boolean): Promise<Measured> {
+    const isFinal = reported.output !== undefined && isWhole
+    const [read, written] = await Promise.all([
+      reported.input === undefined ? countInput(reported.calls) : undefined,
+      isFinal ? undefined : countOutput(reported, text),
     ])
+    const input = read?.input ?? reported.input ?? 0
+    const said = reported.output ?? reported.outputSoFar ?? 0
+    const output = Math.max(said, written?.output ?? 0)
+    const parts = { ...reported.parts, ...read?.parts, ...(output > said && written?.parts) }
     // What was counted is all of the input, from wherever it was read.
     const { cacheRead: _, cacheWrite: __, ...rest } = reported
-    return measured(usageOf({ ...(reported.input === undefined ? rest : reported), input, output }), 'counted')
+    const isReported = read === undefined && reported.output === output
+    return measured(
+      usageOf({ ...(read === undefined ? reported : rest), parts, input, output }),
+      isReported ? 'provider' : 'counted',
+    )
   }
 
-  async function countInput(): Promise<number> {
+  async function countOutput({ soundTokens = 0, parts }: Reported, text: string) {
+    const words = await counter.count(text, tokenizer)
+    const sound = Math.max(0, Math.min(soundTokens, outputMost - words))
+    return { output: words + sound, parts: { output_audio: Math.max(sound, parts?.output_audio ?? 0) } }
+  }
+
+  /** All of it once, and once more for each call of a tool that the upstream is known to have made: the model reads what that brought. */
+  async function countInput(calls: Calls = {}) {
     const { texts, mostOfEach } = ask.longInputs ?? { texts: [], mostOfEach: 0 }
     const long = texts.map(async (text) => Math.min(mostOfEach, await counter.count(text, tokenizer)))
     const counts = await Promise.all([counter.count(ask.inputText(), tokenizer), ...long])
-    return counts.reduce((sum, count) => sum + count, 0)
+    const { image, audio, other } = ask.inputParts ?? { image: 0, audio: 0, other: 0 }
+    const once = counts.reduce((sum, count) => sum + count, image + audio + other)
+    const rounds = Object.values(calls).reduce((sum, count) => sum + count, 1)
+    const { partsMost = { image: 0, any: 0 }, inputMost } = ask
+    // Never more than is held for.
+    const parts = {
+      input_image: Math.min(image * rounds, partsMost.image),
+      input_audio: Math.min(audio * rounds, partsMost.any),
+    }
+    return { input: Math.min(once * rounds, inputMost), parts }
   }
 
   /** A tier that nobody reports is the one that was asked for, where that is one. */
@@ -82,17 +109,39 @@ export function byToken(
   return {
     terms,
     most,
-    expected: countsOf(usageOf({ input: ask.inputEstimate, output: usual })),
+    expected: countsOf(usageOf({ input: Math.min(ask.inputEstimate, ask.inputMost), output: usual })),
+    assumption: () => assumptionOf(ask, usual, outputMost),
     // One at least: who has none left begins nothing that counts tokens.
     tokens: Math.max(1, ask.inputEstimate + ask.outputLimit * ask.choices),
     ofReply,
     ofUnreadable,
-    ofDelivered: ({ reported, text, isOwed }) =>
-      text === '' && reported.output === undefined && !isOwed ? undefined : usedBy(reported, text),
-    ofNothing: (reported) => usedBy({ output: 0, ...reported }, ''),
+    ofDelivered: ({ reported, text, isOwed, isWhole }) =>
+      isOwed || text !== '' || hasOutput(reported) ? usedBy(reported, text, isWhole) : undefined,
+    ofNothing: (reported) => usedBy({ output: reported.outputSoFar ?? 0, ...reported }, ''),
     nothing: { counts: countsOf(NONE) },
+    heldFor: (outputMost, moreInput) =>
+      mostFor(terms, sheet.mostOf({ ...ask, inputMost: ask.inputMost + moreInput, outputMost })),
+    mostWith: (outputMost) => sheet.mostOf({ ...ask, outputMost }),
   }
 }
+
+function hasOutput({ output, outputSoFar, soundTokens }: Reported): boolean {
+  return (output ?? outputSoFar ?? soundTokens) !== undefined
+}
+
+/** In what an estimate differs from the most: how much is written, from where input is read, and what tools cost. */
+function assumptionOf({ inputEstimate, needs }: ModelAsk, usual: number, outputMost: number): string {
+  const most = usual < outputMost ? ` (${readable(outputMost)} at most)` : ''
+  const assumed = [
+    `about ${readable(inputEstimate)} tokens of input`,
+    ...(outputMost === 0 ? [] : [`${readable(usual)} of output${most}`]),
+    'nothing read from or written to a cache',
+    ...([...(needs ?? [])].some((need) => need.startsWith('tool:')) ? ['no call of a tool'] : []),
+  ]
+  return `Assumed: ${assumed.join(', ')}.`
+}
+
+const readable = (count: number) => count.toLocaleString('en-US')
 
 function measuredBy({ countsOf }: Sheet, usage: Used, source: 'provider' | 'counted'): Measured {
   return {

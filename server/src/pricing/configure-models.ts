@@ -187,16 +187,18 @@ export async function saveRoute(
     const saved = before === undefined ? fresh : changed(before)
     const { rows } = await query(
       `insert into model_routes (id, model, slot, protocol, upstream_model, priority, weight, enabled,
-         output_limit, unknown_members, reasoning, on_abort)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+         output_limit, unknown_members, reasoning, on_abort, output_shown, token_bytes, top_speed)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
        on conflict (model, slot, protocol, upstream_model) do update
          set priority = excluded.priority, weight = excluded.weight, enabled = excluded.enabled,
            output_limit = excluded.output_limit, unknown_members = excluded.unknown_members,
-           reasoning = excluded.reasoning, on_abort = excluded.on_abort
+           reasoning = excluded.reasoning, on_abort = excluded.on_abort, output_shown = excluded.output_shown,
+           token_bytes = excluded.token_bytes, top_speed = excluded.top_speed
        returning id`,
       [
         ...[ids.next(), model, saved.slot, saved.protocol, upstreamModel, saved.priority, saved.weight, saved.enabled],
         ...[saved.profile.outputLimit, saved.profile.unknown, saved.profile.reasoning, saved.profile.abort],
+        ...[saved.profile.output, saved.profile.tokenBytes, saved.profile.topSpeed],
       ],
     )
     const { id } = z.object({ id: z.string() }).parse(rows[0])

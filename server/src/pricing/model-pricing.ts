@@ -1,7 +1,9 @@
+import type { Nanos } from '../kernel/money.ts'
 import type { Rational } from '../kernel/rational.ts'
 import type { ModelAsk, ReplyForm, Reported } from '../protocols/protocol.ts'
 import type { ModelPrice } from './models.ts'
 import type { Measured, Priced } from './priced.ts'
+import type { Counts } from './terms.ts'
 
 /** What a call of a model costs, before and after it. */
 export type ModelPricing = Omit<Priced, 'isExact'> & {
@@ -13,11 +15,19 @@ export type ModelPricing = Omit<Priced, 'isExact'> & {
   readonly ofUnreadable: (text: string | undefined) => Promise<Measured> | Measured
   /** Of a stream, by what was reported and delivered. Undefined where that is nothing and the caller owes nothing for it. */
   readonly ofDelivered: (
-    delivered: Delivered & { readonly isOwed: boolean },
+    delivered: Delivered & {
+      readonly isOwed: boolean
+      /** Whether it came to the end that its upstream gave it, so that what was reported is about all of it. */
+      readonly isWhole: boolean
+    },
   ) => Promise<Measured | undefined> | Measured | undefined
   /** What it has cost the upstream at the least, where the caller got nothing. */
   readonly ofNothing: (reported: Reported) => Promise<Measured> | Measured
   readonly nothing: Measured
+  /** What would be held for so many tokens of output in all, and for so many more of input; left out where output has no limit. */
+  readonly heldFor?: (outputMost: number, moreInput: number) => Nanos
+  /** The most of each unit with so many tokens of output in all; left out where output has no limit. */
+  readonly mostWith?: (outputMost: number) => Counts
 }
 
 type Delivered = { readonly reported: Reported; readonly text: string }

@@ -105,7 +105,8 @@ describe('a model', () => {
     )
     await setModelPrice({ pool }, { model: id, input: '9', output: '9', providerInput: '0.4', providerOutput: '1.6' })
     await setModelPrice({ pool }, { model: id, input: '0.5', output: '2', cacheRead: '0.05' })
-    const profile = { outputLimit: 'max_tokens', unknown: 'pass', reasoning: 'apart', abort: 'stops' } as const
+    const named = { outputLimit: 'max_tokens', unknown: 'pass', reasoning: 'apart', abort: 'stops' } as const
+    const profile = { ...PLAIN_PROFILE, ...named }
     const second = await saveRoute({ pool, ids }, { model: id, slot: 'b', protocol: 'anthropic', priority: 2, profile })
     const first = await saveRoute(
       { pool, ids },
@@ -428,11 +429,19 @@ describe('configuring a model', () => {
     const id = nextName()
     await seedModel(pool, { id, protocols: [] })
     const given = { model: id, slot: 'openai', protocol: 'openai' } as const
-    await saveRoute({ pool, ids }, { ...given, weight: 9, profile: { outputLimit: 'max_tokens', abort: 'stops' } })
+    await saveRoute(
+      { pool, ids },
+      {
+        ...given,
+        weight: 9,
+        profile: { outputLimit: 'max_tokens', abort: 'stops', output: 'seen', tokenBytes: 2, topSpeed: 300 },
+      },
+    )
     await saveRoute({ pool, ids }, { ...given, priority: 4 })
     await saveRoute({ pool, ids }, { ...given, profile: { reasoning: 'apart', outputLimit: undefined } })
     const { find } = await startProcess()
-    const kept = { outputLimit: 'max_tokens', unknown: 'refuse', reasoning: 'apart', abort: 'stops' }
+    const grows = { abort: 'stops', output: 'seen', tokenBytes: 2, topSpeed: 300 }
+    const kept = { outputLimit: 'max_tokens', unknown: 'refuse', reasoning: 'apart', ...grows }
     const [route] = (await find(id))?.routes ?? []
     assert.deepEqual([route?.priority, route?.weight, route?.profile], [4, 9, kept])
     await saveRoute({ pool, ids }, { ...given, profile: PLAIN_PROFILE })

@@ -134,10 +134,23 @@ export function orderRoutes(routes: readonly Route[], random: () => number): rea
 
 type Loaded = { readonly model: Model; readonly modes: readonly Mode[] }
 
-function listed(loaded: readonly Loaded[]) {
+/** As PostgreSQL has them now, for whoever must not take what was read before. */
+export async function listModels(pool: pg.Pool) {
+  return listed(await loadModels(pool, null))
+}
+
+export function listed(loaded: readonly Loaded[]) {
   const priced = loaded.filter(({ model: { price } }) => price !== null && price !== UNREADABLE)
   const of = (mode: Mode) => priced.filter(({ modes }) => modes.includes(mode)).map(({ model }) => model)
   return { all: priced.map(({ model }) => model), live: of('live'), test: of('test') }
+}
+
+/** What is on sale: what has an upstream in live mode. Where nothing has, what can be tried in test mode, and `soldIn` says so. */
+export function soldOf({ live, test }: ReturnType<typeof listed>): {
+  readonly models: readonly Model[]
+  readonly soldIn: Mode
+} {
+  return live.length === 0 && test.length > 0 ? { models: test, soldIn: 'test' } : { models: live, soldIn: 'live' }
 }
 
 const rate = readable(priceIn)
@@ -211,7 +224,7 @@ const tokens = z.int().positive()
 
 /** The profile of a row of routes, as JSON. */
 export const PROFILE_SQL = `jsonb_build_object('outputLimit', output_limit, 'unknown', unknown_members,
-  'reasoning', reasoning, 'abort', on_abort)`
+  'reasoning', reasoning, 'abort', on_abort, 'output', output_shown, 'tokenBytes', token_bytes, 'topSpeed', top_speed)`
 
 const oneOf = <const Values extends readonly string[]>(values: Values) =>
   z.enum(values, `must be one of ${values.join(', ')}`)
@@ -221,6 +234,9 @@ export const routeProfile = z.object({
   unknown: oneOf(['refuse', 'pass']),
   reasoning: oneOf(['within', 'apart']),
   abort: oneOf(['stops', 'runs_on']),
+  output: oneOf(['seen', 'hidden']),
+  tokenBytes: z.int('must be a whole number').min(1, 'must be 1 to 4').max(4, 'must be 1 to 4'),
+  topSpeed: z.int('must be a whole number').min(1, 'must be above 0').max(100_000).nullable(),
 }) satisfies z.ZodType<RouteProfile>
 
 const modelRow = z
@@ -279,7 +295,7 @@ function soldAt(price: Model['price'], contextWindow: number): ModelLimits['sold
 }
 
 /** The model of that name, or all that are on. Prices pass as text, because JSON has no exact numbers. */
-async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Loaded[]> {
+export async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Loaded[]> {
   const { rows } = await pool.query(
     `select id, display_name, owned_by, created_at, context_window, output_cap, output_most, part_tokens, tokenizer,
        (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,

@@ -9,6 +9,8 @@ export type Priced = {
   readonly expected: Counts
   /** Whether the two are the same, whatever the upstream does. */
   readonly isExact: boolean
+  /** What the estimate takes for granted, as a sentence for the caller; left out where the price is exact. */
+  readonly assumption?: (() => string) | undefined
 }
 
 /** How much was used. */

@@ -3,17 +3,27 @@ import { z } from 'zod'
 import type { DataOperation } from '../catalogue/operation.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { asUnavailable, Fault, unavailable } from '../kernel/fault.ts'
+import { asUnavailable, unavailable } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
-import { NANOS_PER_USD, type UnitPrice } from '../kernel/money.ts'
-import { decimal, multiply, type Rational, rational } from '../kernel/rational.ts'
+import type { Rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { OWN_VERSION, type Terms } from './terms.ts'
-import { readable, timesIn } from './unit-prices.ts'
+import {
+  type AccountPrices,
+  accountPricesIn,
+  modelOf,
+  OWN_MODEL_LIMIT,
+  operationTerms,
+  ownModel,
+  setPriceIn,
+  timesOf,
+  versionRow,
+} from './operation-terms.ts'
+import type { Terms } from './terms.ts'
+import { unitPriceIn } from './unit-prices.ts'
 
 export type Prices = {
   readonly termsFor: (operation: DataOperation, caller: Caller) => Promise<Terms>
@@ -47,11 +57,6 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
     load: (accountId) => loadAccountPrices(pool, accountId),
     maxEntries: MAX_ACCOUNTS,
   })
-  const timesOf = (own: AccountPrices | undefined, model: string): Rational => {
-    const agreed = own?.get(ownModel(model))
-    if (agreed === UNREADABLE) throw unreadable({ id: model })
-    return agreed ?? ONCE
-  }
   return {
     timesFor(model, { accountId }) {
       const known = accounts.peek(accountId)
@@ -64,65 +69,10 @@ export function createPrices({ pool, feed, clock, metrics }: Parts): Prices {
           throw unavailable(cause)
         },
       )
-      const agreed = own?.get(operation.id)
-      // What can't be read is no price: neither nothing nor the published one may stand in for it.
-      if (set === UNREADABLE || agreed === UNREADABLE) throw unreadable(operation)
-      const published = set?.unitPrice ?? operation.price.unitPrice
-      return {
-        version: agreed === undefined ? (set?.version ?? '0') : OWN_VERSION,
-        rates: [
-          {
-            unit: operation.price.unit,
-            price:
-              agreed ?? (operation.isScaledByCustomerPlan ? multiply(published, caller.priceMultiplier) : published),
-            published,
-            providerCost: set?.providerCost ?? null,
-          },
-        ],
-      }
+      return operationTerms(operation, caller, { set, own })
     },
   }
 }
-
-function unreadable({ id }: Pick<DataOperation, 'id'>): Fault {
-  return new Fault('invalid_billing_configuration', { cause: new Error(`the price of ${id} can not be read`) })
-}
-
-const UNREADABLE = 'unreadable' as const
-const ONCE = rational(1n)
-
-/** Under which name an account's own price of a model stands beside those of operations. Its price is a multiple of the model's. */
-const OWN_MODEL = 'model:'
-const ownModel = (model: string) => OWN_MODEL + model
-/** As long as a name may be there. */
-const OWN_NAME_LIMIT = 64
-
-/** PostgreSQL's text of a decimal USD amount, as nano-USD for a unit. Its numbers can be more than we can read: NaN is one. */
-const usdPrice = z.string().transform((text, context): UnitPrice => {
-  try {
-    return priceIn(text)
-  } catch {
-    context.addIssue({ code: 'custom', message: 'is no price' })
-    return z.NEVER
-  }
-})
-
-/** How many times another price. */
-const times = readable(timesIn)
-
-function priceIn(text: string): UnitPrice {
-  const price = multiply(decimal(text), rational(NANOS_PER_USD))
-  if (price.numerator < 0n) throw new RangeError('a price is not negative')
-  return price
-}
-
-const versionRow = z
-  .object({ version: z.int(), unit_price: usdPrice, provider_cost: usdPrice.nullable() })
-  .transform((row) => ({
-    version: String(row.version),
-    unitPrice: row.unit_price,
-    providerCost: row.provider_cost,
-  }))
 
 async function loadVersion(pool: pg.Pool, operation: string) {
   const { rows } = await pool.query(
@@ -130,7 +80,7 @@ async function loadVersion(pool: pg.Pool, operation: string) {
      where operation = $1 order by version desc limit 1`,
     [operation],
   )
-  return rows[0] && (versionRow.safeParse(rows[0]).data ?? UNREADABLE)
+  return rows[0] && setPriceIn(rows[0])
 }
 
 /** The prices that operators have set, each at its newest version. */
@@ -142,25 +92,11 @@ export async function listPrices(pool: pg.Pool) {
   return new Map(rows.map((row) => [z.object({ operation: z.string() }).parse(row).operation, versionRow.parse(row)]))
 }
 
-const accountRow = z
-  .object({ operation: z.string(), unit_price: z.unknown() })
-  .transform(({ operation, unit_price: text }) => {
-    const read = operation.startsWith(OWN_MODEL) ? times : usdPrice
-    return { operation, unit_price: read.safeParse(text).data ?? UNREADABLE }
-  })
-
-type AccountPrices = ReadonlyMap<string, UnitPrice | typeof UNREADABLE>
-
 async function loadAccountPrices(pool: pg.Pool, accountId: Id): Promise<AccountPrices> {
   const { rows } = await pool.query('select operation, unit_price::text from account_prices where account_id = $1', [
     accountId,
   ])
-  return new Map(
-    z
-      .array(accountRow)
-      .parse(rows)
-      .map((row) => [row.operation, row.unit_price]),
-  )
+  return accountPricesIn(rows)
 }
 
 export type NewPrice = {
@@ -176,8 +112,8 @@ export async function setPrice(
   { operation, unitPrice, providerCost }: NewPrice,
   by: By = SERVICE,
 ): Promise<number> {
-  priceIn(unitPrice)
-  if (providerCost !== undefined) priceIn(providerCost)
+  unitPriceIn(unitPrice)
+  if (providerCost !== undefined) unitPriceIn(providerCost)
   return inTransaction(pool, async (query) => {
     await query("select pg_advisory_xact_lock(hashtext('price ' || $1))", [operation])
     const before = await readVersion(query, operation)
@@ -215,7 +151,7 @@ export async function setAccountPrice(
   unitPrice: string | null,
   by: By = SERVICE,
 ): Promise<void> {
-  if (unitPrice !== null) priceIn(unitPrice)
+  if (unitPrice !== null) unitPriceIn(unitPrice)
   await inTransaction(pool, async (query) => {
     // Who gives it another one meanwhile waits, also where there is none yet.
     await query("select pg_advisory_xact_lock(hashtext('account price ' || $1 || ' ' || $2))", [accountId, operation])
@@ -248,12 +184,9 @@ export async function setAccountModelTimes(
   times: string | null,
   by: By = SERVICE,
 ): Promise<void> {
-  const name = ownModel(model)
-  if (name.length > OWN_NAME_LIMIT)
-    throw new RangeError(
-      `the name of the model is longer than ${OWN_NAME_LIMIT - OWN_MODEL.length} characters, which is the most here`,
-    )
-  await setAccountPrice(pool, accountId, name, times, by)
+  if (model.length > OWN_MODEL_LIMIT)
+    throw new RangeError(`the name of the model is longer than ${OWN_MODEL_LIMIT} characters, which is the most here`)
+  await setAccountPrice(pool, accountId, ownModel(model), times, by)
 }
 
 const listedOwn = z.array(z.object({ account_id: z.string(), operation: z.string(), unit_price: z.string() }))
@@ -265,8 +198,8 @@ export async function listAccountPrices(pool: pg.Pool, accountIds: readonly Id[]
     [accountIds],
   )
   return listedOwn.parse(rows).map(({ account_id: accountId, operation, unit_price: price }) => {
-    const isModel = operation.startsWith(OWN_MODEL)
-    const what = isModel ? operation.slice(OWN_MODEL.length) : operation
-    return { accountId, what, price: isModel ? `${price}x the price of the model` : `${price} USD` }
+    const model = modelOf(operation)
+    const what = model ?? operation
+    return { accountId, what, price: model === undefined ? `${price} USD` : `${price}x the price of the model` }
   })
 }

@@ -8,6 +8,7 @@ import { formatUsd, type Nanos, nanos, type UnitPrice, wholeMicros } from '../ke
 import { decimalText, rational } from '../kernel/rational.ts'
 import type { Secret } from '../kernel/secret.ts'
 import type { Priced } from './priced.ts'
+import type { Quote } from './quote-body.ts'
 import type { Held } from './terms.ts'
 import { costOf, fraction, mostFor, type Terms } from './terms.ts'
 
@@ -43,34 +44,6 @@ type SingleUse = {
   readonly endsWithOwner: false
 }
 
-/** An amount as callers read it. */
-const amount = z.object({ usd: z.string(), micros_usd: z.int() })
-
-/** The body that answers a request for a quote. */
-export const quoteBody = z
-  .strictObject({
-    operation: z.string(),
-    currency: z.literal('USD'),
-    expected: amount.meta({ description: 'What it will probably cost.' }),
-    max: amount.meta({ description: 'What a call would hold, and the most that it can cost.' }),
-    exact: z.boolean().meta({ description: 'Whether it will cost just that.' }),
-    price_version: z.string(),
-    prices: z
-      .array(z.object({ unit: z.string(), usd: z.string() }))
-      .optional()
-      .meta({ description: 'Of several units what each costs.' }),
-    contract_hash: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/)
-      .nullable()
-      .meta({ description: 'The contentHash of the contract that the operation has; null where none is verified.' }),
-    expires_at: z.iso.datetime(),
-    quote_id: z.string().nullable().meta({ description: 'What a call sends to be charged by this quote.' }),
-  })
-  .meta({ id: 'Quote' })
-
-export type Quote = z.output<typeof quoteBody>
-
 type Parts = {
   readonly time: Pick<Clock, 'nowMs'>
   /** The current master key, then the one before it; none where there is no master key, and then no quote binds. */
@@ -91,8 +64,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300, contractHash
   return {
     issue({ caller, operation, digest }, priced) {
       const { terms } = priced
-      const most = mostFor(terms, priced.most)
-      const expected = costOf(terms, priced.expected)
+      const { most, expected } = amountsOf(priced)
       const expiresAtMs = Math.floor(time.nowMs()) + lifeSeconds * 1_000
       const payload: Payload = {
         n: randomUUID(),
@@ -116,6 +88,7 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300, contractHash
         expected: money(expected, wholeMicros(expected)),
         max: money(most, -wholeMicros(-most)),
         exact: priced.isExact,
+        ...(priced.isExact || priced.assumption === undefined ? {} : { assumption: priced.assumption() }),
         price_version: terms.version,
         // Of several units what each costs: of a model, by class, step and tier.
         ...(terms.rates.length > 1 && {
@@ -154,6 +127,14 @@ export function readQuote(quoteId: string, masterKeys: readonly Secret[]) {
   if (payload === undefined) return undefined
   const { n: nonce, a: accountId, k: credentialId, o: operation, x: most, e: expiresAtMs } = payload
   return { nonce, accountId, credentialId, operation, most: nanos(BigInt(most)), expiresAt: new Date(expiresAtMs) }
+}
+
+/** What a quote says: the most that it can cost, and what it will probably cost. */
+export function amountsOf({ terms, ...counts }: Pick<Priced, 'terms' | 'most' | 'expected'>) {
+  const most = mostFor(terms, counts.most)
+  const estimate = costOf(terms, counts.expected)
+  // An estimate may be of more than a request can be; what it costs is never more than the most.
+  return { most, expected: estimate < most ? estimate : most }
 }
 
 const wholeNumber = z.string().regex(/^\d{1,30}$/)

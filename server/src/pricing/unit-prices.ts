@@ -31,6 +31,9 @@ export function videoPriceIn(text: string): UnitPrice {
   return multiply(picturePriceIn(text), rational(1n, 1_000n))
 }
 
+/** Reads USD for a unit of an operation. */
+export const unitPriceIn = picturePriceIn
+
 /** Reads USD for a call of a tool. */
 export const callPriceIn = picturePriceIn
 

@@ -105,6 +105,14 @@ describe('a stream of a message', () => {
     assert.deepEqual(reader.reported(), { input: 12, output: 0, cacheRead: 30, cacheWrite: 5 })
   })
 
+  it('takes what an early message_delta says of the output for so much until then', () => {
+    const reader = createReader()
+    push(reader, START, ends(null, { output_tokens: 2 }), says('a'))
+    assert.deepEqual(reader.reported(), { input: 12, outputSoFar: 2, cacheRead: 30, cacheWrite: 5 })
+    push(reader, ends('end_turn', { output_tokens: 4 }), STOP)
+    assert.deepEqual(reader.reported(), { input: 12, output: 4, cacheRead: 30, cacheWrite: 5 })
+  })
+
   it('lets each message_delta overwrite what it says, and nothing else', () => {
     const reader = createReader()
     const first = ends(null, { output_tokens: 3, input_tokens: 20, cache_read_input_tokens: null })

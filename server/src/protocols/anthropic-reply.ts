@@ -1,4 +1,5 @@
 import { countIn, memberOf } from '../catalogue/price.ts'
+import { createMessageEnding } from './anthropic-end.ts'
 import { jsonText, wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
 import type { Calls, ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
@@ -48,9 +49,11 @@ export function createReader({ toolCalls }: Pick<ModelAsk, 'toolCalls'> = {}): S
         return { text: generatedIn(memberOf(json, 'delta')), isPlain: true }
       case 'message_delta': {
         const usage = memberOf(json, 'usage')
-        reported = { ...reported, ...countsIn(usage) }
+        const said = countsIn(usage)
+        reported = { ...reported, ...said }
         const isStop = Boolean(memberOf(json, 'delta', 'stop_reason'))
-        return { isStop, takesCost: isMembers(usage) ? 'in_usage' : isStop ? 'beside' : undefined }
+        const isReport = said.output !== undefined
+        return { isStop, isReport, takesCost: isMembers(usage) ? 'in_usage' : isStop ? 'beside' : undefined }
       }
       case 'message_stop':
         return { isStop: true, isEnd: true, takesCost: 'beside_if_nowhere' }
@@ -61,7 +64,11 @@ export function createReader({ toolCalls }: Pick<ModelAsk, 'toolCalls'> = {}): S
     }
   }
 
-  return createWithholdingReader({ read, reported: () => ({ ...reported, ...callsOf(moreOf(reported.calls, calls)) }) })
+  return createWithholdingReader({
+    read,
+    reported: () => ({ ...reported, ...callsOf(moreOf(reported.calls, calls)) }),
+    ending: createMessageEnding(),
+  })
 }
 
 type CallCounts = { web_search: number; web_fetch: number }

@@ -20,6 +20,7 @@ import {
   type Members,
   messagesOf,
   modelOf,
+  outputCapOf,
   outputLimitOf,
   readMembers,
   refusal,
@@ -61,7 +62,9 @@ export function ask(request: ModelRequest, limits: ModelLimits): ModelAsk {
   const { members, model, input } = read(request, limits)
   const isStream = isStreamed(members)
   const given = outputLimitOf(members, 'max_tokens', limits)
-  const outputLimit = given ?? limits.outputCap
+  const outputLimit = given ?? outputCapOf(limits)
+  const isLowered = outputLimit === limits.outputAtMost
+  if (isLowered) requireRoomToThink(members, outputLimit)
   return {
     ...input,
     isStream,
@@ -70,10 +73,16 @@ export function ask(request: ModelRequest, limits: ModelLimits): ModelAsk {
     bodyFor(upstreamModel) {
       const set: Record<string, string> = {}
       if (upstreamModel !== model) set.model = JSON.stringify(upstreamModel)
-      if (given === undefined) set.max_tokens = String(outputLimit)
+      if (isLowered || given === undefined) set.max_tokens = String(outputLimit)
       return Object.keys(set).length === 0 ? request.rawBody : spliceJson(request.rawBody, set)
     },
   }
+}
+
+/** An upstream refuses a limit that leaves nothing beside what the model may think. */
+function requireRoomToThink({ thinking }: Members, outputLimit: number): void {
+  if (isMembers(thinking) && Number(thinking.budget_tokens ?? 0) >= outputLimit)
+    throw refusal(`"thinking" has more tokens than the ${outputLimit} that there are for the answer.`)
 }
 
 /** What a request to count tokens asks for: the same input, and nothing to be generated. */

@@ -7,7 +7,7 @@ import { judge } from '../../../harness/figures.ts'
 import { count, recordProof, seed } from '../../../harness/proof.ts'
 import { TEXTS_BY_SCRIPT } from '../../../test/upstreams/texts.ts'
 import * as anthropic from './anthropic-request.ts'
-import { OVERHEAD } from './bound.ts'
+import { inputOf, OVERHEAD, type Prompt } from './bound.ts'
 import { estimateTokens } from './estimate.ts'
 import * as openai from './openai-request.ts'
 import * as openaiResponses from './openai-responses-request.ts'
@@ -291,5 +291,69 @@ describe('the estimate of a text', () => {
       tookMs.push(performance.now() - startedMs)
     }
     judge('model-bounds', 'the estimate of a million characters', { unit: 'ms', atMost: 10_000 }, tookMs)
+  })
+})
+
+describe('parts of a request that are no text', () => {
+  const DATA = 'AAAA'
+  const sold = { needs: new Set(['input_audio', 'input_image'] as const) }
+  const limits: ModelLimits = { ...LIMITS, sold, partTokens: { image: 256, audio: 900 } }
+
+  it('are counted by their kind, as many as they may be or as they are as a rule', () => {
+    const content = [
+      { type: 'text', text: 'What is this?' },
+      ...Array.from({ length: 3 }, () => ({ type: 'image_url', image_url: { url: `data:image/png;base64,${DATA}` } })),
+      { type: 'input_audio', input_audio: { data: DATA, format: 'wav' } },
+      { type: 'file', file: { file_data: `data:application/pdf;base64,${DATA}` } },
+    ]
+    const body = { model: 'm', messages: [{ role: 'user', content }] }
+    const asked = openai.ask({ body, rawBody: Buffer.from(JSON.stringify(body)), headers: {} }, limits)
+    assert.deepEqual(asked.inputParts, { image: 3 * 256, audio: 900, other: 1_000 })
+  })
+
+  it('are none of a request that is text alone', () => {
+    const body = { model: 'm', messages: [{ role: 'user', content: 'Hello' }] }
+    const asked = openai.ask({ body, rawBody: Buffer.from(JSON.stringify(body)), headers: {} }, limits)
+    assert.equal(asked.inputParts, undefined)
+  })
+})
+
+describe('a prompt beyond the context window', () => {
+  const limits: ModelLimits = { ...LIMITS, contextWindow: 1_000 }
+  const EMPTY: Prompt = {
+    ...{ texts: [], structures: [], others: {}, parts: [], messages: 1, tools: 0, declaredTokens: 0 },
+  }
+  let looked = 0
+  const looking = <Value>(value: Value): Value => {
+    looked += 1
+    return value
+  }
+
+  it('is looked at no further than that, however many texts it has', () => {
+    looked = 0
+    const texts = Array.from({ length: 20_000 }, () => 'ä'.repeat(100))
+    const counted = new Proxy(texts, { get: (target, name) => looking(Reflect.get(target, name)) })
+    const { inputMost, inputEstimate } = inputOf({ ...EMPTY, texts: counted }, limits)
+    assert.deepEqual([inputMost, inputEstimate], [1_000, 1_000])
+    assert.ok(looked < 200, `${looked}`)
+  })
+
+  it('and so are the structures, and what nobody knows', () => {
+    const large = () =>
+      Array.from({ length: 40_000 }, () => ({
+        get text() {
+          return looking('x'.repeat(100))
+        },
+      }))
+    for (const prompt of [
+      { ...EMPTY, structures: [large()] },
+      { ...EMPTY, others: large() },
+    ]) {
+      looked = 0
+      const { inputMost } = inputOf(prompt, limits)
+      assert.equal(inputMost, 1_000)
+      // A mebibyte of it is estimated.
+      assert.ok(looked < 12_000, `${looked}`)
+    }
   })
 })

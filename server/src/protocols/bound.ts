@@ -1,5 +1,5 @@
 import { estimateTokens } from './estimate.ts'
-import type { ModelAsk, ModelLimits, PartKind } from './protocol.ts'
+import type { InputParts, ModelAsk, ModelLimits, PartKind } from './protocol.ts'
 
 /** Everything of a request that can reach a model's prompt, in whatever protocol it came. */
 export type Prompt = {
@@ -42,18 +42,23 @@ const NORMALISED_AT_ONCE = 64
 const FAILED_CALL_TOKENS = 128
 const TYPICAL_PART_TOKENS = 1000
 const TYPICAL_MESSAGE_TOKENS = 4
+const LONG_STRUCTURE_BYTES = 1_048_576
+const TYPICAL_TOKEN_BYTES = 4
 
 /** What is known of the input before a model has read it, and its text, to be counted afterwards. */
 export function inputOf(
   prompt: Prompt,
   limits: ModelLimits,
-): Pick<ModelAsk, 'inputMost' | 'inputEstimate' | 'inputText' | 'partsMost'> {
+): Pick<ModelAsk, 'inputMost' | 'inputEstimate' | 'inputText' | 'partsMost' | 'inputParts'> {
   const once = mostTokens(prompt, limits)
   const inputMost = prompt.hosted === undefined ? once : mostOfRounds(once, prompt.hosted, limits)
   return {
     inputMost,
-    ...(prompt.parts.length > 0 && { partsMost: partsMostOf(prompt, limits) }),
-    inputEstimate: Math.min(inputMost, typicalTokens(prompt, limits)),
+    ...(prompt.parts.length > 0 && {
+      partsMost: partsMostOf(prompt, limits),
+      inputParts: typicalParts(prompt, limits),
+    }),
+    inputEstimate: typicalTokens(prompt, limits, inputMost),
     inputText: () => [...prompt.texts, ...prompt.structures.map(jsonOf)].join('\n'),
   }
 }
@@ -82,7 +87,7 @@ function partsMostOf({ parts, hosted }: Prompt, { contextWindow, partTokens }: M
  * or of a normal form where that has more, because some tokenizers normalise first.
  */
 function mostTokens(prompt: Prompt, { contextWindow, partTokens }: ModelLimits): number {
-  let most = OVERHEAD.request + prompt.declaredTokens + bytesOfStructure(prompt.others)
+  let most = OVERHEAD.request + prompt.declaredTokens + bytesOfStructure(prompt.others, contextWindow)
   most += prompt.messages * OVERHEAD.message
   if (prompt.tools > 0) most += OVERHEAD.anyTools + prompt.tools * OVERHEAD.tool
   for (const text of prompt.texts) {
@@ -90,18 +95,39 @@ function mostTokens(prompt: Prompt, { contextWindow, partTokens }: ModelLimits):
     if (most >= contextWindow) return contextWindow
     most += OVERHEAD.text + bytesOf(text, contextWindow - most)
   }
-  for (const structure of prompt.structures) most += OVERHEAD.text + bytesOfStructure(structure)
+  for (const structure of prompt.structures) {
+    if (most >= contextWindow) return contextWindow
+    most += OVERHEAD.text + bytesOfStructure(structure, contextWindow - most)
+  }
   for (const kind of prompt.parts) most += OVERHEAD.part + (tokensOfPart(kind, partTokens) ?? contextWindow)
   return Math.min(contextWindow, most)
 }
 
-/** What a prompt usually comes to. */
-function typicalTokens(prompt: Prompt, { partTokens }: ModelLimits): number {
-  let tokens = prompt.declaredTokens + prompt.messages * TYPICAL_MESSAGE_TOKENS
-  for (const text of prompt.texts) tokens += estimateTokens(text)
-  for (const structure of prompt.structures) tokens += estimateTokens(jsonOf(structure))
-  for (const kind of prompt.parts) tokens += tokensOfPart(kind, partTokens) ?? TYPICAL_PART_TOKENS
-  return tokens
+/** What a prompt usually comes to, within `most`: once it has that, nothing more is looked at. */
+function typicalTokens(prompt: Prompt, limits: ModelLimits, most: number): number {
+  const { image, audio, other } = typicalParts(prompt, limits)
+  let tokens = prompt.declaredTokens + prompt.messages * TYPICAL_MESSAGE_TOKENS + image + audio + other
+  for (const text of prompt.texts) {
+    if (tokens >= most) return most
+    tokens += estimateTokens(text)
+  }
+  for (const structure of prompt.structures) {
+    if (tokens >= most) return most
+    const bytes = bytesOfStructure(structure, LONG_STRUCTURE_BYTES)
+    // To write a long one would take a long turn.
+    tokens += bytes < LONG_STRUCTURE_BYTES ? estimateTokens(jsonOf(structure)) : bytes / TYPICAL_TOKEN_BYTES
+  }
+  return Math.min(most, Math.ceil(tokens))
+}
+
+/** Of those parts, by the class that a vendor would report them in. */
+function typicalParts({ parts }: Prompt, { partTokens }: ModelLimits): InputParts {
+  const typical = { image: 0, audio: 0, other: 0 }
+  for (const kind of parts) {
+    const name = kind === 'image' || kind === 'audio' ? kind : 'other'
+    typical[name] += tokensOfPart(kind, partTokens) ?? TYPICAL_PART_TOKENS
+  }
+  return typical
 }
 
 function tokensOfPart(kind: PartKind | undefined, partTokens: ModelLimits['partTokens']): number | undefined {
@@ -135,14 +161,17 @@ function endOfPiece(text: string, start: number): number {
   return last >= 0xd800 && last < 0xdc00 ? end + 1 : end
 }
 
-/** As JSON in ASCII with an indented line for each value, which is the longest form that an upstream may give it. */
-export function bytesOfStructure(structure: unknown): number {
+/**
+ * As JSON in ASCII with an indented line for each value, which is the longest form that an upstream may give it. At least `enough`
+ * where it has that many, as above.
+ */
+export function bytesOfStructure(structure: unknown, enough = Number.POSITIVE_INFINITY): number {
   let bytes = 0
   const open: unknown[] = [structure]
-  while (open.length > 0) {
+  while (open.length > 0 && bytes < enough) {
     const value = open.pop()
     bytes += TOKENS_PER_NODE
-    if (typeof value === 'string') bytes += bytesInAscii(value)
+    if (typeof value === 'string') bytes += bytesInAscii(value, enough - bytes)
     else if (Array.isArray(value)) {
       bytes += QUOTES
       for (const item of value) open.push(item)
@@ -157,9 +186,9 @@ export function bytesOfStructure(structure: unknown): number {
   return bytes
 }
 
-function bytesInAscii(text: string): number {
+function bytesInAscii(text: string, enough = Number.POSITIVE_INFINITY): number {
   let bytes = QUOTES
-  for (let at = 0; at < text.length; at += 1) {
+  for (let at = 0; at < text.length && bytes < enough; at += 1) {
     const code = text.charCodeAt(at)
     if (code < 32 || code > 126) bytes += ESCAPED_BYTES
     else bytes += code === 34 || code === 92 ? 2 : 1

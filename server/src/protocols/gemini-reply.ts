@@ -1,9 +1,10 @@
 import { countIn, memberOf } from '../catalogue/price.ts'
+import { createContentEnding } from './gemini-end.ts'
 import { jsonText, wordsIn } from './generated-text.ts'
 import { isGiven, isMembers } from './members.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import type { Frame } from './sse.ts'
-import { countedBeside, itemsOf, partsOf, reportedOf, tierOf } from './usage.ts'
+import { countedBeside, itemsOf, partsOf, reportedOf, soundTokensOf, tierOf } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 const USAGE = 'usageMetadata'
@@ -67,6 +68,7 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
   let counts: Counts = {}
   let tier: Pick<Reported, 'tier'> = {}
   let isStopped = false
+  let soundChars = 0
   const at: ArgumentPath = { last: '' }
 
   function read(_: Frame, json: unknown): Reading {
@@ -77,6 +79,7 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
     const isStop = !isError && (finished.size >= choices || (candidates.length === 0 && isBlocked(json)))
     isStopped ||= isStop
     const text = textIn(candidates, at)
+    soundChars += soundIn(candidates)
     const usage = memberOf(json, USAGE)
     counts = countsIn(usage, text === '' ? counts : withoutCandidates(counts), isStopped)
     tier = { ...tier, ...tierIn(usage) }
@@ -85,8 +88,9 @@ export function createReader({ choices }: Pick<ModelAsk, 'choices'>): StreamRead
 
   const reader = createWithholdingReader({
     read,
-    reported: () => ({ ...classesOf(counts), ...tier }),
+    reported: () => ({ ...classesOf(counts), ...soundTokensOf(soundChars), ...tier }),
     usagePath: [USAGE],
+    ending: createContentEnding(choices),
   })
   // Some upstreams write a finish reason into every frame: then only the end of the body is the end.
   return { ...reader, hasStopOfItsOwn: false }
@@ -190,6 +194,20 @@ function textIn(candidates: readonly unknown[], at: ArgumentPath = { last: '' })
     for (const part of itemsOf(memberOf(candidate, 'content', 'parts'))) text += generatedIn(part, at)
   }
   return text
+}
+
+const SOUND = /^\s*audio\//i
+
+/** How long the sound is that they have, in characters of base64. */
+function soundIn(candidates: readonly unknown[]): number {
+  let chars = 0
+  for (const candidate of candidates)
+    for (const part of itemsOf(memberOf(candidate, 'content', 'parts'))) {
+      const data = memberOf(part, 'inlineData') ?? memberOf(part, 'inline_data')
+      const type = wordsIn(memberOf(data, 'mimeType') ?? memberOf(data, 'mime_type'))
+      if (SOUND.test(type)) chars += wordsIn(memberOf(data, 'data')).length
+    }
+  return chars
 }
 
 type ArgumentPath = { last: string }

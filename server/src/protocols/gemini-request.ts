@@ -5,7 +5,17 @@ import { CHOICES_MOST, CONTENT_REQUEST, COUNT_REQUEST, GENERATION_CONFIG, TOOL }
 import { spelled, spellingIn } from './gemini-names.ts'
 import { gatherContent, itemsIn } from './gemini-parts.ts'
 import { OPEN_BRACE } from './json-bytes.ts'
-import { isGiven, isMembers, type Members, outputLimitOf, outputOf, readMembers, refusal, tierIn } from './members.ts'
+import {
+  isGiven,
+  isMembers,
+  type Members,
+  outputCapOf,
+  outputLimitOf,
+  outputOf,
+  readMembers,
+  refusal,
+  tierIn,
+} from './members.ts'
 import { OUTPUT_LIMITS } from './output-limits.ts'
 import type { ModelAsk, ModelLimits, ModelRequest } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
@@ -31,7 +41,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits, isStre
   if (isGiven(members.model)) throw refusal('"model" is not taken: name the model in the path alone.')
   const limit = outputLimitOf(config, 'maxOutputTokens', limits)
   const choices = isStream ? onlyChoiceOf(config) : choicesOf(config)
-  const { outputCap } = limits
+  const outputCap = outputCapOf(limits)
   const output = outputOf({ needs, isStream, choices, given: limit, outputCap, ...NAMES })
   const { outputLimit } = output
   return {
@@ -44,7 +54,9 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits, isStre
     isDefaultLimit: limit === undefined,
     unknownMembers: unknown,
     bodyFor: (_, { outputLimit: name } = PLAIN_PROFILE) =>
-      limit !== undefined && name === null ? rawBody : withLimit(given, rawBody, outputLimit, name),
+      limit !== undefined && limit !== limits.outputAtMost && name === null
+        ? rawBody
+        : withLimit(given, rawBody, outputLimit, name),
   }
 }
 

@@ -125,6 +125,7 @@ describe('frames that are alike', () => {
       },
       reported: () => ({}),
       varying,
+      ending: { passed: () => {}, frames: () => '' },
     })
     for (const piece of pieces) reader.push(Buffer.from(piece))
     return readings

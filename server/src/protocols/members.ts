@@ -8,8 +8,12 @@ import { MODEL_NAME_LENGTH } from './typed-members.ts'
 /** Reads the members that the protocols have in common, and refuses by name what has no price. */
 export { isMembers, type Members }
 
+/** What begins with the name of a member is about that one. */
+const ABOUT = /^"([^"]{1,200})"/
+
 export function refusal(detail: string): Fault {
-  return new Fault('invalid_request', { detail })
+  const param = ABOUT.exec(detail)?.[1]
+  return new Fault('invalid_request', { detail, ...(param !== undefined && { members: { param } }) })
 }
 
 export type ReadBody = {
@@ -86,20 +90,24 @@ export function tierIn(value: unknown): string {
 /** What a caller is told of members that no route of the model passes on. */
 export function unknownRefusal([first = '', ...others]: readonly string[]): Fault {
   const more = others.length === 0 ? '' : ` (also ${others.map((one) => `"${one}"`).join(', ')})`
-  return refusal(
-    `Unknown parameter "${first}"${more}. Remove it, or ask the operator to allow unknown parameters on this route.`,
-  )
+  return new Fault('invalid_request', {
+    detail: `Unknown parameter "${first}"${more}. Remove it, or ask the operator to allow unknown parameters on this route.`,
+    members: { param: first },
+  })
 }
 
 export function modelOf(body: unknown): string {
   const model = isMembers(body) ? body.model : undefined
   if (typeof model !== 'string' || model === '' || model.length > MODEL_NAME_LENGTH) {
-    throw refusal(`Name a model in "model", in 1 to ${MODEL_NAME_LENGTH} characters.`)
+    throw refusal(
+      isGiven(model) ? `"model" must be a name of 1 to ${MODEL_NAME_LENGTH} characters.` : '"model" is required.',
+    )
   }
   return model
 }
 
 export function messagesOf({ messages }: Members): readonly unknown[] {
+  if (!isGiven(messages)) throw refusal('"messages" is required.')
   if (!Array.isArray(messages) || messages.length === 0) throw refusal('"messages" must be an array with a message.')
   return messages
 }
@@ -122,12 +130,18 @@ export function listOf(value: unknown, name: string): readonly unknown[] {
 }
 
 /** An output limit, or undefined where none is given. It is never shrunk: the caller is told what the model has. */
-export function outputLimitOf(members: Members, name: string, { outputMost }: ModelLimits): number | undefined {
+export function outputLimitOf(members: Members, name: string, limits: ModelLimits): number | undefined {
+  const { outputMost, outputAtMost = outputMost } = limits
   const limit = members[name]
   if (!isGiven(limit)) return undefined
   if (typeof limit !== 'number' || !Number.isSafeInteger(limit) || limit < 1) {
     throw refusal(`"${name}" must be a whole number from 1 on.`)
   }
   if (limit > outputMost) throw refusal(`"${name}" is ${limit}; this model answers with ${outputMost} tokens at most.`)
-  return limit
+  return Math.min(limit, outputAtMost)
+}
+
+/** What an answer may have where the caller names no limit. */
+export function outputCapOf({ outputCap, outputAtMost = outputCap }: ModelLimits): number {
+  return Math.min(outputCap, outputAtMost)
 }

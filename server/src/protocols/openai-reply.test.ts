@@ -456,3 +456,51 @@ it('tells an answer that is spoken from one that is not', () => {
   assert.equal(hasMedia(answer({ audio: { id: 'a', data: 'AAAA' } })), true)
   for (const json of [answer({ content: 'a', audio: null }), { choices: [] }, null]) assert.equal(hasMedia(json), false)
 })
+
+describe('a report that comes before the end of what is generated', () => {
+  const early = usageChunk({ prompt_tokens: 10, completion_tokens: 0 })
+
+  it('says no more than how much there was until then', () => {
+    const reader = wanting()
+    push(reader, early)
+    assert.deepEqual(reader.reported(), { input: 10, output: 0 })
+    push(reader, says('a'))
+    assert.deepEqual(reader.reported(), { input: 10, outputSoFar: 0 })
+    push(reader, usageChunk({ prompt_tokens: 10, completion_tokens: 5 }))
+    assert.deepEqual(reader.reported(), { input: 10, output: 5 })
+  })
+
+  it('also where frames are alike, of which one was read', () => {
+    const reader = plain()
+    const words = [...'abcdefgh'].map((word) => says(word))
+    push(reader, ...words, frame({ choices: [{ index: 0, delta: {} }], usage: { completion_tokens: 8 } }))
+    assert.equal(reader.reported().output, 8)
+    for (const word of words) push(reader, word)
+    assert.deepEqual(reader.reported(), { outputSoFar: 8 })
+  })
+
+  it('and says all of it where it stands in the last frame that has any', () => {
+    const reader = wanting()
+    push(reader, early, says('a'), frame({ choices: [{ index: 0, delta: { content: 'b' } }], usage: USAGE }))
+    push(reader, stops(), DONE)
+    assert.deepEqual([reader.state(), reader.reported()], ['complete', { input: 7, output: 3 }])
+  })
+})
+
+describe('sound in a stream', () => {
+  const hears = (length: number, transcript?: string) =>
+    frame({ choices: [{ index: 0, delta: { audio: { data: 'A'.repeat(length), transcript } }, finish_reason: null }] })
+  const needs = new Set(['output_audio'] as const)
+
+  it('is counted by its length where it was asked for, and is no text', () => {
+    const reader = createReader({ choices: 1, wantsUsage: true, needs })
+    for (const one of [hears(25_600), hears(12_800, 'Hello'), hears(12_801)]) push(reader, one)
+    assert.deepEqual([reader.reported(), reader.deliveredText()], [{ soundTokens: 21 }, 'Hello'])
+  })
+
+  it('is text of which nobody knows where it was not', () => {
+    const reader = plain()
+    push(reader, hears(1_000))
+    assert.deepEqual([reader.reported(), reader.deliveredText()], [{}, 'A'.repeat(1_000)])
+  })
+})

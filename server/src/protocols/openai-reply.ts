@@ -1,11 +1,12 @@
 import { memberOf } from '../catalogue/price.ts'
 import { wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
-import { type Counted, type CountPlaces, classesOf, countsIn, NOTHING } from './openai-usage.ts'
+import { createChatEnding } from './openai-end.ts'
+import { type Counted, type CountPlaces, classesOf, countsIn, hasCompletion, NOTHING } from './openai-usage.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import type { Frame } from './sse.ts'
-import { itemsOf, tierOf, withoutNullUsage } from './usage.ts'
+import { itemsOf, soundTokensOf, tierOf, withoutNullUsage } from './usage.ts'
 import { createWithholdingReader, type Reading } from './withholding-reader.ts'
 
 const PLACES: CountPlaces = {
@@ -52,11 +53,13 @@ export function textOf(json: unknown): string {
  * The cost is told in the usage, or to a caller who gets none in the chunk with that stop reason.
  */
 export function createReader(
-  { choices, wantsUsage }: Pick<ModelAsk, 'choices' | 'wantsUsage'>,
+  { choices, wantsUsage, needs }: Pick<ModelAsk, 'choices' | 'wantsUsage' | 'needs'>,
   profile: Counted = PLAIN_PROFILE,
 ): StreamReader {
   const stopped = new Set<unknown>()
+  const isSpoken = needs?.has('output_audio') === true
   let hasText = false
+  let soundChars = 0
   let counts = NOTHING
   let tier: Pick<Reported, 'tier'> = {}
 
@@ -76,20 +79,29 @@ export function createReader(
       stopped.add(choiceIndex(choice))
     }
     const text = textIn(parts)
-    hasText ||= text !== ''
+    const sound = isSpoken ? soundIn(parts) : 0
+    soundChars += sound
+    hasText ||= text !== '' || sound > 0
     const hasBegun = hasText || stopped.size > 0
     const isError = Boolean(memberOf(json, 'error'))
     return {
       text,
       isError,
       isStop: !isError && (stopped.size >= choices || (hasBegun && isReportAlone(json, usage))),
-      isPlain: !hasReason && !isError && !isMembers(usage),
+      // Sound is counted by its length, and is no text that nobody has read.
+      ...(sound > 0 && { unread: null }),
+      isReport: hasCompletion(usage, PLACES),
+      isPlain: !hasReason && !isError && !isMembers(usage) && sound === 0,
       takesCost: wantsUsage && isMembers(usage) ? 'in_usage' : hasReason ? 'beside' : undefined,
       ...(!wantsUsage && usage !== undefined && { bytes: withoutUsage(frame, json, usage) }),
     }
   }
 
-  return createWithholdingReader({ read, reported: () => ({ ...classesOf(counts, profile), ...tier }) })
+  return createWithholdingReader({
+    read,
+    reported: () => ({ ...classesOf(counts, profile), ...soundTokensOf(soundChars), ...tier }),
+    ending: createChatEnding(choices, wantsUsage),
+  })
 }
 
 /** The report at the end of a stream comes by itself, and so does one that some upstreams write at its beginning. */
@@ -113,6 +125,13 @@ function textIn(choices: readonly unknown[]): string {
   let text = ''
   for (const choice of choices) text += generatedIn(memberOf(choice, 'delta'))
   return text
+}
+
+/** How long the sound is that they have, in characters of base64. */
+function soundIn(choices: readonly unknown[]): number {
+  let chars = 0
+  for (const choice of choices) chars += wordsIn(memberOf(choice, 'delta', 'audio', 'data')).length
+  return chars
 }
 
 /** What the model wrote in a message, or in a part of one. */

@@ -9,6 +9,7 @@ import {
   type Members,
   messagesOf,
   modelOf,
+  outputCapOf,
   outputLimitOf,
   outputOf,
   readMembers,
@@ -53,7 +54,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const wantsUsage = wantsUsageIn(members)
   const choices = choicesOf(members)
   const output = outputOf({
-    ...{ needs, isStream, choices, outputCap: limits.outputCap, modalities: 'modalities' },
+    ...{ needs, isStream, choices, outputCap: outputCapOf(limits), modalities: 'modalities' },
     given: isDefaultLimit ? undefined : Math.max(...given),
     limitName: isGiven(members.max_completion_tokens) ? 'max_completion_tokens' : 'max_tokens',
   })
@@ -72,6 +73,9 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
       const set: Record<string, string> = {}
       if (upstreamModel !== model) set.model = JSON.stringify(upstreamModel)
       if (isDefaultLimit && name === null) set.max_completion_tokens = String(outputLimit)
+      // As the caller named it, unless there is less for it.
+      for (const given of OUTPUT_LIMITS.openai)
+        if (name === null && Number(members[given] ?? 0) > outputLimit) set[given] = String(outputLimit)
       if (isStream && !wantsUsage) set.stream_options = optionsWithUsage(rawBody)
       const sent = Object.keys(set).length === 0 ? rawBody : spliceJson(rawBody, set)
       if (name === null) return sent

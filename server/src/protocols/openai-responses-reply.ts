@@ -2,8 +2,9 @@ import { memberOf } from '../catalogue/price.ts'
 import { isServerTool, SERVER_TOOLS, type ServerTool } from '../catalogue/price-classes.ts'
 import { wordsIn } from './generated-text.ts'
 import { isMembers } from './members.ts'
+import { createResponseEnding } from './openai-responses-end.ts'
 import { RESPONSES } from './openai-responses-members.ts'
-import { type Counted, type CountPlaces, classesOf, countsIn, NOTHING } from './openai-usage.ts'
+import { type Counted, type CountPlaces, classesOf, countsIn, hasCompletion, NOTHING } from './openai-usage.ts'
 import type { ModelAsk, ReplyForm, Reported, StreamReader } from './protocol.ts'
 import { PLAIN_PROFILE } from './route-profile.ts'
 import type { Frame } from './sse.ts'
@@ -149,7 +150,11 @@ export function createReader(
     if (!BEGINNINGS.has(kind)) tier = { ...tier, ...tierOf(memberOf(json, 'response', 'service_tier')) }
     if (ERRORS.has(kind) || frame.event === 'error' || memberOf(json, 'error')) return { isError: true }
     if (typeof kind === 'string' && kind.endsWith(DELTA))
-      return { text: wordsIn(memberOf(json, 'delta')), isPlain: !isMembers(usage) }
+      return {
+        text: wordsIn(memberOf(json, 'delta')),
+        isReport: hasCompletion(usage, PLACES),
+        isPlain: !isMembers(usage),
+      }
     if (BEGINNINGS.has(kind)) return { unread: restOf(memberOf(json, 'response')) }
     const toldIn = TOLD_AGAIN.get(kind)
     const item = memberOf(json, 'item')
@@ -164,6 +169,7 @@ export function createReader(
       unread: told === '' && countedBytes === 0 ? restOf(memberOf(json, 'response')) : null,
       isStop: true,
       isEnd: true,
+      isReport: hasCompletion(usage, PLACES),
       takesCost: isMembers(usage) ? 'in_usage' : 'beside',
     }
   }
@@ -175,6 +181,7 @@ export function createReader(
     varying: ['sequence_number', 'obfuscation'],
     // The last one has all of the answer and most of the request, and the usage behind that.
     mostFrameBytes: MOST_HELD_BYTES,
+    ending: createResponseEnding(),
   })
 }
 

@@ -20,6 +20,7 @@ import {
   isStreamed,
   type Members,
   modelOf,
+  outputCapOf,
   outputLimitOf,
   readMembers,
   refusal,
@@ -72,7 +73,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const calls = toolCallsOf(members, limits)
   const prompt = promptOf(members, calls, limits)
   const given = outputLimitOf(members, 'max_output_tokens', limits)
-  const outputLimit = given ?? limits.outputCap
+  const outputLimit = given ?? outputCapOf(limits)
   const isStream = isStreamed(members)
   if (calls !== undefined) requireSmallFrames(members, isStream)
   return {
@@ -91,7 +92,8 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
     bodyFor(upstreamModel, { outputLimit: name } = PLAIN_PROFILE) {
       const set: Record<string, string> = {}
       if (upstreamModel !== model) set.model = JSON.stringify(upstreamModel)
-      if (given === undefined && name === null) set.max_output_tokens = String(outputLimit)
+      const isAsGiven = given !== undefined && outputLimit !== limits.outputAtMost
+      if (!isAsGiven && name === null) set.max_output_tokens = String(outputLimit)
       if (members.store !== false) set.store = 'false'
       if (calls !== undefined && !isGiven(members.max_tool_calls)) set.max_tool_calls = String(calls.most)
       const sent = Object.keys(set).length === 0 ? rawBody : spliceJson(rawBody, set)

@@ -57,6 +57,11 @@ export function countsIn(usage: unknown, places: CountPlaces, earlier: Counts): 
   }
 }
 
+/** Whether a usage says how much was generated until then. */
+export function hasCompletion(usage: unknown, { completion }: CountPlaces): boolean {
+  return countIn(memberOf(usage, ...completion)) !== undefined
+}
+
 /** Parts say nothing without their whole, and are never more than it. */
 export function classesOf(counts: Counts, profile: Counted): Reported {
   const whole = wholesOf(counts, profile)

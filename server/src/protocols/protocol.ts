@@ -35,7 +35,7 @@ export type ReplyForm = 'answer' | 'nothing' | 'unreadable'
 
 export type StreamProtocol = {
   readonly createReader: (
-    ask: Pick<ModelAsk, 'choices' | 'wantsUsage' | 'toolCalls'>,
+    ask: Pick<ModelAsk, 'choices' | 'wantsUsage' | 'toolCalls' | 'needs'>,
     profile?: Pick<RouteProfile, 'reasoning'>,
   ) => StreamReader
   /** The last words of a stream that can't end well, of the body that a fault has in this protocol. */
@@ -67,6 +67,8 @@ export type ModelLimits = {
   /** What an answer may have where the caller names no limit. */
   readonly outputCap: number
   readonly outputMost: number
+  /** What an answer may have whatever the caller asks for, because there is no more for it. */
+  readonly outputAtMost?: number | undefined
   /** The most tokens of one part that is no text, by its kind; a kind that is not named may fill the context window. */
   readonly partTokens: Readonly<Partial<Record<PartKind, number>>>
   /** What may be asked for beyond plain tokens, because it has a price; nothing where left out. */
@@ -106,6 +108,8 @@ export type ModelAsk = {
   readonly repeatedBytes?: number
   /** To be counted where the upstream reports nothing. */
   readonly inputText: () => string
+  /** What its parts that are no text come to as a rule, beside its text. */
+  readonly inputParts?: InputParts
   /** Inputs beside it that may be longer than what an upstream reads of each: some leave out the rest without a word. */
   readonly longInputs?: { readonly texts: readonly string[]; readonly mostOfEach: number }
   /** Of pictures that are asked for, where a model sells them by the piece: `<size>/<quality>`, `auto` for what is not said. */
@@ -120,12 +124,24 @@ export type ModelAsk = {
   readonly toolCalls?: number
 }
 
+/** Tokens of pictures, of sound, and of what may have either or is text: files, and what nobody knows. */
+export type InputParts = { readonly image: number; readonly audio: number; readonly other: number }
+
 /** Tokens in classes that do not overlap: what was read from a cache or written to one is not in `input`. */
 export type TokenUsage = {
   readonly input: number
   readonly output: number
   readonly cacheRead: number
   readonly cacheWrite: number
+}
+
+/** What is told at the end of an answer that was cut because there was no more to hold for it. */
+export type LimitEnd = {
+  /** What the call was charged. */
+  readonly cost: string
+  /** Which limit there was no more of. */
+  readonly endedBy: string
+  readonly usage: TokenUsage
 }
 
 /** As far as an upstream has said it. An explicit zero is a report; what is missing, negative or no number is none. */
@@ -136,6 +152,10 @@ export type Reported = Partial<TokenUsage> & {
   readonly calls?: Calls
   /** The service tier that it was answered in, by its name here. */
   readonly tier?: string
+  /** In place of `output`: what was said of it before more was generated. */
+  readonly outputSoFar?: number
+  /** What came of sound, by its length. Nobody has said it; it counts where nobody says better. */
+  readonly soundTokens?: number
 }
 
 export type Parts = Readonly<Partial<Record<PartClass, number>>>
@@ -169,4 +189,10 @@ export type StreamReader = {
   readonly keptBytes: () => number
   /** What was held back, with what the call cost written where the protocol has room for it. */
   readonly release: (cost: string) => readonly Buffer[]
+  /** Lets so many bytes of text pass in all, and gives what has waited for that. Before anything is said, all may pass. */
+  readonly allow: (textBytes: number) => readonly Buffer[]
+  /** Whether a frame waits that has more text than may pass, and everything behind it. */
+  readonly isWaiting: () => boolean
+  /** In place of what waits, and of all that would come: the end that an answer has at its output limit. */
+  readonly endAtLimit: (end: LimitEnd) => readonly Buffer[]
 }

@@ -8,6 +8,12 @@ export type RouteProfile = {
   readonly reasoning: 'within' | 'apart'
   /** Whether they stop generating, and so counting, when we close the connection. */
   readonly abort: 'stops' | 'runs_on'
+  /** Whether everything that counts as output is streamed as it is made, or some of it is never seen: reasoning, calls of tools. */
+  readonly output: 'seen' | 'hidden'
+  /** The fewest bytes of text that a token has, of a thousand tokens together. */
+  readonly tokenBytes: number
+  /** The most tokens that they make in a second; null where nobody has said. */
+  readonly topSpeed: number | null
 }
 
 /** As the protocols' own documents have it. */
@@ -16,4 +22,7 @@ export const PLAIN_PROFILE: RouteProfile = {
   unknown: 'refuse',
   reasoning: 'within',
   abort: 'runs_on',
+  output: 'hidden',
+  tokenBytes: 1,
+  topSpeed: null,
 }

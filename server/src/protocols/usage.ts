@@ -44,6 +44,14 @@ export function callsOf(counts: Said<ServerTool>): Pick<Reported, 'calls'> {
   return Object.keys(calls).length === 0 ? {} : { calls }
 }
 
+/** Streams have it as two bytes for each of 24,000 samples a second, of which vendors make 20 to 25 tokens. */
+const BASE64_OF_SOUND_TOKEN = (2 * 24_000 * 4) / 3 / 25
+
+/** Of sound in base64, as far as it has come. */
+export function soundTokensOf(chars: number): Pick<Reported, 'soundTokens'> {
+  return chars === 0 ? {} : { soundTokens: Math.ceil(chars / BASE64_OF_SOUND_TOKEN) }
+}
+
 const TIER_LENGTH = 32
 
 /** The tier that an upstream says that it has answered in. */

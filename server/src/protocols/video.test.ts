@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { Fault } from '../kernel/fault.ts'
 import { askOfVideo, createdIn, reportIn } from './video.ts'
 
-const LIMITS = { outputMost: 15 }
+const LIMITS = { outputCap: 5, outputMost: 15 }
 const asked = (parameters?: unknown, more: Record<string, unknown> = {}) => {
   const body = { model: 'm', input: { prompt: 'a fox' }, ...(parameters !== undefined && { parameters }), ...more }
   return askOfVideo(body, Buffer.from(JSON.stringify(body)), LIMITS)
@@ -16,6 +16,8 @@ describe('what a request for a video asks for', () => {
     assert.equal(asked({}).secondsMost, 15)
     assert.equal(asked().secondsMost, 15)
     assert.equal(asked({ duration: 5, n: 2 }).videos, 2)
+    // As a rule it is as long as the model makes it where nobody says.
+    assert.deepEqual([asked({}).secondsUsual, asked({ duration: 9 }).secondsUsual], [5, 9])
   })
 
   it('has a resolution or a size, not both', () => {

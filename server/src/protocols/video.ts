@@ -21,6 +21,8 @@ export type VideoAsk = {
   readonly prompt: string
   /** How long it may get at the most: as asked for, or what the model makes at the most. */
   readonly secondsMost: number
+  /** How long it will be as a rule: as asked for, or what the model makes where nobody says. */
+  readonly secondsUsual: number
   readonly videos: number
   /** `720P`, where the request says it; else the size in pixels, where it says that. */
   readonly resolution: string | undefined
@@ -78,7 +80,9 @@ export const VIDEO_REQUEST: Table = memberTable(
   { required: READ_BODY.required },
 )
 
-export function askOfVideo(body: unknown, rawBody: Buffer, { outputMost }: Pick<ModelLimits, 'outputMost'>): VideoAsk {
+type VideoLimits = Pick<ModelLimits, 'outputCap' | 'outputMost'>
+
+export function askOfVideo(body: unknown, rawBody: Buffer, limits: VideoLimits): VideoAsk {
   if (!isMembers(body)) throw refusal('The body must be a JSON object.')
   const model = modelOf(body)
   const given = { input: objectOf(body, 'input'), parameters: objectOf(body, 'parameters') }
@@ -89,9 +93,12 @@ export function askOfVideo(body: unknown, rawBody: Buffer, { outputMost }: Pick<
   refuseMisplaced(given.input, READ.parameters, 'input.', 'parameters.')
   refuseMisplaced(given.input, ['model'], 'input.', '')
   refuseMisplaced(given.parameters, ['model'], 'parameters.', '')
+  const { outputCap, outputMost } = limits
+  const seconds = wholeOf(given.parameters, 'duration', outputMost)
   return {
     prompt: promptOf(given.input),
-    secondsMost: wholeOf(given.parameters, 'duration', outputMost) ?? outputMost,
+    secondsMost: seconds ?? outputMost,
+    secondsUsual: seconds ?? Math.min(outputCap, outputMost),
     videos: wholeOf(given.parameters, 'n', VIDEOS_MOST) ?? 1,
     ...sizeOf(given.parameters),
     bodyFor: (upstreamModel) => withModel(rawBody, model, upstreamModel),

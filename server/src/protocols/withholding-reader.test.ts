@@ -4,16 +4,22 @@ import fc from 'fast-check'
 import { count, seed } from '../../../harness/proof.ts'
 import { createReader as createAnthropicReader } from './anthropic-reply.ts'
 import { createReader as createGeminiReader } from './gemini-reply.ts'
+import { MOST_TEXT_BYTES } from './kept-text.ts'
 import { createReader as createOpenaiReader } from './openai-reply.ts'
 import { createReader as createResponsesReader } from './openai-responses-reply.ts'
 import type { StreamReader } from './protocol.ts'
-import { createWithholdingReader, MOST_HELD_BYTES, MOST_TEXT_BYTES, type Reading } from './withholding-reader.ts'
+import { createWithholdingReader, MOST_HELD_BYTES, type Reading } from './withholding-reader.ts'
 
+const NO_USAGE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 const CASES = count({ full: 20_000, reduced: 1_000 })
 
 /** Of a protocol in which every frame says what it is. */
 function createPlainReader(): StreamReader {
-  return createWithholdingReader({ read: (_, json) => (json ?? {}) as Reading, reported: () => ({}) })
+  return createWithholdingReader({
+    read: (_, json) => (json ?? {}) as Reading,
+    reported: () => ({}),
+    ending: { passed: () => {}, frames: ({ endedBy }) => `: ${endedBy}\n\n` },
+  })
 }
 
 function say(reading: Reading): string {
@@ -169,6 +175,64 @@ describe('a reader of streams', () => {
       )
     })
   }
+
+  for (const [title, stream, create] of makers) {
+    it(`passes no more of ${title} than may pass, and the same in the end, however it is allowed`, () => {
+      const steps = fc.array(fc.nat(20), { maxLength: 30 })
+      fc.assert(
+        fc.property(stream, fc.array(fc.nat(2_000), { maxLength: 12 }), steps, (bytes, cuts, more) => {
+          const whole = outcome(create(), [bytes])
+          const reader = create()
+          const passed: Buffer[] = []
+          let allowed = 0
+          const allow = (textBytes: number) => {
+            allowed = textBytes
+            passed.push(...reader.allow(textBytes))
+            assert.ok(reader.textBytes() <= allowed, `${reader.textBytes()} of ${allowed}`)
+          }
+          allow(0)
+          for (const [at, piece] of cutAt(bytes, cuts).entries()) {
+            passed.push(...reader.push(piece))
+            assert.ok(reader.textBytes() <= allowed, `${reader.textBytes()} of ${allowed}`)
+            allow(allowed + (more[at] ?? 0))
+          }
+          passed.push(...reader.finish())
+          for (const step of more) allow(allowed + step)
+          allow(Number.POSITIVE_INFINITY)
+          assert.equal(reader.isWaiting(), false)
+          assert.equal(text(passed), whole.beforeEnd.passed + whole.last)
+          assert.deepEqual(
+            [reader.state(), reader.reported(), reader.deliveredText()],
+            [whole.state, whole.reported, whole.text],
+          )
+          assert.equal(text(reader.release('0.25')), whole.released)
+        }),
+        { numRuns: CASES, seed },
+      )
+    })
+  }
+
+  it('says of a frame that waits neither its text nor what it reports', () => {
+    const reader = createGeminiReader({ choices: 1 })
+    const chunk = (words: string, tokens: number) =>
+      `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text: words }] } }], usageMetadata: { promptTokenCount: 3, candidatesTokenCount: tokens } })}\n\n`
+    reader.allow(4)
+    assert.equal(text(reader.push(Buffer.from(chunk('four', 1) + chunk('more', 2)))), chunk('four', 1))
+    assert.deepEqual([reader.isWaiting(), reader.deliveredText(), reader.wholeText()], [true, 'four', 'four'])
+    assert.equal(reader.reported().output, 1)
+    assert.ok(reader.keptBytes() >= chunk('more', 2).length)
+    assert.equal(text(reader.allow(8)), chunk('more', 2))
+    assert.deepEqual([reader.isWaiting(), reader.reported().output], [false, 2])
+  })
+
+  it('gives nothing any more once it has ended at its limit', () => {
+    const reader = createPlainReader()
+    reader.allow(2)
+    assert.equal(text(reader.push(Buffer.from(say({ text: 'ab' }) + say({ text: 'c' })))), say({ text: 'ab' }))
+    assert.equal(text(reader.endAtLimit({ cost: '1', endedBy: 'balance', usage: NO_USAGE })), ': balance\n\n')
+    assert.deepEqual([reader.push(Buffer.from(say({ text: 'd' }))), reader.finish(), reader.allow(9)], [[], [], []])
+    assert.equal(reader.deliveredText(), 'ab')
+  })
 
   it('gives one view of a piece in which nothing is changed', () => {
     const piece = Buffer.from(say({ text: 'a' }) + say({ text: 'b' }) + say({ text: 'c' }))

@@ -1,7 +1,10 @@
 import { CollectedBody } from './collected-body.ts'
 import { UNREAD_ALLOWANCE, unreadText, unreadTextOf } from './generated-text.ts'
+import { KeptText } from './kept-text.ts'
 import { type Likeness, likenessOf } from './likeness.ts'
+import type { LimitEnding } from './limit-end.ts'
 import { isMembers } from './members.ts'
+import { Outgoing } from './outgoing.ts'
 import type { Reported, StreamReader } from './protocol.ts'
 import { createFrameSplitter, type Frame } from './sse.ts'
 import { COST, endOfMembers, endOfUsage, withoutCost } from './usage.ts'
@@ -22,6 +25,8 @@ export type Reading = {
   /** The stream ends with it. It is held back too: a caller would take it for a good end. */
   readonly isEnd?: boolean
   readonly isError?: boolean
+  /** Whether it reports what was used until its end. */
+  readonly isReport?: boolean
   /** Whether it says nothing but its text, and leaves the protocol's reader as it was, whatever that text is. */
   readonly isPlain?: boolean
   /** Where it can tell the caller what the call cost. */
@@ -38,6 +43,16 @@ type Parts = {
   readonly varying?: readonly string[]
   /** The most that one frame has, of a protocol that holds back no more than a frame: it takes the room of what is held back. */
   readonly mostFrameBytes?: number
+  /** How an answer ends that may not go on. */
+  readonly ending: LimitEnding
+}
+
+/** A frame that has more text than may pass, and what had been reported before it. */
+type Waiting = {
+  readonly frame: Frame
+  readonly json: unknown
+  readonly reading: Reading
+  readonly reported: Reported
 }
 
 /** So many frames in a row may each be like no other before it is given up to look for likeness. */
@@ -54,7 +69,8 @@ const NO_BYTES: Buffer = Buffer.alloc(0)
  * protocol's end is neither read nor kept, because no caller reads it. An error that comes before is final, and is passed
  * on like any frame: while frames are held back, it is held back too.
  */
-export function createWithholdingReader({ read, reported, usagePath, varying, mostFrameBytes }: Parts): StreamReader {
+export function createWithholdingReader(parts: Parts): StreamReader {
+  const { read, reported, usagePath, varying, mostFrameBytes, ending } = parts
   const frames = createFrameSplitter(mostFrameBytes)
   const text = new KeptText()
   const held = new CollectedBody(undefined)
@@ -75,22 +91,52 @@ export function createWithholdingReader({ read, reported, usagePath, varying, mo
   let isFailed = false
   let hasToldError = false
   let isReleased = false
+  /** Whether more was generated after the last report of the output, so that it does not say all of it. */
+  let report: 'none' | 'current' | 'passed' = 'none'
+  /** How much text may pass. */
+  let allowedBytes = Number.POSITIVE_INFINITY
+  /** Whether anybody has said so: of a stream that nobody can cut, nothing is kept for its end. */
+  let mayBeCut = false
+  let waiting: Waiting | undefined
+  /** Pieces that came while a frame waited, and whether the body has ended behind them. */
+  const backlog: Buffer[] = []
+  let hasFinished = false
+  let passedFrames = 0
 
   function take(frame: Frame, passed: Outgoing): void {
     const json = frame.data === undefined ? undefined : parsed(frame.data)
+    // No frame has more text than bytes, so that this is asked for at the end of what may pass alone.
+    const before = text.seenBytes + unread.length + frame.bytes.length > allowedBytes ? reportedNow() : undefined
     const reading = read(frame, json, text.seenBytes)
+    if (before !== undefined && isBeyond(reading, frame, json)) waiting = { frame, json, reading, reported: before }
+    else pass(frame, json, reading, passed)
+  }
+
+  /** Whether it has more text than may pass, also of what nobody expected where it stands, once that counts. */
+  function isBeyond(reading: Reading, frame: Frame, json: unknown): boolean {
+    const found = reading.text || unread + unreadIn(reading, frame, json)
+    const counts = reading.text || isUnreadCounted || found.length > UNREAD_ALLOWANCE
+    return counts !== false && text.seenBytes + Buffer.byteLength(found) > allowedBytes
+  }
+
+  function pass(frame: Frame, json: unknown, reading: Reading, passed: Outgoing): void {
     // The body broke off inside a frame. Half of one would spoil whatever the caller is told next.
     if (!frame.isTerminated && !isMembers(json) && reading.isEnd !== true) return
+    const textBytes = text.bytes
+    passedFrames += 1
     if (reading.isError) isFailed = true
     if (reading.isStop) isStopped = true
     if (reading.isEnd) isEnded = true
     if (reading.isStop || reading.isEnd) passedText ??= text.bytes
     if (reading.text) text.add(reading.text)
     else addUnread(unreadIn(reading, frame, json))
+    if (reading.isReport) report = 'current'
+    else if (reading.text) noteText()
     // An error passes before we know what the call cost.
     const rewritten = reading.isError && isMembers(json) ? withoutCost(frame) : undefined
     const bytes = terminated(frame, rewritten ?? reading.bytes ?? frame.bytes)
     if (passedText === undefined) {
+      if (mayBeCut) ending.passed(json, { textBytes, frames: passedFrames - 1 }, frame.bytes.length)
       passed.add(bytes)
       if (reading.isError) hasToldError = true
       if (reading.isPlain && reading.text && unlike < MOST_UNLIKE) learn(frame, reading.text, bytes)
@@ -98,6 +144,10 @@ export function createWithholdingReader({ read, reported, usagePath, varying, mo
       if (reading.takesCost) placeCost(frame, reading.takesCost, reading.bytes)
       hold(bytes)
     }
+  }
+
+  function noteText(): void {
+    if (report === 'current') report = 'passed'
   }
 
   /** The last usage tells the cost; where none has room for it, the last frame that has. */
@@ -138,6 +188,9 @@ export function createWithholdingReader({ read, reported, usagePath, varying, mo
     while (start < piece.length) {
       if (!likeness.isAt(piece, start)) break
       const { textStart, textEnd, end, passedRest } = likeness
+      if (text.seenBytes + textEnd - textStart > allowedBytes) break
+      noteText()
+      passedFrames += 1
       text.addBytes(piece, textStart, textEnd)
       if (passedRest === undefined) passed.add(start === 0 && end === piece.length ? piece : piece.subarray(start, end))
       else {
@@ -173,24 +226,80 @@ export function createWithholdingReader({ read, reported, usagePath, varying, mo
     return passed.buffers()
   }
 
+  function takePiece(piece: Buffer, passed: Outgoing): void {
+    const start = takeAlike(piece, passed)
+    if (start === piece.length) return
+    frames.feed(start === 0 ? piece : piece.subarray(start))
+    takeFrames(passed)
+  }
+
+  function takeFrames(passed: Outgoing): void {
+    const isOver = () => isEnded || waiting !== undefined
+    for (let frame = frames.next(); frame !== undefined; frame = isOver() ? undefined : frames.next()) {
+      take(frame, passed)
+    }
+  }
+
+  function takeLast(passed: Outgoing): void {
+    hasFinished = true
+    const last = frames.finish()
+    if (last !== undefined) take(last, passed)
+    if (waiting === undefined) isEnded = true
+  }
+
+  /** What waited, and what is behind it, as far as it may pass now. */
+  function goOn({ frame, json, reading }: Waiting, passed: Outgoing): void {
+    if (isBeyond(reading, frame, json)) return
+    waiting = undefined
+    pass(frame, json, reading, passed)
+    if (!isEnded) takeFrames(passed)
+    while (waiting === undefined && !isEnded && backlog.length > 0) takePiece(backlog.shift() ?? NO_BYTES, passed)
+    if (waiting === undefined && !isEnded && hasFinished) takeLast(passed)
+  }
+
+  /** The rest of the piece that the frame came in is a view of it, and of the same length at the most. */
+  function waitingBytes(): number {
+    return waiting === undefined ? 0 : backlog.reduce((sum, piece) => sum + piece.length, waiting.frame.bytes.length)
+  }
+
+  function reportedNow(): Reported {
+    const said = reported()
+    if (report !== 'passed' || said.output === undefined) return said
+    const { output, ...rest } = said
+    return { ...rest, outputSoFar: output }
+  }
+
   return {
     push(piece) {
       return passing((passed) => {
-        const start = takeAlike(piece, passed)
-        if (start === piece.length) return
-        frames.feed(start === 0 ? piece : piece.subarray(start))
-        for (let frame = frames.next(); frame !== undefined; frame = isEnded ? undefined : frames.next()) {
-          take(frame, passed)
-        }
+        if (waiting === undefined) takePiece(piece, passed)
+        else backlog.push(piece)
       })
     },
 
     finish() {
       return passing((passed) => {
-        const last = frames.finish()
-        if (last !== undefined) take(last, passed)
-        isEnded = true
+        if (waiting === undefined) takeLast(passed)
+        else hasFinished = true
       })
+    },
+
+    allow(textBytes) {
+      allowedBytes = textBytes
+      mayBeCut = true
+      const held = waiting
+      return held === undefined ? [] : passing((passed) => goOn(held, passed))
+    },
+
+    isWaiting: () => waiting !== undefined,
+
+    endAtLimit(end) {
+      isEnded = true
+      isReleased = true
+      // An end without a beginning is no answer in any protocol.
+      if (passedFrames === 0) return []
+      const passage = { textBytes: text.bytes, frames: passedFrames }
+      return [Buffer.from(ending.frames(end, passage, (from, to) => text.between(from, to)))]
     },
 
     state() {
@@ -203,7 +312,7 @@ export function createWithholdingReader({ read, reported, usagePath, varying, mo
     // A stop reason stands in one frame alone, and what comes after it is only about the answer.
     hasStopOfItsOwn: true,
 
-    reported,
+    reported: () => waiting?.reported ?? reportedNow(),
 
     hasToldError: () => hasToldError,
 
@@ -213,7 +322,7 @@ export function createWithholdingReader({ read, reported, usagePath, varying, mo
 
     textBytes: () => text.seenBytes,
 
-    keptBytes: () => text.bytes + heldBytes + frames.keptBytes(),
+    keptBytes: () => text.bytes + heldBytes + frames.keptBytes() + waitingBytes() + (ending.keptBytes?.() ?? 0),
 
     release(cost) {
       if (isReleased) return []
@@ -244,103 +353,4 @@ function parsed(text: string): unknown {
 /** Whatever follows has to start a frame of its own. */
 function terminated(frame: Frame, bytes: Buffer): Buffer {
   return frame.isTerminated || bytes.length === 0 ? bytes : Buffer.concat([bytes, BLANK_LINE])
-}
-
-/** What a piece gives to the caller: one view of the piece where nothing in it was changed, else one copy. */
-class Outgoing {
-  readonly #parts: Buffer[] = []
-  /** The first of those that lie one behind the other, and how many bytes they have together. */
-  #first = NO_BYTES
-  #bytes = 0
-
-  add(bytes: Buffer): void {
-    if (bytes.buffer !== this.#first.buffer || bytes.byteOffset !== this.#first.byteOffset + this.#bytes) {
-      this.#endRun()
-      this.#first = bytes
-    }
-    this.#bytes += bytes.length
-  }
-
-  buffers(): readonly Buffer[] {
-    this.#endRun()
-    return this.#parts.length > 1 ? [Buffer.concat(this.#parts)] : this.#parts
-  }
-
-  #endRun(): void {
-    const { buffer, byteOffset, length } = this.#first
-    if (this.#bytes === length && length > 0) this.#parts.push(this.#first)
-    else if (this.#bytes > 0) this.#parts.push(Buffer.from(buffer, byteOffset, this.#bytes))
-    this.#bytes = 0
-  }
-}
-
-export const MOST_TEXT_BYTES = 1_048_576
-const FIRST_TEXT_BYTES = 1_024
-/** What UTF-8 makes of a unit of UTF-16. */
-const MOST_BYTES_OF_UNIT = 3
-/** From here on a byte is no character of its own. */
-const NOT_ASCII = 0x80
-
-/**
- * Text that grows by a few characters at a time, in one block of UTF-8. It is cut at its bound: whoever counts its tokens
- * then counts too few, and the house bears the rest.
- */
-class KeptText {
-  #block = Buffer.alloc(0)
-  #isCut = false
-  bytes = 0
-  /** Beyond the bound too. */
-  seenBytes = 0
-
-  add(text: string): void {
-    if (this.#isCut) {
-      this.seenBytes += Buffer.byteLength(text)
-      return
-    }
-    const most = this.bytes + MOST_BYTES_OF_UNIT * text.length
-    const needed = Math.min(most, MOST_TEXT_BYTES)
-    if (needed > this.#block.length) this.#grow(needed)
-    if (most > MOST_TEXT_BYTES) this.#isCut = this.bytes + Buffer.byteLength(text) > MOST_TEXT_BYTES
-    const written = this.#block.write(text, this.bytes)
-    this.bytes += written
-    this.seenBytes += this.#isCut ? Buffer.byteLength(text) : written
-  }
-
-  /** Of UTF-8, some bytes of a piece. */
-  addBytes(piece: Buffer, start: number, end: number): void {
-    if (this.bytes + end - start > this.#block.length || !this.#addAscii(piece, start, end)) {
-      this.add(piece.toString('utf8', start, end))
-    }
-  }
-
-  first(bytes: number): string {
-    return this.#block.toString('utf8', 0, bytes)
-  }
-
-  /** Byte by byte, which is quicker than to call anything for the few that most frames have. False where it is not ASCII. */
-  #addAscii(piece: Buffer, start: number, end: number): boolean {
-    if (this.#isCut) {
-      this.seenBytes += end - start
-      return true
-    }
-    let to = this.bytes
-    for (let at = start; at < end; at += 1) {
-      const byte = piece[at] ?? NOT_ASCII
-      if (byte >= NOT_ASCII) return false
-      this.#block[to] = byte
-      to += 1
-    }
-    this.seenBytes += to - this.bytes
-    this.bytes = to
-    return true
-  }
-
-  #grow(needed: number): void {
-    // Its own memory: a piece of the pool would keep all of its block from being freed for as long as the stream lasts.
-    const larger = Buffer.allocUnsafeSlow(
-      Math.max(needed, Math.min(2 * this.#block.length, MOST_TEXT_BYTES), FIRST_TEXT_BYTES),
-    )
-    this.#block.copy(larger, 0, 0, this.bytes)
-    this.#block = larger
-  }
 }

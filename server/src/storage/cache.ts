@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import type { Clock } from '../kernel/clock.ts'
+import { createRecentMap } from '../kernel/recent-map.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { ChangeFeed } from './change-feed.ts'
 
@@ -41,8 +41,8 @@ type Entry<V> = { readonly value: V; readonly loadedAtMs: number }
  */
 export function createCache<V extends NonNullable<unknown>>(parts: Parts<V>): Cache<V> {
   const { name, topic, load, feed, clock, metrics, maxEntries, maxAbsent = maxEntries, maxStaleMs = 1_000 } = parts
-  const present = new LRUCache<string, Entry<V>>({ max: maxEntries })
-  const absent = new LRUCache<string, Entry<undefined>>({ max: maxAbsent })
+  const present = createRecentMap<string, Entry<V>>(maxEntries)
+  const absent = createRecentMap<string, Entry<undefined>>(maxAbsent)
   const loading = new Map<string, Promise<V | undefined>>()
 
   function isTrusted({ loadedAtMs }: Entry<unknown>): boolean {

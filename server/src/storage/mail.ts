@@ -43,6 +43,12 @@ export const mail = z.discriminatedUnion('what', [
     ...{ what: z.literal('grant_reused'), to, client: text, workspace: text },
     ...{ at: time, address: text, grantsUrl: url },
   }),
+  /** A mandate is used to four fifths, or is over. Amounts are of USD, such as 4.001120500. */
+  z.strictObject({
+    ...{ what: z.literal('mandate_used'), to, client: text, workspace: text },
+    ...{ isOver: z.boolean(), hasExpired: z.boolean(), amount: text, charged: text, held: text, left: text },
+    ...{ endsAt: time.nullable(), mandateUrl: url },
+  }),
 ])
 export type Mail = z.output<typeof mail>
 

@@ -12,14 +12,14 @@ import type { Bindings } from '../upstreams/bindings.ts'
 import { type Transport, UpstreamFailure } from '../upstreams/transport.ts'
 import { TASK_COLUMNS, type TaskRow, taskResource, taskRow, unknownTask } from './task.ts'
 
-/** What a key does with its own tasks. One of another key is as unknown to it as one that never was. */
+/** What a key does with its own tasks, and with those of others that it may read. Any other is as unknown to it as one that never was. */
 export type Tasks = {
   /** How it stands, by its row: no upstream is asked. A fault where its caller looks too often. */
-  readonly read: (credentialId: Id, id: string) => Promise<SeenTask>
+  readonly read: (credentialIds: readonly Id[], id: string) => Promise<SeenTask>
   /** Passes on the wish to end it. Only what its upstream says ends a task; one that has ended stays as it is. */
   readonly cancel: (credentialId: Id, id: string) => Promise<SeenTask>
   /** The newest first, those before a cursor. */
-  readonly list: (credentialId: Id, page: Page) => Promise<TaskList>
+  readonly list: (credentialIds: readonly Id[], page: Page) => Promise<TaskList>
 }
 
 export type TaskResource = ReturnType<typeof taskResource> | ReturnType<typeof unknownTask>
@@ -79,8 +79,17 @@ export function createTasks({ pool, bindings, transport, kind, seal }: Parts): T
     return one ?? { resource: unknownTask(id), cost: undefined }
   }
 
-  async function read(credentialId: Id, id: string): Promise<SeenTask> {
-    return seenOne(await find(credentialId, id), id)
+  async function read(credentialIds: readonly Id[], id: string): Promise<SeenTask> {
+    const owner = credentialIds.length === 1 ? credentialIds[0] : await ownerOf(credentialIds, id)
+    return seenOne(owner === undefined ? undefined : await find(owner, id), id)
+  }
+
+  /** Which of several keys has a task; undefined where none has. */
+  async function ownerOf(credentialIds: readonly Id[], id: string): Promise<Id | undefined> {
+    if (!isId(id)) return undefined
+    const text = 'select credential_id as id from tasks where id = $1 and credential_id = any ($2::uuid[])'
+    const { rows } = await ask(pool, text, [id, credentialIds])
+    return z.array(z.object({ id: z.string() })).parse(rows)[0]?.id
   }
 
   async function cancel(credentialId: Id, id: string): Promise<SeenTask> {
@@ -116,15 +125,15 @@ export function createTasks({ pool, bindings, transport, kind, seal }: Parts): T
     if (status >= 300) throw new Fault('task_not_cancelable', { detail: 'Its upstream ends only those that wait.' })
   }
 
-  async function list(credentialId: Id, { limit, before }: Page): Promise<TaskList> {
+  async function list(credentialIds: readonly Id[], { limit, before }: Page): Promise<TaskList> {
     const { rows } = await ask(
       pool,
       `select ${COLUMNS} from tasks
-       where credential_id = $1 and ($2::uuid is null or id < $2)
+       where credential_id = ${credentialIds.length === 1 ? '$1' : 'any ($1::uuid[])'} and ($2::uuid is null or id < $2)
          and coalesce(ended_at > clock_timestamp() - make_interval(secs => $3), true)
        order by id desc limit $4`,
       // One more than is shown tells whether there is more.
-      [credentialId, before ?? null, TASK_KEPT_SECONDS, limit + 1],
+      [credentialIds.length === 1 ? credentialIds[0] : credentialIds, before ?? null, TASK_KEPT_SECONDS, limit + 1],
     )
     const found = z.array(taskRow).parse(rows)
     const page = found.slice(0, limit)

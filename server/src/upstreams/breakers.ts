@@ -6,6 +6,8 @@ import { type FailureReason, UpstreamFailure } from './failure.ts'
 export type Breakers = {
   /** Does the work, or fails as not sent, with the time after which it is worth asking again. */
   readonly run: <T>(upstreamId: string, work: () => Promise<T>) => Promise<T>
+  /** How many upstreams this process has asked, and how many of them it does not ask at the moment. */
+  readonly counts: () => { readonly asked: number; readonly open: number }
 }
 
 type State = 'closed' | 'half_open' | 'open'
@@ -75,13 +77,17 @@ export function createBreakers({ clock, metrics, maxUpstreams = MAX_UPSTREAMS }:
         throw error
       }
     },
+    counts() {
+      const all = [...breakers.values()]
+      return { asked: all.length, open: all.filter((breaker) => breaker.isOpen()).length }
+    },
   }
 }
 
 /** Who was let through tells once what became of it. */
 type Entry = { readonly succeeded: () => void; readonly failed: (error: unknown) => void }
 /** Throws where the upstream is not to be asked. */
-type Breaker = { readonly enter: () => Entry }
+type Breaker = { readonly enter: () => Entry; readonly isOpen: () => boolean }
 
 function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: State) => void): Breaker {
   let state: State = 'closed'
@@ -128,6 +134,7 @@ function createBreaker(upstreamId: string, clock: Parts['clock'], show: (state: 
   }
 
   return {
+    isOpen: () => state !== 'closed',
     enter() {
       if (state === 'closed') return usual
       const waitMs = openUntilMs - clock.monotonicMs()

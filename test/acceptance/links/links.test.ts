@@ -290,6 +290,18 @@ describe('a call that acts for a user', () => {
     assert.equal(told.costUsd, '0.000000000')
   })
 
+  it('is not to be repeated where the platform failed: it may have acted all the same', async () => {
+    const secret = await newSecret()
+    await linkAccount(url, secret)
+    for (const status of [500, 502, 504, 408]) {
+      const body = { target_user_id: '4242', note: `sandbox:status=${status}` }
+      const told = await ask(url, secret, FOLLOW, { body })
+      assert.deepEqual([told.costUsd, told.headers.get('x-should-retry')], ['0.000000000', 'false'], told.text)
+    }
+    const read = await ask(url, secret, '/apis/v1/social_a/tweet/quotes?tweetId=sandbox:status%3D500')
+    assert.deepEqual([read.costUsd, read.headers.get('x-should-retry')], ['0.000000000', null], read.text)
+  })
+
   it('LINK-6 a session that can not be refreshed ends with its token, and says that it needs a new link', async () => {
     const { secret, keyId } = await makeCustomer(pool)
     await linkAccount(url, secret)

@@ -113,7 +113,8 @@ describe('generateContent', () => {
     const told = await generate(says('Hello', limited(100)))
     assert.equal(told.status, 200, told.text)
     assert.equal(textOf([told.json as Chunk]), 'Echo: Hello')
-    assert.deepEqual(usageOf(told), { promptTokenCount: 2, candidatesTokenCount: 4, totalTokenCount: 6 })
+    const used = { promptTokenCount: 2, candidatesTokenCount: 4, totalTokenCount: 6 }
+    assert.deepEqual(usageOf(told), { ...used, cost_usd: told.costUsd })
     assert.equal(told.costUsd, costOf(usageOf(told)))
     const { cost, tokens } = await record(told.id)
     assert.equal(cost.usd, told.costUsd)
@@ -150,7 +151,8 @@ describe('generateContent', () => {
   it('MODEL-3 charges what was thought where there was no room for an answer', async () => {
     const generationConfig = { maxOutputTokens: 5, thinkingConfig: { thinkingBudget: -1 } }
     const told = await generate(says('Hello', { generationConfig }))
-    assert.deepEqual(usageOf(told), { promptTokenCount: 2, thoughtsTokenCount: 5, totalTokenCount: 7 })
+    const used = { promptTokenCount: 2, thoughtsTokenCount: 5, totalTokenCount: 7 }
+    assert.deepEqual(usageOf(told), { ...used, cost_usd: told.costUsd })
     assert.equal(told.costUsd, costOf({ promptTokenCount: 2, thoughtsTokenCount: 5 }))
   })
 
@@ -264,7 +266,7 @@ describe('a refusal', () => {
     const key = await secretOf()
     isGeminiFault(await generate(says('Hello'), { key: 'wrong' }), 401, 'UNAUTHENTICATED', 'invalid_credential')
     const unknown = await generate(says('Hello'), { model: 'nobody/knows', key })
-    isGeminiFault(unknown, 404, 'NOT_FOUND', 'resource_not_found')
+    isGeminiFault(unknown, 404, 'NOT_FOUND', 'model_not_found')
     const elsewhere = await generate(says('Hello'), { model: 'sandbox/openai-only', key })
     isGeminiFault(elsewhere, 404, 'NOT_FOUND', 'resource_not_found')
     assert.match(String(errorOf(elsewhere).message), /\/v1\/chat\/completions/)

@@ -9,6 +9,7 @@ import { Secret } from '../../../server/src/kernel/secret.ts'
 import { verifyLedger } from '../../../server/src/ledger/verify.ts'
 import { saveModel, saveRoute, setModelPrice } from '../../../server/src/pricing/configure-models.ts'
 import { saveUpstream } from '../../../server/src/upstreams/configure.ts'
+import { chunk, EVENTS_HEAD, LAST_CHUNK } from '../../upstreams/raw-stream.ts'
 import { okay, type Received, startUpstream } from '../../upstreams/raw-upstream.ts'
 import { ask, ids, makeCustomer, startInstallation } from '../installation.ts'
 import {
@@ -58,10 +59,7 @@ for (const [id, profile] of [
 }
 
 const json = (value: unknown) => okay(JSON.stringify(value), 'content-type: application/json')
-const EVENTS = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
-const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 const frame = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`
-const END = '0\r\n\r\n'
 
 const respond = (...bytes: readonly string[]) => {
   answer = ({ socket }) => void socket.write(bytes.join(''))
@@ -102,7 +100,7 @@ describe('an upstream that counts reasoning outside of the completion', () => {
       respond(json({ ...chat, usage }))
       const whole = await hear(url, secret, question('openai', model, 'how many?'))
       isCharged(await chargeOf(pool, whole.id), tokens(10, 1_004))
-      respond(EVENTS, chatFrames(usage), END)
+      respond(EVENTS_HEAD, chatFrames(usage), LAST_CHUNK)
       const stream = await hear(url, secret, streamed('openai', model, 'how many?'))
       assert.equal(stream.end, 'clean')
       isCharged(await chargeOf(pool, stream.id), tokens(10, 1_004))
@@ -162,7 +160,7 @@ describe('an upstream that ignores the output limit', () => {
       const { secret } = await makeCustomer(pool, { money: MONEY })
       let isClosed = false
       answer = ({ socket }) => {
-        socket.write(EVENTS)
+        socket.write(EVENTS_HEAD)
         // As long as somebody reads it.
         const goOn = () => socket.writable && socket.write(chunk(said[protocol](WORDS)), () => setTimeout(goOn, 2))
         socket.once('close', () => {
@@ -219,7 +217,7 @@ describe('an upstream whose answer can not be read', () => {
 
     it(`is paid for as counted where it is a stream: ${protocol}`, async () => {
       const { secret } = await makeCustomer(pool, { money: MONEY })
-      respond(EVENTS, strange.repeat(30), END)
+      respond(EVENTS_HEAD, strange.repeat(30), LAST_CHUNK)
       const { id } = await hear(url, secret, streamed(protocol, MODEL, 'word '.repeat(30)))
       const charge = await chargeOf(pool, id)
       assert.equal(charge.tokens.output, counted(WORDS.repeat(30)))
@@ -228,7 +226,7 @@ describe('an upstream whose answer can not be read', () => {
 
     it(`is cut beyond its limit where it is a stream, and costs the output that was held for: ${protocol}`, async () => {
       const { secret } = await makeCustomer(pool, { money: MONEY })
-      respond(EVENTS, strange.repeat(3_000))
+      respond(EVENTS_HEAD, strange.repeat(3_000))
       const { id, end, events } = await hear(url, secret, streamed(protocol, MODEL, '', limited(protocol, 100)))
       assert.equal(end, 'broken')
       assert.match(Object(Object(events.at(-1)).error).message, /more than the output limit.*The limit is 100 tokens/)
@@ -274,12 +272,15 @@ describe('a caller who leaves before the first word', () => {
   }
 
   it('pays the input that the upstream reported, and is not heard out where that stops its meter', async () => {
-    respond(EVENTS, chunk(START))
-    isCharged(await leave(STOPS, 'anthropic'), { ...tokens(77, 0), cacheRead: 20 })
+    respond(EVENTS_HEAD, chunk(START))
+    const { secret } = await makeCustomer(pool, { money: MONEY })
+    // Who leaves before that has arrived pays the input as counted.
+    const { id } = await hear(url, secret, streamed('anthropic', STOPS, 'word '.repeat(30)), { afterSilenceMs: 500 })
+    isCharged(await chargeOf(pool, id), { ...tokens(77, 0), cacheRead: 20 })
   })
 
   it('pays the input as counted where the upstream reported none', async () => {
-    respond(EVENTS, chunk(': wait\n\n'))
+    respond(EVENTS_HEAD, chunk(': wait\n\n'))
     const { tokens: paid, ...charge } = await leave(STOPS, 'openai')
     assert.ok(paid.input > 40 && paid.input < 70, `${paid.input}`)
     assert.deepEqual([charge.outcome, charge.amount, paid.output], ['posted', costOf(tokens(paid.input, 0)), 0])
@@ -287,7 +288,7 @@ describe('a caller who leaves before the first word', () => {
 
   it('pays nothing where the upstream fails before its first word, and neither does who has stayed', async () => {
     answer = ({ socket }) => {
-      socket.write(EVENTS + chunk(START))
+      socket.write(EVENTS_HEAD + chunk(START))
       setTimeout(() => socket.destroy(), 300)
     }
     const left = await leave(MODEL, 'anthropic')

@@ -76,7 +76,8 @@ async function timesAsked(upstreamModel: string): Promise<number> {
 /** What processes have taken ahead and did not need is lost to the others: less than a tenth, says the documentation. */
 const LEAST = QUOTA - QUOTA / 10
 
-describe('LIMIT-3 chat and messages are capped at the quota of the upstream', { concurrency: true }, () => {
+// Two at a time: all at once, 400 callers wait for one busy machine, and the ledger's deadline answers instead of the quota.
+describe('LIMIT-3 chat and messages are capped at the quota of the upstream', { concurrency: 2 }, () => {
   for (const protocol of PROTOCOLS) {
     it(`LIMIT-3 three processes never send more together; the rest is 429, holds nothing and costs nothing: ${protocol}`, async () => {
       const customer = await makeCustomer(pool)

@@ -41,7 +41,7 @@ const REFUSALS: readonly Refusal[] = [
     name: '404 a model that there is not',
     question: { model: 'sandbox/nobody' },
     status: 404,
-    code: 'resource_not_found',
+    code: 'model_not_found',
     type: { ...openaiType('invalid_request_error'), anthropic: 'not_found_error', gemini: 'NOT_FOUND' },
     className: 'NotFoundError',
   },

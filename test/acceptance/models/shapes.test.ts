@@ -55,7 +55,13 @@ async function assertRefused(told: Told, path: string, status: number, code: str
   assert.match(type, /_error$/)
   if (path === CHAT || path === RESPONSES) {
     assert.deepEqual(beside, { request_id: told.id })
-    assert.deepEqual([rest.code, rest.param], [code, null])
+    assert.equal(rest.code, code)
+    // What is about a parameter names it.
+    assert.equal(
+      typeof rest.param === 'string',
+      status === 404 || (status === 400 && /^("|Unknown)/.test(message)),
+      message,
+    )
   } else {
     assert.deepEqual(beside, { type: 'error', request_id: told.id })
     assert.deepEqual([rest.code, rest.details.error_code], [code, code])
@@ -88,18 +94,45 @@ describe('MODEL-4 GET /v1/models', () => {
   it('gives one by its name, whether its slash is encoded or not, and in both shapes', async () => {
     for (const name of ['sandbox/echo', 'sandbox%2Fecho']) {
       const openai = await list({}, `/${name}`)
-      assert.deepEqual(
-        { ...openai.json, created: 0 },
-        { id: 'sandbox/echo', object: 'model', created: 0, owned_by: 'sandbox' },
-      )
+      const { id, object, owned_by, created: _, ...beside } = openai.json
+      assert.deepEqual({ id, object, owned_by }, { id: 'sandbox/echo', object: 'model', owned_by: 'sandbox' })
+      assert.deepEqual(beside, {
+        context_length: SANDBOX_LIMITS.contextWindow,
+        max_output_tokens: SANDBOX_LIMITS.outputMost,
+        default_output_tokens: SANDBOX_LIMITS.outputCap,
+        protocols: ['openai', 'openai_responses', 'anthropic', 'gemini'],
+        input_modalities: ['text', ...Object.keys(Object(SANDBOX_LIMITS).partTokens ?? {})],
+        output_modalities: ['text'],
+        pricing: {
+          currency: 'USD',
+          version: '1',
+          per_million_tokens: { input: '0.5', output: '2', cache_read: '0.05', cache_write: '0.625' },
+        },
+      })
       assert.ok(Number.isInteger(openai.json.created))
       const { json } = await list(ANTHROPIC, `/${name}`)
       assert.deepEqual([json.type, json.id, json.display_name], ['model', 'sandbox/echo', 'sandbox/echo'])
     }
     for (const name of ['sandbox/nobody', UNPRICED_MODEL, 'sandbox', 'sandbox/echo/more']) {
-      await assertRefused(await list({}, `/${name}`), CHAT, 404, 'resource_not_found')
-      await assertRefused(await list(ANTHROPIC, `/${name}`), MESSAGES, 404, 'resource_not_found')
+      await assertRefused(await list({}, `/${name}`), CHAT, 404, 'model_not_found')
+      await assertRefused(await list(ANTHROPIC, `/${name}`), MESSAGES, 404, 'model_not_found')
     }
+  })
+
+  it('says of pictures, vectors and videos what they are sold by', async () => {
+    const { json } = await list()
+    const models = new Map((Array.isArray(json.data) ? json.data : []).map((one) => [one.id, one]))
+    const [image, video, vector] = [IMAGE_MODEL, VIDEO_MODEL, EMBEDDING_MODEL].map((id) => models.get(id))
+    assert.deepEqual(
+      [image.output_modalities, video.output_modalities, vector.output_modalities],
+      [['image'], ['video'], ['embedding']],
+    )
+    assert.match(image.pricing.per_image['auto/auto'], /^0\.\d+$/)
+    assert.match(video.pricing.per_second['720P'], /^0\.\d+$/)
+    assert.equal(vector.max_output_tokens, undefined)
+    assert.ok(
+      [...models.values()].every(({ pricing, protocols }) => pricing.currency === 'USD' && protocols.length > 0),
+    )
   })
 
   it('is read page by page in the one shape that has pages', async () => {
@@ -147,7 +180,7 @@ describe('MODEL-4 GET /v1/models', () => {
     await until(async () => idsIn(await list({}, '', live.secret)).length > 0, PATIENCE_MS, 'a model in live mode')
     assert.deepEqual(idsIn(await list({}, '', live.secret)), ['maker/live'])
     assert.deepEqual(idsIn(await list()), TEST_MODELS)
-    await assertRefused(await list({}, '/maker/live'), CHAT, 404, 'resource_not_found')
+    await assertRefused(await list({}, '/maker/live'), CHAT, 404, 'model_not_found')
   })
 })
 
@@ -315,7 +348,7 @@ describe('a model that can not be asked', () => {
   it('one that nobody has is refused in the shape of each protocol', async () => {
     for (const path of [CHAT, RESPONSES, MESSAGES, COUNT]) {
       const told = await post(path, asking(path, 'sandbox/nobody'))
-      assert.match(await assertRefused(told, path, 404, 'resource_not_found'), /"sandbox\/nobody"/)
+      assert.match(await assertRefused(told, path, 404, 'model_not_found'), /"sandbox\/nobody"/)
       assert.equal(
         errorOf(told).type,
         path === CHAT || path === RESPONSES ? 'invalid_request_error' : 'not_found_error',

@@ -84,7 +84,7 @@ export type Heard = {
   readonly overAtMs: number
 }
 
-const DEADLINE_MS = 60_000
+const DEADLINE_MS = 180_000
 
 /** When a caller leaves: as soon as so many bytes have come, or when something has come and then nothing for so long. */
 export type Leaving = { readonly atByte?: number; readonly afterSilenceMs?: number }

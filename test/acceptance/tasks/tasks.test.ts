@@ -427,10 +427,14 @@ describe('what a task costs', TOGETHER, () => {
     const headers = { 'idempotency-key': 'once' }
     const id = await created(url, secret, { headers })
     const again = await createTask(url, secret, { headers })
-    assert.equal(again.status, 409)
-    assert.equal(errorOf(again).first_request_id ?? Object(errorOf(again).details).first_request_id, id)
+    assert.deepEqual([again.status, codeOf(again)], [409, 'idempotency_running'])
+    const { first_request_id, task_id, message } = errorOf(again)
+    assert.deepEqual([first_request_id, task_id, again.headers.get('retry-after')], [id, id, '5'])
+    assert.match(String(message), new RegExp(`Poll its task ${id}\\.$`))
+    assert.equal(outputOf(await poll(url, secret, String(task_id))).task_id, id)
     await untilStored(pool, id, 'SUCCEEDED')
-    assert.equal(codeOf(await createTask(url, secret, { headers })), 'idempotency_completed')
+    const after = await createTask(url, secret, { headers })
+    assert.deepEqual([codeOf(after), errorOf(after).task_id], ['idempotency_completed', id])
   })
 })
 

@@ -131,13 +131,21 @@ function lifeOf({ ttl }: JsonObject): '5m' | '1h' {
   return ttl === '1h' ? '1h' : '5m'
 }
 
-function toolsOffered({ tools, tool_choice: choice }: JsonObject): readonly Tool[] {
+function toolsOffered({ tools, tool_choice: choice, messages }: JsonObject): readonly Tool[] {
   if (isObject(choice) && choice.type === 'none') return []
+  const found = toolsFound(messages)
   return objectsIn(tools).flatMap((tool) => {
     // A deferred tool is not known to the model until it has looked for it.
-    const isKnown = !isSearch(tool) && tool.defer_loading !== true
+    const isKnown = !isSearch(tool) && (tool.defer_loading !== true || found.has(tool.name))
     return isKnown && typeof tool.name === 'string' ? [{ name: tool.name, schema: tool.input_schema }] : []
   })
+}
+
+/** What a tool of the caller's own that looks for tools has returned. */
+function toolsFound(messages: unknown): ReadonlySet<unknown> {
+  const blocks = objectsIn(messages).flatMap(({ content }) => objectsIn(content))
+  const parts = blocks.flatMap(({ type, content }) => (type === 'tool_result' ? objectsIn(content) : []))
+  return new Set(parts.flatMap(({ type, tool_name: name }) => (type === 'tool_reference' ? [name] : [])))
 }
 
 function toolToCall({ tool_choice: choice }: JsonObject, offered: readonly Tool[]): Tool | undefined {

@@ -11,6 +11,7 @@ export const deepResearch = defineOperation({
   id: 'deep_research',
   summary: 'Search the web in depth and write up what was found',
   category: 'models',
+  isHighCost: true,
   method: 'POST',
   path: '/v1/{deep_research}',
   dialect: 'openai',

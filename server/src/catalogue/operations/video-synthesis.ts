@@ -4,6 +4,7 @@ export const videoSynthesis: TaskOperation = {
   id: 'video_synthesis',
   summary: 'Have a model make a video, as a task that takes minutes',
   category: 'video',
+  isHighCost: true,
   method: 'POST',
   path: '/apis/v1/services/aigc/video-generation/video-synthesis',
   dialect: 'data',

@@ -27,6 +27,25 @@ function creditsAtMost({ metrics, start_date, end_date }: Input): number {
   return metricsAtMost(metrics ?? '') * monthsAtMost(start_date, end_date)
 }
 
+/** What providers give where a request does not say. */
+const USUAL = { metrics: 1, months: 3 }
+
+function creditsExpected(input: Input): number {
+  const { metrics = '', start_date, end_date } = input
+  const months = monthsBetween(start_date, end_date) || USUAL.months
+  return Math.min(creditsAtMost(input), (metrics === '' ? USUAL.metrics : metricsAtMost(metrics)) * months)
+}
+
+function assumptionOf({ metrics = '', start_date, end_date }: Input): string {
+  const assumed = [
+    ...(metrics === '' ? ['one metric, as "metrics" is not given'] : []),
+    ...(monthsBetween(start_date, end_date) === 0
+      ? ['three months, as "start_date" and "end_date" are not both given as months']
+      : []),
+  ]
+  return `Assumed: ${assumed.length === 0 ? 'every metric is delivered for every month' : assumed.join('; ')}.`
+}
+
 /** A name as they all are. What is spelt otherwise may be a list in other separators, or stand for all of them. */
 const METRIC = /^(?!all$)\w+$/i
 
@@ -87,6 +106,8 @@ export const websiteTraffic = defineOperation<Input>({
     unit: 'credit',
     unitPrice: rational(usd('0.002')),
     most: creditsAtMost,
+    expected: creditsExpected,
+    assumption: assumptionOf,
     // Every metric of every month that was delivered, the date of a row apart.
     evidence({ status, json }) {
       const rows = memberOf(json, 'data')

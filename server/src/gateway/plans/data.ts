@@ -118,6 +118,7 @@ export function createDataPlan(parts: Parts) {
       most: [price.most(input)],
       expected: [expected],
       isExact: price.isExact,
+      assumption: () => price.assumption?.(input) ?? '',
       // Input alone, by estimate; the settlement corrects it. One at least: who has none left begins nothing that counts them.
       tokens: limits.includes('tokens') ? Math.max(1, Number(expected)) : 0,
       headers: {},

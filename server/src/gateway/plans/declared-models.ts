@@ -13,5 +13,5 @@ export function declaredModel({ id }: DataOperation, input: unknown, declared: D
   const named = models.find((one) => one === model)
   if (named !== undefined) return named
   const detail = `There is no such model here in "model". Leave it out, or name one of these: ${models.join(', ')}.`
-  throw new Fault('invalid_request', { detail })
+  throw new Fault('invalid_request', { detail, members: { param: 'model' } })
 }

@@ -3,17 +3,19 @@ import { memberOf } from '../../catalogue/price.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
-import { REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
+import { LARGE_BYTES, REPLY_MOST_BYTES, type ReplyRoom } from '../../kernel/memory-budget.ts'
+import { ZERO } from '../../kernel/money.ts'
 import { rational } from '../../kernel/rational.ts'
-import { type Models, orderRoutes, priceOfModel, type Route } from '../../pricing/models.ts'
+import { type Models, orderRoutes, priceOfModel } from '../../pricing/models.ts'
+import { outputMostOf } from '../../pricing/output-most.ts'
 import { pricingOf } from '../../pricing/price-model.ts'
 import type { Prices } from '../../pricing/prices.ts'
 import { readOutline } from '../../protocols/json-outline.ts'
+import { MOST_TEXT_BYTES } from '../../protocols/kept-text.ts'
 import { OUTPUT_LIMITS } from '../../protocols/output-limits.ts'
-import type { ModelAsk, ModelLimits } from '../../protocols/protocol.ts'
 import { FREE, headersFor, SPOKEN } from '../../protocols/protocols.ts'
 import { PLAIN_PROFILE } from '../../protocols/route-profile.ts'
-import { MOST_TEXT_BYTES } from '../../protocols/withholding-reader.ts'
+import { toldAnswer, upstreamModelIn } from '../../protocols/told-answer.ts'
 import type { Incoming } from '../../upstreams/adapters/adapter.ts'
 import { passThrough } from '../../upstreams/adapters/pass-through.ts'
 import type { Bindings } from '../../upstreams/bindings.ts'
@@ -21,7 +23,10 @@ import type { Quota } from '../../upstreams/quota.ts'
 import { isPlain } from '../../upstreams/reply-headers.ts'
 import type { TokenCounter } from '../../upstreams/tokens/count-tokens.ts'
 import type { Transport } from '../../upstreams/transport.ts'
+import { type Growth, shortFault } from '../growth.ts'
+import { growthOf } from '../growth-plan.ts'
 import type { LossGuard } from '../loss-guard.ts'
+import { adviceOnMoney } from '../money-advice.ts'
 import { createOutputGuard } from '../output-guard.ts'
 import type { CallRequest } from '../pipeline.ts'
 import type { Plan, Sent } from '../plan.ts'
@@ -37,9 +42,9 @@ import {
   targetsOf,
 } from '../routing.ts'
 import { credentialFor, sendOnce } from '../send.ts'
-import { openOnce } from '../send-stream.ts'
+import { openOnce, openUntil } from '../send-stream.ts'
 import type { TellRefused } from '../tell-refused.ts'
-import { adviceOn } from '../token-advice.ts'
+import { adviceOn, fittingOutputOf } from '../token-advice.ts'
 
 type Parts = {
   readonly models: Pick<Models, 'find'>
@@ -49,6 +54,8 @@ type Parts = {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly counter: Pick<TokenCounter, 'count'>
   readonly outputCapHeader: string
+  readonly fittedLimitHeader: string
+  readonly upstreamModelHeader: string
   readonly lossGuard: LossGuard
   readonly refusedBy: TellRefused
   readonly prices: Pick<Prices, 'timesFor'>
@@ -73,7 +80,19 @@ const BUSY: ReadonlySet<number> = new Set([429, 503, 529])
 
 /** A model at the price of its tokens, from the first of its upstreams that takes the call. */
 export function createModelPlan(parts: Parts) {
-  const { models, bindings, quota, clock, counter, outputCapHeader, lossGuard, refusedBy, prices } = parts
+  const {
+    models,
+    bindings,
+    quota,
+    clock,
+    counter,
+    outputCapHeader,
+    fittedLimitHeader,
+    upstreamModelHeader,
+    lossGuard,
+    refusedBy,
+    prices,
+  } = parts
 
   return async (request: CallRequest, operation: ModelOperation): Promise<Plan> => {
     const { caller, rawBody } = request
@@ -85,7 +104,9 @@ export function createModelPlan(parts: Parts) {
     const model = requireModel(found instanceof Promise ? await found : found, name)
     const routes = routesFor(model, by, operation)
     const headers = headersFor(protocol, request.headers(protocol.passesOn))
-    const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, model.limits)
+    const { outputAtMost } = request
+    const limits = outputAtMost === undefined ? model.limits : { ...model.limits, outputAtMost }
+    const ask = protocol.ask({ body, rawBody: rawBody ?? Buffer.alloc(0), headers }, limits)
     const isFree = FREE.has(operation.protocol)
     // No customer plan scales the price of a model; an agreement with the account does.
     const agreed = isFree ? NOTHING : prices.timesFor(model.id, caller)
@@ -93,12 +114,20 @@ export function createModelPlan(parts: Parts) {
     const { tokenizer } = model
     const outputMost = outputMostOf(ask, routes, model.limits)
     const pricing = pricingOf({ price: priceOfModel(model), ask, outputMost, multiplier }, { counter, tokenizer })
+    const heldFor = (outputLimit: number, moreInput = 0) =>
+      pricing.heldFor?.(outputMostOf({ ...ask, outputLimit }, routes, model.limits), moreInput) ?? ZERO
     const bound = await targetsOf(bindings, orderRoutes(routes, Math.random), caller.mode)
     // What costs nothing loses nothing.
     const open = isFree ? bound : lossGuard(bound, { accountId: caller.accountId, sold: model.id })
     const targets = takersOf(open, ask.unknownMembers, caller.mode)
+    const countsTokens = operation.limits.includes('tokens')
+    const cancels = (request.onDisconnect ?? caller.onDisconnect) === 'cancel'
     /** How the one that was asked last counts. */
     let profile = PLAIN_PROFILE
+    let upstreamModel = name
+
+    /** A name that can't stand in a header is left out. */
+    const told = (name: string | undefined) => (name === undefined ? {} : { [upstreamModelHeader]: name })
 
     const requestTo = (id: Id, { binding, route }: Target, room: ReplyRoom) => ({
       method: 'POST' as const,
@@ -117,9 +146,10 @@ export function createModelPlan(parts: Parts) {
     })
 
     /** Asks one of them, once. */
-    async function askOnce(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
+    async function askOnce(id: Id, target: Target, room: ReplyRoom, growth: Growth | undefined): Promise<Sent> {
       const { binding, route } = target
       profile = route.profile
+      upstreamModel = route.upstreamModel
       // What costs nothing does not use up what paying callers need.
       const isCounted = binding.requestsPerMinute !== null && !isFree
       const refusal = isCounted ? await quotaRefusal(quota, binding) : undefined
@@ -127,8 +157,10 @@ export function createModelPlan(parts: Parts) {
       const { stream } = protocol
       if (!ask.isStream || stream === undefined)
         return sendOnce(parts, binding, () => requestTo(id, target, room), readOutline)
-      return openOnce(
-        parts,
+      const isStoppable = cancels && route.profile.abort === 'stops'
+      const opening = openUntil(parts, { left: isStoppable ? request.whenLeft : undefined, short: growth?.whenShort })
+      const sent = await openOnce(
+        opening,
         binding,
         () => requestTo(id, target, room),
         (reply) => {
@@ -137,19 +169,33 @@ export function createModelPlan(parts: Parts) {
           return {
             reply,
             reader,
-            measure: (text, isOwed) => pricing.ofDelivered({ reported: reader.reported(), text, isOwed }),
+            measure: (text, isOwed) =>
+              pricing.ofDelivered({
+                reported: reader.reported(),
+                text,
+                isOwed,
+                isWhole: reader.state() === 'complete',
+              }),
             lost: () => pricing.ofNothing(reader.reported()),
             errorFrame: stream.errorFrame,
+            headers: told(upstreamModelIn(undefined, route.upstreamModel)),
             outputGuard: createOutputGuard({ counter, tokenizer, limit }),
-            stopsOnAbort: route.profile.abort === 'stops',
+            stopsOnAbort: isStoppable,
           }
         },
       )
+      if (sent.outcome !== 'unknown' && sent.outcome !== 'not_sent') return sent
+      // Nothing has come, and there is no more for it.
+      const short = growth?.short()
+      if (short !== undefined && sent.outcome === 'not_sent') return { ...sent, failure: shortFault(short) }
+      if (short !== undefined) return { ...sent, failure: shortFault(short), owed: () => pricing.ofNothing({}) }
+      if (sent.outcome === 'not_sent' || !opening.hasLeft()) return sent
+      return { ...sent, owed: () => pricing.ofNothing({}) }
     }
 
     /** The operator hears of what the upstream says about us. */
-    async function attempt(id: Id, target: Target, room: ReplyRoom): Promise<Sent> {
-      const sent = await askOnce(id, target, room)
+    async function attempt(id: Id, target: Target, room: ReplyRoom, growth: Growth | undefined): Promise<Sent> {
+      const sent = await askOnce(id, target, room, growth)
       if (sent.outcome !== 'answered' || !isAboutUs(sent.reply.status, sent.reply.json)) return sent
       const { binding, route } = target
       refusedBy({ binding, status: sent.reply.status, target: protocol.target(route.upstreamModel) })
@@ -162,12 +208,33 @@ export function createModelPlan(parts: Parts) {
       model: name,
       isExact: false,
       isFree,
-      tokens: operation.limits.includes('tokens') ? pricing.tokens : 0,
+      tokens: countsTokens ? pricing.tokens : 0,
       tokenAdvice: adviceOn({ ...ask, limitNames: OUTPUT_LIMITS[by] }),
-      headers: ask.isDefaultLimit ? { [outputCapHeader]: String(ask.outputLimit) } : {},
+      fittingOutput: fittingOutputOf({ ...ask, limitNames: OUTPUT_LIMITS[by] }),
+      moneyAdvice: pricing.heldFor && adviceOnMoney({ ...ask, limitNames: OUTPUT_LIMITS[by], heldFor }),
+      growth: isFree
+        ? undefined
+        : growthOf({
+            ask,
+            pricing,
+            outputMost,
+            profiles: targets.map(({ route }) => route.profile),
+            countsTokens,
+            limitNames: OUTPUT_LIMITS[by],
+          }),
+      headers: {
+        ...(ask.isDefaultLimit && { [outputCapHeader]: String(ask.outputLimit) }),
+        // A limit is never lowered behind anybody's back.
+        ...(outputAtMost !== undefined && { [fittedLimitHeader]: String(ask.outputLimit) }),
+      },
       ...replyBytesOf(ask, outputMost),
-      send: (id, room) =>
-        firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts),
+      send: (id, room, growth) =>
+        firstToTake(
+          targets,
+          (target) => attempt(id, target, room, growth),
+          (sent) => growth?.short() === undefined && mayAskAnother(sent),
+          operation.attempts,
+        ),
       measure(reply) {
         const { status, json } = reply
         if (status >= 300) return pricing.nothing
@@ -184,24 +251,18 @@ export function createModelPlan(parts: Parts) {
           raw: () => textOf(reply) ?? '',
         })
       },
-      answer: (reply) => passThrough.answer(reply, { input: undefined, query: '', rawBody }),
+      answer(reply) {
+        const answer = passThrough.answer(reply, { input: undefined, query: '', rawBody })
+        if (answer === undefined) return answer
+        return { ...answer, headers: { ...answer.headers, ...told(upstreamModelIn(reply.json, upstreamModel)) } }
+      },
+      withCost(reply, answer, cost) {
+        if (isFree || reply.status >= 300 || reply.json === undefined || reply.body.length > LARGE_BYTES) return answer
+        return { ...answer, body: toldAnswer(reply.body, reply.json, { protocol: by, model: name, cost }) }
+      },
       isAboutUs: ({ status, json }) => isAboutUs(status, json),
     }
   }
-}
-
-/**
- * The most output that a call can have, of all choices together. Where an upstream counts reasoning apart, the limit that is
- * sent does not bound it: it may reason for as long as the longest answer, within the context window.
- */
-function outputMostOf(
-  { outputLimit, choices, imageKind }: ModelAsk,
-  routes: readonly Route[],
-  { outputMost, contextWindow }: ModelLimits,
-): number {
-  const isApart = routes.some(({ profile }) => profile.reasoning === 'apart')
-  if (!isApart || outputLimit === 0 || imageKind !== undefined) return outputLimit * choices
-  return Math.max(outputLimit, Math.min(outputLimit + outputMost, contextWindow)) * choices
 }
 
 /** Of a body that is no JSON, as much as is counted; undefined where it came in an encoding that nobody asked for. */

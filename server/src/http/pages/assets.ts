@@ -2,16 +2,22 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { type Label, type LabelFile, OWN_LABEL } from './label.ts'
 
-/** What pages are made of beside their text: one style sheet, the fonts and the icon. */
+/** What pages are made of beside their text: style sheets, the fonts, the icon, and whose name they carry. */
 export type Assets = {
-  readonly stylesheet: string
+  readonly stylesheets: readonly string[]
   readonly font: string
-  readonly icon: string
+  readonly icon: { readonly href: string; readonly type: string }
+  /** The address of an operator's logo. */
+  readonly logo: string | null
+  readonly label: Label
   readonly files: ReadonlyMap<string, Asset>
 }
 
-type Asset = { readonly type: string; readonly bytes: Buffer }
+/** `gzipped` is what most browsers are sent; null where it would be no smaller. */
+export type Asset = { readonly type: string; readonly bytes: Buffer; readonly gzipped: Buffer | null }
 
 export const ASSETS_PATH = '/assets'
 /** Beside this file in the source, and beside the bundle where the build copies them. */
@@ -27,29 +33,43 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.woff2': 'font/woff2',
   '.svg': 'image/svg+xml',
+  '.png': 'image/png',
 }
+const PLAIN = new Set(['.css', '.svg'])
 
 /** Reads them once. Each is called by its content, so that a browser may keep it for ever. */
-export function loadAssets(): Assets {
+export function loadAssets(label: Label = OWN_LABEL): Assets {
   const files = new Map<string, Asset>()
 
-  function add(name: string, bytes: Buffer): string {
+  function add({ name, bytes }: LabelFile): string {
     const { name: stem, ext } = path.parse(name)
     const hash = createHash('sha256').update(bytes).digest('base64url').slice(0, 12)
     const file = `${stem}-${hash}${ext}`
-    files.set(file, { type: TYPES[ext] ?? 'application/octet-stream', bytes })
+    files.set(file, {
+      type: TYPES[ext] ?? 'application/octet-stream',
+      bytes,
+      gzipped: PLAIN.has(ext) ? gzipSync(bytes, { level: 9 }) : null,
+    })
     return `${ASSETS_PATH}/${file}`
   }
 
   const fonts = new Map(
-    Object.entries(FONTS).map(([file, from]) => [file, add(file, readFileSync(fontOf(from, file)))] as const),
+    Object.entries(FONTS).map(
+      ([file, from]) => [file, add({ name: file, bytes: readFileSync(fontOf(from, file)) })] as const,
+    ),
   )
   const styles = STYLES.map((file) => readFileSync(path.join(FOLDER, file), 'utf8')).join('\n')
   const placed = [...fonts].reduce((text, [file, url]) => text.replace(`fonts/${file}`, url), styles)
+  const icon = label.icon ?? { name: 'favicon.svg', bytes: readFileSync(path.join(FOLDER, 'favicon.svg')) }
   return {
-    stylesheet: add('pages.css', Buffer.from(placed)),
+    stylesheets: [
+      add({ name: 'pages.css', bytes: Buffer.from(placed) }),
+      ...(label.styles === null ? [] : [add(label.styles)]),
+    ],
     font: fonts.get(ARCHIVO) ?? '',
-    icon: add('favicon.svg', readFileSync(path.join(FOLDER, 'favicon.svg'))),
+    icon: { href: add(icon), type: TYPES[path.extname(icon.name)] ?? 'image/svg+xml' },
+    logo: label.logo === null ? null : add(label.logo),
+    label,
     files,
   }
 }

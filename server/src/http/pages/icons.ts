@@ -1,16 +1,23 @@
 import { type Html, html } from '../../kernel/html.ts'
+import type { Assets } from './assets.ts'
+import { OWN_NAME } from './label.ts'
 
 /** Drawn on 16 by 16, in one line of the colour of the text. */
 const SHAPES = {
   agent: html`<path d="M2.5 5.5h11v8h-11zM8 5.5V2.5M5.8 9.2v.8M10.2 9.2v.8"/>`,
   back: html`<path d="M6 3L2.5 6.5 6 10M2.5 6.5H10a3.5 3.5 0 0 1 0 7H6"/>`,
+  charged: html`<path fill="currentColor" d="M2.5 2.5h11v11h-11z"/>`,
   check: html`<path d="M3 8.5l3.2 3.2L13 4.8"/>`,
   clock: html`<circle cx="8" cy="8" r="5.8"/><path d="M8 4.8V8l2.2 1.6"/>`,
   info: html`<circle cx="8" cy="8" r="6"/><path d="M8 7.4v3.4M8 5v.1"/>`,
   key: html`<circle cx="5" cy="10.5" r="3"/><path d="M7.2 8.3L13 2.5M10.6 4.9l2 2"/>`,
   lock: html`<path d="M3.5 7h9v6.5h-9zM5.5 7V5a2.5 2.5 0 0 1 5 0v2"/>`,
+  menu: html`<path d="M2.5 5h11M2.5 11h11"/>`,
   no: html`<path d="M4 4l8 8M12 4l-8 8"/>`,
+  pause: html`<path d="M5.5 3.5v9M10.5 3.5v9"/>`,
   refused: html`<path d="M5.4 1.8h5.2l3.6 3.6v5.2l-3.6 3.6H5.4l-3.6-3.6V5.4zM5.8 5.8l4.4 4.4M10.2 5.8l-4.4 4.4"/>`,
+  right: html`<path d="M3 8h10M9 4l4 4-4 4"/>`,
+  search: html`<circle cx="7" cy="7" r="4.5"/><path d="M10.4 10.4L14 14"/>`,
   square: html`<path d="M2.5 2.5h11v11h-11z"/>`,
   team: html`<circle cx="6" cy="5.5" r="2.5"/><path d="M1.8 13.2c0-2.4 1.8-4 4.2-4s4.2 1.6 4.2 4M10.6 3.2a2.5 2.5 0 0 1 0 4.6M12 9.6c1.4.6 2.2 1.9 2.2 3.6"/>`,
   turn: html`<path d="M13 6.5A5.3 5.3 0 0 0 3.4 5M3 2.6V5.4h2.8M3 9.5a5.3 5.3 0 0 0 9.6 1.5M13 13.4v-2.8h-2.8"/>`,
@@ -37,11 +44,18 @@ const WORD = [
 ].join('')
 
 const GLYPH = html`<svg class="fb-brand__glyph" viewBox="0 0 32 32" aria-hidden="true"><path fill="#ffcb2e" d="${TICKET}"/><path fill="#14161a" d="${LETTER}"/></svg>`
-const NAME = html`<svg class="fb-brand__word" viewBox="0 0 85 22" role="img" aria-label="Farebox"><path d="${WORD}" fill="none" stroke="currentColor" stroke-width="3.2"/></svg>`
+const NAME = html`<svg class="fb-brand__word" viewBox="0 0 85 22" role="img" aria-label="${OWN_NAME}"><path d="${WORD}" fill="none" stroke="currentColor" stroke-width="3.2"/></svg>`
 
 /** The mark and the name; a link where there is a website to lead to. */
-export function brand(home: string | undefined): Html {
+export function brand(home: string | undefined, assets: Pick<Assets, 'label' | 'logo'>): Html {
+  const shown = markOf(assets)
   return home === undefined
-    ? html`<span class="fb-brand">${GLYPH}${NAME}</span>`
-    : html`<a class="fb-brand" href="${home}">${GLYPH}${NAME}</a>`
+    ? html`<span class="fb-brand">${shown}</span>`
+    : html`<a class="fb-brand" href="${home}">${shown}</a>`
+}
+
+/** An operator's logo, or its name; ours where it has our name. */
+function markOf({ label: { name }, logo }: Pick<Assets, 'label' | 'logo'>): Html {
+  if (logo !== null) return html`<img class="fb-brand__logo" src="${logo}" alt="${name}">`
+  return name === OWN_NAME ? html`${GLYPH}${NAME}` : html`<b class="fb-brand__name">${name}</b>`
 }

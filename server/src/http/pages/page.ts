@@ -10,7 +10,12 @@ export type Page = {
   /** What the browser is to keep, each a value of Set-Cookie. */
   readonly cookies?: readonly string[]
   readonly body: string
+  /** It is the same for all who have chosen the same colours, and may be kept by whoever asked. */
+  readonly isPublic?: true
 }
+
+/** A page as it leaves: it may have been packed. */
+export type SentPage = Omit<Page, 'body'> & { readonly body: string | Buffer }
 
 export type Pages = ReturnType<typeof createPages>
 
@@ -28,7 +33,7 @@ type Parts = {
  */
 type ReferrerPolicy = 'no-referrer' | 'strict-origin'
 
-export function sendPage(reply: FastifyReply, { status, headers, cookies = [], body }: Page): FastifyReply {
+export function sendPage(reply: FastifyReply, { status, headers, cookies = [], body }: SentPage): FastifyReply {
   for (const cookie of cookies) reply.header('set-cookie', cookie)
   return reply.code(status).headers(headers).send(body)
 }
@@ -46,6 +51,8 @@ type Content = {
   readonly below?: Html
   /** Where the answer to a form may lead, beside pages of ours: sources as a policy names them. */
   readonly formTargets?: readonly string[]
+  /** What else stands in the head: nothing that is known to this file. */
+  readonly head?: Html
 }
 
 /** A browser holds a form's answer, wherever that leads on to, against where forms may be sent. */
@@ -71,18 +78,19 @@ const HEADERS = {
 export function createPages({ assets, siteUrl, referrerPolicy = 'no-referrer' }: Parts) {
   const headers = { ...HEADERS, 'referrer-policy': referrerPolicy }
 
-  function whole({ status = 200, title, formTargets = [] }: Content, body: Html): Page {
+  const { label } = assets
+
+  function whole({ status = 200, title, formTargets = [], head }: Omit<Content, 'main'>, body: Html) {
     const text = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} · Farebox</title>
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="${assets.icon}" type="image/svg+xml">
+<title>${title} · ${label.name}</title>
+${head}<meta name="color-scheme" content="light dark">
+<link rel="icon" href="${assets.icon.href}" type="${assets.icon.type}">
 <link rel="preload" href="${assets.font}" as="font" type="font/woff2" crossorigin>
-<link rel="stylesheet" href="${assets.stylesheet}">
-</head>
+${assets.stylesheets.map((href) => html`<link rel="stylesheet" href="${href}">\n`)}</head>
 <body>
 ${body}
 </body>
@@ -92,14 +100,30 @@ ${body}
   }
 
   return {
+    /** A page whose body is made elsewhere. */
+    whole,
+
+    /** What every page shows of whose it is. */
+    assets,
+
     /** One card, for whatever a person came to decide, to read, or to fill in: a form is narrow. */
     door: (content: Content & { readonly isNarrow?: boolean }): Page =>
       whole(
         content,
-        html`<div class="door"><header>${brand(siteUrl)}</header>
+        html`<div class="door"><header>${brand(siteUrl, assets)}</header>
 <main id="content"><div class="door__card${content.isNarrow === true ? '' : ' door__card--wide'}">${content.main}</div>
 ${content.below && html`<p class="door__below">${content.below}</p>`}</main>
 <footer></footer></div>`,
+      ),
+
+    /** What is too much for a card: parts beside each other, with who is signed in above them. */
+    open: (content: Content & { readonly who?: Html; readonly foot?: Html }): Page =>
+      whole(
+        content,
+        html`<svg class="fb-defs" aria-hidden="true"><defs><pattern id="fb-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="fb-hatch-paper" width="6" height="6"/><path class="fb-hatch-line" d="M0 0V6"/></pattern></defs></svg>
+<div class="door"><header>${brand(siteUrl, assets)}${content.who && html`<p class="door__who">${content.who}</p>`}</header>
+<main id="content">${content.main}</main>
+<footer>${content.foot}</footer></div>`,
       ),
 
     /** The whole width, under the bar of the website. */
@@ -107,7 +131,7 @@ ${content.below && html`<p class="door__below">${content.below}</p>`}</main>
       whole(
         content,
         html`<a class="fb-skip" href="#content">Skip to the content</a>
-<header class="fb-top"><div class="fb-wrap">${brand(siteUrl)}</div></header>
+<header class="fb-top"><div class="fb-wrap">${brand(siteUrl, assets)}</div></header>
 <main id="content" class="fb-wrap ${content.kind}">${content.main}</main>`,
       ),
   }

@@ -6,6 +6,7 @@ import { contractOfOperation } from '../../contracts/one-operation.ts'
 import type { ContractHeaderNames } from '../../gateway/header-names.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Family } from '../families.ts'
+import { whole } from './whole.ts'
 
 type Parts = {
   /** What this program serves; null where nothing could be verified. */
@@ -82,16 +83,6 @@ export function contractsFamily({ current, kept, headerNames }: Parts): Family {
       })
     },
   }
-}
-
-type Whole = { readonly bytes: Buffer; readonly tag: string; readonly cacheControl: string }
-
-/** Whoever has the bytes already is told that, and nothing else. */
-function whole(reply: FastifyReply, known: string | undefined, { bytes, tag, cacheControl }: Whole): FastifyReply {
-  reply.headers({ etag: tag, 'cache-control': cacheControl, 'x-content-type-options': 'nosniff' })
-  const tags = known?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? []
-  if (tags.includes(tag) || tags.includes('*')) return reply.code(304).send()
-  return reply.type('application/json').send(bytes)
 }
 
 function unavailableContract(cause: unknown): Fault {

@@ -6,6 +6,7 @@ import type { HeaderNames } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
+import type { ReadBudgetState } from '../../ledger/budget-reader.ts'
 import type { Links } from '../../links/links.ts'
 import type { Models } from '../../pricing/models.ts'
 import type { Tasks } from '../../tasks/tasks.ts'
@@ -39,6 +40,8 @@ type Parts = {
   readonly headerNames: HeaderNames
   readonly jsonLimits: JsonLimits
   readonly largeJson: Pick<LargeJson, 'read'>
+  readonly readBudget: ReadBudgetState
+  readonly modelBodyBytes: number
 }
 
 /**

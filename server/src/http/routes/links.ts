@@ -6,6 +6,7 @@ import { AT_THE_DOOR, refusalsOfFree } from '../../contracts/refusals.ts'
 import type { ContractAnswer, ContractRoute } from '../../contracts/route.ts'
 import { schemaOf } from '../../contracts/schema-of.ts'
 import type { Begin } from '../../gateway/begin.ts'
+import { inputFault } from '../../gateway/input-fault.ts'
 import type { Caller } from '../../identity/caller.ts'
 import { LINKING } from '../../identity/scopes.ts'
 import { Fault } from '../../kernel/fault.ts'
@@ -235,8 +236,9 @@ export function scopesOrDefault(scopes: WantedScopes): readonly string[] | undef
 function scopesIn(rawBody: Buffer | null, limits: JsonLimits): readonly string[] | undefined {
   if (rawBody === null || rawBody.length === 0) return undefined
   if (rawBody.length > LARGE_BYTES) throw new Fault('body_too_large')
-  const { success, data, error } = wantedLink.safeParse(parseJson(rawBody, limits))
-  if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
+  const given = parseJson(rawBody, limits)
+  const { success, data, error } = wantedLink.safeParse(given)
+  if (!success) throw inputFault(error, given)
   return scopesOrDefault(data.scopes)
 }
 

@@ -7,6 +7,7 @@ import type { ContractParameter, ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Model, Models } from '../../pricing/models.ts'
+import { shownModel, shownModelBody } from '../../pricing/shown-model.ts'
 import type { ProtocolName } from '../../protocols/protocol.ts'
 import { admit } from './admit.ts'
 import { idInPath } from './id-in-path.ts'
@@ -46,7 +47,7 @@ function named(models: readonly Model[], name: string): Model {
   const model = models.find(({ id }) => id === name)
   if (model !== undefined) return model
   const detail = `There is no model ${JSON.stringify(name.slice(0, 200))}. GET /v1/models lists those that there are.`
-  throw new Fault('resource_not_found', { detail })
+  throw new Fault('model_not_found', { detail, members: { param: 'model' } })
 }
 
 /** Two protocols share the path; one of them always names its version. */
@@ -54,8 +55,10 @@ function isAnthropic({ headers }: FastifyRequest): boolean {
   return headers['anthropic-version'] !== undefined
 }
 
-function openaiModel({ id, createdAt, ownedBy }: Model) {
-  return { id, object: 'model', created: Math.floor(createdAt.getTime() / 1_000), owned_by: ownedBy }
+function openaiModel(model: Model) {
+  const { id, createdAt, ownedBy } = model
+  const created = Math.floor(createdAt.getTime() / 1_000)
+  return { id, object: 'model', created, owned_by: ownedBy, ...shownModel(model) }
 }
 
 function anthropicModel({ id, displayName, createdAt }: Model) {
@@ -124,7 +127,13 @@ function geminiPage(models: readonly Model[], query: unknown) {
 }
 
 const openaiBody = z
-  .strictObject({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
+  .strictObject({
+    id: z.string(),
+    object: z.literal('model'),
+    created: z.int(),
+    owned_by: z.string(),
+    ...shownModelBody,
+  })
   .meta({ id: 'Model' })
 const anthropicBody = z
   .strictObject({ type: z.literal('model'), id: z.string(), display_name: z.string(), created_at: z.iso.datetime() })
@@ -182,7 +191,7 @@ export const MODEL_ROUTES: readonly ContractRoute[] = [
     access: 'credential',
     parameters: [VERSION, MODEL],
     answers: { 200: answer('The model.', z.union([openaiBody, anthropicBody])) },
-    refusals: refusalsOfFree('openai_or_anthropic', { name: 'one_of_yours', codes: ['resource_not_found'] }),
+    refusals: refusalsOfFree('openai_or_anthropic', { name: 'one_model', codes: ['model_not_found'] }),
   },
   {
     operationId: 'list_gemini_models',
@@ -206,6 +215,6 @@ export const MODEL_ROUTES: readonly ContractRoute[] = [
     access: 'credential',
     parameters: [MODEL],
     answers: { 200: answer('The model.', geminiBody) },
-    refusals: refusalsOfFree('gemini', { name: 'one_of_yours', codes: ['resource_not_found'] }),
+    refusals: refusalsOfFree('gemini', { name: 'one_model', codes: ['model_not_found'] }),
   },
 ]

@@ -1,18 +1,23 @@
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { MODEL_IN_PATH, type Names, type Operation, spell } from '../../catalogue/operation.ts'
-import type { HeaderNames } from '../../gateway/header-names.ts'
+import { isSoldByUnit, isTask, MODEL_IN_PATH, type Names, type Operation, spell } from '../../catalogue/operation.ts'
+import { type HeaderNames, strangeOfMoney } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
-import { Fault } from '../../kernel/fault.ts'
+import { digestHead } from '../../gateway/request-digest.ts'
+import { Fault, noRoom } from '../../kernel/fault.ts'
 import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
+import { formatUsd } from '../../kernel/money.ts'
+import { leftOf } from '../../ledger/balance.ts'
+import type { ReadBudgetState } from '../../ledger/budget-reader.ts'
+import { withAnthropicRates } from '../../limits/headers.ts'
 import { renderFault } from '../answer.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
 import { keepBytes } from '../keep-bytes.ts'
 import type { LargeJson } from '../large-json.ts'
-import { memoryOf } from '../memory-of.ts'
+import { hasRoomForTexts, memoryOf } from '../memory-of.ts'
 import { sendStreamed } from '../wire/outlet.ts'
-import { sendWhole } from '../wire/send-whole.ts'
+import { sendWhole, type Whole } from '../wire/send-whole.ts'
 
 type Parts = {
   readonly run: Pipeline
@@ -20,6 +25,9 @@ type Parts = {
   readonly headerNames: HeaderNames
   readonly jsonLimits: JsonLimits
   readonly largeJson: Pick<LargeJson, 'read'>
+  readonly readBudget: ReadBudgetState
+  /** The most that a call of a model may have as its body; others have what the listener takes. */
+  readonly modelBodyBytes: number
 }
 
 /** Declares the routes of those operations that stand under a prefix. */
@@ -37,15 +45,16 @@ export function addOperations(
       method: operation.method,
       url: spell(operation.path, parts.names).slice(prefix.length),
       config: { writesId: true, access: operation.isHidden ? 'optional' : 'credential' },
+      ...(isOfModels(operation) && { bodyLimit: parts.modelBodyBytes }),
       handler: (request, reply) => handle(operation, request, reply),
     })
   }
-  if (named.length > 0) addActions(scope, named, handle)
+  if (named.length > 0) addActions(scope, named, handle, parts.modelBodyBytes)
 }
 
 type Handle = (operation: Operation, request: FastifyRequest, reply: FastifyReply, model?: string) => Promise<unknown>
 
-function createHandler({ run, headerNames, jsonLimits, largeJson }: Parts): Handle {
+function createHandler({ run, headerNames, jsonLimits, largeJson, readBudget }: Parts): Handle {
   return async (operation, request, reply, model) => {
     const { id, rawBody } = request
     if (request.caller === null) throw hidden(request.headers[headerNames.costMode] !== undefined)
@@ -54,27 +63,37 @@ function createHandler({ run, headerNames, jsonLimits, largeJson }: Parts): Hand
     memory.keep()
     let ending: Promise<void> | undefined
     try {
+      const query = queryOf(request)
+      const named = model === undefined ? {} : { model }
+      if (!(await hasRoomForTexts(memory, rawBody))) throw noRoom()
       const isLarge = rawBody !== null && rawBody.length > LARGE_BYTES
-      const readLarge = isLarge ? await largeJson.read(rawBody) : undefined
+      const large = isLarge ? await largeJson.read(rawBody, digestHead({ operation, query, ...named })) : undefined
       const readSmall = () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits))
       const answer = await run({
         id,
         caller: request.caller,
         operation,
-        ...(model !== undefined && { model }),
-        query: queryOf(request),
+        ...named,
+        query,
         rawBody,
-        readBody: readLarge ?? readSmall,
+        digest: large?.digest,
+        readBody: large?.value ?? readSmall,
         maxCost: single(request.headers[headerNames.maxCost]),
         costMode: single(request.headers[headerNames.costMode]),
         quoteId: single(request.headers[headerNames.quoteId]),
+        strange: strangeOfMoney(request.headers, headerNames),
+        onDisconnect: single(request.headers[headerNames.onDisconnect]),
+        hold: single(request.headers[headerNames.hold]),
+        fit: single(request.headers[headerNames.fit]),
+        whenLeft: (work) => whenLeft(reply.raw, work),
         idempotencyKey: single(request.headers['idempotency-key']),
         headers: (names) => pick(request.headers, names),
         memory,
         renderFault: (fault) => renderFault(operation.dialect, fault, id).body,
       })
-      if (isStreamed(answer)) ending = sendStreamed(reply, answer)
-      else sendWhole(reply, answer)
+      const headers = operation.dialect === 'anthropic' ? withAnthropicRates(answer.headers) : answer.headers
+      if (isStreamed(answer)) ending = sendStreamed(reply, { ...answer, headers })
+      else sendWhole(reply, await withBudget({ ...answer, headers }, request, { headerNames, readBudget }))
       return reply
     } finally {
       if (ending === undefined) memory.release()
@@ -83,16 +102,40 @@ function createHandler({ run, headerNames, jsonLimits, largeJson }: Parts): Hand
   }
 }
 
+/** A connection that closes before the answer has been written is one that its caller has left. */
+function whenLeft(response: ServerResponse, work: () => void): () => void {
+  if (response.destroyed || response.closed) work()
+  else response.once('close', work)
+  return () => response.off('close', work)
+}
+
+const BUDGET = 'budget'
+
+/** It takes a statement more, so that it is for who has asked. What can't be read is not told. */
+async function withBudget(
+  answer: Whole,
+  { headers, caller }: FastifyRequest,
+  { headerNames, readBudget }: Pick<Parts, 'headerNames' | 'readBudget'>,
+): Promise<Whole> {
+  const [id] = caller?.allowances ?? []
+  if (id === undefined || single(headers[headerNames.tell]) !== BUDGET) return answer
+  const state = await readBudget(id)
+  return state === undefined
+    ? answer
+    : { ...answer, headers: { ...answer.headers, [headerNames.budget]: formatUsd(leftOf(state)) } }
+}
+
+const isOfModels = (operation: Operation) => !isSoldByUnit(operation) && !isTask(operation)
 const hasModelInPath = ({ path }: Operation) => path.includes(MODEL_IN_PATH)
 
 /** One protocol has the model and what is to be done with it in the path: `/models/{model}:generateContent`. */
-function addActions(scope: FastifyInstance, operations: readonly Operation[], handle: Handle): void {
+function addActions(scope: FastifyInstance, operations: readonly Operation[], handle: Handle, bodyLimit: number): void {
   const byAction = new Map(
     operations.map((one) => [one.path.slice(one.path.indexOf(MODEL_IN_PATH) + MODEL_IN_PATH.length), one]),
   )
   // Names have slashes, which some clients encode and some do not.
   const config = { writesId: true }
-  scope.post<{ Params: { '*': string } }>('/models/*', { config }, async (request, reply) => {
+  scope.post<{ Params: { '*': string } }>('/models/*', { config, bodyLimit }, async (request, reply) => {
     const place = request.params['*']
     const end = place.lastIndexOf(':')
     const operation = byAction.get(place.slice(end + 1))

@@ -4,7 +4,7 @@ import { z } from 'zod'
 export function wholeNumber(least: number, most: number) {
   return z
     .string()
-    .regex(/^\d{1,15}$/)
+    .regex(/^\d{1,15}$/, 'must be a whole number')
     .transform(Number)
     .pipe(z.int().min(least).max(most))
     .meta({ type: 'integer', minimum: least, maximum: most, pattern: undefined })

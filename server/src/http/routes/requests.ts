@@ -1,11 +1,15 @@
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import { z } from 'zod'
+import type { Catalogue } from '../../catalogue/operation.ts'
+import { memberOf } from '../../catalogue/price.ts'
 import { answer } from '../../contracts/answer.ts'
 import { queryParameters } from '../../contracts/query-parameters.ts'
 import { refusalsOfFree } from '../../contracts/refusals.ts'
 import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
+import { claimKeyOf, IDEMPOTENCY, isKey } from '../../gateway/idempotency.ts'
+import { inputFault } from '../../gateway/input-fault.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { type Id, isId } from '../../kernel/ids.ts'
@@ -13,23 +17,27 @@ import { nanos } from '../../kernel/money.ts'
 import {
   correctionsOf,
   type EndedRequest,
+  findClaiming,
   findEnded,
   findOpen,
   type LedgerLine,
   listRequests,
   type OpenRequest,
 } from '../../ledger/requests.ts'
+import { millisecondsIn } from '../milliseconds-in.ts'
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
 import { idInPath } from './id-in-path.ts'
 import { money, moneyBody } from './money.ts'
 import { pageLimit } from './page-limit.ts'
 import { wholeNumber } from './query-forms.ts'
+import { whoseRecords } from './whose-records.ts'
 
 type Parts = {
   readonly pool: pg.Pool
   readonly begin: Begin
   readonly time: Pick<Clock, 'nowMs'>
+  readonly catalogue: Pick<Catalogue, 'operations'>
 }
 
 const DAY_MS = 86_400_000
@@ -47,12 +55,16 @@ const filters = z.strictObject({
     .meta({ description: 'The next_cursor of the page before.' }),
   operation: z
     .string()
-    .regex(/^[a-z][a-z0-9_]{0,62}$/)
+    .regex(/^[a-z][a-z0-9_]{0,62}$/, 'must be the id of an operation')
     .optional()
     .meta({ description: 'Calls of this operation alone.' }),
   outcome: z.enum(['posted', 'voided']).optional().meta({ description: 'Charged, or not charged.' }),
   start_time: seconds.optional().meta({ description: 'Ended at this time or later, in Unix seconds.' }),
   end_time: seconds.optional().meta({ description: 'Ended before this time, in Unix seconds.' }),
+  idempotency_key: z.string().max(255).refine(isKey, 'has 1 to 255 visible characters of ASCII').optional().meta({
+    description:
+      'The calls that have this Idempotency-Key, those that run among them (in `open`). It goes with `operation` and with nothing else.',
+  }),
 })
 
 const time = z.iso.datetime()
@@ -109,7 +121,13 @@ const open = z.strictObject({
   begun_at: time,
   unsettled_at: time.nullable(),
 })
-const list = z.strictObject({ data: z.array(short), next_cursor: z.string().nullable() })
+const list = z.strictObject({
+  data: z.array(short),
+  open: z.array(open).optional().meta({
+    description: 'Where idempotency_key was asked for: those that run, or whose outcome nobody knows yet.',
+  }),
+  next_cursor: z.string().nullable(),
+})
 
 export const REQUEST_ROUTES: readonly ContractRoute[] = [
   {
@@ -137,16 +155,24 @@ export const REQUEST_ROUTES: readonly ContractRoute[] = [
 ]
 
 /** GET /v1/requests and /v1/requests/{id}: what calls of this key cost, why, and how they went. */
-export function addRequests(scope: FastifyInstance, { pool, begin, time }: Parts): void {
+export function addRequests(scope: FastifyInstance, { pool, begin, time, catalogue }: Parts): void {
   scope.get('/requests', async (request, reply) => {
     const caller = await admit(begin, 'requests', request, reply)
+    const detail = millisecondsIn(memberOf(request.query, 'start_time'))
+    if (detail !== undefined) throw new Fault('invalid_request', { detail, members: { param: 'start_time' } })
     const { success, data, error } = filters.safeParse(request.query)
-    if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
+    if (!success) throw inputFault(error, request.query)
+    if (data.idempotency_key !== undefined) {
+      requireAlone(request.query)
+      const operations = data.operation === undefined ? catalogue.operations : [{ id: data.operation }]
+      const keys = operations.map(({ id }) => claimKeyOf(id, data.idempotency_key ?? ''))
+      return withKeys(pool, caller.credentialId, keys)
+    }
     if ((data.start_time ?? 0) > (data.end_time ?? Number.POSITIVE_INFINITY))
-      throw new Fault('invalid_request', { detail: 'start_time is after end_time.' })
+      throw new Fault('invalid_request', { detail: 'start_time is after end_time.', members: { param: 'start_time' } })
     const nowMs = time.nowMs()
     const filter = {
-      credentialId: caller.credentialId,
+      credentialIds: await whoseRecords(pool, caller),
       ...(data.operation !== undefined && { operation: data.operation }),
       ...(data.outcome !== undefined && { outcome: data.outcome }),
       sinceMs: Math.max(nowMs - KEPT_DAYS * DAY_MS, (data.start_time ?? 0) * 1_000),
@@ -166,12 +192,34 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time }: Parts
     const { id } = request.params
     if (!isId(id)) throw new Fault('resource_not_found')
     // In this order: one that ends between the two is found by the second.
-    const open = await fromLedger(findOpen(pool, caller.credentialId, id))
+    const whose = await whoseRecords(pool, caller)
+    const open = await fromLedger(findOpen(pool, whose, id))
     if (open !== undefined) return ofOpen(open)
-    const ended = await fromLedger(findEnded(pool, caller.credentialId, id))
+    const ended = await fromLedger(findEnded(pool, whose, id))
     if (ended !== undefined) return inFull(ended, await fromLedger(correctionsOf(pool, id)))
     throw new Fault('resource_not_found')
   })
+}
+
+const BESIDE_KEY: ReadonlySet<string> = new Set(['idempotency_key', 'operation'])
+
+function requireAlone(query: unknown): void {
+  if (Object.keys(Object(query)).every((name) => BESIDE_KEY.has(name))) return
+  throw new Fault('invalid_request', { detail: 'idempotency_key can be combined with operation alone.' })
+}
+
+/** The calls that have a key now. One that ended uncharged has given it back, and is not among them. */
+async function withKeys(pool: pg.Pool, credentialId: Id, keys: readonly string[]) {
+  const data: ReturnType<typeof inShort>[] = []
+  const running: ReturnType<typeof ofOpen>[] = []
+  for (const id of await fromLedger(findClaiming(pool, credentialId, IDEMPOTENCY, keys))) {
+    // In this order, as for one that is asked for by its id.
+    const open = await fromLedger(findOpen(pool, [credentialId], id))
+    const ended = open === undefined ? await fromLedger(findEnded(pool, [credentialId], id)) : undefined
+    if (open !== undefined) running.push(ofOpen(open))
+    else if (ended !== undefined) data.push(inShort(ended))
+  }
+  return { data, open: running, next_cursor: null }
 }
 
 function inShort(row: EndedRequest) {

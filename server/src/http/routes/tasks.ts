@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import type pg from 'pg'
 import { z } from 'zod'
 import { answer } from '../../contracts/answer.ts'
 import { queryParameters } from '../../contracts/query-parameters.ts'
@@ -6,6 +7,7 @@ import { refusalsOfFree } from '../../contracts/refusals.ts'
 import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
+import { inputFault } from '../../gateway/input-fault.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
@@ -13,10 +15,12 @@ import type { SeenTask, TaskList, Tasks } from '../../tasks/tasks.ts'
 import { admit } from './admit.ts'
 import { idInPath } from './id-in-path.ts'
 import { pageLimit } from './page-limit.ts'
+import { whoseRecords } from './whose-records.ts'
 
 type Parts = {
   readonly begin: Begin
   readonly tasks: Tasks
+  readonly pool: pg.Pool
   readonly headerNames: Pick<HeaderNames, 'taskCost'>
 }
 
@@ -126,7 +130,7 @@ const CANCELING = [
 type ById = { Params: { id: string } }
 
 /** How a key looks after its tasks: polls, cancels and lists them. All of it is free, and counts as requests. */
-export function addTasks(scope: FastifyInstance, { begin, tasks, headerNames }: Parts): void {
+export function addTasks(scope: FastifyInstance, { begin, tasks, pool, headerNames }: Parts): void {
   /** The contract says which members a task has. What it cost is beside it, and not the cost of this answer. */
   function tell({ resource, cost }: SeenTask, reply: FastifyReply) {
     if (cost !== undefined) reply.header(headerNames.taskCost, formatUsd(cost))
@@ -134,9 +138,9 @@ export function addTasks(scope: FastifyInstance, { begin, tasks, headerNames }: 
   }
 
   scope.get<ById>('/services/aigc/tasks/:id', async (request, reply) => {
-    const { credentialId } = await admit(begin, 'tasks', request, reply)
+    const caller = await admit(begin, 'tasks', request, reply)
     if (request.params.id === '') throw new Fault('unsupported_uri')
-    return tell(await tasks.read(credentialId, request.params.id), reply)
+    return tell(await tasks.read(await whoseRecords(pool, caller), request.params.id), reply)
   })
 
   scope.post<ById>('/services/aigc/tasks/:id/cancel', async (request, reply) => {
@@ -151,11 +155,14 @@ export function addTasks(scope: FastifyInstance, { begin, tasks, headerNames }: 
   })
 
   scope.get('/services/aigc/video-generation/tasks', async (request, reply) => {
-    const { credentialId } = await admit(begin, 'tasks', request, reply)
+    const caller = await admit(begin, 'tasks', request, reply)
     const { success, data, error } = page.safeParse(request.query)
-    if (!success) throw new Fault('invalid_request', { detail: z.prettifyError(error).slice(0, 500) })
+    if (!success) throw inputFault(error, request.query)
     const { limit, before } = data
-    const listed = await tasks.list(credentialId, { limit, ...(before !== undefined && { before }) })
+    const listed = await tasks.list(await whoseRecords(pool, caller), {
+      limit,
+      ...(before !== undefined && { before }),
+    })
     return { ...shownTasks(listed), request_id: request.id }
   })
 }

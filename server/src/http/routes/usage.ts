@@ -10,6 +10,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { readAccountLife } from '../../ledger/balance.ts'
 import { readUsage, type UsageSums } from '../../ledger/usage.ts'
 import { int64 } from '../int64.ts'
+import { millisecondsIn } from '../milliseconds-in.ts'
 import { admit } from './admit.ts'
 import { fromLedger } from './from-ledger.ts'
 
@@ -136,7 +137,8 @@ function windowOf(query: Query, nowSeconds: number): { readonly start: bigint; r
     throw invalid(`Unknown parameter "${unknown.slice(0, NAME_LIMIT)}". This endpoint takes start_time and end_time.`)
   const start = secondsOf('start_time', query.start_time)
   const end = query.end_time === undefined ? undefined : secondsOf('end_time', query.end_time)
-  if (start > (end ?? BigInt(nowSeconds))) throw invalid('start_time is after end_time.')
+  if (start > (end ?? BigInt(nowSeconds)))
+    throw invalid(millisecondsIn(query.start_time) ?? `start_time is after ${end === undefined ? 'now' : 'end_time'}.`)
   return { start, end }
 }
 

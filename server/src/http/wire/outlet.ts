@@ -12,7 +12,7 @@ export function sendStreamed(reply: FastifyReply, { status, headers, body }: Str
   // HTTP/1.0 knows no chunks: there, an answer ends with its connection.
   const isChunked = request.raw.httpVersion !== '1.0'
   try {
-    response.writeHead(status, { ...idHeaders(request.id), ...headers, ...(isChunked && CHUNKED) })
+    response.writeHead(status, { ...idHeaders(request.id), ...framed(headers, isChunked) })
   } catch (error) {
     // The call has begun, and has to end also where the caller can't be told.
     body.sendTo(NOBODY)
@@ -23,7 +23,12 @@ export function sendStreamed(reply: FastifyReply, { status, headers, body }: Str
   return body.sendTo(createOutlet(response, isChunked))
 }
 
-const CHUNKED = { 'transfer-encoding': 'chunked' }
+/** Only behind chunks there is room for trailers, and who announces them without is refused by Node. */
+function framed(headers: Readonly<Record<string, string>>, isChunked: boolean): Readonly<Record<string, string>> {
+  if (isChunked) return { ...headers, 'transfer-encoding': 'chunked' }
+  const { trailer: _, ...rest } = headers
+  return rest
+}
 
 /** A caller who has left. */
 export const NOBODY: Outlet = {
@@ -60,9 +65,10 @@ function createOutlet(response: ServerResponse, isChunked: boolean): Outlet {
       // The response would write the length, the bytes and the line end each by itself, at twice the price.
       return isChunked && bytes.length <= MOST_COPIED_BYTES ? socket.write(chunkOf(bytes)) : response.write(bytes)
     },
-    end(bytes) {
+    end(bytes, trailers) {
       if (hasLeft) return
       isOver = true
+      if (trailers !== undefined && isChunked) response.addTrailers(trailers)
       response.end(bytes)
     },
     breakOff(bytes) {

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeader } from 'node:http'
 import type { FastifyReply } from 'fastify'
 
-type Whole = {
+export type Whole = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer | string

@@ -3,9 +3,12 @@ import type { Page, Pages } from '../../http/pages/page.ts'
 import { OAUTH_SCOPES } from '../../identity/faces.ts'
 import type { Membership } from '../../identity/people/members.ts'
 import { type Html, html } from '../../kernel/html.ts'
-import { type Asking, canPay, DEFAULT_AMOUNT, DEFAULT_LASTS, LASTS } from '../consent.ts'
+import { type Asking, canPay, type Decided } from '../consent.ts'
 import { HELD_SHOWN, type HeldGrant } from '../held-grants.ts'
-import { button, callout, type Filled, type FormParts, form, summary, wayOn } from './form.ts'
+import type { Values } from '../mandate-form.ts'
+import type { Offer } from '../offer.ts'
+import { callout, type Filled, type FormParts, form, summary, wayOn } from './form.ts'
+import { affixed, lastsOptions, MANDATE_LABELS, scopeFields, seenField, sentence, ticket } from './mandate-parts.ts'
 import { dayOf, dollars } from './words.ts'
 
 type Shown = FormParts & {
@@ -16,38 +19,88 @@ type Shown = FormParts & {
   readonly workspaces: readonly Membership[]
   /** What the client has from the person already. */
   readonly held: readonly HeldGrant[]
+  readonly offer: Offer
+  /** What stands in the form. */
+  readonly values: Values
+  /** What that would allow; null where it can't be read. */
+  readonly decided: Decided | null
+  readonly seal: string | null
   readonly status?: number
-  readonly filled?: Filled<'amount' | 'workspace' | 'days' | 'mode' | 'replace'>
+  readonly filled?: Filled
   /** What the form sends besides. */
   readonly also?: Html
 }
 
-const LABELS = { amount: 'In total, at most', workspace: 'Workspace', days: 'For how long', mode: 'Money' }
+const LABELS = { ...MANDATE_LABELS, workspace: 'Workspace', mode: 'Money' }
 
 /** What a client asks for, who it says it is, where the answer goes, and what it may spend. */
-export function consentPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
+export function consentPage({ open }: Pick<Pages, 'open'>, shown: Shown): Page {
   const { asking, email, workspaces, status = 200, filled = {}, path, also } = shown
-  const title = 'Allow an app?'
-  return door({
+  const { name } = asking.client
+  const wants = canPay(asking) ? 'asks for a budget' : 'asks to act for you'
+  const head = html`<div class="grant__who"><span class="grant__face">${icon('agent')}</span><h1><bdi>${name}</bdi> ${wants}</h1><p>${whoAsks(asking)} You are signed in as ${email}. <a href="/sign-out">Not you?</a></p></div>
+${summary(filled, LABELS)}${filled.isChanged === true ? callout('warn', 'Read the sentence again', 'You have changed something. The sentence below says what you would allow now.', ' door__sum') : null}`
+  return open({
     status,
-    title,
+    title: `${name} ${wants}`,
     // The answer goes on to the client, which a browser takes for a part of sending the form.
     ...(asking.destination !== null && { formTargets: [asking.destination.source] }),
-    main: html`<h1>${title}</h1>${summary(filled, LABELS)}<p class="door__say">An app that calls itself <bdi><b>${asking.client.name}</b></bdi> asks to act for you.</p>
-${whoItIs(asking)}
-<section class="seats" aria-labelledby="asks"><h2 class="door__h" id="asks">What it asks for</h2><ul>${asking.scopes.map((scope) => html`<li><div>${icon('check')} ${OAUTH_SCOPES[scope]}</div></li>`)}</ul></section>
-${
-  workspaces.length === 0
-    ? nobodyMay(shown)
-    : form(
-        path,
-        shown,
-        html`${also}${terms(shown)}${inPlaceOf(shown)}<p class="fb-hint">The app gets a token of its own, not your password and no key. You can take it back at any time under <a href="/grants">what you allow</a>.</p>
-${button('Allow', { name: 'decision', value: 'allow' })}${button('Don’t allow', { name: 'decision', value: 'deny', isQuiet: true })}`,
-      )
-}`,
-    below: html`Signed in as ${email}. <a href="/sign-out">Not you?</a>`,
+    main:
+      workspaces.length === 0
+        ? html`<div class="grant"><div>${head}<div class="grant__form">${whoItIs(asking)}${nobodyMay(shown)}</div></div></div>`
+        : form(
+            path,
+            shown,
+            html`${also}${seenField(shown.seal)}<div>${head}<div class="grant__form">${whoItIs(asking)}${terms(shown)}${inPlaceOf(shown)}</div></div>
+${side(shown)}${decision(shown)}`,
+            'grant',
+          ),
+    foot: html`<a href="/grants">What you allow</a>`,
   })
+}
+
+/** What it calls itself is its own choice; what it asks for is said in our words. */
+function whoAsks({ client, scopes }: Asking): Html {
+  const wants = scopes.map((scope) => OAUTH_SCOPES[scope].replace(/^./, (letter) => letter.toLowerCase())).join('; ')
+  return html`An app that calls itself <bdi><b>${client.name}</b></bdi> wants to ${wants}.`
+}
+
+/** The mandate as it would be, beside the fields. */
+function side({ asking, workspaces, decided, offer }: Shown): Html {
+  if (decided === null || !canPay(asking))
+    return html`<aside class="grant__side" aria-label="The mandate">${note(asking)}</aside>`
+  const workspace = nameOf(workspaces, decided)
+  const from = `${workspace}, ${decided.mode === 'test' ? 'test' : 'live'}`
+  const shown = {
+    client: asking.client.name,
+    terms: decided.terms,
+    operations: offer.count(decided.terms.scopes),
+    from,
+  }
+  return html`<aside class="grant__side" aria-label="The mandate">${ticket(shown)}${note(asking)}</aside>`
+}
+
+function note({ client, scopes }: Asking): Html {
+  const unseen = scopes.includes('account.read') ? null : ' It does not see your balance, other keys or other calls.'
+  return html`<p class="fb-hint">${icon('lock')} <bdi>${client.name}</bdi> gets a token of its own, not your key and not your password.${unseen}</p>`
+}
+
+function nameOf(workspaces: readonly Membership[], { workspace }: Decided): string {
+  return workspaces.find(({ id }) => id === workspace)?.name ?? 'Your workspace'
+}
+
+/** The one sentence, and the two ways to answer it. */
+function decision({ asking, workspaces, decided, offer }: Shown): Html {
+  const most = decided === null || decided.terms.amount === 0n ? '' : ` up to ${dollars(decided.terms.amount)}`
+  const said =
+    decided === null
+      ? html`<p>What is wrong above has to be corrected first. Then you see here what you allow.</p>`
+      : sentence({
+          ...{ client: asking.client.name, workspace: nameOf(workspaces, decided), mode: decided.mode },
+          ...{ terms: decided.terms, offer },
+        })
+  return html`<div class="grant__say"><div class="grant__box"><h2>What you are about to allow</h2>${said}
+<div class="fb-actions"><button class="fb-button fb-button--large" type="submit" name="decision" value="allow">Allow${most}</button><button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Don’t allow</button></div></div></div>`
 }
 
 function whoItIs({ client: { documentHost }, destination }: Asking): Html {
@@ -81,10 +134,10 @@ function warning(destination: Asking['destination']): Html | null {
   return null
 }
 
-function terms({ asking, workspaces, filled = {} }: Shown): Html {
-  const { values = {} } = filled
+function terms({ asking, workspaces, values, offer, filled = {} }: Shown): Html {
+  const { problems = {} } = filled
   const [only] = workspaces
-  return html`${
+  const whose =
     workspaces.length === 1 && only !== undefined
       ? html`<input type="hidden" name="workspace" value="${only.id}"><p class="fb-hint">It acts for the workspace <bdi><b>${only.name}</b></bdi>.</p>`
       : select(
@@ -93,24 +146,20 @@ function terms({ asking, workspaces, filled = {} }: Shown): Html {
           Object.fromEntries(workspaces.map(({ id, name }) => [id, name])),
           values.workspace,
         )
-  }${canPay(asking) ? amountField(filled) : null}${select('mode', 'Money', { live: 'Live', test: 'Test' }, values.mode ?? 'live')}${select('days', 'For how long', LASTS, values.days ?? DEFAULT_LASTS)}`
-}
-
-function amountField({ values = {}, problems = {} }: NonNullable<Shown['filled']>): Html {
-  const isWrong = problems.amount !== undefined
-  return html`<div class="fb-field"><label for="amount">In total, at most</label><div class="fb-affix"><span>$</span><input class="fb-input" id="amount" name="amount" inputmode="decimal" autocomplete="off" required value="${values.amount ?? DEFAULT_AMOUNT}" aria-describedby="${isWrong ? 'amount-e ' : ''}amount-h"${isWrong ? html` aria-invalid="true"` : null}></div>${
-    isWrong ? html`<p class="fb-error" id="amount-e">${icon('refused')}<span>${problems.amount}</span></p>` : null
-  }<p class="fb-hint" id="amount-h">It can’t spend more. With 0 it can’t pay for anything.</p></div>
+  const money = select('mode', 'Money', { live: 'Live', test: 'Test' }, values.mode ?? 'live')
+  const until = select('days', 'Until', lastsOptions(new Date()), values.days)
+  if (!canPay(asking)) return html`${whose}<div class="two">${money}${until}</div>`
+  return html`${scopeFields(offer, values, problems)}<fieldset><legend>How much it may spend</legend>${whose}<div class="two">${affixed({ name: 'call', label: 'For a call, at most', before: '$', hint: 'Above it, it has to ask you.' }, values, problems)}${affixed({ name: 'amount', label: 'In total, at most', before: '$', hint: 'It can’t spend more. With 0 it can’t pay for anything.' }, values, problems)}${affixed({ name: 'rate', label: 'How often', after: 'calls a minute', isNumeric: true }, values, problems)}${until}${money}</div></fieldset>
 `
 }
 
 /** Amounts add up where somebody allows the same app again, so unless they say otherwise the new one is all that it has. */
-function inPlaceOf({ held, filled = {} }: Shown): Html | null {
+function inPlaceOf({ held, values }: Shown): Html | null {
   if (held.length === 0) return null
-  const isTicked = filled.values === undefined || filled.values.replace === 'yes'
+  const isTicked = values.replace === 'yes'
   return html`<section class="seats" aria-labelledby="has"><h2 class="door__h" id="has">What it has already</h2><ul>${held.map(
-    ({ workspace, mode, left, createdAt }) =>
-      html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? 'it can’t pay' : html`<b>${dollars(left)}</b> left`}</div></li>`,
+    ({ workspace, mode, left, isPaused, createdAt }) =>
+      html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? 'it can’t pay' : html`<b>${dollars(left)}</b> left${isPaused ? ' when it is resumed: it is paused' : ''}`}</div></li>`,
   )}</ul>${held.length < HELD_SHOWN ? null : html`<p class="fb-hint">These are the newest ${HELD_SHOWN}.</p>`}</section>
 <label class="fb-check door__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Take back what it has already</span></label>
 <p class="fb-hint" id="replace-h">Otherwise it may spend both. Where it runs with what it has already, it has to ask you again.</p>
@@ -132,7 +181,7 @@ export function select(
 }
 
 function nobodyMay({ path, ...shown }: Shown): Html {
-  return html`${callout('warn', 'You can’t allow this', 'It takes a workspace in which you are an owner, an admin or a developer.', ' door__sum')}${form(path, shown, html`${shown.also}${button('Back to the app', { name: 'decision', value: 'deny', isQuiet: true })}`)}`
+  return html`${callout('warn', 'You can’t allow this', 'It takes a workspace in which you are an owner, an admin or a developer.', ' door__sum')}${form(path, shown, html`${shown.also}<button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Back to the app</button>`)}`
 }
 
 /** The request that somebody was to decide about is not there: answered, too old, or of another browser. */

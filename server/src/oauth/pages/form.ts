@@ -9,6 +9,8 @@ export type Filled<Name extends string = string> = {
   readonly problems?: Partial<Record<Name, string>>
   /** What is wrong with all of it together. */
   readonly trouble?: Trouble
+  /** Whether it says something else than the page did that it was sent from. */
+  readonly isChanged?: boolean
 }
 
 export type Trouble = { readonly title: string; readonly text?: string }
@@ -16,8 +18,8 @@ export type Trouble = { readonly title: string; readonly text?: string }
 /** What every form of ours has beside its fields. */
 export type FormParts = { readonly formToken: string; readonly returnTo?: string | undefined }
 
-export function form(action: string, { formToken, returnTo }: FormParts, content: Html): Html {
-  return html`<form action="${action}" method="post" novalidate><input type="hidden" name="${FORM_TOKEN}" value="${formToken}">${
+export function form(action: string, { formToken, returnTo }: FormParts, content: Html, kind = ''): Html {
+  return html`<form action="${action}" method="post" novalidate${kind === '' ? null : html` class="${kind}"`}><input type="hidden" name="${FORM_TOKEN}" value="${formToken}">${
     returnTo === undefined ? null : html`<input type="hidden" name="${RETURN_TO}" value="${returnTo}">`
   }
 ${content}</form>`

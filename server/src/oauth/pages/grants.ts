@@ -3,6 +3,7 @@ import { OAUTH_SCOPES, type OAuthScope } from '../../identity/faces.ts'
 import { type Html, html } from '../../kernel/html.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import { callout, type FormParts, form, type Trouble } from './form.ts'
+import { type WaitingCall, waitingCalls } from './waiting-calls.ts'
 import { dayOf, dollars } from './words.ts'
 
 export type ShownGrant = {
@@ -15,6 +16,7 @@ export type ShownGrant = {
   readonly createdAt: Date
   readonly expiresAt: Date | null
   readonly canPay: boolean
+  readonly isPaused: boolean
   /** Null for one that can't pay. */
   readonly budget: { readonly amount: Nanos; readonly spent: Nanos; readonly left: Nanos } | null
 }
@@ -22,13 +24,14 @@ export type ShownGrant = {
 /** What just happened, where somebody is led here by it. */
 export const GRANT_NOTES = {
   revoked: 'It is taken back. No call begins with it from now on.',
-  amount: 'The amount is changed',
 } as const
 export type GrantNote = keyof typeof GRANT_NOTES
 
 type Shown = FormParts & {
   readonly status?: number
   readonly grants: readonly ShownGrant[]
+  /** Calls that wait for the person. */
+  readonly waiting: readonly WaitingCall[]
   readonly note?: GrantNote | undefined
   readonly trouble?: Trouble
   readonly email: string
@@ -44,7 +47,7 @@ export function grantsPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
       trouble === undefined
         ? null
         : html`<div class="fb-callout fb-callout--bad door__sum" role="alert"><div><strong>${trouble.title}</strong>${trouble.text}</div></div>`
-    }${
+    }${waitingCalls(shown.waiting)}${
       grants.length === 0
         ? html`<p class="door__say">No app acts for you. When one asks, you see here what it may do.</p>`
         : grants.map((grant) => grantSection(grant, shown))
@@ -61,20 +64,11 @@ function grantSection(grant: ShownGrant, parts: Shown): Html {
 <div><dt>May</dt><dd>${scopes.map((scope) => html`${OAUTH_SCOPES[scope]}<br>`)}</dd></div>
 <div><dt>Since</dt><dd>${dayOf(createdAt)}</dd></div>
 <div><dt>Until</dt><dd>${expiresAt === null ? 'You take it back' : dayOf(expiresAt)}</dd></div>
-<div><dt>Spent</dt><dd>${budget === null ? 'It can’t pay' : `${dollars(budget.spent)} of ${dollars(budget.amount)}; ${dollars(budget.left)} left`}</dd></div></dl>
-${grant.canPay ? amountForm(grant, parts) : null}${form(
-  '/grants/revoke',
-  parts,
-  html`<input type="hidden" name="grant" value="${id}"><button class="fb-button fb-button--danger" type="submit">Take it back<span class="fb-hide"> from ${clientName}</span></button>`,
-)}</article>
-`
-}
-
-function amountForm({ id, clientName, budget }: ShownGrant, parts: Shown): Html {
-  const value = budget === null ? '0' : dollars(budget.amount).slice(1)
-  return form(
-    '/grants/amount',
+${grant.isPaused ? html`<div><dt>Paused</dt><dd>No call begins until you resume it</dd></div>` : null}<div><dt>Spent</dt><dd>${budget === null ? 'It can’t pay' : `${dollars(budget.spent)} of ${dollars(budget.amount)}; ${dollars(budget.left)} left`}</dd></div></dl>
+<div class="fb-actions">${grant.canPay ? html`<a class="fb-button fb-button--quiet" href="/mandates/${id}">Look after it<span class="fb-hide">: ${clientName}</span></a>` : null}${form(
+    '/grants/revoke',
     parts,
-    html`<input type="hidden" name="grant" value="${id}"><div class="fb-field"><label for="a-${id}">In total, at most<span class="fb-hide">, for ${clientName}</span></label><div class="fb-affix"><span>$</span><input class="fb-input" id="a-${id}" name="amount" inputmode="decimal" autocomplete="off" required value="${value}"></div></div><button class="fb-button fb-button--quiet" type="submit">Change the amount<span class="fb-hide"> for ${clientName}</span></button>`,
-  )
+    html`<input type="hidden" name="grant" value="${id}"><button class="fb-button fb-button--danger" type="submit">Take it back<span class="fb-hide"> from ${clientName}</span></button>`,
+  )}</div></article>
+`
 }

@@ -10,6 +10,7 @@ export const SIGN_IN_NOTES = {
   'signed-out': ['You are signed out', 'In this browser.'],
   'signed-out-everywhere': ['You are signed out everywhere', 'Every browser has to sign in again.'],
   ended: ['Your session has ended', 'Sign in again to go on.'],
+  again: ['Sign in once more', 'The app that asks wants to know that it is still you.'],
 } as const
 export type SignInNote = keyof typeof SIGN_IN_NOTES
 

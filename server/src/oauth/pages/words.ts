@@ -8,6 +8,23 @@ const TIME = new Intl.DateTimeFormat('en-GB', {
 })
 const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: 'UTC' })
 
+const SHORT_DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
+const SECONDS = new Intl.DateTimeFormat('en-GB', {
+  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', timeZone: 'UTC' },
+})
+
+/** Where there is little room. */
+export function shortDayOf(at: Date): string {
+  return SHORT_DAY.format(at)
+}
+
+const TODAY_MS = 20 * 3_600_000
+
+/** In a list of calls: of those of the last hours when, and of others on which day. */
+export function momentOf(at: Date, now = new Date()): string {
+  return now.getTime() - at.getTime() < TODAY_MS ? SECONDS.format(at) : SHORT_DAY.format(at).replace(/ \d+$/, '')
+}
+
 export function dayOf(at: Date): string {
   return DAY.format(at)
 }

@@ -43,6 +43,18 @@ describe('registrations that no person has allowed', () => {
     assert.equal(left.at(-1), 'f199')
   })
 
+  it('make room for a hundredth more where there are too many, so that not everybody who comes has to look for it', async () => {
+    await pool.query('delete from oauth_clients')
+    const clients = createClients({ pool, bounds: { unconfirmed: 200, unconfirmedOfNetwork: 5 } })
+    const sizes: number[] = []
+    for (let n = 0; n < 206; n += 1) {
+      await clients.add(`r${n}`, {}, hashOf(`r${n}`))
+      sizes.push((await kept()).length)
+    }
+    assert.deepEqual(sizes.slice(-7), [200, 198, 199, 200, 198, 199, 200])
+    assert.equal((await kept()).at(-1), 'r205')
+  })
+
   it('stay bounded however many come at once', async () => {
     const clients = createClients({ pool, bounds: { unconfirmed: 40, unconfirmedOfNetwork: 5 } })
     await Promise.all(Array.from({ length: 400 }, (_, n) => clients.add(`c${n}`, {}, hashOf(`c${n % 100}`))))

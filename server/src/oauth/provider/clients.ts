@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { inPortions } from '../../storage/in-portions.ts'
 import type { Query } from '../../storage/transaction.ts'
-import type { Payload } from './states.ts'
+import { type Payload, roomIn } from './states.ts'
 
 /** Clients that registered themselves: how many are kept, and for how long. */
 export type Clients = ReturnType<typeof createClients>
@@ -31,7 +31,7 @@ const FORGET_OF_NETWORK = `delete from oauth_clients where id in (
 
 /**
  * The same for all, where there are more than $1: first from networks that have the most, so that who floods us pushes out what is
- * their own and not whoever waits for a person.
+ * their own and not whoever waits for a person. To rank all of them takes time, so $2 more go with them, and the next ones find room.
  */
 const FORGET_OF_ALL = `delete from oauth_clients where id in (
   select id from oauth_clients where id in (
@@ -39,7 +39,8 @@ const FORGET_OF_ALL = `delete from oauth_clients where id in (
       select id, created_at, row_number() over (partition by network order by created_at desc) as nth
       from oauth_clients where confirmed_at is null) ranked
     order by nth desc, created_at
-    limit least(${FORGOTTEN_AT_ONCE}, greatest(0, (select count(*) from oauth_clients where confirmed_at is null) - $1::bigint)))
+    limit (select case when count(*) > $1::bigint then least(${FORGOTTEN_AT_ONCE}, count(*) - $1::bigint) + $2::bigint else 0 end
+      from oauth_clients where confirmed_at is null))
   and confirmed_at is null for update skip locked)`
 
 const FORGET_UNCONFIRMED = `delete from oauth_clients where id in (
@@ -71,7 +72,7 @@ export function createClients({ pool, bounds = BOUNDS }: { readonly pool: pg.Poo
         ...[id, JSON.stringify(metadata), network],
       ])
       await pool.query(FORGET_OF_NETWORK, [bounds.unconfirmedOfNetwork, network])
-      await pool.query(FORGET_OF_ALL, [bounds.unconfirmed])
+      await pool.query(FORGET_OF_ALL, [bounds.unconfirmed, roomIn(bounds.unconfirmed)])
     },
 
     async find(id: string): Promise<Payload | null> {

@@ -4,7 +4,7 @@ import { DEFAULT_SCOPES } from './scopes.ts'
 
 /**
  * What a client sent, as the library is given it: resources in one spelling, and scopes where none are named. Clients leave out either,
- * and write the first with and without a slash.
+ * and write the first with and without a slash. Some renew tokens with all that they first asked for.
  */
 export function readable(sent: string, resources: Resources, { needsScope }: { readonly needsScope: boolean }): string {
   const given = new URLSearchParams(sent)
@@ -15,9 +15,20 @@ export function readable(sent: string, resources: Resources, { needsScope }: { r
   })
   requireQueryMode(given)
   const written = new URLSearchParams()
-  for (const { name, value } of all) written.append(name, value)
+  const isRenewal = given.get('grant_type') === 'refresh_token'
+  for (const { name, value } of all)
+    if (!isRenewal || name !== 'scope') written.append(name, value)
+    else if (scopesOfGrants(value) !== '') written.append(name, scopesOfGrants(value))
   if (needsScope && !given.has('scope')) written.append('scope', defaultScope(given, resources))
   return written.toString()
+}
+
+/** Refresh tokens are given with and without `offline_access`, so that no grant has it, and nobody is refused for naming it. */
+function scopesOfGrants(scope: string): string {
+  return scope
+    .split(' ')
+    .filter((one) => one !== 'offline_access')
+    .join(' ')
 }
 
 function defaultScope(given: URLSearchParams, resources: Resources): string {

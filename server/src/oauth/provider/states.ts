@@ -13,6 +13,7 @@ export type States = ReturnType<typeof createStates>
 
 export type State = {
   readonly payload: Payload
+  readonly createdAt: Date
   /** When it was first taken; null for never. */
   readonly consumedAt: Date | null
   /** Whether it was taken so short a time ago, and so seldom, that it may be taken again. */
@@ -32,6 +33,11 @@ type Kept = {
 
 /** How many rows strangers may have: of one network, and of all. */
 export type Crowd = { readonly ofNetwork: number; readonly all: number }
+
+/** How many more are forgotten than have to be, where there are too many: a hundredth, so that not everybody who comes ranks them all. */
+export function roomIn(most: number): number {
+  return Math.floor(most / 100)
+}
 
 /** How often and for how long a value may be taken again after the first time. */
 export type Grace = { readonly seconds: number; readonly most: number }
@@ -61,7 +67,7 @@ export function createStates({ pool }: { readonly pool: pg.Pool }) {
 
     async find(kind: string, value: string, grace: Grace = ONCE): Promise<State | null> {
       const { rows } = await pool.query(
-        `select payload, consumed_at,
+        `select payload, created_at, consumed_at,
            consumed_at > clock_timestamp() - make_interval(secs => $3) and taken < $4 as is_in_grace
          from oauth_states where kind = $1 and hash = $2 and expires_at > clock_timestamp()`,
         [kind, hashOf(value), grace.seconds, grace.most],
@@ -110,8 +116,9 @@ export function createStates({ pool }: { readonly pool: pg.Pool }) {
              select kind, hash, created_at, row_number() over (partition by network order by created_at desc) as nth
              from oauth_states where kind = $1 and network is not null) ranked
            order by nth desc, created_at
-           limit greatest(0, (select count(*) from oauth_states where kind = $1 and network is not null) - $2::bigint))`,
-        [kind, all],
+           limit (select case when count(*) > $2::bigint then count(*) - $2::bigint + $3::bigint else 0 end
+             from oauth_states where kind = $1 and network is not null))`,
+        [kind, all, roomIn(all)],
       )
     },
 
@@ -131,14 +138,14 @@ export function createStates({ pool }: { readonly pool: pg.Pool }) {
     },
 
     /** What a person typed for a device; null for what nobody waits with any more. */
-    async findByUserCode(userCode: string): Promise<Payload | null> {
+    async findByUserCode(userCode: string): Promise<Pick<State, 'payload' | 'createdAt'> | null> {
       const { rows } = await pool.query(
-        `select payload from oauth_states
+        `select payload, created_at, consumed_at, false as is_in_grace from oauth_states
          where kind = 'DeviceCode' and user_code = $1 and expires_at > clock_timestamp() and consumed_at is null
            and not payload ?| array['accountId', 'error']`,
         [hashOf(userCode)],
       )
-      return rows[0] === undefined ? null : z.object({ payload }).parse(rows[0]).payload
+      return rows[0] === undefined ? null : found.parse(rows[0])
     },
 
     /** Adds what a person has decided to what waits for it, once. False where it was decided before. */
@@ -166,12 +173,16 @@ export function createStates({ pool }: { readonly pool: pg.Pool }) {
   }
 }
 
-const payload = z.record(z.string(), z.unknown())
-
 const found = z
-  .object({ payload, consumed_at: z.date().nullable(), is_in_grace: z.boolean().nullable() })
+  .object({
+    payload: z.record(z.string(), z.unknown()),
+    created_at: z.date(),
+    consumed_at: z.date().nullable(),
+    is_in_grace: z.boolean().nullable(),
+  })
   .transform((row) => ({
     payload: row.payload,
+    createdAt: row.created_at,
     consumedAt: row.consumed_at,
     isInGrace: row.is_in_grace === true,
   }))

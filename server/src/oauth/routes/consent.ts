@@ -4,10 +4,13 @@ import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
+import type { Seal } from '../../kernel/seal.ts'
 import type { Query } from '../../storage/transaction.ts'
-import { type Asking, allow, mayBeFor, readDecision } from '../consent.ts'
+import { type Asking, allow, mayBeFor, readDecision, sealOfDecision, wantedOf } from '../consent.ts'
 import { cookieIn } from '../cookies.ts'
 import { readHeldGrants } from '../held-grants.ts'
+import { defaultValues, isSeen, type Values } from '../mandate-form.ts'
+import type { Offer } from '../offer.ts'
 import { askedNoMorePage, consentPage } from '../pages/consent.ts'
 import type { Filled } from '../pages/form.ts'
 import type { RouteParts } from '../parts.ts'
@@ -15,12 +18,17 @@ import { CONSENT_PATH, COOKIES, PATHS } from '../provider/configuration.ts'
 import { documentHostOf } from '../provider/documents.ts'
 import { destinationOf } from '../provider/redirects.ts'
 import type { AuthorizationServer } from '../provider/server.ts'
+import { authTimeOf, mustSignInAgain, signInAgain } from '../sign-in-again.ts'
 import type { SignedIn } from '../visits.ts'
 
 export type ConsentParts = Pick<RouteParts, 'people' | 'pages' | 'visits'> & {
   readonly server: AuthorizationServer
   readonly pool: pg.Pool
   readonly ids: Ids
+  /** What people read of calls that wait is kept under it. */
+  readonly seal: Seal
+  /** What there is to allow. */
+  readonly offer: Offer
 }
 
 const UID = /^[A-Za-z0-9_-]{20,64}$/
@@ -30,12 +38,13 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
   const { pages, visits, server } = parts
   const { states } = server
 
-  /** What is asked for, if it is this browser's to answer; null otherwise. */
-  async function askedOf({ params: { uid = '' }, cookie }: SignedIn): Promise<Asking | null> {
+  /** What is asked for, if it is this browser's to answer; null otherwise. A page where the person has to sign in once more first. */
+  async function askedOf({ params: { uid = '' }, cookie, session, path }: SignedIn): Promise<Asking | Page | null> {
     if (!UID.test(uid) || cookieIn(cookie, COOKIES.interaction) !== uid) return null
     const state = await states.find('Interaction', uid)
     if (state === null || state.consumedAt !== null) return null
     const params = new Map(Object.entries(Object(state.payload.params)))
+    if (mustSignInAgain({ params, askedAt: state.createdAt }, session)) return signInAgain(path)
     return describeAsking(server, {
       ...{ clientId: String(params.get('client_id')), clientName: String(state.payload.clientName) },
       redirectUri: String(params.get('redirect_uri')),
@@ -45,7 +54,8 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
 
   async function show(visit: SignedIn, asking: Asking, status = 200, filled: Filled = {}): Promise<Page> {
     const { path, formToken } = visit
-    return consentPage(pages, { path, formToken, asking, status, filled, ...(await whatIsKnown(parts, visit, asking)) })
+    const known = await whatIsKnown(parts, visit, asking, filled.values)
+    return consentPage(pages, { path, formToken, asking, status, filled, ...known })
   }
 
   function decide(visit: SignedIn, asking: Asking): Promise<Page> {
@@ -58,13 +68,17 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
       denied: async () =>
         (await states.answer(uid, { error: 'access_denied', error_description: 'not allowed' })) ? back : null,
       allowed: () => back,
-      answer: (query, grantId, accountId) => states.answer(uid, { login: { accountId }, consent: { grantId } }, query),
+      answer(query, grantId, accountId) {
+        const login = { accountId, ts: authTimeOf(visit.session) }
+        return states.answer(uid, { login, consent: { grantId } }, query)
+      },
     })
   }
 
   const orOver = (answer: (visit: SignedIn, asking: Asking) => Promise<Page>) => async (visit: SignedIn) => {
     const asking = await askedOf(visit)
-    return asking === null ? askedNoMorePage(pages) : answer(visit, asking)
+    if (asking === null) return askedNoMorePage(pages)
+    return 'client' in asking ? answer(visit, asking) : asking
   }
 
   return [
@@ -76,12 +90,28 @@ export function consentRoutes(parts: ConsentParts): readonly PageRoute[] {
   ]
 }
 
-/** What the page says of the person who decides, and of what the client has from them already. */
-export async function whatIsKnown({ people, pool }: ConsentParts, { session }: SignedIn, asking: Asking) {
+/**
+ * What the page says of the person who decides, of what the client has from them already, and of what they would allow by the values that
+ * the form has.
+ */
+export async function whatIsKnown(
+  { people, pool, offer }: ConsentParts,
+  { session, browser }: SignedIn,
+  asking: Asking,
+  given?: Values,
+) {
   const { personId, email } = session
   const all = await people.workspacesOf(personId)
   const held = await readHeldGrants(pool, { personId, clientId: asking.client.id, workspaces: all })
-  return { email, workspaces: mayBeFor(asking, all), held }
+  const workspaces = mayBeFor(asking, all)
+  const values: Values = given ?? {
+    ...defaultValues(offer),
+    ...{ workspace: workspaces[0]?.id ?? '', mode: 'live', replace: held.length > 0 ? 'yes' : '' },
+  }
+  const wanted = await wantedOf(values, asking, offer)
+  const decided = 'problems' in wanted ? null : wanted
+  const seal = decided && sealOfDecision(browser, asking, decided)
+  return { email, workspaces, held, offer, values, decided, seal }
 }
 
 type Settling = {
@@ -101,11 +131,17 @@ type Settling = {
 /** What comes of a person's decision, wherever a client asked for it. */
 export async function settle(parts: ConsentParts, visit: SignedIn, settling: Settling): Promise<Page> {
   const { asking, form, show, over } = settling
-  const { session, visitor } = visit
+  const { session, visitor, browser } = visit
   const values = Object.fromEntries(form)
-  const read = readDecision(form, asking)
-  if (!read.isGood) return show(400, { values, problems: read.problems })
-  if (read.fields.decision === 'deny') return (await settling.denied()) ?? over()
+  const read = await readDecision(form, asking, parts.offer)
+  if (!read.isAllowed) return (await settling.denied()) ?? over()
+  if (read.problems !== null) return show(400, { values, problems: read.problems })
+  const { decided } = read
+  // To who may not allow it there, a workspace is as if it were not there.
+  const own = mayBeFor(asking, await parts.people.workspacesOf(session.personId))
+  if (!own.some(({ id }) => id === decided.workspace)) throw new Fault('resource_not_found')
+  // Whatever stands in the form, what counts is what its sentence said.
+  if (!isSeen(form, sealOfDecision(browser, asking, decided))) return show(200, { values, isChanged: true })
   const { id, documentHost } = asking.client
   const { clients, documents } = parts.server
   const confirm = async (query: Query) => {
@@ -115,7 +151,7 @@ export async function settle(parts: ConsentParts, visit: SignedIn, settling: Set
   }
   const { personId } = session
   try {
-    const deciding = { asking, personId, visitor, fields: read.fields }
+    const deciding = { asking, personId, visitor, decided }
     const isAnswered = await allow(
       parts,
       deciding,

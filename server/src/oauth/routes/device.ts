@@ -11,6 +11,7 @@ import type { Filled } from '../pages/form.ts'
 import { PATHS } from '../provider/configuration.ts'
 import { OAUTH_LIMITS } from '../provider/limits.ts'
 import { orLater } from '../refusals.ts'
+import { authTimeOf, mustSignInAgain, signInAgain } from '../sign-in-again.ts'
 import { readUserCode, shownUserCode } from '../user-code.ts'
 import type { SignedIn } from '../visits.ts'
 import { type ConsentParts, describeAsking, settle, whatIsKnown } from './consent.ts'
@@ -28,15 +29,17 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
     return devicePage(pages, { formToken, email: session.email, status, filled })
   }
 
-  /** What the device with this code asks for. Every look counts as a guess. */
-  async function askedBy({ session, visitor }: SignedIn, code: string | null): Promise<Asking | null> {
+  /** What the device with this code asks for, or the page where the person signs in once more first. Every look counts as a guess. */
+  async function askedBy({ session, visitor }: SignedIn, code: string | null): Promise<Asking | Page | null> {
     await attempts.take([
       { limit: OAUTH_LIMITS.userCode, key: hashOf(session.personId) },
       { limit: OAUTH_LIMITS.userCodeFromNetwork, key: networkKey(visitor) },
     ])
-    const payload = code === null ? null : await states.findByUserCode(code)
-    if (payload === null) return null
+    const state = code === null ? null : await states.findByUserCode(code)
+    if (state === null) return null
+    const { payload } = state
     const params = new Map(Object.entries(Object(payload.params)))
+    if (mustSignInAgain({ params, askedAt: state.createdAt }, session)) return signInAgain(DEVICE)
     return describeAsking(server, {
       ...{ clientId: String(payload.clientId), clientName: String(payload.clientName), redirectUri: null },
       ...{ scope: params.get('scope'), resource: params.get('resource') },
@@ -48,7 +51,7 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
     const also = html`<input type="hidden" name="user_code" value="${code}"><p class="fb-hint">Your device shows <b class="fb-code">${shownUserCode(code)}</b>.</p>`
     return consentPage(pages, {
       ...{ path: DECIDE, formToken, asking, status, filled, also },
-      ...(await whatIsKnown(parts, visit, asking)),
+      ...(await whatIsKnown(parts, visit, asking, filled.values)),
     })
   }
 
@@ -56,13 +59,17 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
     const over = () => ask(visit, 400, { problems: { user_code: NO_CODE } })
     const asking = await askedBy(visit, code)
     if (asking === null) return over()
+    if (!('client' in asking)) return asking
     const denied = { error: 'access_denied', errorDescription: 'not allowed' }
     return settle(parts, visit, {
       ...{ asking, over, form: new Map([...visit.form].filter(([name]) => name !== 'user_code')) },
       show: (status, filled) => show(visit, asking, code, status, filled),
       denied: async () => ((await states.decide(code, denied, null)) ? deviceDonePage(pages, false) : null),
       allowed: () => deviceDonePage(pages, true),
-      answer: (query, grantId, personId) => states.decide(code, decisionOf(asking, personId, grantId), grantId, query),
+      answer(query, grantId, accountId) {
+        const by = { accountId, grantId, authTime: authTimeOf(visit.session) }
+        return states.decide(code, { ...by, ...decisionOf(asking) }, grantId, query)
+      },
     })
   }
 
@@ -80,7 +87,7 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
         const asking = await askedBy(visit, code)
         if (code === null || asking === null)
           return ask(visit, 400, { values: { user_code: typed }, problems: { user_code: NO_CODE } })
-        return show(visit, asking, code)
+        return 'client' in asking ? show(visit, asking, code) : asking
       }),
     ),
     visits.postSignedIn(DECIDE, (visit) => {
@@ -91,10 +98,6 @@ export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {
 }
 
 /** What the library reads of a decision when the device asks again. */
-function decisionOf({ scopes, audiences }: Asking, accountId: string, grantId: string) {
-  return {
-    ...{ accountId, grantId, scope: scopes.join(' ') },
-    ...{ resource: audiences.length === 1 ? audiences[0] : audiences },
-    authTime: Math.floor(Date.now() / 1_000),
-  }
+function decisionOf({ scopes, audiences }: Asking) {
+  return { scope: scopes.join(' '), resource: audiences.length === 1 ? audiences[0] : audiences }
 }

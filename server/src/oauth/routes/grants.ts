@@ -1,14 +1,16 @@
 import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
-import { endGrantOnce, findGrant, type ListedGrant, listGrants, setGrantBudget } from '../../identity/grants.ts'
+import { listApprovals } from '../../identity/approvals.ts'
+import { endGrantOnce, findGrant, type ListedGrant, listGrants } from '../../identity/grants.ts'
 import { byPerson } from '../../identity/people/visitor.ts'
 import { isId } from '../../kernel/ids.ts'
-import { type Nanos, nanos, ZERO } from '../../kernel/money.ts'
 import { type BudgetState, readBudgets } from '../../ledger/balance.ts'
-import { amountField, canPay, readAmount } from '../consent.ts'
+import { budgetOf } from '../budget-of.ts'
+import { canPay } from '../consent.ts'
 import { anything, readForm } from '../forms.ts'
 import type { Trouble } from '../pages/form.ts'
 import { GRANT_NOTES, type GrantNote, grantsPage, type ShownGrant } from '../pages/grants.ts'
+import { waitingOf } from '../pages/waiting-calls.ts'
 import { documentHostOf } from '../provider/documents.ts'
 import type { SignedIn } from '../visits.ts'
 import type { ConsentParts } from './consent.ts'
@@ -26,7 +28,8 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
       ...{ id, clientName, documentHost: documentHostOf(clientId), mode, scopes, createdAt, expiresAt },
       workspace: workspace ?? 'A workspace that you have left',
       canPay: canPay({ scopes }),
-      budget: state === undefined ? null : { ...state, left: atLeastNothing(state.amount - state.spent) },
+      isPaused: grant.isPaused,
+      budget: budgetOf(grant, state),
     }
   }
 
@@ -44,9 +47,13 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
     const grants = active.map((grant) =>
       shownOf(grant, names.get(grant.workspaceId), budgets.get(grant.allowanceId ?? '')),
     )
+    const waiting = await listApprovals(
+      pool,
+      active.map(({ id }) => id),
+    )
     const note = query.get('note') ?? ''
     return grantsPage(pages, {
-      ...{ status, grants, formToken, email: session.email },
+      ...{ status, grants, formToken, email: session.email, waiting: waitingOf(waiting, active) },
       ...(isNote(note) && { note }),
       ...(trouble !== undefined && { trouble }),
     })
@@ -69,27 +76,7 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
     return seeOther(`${GRANTS_PATH}?note=revoked`)
   }
 
-  async function change(visit: SignedIn): Promise<Page> {
-    const read = readForm(visit.form, { grant: anything, amount: amountField })
-    if (!read.isGood)
-      return show(visit, 400, { title: 'The amount was not changed', text: read.problems.amount ?? 'Try again.' })
-    const grant = await ownGrant(visit, read.fields.grant)
-    const amount = readAmount(read.fields.amount) ?? ZERO
-    if (grant === null || !canPay({ scopes: grant.oauthScopes })) return seeOther(GRANTS_PATH)
-    const by = byPerson(visit.session.personId, visit.visitor)
-    await setGrantBudget(parts, by, grant.id, amount > ZERO ? { period: 'total', amount } : null)
-    return seeOther(`${GRANTS_PATH}?note=amount`)
-  }
-
-  return [
-    visits.getSignedIn(GRANTS_PATH, (visit) => show(visit)),
-    visits.postSignedIn(`${GRANTS_PATH}/revoke`, revoke),
-    visits.postSignedIn(`${GRANTS_PATH}/amount`, change),
-  ]
-}
-
-function atLeastNothing(amount: bigint): Nanos {
-  return amount > 0n ? nanos(amount) : ZERO
+  return [visits.getSignedIn(GRANTS_PATH, (visit) => show(visit)), visits.postSignedIn(`${GRANTS_PATH}/revoke`, revoke)]
 }
 
 function isNote(text: string): text is GrantNote {

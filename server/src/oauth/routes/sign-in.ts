@@ -47,8 +47,8 @@ export function signInRoutes(parts: RouteParts): readonly PageRoute[] {
 
   return [
     visits.get('/sign-in', (visit) => {
-      if (visit.session?.isComplete === true) return seeOther(visit.returnTo ?? HOME)
       const note = noteIn(visit)
+      if (visit.session?.isComplete === true && note !== 'again') return seeOther(visit.returnTo ?? HOME)
       // Who has just verified an address need not write it again.
       const email = cookies.textIn(visit.cookie, 'mail')
       return show(visit, { ...(email !== undefined && { filled: { values: { email } } }), ...(note && { note }) })

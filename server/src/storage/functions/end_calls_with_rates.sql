@@ -4,7 +4,8 @@
 -- left alone and answered as misplaced. What is to be posted after a void is the operator's loss.
 --
 -- What calls reserved of token windows and did not use is given back, and what they used beyond it is added: to the window that
--- they were begun in, if no other has begun since. The windows as they are then are told with the first row.
+-- they reserved in last, as they began or were extended, if no other has begun since. What they reserved in windows before that one
+-- counts as used there. The windows as they are then are told with the first row.
 create or replace function end_calls_with_rates(
   accounts_in uuid[],
   call_days date[],
@@ -214,8 +215,9 @@ begin
       );
     end loop;
     foreach token_group in array own.token_groups loop
-      update windows row set tokens = case when row.started_at <= own.begun_at then greatest(0, row.tokens
-        + call_input_tokens[1] + call_output_tokens[1] + call_cache_read_tokens[1] + call_cache_write_tokens[1] - own.tokens_estimated)
+      update windows row set tokens = case when row.started_at <= coalesce(own.reserved_at, own.begun_at) then greatest(0, row.tokens
+        + greatest(0, call_input_tokens[1] + call_output_tokens[1] + call_cache_read_tokens[1] + call_cache_write_tokens[1] - own.tokens_moved)
+        - (own.tokens_estimated - own.tokens_moved))
         else row.tokens end
       where row.credential_id = own.credential_id and row.limit_group = token_group
       returning array[date_part('epoch', row.started_at), row.requests, row.tokens] into told;
@@ -272,8 +274,10 @@ begin
         update windows row set tokens = greatest(0, row.tokens + change.difference)
         from (
           select standing.place,
-            sum(case when standing.started_at <= hold.begun_at then call_input_tokens[hold.ordinality] + call_output_tokens[hold.ordinality]
-              + call_cache_read_tokens[hold.ordinality] + call_cache_write_tokens[hold.ordinality] - hold.tokens_estimated
+            sum(case when standing.started_at <= coalesce(hold.reserved_at, hold.begun_at)
+              then greatest(0, call_input_tokens[hold.ordinality] + call_output_tokens[hold.ordinality]
+                + call_cache_read_tokens[hold.ordinality] + call_cache_write_tokens[hold.ordinality] - hold.tokens_moved)
+                - (hold.tokens_estimated - hold.tokens_moved)
               else 0 end)::bigint as difference
           from unnest(ending) with ordinality hold
           cross join unnest(hold.token_groups) one (limit_group)

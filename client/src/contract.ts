@@ -1,0 +1,2176 @@
+// Written by scripts/client-types.ts from docs/releases/contracts/gateway.json. Do not edit.
+
+/** What is sold: what each operation takes, and what it answers. */
+export interface Operations {
+  /** Financial metrics of a company as they are now. */
+  financial_metrics_snapshot: {
+    input: { cik?: string; ticker?: string; [name: string]: QueryValue }
+    answer: {
+      snapshot: {
+        ticker: string
+        [name: string]: unknown
+      }
+      [name: string]: unknown
+    }
+  }
+  /** The stories that a user shows at the moment. */
+  user_stories: {
+    input: { [name: string]: QueryValue }
+    answer: {
+      cache_message: string | null
+      cache_message_zh: string | null
+      cache_url: string
+      code: number
+      data: unknown
+      docs: string
+      message: string
+      message_zh: string
+      params: {
+        [name: string]: unknown
+      }
+      request_id: string
+      router: string
+      support: string
+      time: string
+      time_stamp: number
+      time_zone: string
+      [name: string]: unknown
+    }
+  }
+  /** Videos of creators that match what people search for. */
+  creator_search_insights_videos: {
+    input: { keyword?: string; [name: string]: QueryValue }
+    answer: {
+      cache_message: string | null
+      cache_message_zh: string | null
+      cache_url: string
+      code: number
+      data: unknown
+      docs: string
+      message: string
+      message_zh: string
+      params: {
+        [name: string]: unknown
+      }
+      request_id: string
+      router: string
+      support: string
+      time: string
+      time_stamp: number
+      time_zone: string
+      [name: string]: unknown
+    }
+  }
+  /** Words that shoppers are offered while they type. */
+  search_word_suggestion: {
+    input: { search_word?: string; [name: string]: QueryValue }
+    answer: {
+      cache_message: string | null
+      cache_message_zh: string | null
+      cache_url: string
+      code: number
+      data: unknown
+      docs: string
+      message: string
+      message_zh: string
+      params: {
+        [name: string]: unknown
+      }
+      request_id: string
+      router: string
+      support: string
+      time: string
+      time_stamp: number
+      time_zone: string
+      [name: string]: unknown
+    }
+  }
+  /** What is known of a tag: its title and how often it is used. */
+  tag_detail: {
+    input: { tag_name?: string; [name: string]: QueryValue }
+    answer: {
+      cache_message: string | null
+      cache_message_zh: string | null
+      cache_url: string
+      code: number
+      data: unknown
+      docs: string
+      message: string
+      message_zh: string
+      params: {
+        [name: string]: unknown
+      }
+      request_id: string
+      router: string
+      support: string
+      time: string
+      time_stamp: number
+      time_zone: string
+      [name: string]: unknown
+    }
+  }
+  /** Have a model make a video, as a task that takes minutes. */
+  video_synthesis: {
+    input: VideoSynthesisRequest
+    answer: {
+      output: {
+        task_id: string
+        task_status: 'PENDING' | 'RUNNING'
+        [name: string]: unknown
+      }
+      request_id: string
+      [name: string]: unknown
+    }
+  }
+  /** Follow a user, for the user who linked an account to the key. */
+  follow_user: { input: FollowUserRequest; answer: ProviderBody }
+  /** Posts that quote a post, a page at a time. */
+  tweet_quotes: {
+    input: { cursor?: string; tweetId: string; [name: string]: QueryValue }
+    answer: {
+      has_next_page: boolean
+      message: string
+      next_cursor: string
+      status: string
+      tweets: {
+        id: string
+        text: string
+        [name: string]: unknown
+      }[]
+      [name: string]: unknown
+    }
+  }
+  /** Top-level comments of a post or reel. */
+  post_comments: {
+    input: { url?: string; [name: string]: QueryValue }
+    answer: {
+      comments: {
+        child_comment_count: number
+        comment_like_count: number
+        created_at: string
+        id: string
+        text: string
+        user: {
+          fbid_v2: string
+          id: string
+          is_unpublished: unknown
+          is_verified: boolean
+          pk: string
+          profile_pic_url: string
+          username: string
+          [name: string]: unknown
+        }
+        [name: string]: unknown
+      }[]
+      credits_remaining: number
+      cursor: string
+      success: boolean
+      [name: string]: unknown
+    }
+  }
+  /** Visits of a website and what its visitors do, by month. */
+  website_traffic_engagement: {
+    input: { end_date?: string; metrics?: string; start_date?: string; [name: string]: QueryValue }
+    answer: {
+      [name: string]: unknown
+    }
+  }
+  /** Let a model continue a conversation, in the OpenAI protocol. */
+  chat_completions: {
+    input: ChatCompletionsRequest & { stream?: false | null }
+    answer: {
+      [name: string]: unknown
+    }
+  }
+  /** Search the web in depth and write up what was found. */
+  deep_research: { input: DeepResearchRequest; answer: ProviderBody }
+  /** Turn texts into vectors, in the OpenAI protocol. */
+  embeddings: {
+    input: EmbeddingsRequest
+    answer: {
+      [name: string]: unknown
+    }
+  }
+  /** Make pictures from a description, in the OpenAI protocol. */
+  image_generations: {
+    input: ImageGenerationsRequest
+    answer: {
+      [name: string]: unknown
+    }
+  }
+  /** Let a model continue a conversation, in the Anthropic protocol. */
+  messages: {
+    input: MessagesRequest & { stream?: false | null }
+    answer: {
+      [name: string]: unknown
+    }
+  }
+  /** Count the tokens that a conversation has for a model, in the Anthropic protocol. */
+  messages_count_tokens: {
+    input: MessagesCountTokensRequest & { stream?: false | null }
+    answer: MessagesCountTokensAnswer
+  }
+  /** Reorder documents by relevance to a query. */
+  rerank: {
+    input: RerankRequest
+    answer: {
+      model: string
+      results: {
+        document: {
+          text: string
+        }
+        index: number
+        relevance_score: number
+      }[]
+      usage: {
+        total_tokens: number
+      }
+    }
+  }
+  /** Let a model continue a conversation, in the protocol of OpenAI's Responses. */
+  responses: {
+    input: ResponsesRequest & { stream?: false | null }
+    answer: {
+      [name: string]: unknown
+    }
+  }
+  /** Turn several texts into vectors, in the Gemini protocol. */
+  batch_embed_contents: {
+    input: { model: string } & BatchEmbedContentsRequest
+    answer: {
+      [name: string]: unknown
+    }
+  }
+  /** Count the tokens that a conversation has for a model, in the Gemini protocol. */
+  generate_content_count_tokens: {
+    input: { model: string } & GenerateContentCountTokensRequest
+    answer: GenerateContentCountTokensAnswer
+  }
+  /** Turn a text into a vector, in the Gemini protocol. */
+  embed_content: {
+    input: { model: string } & EmbedContentRequest
+    answer: {
+      [name: string]: unknown
+    }
+  }
+  /** Let a model continue a conversation, in the Gemini protocol. */
+  generate_content: {
+    input: { model: string } & GenerateContentRequest
+    answer: {
+      [name: string]: unknown
+    }
+  }
+}
+
+/** What a key may look at for free. */
+export interface FreeRoutes {
+  /** How a task stands. */
+  get_task: { input: { task_id: string }; answer: Task }
+  /** Ask the provider to end a task; one that has ended stays as it is. */
+  cancel_task: { input: { task_id: string }; answer: Task }
+  /** Tasks of this key, the newest first. */
+  list_tasks: { input: { before?: string; limit?: number }; answer: ListTasksAnswer }
+  /** Start to link an account of a user to this key. */
+  start_link: { input: Partial<StartLinkRequest>; answer: StartLinkAnswer }
+  /** Accounts that are linked to this key. */
+  list_links: { input: Record<string, never>; answer: ListLinksAnswer }
+  /** What can be spent with this key now. */
+  get_balance: { input: Record<string, never>; answer: GetBalanceAnswer }
+  /** Models that can be asked for. */
+  list_models: { input: { after_id?: string; before_id?: string; limit?: number }; answer: ListModelsAnswer }
+  /** One model. */
+  get_model: { input: { model: string }; answer: GetModelAnswer }
+  /** Calls of this key that have ended, the latest first. */
+  list_requests: {
+    input: {
+      cursor?: string
+      end_time?: number
+      idempotency_key?: string
+      limit?: number
+      operation?: string
+      outcome?: 'posted' | 'voided'
+      start_time?: number
+    }
+    answer: ListRequestsAnswer
+  }
+  /** One call: what it cost, why, and how it went. */
+  get_request: { input: { id: string }; answer: GetRequestAnswer }
+  /** What has been used, in days of UTC. */
+  get_usage: { input: { end_time?: number; start_time: number }; answer: GetUsageAnswer }
+}
+
+/** Where each operation is: `q` can be quoted, `t` makes a task. */
+export const OPERATIONS = {
+  financial_metrics_snapshot: 'GET /apis/v1/financial/financial-metrics/snapshot q',
+  user_stories: 'GET /apis/v1/reseller/social_b/v2/fetch_user_stories q',
+  creator_search_insights_videos: 'GET /apis/v1/reseller/social_c/app/v3/fetch_creator_search_insights_videos q',
+  search_word_suggestion: 'GET /apis/v1/reseller/social_c/shop/web/fetch_search_word_suggestion_v2 q',
+  tag_detail: 'GET /apis/v1/reseller/social_c/web/fetch_tag_detail q',
+  video_synthesis: 'POST /apis/v1/services/aigc/video-generation/video-synthesis qt',
+  follow_user: 'POST /apis/v1/social_a/follow_social_a q',
+  tweet_quotes: 'GET /apis/v1/social_a/tweet/quotes q',
+  post_comments: 'GET /apis/v1/social_b/post/comments q',
+  website_traffic_engagement: 'GET /apis/v1/traffic_analytics/website/traffic-engagement q',
+  chat_completions: 'POST /v1/chat/completions q',
+  deep_research: 'POST /v1/deep-research/search q',
+  embeddings: 'POST /v1/embeddings q',
+  image_generations: 'POST /v1/images/generations q',
+  messages: 'POST /v1/messages q',
+  messages_count_tokens: 'POST /v1/messages/count_tokens',
+  rerank: 'POST /v1/rerank q',
+  responses: 'POST /v1/responses q',
+  batch_embed_contents: 'POST /v1beta/models/{model}:batchEmbedContents q',
+  generate_content_count_tokens: 'POST /v1beta/models/{model}:countTokens',
+  embed_content: 'POST /v1beta/models/{model}:embedContent q',
+  generate_content: 'POST /v1beta/models/{model}:generateContent q',
+} as const
+
+/** Where the free routes are. */
+export const FREE_ROUTES = {
+  get_task: 'GET /apis/v1/services/aigc/tasks/{task_id}',
+  cancel_task: 'POST /apis/v1/services/aigc/tasks/{task_id}/cancel',
+  list_tasks: 'GET /apis/v1/services/aigc/video-generation/tasks',
+  start_link: 'POST /apis/v1/social_a/auth_social_a',
+  list_links: 'GET /apis/v1/social_a/links',
+  get_balance: 'GET /v1/balance',
+  list_models: 'GET /v1/models',
+  get_model: 'GET /v1/models/{model}',
+  list_requests: 'GET /v1/requests',
+  get_request: 'GET /v1/requests/{id}',
+  get_usage: 'GET /v1/usage',
+} as const
+
+export type QueryValue = string | number | boolean | readonly (string | number | boolean)[] | undefined
+
+export type AnthropicModel = {
+  created_at: string
+  display_name: string
+  id: string
+  type: 'model'
+}
+
+export type Model = {
+  /** The most tokens of input and output together. */
+  context_length?: number
+  created: number
+  /** The output limit of a call that names none. */
+  default_output_tokens?: number
+  id: string
+  input_modalities?: ('text' | 'image' | 'audio' | 'file' | 'video' | 'embedding')[]
+  /** The largest output limit that is taken. */
+  max_output_tokens?: number
+  object: 'model'
+  output_modalities?: ('text' | 'image' | 'audio' | 'file' | 'video' | 'embedding')[]
+  owned_by: string
+  /** As published. What an account pays is told by a quote, which has every price. */
+  pricing?: {
+    currency: 'USD'
+    /** Of tools that the provider runs. */
+    per_call?: {
+      [name: string]: unknown
+    }
+    per_image?: {
+      [name: string]: unknown
+    }
+    per_million_tokens?: {
+      [name: string]: unknown
+    }
+    per_second?: {
+      [name: string]: unknown
+    }
+    /** Longer input has prices of its own. */
+    steps_above_tokens?: number[]
+    /** Service tiers with prices of their own. */
+    tiers?: string[]
+    version: string
+  }
+  /** In which it can be asked: each has its own path. */
+  protocols?: (
+    | 'openai'
+    | 'openai_responses'
+    | 'anthropic'
+    | 'gemini'
+    | 'openai_embeddings'
+    | 'gemini_embeddings'
+    | 'openai_images'
+    | 'video'
+  )[]
+}
+
+export type Money = {
+  micros_usd: number
+  usd: string
+}
+
+export type ProviderBody = unknown
+
+export type Quote = {
+  /** What `expected` takes for granted, in a sentence; left out where the price is exact. */
+  assumption?: string
+  /** The contentHash of the contract that the operation has; null where none is verified. */
+  contract_hash: string | null
+  currency: 'USD'
+  /** Whether it will cost just that. */
+  exact: boolean
+  /** What it will probably cost. */
+  expected: {
+    micros_usd: number
+    usd: string
+  }
+  expires_at: string
+  /** What a call would hold, and the most that it can cost. */
+  max: {
+    micros_usd: number
+    usd: string
+  }
+  operation: string
+  price_version: string
+  /** Of several units what each costs. */
+  prices?: {
+    unit: string
+    usd: string
+  }[]
+  /** What a call sends to be charged by this quote. */
+  quote_id: string | null
+}
+
+export type Task = {
+  output: {
+    /** Of a task that failed. */
+    code?: string
+    end_time?: string
+    /** Of a task that failed. */
+    message?: string
+    orig_prompt?: string
+    scheduled_time?: string
+    submit_time?: string
+    task_id: string
+    task_status: 'PENDING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED' | 'UNKNOWN'
+    /** Of a task that succeeded. It works for a few hours. */
+    video_url?: string
+  }
+  request_id: string
+  /** Of a task that succeeded. */
+  usage?: {
+    SR: number | null
+    output_video_duration: number
+    video_count: number
+  }
+}
+
+export type BatchEmbedContentsRequest = {
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  model?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Priced: each is in the bound. */
+  requests: BatchEmbedContentsATextToBeEmbedded[]
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  [name: string]: unknown
+}
+
+export type BatchEmbedContentsATextToBeEmbedded = {
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: only texts are embedded. */
+  audioTrackExtraction?: never
+  /** Refused: only texts are embedded. */
+  audio_track_extraction?: never
+  autoTruncate?: unknown
+  auto_truncate?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Priced: in the bound of the input. */
+  content: BatchEmbedContentsContentToBeEmbedded
+  /** Refused: only texts are embedded. */
+  documentOcr?: never
+  /** Refused: only texts are embedded. */
+  document_ocr?: never
+  /** Priced: by its members. */
+  embedContentConfig?: BatchEmbedContentsEmbedContentConfig | null
+  /** Priced: by its members. */
+  embed_content_config?: BatchEmbedContentsEmbedContentConfig | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Refused: only texts are embedded. */
+  mimeType?: never
+  /** Refused: only texts are embedded. */
+  mime_type?: never
+  model?: unknown
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  outputDimensionality?: unknown
+  output_dimensionality?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  /** Priced: in the bound of the input. */
+  taskType?: unknown
+  /** Priced: in the bound of the input. */
+  task_type?: unknown
+  /** Priced: in the bound of the input. */
+  title?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  [name: string]: unknown
+}
+
+export type BatchEmbedContentsContentToBeEmbedded = {
+  /** Priced: in the bound of the input. */
+  parts?: unknown
+  /** Priced: in the bound of the input. */
+  role?: unknown
+  [name: string]: unknown
+}
+
+export type BatchEmbedContentsEmbedContentConfig = {
+  /** Refused: only texts are embedded. */
+  audioTrackExtraction?: never
+  /** Refused: only texts are embedded. */
+  audio_track_extraction?: never
+  autoTruncate?: unknown
+  auto_truncate?: unknown
+  /** Refused: only texts are embedded. */
+  documentOcr?: never
+  /** Refused: only texts are embedded. */
+  document_ocr?: never
+  /** Refused: only texts are embedded. */
+  mimeType?: never
+  /** Refused: only texts are embedded. */
+  mime_type?: never
+  outputDimensionality?: unknown
+  output_dimensionality?: unknown
+  /** Priced: in the bound of the input. */
+  taskType?: unknown
+  /** Priced: in the bound of the input. */
+  task_type?: unknown
+  /** Priced: in the bound of the input. */
+  title?: unknown
+  [name: string]: unknown
+}
+
+export type ChatCompletionsRequest = {
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: unless the model has a price of output_audio: spoken answers have a price of their own. */
+  audio?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Refused: it generates more than it gives. Ask for choices by "n". */
+  best_of?: never
+  /** Refused: a template can repeat the prompt without bound. */
+  chat_template?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  data_sources?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  enable_search?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  frequency_penalty?: unknown
+  function_call?: unknown
+  /** Priced: in the bound of the input. */
+  functions?: ChatCompletionsFunctionOfATool[] | null
+  /** Refused: it has more generated than is asked for. */
+  ignore_eos?: never
+  logit_bias?: unknown
+  logprobs?: unknown
+  /** Priced: the output limit, which is held. */
+  max_completion_tokens?: number | null
+  /** Refused: use "max_completion_tokens". */
+  max_new_tokens?: never
+  /** Refused: use "max_completion_tokens". */
+  max_output_tokens?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Priced: the output limit, which is held. */
+  max_tokens?: number | null
+  /** Refused: use "max_completion_tokens". */
+  max_tokens_to_sample?: never
+  /** Priced: in the bound of the input. */
+  messages: ChatCompletionsMessages[]
+  metadata?: unknown
+  min_p?: unknown
+  /** Refused: it has more generated than is asked for. */
+  min_tokens?: never
+  /** Refused: it changes how many tokens a picture has. */
+  mm_processor_kwargs?: never
+  /** Limited: other answers have prices of their own. */
+  modalities?: 'text' | null | 'text'[]
+  /** Priced: its price is that of the call. */
+  model: string
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  moderation?: never
+  /** Priced: as many answers are held. */
+  n?: number | null
+  /** Refused: use "max_completion_tokens". */
+  n_predict?: never
+  /** Refused: use "max_completion_tokens". */
+  num_predict?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  parallel_tool_calls?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  plugins?: never
+  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  prediction?: never
+  presence_penalty?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  prompt_cache_key?: unknown
+  prompt_cache_options?: ChatCompletionsPromptCacheOptions | null
+  /** Limited: a cache that is kept longer has a price of its own. */
+  prompt_cache_retention?: 'in_memory' | 'in-memory' | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  reasoning_effort?: unknown
+  repetition_penalty?: unknown
+  /** Priced: in the bound of the input. */
+  response_format?: unknown
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  safety_identifier?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_options?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_parameters?: never
+  seed?: unknown
+  /** Limited: other tiers have prices of their own. */
+  service_tier?: 'auto' | 'default' | null
+  stop?: unknown
+  store?: unknown
+  stream?: boolean | null
+  stream_options?: ChatCompletionsStreamOptions | null
+  temperature?: unknown
+  /** Refused: what is thought may be generated beyond the output limit. */
+  thinking_budget?: never
+  tool_choice?: unknown
+  /** Priced: in the bound of the input. */
+  tools?: ChatCompletionsTools[] | null
+  top_k?: unknown
+  top_logprobs?: unknown
+  top_p?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  /** Refused: it has more generated than is asked for. */
+  use_beam_search?: never
+  user?: unknown
+  verbosity?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  web_search_options?: never
+  [name: string]: unknown
+}
+
+export type ChatCompletionsFunctionOfATool = {
+  /** Priced: in the bound of the input. */
+  description?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  /** Priced: in the bound of the input. */
+  parameters?: unknown
+  strict?: unknown
+  [name: string]: unknown
+}
+
+export type ChatCompletionsMessages = {
+  /** Priced: in the bound of the input. */
+  annotations?: unknown
+  /** Refused: audio has no price of its own here yet. Send text. */
+  audio?: never
+  /** Priced: in the bound of the input. */
+  content?: unknown
+  /** Priced: in the bound of the input. */
+  function_call?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  /** Priced: in the bound of the input. */
+  parsed?: unknown
+  /** Priced: in the bound of the input. */
+  reasoning?: unknown
+  /** Priced: in the bound of the input. */
+  reasoning_content?: unknown
+  /** Priced: in the bound of the input. */
+  reasoning_details?: unknown
+  /** Priced: in the bound of the input. */
+  refusal?: unknown
+  /** Priced: in the bound of the input. */
+  role?: unknown
+  /** Priced: in the bound of the input. */
+  tool_call_id?: unknown
+  /** Priced: in the bound of the input. */
+  tool_calls?: unknown
+  [name: string]: unknown
+}
+
+export type ChatCompletionsPromptCacheOptions = {
+  mode?: unknown
+  /** Limited: a cache that is kept longer has a price of its own. */
+  ttl?: '30m' | null
+  [name: string]: unknown
+}
+
+export type ChatCompletionsStreamOptions = {
+  include_obfuscation?: unknown
+  include_usage?: unknown
+  [name: string]: unknown
+}
+
+export type ChatCompletionsTools = unknown
+
+export type ChatCompletionsToolsOfTypeCustom = {
+  /** Priced: in the bound of the input. */
+  custom?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type ChatCompletionsToolsOfTypeFunction = {
+  /** Priced: in the bound of the input. */
+  function?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type DeepResearchRequest = {
+  [name: string]: unknown
+}
+
+export type EmbedContentRequest = {
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: only texts are embedded. */
+  audioTrackExtraction?: never
+  /** Refused: only texts are embedded. */
+  audio_track_extraction?: never
+  autoTruncate?: unknown
+  auto_truncate?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Priced: in the bound of the input. */
+  content: EmbedContentContentToBeEmbedded
+  /** Refused: only texts are embedded. */
+  documentOcr?: never
+  /** Refused: only texts are embedded. */
+  document_ocr?: never
+  /** Priced: by its members. */
+  embedContentConfig?: EmbedContentEmbedContentConfig | null
+  /** Priced: by its members. */
+  embed_content_config?: EmbedContentEmbedContentConfig | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Refused: only texts are embedded. */
+  mimeType?: never
+  /** Refused: only texts are embedded. */
+  mime_type?: never
+  model?: unknown
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  outputDimensionality?: unknown
+  output_dimensionality?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  /** Priced: in the bound of the input. */
+  taskType?: unknown
+  /** Priced: in the bound of the input. */
+  task_type?: unknown
+  /** Priced: in the bound of the input. */
+  title?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  [name: string]: unknown
+}
+
+export type EmbedContentContentToBeEmbedded = {
+  /** Priced: in the bound of the input. */
+  parts?: unknown
+  /** Priced: in the bound of the input. */
+  role?: unknown
+  [name: string]: unknown
+}
+
+export type EmbedContentEmbedContentConfig = {
+  /** Refused: only texts are embedded. */
+  audioTrackExtraction?: never
+  /** Refused: only texts are embedded. */
+  audio_track_extraction?: never
+  autoTruncate?: unknown
+  auto_truncate?: unknown
+  /** Refused: only texts are embedded. */
+  documentOcr?: never
+  /** Refused: only texts are embedded. */
+  document_ocr?: never
+  /** Refused: only texts are embedded. */
+  mimeType?: never
+  /** Refused: only texts are embedded. */
+  mime_type?: never
+  outputDimensionality?: unknown
+  output_dimensionality?: unknown
+  /** Priced: in the bound of the input. */
+  taskType?: unknown
+  /** Priced: in the bound of the input. */
+  task_type?: unknown
+  /** Priced: in the bound of the input. */
+  title?: unknown
+  [name: string]: unknown
+}
+
+export type EmbeddingsRequest = {
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Refused: a template can repeat the input without bound. */
+  chat_template?: never
+  dimensions?: unknown
+  /** Refused: what is to be embedded stands in "input". */
+  documents?: never
+  /** Limited: other forms do not say what they cost. */
+  encoding_format?: 'float' | 'base64' | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Refused: only texts are embedded. */
+  image?: never
+  /** Refused: only texts are embedded. */
+  images?: never
+  /** Priced: each input is in the bound. */
+  input: string | unknown[]
+  /** Refused: what is to be embedded stands in "input". */
+  inputs?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Refused: what is to be embedded stands in "input". */
+  messages?: never
+  /** Refused: only texts are embedded. */
+  mm_processor_kwargs?: never
+  /** Priced: its price is that of the call. */
+  model: string
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  /** Limited: other tiers have prices of their own. */
+  service_tier?: 'auto' | 'default' | null
+  /** Limited: embeddings always come whole. */
+  stream?: false | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  user?: unknown
+  [name: string]: unknown
+}
+
+export type FollowUserRequest = {
+  [name: string]: unknown
+}
+
+export type GenerateContentRequest = {
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Refused: it has more generated than is asked for. */
+  best_of?: never
+  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  cachedContent?: never
+  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  cached_content?: never
+  /** Refused: a template can repeat the prompt without bound. */
+  chat_template?: never
+  /** Priced: in the bound of the input. */
+  contents: unknown
+  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  continuationToken?: never
+  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  continuation_token?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  data_sources?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  enable_search?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Priced: by its members. */
+  generationConfig?: unknown
+  /** Refused: what an upstream runs is not metered. */
+  generationOutputConfig?: never
+  /** Priced: by its members. */
+  generation_config?: unknown
+  /** Refused: what an upstream runs is not metered. */
+  generation_output_config?: never
+  /** Refused: it has more generated than is asked for. */
+  ignore_eos?: never
+  labels?: unknown
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_completion_tokens?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_new_tokens?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_output_tokens?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_tokens?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_tokens_to_sample?: never
+  /** Refused: it has more generated than is asked for. */
+  min_tokens?: never
+  /** Refused: it changes how many tokens a picture has. */
+  mm_processor_kwargs?: never
+  /** Priced: in the path alone; in what is counted it is replaced. */
+  model?: unknown
+  /** Refused: what an upstream runs is not metered. */
+  modelArmorConfig?: never
+  /** Refused: what an upstream runs is not metered. */
+  model_armor_config?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: it has more generated than is asked for. */
+  n?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  n_predict?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  num_predict?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  plugins?: never
+  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  prediction?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  safetySettings?: unknown
+  safety_settings?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_options?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_parameters?: never
+  /** Limited: other tiers have prices of their own. */
+  serviceTier?: 'standard' | 'unspecified' | null
+  /** Limited: other tiers have prices of their own. */
+  service_tier?: 'standard' | 'unspecified' | null
+  store?: unknown
+  /** Priced: in the bound of the input. */
+  systemInstruction?: unknown
+  /** Priced: in the bound of the input. */
+  system_instruction?: unknown
+  /** Refused: what is thought may be generated beyond the output limit. */
+  thinking_budget?: never
+  toolConfig?: unknown
+  tool_config?: unknown
+  /** Priced: in the bound of the input. */
+  tools?: Record<string, unknown> | null | unknown[] | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  /** Refused: it has more generated than is asked for. */
+  use_beam_search?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  web_search_options?: never
+  [name: string]: unknown
+}
+
+export type GenerateContentCountTokensAnswer = {
+  [name: string]: unknown
+}
+
+export type GenerateContentCountTokensRequest = {
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Refused: it has more generated than is asked for. */
+  best_of?: never
+  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  cachedContent?: never
+  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  cached_content?: never
+  /** Refused: a template can repeat the prompt without bound. */
+  chat_template?: never
+  /** Priced: in the bound of the input. */
+  contents?: unknown
+  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  continuationToken?: never
+  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  continuation_token?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  data_sources?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  enable_search?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Priced: it costs nothing. */
+  generateContentRequest?: unknown
+  /** Priced: it costs nothing. */
+  generate_content_request?: unknown
+  /** Priced: by its members. */
+  generationConfig?: unknown
+  /** Refused: what an upstream runs is not metered. */
+  generationOutputConfig?: never
+  /** Priced: by its members. */
+  generation_config?: unknown
+  /** Refused: what an upstream runs is not metered. */
+  generation_output_config?: never
+  /** Refused: it has more generated than is asked for. */
+  ignore_eos?: never
+  labels?: unknown
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_completion_tokens?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_new_tokens?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_output_tokens?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_tokens?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  max_tokens_to_sample?: never
+  /** Refused: it has more generated than is asked for. */
+  min_tokens?: never
+  /** Refused: it changes how many tokens a picture has. */
+  mm_processor_kwargs?: never
+  /** Priced: in the path alone; in what is counted it is replaced. */
+  model?: unknown
+  /** Refused: what an upstream runs is not metered. */
+  modelArmorConfig?: never
+  /** Refused: what an upstream runs is not metered. */
+  model_armor_config?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: it has more generated than is asked for. */
+  n?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  n_predict?: never
+  /** Refused: use "generationConfig.maxOutputTokens". */
+  num_predict?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  plugins?: never
+  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  prediction?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  safetySettings?: unknown
+  safety_settings?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_options?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_parameters?: never
+  /** Limited: other tiers have prices of their own. */
+  serviceTier?: 'standard' | 'unspecified' | null
+  /** Limited: other tiers have prices of their own. */
+  service_tier?: 'standard' | 'unspecified' | null
+  store?: unknown
+  /** Priced: in the bound of the input. */
+  systemInstruction?: unknown
+  /** Priced: in the bound of the input. */
+  system_instruction?: unknown
+  /** Refused: what is thought may be generated beyond the output limit. */
+  thinking_budget?: never
+  toolConfig?: unknown
+  tool_config?: unknown
+  /** Priced: in the bound of the input. */
+  tools?: Record<string, unknown> | null | unknown[] | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  /** Refused: it has more generated than is asked for. */
+  use_beam_search?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  web_search_options?: never
+  [name: string]: unknown
+}
+
+export type GetBalanceAnswer = {
+  available?: Money
+  /** Of the key or the token; null where it has none. */
+  budget: {
+    amount: Money
+    left: Money
+    period: string
+    spent: Money
+  } | null
+  currency: 'USD'
+  debt?: Money
+  held?: Money
+  mode: 'live' | 'test'
+  promotional?: Money
+}
+
+export type GetModelAnswer = Model | AnthropicModel
+
+export type GetRequestAnswer =
+  | {
+      begun_at: string | null
+      cost: Money
+      /** How the call ran; null where that was not kept. */
+      detail: {
+        evidence: {
+          [name: string]: unknown
+        }
+        first_byte_ms: number | null
+        /** How the price was worked out. */
+        formula: string | null
+        status: number | null
+        timeline: {
+          [name: string]: unknown
+        }
+        upstream: {
+          began_ms: number | null
+          ended_ms: number | null
+          outcome: string
+          reason: string | null
+          slot: string
+          status: number | null
+        }[]
+      } | null
+      ended_at: string
+      executed: boolean
+      failed: boolean
+      id: string
+      ledger: {
+        at: string
+        charged: Money
+        id: string
+        kind: string
+        promotional?: Money
+      }[]
+      model: string | null
+      operation: string | null
+      outcome: 'posted' | 'voided'
+      published_value: Money
+      tokens: {
+        cache_read: number
+        cache_write: number
+        input: number
+        output: number
+      }
+    }
+  | {
+      begun_at: string
+      held: Money
+      id: string
+      operation: string | null
+      outcome: 'running' | 'unsettled'
+      unsettled_at: string | null
+    }
+
+export type GetUsageAnswer = {
+  bucket_width: string
+  /** In the order of time. */
+  buckets: {
+    cache_read_tokens: number
+    cache_write_tokens: number
+    /** What was charged. */
+    charged_micros_usd: number
+    /** In Unix seconds. */
+    end_time: number
+    failed_requests: number
+    input_tokens: number
+    output_tokens: number
+    requests: number
+    /** In Unix seconds. */
+    start_time: number
+    /** The metered value at published prices. */
+    usage_value_micros_usd: number
+  }[]
+  currency: 'USD'
+  /** In Unix seconds. */
+  end_time: number
+  /** What the credential lets the report be about, such as key or account. */
+  scope: string
+  /** In Unix seconds. */
+  start_time: number
+  totals: {
+    cache_read_tokens: number
+    cache_write_tokens: number
+    /** What was charged. */
+    charged_micros_usd: number
+    failed_requests: number
+    input_tokens: number
+    output_tokens: number
+    requests: number
+    /** The metered value at published prices. */
+    usage_value_micros_usd: number
+  }
+}
+
+export type ImageGenerationsRequest = {
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  background?: unknown
+  /** Refused: it may change what a picture costs. */
+  complexity?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it may change what a picture costs. */
+  frame_count?: never
+  /** Refused: it may change what a picture costs. */
+  frame_duration_ms?: never
+  /** Priced: its price is that of the call. */
+  model: string
+  moderation?: unknown
+  /** Priced: as many pictures are held. */
+  n?: number | null
+  output_compression?: unknown
+  /** Limited: other forms have prices of their own. */
+  output_format?: 'png' | 'jpeg' | 'webp' | null
+  /** Refused: pictures come whole here; each part of one has a price of its own. */
+  partial_images?: never
+  /** Priced: in the bound of the input. */
+  prompt: string
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Priced: a picture has a price by its size and quality. */
+  quality?: string | null
+  /** Limited: other forms do not say how many they are. */
+  response_format?: 'url' | 'b64_json' | null
+  safety_identifier?: unknown
+  /** Priced: a picture has a price by its size and quality. */
+  size?: string | null
+  /** Limited: pictures come whole here; each part of one has a price of its own. */
+  stream?: false | null
+  style?: unknown
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  svg?: never
+  user?: unknown
+}
+
+export type ListLinksAnswer = {
+  data: {
+    expires_at: string | null
+    id: string
+    linked_at: string
+    /** Why it has to be linked again. */
+    reason: string | null
+    scopes: string[]
+    status: 'active' | 'needs_link'
+    user_id: string
+    username: string | null
+  }[]
+}
+
+export type ListModelsAnswer =
+  | {
+      data: Model[]
+      object: 'list'
+    }
+  | {
+      data: AnthropicModel[]
+      first_id: string | null
+      has_more: boolean
+      last_id: string | null
+    }
+
+export type ListRequestsAnswer = {
+  data: {
+    begun_at: string | null
+    cost: Money
+    ended_at: string
+    failed: boolean
+    id: string
+    model: string | null
+    operation: string | null
+    outcome: 'posted' | 'voided'
+  }[]
+  next_cursor: string | null
+  /** Where idempotency_key was asked for: those that run, or whose outcome nobody knows yet. */
+  open?: {
+    begun_at: string
+    held: Money
+    id: string
+    operation: string | null
+    outcome: 'running' | 'unsettled'
+    unsettled_at: string | null
+  }[]
+}
+
+export type ListTasksAnswer = {
+  data: {
+    cost_usd: string | null
+    output: {
+      /** Of a task that failed. */
+      code?: string
+      end_time?: string
+      /** Of a task that failed. */
+      message?: string
+      orig_prompt?: string
+      scheduled_time?: string
+      submit_time?: string
+      task_id: string
+      task_status: 'PENDING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED' | 'UNKNOWN'
+      /** Of a task that succeeded. It works for a few hours. */
+      video_url?: string
+    }
+    /** Of a task that succeeded. */
+    usage?: {
+      SR: number | null
+      output_video_duration: number
+      video_count: number
+    }
+  }[]
+  next_before: string | null
+  request_id: string
+}
+
+export type MessagesRequest = {
+  /** Refused: send it as the header anthropic-beta. */
+  anthropic_beta?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Refused: it has more generated than is asked for. */
+  best_of?: never
+  /** Refused: send them as the header anthropic-beta. */
+  betas?: never
+  cache_control?: MessagesCacheControl | null
+  /** Refused: a template can repeat the prompt without bound. */
+  chat_template?: never
+  /** Refused: what a summary generates is charged beyond the output limit. */
+  compaction?: never
+  /** Refused: what an upstream runs is not metered. */
+  container?: never
+  context_management?: MessagesContextManagement | null
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  data_sources?: never
+  diagnostics?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  enable_search?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallback_credit_token?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Refused: it has more generated than is asked for. */
+  ignore_eos?: never
+  /** Limited: a region has a price of its own. */
+  inference_geo?: 'global' | null
+  /** Refused: use "max_tokens". */
+  max_completion_tokens?: never
+  /** Refused: use "max_tokens". */
+  max_new_tokens?: never
+  /** Refused: use "max_tokens". */
+  max_output_tokens?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Priced: the output limit, which is held. */
+  max_tokens?: number | null
+  /** Refused: use "max_tokens". */
+  max_tokens_to_sample?: never
+  /** Refused: what an upstream runs is not metered. */
+  mcp_servers?: never
+  /** Priced: in the bound of the input. */
+  messages: MessagesMessages[]
+  metadata?: unknown
+  /** Refused: it has more generated than is asked for. */
+  min_tokens?: never
+  /** Refused: it changes how many tokens a picture has. */
+  mm_processor_kwargs?: never
+  /** Priced: its price is that of the call. */
+  model: string
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: it has more generated than is asked for. */
+  n?: never
+  /** Refused: use "max_tokens". */
+  n_predict?: never
+  /** Refused: use "max_tokens". */
+  num_predict?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  /** Priced: in the bound of the input. */
+  output_config?: unknown
+  /** Priced: in the bound of the input. */
+  output_format?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  plugins?: never
+  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  prediction?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_options?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_parameters?: never
+  /** Limited: other tiers have prices of their own. */
+  service_tier?: 'auto' | 'standard_only' | null
+  /** Limited: other speeds have prices of their own. */
+  speed?: 'standard' | null
+  stop_sequences?: unknown
+  stream?: boolean | null
+  /** Priced: in the bound of the input. */
+  system?: unknown
+  temperature?: unknown
+  thinking?: unknown
+  /** Refused: what is thought may be generated beyond the output limit. */
+  thinking_budget?: never
+  /** Refused: what an upstream has stored of a conversation is not in the bound of the input. */
+  thread?: never
+  tool_choice?: unknown
+  /** Priced: in the bound of the input. */
+  tools?: MessagesTools[] | null
+  top_k?: unknown
+  top_p?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  /** Refused: it has more generated than is asked for. */
+  use_beam_search?: never
+  /** Refused: it is about an account that you have elsewhere. */
+  user_profile_id?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  web_search_options?: never
+  /** Refused: it is about an account that you have elsewhere. */
+  workspace_id?: never
+  [name: string]: unknown
+}
+
+export type MessagesCacheControl = {
+  scope?: unknown
+  /** Limited: a cache that is kept longer has a price of its own. */
+  ttl?: '5m' | null
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesContextManagement = {
+  edits?: MessagesEditsOfContextManagement[] | null
+  [name: string]: unknown
+}
+
+export type MessagesEditsOfContextManagement = unknown
+
+export type MessagesEditsOfTypeClearThinking = {
+  keep?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesEditsOfTypeClearToolUses = {
+  clear_at_least?: unknown
+  clear_tool_inputs?: unknown
+  exclude_tools?: unknown
+  keep?: unknown
+  trigger?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesMessages = {
+  clear_at?: unknown
+  /** Priced: in the bound of the input. */
+  content?: unknown
+  output_config?: unknown
+  /** Priced: in the bound of the input. */
+  role?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesTools = unknown
+
+export type MessagesToolsOfTypeBash = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCacheControl | null
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesToolsOfTypeComputer = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCacheControl | null
+  defer_loading?: unknown
+  display_height_px?: unknown
+  display_number?: unknown
+  display_width_px?: unknown
+  enable_zoom?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesToolsOfTypeComputerToolset = {
+  cache_control?: MessagesCacheControl | null
+  /** Priced: in the bound of the input. */
+  configs?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesToolsOfTypeCustomOrWithoutAType = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCacheControl | null
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  description?: unknown
+  eager_input_streaming?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  /** Priced: in the bound of the input. */
+  input_schema?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesToolsOfTypeMemory = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCacheControl | null
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesToolsOfTypeTextEditor = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCacheControl | null
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  max_characters?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensAnswer = {
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensRequest = {
+  /** Refused: send it as the header anthropic-beta. */
+  anthropic_beta?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Refused: it has more generated than is asked for. */
+  best_of?: never
+  /** Refused: send them as the header anthropic-beta. */
+  betas?: never
+  cache_control?: MessagesCountTokensCacheControl | null
+  /** Refused: a template can repeat the prompt without bound. */
+  chat_template?: never
+  /** Refused: what a summary generates is charged beyond the output limit. */
+  compaction?: never
+  /** Refused: what an upstream runs is not metered. */
+  container?: never
+  context_management?: MessagesCountTokensContextManagement | null
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  data_sources?: never
+  diagnostics?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  enable_search?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallback_credit_token?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Refused: it has more generated than is asked for. */
+  ignore_eos?: never
+  /** Limited: a region has a price of its own. */
+  inference_geo?: 'global' | null
+  /** Refused: use "max_tokens". */
+  max_completion_tokens?: never
+  /** Refused: use "max_tokens". */
+  max_new_tokens?: never
+  /** Refused: use "max_tokens". */
+  max_output_tokens?: never
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Priced: the output limit, which is held. */
+  max_tokens?: number | null
+  /** Refused: use "max_tokens". */
+  max_tokens_to_sample?: never
+  /** Refused: what an upstream runs is not metered. */
+  mcp_servers?: never
+  /** Priced: in the bound of the input. */
+  messages: MessagesCountTokensMessages[]
+  metadata?: unknown
+  /** Refused: it has more generated than is asked for. */
+  min_tokens?: never
+  /** Refused: it changes how many tokens a picture has. */
+  mm_processor_kwargs?: never
+  /** Priced: its price is that of the call. */
+  model: string
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: it has more generated than is asked for. */
+  n?: never
+  /** Refused: use "max_tokens". */
+  n_predict?: never
+  /** Refused: use "max_tokens". */
+  num_predict?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  /** Priced: in the bound of the input. */
+  output_config?: unknown
+  /** Priced: in the bound of the input. */
+  output_format?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  plugins?: never
+  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  prediction?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_options?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_parameters?: never
+  /** Limited: other tiers have prices of their own. */
+  service_tier?: 'auto' | 'standard_only' | null
+  /** Limited: other speeds have prices of their own. */
+  speed?: 'standard' | null
+  stop_sequences?: unknown
+  stream?: boolean | null
+  /** Priced: in the bound of the input. */
+  system?: unknown
+  temperature?: unknown
+  thinking?: unknown
+  /** Refused: what is thought may be generated beyond the output limit. */
+  thinking_budget?: never
+  /** Refused: what an upstream has stored of a conversation is not in the bound of the input. */
+  thread?: never
+  tool_choice?: unknown
+  /** Priced: in the bound of the input. */
+  tools?: MessagesCountTokensTools[] | null
+  top_k?: unknown
+  top_p?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  /** Refused: it has more generated than is asked for. */
+  use_beam_search?: never
+  /** Refused: it is about an account that you have elsewhere. */
+  user_profile_id?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  web_search_options?: never
+  /** Refused: it is about an account that you have elsewhere. */
+  workspace_id?: never
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensCacheControl = {
+  scope?: unknown
+  /** Limited: a cache that is kept longer has a price of its own. */
+  ttl?: '5m' | null
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensContextManagement = {
+  edits?: MessagesCountTokensEditsOfContextManagement[] | null
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensEditsOfContextManagement = unknown
+
+export type MessagesCountTokensEditsOfTypeClearThinking = {
+  keep?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensEditsOfTypeClearToolUses = {
+  clear_at_least?: unknown
+  clear_tool_inputs?: unknown
+  exclude_tools?: unknown
+  keep?: unknown
+  trigger?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensMessages = {
+  clear_at?: unknown
+  /** Priced: in the bound of the input. */
+  content?: unknown
+  output_config?: unknown
+  /** Priced: in the bound of the input. */
+  role?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensTools = unknown
+
+export type MessagesCountTokensToolsOfTypeBash = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCountTokensCacheControl | null
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensToolsOfTypeComputer = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCountTokensCacheControl | null
+  defer_loading?: unknown
+  display_height_px?: unknown
+  display_number?: unknown
+  display_width_px?: unknown
+  enable_zoom?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensToolsOfTypeComputerToolset = {
+  cache_control?: MessagesCountTokensCacheControl | null
+  /** Priced: in the bound of the input. */
+  configs?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensToolsOfTypeCustomOrWithoutAType = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCountTokensCacheControl | null
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  description?: unknown
+  eager_input_streaming?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  /** Priced: in the bound of the input. */
+  input_schema?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensToolsOfTypeMemory = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCountTokensCacheControl | null
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type MessagesCountTokensToolsOfTypeTextEditor = {
+  allowed_callers?: unknown
+  cache_control?: MessagesCountTokensCacheControl | null
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  input_examples?: unknown
+  max_characters?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type RerankRequest = {
+  /** Priced: each is in the bound. */
+  documents: string[]
+  /** Priced: in the bound once for each document, which is read with it. */
+  instruction?: string | null
+  /** Refused: the query is read with each chunk, and held once for each document. */
+  max_chunks_per_doc?: never
+  max_tokens_per_doc?: unknown
+  /** Priced: one of those that the installation declares, at one price. */
+  model?: string
+  /** Priced: in the bound once for each document, which is read with it. */
+  query: string
+  rank_fields?: unknown
+  return_documents?: unknown
+  top_n?: number
+  truncation?: unknown
+  user?: unknown
+}
+
+export type ResponsesRequest = {
+  /** Refused: they are about an account that you have elsewhere. */
+  access_programs?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_base?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  api_key?: never
+  /** Refused: spoken answers have a price of their own. */
+  audio?: never
+  /** Limited: a call ends with its answer here. Leave it out, or ask for a stream. */
+  background?: false | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  base_url?: never
+  /** Refused: it has more generated than is asked for. */
+  best_of?: never
+  /** Refused: a template can repeat the prompt without bound. */
+  chat_template?: never
+  client_metadata?: unknown
+  /** Refused: what a summary generates is charged beyond the output limit. */
+  context_management?: never
+  /** Refused: nothing is stored here. Send the whole conversation in "input". */
+  conversation?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  data_sources?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  enable_search?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_body?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  extra_headers?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  fallbacks?: never
+  /** Refused: it has more generated than is asked for. */
+  ignore_eos?: never
+  image?: ResponsesImage | null
+  include?: unknown
+  /** Priced: in the bound of the input. */
+  input: string | unknown[]
+  /** Priced: in the bound of the input. */
+  instructions?: unknown
+  /** Refused: use "max_output_tokens". */
+  max_completion_tokens?: never
+  /** Refused: use "max_output_tokens". */
+  max_new_tokens?: never
+  /** Priced: the output limit, which is held. */
+  max_output_tokens?: number | null
+  /** Refused: what is tried again is paid for again. */
+  max_retries?: never
+  /** Refused: use "max_output_tokens". */
+  max_tokens?: never
+  /** Refused: use "max_output_tokens". */
+  max_tokens_to_sample?: never
+  /** Priced: as many calls of tools are held. */
+  max_tool_calls?: number | null
+  metadata?: unknown
+  /** Refused: it has more generated than is asked for. */
+  min_tokens?: never
+  /** Refused: it changes how many tokens a picture has. */
+  mm_processor_kwargs?: never
+  /** Limited: other answers have prices of their own. */
+  modalities?: 'text' | null | 'text'[]
+  /** Priced: its price is that of the call. */
+  model: string
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  models?: never
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  moderation?: never
+  /** Refused: it has more generated than is asked for. */
+  n?: never
+  /** Refused: use "max_output_tokens". */
+  n_predict?: never
+  /** Refused: use "max_output_tokens". */
+  num_predict?: never
+  /** Refused: what is tried again is paid for again. */
+  num_retries?: never
+  parallel_tool_calls?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  plugins?: never
+  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  prediction?: never
+  /** Refused: it redirects or rewrites the request; not supported. */
+  preset?: never
+  /** Refused: nothing is stored here. Send the whole conversation in "input". */
+  previous_response_id?: never
+  /** Refused: prompts that are stored elsewhere are not in the bound of the input. Send it in "instructions". */
+  prompt?: never
+  prompt_cache_key?: unknown
+  prompt_cache_options?: ResponsesPromptCacheOptionsOfAResponse | null
+  /** Limited: a cache that is kept longer has a price of its own. */
+  prompt_cache_retention?: 'in_memory' | 'in-memory' | null
+  /** Refused: it redirects or rewrites the request; not supported. */
+  provider?: never
+  reasoning?: ResponsesReasoning | null
+  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  route?: never
+  safety_identifier?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_options?: never
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  search_parameters?: never
+  /** Limited: other tiers have prices of their own. */
+  service_tier?: 'auto' | 'default' | null
+  /** Limited: nothing is stored here. Send the whole conversation in "input". */
+  store?: false | null
+  stream?: boolean | null
+  stream_options?: ResponsesStreamOptionsOfAResponse | null
+  temperature?: unknown
+  /** Priced: in the bound of the input. */
+  text?: ResponsesText | null
+  /** Refused: what is thought may be generated beyond the output limit. */
+  thinking_budget?: never
+  tool_choice?: unknown
+  /** Priced: in the bound of the input. */
+  tools?: ResponsesToolsOfAResponse[] | null
+  top_logprobs?: unknown
+  top_p?: unknown
+  /** Refused: it redirects or rewrites the request; not supported. */
+  transforms?: never
+  truncation?: unknown
+  /** Refused: it has more generated than is asked for. */
+  use_beam_search?: never
+  user?: unknown
+  /** Refused: what a search costs is not in the tokens of an answer. */
+  web_search_options?: never
+  [name: string]: unknown
+}
+
+export type ResponsesImage = {
+  /** Limited: it changes how many tokens a picture has. */
+  context_compression?: 'auto' | null
+  [name: string]: unknown
+}
+
+export type ResponsesPromptCacheOptionsOfAResponse = {
+  /** Refused: nothing is stored here, so that there is no response to compare with. */
+  comparison_response_id?: never
+  mode?: unknown
+  prewarm?: unknown
+  /** Limited: a cache that is kept longer has a price of its own. */
+  ttl?: '30m' | null
+  [name: string]: unknown
+}
+
+export type ResponsesReasoning = {
+  context?: unknown
+  effort?: unknown
+  generate_summary?: unknown
+  /** Limited: other modes may generate beyond the output limit. */
+  mode?: 'standard' | null
+  summary?: unknown
+  [name: string]: unknown
+}
+
+export type ResponsesStreamOptionsOfAResponse = {
+  include_obfuscation?: unknown
+  [name: string]: unknown
+}
+
+export type ResponsesText = {
+  /** Priced: in the bound of the input. */
+  format?: unknown
+  verbosity?: unknown
+  [name: string]: unknown
+}
+
+export type ResponsesToolsOfAResponse = unknown
+
+export type ResponsesToolsOfTypeCustomOfAResponse = {
+  allowed_callers?: unknown
+  async?: unknown
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  description?: unknown
+  /** Priced: in the bound of the input. */
+  format?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type ResponsesToolsOfTypeFunctionOfAResponse = {
+  allowed_callers?: unknown
+  async?: unknown
+  defer_loading?: unknown
+  /** Priced: in the bound of the input. */
+  description?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  /** Priced: in the bound of the input. */
+  output_schema?: unknown
+  /** Priced: in the bound of the input. */
+  parameters?: unknown
+  strict?: unknown
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type ResponsesToolsOfTypeNamespace = {
+  /** Priced: in the bound of the input. */
+  description?: unknown
+  /** Priced: in the bound of the input. */
+  name?: unknown
+  /** Priced: in the bound of the input. */
+  tools?: ResponsesToolsOfAResponse[] | null
+  type?: unknown
+  [name: string]: unknown
+}
+
+export type StartLinkAnswer = {
+  /** Where the user allows it. */
+  auth_url: string
+  /** Until when the address can be used. */
+  expires_at: string
+  scopes: string[]
+  state: string
+}
+
+export type StartLinkRequest = {
+  scopes?: string[] | null
+  [name: string]: unknown
+}
+
+export type VideoSynthesisRequest = {
+  /** Refused: it belongs into "parameters.duration". */
+  duration?: never
+  /** Priced: with the seconds. */
+  input: VideoSynthesisInput
+  /** Priced: its price is that of the call. */
+  model: string
+  /** Refused: it belongs into "parameters.n". */
+  n?: never
+  /** Priced: by its members. */
+  parameters?: VideoSynthesisParameters | null
+  /** Refused: it belongs into "parameters.resolution". */
+  resolution?: never
+  /** Refused: it belongs into "parameters.size". */
+  size?: never
+  [name: string]: unknown
+}
+
+export type VideoSynthesisInput = {
+  /** Priced: with the seconds. */
+  prompt: string
+  [name: string]: unknown
+}
+
+export type VideoSynthesisParameters = {
+  /** Priced: as many seconds are held. */
+  duration?: number | null
+  /** Priced: as many videos are held. */
+  n?: number | null
+  /** Priced: a second has a price by its resolution. */
+  resolution?: string | null
+  /** Priced: a second has a price by its resolution. */
+  size?: string | null
+  [name: string]: unknown
+}

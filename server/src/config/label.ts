@@ -1,0 +1,76 @@
+import { readFileSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { z } from 'zod'
+import { AA_TEXT, contrastOf } from '../kernel/contrast.ts'
+import { isMailAddress } from '../kernel/mail-address.ts'
+
+/** What an operator shows of itself on pages: docs/operating.md. */
+
+const LOGO_MOST_BYTES = 65_536
+const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+/** A drawing may draw, and nothing else: what could run, ask for something or change what is drawn is not taken. */
+const ACTIVE =
+  /<\s*(?:script|foreignObject|iframe|animate|set|handler|listener)|\son\w+\s*=|<!(?:DOCTYPE|ENTITY)|<\?xml-stylesheet|javascript:|@import|(?:href|src)\s*=\s*["'](?!#)|url\(\s*["']?(?!#)/i
+
+const logoError = (message: string) => `${message}: give a PNG or a plain SVG of at most ${LOGO_MOST_BYTES} bytes`
+
+/** A file, read when the program starts. */
+export const logo = z
+  .string()
+  .min(1)
+  .max(4_096)
+  .transform((file, context): { readonly name: string; readonly bytes: Buffer } => {
+    const problem = (message: string) => {
+      context.addIssue({ code: 'custom', message: logoError(message) })
+      return z.NEVER
+    }
+    let bytes: Buffer
+    try {
+      if (statSync(file).size > LOGO_MOST_BYTES) return problem('is too large')
+      bytes = readFileSync(file)
+    } catch {
+      return problem('is a file that can not be read')
+    }
+    const kind = path.extname(file).toLowerCase()
+    if (kind === '.png') {
+      return bytes.subarray(0, PNG.length).equals(PNG) ? { name: 'logo.png', bytes } : problem('is no PNG')
+    }
+    const text = bytes.toString('utf8')
+    if (kind !== '.svg' || !/<svg[\s>]/.test(text)) return problem('is neither a PNG nor an SVG')
+    if (ACTIVE.test(text)) return problem('has scripts, styles from elsewhere or links, which no logo needs')
+    return { name: 'logo.svg', bytes }
+  })
+
+/** As pages have them (`tokens.css`): what stands behind text and buttons. */
+export const PAPERS = { light: ['#ffffff', '#f5f6f7'], dark: ['#0e1013', '#15181c'] } as const
+
+/** A colour of links, buttons and the focus that can be read on every paper of its scheme. */
+export const accent = (scheme: keyof typeof PAPERS) =>
+  z
+    .string()
+    .regex(/^#[0-9a-fA-F]{6}$/, { error: 'must be a colour such as #1d4fd7' })
+    .transform((colour) => colour.toLowerCase())
+    .superRefine((colour, context) => {
+      const least = Math.min(...PAPERS[scheme].map((paper) => contrastOf(colour, paper)))
+      if (least >= AA_TEXT) return
+      const advice = scheme === 'light' ? 'choose a darker one' : 'choose a lighter one'
+      const message = `has a contrast of ${least.toFixed(2)} on the ${scheme} pages, and text needs ${AA_TEXT}: ${advice}`
+      context.addIssue({ code: 'custom', message })
+    })
+
+const PLAIN = /^[^\p{Cc}\p{Cf}<>]{1,60}$/u
+
+export const siteName = z.string().regex(PLAIN, { error: 'must be a name of at most 60 characters, without < and >' })
+
+const isHttps = (text: string) =>
+  URL.canParse(text) && new URL(text).protocol === 'https:' && new URL(text).username === ''
+
+export const link = z.string().max(500).refine(isHttps, { error: 'must be an address that begins with https://' })
+
+/** Where people get help: a mailbox, or a page. */
+export const support = z
+  .string()
+  .max(500)
+  .refine((text) => isHttps(text) || isMailAddress(text), {
+    error: 'must be a mail address, or an address that begins with https://',
+  })

@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { z } from 'zod'
+import { inputFault } from './input-fault.ts'
+
+describe('what is wrong with parameters', () => {
+  it('names a few that nobody knows, and says how many more there are', () => {
+    const given = Object.fromEntries(Array.from({ length: 5_000 }, (_, at) => [`name_${at}`, at]))
+    const { error } = z.strictObject({}).safeParse(given)
+    const fault = inputFault(error ?? assert.fail(), given)
+    assert.match(fault.message, /Unknown parameter "name_0", "name_1", "name_2" and 4997 more\.$/)
+  })
+})

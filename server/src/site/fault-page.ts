@@ -1,0 +1,55 @@
+import type { FaultPage } from '../http/pages/fault-page.ts'
+import { createFaultPage } from '../http/pages/fault-page.ts'
+import { icon } from '../http/pages/icons.ts'
+import type { Pages } from '../http/pages/page.ts'
+import type { Fault } from '../kernel/fault.ts'
+import { type Html, html } from '../kernel/html.ts'
+import { asAsked } from './as-asked.ts'
+import { finder } from './search/finder.ts'
+import type { Shell } from './shell.ts'
+
+type Parts = { readonly shell: Shell; readonly pages: Pick<Pages, 'wide'> }
+
+/** What is not there, and what can't be answered now, under the bar of the website, with where to go on. Neither needs PostgreSQL. */
+export function createSiteFaultPage({ shell, pages }: Parts): FaultPage {
+  const plain = createFaultPage(pages)
+  return (fault, requestId) => {
+    const main = mainOf(fault, requestId)
+    if (main === undefined) return plain(fault, requestId)
+    const { title, markup } = main
+    const head = html`<meta name="robots" content="noindex">\n`
+    const description = 'What happened, and where to go on.'
+    return asAsked(
+      shell.page({ title, description, path: '/', section: 'home', status: fault.status, main: markup, head }),
+    )
+  }
+}
+
+function mainOf(fault: Fault, requestId: string): { readonly title: string; readonly markup: Html } | undefined {
+  if (fault.status === 404) return { title: 'There is no such page', markup: missing(fault, requestId) }
+  if (fault.status === 503) return { title: 'We can’t answer this now', markup: unavailable(fault, requestId) }
+  return undefined
+}
+
+const NEAR = [
+  ['/catalogue', 'Every operation, with its price'],
+  ['/models', 'Models and prices'],
+  ['/docs', 'Guides, by who you are'],
+  ['/reference', 'Methods, paths and schemas'],
+] as const
+
+function missing({ code }: Fault, requestId: string): Html {
+  return html`<div class="fb-wrap fault"><div><p class="fault__code">404</p><h1>There is no such page</h1><p class="fault__say">Nothing of ours is at this address, or it is no more. Nothing was charged.</p>
+${finder('')}</div>
+<section aria-labelledby="n1"><h2 id="n1">Where to go on</h2><ul class="near">${NEAR.map(([path, words]) => html`<li><a class="fb-code" href="${path}">${path}</a><span>${words}</span></li>`)}</ul>
+<p class="fb-hint">A program that asks for JSON gets 404 <code>${code}</code>, and the same words.</p>${named(requestId)}</section></div>`
+}
+
+function unavailable({ code, message }: Fault, requestId: string): Html {
+  return html`<div class="fb-wrap fault"><div><p class="fault__code">503</p><h1>We can’t answer this now</h1><p class="fault__say">${message}</p><div class="fb-actions"><a class="fb-button fb-button--large" href="/">${icon('turn')}To the first page</a><a class="fb-button fb-button--large fb-button--quiet" href="/status">See the status</a></div></div>
+<section aria-labelledby="u1"><h2 id="u1">What that means for</h2><table class="fb-table fb-table--plain"><tbody><tr><th scope="row">Calls that run</th><td>They are finished. Those that can’t be settled are not charged.</td></tr><tr><th scope="row">New paid calls</th><td>Where the ledger is what does not answer: 503 <code>billing_dependency_timeout</code> with Retry-After. Safe to send again.</td></tr><tr><th scope="row">Your balance</th><td>As it was. Money of calls nobody knows about stays held, 24 hours at the most.</td></tr><tr><th scope="row">Catalogue, prices, guides</th><td>They go on from memory.</td></tr></tbody></table><p class="fault__id"><span class="fb-dim">Code</span> <code>${code}</code></p>${named(requestId)}</section></div>`
+}
+
+function named(requestId: string): Html {
+  return html`<p class="fault__id"><span class="fb-dim">Request</span> <span class="fb-code">${requestId}</span></p>`
+}

@@ -1,0 +1,64 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { once } from '../once.ts'
+import { GUIDES, type Listed, pathOfGuide } from './list.ts'
+import { createLinkOf, type Rendered, renderMarkdown } from './markdown.ts'
+
+export type Guide = Listed & {
+  readonly path: string
+  /** As it is in the repository, with the names of headers that this installation has. */
+  readonly source: string
+  readonly rendered: () => Rendered
+}
+
+export type Library = {
+  readonly guides: readonly Guide[]
+  /** Drawings of the guides, by the address at which they are shown. */
+  readonly drawings: ReadonlyMap<string, string>
+  /** docs/, wherever it is. */
+  readonly folder: string
+}
+
+/** Beside the bundle where the build copies it; in the repository otherwise. */
+export function docsFolder(): string {
+  const built = path.join(import.meta.dirname, 'docs')
+  return existsSync(built) ? built : path.join(import.meta.dirname, '../../../../docs')
+}
+
+/** Whose word the guides have in names of headers, as they are in the repository. */
+const WRITTEN_FOR = 'Farebox'
+
+/** Names of headers as the installation spells them: a cap or a quote under another word is refused. */
+function inWord(source: string, provider: string): string {
+  return source
+    .replaceAll(`X-${WRITTEN_FOR}-`, () => `X-${provider}-`)
+    .replaceAll(`x-${WRITTEN_FOR.toLowerCase()}-`, () => `x-${provider.toLowerCase()}-`)
+}
+
+const DRAWING = /\.svg$/
+
+/** Reads them once, as they are part of the program. Each is rendered when somebody first asks for it. */
+export function openLibrary(provider = WRITTEN_FOR, folder = docsFolder()): Library {
+  const drawings = new Map(
+    ['', 'performance'].flatMap((below) =>
+      readdirSync(path.join(folder, below))
+        .filter((file) => DRAWING.test(file))
+        .map((file) => {
+          const name = path.posix.join(below, file)
+          return [pathOfGuide(name), readFileSync(path.join(folder, name), 'utf8')] as const
+        }),
+    ),
+  )
+  const titles = new Map(GUIDES.flatMap(({ guides }) => guides.map(({ name, title }) => [name, title] as const)))
+  const linkOf = createLinkOf((file) => {
+    const name = file.replace(/\.md$/, '')
+    const title = file.endsWith('.md') ? titles.get(name) : undefined
+    if (title !== undefined) return { href: pathOfGuide(name), title }
+    return drawings.has(pathOfGuide(file)) ? { href: pathOfGuide(file) } : undefined
+  })
+  const guides = GUIDES.flatMap(({ guides }) => guides).map((listed) => {
+    const source = inWord(readFileSync(path.join(folder, `${listed.name}.md`), 'utf8'), provider)
+    return { ...listed, path: pathOfGuide(listed.name), source, rendered: once(() => renderMarkdown(source, linkOf)) }
+  })
+  return { guides, drawings, folder }
+}

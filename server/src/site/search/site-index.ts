@@ -1,0 +1,149 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Catalogue } from '../../catalogue/operation.ts'
+import { FAULTS } from '../../kernel/fault.ts'
+import { firstPlacesOf, startSearchIndex } from '../../kernel/search-index.ts'
+import type { Guide } from '../guides/library.ts'
+import { once } from '../once.ts'
+
+export const KINDS = ['guides', 'operations', 'models', 'errors'] as const
+export type Kind = (typeof KINDS)[number]
+
+/** Something that can be found on the website. */
+export type Found = {
+  readonly kind: Kind
+  readonly href: string
+  readonly title: string
+  /** What stands below its title. */
+  readonly where: string
+  readonly text: string
+  /** Where each word stands first in a text that is not shown whole: no request reads such a text. */
+  readonly places?: ReadonlyMap<string, number>
+  readonly isCode: boolean
+}
+
+/** By which of its parts it is found best; a text that all of a kind have is not looked at. */
+type Weights = { readonly title: number; readonly where: number; readonly text: number }
+type Entry = { readonly found: Found; readonly weights: Weights }
+type Search = (query: string) => readonly Found[]
+
+type ShownModel = { readonly id: string; readonly displayName: string }
+
+export type IndexParts = {
+  readonly guides: readonly Guide[]
+  readonly catalogue: Pick<Catalogue, 'operations'>
+  /** Those that are sold, from memory; none where they were never read. */
+  readonly models: () => readonly ShownModel[]
+}
+
+const CODE: Weights = { title: 5, where: 2, text: 1 }
+const MODEL_TEXT = 'Price, limits and history.'
+/** Of an index: more are not shown. */
+const MOST = 200
+/** How many characters are read in one turn: some milliseconds of work. */
+const LETTERS_A_TURN = 10_000
+
+/** Looks for words in all of the website. What is part of the program is read once; models are, when their names have changed. */
+export function createSiteIndex({
+  guides,
+  catalogue,
+  models,
+}: IndexParts): (query: string) => Promise<readonly Found[]> {
+  const fixed = once(() => indexOf(fixedEntries(guides, catalogue)))
+  let named: readonly ShownModel[] = []
+  let ofModels: Promise<Search> | undefined
+
+  function currentModels(): Promise<Search> {
+    const sold = models()
+    // A price book that was read again has another list of the same models.
+    if (ofModels === undefined || !haveSameNames(sold, named)) ofModels = indexOf(sold.map(modelOf))
+    named = sold
+    return ofModels
+  }
+
+  return async (query) => {
+    const searches = [await fixed(), await currentModels()]
+    return searches.flatMap((search) => search(query))
+  }
+}
+
+function haveSameNames(some: readonly ShownModel[], others: readonly ShownModel[]): boolean {
+  if (some === others) return true
+  return (
+    some.length === others.length &&
+    some.every(({ id, displayName }, at) => id === others[at]?.id && displayName === others[at].displayName)
+  )
+}
+
+/** Calls that the same process serves do not wait for all of it: it is read in many turns. */
+async function indexOf(entries: Iterable<Entry>): Promise<Search> {
+  const { add, search } = startSearchIndex()
+  const all: Found[] = []
+  let letters = 0
+  for (const { found, weights } of entries) {
+    const { title, where, text } = found
+    const fields = [
+      { text: `${title} ${title.replaceAll(/[_/.-]/g, ' ')}`, weight: weights.title },
+      { text: where, weight: weights.where },
+      { text, weight: weights.text },
+    ].filter(({ weight }) => weight > 0)
+    add({ id: String(all.length), fields })
+    all.push(found)
+    letters += fields.reduce((sum, field) => sum + field.text.length, 0)
+    if (letters < LETTERS_A_TURN) continue
+    letters = 0
+    await setImmediate()
+  }
+  return (query) => search(query, MOST).flatMap(({ id }) => all[Number(id)] ?? [])
+}
+
+/** One by one, as they are asked for: to render a guide is work too. */
+function* fixedEntries(guides: readonly Guide[], catalogue: IndexParts['catalogue']): Iterable<Entry> {
+  for (const guide of guides) yield* partsOf(guide)
+  yield* operationsOf(catalogue)
+  yield* errors()
+}
+
+function* partsOf({ path, title, note, rendered }: Guide): Iterable<Entry> {
+  for (const { id, depth, title: heading, text } of rendered().parts) {
+    const found: Found = {
+      kind: 'guides',
+      href: depth === 1 ? path : `${path}#${id}`,
+      title,
+      where: depth === 1 ? note : heading,
+      text,
+      places: firstPlacesOf(text),
+      isCode: false,
+    }
+    // Every part has the title of its guide; what tells it apart is its own heading.
+    yield { found, weights: depth === 1 ? { title: 6, where: 3, text: 1 } : { title: 0.2, where: 5, text: 1 } }
+  }
+}
+
+function operationsOf({ operations }: IndexParts['catalogue']): readonly Entry[] {
+  return operations.map(({ id, summary, method, path, category }) => ({
+    found: {
+      kind: 'operations',
+      href: `/catalogue/${id}`,
+      title: id,
+      where: `${method} ${path}`,
+      text: `${summary}. ${category}`,
+      isCode: true,
+    },
+    weights: CODE,
+  }))
+}
+
+function modelOf({ id, displayName }: ShownModel): Entry {
+  const where = displayName === id ? 'A model' : displayName
+  return {
+    found: { kind: 'models', href: `/models/${id}`, title: id, where, text: MODEL_TEXT, isCode: true },
+    weights: { ...CODE, text: 0 },
+  }
+}
+
+function errors(): readonly Entry[] {
+  return Object.entries(FAULTS).map(([code, { status, text }]) => ({
+    found: { kind: 'errors', href: `/docs/errors#${code}`, title: `${status} ${code}`, where: '', text, isCode: true },
+    weights: CODE,
+  }))
+}

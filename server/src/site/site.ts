@@ -1,0 +1,64 @@
+import type { Catalogue, Names } from '../catalogue/operation.ts'
+import type { Contract } from '../contracts/contract.ts'
+import type { HeaderNames } from '../gateway/header-names.ts'
+import type { PageRoute } from '../http/page-routes.ts'
+import type { Pages } from '../http/pages/page.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { TokenCounter } from '../upstreams/tokens/count-tokens.ts'
+import { catalogueRoutes } from './catalogue/routes.ts'
+import { guideRoutes } from './guides/guides.ts'
+import { openLibrary } from './guides/library.ts'
+import { homeRoutes } from './home/routes.ts'
+import type { KeptPrices } from './kept-prices.ts'
+import { machineRoutes } from './machines/machines.ts'
+import { modelRoutes } from './models/routes.ts'
+import { proofRoutes } from './proof/proof.ts'
+import { readReference } from './reference/described.ts'
+import { referenceRoutes } from './reference/routes.ts'
+import { searchRoutes } from './search/search.ts'
+import { createShell } from './shell.ts'
+import { type Health, statusRoutes } from './status/status.ts'
+import { themeRoute } from './theme-route.ts'
+
+export type SiteParts = {
+  readonly pages: Pages
+  /** Where the website is; undefined where nobody said, which is this machine. */
+  readonly siteUrl: string | undefined
+  /** Under which callers reach the gateway; undefined where nobody said. */
+  readonly baseUrl: string | undefined
+  readonly catalogue: Catalogue
+  /** What the operator calls things in paths and headers. */
+  readonly names: Names & { readonly provider: string }
+  readonly headerNames: HeaderNames
+  /** A call to begin with, by operation. */
+  readonly examples: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly contract: Contract | null
+  readonly prices: KeptPrices
+  readonly counter: Pick<TokenCounter, 'count'>
+  readonly clock: Pick<Clock, 'nowMs'>
+  /** Under which agents reach their tools; undefined where nobody said. */
+  readonly mcpUrl: string | undefined
+  readonly health: Health
+}
+
+/** The website: what anybody may read, the same for all. A room is a file that gives routes. */
+export function createSite(parts: SiteParts): readonly PageRoute[] {
+  const { contract, catalogue, names, headerNames } = parts
+  const shell = createShell(parts)
+  const library = openLibrary(names.provider)
+  const reference = contract && readReference(contract)
+  const given = { ...parts, shell, reference, provider: names.provider, costModeHeader: headerNames.costMode }
+  const isSold = (id: string) => catalogue.find(id) !== undefined
+  return [
+    ...homeRoutes({ ...given, name: parts.pages.assets.label.name }),
+    ...catalogueRoutes(given),
+    ...modelRoutes(given),
+    ...referenceRoutes({ ...given, isSold }),
+    ...guideRoutes({ shell, library }),
+    ...searchRoutes({ ...given, guides: library.guides, models: () => parts.prices.now().models }),
+    ...proofRoutes({ shell, docs: library.folder }),
+    ...statusRoutes(given),
+    ...machineRoutes({ ...given, guides: library.guides, name: parts.pages.assets.label.name }),
+    themeRoute(given),
+  ]
+}

@@ -1,0 +1,22 @@
+import type { PageRoute } from '../http/page-routes.ts'
+import { seeOther } from '../http/pages/page.ts'
+import { THEMES, themeCookie } from '../http/pages/theme.ts'
+import { Fault } from '../kernel/fault.ts'
+
+/** A page of this site, by its path alone: `//` and `/\` begin the name of another host. */
+const OWN_PATH = /^\/(?![/\\])[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,500}$/
+
+/** Keeps which colours a browser wants, and leads back to where it was. */
+export function themeRoute({ siteUrl }: { readonly siteUrl: string | undefined }): PageRoute {
+  const isSecure = siteUrl?.startsWith('https:') ?? false
+  return {
+    method: 'POST',
+    path: '/theme',
+    answer({ form }) {
+      const theme = THEMES.find((one) => one === form.get('theme'))
+      if (theme === undefined) throw new Fault('invalid_request', { detail: 'theme is system, light or dark.' })
+      const back = form.get('back') ?? '/'
+      return seeOther(OWN_PATH.test(back) ? back : '/', [themeCookie(theme, isSecure)])
+    },
+  }
+}
