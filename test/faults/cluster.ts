@@ -9,7 +9,7 @@ import { migrate } from '../../server/src/storage/migrate.ts'
 import { createPools, type Pools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { saveVendor } from '../acceptance/deviants/vendors.ts'
-import { DEVIANTS } from './deviants.ts'
+import { ON_SALE } from './deviants.ts'
 import { type Haproxy, startHaproxy } from './haproxy.ts'
 import { createMember, type Member } from './member.ts'
 import { GATEWAYS } from './plan.ts'
@@ -111,7 +111,7 @@ async function start(
     url: sandboxUrl,
     deviant: (name: string, ...words: readonly string[]) => `${sandboxUrl}/deviant/${words.join('+')}/${name}`,
   }
-  for (const vendor of DEVIANTS) await saveVendor({ pool, masterKey, sandbox }, vendor)
+  for (const vendor of ON_SALE) await saveVendor({ pool, masterKey, sandbox }, vendor)
   const starts = createTurn()
   const member = (name: string, database: Way, more: Readonly<Record<string, string>>, edge?: Way) => {
     const made = createMember({

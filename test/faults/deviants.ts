@@ -1,6 +1,6 @@
 import type { ProtocolName } from '../../server/src/protocols/protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from '../../server/src/protocols/route-profile.ts'
-import { VENDORS, type Vendor, vendorOf } from '../acceptance/deviants/vendors.ts'
+import { GROWING, VENDORS, type Vendor, vendorOf } from '../acceptance/deviants/vendors.ts'
 import { ALL_PROTOCOLS } from '../acceptance/models/streams.ts'
 
 /** Those that report what they count: what the others report is judged elsewhere. */
@@ -17,7 +17,11 @@ const NAMES: ReadonlySet<string> = new Set([
 /** Vendors that differ from what their protocols say; of most of them their routes know it. */
 export const DEVIANTS: readonly Vendor[] = VENDORS.filter(({ name }) => NAMES.has(name))
 
+/** Whose models are asked in the workload beside the sandbox's own. */
+export const ON_SALE: readonly Vendor[] = [...DEVIANTS, GROWING]
+
 export const modelOf = ({ name }: Vendor) => `${name}/chat`
+export const GROWING_MODEL = modelOf(GROWING)
 
 /** What the route by which a model is asked says of its vendor. */
 export function profileOf(model: string, protocol: ProtocolName): RouteProfile {

@@ -47,6 +47,8 @@ export type Told = {
   /** Of a stream: how many frames came, how much of the text that was generated, and whether its caller hung up. */
   readonly frames?: number
   readonly heardBytes?: number
+  /** Whether a stream ended where there was no more money for it, as if at an output limit. */
+  readonly isAtCeiling?: boolean
   readonly isCut?: boolean
   /** Of a task: which, how it stands, what it cost, and which gateway said so. */
   readonly taskId?: Id

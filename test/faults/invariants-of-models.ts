@@ -66,7 +66,7 @@ export function usedIsPaid(evidence: Evidence): string[] {
 }
 
 function isWhole({ told }: Known): boolean {
-  return told.some(({ outcome }) => outcome === 'ok')
+  return told.some(({ outcome, told: { isAtCeiling } }) => outcome === 'ok' && isAtCeiling !== true)
 }
 
 function heardBytesOf({ told }: Known): number {

@@ -1,3 +1,4 @@
+import { ENDED_BY } from '../../server/src/protocols/limit-end.ts'
 import { isStreamed, type Operation, type Told } from './history.ts'
 import type { StreamedSpeech } from './speech.ts'
 
@@ -13,7 +14,7 @@ export function isBrokenOffUpstream(operation: Operation): boolean {
 }
 
 type Listened = {
-  readonly told: Pick<Told, 'costNanos' | 'code' | 'frames' | 'heardBytes' | 'error'>
+  readonly told: Pick<Told, 'costNanos' | 'code' | 'frames' | 'heardBytes' | 'isAtCeiling' | 'error'>
   /** A clean end, an error frame, or neither: a reset, or an end that says nothing. */
   readonly outcome: 'ok' | 'fail' | 'unknown'
 }
@@ -21,16 +22,18 @@ type Listened = {
 /** Reads a stream for as long as it comes. */
 export async function listen(body: AsyncIterable<Uint8Array>, speech: StreamedSpeech, id: string): Promise<Listened> {
   const decoder = new TextDecoder()
-  let [rest, frames, heardBytes, isWhole] = ['', 0, 0, false]
+  let [rest, frames, heardBytes, isWhole, isAtCeiling] = ['', 0, 0, false, false]
   let costNanos: bigint | undefined
   let code: string | undefined
   let failure: string | undefined
 
   function take(frame: string): void {
-    const { text = '', isEnd, error, costNanos: cost } = speech.hear(fieldOf(frame, 'event'), fieldOf(frame, 'data'))
+    const data = fieldOf(frame, 'data')
+    const { text = '', isEnd, error, costNanos: cost } = speech.hear(fieldOf(frame, 'event'), data)
     frames += 1
     heardBytes += Buffer.byteLength(text)
     if (isEnd) isWhole = true
+    if (data.includes(`"${ENDED_BY}"`)) isAtCeiling = true
     if (cost !== undefined) costNanos = cost
     // Ours comes last where there are two: it says that what it cost could not be settled.
     if (error !== undefined) code = error.about === id ? error.code : UPSTREAMS_OWN
@@ -48,6 +51,7 @@ export async function listen(body: AsyncIterable<Uint8Array>, speech: StreamedSp
   const told = {
     frames,
     heardBytes,
+    ...(isAtCeiling && { isAtCeiling }),
     ...(costNanos !== undefined && { costNanos }),
     ...(code !== undefined && { code }),
     ...(failure !== undefined && { error: failure }),

@@ -177,6 +177,7 @@ export function startOperators({ seed, people, pool, upstream, history }: Parts)
 
   const works = Promise.all([
     again(900, () => topUp(person('poor'), random.pick(['0.01', '0.02', '0.05']))),
+    again(4_000, () => topUp(person('scant'), random.pick(['0.008', '0.016']))),
     again(1_600, () => topUp(person('refunded'), random.pick(['0.05', '0.2']))),
     again(700, () => refund(person('refunded'))),
     again(900, giveBack),

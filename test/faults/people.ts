@@ -25,6 +25,8 @@ export type Person = {
   readonly asksFor?: readonly string[]
   /** How likely a step of its clients makes a video. */
   readonly films: number
+  /** How likely a step of its clients asks for a stream that holds more as it grows. */
+  readonly grows: number
   /** Its payments by their entries, for refunds. */
   readonly payments: Id[]
 }
@@ -39,10 +41,12 @@ export type Key = {
 }
 
 const PEOPLE = {
-  rich: { money: '1000', keys: [{}, {}], clients: 4, films: 0.04 },
+  rich: { money: '1000', keys: [{}, {}], clients: 4, films: 0.04, grows: 0.05 },
   'rich too': { money: '1000', keys: [{}, {}], clients: 4, films: 0.04 },
   /** Nearly out of money: most of its calls are refused, and a top-up is spent at once. */
   poor: { money: '0.05', keys: [{}], clients: 3 },
+  /** It has some streams at a time that grow, and money for fewer: they end where it does. */
+  scant: { money: '0.02', keys: [{}], clients: 4, grows: 1 },
   /** Its keys have budgets that run out. */
   thrifty: {
     money: '100',
@@ -52,6 +56,7 @@ const PEOPLE = {
     ],
     clients: 2,
     films: 0.03,
+    grows: 0.1,
   },
   /** Its keys may do little in a minute, and are asked for much at once. */
   limited: { money: '100', keys: [{}, {}, {}], clients: 4, requestsPerMinute: 40, atOnce: 6, films: 0.1 },
@@ -76,6 +81,7 @@ type Wanted = {
   readonly atOnce?: number
   readonly asksFor?: readonly string[]
   readonly films?: number
+  readonly grows?: number
 }
 
 /** Requests in a minute that nobody makes. */
@@ -92,13 +98,13 @@ export async function makePeople(pool: pg.Pool): Promise<readonly Person[]> {
 }
 
 async function makePerson(pool: pg.Pool, name: Name, wanted: Wanted): Promise<Person> {
-  const { money, requestsPerMinute = NO_LIMIT, atOnce = 1, asksFor, films = 0 } = wanted
+  const { money, requestsPerMinute = NO_LIMIT, atOnce = 1, asksFor, films = 0, grows = 0 } = wanted
   const { id: workspaceId, testAccountId: accountId } = await createWorkspace({ pool, ids }, ACTOR, { name })
   await setRate(pool, workspaceId, requestsPerMinute)
   const entryId = ids.next()
   await creditAccount(pool, { entryId, accountId, kind: 'payment', amount: usd(money) })
   const person: Person = {
-    ...{ name, workspaceId, accountId, requestsPerMinute, atOnce, films },
+    ...{ name, workspaceId, accountId, requestsPerMinute, atOnce, films, grows },
     ...(asksFor && { asksFor }),
     keys: [],
     payments: [entryId],

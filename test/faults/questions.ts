@@ -1,7 +1,8 @@
 import { EMBEDDING_MODEL, IMAGE_MODEL, IMAGE_TOKENS_MODEL } from '../../harness/seed.ts'
 import type { Random } from '../../sandbox/src/random.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { DEVIANTS, modelOf } from './deviants.ts'
+import { OUTPUT_MOST } from '../acceptance/deviants/vendors.ts'
+import { DEVIANTS, GROWING_MODEL, modelOf } from './deviants.ts'
 import type { Question } from './speech.ts'
 import { KINDS, pictures, VECTORS } from './whole-speeches.ts'
 
@@ -50,6 +51,12 @@ export function wholeQuestion(operation: string, random: Random, words: string):
 
 /** Of the questions: those to vendors that deviate. */
 const DEVIANT = 0.2
+
+/** One that holds more as it grows: from an answer within the first slice to one of several, always with room for more, as agents ask. */
+export function growingQuestion(random: Random): Question {
+  const words = `sandbox:output-tokens=${random.between(100, 3_500)} sandbox:delta-bytes=80 sandbox:delta-ms=${random.between(1, 20)}`
+  return { model: GROWING_MODEL, words, outputLimit: OUTPUT_MOST, isStream: true, wantsUsage: random.chance(0.6) }
+}
 
 /** With a limit far below what the vendor would say, or with that of the model. */
 function deviantQuestion(random: Random): Pick<Question, 'model' | 'words' | 'outputLimit'> {

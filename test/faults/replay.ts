@@ -5,9 +5,11 @@ import { microseconds } from '../ledger/instants.ts'
 import { freeOf, newAccount } from '../model/account.ts'
 import { credit, forgiveCharge, reverseCharge, reversePayment } from '../model/credits.ts'
 import { accountOf } from '../model/entries.ts'
+import { extend } from '../model/extend.ts'
 import { begin, createModel, type Model, settle } from '../model/ledger-model.ts'
 import { brokenPromises } from '../model/promises.ts'
 import { compareAccounts } from '../model/rows.ts'
+import { GROWING_MODEL } from './deviants.ts'
 import type { ChargeRow, EntryRow, Evidence } from './evidence.ts'
 
 /**
@@ -34,16 +36,21 @@ const ORDER = { end: 0, entry: 1, begin: 2 }
 /** Entries that an ending makes by itself, in the model as in PostgreSQL. */
 const DERIVED = new Set(['debt_payment', 'expiry', 'late_settlement'])
 
-function stepsOf({ charges, entries }: Evidence, accountId: Id): readonly Step[] {
+function stepsOf({ charges, entries, questions }: Evidence, accountId: Id): readonly Step[] {
+  const hasGrown = ({ id }: ChargeRow) => questions.get(id)?.model === GROWING_MODEL
   const ended = [...charges.values()].filter((row) => row.account_id === accountId && row.credential_id !== null)
   const own = entries.filter((row) => row.account_id === accountId && !DERIVED.has(row.kind))
   return [
     ...ended.map((row) => ({
       atUs: timeOf(row.begun_at),
       order: ORDER.begin,
-      run: (model: Model) => beginOf(model, row),
+      run: (model: Model) => beginOf(model, row, hasGrown(row) ? LEAST_HOLD : row.held),
     })),
-    ...ended.map((row) => ({ atUs: timeOf(row.ended_at), order: ORDER.end, run: (model: Model) => endOf(model, row) })),
+    ...ended.map((row) => ({
+      atUs: timeOf(row.ended_at),
+      order: ORDER.end,
+      run: (model: Model) => (hasGrown(row) ? growthOf(model, row) : undefined) ?? endOf(model, row),
+    })),
     ...own.map((row) => ({
       atUs: timeOf(row.entered_at),
       order: ORDER.entry,
@@ -62,8 +69,17 @@ function takeStep(model: Model, accountId: Id, { run }: Step): string[] {
   ]
 }
 
-function beginOf(model: Model, row: ChargeRow): string | undefined {
-  const { outcome } = begin(model, callOf(row), timeOf(row.begun_at))
+/** What a stream that grows has held at which time is written down nowhere: as if it had asked for all of it at its end. */
+const LEAST_HOLD = 1n
+
+function growthOf(model: Model, { id, account_id, held, ended_at }: ChargeRow): string | undefined {
+  const extension = { id, accountId: account_id, amount: nanos(held), tokens: 0, windows: [] }
+  const { outcome } = extend(model, extension, timeOf(ended_at))
+  return outcome === 'extended' ? undefined : `call ${id} had grown to ${held}, and the model says ${outcome}`
+}
+
+function beginOf(model: Model, row: ChargeRow, held: bigint): string | undefined {
+  const { outcome } = begin(model, callOf({ ...row, held }), timeOf(row.begun_at))
   return outcome === 'begun' ? undefined : `call ${row.id} was begun, and the model says ${outcome}`
 }
 

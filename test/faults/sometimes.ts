@@ -1,6 +1,8 @@
 import { IMAGE_MODEL, IMAGE_TOKENS_MODEL } from '../../harness/seed.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
+import { OUTPUT_NANOS } from '../acceptance/deviants/bills.ts'
 import { vendorOf } from '../acceptance/deviants/vendors.ts'
+import { GROWING_MODEL } from './deviants.ts'
 import { groupOf, limitOfGroup } from './endpoint-limits.ts'
 import type { Evidence, TaskRow } from './evidence.ts'
 import { isStreamed, type Operation } from './history.ts'
@@ -28,6 +30,7 @@ export function callsOfModels({ operations }: Pick<Evidence, 'operations'>): Rea
     'streams of the third protocol broken off': count(
       (one) => hasBegun(one) && reportsAsItGoes(one) && isBrokenOffUpstream(one),
     ),
+    'streams that ended where the money did': count(({ told }) => told.isAtCeiling === true),
     'answers of the third protocol paid': paid(({ operation }) => operation === 'generate_content'),
     'embeddings paid': paid(({ operation }) => operation === 'embeddings'),
     'pictures paid by the piece': paid(({ question }) => question?.model === IMAGE_MODEL),
@@ -107,12 +110,20 @@ function hasOutlived({ ended_at }: TaskRow, creation: Operation | undefined, { k
   return target === creation.told.servedBy && fromMs > creation.endedAtMs && toMs < ended_at.getTime()
 }
 
+/** More than a question and the first slice of its answer. */
+const GROWN = 2n * 1_024n * OUTPUT_NANOS
+
 /** How calls of deviants went. A run that has none of one of these has not tried what it is for. */
 export function callsOfDeviants(evidence: Evidence): Readonly<Record<string, number>> {
   const bills = billsIn(evidence).filter(({ entry }) => vendorOf(entry.model ?? '') !== undefined)
   return {
     'calls of vendors that deviate': bills.length,
-    'calls that got more than their hold by an unknown deviance': bills.filter(({ bill, held }) => bill > held).length,
+    'calls that got more than their hold by an unknown deviance': bills.filter(
+      ({ bill, held, entry }) => bill > held && entry.model !== GROWING_MODEL,
+    ).length,
+    'streams that held more as they grew': bills.filter(
+      ({ held, entry }) => entry.model === GROWING_MODEL && held > GROWN,
+    ).length,
   }
 }
 

@@ -5,7 +5,7 @@ import type { Asked, Caller, Marks } from './caller.ts'
 import { isStreamed, type Operation } from './history.ts'
 import { FOLLOW_OPERATION } from './linked-accounts.ts'
 import { CLIENTS, type Key, type Person } from './people.ts'
-import { streamedQuestion, wholeQuestion } from './questions.ts'
+import { growingQuestion, streamedQuestion, wholeQuestion } from './questions.ts'
 import { SPEECHES, speechOf } from './speeches.ts'
 import { cancelPath, taskPath, videoFor } from './videos.ts'
 
@@ -92,6 +92,7 @@ export function startWorkload({ seed, people, caller, marks, link }: Parts): Wor
     if (performance.now() - (unsure[0]?.sinceMs ?? Number.POSITIVE_INFINITY) > COMES_BACK_MS) await sendAgain()
     const { stream, idempotent, quoted, look: looks } = LIKELIHOOD
     if (client.random.chance(client.person.films)) return makeVideo(client)
+    if (client.random.chance(client.person.grows)) return callForStream(client, growingQuestion)
     const dice = client.random.fraction()
     if (dice < stream) return callForStream(client)
     if (dice < stream + idempotent) return callByKey(client)
@@ -100,10 +101,10 @@ export function startWorkload({ seed, people, caller, marks, link }: Parts): Wor
     return callPlainly(client)
   }
 
-  async function callForStream(client: Client): Promise<void> {
+  async function callForStream(client: Client, questionOf = streamedQuestion): Promise<void> {
     const { random } = client
     const mark = marks.make()
-    const request = marks.question(random.pick(SPEECHES), mark, streamedQuestion(random))
+    const request = marks.question(random.pick(SPEECHES), mark, questionOf(random))
     const cutAfterMs = random.between(HANGS_UP_MS.least, HANGS_UP_MS.most)
     const asked = { ...who(client), mark, ...request, ...(random.chance(HANGS_UP) && { cutAfterMs }) }
     if (random.chance(BY_KEY)) await repeatSafely(client, { ...asked, idempotencyKey: mark })

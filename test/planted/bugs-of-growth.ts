@@ -198,7 +198,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     title: 'text passes whether it is held for or not',
     promise: 'No stream goes beyond its hold.',
     author: 'insider',
-    edits: [{ file: GROWTH, find: 'return (covered - UNSEEN_TOKENS) * counted.tokenBytes', replace: 'return 1e9' }],
+    edits: [{ file: GROWTH, find: 'return Math.max(0, covered - unseen) * counted.tokenBytes', replace: 'return 1e9' }],
     caughtBy: [
       { file: UNIT, title: 'before half of the last slice is left' },
       { file: OVER_HTTP, title: 'gets no text that is not held for' },

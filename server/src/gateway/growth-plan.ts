@@ -30,6 +30,7 @@ export function growthOf(asked: Asked): GrowthPlan | undefined {
   return {
     outputMost,
     counted,
+    choices: ask.choices,
     moneyAdvice: adviceOnMoney({
       outputLimit: Math.floor(firstTokens(counted) / ask.choices),
       ...{ choices: ask.choices, isDefaultLimit: ask.isDefaultLimit, isFirst: true, limitNames, heldFor },

@@ -15,10 +15,11 @@ const FIRST_TOKENS = firstTokens(BY_TEXT)
 const call = { id: 'call', accountId: 'account', windows: [] }
 
 /** A token of output costs a nano-dollar. */
-function planOf(counted: Counted, outputMost = 32_000): GrowthPlan {
+function planOf(counted: Counted, outputMost = 32_000, choices = 1): GrowthPlan {
   return {
     outputMost,
     counted,
+    choices,
     sliceFor: (output) => ({
       held: { terms: { version: '1', rates: [] }, mostCounts: [BigInt(output)], most: nanos(BigInt(INPUT + output)) },
       tokens: output,
@@ -29,7 +30,7 @@ function planOf(counted: Counted, outputMost = 32_000): GrowthPlan {
 type Limits = { money: number; tokens: number }
 
 /** One stream and what there is for it, played by the test. */
-function start(counted: Counted, limits: Partial<Limits> = {}, outputMost = 32_000) {
+function start(counted: Counted, limits: Partial<Limits> = {}, outputMost = 32_000, choices = 1) {
   const left: Limits = { money: Number.POSITIVE_INFINITY, tokens: Number.POSITIVE_INFINITY, ...limits }
   const clock = createStillClock()
   const asked: number[] = []
@@ -59,7 +60,7 @@ function start(counted: Counted, limits: Partial<Limits> = {}, outputMost = 32_0
       await answering
       return judged(extension)
     },
-  })(planOf(counted, outputMost), call)
+  })(planOf(counted, outputMost, choices), call)
 
   function open(): void {
     seen.allowed = growth.start({
@@ -178,6 +179,20 @@ describe('a hold that grows with the text', () => {
     stream.growth.note(true)
     for (let turns = 0; turns < 8; turns += 1) await turn()
     assert.deepEqual(stream.asked, [3_072, 7_168])
+  })
+
+  it('leaves room for what is no text in each choice, and passes on many of them', async () => {
+    for (const [choices, allowed] of [
+      [1, FIRST_TOKENS - 64],
+      [8, FIRST_TOKENS - 128],
+      [128, 0],
+    ] as const) {
+      const stream = start(BY_TEXT, {}, 32_000, choices)
+      stream.open()
+      assert.equal(stream.seen.allowed, allowed)
+      await stream.write(2_000)
+      assert.ok(stream.seen.allowed > allowed)
+    }
   })
 
   it('asks on from a slice that is too small to be half used', async () => {

@@ -15,6 +15,7 @@ export type GrowthPlan = {
   readonly sliceFor: (outputTokens: number) => Slice
   /** More can't come. */
   readonly outputMost: number
+  readonly choices: number
   /** How what was made is bounded: by the text that came, or by the time that its upstream has had. */
   readonly counted: Counted
   /** What to do where the first slice is more than there is. */
@@ -78,8 +79,8 @@ const MOST_SECONDS = 8
 const LEAD_MS = 250
 /** Less is not worth a question. */
 const LEAST_TOKENS = 64
-/** Tokens that are no text: of the beginning and the end of what is written. */
-const UNSEEN_TOKENS = 64
+/** Tokens that are no text: of the beginning and the end of each thing that is written. */
+const UNSEEN_TOKENS = { least: 64, ofChoice: 16 }
 /** A stream whose text waits is not kept waiting for longer, and it is asked again so often. */
 const PATIENCE_MS = 2_000
 const RETRY_MS = 250
@@ -114,6 +115,7 @@ export function firstSlice(plan: GrowthPlan | undefined): Slice | undefined {
 export function createGrowths({ extend, clock }: Parts): CreateGrowth {
   return (plan, call) => {
     const { counted, outputMost, sliceFor } = plan
+    const unseen = Math.max(UNSEEN_TOKENS.least, UNSEEN_TOKENS.ofChoice * plan.choices)
     const over = new AbortController()
     let grower: Grower | undefined
     /** Why there is no more, and who has it told before anything has come. */
@@ -137,7 +139,7 @@ export function createGrowths({ extend, clock }: Parts): CreateGrowth {
 
     function allowedBytes(): number {
       if (counted.by === 'time' || covered >= outputMost) return Number.POSITIVE_INFINITY
-      return (covered - UNSEEN_TOKENS) * counted.tokenBytes
+      return Math.max(0, covered - unseen) * counted.tokenBytes
     }
 
     function isOver(): boolean {

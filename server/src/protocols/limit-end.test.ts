@@ -202,4 +202,61 @@ describe('an answer that is cut for want of money', () => {
     ])
     assert.deepEqual(memberOf(events[0], 'item'), { ...call, arguments: '{"x', status: 'incomplete' })
   })
+
+  it('ends the part of a response that is open as its kind ends: a refusal, a summary of what was thought, or a thought', () => {
+    const kinds = [
+      ['message', 'content', 'content_part', { type: 'refusal', refusal: '' }, 'refusal', 'refusal'],
+      [
+        'reasoning',
+        'summary',
+        'reasoning_summary_part',
+        { type: 'summary_text', text: '' },
+        'reasoning_summary_text',
+        'text',
+      ],
+      ['reasoning', 'content', 'content_part', { type: 'reasoning_text', text: '' }, 'reasoning_text', 'text'],
+    ] as const
+    for (const [type, list, part, open, told, member] of kinds) {
+      const item = { type, id: 'i_1', status: 'in_progress', ...(type === 'reasoning' && { summary: [] }), [list]: [] }
+      const place = { item_id: 'i_1', output_index: 0, [list === 'summary' ? 'summary_index' : 'content_index']: 1 }
+      const first = { ...open, [member]: 'first' }
+      const { events } = endOf(createResponsesReader({}), [
+        { type: 'response.created', response: { id: 'resp_1', output: [] } },
+        { type: 'response.output_item.added', output_index: 0, item },
+        { type: `response.${part}.added`, ...place, part: open },
+        { type: `response.${told}.delta`, ...place, delta: 'first' },
+        { type: `response.${part}.done`, ...place, part: first },
+        { type: `response.${part}.added`, ...place, part: open },
+        { type: `response.${told}.delta`, ...place, delta: 'sec' },
+      ])
+      const second = { ...open, [member]: 'sec' }
+      const number = (at: number) => ({ sequence_number: 7 + at })
+      assert.deepEqual(events.slice(0, 3), [
+        { type: `response.${told}.done`, ...place, [member]: 'sec', ...number(0) },
+        { type: `response.${part}.done`, ...place, part: second, ...number(1) },
+        {
+          type: 'response.output_item.done',
+          output_index: 0,
+          item: { ...item, [list]: [first, second], status: 'incomplete' },
+          ...number(2),
+        },
+      ])
+    }
+  })
+
+  it('ends no item of a response twice, however much came before', () => {
+    const item = (index: number) => ({ type: 'message', id: `i_${index}`, status: 'in_progress', content: [] })
+    const large = { type: 'output_text', text: 'x'.repeat(200_000) }
+    const { events } = endOf(createResponsesReader({}), [
+      { type: 'response.created', response: { id: 'resp_1', output: [] } },
+      { type: 'response.output_item.added', output_index: 0, item: item(0) },
+      { type: 'response.output_item.done', output_index: 0, item: { ...item(0), content: [large] } },
+      { type: 'response.output_item.added', output_index: 1, item: item(1) },
+      { type: 'response.output_item.done', output_index: 1, item: { ...item(1), content: [large] } },
+    ])
+    assert.deepEqual(
+      events.map((event) => memberOf(event, 'type')),
+      ['response.incomplete'],
+    )
+  })
 })

@@ -6,8 +6,31 @@ import { COST } from './usage.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** A part of an item that is open, and where its text starts. */
-type OpenPart = { readonly part: Members; readonly index: unknown; readonly from: number }
+/** A part of an item that is open, how its kind ends, and where its text starts. */
+type OpenPart = { readonly part: Members; readonly kind: PartKind; readonly index: unknown; readonly from: number }
+
+type PartKind = {
+  /** The event that tells its text, and the member of it and of the part that has the text. */
+  readonly told: string
+  readonly text: string
+  /** The event that ends it, and the member that has its place. */
+  readonly done: string
+  readonly place: string
+  readonly beside?: Members
+}
+
+const IN_CONTENT = { text: 'text', done: 'response.content_part.done', place: 'content_index' } as const
+const PART_KINDS: Readonly<Record<string, PartKind>> = {
+  output_text: { ...IN_CONTENT, told: 'response.output_text.done', beside: { logprobs: [] } },
+  refusal: { ...IN_CONTENT, told: 'response.refusal.done', text: 'refusal' },
+  reasoning_text: { ...IN_CONTENT, told: 'response.reasoning_text.done' },
+  summary_text: {
+    told: 'response.reasoning_summary_text.done',
+    text: 'text',
+    done: 'response.reasoning_summary_part.done',
+    place: 'summary_index',
+  },
+}
 
 /** An item that is open: its text starts where the item does, unless it has parts. */
 type OpenItem = { readonly item: Members; readonly from: number; readonly parts: unknown[]; open: OpenPart | undefined }
@@ -39,9 +62,10 @@ export function createResponseEnding(): LimitEnding {
     const item = open.get(memberOf(json, 'output_index'))
     const part = memberOf(json, 'part')
     if (item === undefined) return
-    if (isMembers(part) && typeof kind === 'string' && /part\.added$/.test(kind))
-      item.open = { part, index: memberOf(json, 'content_index') ?? memberOf(json, 'summary_index'), from: textBytes }
-    if (kind === 'response.content_part.done') {
+    const partKind = PART_KINDS[String(memberOf(part, 'type'))]
+    if (isMembers(part) && partKind !== undefined && /part\.added$/.test(String(kind)))
+      item.open = { part, kind: partKind, index: memberOf(json, partKind.place), from: textBytes }
+    if (/part\.done$/.test(String(kind))) {
       item.parts.push(part)
       item.open = undefined
     }
@@ -56,7 +80,10 @@ export function createResponseEnding(): LimitEnding {
       if (typeof number === 'number') numbered = { number, atFrame: frames }
       const begun = memberOf(json, 'response')
       // What would take too much is not told again: a cut response says less of what it was, and is one all the same.
-      if (keptBytes + bytes > MOST_KEPT_BYTES) return
+      if (keptBytes + bytes > MOST_KEPT_BYTES) {
+        if (kind === 'response.output_item.done') open.delete(memberOf(json, 'output_index'))
+        return
+      }
       keptBytes += bytes
       if (isMembers(begun)) response = begun
       itemEvent(json, kind, textBytes)
@@ -101,24 +128,25 @@ function endOfItem(
   let frames = ''
   const content = [...parts]
   if (open !== undefined) {
-    const written = text(open.from, textBytes)
-    const inside = { ...place, content_index: open.index }
-    const name = memberOf(open.part, 'type') === 'refusal' ? 'refusal' : 'text'
-    const part = { ...open.part, [name]: written }
-    if (memberOf(open.part, 'type') === 'output_text')
-      frames += frame('response.output_text.done', { ...inside, text: written, logprobs: [] })
-    frames += frame('response.content_part.done', { ...inside, part })
+    const { kind } = open
+    const inside = { ...place, [kind.place]: open.index }
+    const written = { [kind.text]: text(open.from, textBytes) }
+    const part = { ...open.part, ...written }
+    frames += frame(kind.told, { ...inside, ...written, ...kind.beside })
+    frames += frame(kind.done, { ...inside, part })
     content.push(part)
   }
   const ended = { ...item, ...writtenIn(item, content, () => text(from, textBytes)), status: 'incomplete' }
   return { frames: frames + frame('response.output_item.done', { output_index: index, item: ended }), ended }
 }
 
-/** A message has its parts; a call of a function has its arguments, behind its name. */
+/** A message has its parts, and so has what was thought; a call of a function has its arguments, behind its name. */
 function writtenIn(item: Members, content: readonly unknown[], text: () => string): Members {
   switch (memberOf(item, 'type')) {
     case 'message':
       return { content }
+    case 'reasoning':
+      return reasoningOf(content)
     case 'function_call':
       return { arguments: text().slice(wordsIn(memberOf(item, 'name')).length) }
     case 'custom_tool_call':
@@ -126,6 +154,12 @@ function writtenIn(item: Members, content: readonly unknown[], text: () => strin
     default:
       return {}
   }
+}
+
+function reasoningOf(parts: readonly unknown[]): Members {
+  const isSummary = (part: unknown) => memberOf(part, 'type') === 'summary_text'
+  const content = parts.filter((part) => !isSummary(part))
+  return { summary: parts.filter(isSummary), ...(content.length > 0 && { content }) }
 }
 
 function usageOf(

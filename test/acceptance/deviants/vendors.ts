@@ -70,6 +70,15 @@ export const VENDORS: readonly [Vendor, ...Vendor[]] = [
   vendor('keeps-running-on-abort-unknown', ['keeps-running-on-abort'], { profiles: forAll({ abort: 'stops' }) }),
 ]
 
+/**
+ * Its streams hold more as they grow. One that meets the ceiling waits with what has come, and what its vendor makes in that time is in no
+ * hold: so its routes are none that say how much a hold buys.
+ */
+export const GROWING: Vendor = vendor('grows', ['stops-on-abort'], {
+  profiles: forAll({ abort: 'stops', output: 'seen', tokenBytes: 3 }),
+  isWrongIn: ALL_PROTOCOLS,
+})
+
 function forAll(profile: Partial<RouteProfile>): Vendor['profiles'] {
   return Object.fromEntries(ALL_PROTOCOLS.map((protocol) => [protocol, profile]))
 }
@@ -149,5 +158,5 @@ export async function bindData(world: World, words: readonly string[]): Promise<
 
 /** Whose model it is; undefined where it is none of theirs. */
 export function vendorOf(model: string): Vendor | undefined {
-  return VENDORS.find(({ name }) => model.startsWith(`${name}/`))
+  return [...VENDORS, GROWING].find(({ name }) => model.startsWith(`${name}/`))
 }
