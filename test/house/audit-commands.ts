@@ -125,7 +125,10 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
     ...{ providerInput: null, providerOutput: null, providerCacheRead: null, providerCacheWrite: null },
     ...{ providerImages: null, providerVideos: null, providerClasses: null },
   }
-  const plain = { outputLimit: null, unknown: 'refuse', reasoning: 'within', abort: 'runs_on' }
+  const plain = {
+    ...{ outputLimit: null, unknown: 'refuse', reasoning: 'within', abort: 'runs_on' },
+    ...{ output: 'hidden', tokenBytes: 1, topSpeed: null },
+  }
   const vendor = (slot: string) => ({
     ...{
       slot,
