@@ -53,6 +53,11 @@ From a program, with the SDK that you have already:
   answer = client.chat.completions.create(model="sandbox/echo", messages=[{"role": "user", "content": "Hello"}])
   print(answer.choices[0].message.content)
 
+Small programs to copy, which examples/README.md lists:
+
+  export FAREBOX_URL='${base_url}' FAREBOX_KEY='${api_key}'
+  bash examples/curl-stream.sh
+
 Let an agent use it, here Claude Code:
 
   claude mcp add --transport http farebox ${mcp_url} --header "Authorization: Bearer ${agent_key}"

@@ -247,6 +247,12 @@ describe('configuration', () => {
     assert.equal(problems({ FAREBOX_DATABASE_URL: URL, ...others }).length, 4)
   })
 
+  it('leaves the variables alone that programs of callers read, such as those in examples/', () => {
+    const callers = { FAREBOX_URL: 'http://127.0.0.1:8700', FAREBOX_KEY: 'fb_test_1' }
+    assert.deepEqual(problems({ FAREBOX_DATABASE_URL: URL, ...callers }), [])
+    assert.equal(problems({ FAREBOX_DATABASE_URL: URL, FAREBOX_URLS: '1', FAREBOX_KEYS: '1' }).length, 2)
+  })
+
   it('tells all problems at once, a line each', () => {
     const env = { FAREBOX_LOG_LEVEL: 'loud', FAREBOX_HTTP_JSON_DEPTH: '-1', FAREBOX_NAMES_PROVIDER: 'two words' }
     assert.equal(problems(env).length, 4)

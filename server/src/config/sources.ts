@@ -26,6 +26,9 @@ const DEFAULT_FILE = 'farebox.yaml'
 const SERVICE_LINK =
   /^FAREBOX_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/
 
+/** Programs of callers read these (examples/). Whoever has them in a terminal must be able to start us there too. */
+const CALLERS_VARIABLES: ReadonlySet<string> = new Set(['FAREBOX_URL', 'FAREBOX_KEY'])
+
 export const variableOf = (path: string) => PREFIX + path.replaceAll('.', '_').toUpperCase()
 
 /** Later ones win: the file, the environment, what the command line says. */
@@ -101,7 +104,8 @@ function readVariables({ paths, secretPaths }: Known, env: Environment, problems
   )
   const values = new Map<string, unknown>()
   for (const [name, value] of Object.entries(env)) {
-    if (!name.startsWith(PREFIX) || name === FILE_VARIABLE || value === undefined || SERVICE_LINK.test(name)) continue
+    if (!name.startsWith(PREFIX) || name === FILE_VARIABLE || value === undefined) continue
+    if (SERVICE_LINK.test(name) || CALLERS_VARIABLES.has(name)) continue
     const path = known.get(name)
     if (path === undefined)
       problems.push(`${name} is not a setting${hintFor(name, [...known.keys()])}: correct or unset it`)

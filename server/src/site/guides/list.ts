@@ -35,6 +35,7 @@ export const GUIDES: readonly Readers[] = [
       guide('members', 'Members of requests', 'Which are taken, priced or refused'),
       guide('contract', 'The contract', 'OpenAPI by its hash, and what counts as a change'),
       guide('errors', 'Errors and their fixes', 'Every code, with what to do'),
+      guide('glossary', 'Glossary', 'Our words, with the usual terms for them'),
     ],
   },
   {
