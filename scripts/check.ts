@@ -21,6 +21,7 @@ const CHECKS: Readonly<Record<string, readonly string[]>> = {
   "the client's types of the contract": [process.execPath, 'scripts/client-types.ts', '--check'],
   'document of the members': [process.execPath, 'scripts/members.ts', '--check'],
   'document of the settings': [process.execPath, 'scripts/configuration.ts', '--check'],
+  'document of the metrics': [process.execPath, 'scripts/metrics.ts', '--check'],
 }
 
 async function passes(name: string, [command = '', ...args]: readonly string[]): Promise<boolean> {
