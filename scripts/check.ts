@@ -22,6 +22,7 @@ const CHECKS: Readonly<Record<string, readonly string[]>> = {
   'document of the members': [process.execPath, 'scripts/members.ts', '--check'],
   'document of the settings': [process.execPath, 'scripts/configuration.ts', '--check'],
   'document of the metrics': [process.execPath, 'scripts/metrics.ts', '--check'],
+  'document of the commands': [process.execPath, 'scripts/cli.ts', '--check'],
 }
 
 async function passes(name: string, [command = '', ...args]: readonly string[]): Promise<boolean> {
