@@ -20,6 +20,9 @@ const CHECKS: Readonly<Record<string, readonly string[]>> = {
   contract: [process.execPath, 'scripts/contract.ts', '--check'],
   "the client's types of the contract": [process.execPath, 'scripts/client-types.ts', '--check'],
   'document of the members': [process.execPath, 'scripts/members.ts', '--check'],
+  'document of the settings': [process.execPath, 'scripts/configuration.ts', '--check'],
+  'document of the metrics': [process.execPath, 'scripts/metrics.ts', '--check'],
+  'document of the commands': [process.execPath, 'scripts/cli.ts', '--check'],
 }
 
 async function passes(name: string, [command = '', ...args]: readonly string[]): Promise<boolean> {

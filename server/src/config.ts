@@ -1,27 +1,7 @@
-import { z } from 'zod'
-import {
-  address,
-  amount,
-  ceiling,
-  domain,
-  flag,
-  httpOrigin,
-  integer,
-  list,
-  longSecret,
-  masterKey,
-  network,
-  openidIssuer,
-  origin,
-  postgresUrl,
-  publicOrigin,
-  publicUrl,
-  segment,
-  segments,
-  sender,
-  smtpUrl,
-} from './config/kinds.ts'
-import { accent, link, logo, siteName, support } from './config/label.ts'
+import type { z } from 'zod'
+import { BODY_MOST_BYTES, MIB, MODEL_BODY_MOST_BYTES } from './config/bytes.ts'
+import { kindOf, leavesOf } from './config/described.ts'
+import { settings } from './config/settings.ts'
 import { type Environment, readSources, variableOf } from './config/sources.ts'
 import { CONTRIBUTORS_LEAST } from './kernel/contributors.ts'
 import { largestRequestWithin, leastBudgetFor } from './kernel/memory-budget.ts'
@@ -53,135 +33,6 @@ export const RESERVED_MODEL_SEGMENTS = [
   ...['chat', 'responses', 'messages', 'models', 'embeddings', 'images', 'rerank'],
   ...['usage', 'balance', 'requests'],
 ]
-
-const MIB = 1_048_576
-const BODY_MOST_BYTES = 16 * MIB
-const MODEL_BODY_MOST_BYTES = 32 * MIB
-
-const ROLES = ['gateway', 'agent', 'site', 'admin', 'worker'] as const
-
-const settings = z.strictObject({
-  roles: list(z.enum(ROLES, { error: `must be among ${ROLES.join(', ')}` })).prefault([...ROLES]),
-  database: z.strictObject({
-    url: postgresUrl,
-    money_connections: integer(1, 64).prefault(4),
-    rest_connections: integer(1, 64).prefault(8),
-  }),
-  secrets: z.strictObject({ master_key: masterKey.optional(), previous_master_key: masterKey.optional() }).prefault({}),
-  listen: z
-    .strictObject({
-      gateway: address.prefault('127.0.0.1:8700'),
-      site: address.prefault('127.0.0.1:8702'),
-      agent: address.prefault('127.0.0.1:8703'),
-      admin: address.prefault('127.0.0.1:8709'),
-    })
-    .prefault({}),
-  http: z
-    .strictObject({
-      // Beyond 16 MiB, what operations that are no model's do with a body would take a long turn of the event loop.
-      body_bytes: integer(1_024, BODY_MOST_BYTES).prefault(MIB),
-      // Of calls of models, which have pictures and long conversations. What the budget of memory has room for, where left out.
-      model_body_bytes: integer(1_024, MODEL_BODY_MOST_BYTES).optional(),
-      header_bytes: integer(4_096, 65_536).prefault(16_384),
-      json_depth: integer(8, 512).prefault(64),
-      headers_timeout_ms: integer(1_000, 60_000).prefault(10_000),
-      request_timeout_ms: integer(1_000, 600_000).prefault(60_000),
-      connections: integer(10, 100_000).prefault(10_000),
-      cors_origins: list(origin).prefault([]),
-      trusted_proxies: list(network).prefault([]),
-      drain_ms: integer(0, 600_000).prefault(60_000),
-      drain_pause_ms: integer(0, 60_000).prefault(0),
-      abandoned_stream_ms: integer(0, 600_000).prefault(30_000),
-      // Under which callers and their users reach the gateway; needed where users link accounts.
-      public_url: publicOrigin.optional(),
-      // Under which people reach the website; without it, only this machine does.
-      site_url: publicOrigin.optional(),
-      // Under which agents reach their tools; without it, only this machine does.
-      mcp_url: publicUrl.optional(),
-      // Names beside addresses, localhost and single words under which operators reach their listener.
-      admin_hosts: list(
-        z.string().regex(/^[a-z0-9._-]{1,253}$/, { error: 'must be names in lower case, such as metrics.example.com' }),
-      ).prefault([]),
-    })
-    .prefault({}),
-  // What requests, replies and unread answers may take together, beside what the program itself needs.
-  memory: z.strictObject({ budget_bytes: integer(MIB, 65_536 * MIB).prefault(448 * MIB) }).prefault({}),
-  names: z
-    .strictObject({
-      provider: z
-        .string()
-        .regex(/^[A-Za-z][A-Za-z0-9]{0,31}$/, { error: 'must be one word of letters and digits' })
-        .prefault('Farebox'),
-      social_a: segment.prefault('social_a'),
-      social_b: segment.prefault('social_b'),
-      social_c: segment.prefault('social_c'),
-      reseller: segment.prefault('reseller'),
-      traffic_analytics: segment.prefault('traffic_analytics'),
-      deep_research: segments.prefault('deep-research/search'),
-      deep_research_upstream: segments.prefault('search'),
-    })
-    .prefault({}),
-  // Names of rerank models that callers may ask for beside the default; all are sold at the one price of reranking.
-  rerank: z.strictObject({ models: list(z.string().min(1).max(200)).prefault([]) }).prefault({}),
-  // How much evidenced loss is borne before calls are refused: docs/hostile-upstreams.md.
-  loss: z
-    .strictObject({
-      account_hour_usd: ceiling.prefault('5'),
-      account_day_usd: ceiling.prefault('20'),
-      route_hour_usd: ceiling.prefault('50'),
-      route_day_usd: ceiling.prefault('200'),
-    })
-    .prefault({}),
-  // Addresses that strangers give us: docs/outbound.md.
-  outbound: z
-    .strictObject({
-      access: z.enum(['public', 'listed', 'none'], { error: 'must be public, listed or none' }).prefault('public'),
-      allowed_origins: list(httpOrigin).prefault([]),
-      refused_networks: list(network).prefault([]),
-    })
-    .prefault({}),
-  // Who may have an account, and by what they sign in: docs/mail.md.
-  people: z
-    .strictObject({
-      sign_up: z.enum(['open', 'closed'], { error: 'must be open or closed' }).prefault('open'),
-      // Only addresses of these domains may sign up; none: all may.
-      domains: list(domain).prefault([]),
-      // Promotional credit for the first workspace of a mailbox.
-      credit: amount.prefault('2'),
-      issuer: openidIssuer.optional(),
-    })
-    .prefault({}),
-  // How clients are let in: docs/oauth.md.
-  oauth: z.strictObject({ introspection_secret: longSecret.optional() }).prefault({}),
-  // By which people are written to: docs/mail.md.
-  mail: z.strictObject({ url: smtpUrl.optional(), from: sender.optional() }).prefault({}),
-  // Under whose name and in whose colours pages are shown: docs/operating.md.
-  site: z
-    .strictObject({
-      // names.provider, where left out.
-      name: siteName.optional(),
-      logo: logo.optional(),
-      accent_light: accent('light').optional(),
-      accent_dark: accent('dark').optional(),
-      terms_url: link.optional(),
-      privacy_url: link.optional(),
-      imprint_url: link.optional(),
-      support: support.optional(),
-    })
-    .prefault({}),
-  // For how long a contract can be read by its hash once no process serves it any more: docs/contract.md.
-  contract: z.strictObject({ kept_days: integer(1, 3_650).prefault(365) }).prefault({}),
-  // For how long what the worker last saw of what is sold counts as fresh: docs/contract.md.
-  sales: z.strictObject({ fresh_seconds: integer(2, 86_400).prefault(300) }).prefault({}),
-  links: z.strictObject({ offline_access: flag.prefault(false) }).prefault({}),
-  log: z
-    .strictObject({
-      level: z
-        .enum(['info', 'warn', 'error', 'silent'], { error: 'must be info, warn, error or silent' })
-        .prefault('info'),
-    })
-    .prefault({}),
-})
 
 const schema = settings.superRefine((config, context) => {
   for (const [path, message] of contradictions(config)) context.addIssue({ code: 'custom', path, message })
@@ -244,17 +95,9 @@ function reserved(segment: string): string {
 }
 
 /** Every setting's path; what is named nowhere here is refused. */
-const PATHS = pathsIn(settings)
-const SECRET_PATHS = [
-  ...['database.url', 'secrets.master_key', 'secrets.previous_master_key'],
-  ...['mail.url', 'people.issuer.client_secret', 'oauth.introspection_secret'],
-]
-
-function pathsIn(type: z.core.$ZodType, prefix = ''): readonly string[] {
-  if (type instanceof z.ZodPrefault || type instanceof z.ZodOptional) return pathsIn(type.unwrap(), prefix)
-  if (!(type instanceof z.ZodObject)) return [prefix]
-  return Object.entries(type.shape).flatMap(([key, inner]) => pathsIn(inner, prefix === '' ? key : `${prefix}.${key}`))
-}
+const LEAVES = leavesOf(settings)
+const PATHS = LEAVES.map(({ path }) => path)
+const SECRET_PATHS = LEAVES.filter(({ type }) => kindOf(type)?.isSecret === true).map(({ path }) => path)
 
 export function loadConfig(env: Environment = process.env, overrides: Readonly<Record<string, string>> = {}): Config {
   const { values, problems } = readSources({ paths: PATHS, secretPaths: SECRET_PATHS }, env, overrides)

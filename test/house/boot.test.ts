@@ -53,6 +53,29 @@ describe('a server', () => {
     assert.equal((await request(`${gateway.url}/metrics`)).statusCode, 401)
   })
 
+  it('exposes the metrics of docs/metrics.md with their types and labels, and no others', async () => {
+    const gateway = await startGateway({ databaseUrl: database.url })
+    after(() => gateway.stop())
+    await request(`${gateway.url}/v1/models`)
+    const exposed = await (await request(`${gateway.adminUrl}/metrics`)).body.text()
+    const written = readFileSync(path.join(ROOT, 'docs/metrics.md'), 'utf8')
+    const documented = new Map(
+      [...written.matchAll(/^### (\w+)\n\n.+\n\n- Type: (\w+)\n- Labels: (.+)$/gm)].map(
+        ([, name = '', type = '', labels = '']) => [name, { type, labels: labels.match(/(?<=`)\w+(?=`)/g) ?? [] }],
+      ),
+    )
+    assert.equal(documented.size, written.match(/^### /gm)?.length)
+    const types = [...exposed.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type]) => ({ name, type }))
+    for (const { name, type } of types)
+      assert.equal(documented.get(name)?.type, type, `${name} is not in docs/metrics.md`)
+    if (process.platform === 'linux') assert.equal(types.length, documented.size)
+    const labelled = [...exposed.matchAll(/^(\w+?)(?:_bucket|_sum|_count)?\{(.+)\} /gm)]
+    assert.ok(labelled.some(([, name]) => name === 'farebox_http_requests_total'))
+    for (const [line, name = '', labels = ''] of labelled)
+      for (const [, label = ''] of labels.matchAll(/(\w+)="/g))
+        assert.ok(['le', 'quantile', ...(documented.get(name)?.labels ?? [])].includes(label), line)
+  })
+
   it('refuses to start on a wrong setting, a line each, without the secret', () => {
     const env = { FAREBOX_DATABASE_URL: 'postgres://canary-5b1', FAREBOX_LOG_LEVEL: 'loud', FAREBOX_NONSENSE: '1' }
     const { code, output } = farebox(['serve'], env)

@@ -43,6 +43,30 @@ describe('the gates of the project', () => {
     assert.deepEqual(output.match(/^FAILED .*?(?= \()/gm), ['FAILED architecture'], output)
   })
 
+  it('npm run check fails on every document that is not what its program writes, and passes as they are', () => {
+    const documents = {
+      'document of the catalogue': 'docs/catalogue.md',
+      'document of the commands': 'docs/cli.md',
+      'document of the errors': 'docs/errors.md',
+      'document of the members': 'docs/members.md',
+      'document of the metrics': 'docs/metrics.md',
+      'document of the settings': 'docs/configuration.md',
+    }
+    const names = Object.keys(documents)
+    const files = Object.values(documents).map((file) => path.join(copy, file))
+    assert.deepEqual(run(copy, 'scripts/check.ts', ...names).code, 0)
+    const texts = files.map((file) => readFileSync(file, 'utf8'))
+    for (const [at, file] of files.entries()) writeFileSync(file, `${texts[at]}planted\n`)
+    const { code, output } = run(copy, 'scripts/check.ts', ...names)
+    for (const [at, file] of files.entries()) writeFileSync(file, texts[at] ?? '')
+    assert.equal(code, 1, output)
+    assert.deepEqual(
+      output.match(/^FAILED .*?(?= \()/gm)?.toSorted(),
+      names.map((name) => `FAILED ${name}`),
+      output,
+    )
+  })
+
   it('npm run conformance shows a planted id, and reports it as lost when its test is gone', () => {
     const results = path.join(copy, 'results.json')
     const proven = (...titles: string[]) =>

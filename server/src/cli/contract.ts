@@ -8,7 +8,7 @@ import { contractInputOf } from '../http/routes/contract-input.ts'
 import { print, reading, running, runningAlone } from './command.ts'
 
 export function addContractCommands(program: Command): void {
-  const contract = program.command('contract').description('look at the OpenAPI contract of the gateway')
+  const contract = program.command('contract').description('show and compare OpenAPI contracts of the gateway')
   reading(contract, 'show')
     .description('print the contract that this program serves with this configuration, byte for byte')
     .option('--version-only', 'print its contentHash and docsRevision alone')

@@ -18,7 +18,7 @@ import { spendOf } from './key-spend.ts'
 import { linesOf } from './key-terms.ts'
 
 export function addLedgerCommands(program: Command): void {
-  const ledger = program.command('ledger').description('look after the ledger')
+  const ledger = program.command('ledger').description('verify and explain the ledger, and settle what is left open')
   reading(ledger, 'verify')
     .description('evaluate every promise of the ledger over all accounts, in one snapshot')
     .action(() => running(verify))

@@ -43,7 +43,7 @@ export function createProgram({ serve }: Parts): Command {
     .description('bring the database to this version')
     .action(() => running(applyMigrations))
 
-  const config = program.command('config').description('look at the configuration')
+  const config = program.command('config').description('check the configuration')
   reading(config, 'check')
     .description('say whether the service would start with this configuration and database')
     .action(() => running(checkConfig))

@@ -37,7 +37,7 @@ export async function sealFor(pool: pg.Pool, { secrets }: Config): Promise<Seal 
 }
 
 export function addSecretCommands(program: Command): void {
-  const secrets = program.command('secrets').description('look after what is kept sealed')
+  const secrets = program.command('secrets').description('manage the encryption of stored secrets')
   writing(secrets, 'rotate')
     .description(
       'seal everything anew with secrets.master_key that was sealed with secrets.previous_master_key; nothing has to stop for it',

@@ -4,7 +4,7 @@ import { attachTask, countOpen, listLost, pollLags } from '../tasks/operate.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addTaskCommands(program: Command): void {
-  const tasks = program.command('tasks').description('look after tasks, which take minutes')
+  const tasks = program.command('tasks').description('manage tasks: calls that take minutes')
   reading(tasks, 'status')
     .description('say how many are open, how late their upstreams are asked, and which ones nobody knows of')
     .action(() => running(status))

@@ -3,6 +3,7 @@ import path from 'node:path'
 import { z } from 'zod'
 import { AA_TEXT, contrastOf } from '../kernel/contrast.ts'
 import { isMailAddress } from '../kernel/mail-address.ts'
+import { kind } from './described.ts'
 
 /** What an operator shows of itself on pages: docs/operating.md. */
 
@@ -12,10 +13,10 @@ const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 const ACTIVE =
   /<\s*(?:script|foreignObject|iframe|animate|set|handler|listener)|\son\w+\s*=|<!(?:DOCTYPE|ENTITY)|<\?xml-stylesheet|javascript:|@import|(?:href|src)\s*=\s*["'](?!#)|url\(\s*["']?(?!#)/i
 
-const logoError = (message: string) => `${message}: give a PNG or a plain SVG of at most ${LOGO_MOST_BYTES} bytes`
+const LOGO = `a PNG or a plain SVG of at most ${LOGO_MOST_BYTES} bytes`
+const logoError = (message: string) => `${message}: give ${LOGO}`
 
-/** A file, read when the program starts. */
-export const logo = z
+const logoFile = z
   .string()
   .min(1)
   .max(4_096)
@@ -41,36 +42,58 @@ export const logo = z
     return { name: 'logo.svg', bytes }
   })
 
+/** A file, read when the program starts. */
+export const logo = kind(logoFile, { type: 'path of a file', bounds: LOGO })
+
 /** As pages have them (`tokens.css`): what stands behind text and buttons. */
 export const PAPERS = { light: ['#ffffff', '#f5f6f7'], dark: ['#0e1013', '#15181c'] } as const
 
+const COLOUR = 'a colour such as #1d4fd7'
+
 /** A colour of links, buttons and the focus that can be read on every paper of its scheme. */
 export const accent = (scheme: keyof typeof PAPERS) =>
-  z
-    .string()
-    .regex(/^#[0-9a-fA-F]{6}$/, { error: 'must be a colour such as #1d4fd7' })
-    .transform((colour) => colour.toLowerCase())
-    .superRefine((colour, context) => {
-      const least = Math.min(...PAPERS[scheme].map((paper) => contrastOf(colour, paper)))
-      if (least >= AA_TEXT) return
-      const advice = scheme === 'light' ? 'choose a darker one' : 'choose a lighter one'
-      const message = `has a contrast of ${least.toFixed(2)} on the ${scheme} pages, and text needs ${AA_TEXT}: ${advice}`
-      context.addIssue({ code: 'custom', message })
-    })
+  kind(
+    z
+      .string()
+      .regex(/^#[0-9a-fA-F]{6}$/, { error: `must be ${COLOUR}` })
+      .transform((colour) => colour.toLowerCase())
+      .superRefine((colour, context) => {
+        const least = Math.min(...PAPERS[scheme].map((paper) => contrastOf(colour, paper)))
+        if (least >= AA_TEXT) return
+        const advice = scheme === 'light' ? 'choose a darker one' : 'choose a lighter one'
+        const message = `has a contrast of ${least.toFixed(2)} on the ${scheme} pages, and text needs ${AA_TEXT}: ${advice}`
+        context.addIssue({ code: 'custom', message })
+      }),
+    { type: 'colour', bounds: `${COLOUR}, with a contrast of at least ${AA_TEXT} on ${scheme} pages` },
+  )
 
 const PLAIN = /^[^\p{Cc}\p{Cf}<>]{1,60}$/u
+const NAME = 'a name of at most 60 characters, without < and >'
 
-export const siteName = z.string().regex(PLAIN, { error: 'must be a name of at most 60 characters, without < and >' })
+export const siteName = kind(z.string().regex(PLAIN, { error: `must be ${NAME}` }), { type: 'text', bounds: NAME })
 
 const isHttps = (text: string) =>
   URL.canParse(text) && new URL(text).protocol === 'https:' && new URL(text).username === ''
 
-export const link = z.string().max(500).refine(isHttps, { error: 'must be an address that begins with https://' })
+const LINK = 'an address that begins with https://'
+const LINK_LENGTH = 500
+export const link = kind(
+  z
+    .string()
+    .max(LINK_LENGTH)
+    .refine(isHttps, { error: `must be ${LINK}` }),
+  {
+    type: 'URL',
+    bounds: `${LINK}, at most ${LINK_LENGTH} characters`,
+  },
+)
 
+const SUPPORT = `a mail address, or ${LINK}`
 /** Where people get help: a mailbox, or a page. */
-export const support = z
-  .string()
-  .max(500)
-  .refine((text) => isHttps(text) || isMailAddress(text), {
-    error: 'must be a mail address, or an address that begins with https://',
-  })
+export const support = kind(
+  z
+    .string()
+    .max(LINK_LENGTH)
+    .refine((text) => isHttps(text) || isMailAddress(text), { error: `must be ${SUPPORT}` }),
+  { type: 'mail address or URL', bounds: `${SUPPORT}, at most ${LINK_LENGTH} characters` },
+)

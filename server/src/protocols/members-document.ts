@@ -1,5 +1,6 @@
 import type { Choice, Member, Shape, Table } from '../catalogue/member-table.ts'
 import { RERANK } from '../catalogue/operations/rerank-members.ts'
+import { markdownTable } from '../kernel/markdown.ts'
 import { MESSAGES } from './anthropic-members.ts'
 import { ANTHROPIC_BETAS, type Betas, OPENAI_BETAS } from './betas.ts'
 import { BATCH_EMBED_REQUEST, CONTENT_REQUEST, COUNT_REQUEST, EMBED_REQUEST } from './gemini-members.ts'
@@ -70,7 +71,7 @@ function choiceRows({ by, kinds, others }: Choice): string {
   const rows = Object.entries(kinds).map(([kind, table]): Row => {
     return [`\`${kind}\``, typeof table === 'string' ? `refused: ${table}` : `${neededBy(table)}see ${table.title}`]
   })
-  return aligned([
+  return markdownTable([
     [`\`${by}\``, 'what it is'],
     ...rows,
     ['any other', others === undefined ? 'unknown' : `refused: ${others}`],
@@ -83,20 +84,11 @@ function neededBy({ needs }: Table): string {
 
 function tableRows({ members, others }: Table): string {
   const rest: readonly Row[] = others === undefined ? [] : [['any other', `refused: ${others}`]]
-  return aligned([['member', 'what it is'], ...rowsOf(members), ...rest])
+  return markdownTable([['member', 'what it is'], ...rowsOf(members), ...rest])
 }
 
 function rowsOf(members: Readonly<Record<string, Member>>): readonly Row[] {
   return Object.entries(members).map(([name, member]) => [`\`${name}\``, standingOf(member)])
-}
-
-/** As the formatter of the project writes a table. */
-function aligned([head = ['', ''], ...rows]: readonly Row[]): string {
-  const [first = 0, second = 0] = [0, 1].map((column) =>
-    Math.max(...[head, ...rows].map((row) => row[column === 0 ? 0 : 1].length)),
-  )
-  const line = ([name, what]: Row, fill = ' ') => `| ${name.padEnd(first, fill)} | ${what.padEnd(second, fill)} |`
-  return [line(head), line(['', ''], '-'), ...rows.map((row) => line(row))].join('\n')
 }
 
 function standingOf(member: Member): string {
@@ -121,6 +113,6 @@ function further(values: Readonly<Record<string, string>> = {}): string {
 }
 
 function betaSection({ header, known }: Betas): string {
-  const rows = aligned([['beta', 'what it is'], ...rowsOf(known)])
+  const rows = markdownTable([['beta', 'what it is'], ...rowsOf(known)])
   return `## The header ${header}\n\nBy their names without a date or a version.\n\n${rows}\n`
 }

@@ -66,6 +66,9 @@ export const GUIDES: readonly Readers[] = [
     icon: 'turn',
     guides: [
       guide('operating', 'Operating', 'From nothing to a paid call; upstreams, prices, customers'),
+      guide('configuration', 'Configuration', 'Every setting, its variable, its default and its bounds'),
+      guide('cli', 'Command line', 'Every command of farebox with its options'),
+      guide('metrics', 'Metrics', 'What a process measures, and what to do when it is high'),
       guide('listeners', 'Listeners', 'What listens where, and how it refuses'),
       guide('price-lists', 'Price lists', 'Models and prices from a file'),
       guide('mail', 'Mail', 'By which people are written to'),

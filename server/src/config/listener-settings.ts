@@ -1,0 +1,138 @@
+import { z } from 'zod'
+import { BODY_MOST_BYTES, MIB, MODEL_BODY_MOST_BYTES } from './bytes.ts'
+import { section, setting } from './described.ts'
+import { address, hostName, integer, list, network, origin, publicOrigin, publicUrl } from './kinds.ts'
+
+const listener = (at: string, whose: string, advice: string) =>
+  setting(address.prefault(at), `Address that the listener for ${whose} binds to.`, advice)
+
+export const listen = section(
+  z
+    .strictObject({
+      gateway: listener(
+        '127.0.0.1:8700',
+        'API callers',
+        'Set `0.0.0.0:8700` where a load balancer on another machine connects to it.',
+      ),
+      site: listener(
+        '127.0.0.1:8702',
+        'people (website, sign-in, consent)',
+        'Put a proxy with TLS in front of it, and set `http.site_url`.',
+      ),
+      agent: listener('127.0.0.1:8703', 'agents (MCP)', 'Put a proxy with TLS in front of it, and set `http.mcp_url`.'),
+      admin: listener(
+        '127.0.0.1:8709',
+        'operators (`/metrics`)',
+        'Keep it off the internet: it asks for no credential.',
+      ),
+    })
+    .prefault({}),
+  'Addresses that a process listens on, one for each of its roles ([listeners.md](listeners.md)). Each needs an address of its own. Port 0 takes a free port.',
+)
+
+const limits = {
+  body_bytes: setting(
+    integer(1_024, BODY_MOST_BYTES).prefault(MIB),
+    'Size limit of a request body, except for calls of models.',
+    'Raise it only for operations that need larger bodies; a body takes three times its size of `memory.budget_bytes`.',
+  ),
+  model_body_bytes: setting(
+    integer(1_024, MODEL_BODY_MOST_BYTES).optional(),
+    'Size limit of the request body of a call of a model, which can carry pictures and long conversations. Without it: 32 MiB, or what `memory.budget_bytes` has room for.',
+    'Lower it where callers send no pictures or files.',
+  ),
+  header_bytes: setting(
+    integer(4_096, 65_536).prefault(16_384),
+    'Size limit of the request line and all headers together.',
+    'Raise it where a proxy in front adds large headers.',
+  ),
+  json_depth: setting(
+    integer(8, 512).prefault(64),
+    'Nesting limit of JSON in requests.',
+    'Raise it where callers send deeply nested JSON Schemas for tools.',
+  ),
+  connections: setting(
+    integer(10, 100_000).prefault(10_000),
+    'Connection limit of each listener.',
+    'Raise the limit of open files (`ulimit -n`) with it: a call takes a connection here and one to its upstream.',
+  ),
+}
+
+const times = {
+  headers_timeout_ms: setting(
+    integer(1_000, 60_000).prefault(10_000),
+    'Timeout for the headers of a request. It can be at most `http.request_timeout_ms`.',
+    'Leave it; a short timeout is what ends slow attacks (Slowloris).',
+  ),
+  request_timeout_ms: setting(
+    integer(1_000, 600_000).prefault(60_000),
+    'Timeout for a whole request with its body. The answer may take longer.',
+    'Raise it where callers send large bodies over slow connections.',
+  ),
+  drain_ms: setting(
+    integer(0, 600_000).prefault(60_000),
+    'Graceful shutdown: how long accepted requests may take to finish after SIGTERM.',
+    'Give the process manager a longer stop timeout than this (`TimeoutStopSec`, `terminationGracePeriodSeconds`).',
+  ),
+  drain_pause_ms: setting(
+    integer(0, 60_000).prefault(0),
+    'How long a stopping process goes on accepting while `/readyz` already says 503. It is a part of `http.drain_ms`.',
+    'Behind a load balancer, set it to more than the balancer takes to notice ([reliability.md](reliability.md#rolling-restarts)).',
+  ),
+  abandoned_stream_ms: setting(
+    integer(0, 600_000).prefault(30_000),
+    'How long the upstream of a stream is read on after its caller has left, to learn what was used ([models.md](models.md)).',
+    'Raise it where upstreams bill the whole answer in any case: what is not reported in time is counted instead.',
+  ),
+}
+
+const names = {
+  cors_origins: setting(
+    list(origin).prefault([]),
+    'Cross-origin requests (CORS): web pages of these origins may call the API and the tools of agents from a browser.',
+    'List your own web apps. `*` allows every origin, and stands alone.',
+  ),
+  trusted_proxies: setting(
+    list(network).prefault([]),
+    "Load balancers whose `X-Forwarded-For` is believed. Without them, a caller's address is the other end of the connection.",
+    'List every proxy in front: rate limits and keys with addresses need the real one ([keys.md](keys.md#addresses)).',
+  ),
+  public_url: setting(
+    publicOrigin.optional(),
+    'Origin under which callers reach the gateway. It is the audience of access tokens for the API.',
+    'Set it before users link accounts or clients get tokens.',
+  ),
+  site_url: setting(
+    publicOrigin.optional(),
+    'Origin under which people reach the website. It is the issuer of the authorization server. Without it, the website answers under names of this machine alone.',
+    'Set it once and keep it: a change ends the trust of all OAuth clients.',
+  ),
+  mcp_url: setting(
+    publicUrl.optional(),
+    'URL under which agents reach the MCP tools. Its path is where they are served. Without it, the tools answer at `/mcp` under names of this machine alone.',
+    'Set it to what people paste into their agent ([agents.md](agents.md)).',
+  ),
+  admin_hosts: setting(
+    list(hostName).prefault([]),
+    'Host names under which operators reach their listener, beside addresses, `localhost` and single words.',
+    'List the name that Prometheus asks for, if it has dots; others are refused with 421.',
+  ),
+}
+
+export const http = section(
+  z.strictObject({ ...limits, ...times, ...names }).prefault({}),
+  'Limits and timeouts of HTTP, shutdown, and the URLs by which others reach the listeners.',
+)
+
+export const memory = section(
+  z
+    .strictObject({
+      budget_bytes: setting(
+        integer(MIB, 65_536 * MIB).prefault(448 * MIB),
+        'Memory budget for requests, replies and unread answers together, beside what the program itself needs. A call without room waits for up to a second, then it is refused with 503 `overloaded`.',
+        'Give the container this and about 400 MiB more. Raise it when `farebox_memory_refusals_total` grows.',
+      ),
+    })
+    .prefault({}),
+  'Load shedding by memory.',
+)

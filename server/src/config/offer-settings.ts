@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { section, setting } from './described.ts'
+import { ceiling, integer, list, modelName, segment, segments, word } from './kinds.ts'
+
+const PART_OF_URLS = 'Choose it before the first customer: it is a part of URLs that programs have.'
+
+const platform = (name: string, what: string) =>
+  setting(segment.prefault(name), `Path segment of ${what} below \`/apis/v1\`.`, PART_OF_URLS)
+
+export const names = section(
+  z
+    .strictObject({
+      provider: setting(
+        word.prefault('Farebox'),
+        'Name of the service: the word in the names of headers (`X-<word>-Max-Cost-Usd`), and on pages where `site.name` is left out.',
+        'Choose it before the first customer: a header with another word is refused or unknown afterwards.',
+      ),
+      social_a: platform('social_a', 'the platform whose users link accounts'),
+      social_b: platform('social_b', 'the platform of comments and stories'),
+      social_c: platform('social_c', 'the platform of tags, creators and shops'),
+      reseller: platform('reseller', "the reseller's operations"),
+      traffic_analytics: platform('traffic_analytics', 'web traffic'),
+      deep_research: setting(
+        segments.prefault('deep-research/search'),
+        'Path of deep research below `/v1`.',
+        PART_OF_URLS,
+      ),
+      deep_research_upstream: setting(
+        segments.prefault('search'),
+        'Path of deep research below the base URL of its upstream.',
+        "Set it to what the upstream's own documentation says.",
+      ),
+    })
+    .prefault({}),
+  'How the installation spells what callers see. Every process needs the same. Path segments differ from each other, and from those that the service itself uses.',
+)
+
+export const rerank = section(
+  z
+    .strictObject({
+      models: setting(
+        list(modelName).prefault([]),
+        'Names of rerank models that callers may ask for beside `rerank`.',
+        'All are sold at the one price of reranking, so list no dearer one.',
+      ),
+    })
+    .prefault({}),
+  'Reranking ([models.md](models.md#reranking)).',
+)
+
+const lossOf = (most: string, what: string, advice: string) =>
+  setting(ceiling.prefault(most), `Loss ceiling of ${what}.`, advice)
+
+const OF_ACCOUNT = "one account's calls to one route"
+const OF_ROUTE = 'a route over all accounts'
+
+export const loss = section(
+  z
+    .strictObject({
+      account_hour_usd: lossOf(
+        '5',
+        `${OF_ACCOUNT}, by the hour`,
+        'Set it to what you would pay for one bad hour of one customer.',
+      ),
+      account_day_usd: lossOf(
+        '20',
+        `${OF_ACCOUNT}, by the day`,
+        'Set it to what you would pay for one bad day of one customer.',
+      ),
+      route_hour_usd: lossOf(
+        '50',
+        `${OF_ROUTE}, by the hour`,
+        'Keep it at three times `loss.account_hour_usd` or more; less is refused.',
+      ),
+      route_day_usd: lossOf(
+        '200',
+        `${OF_ROUTE}, by the day`,
+        'Keep it at three times `loss.account_day_usd` or more; less is refused.',
+      ),
+    })
+    .prefault({}),
+  'Loss ceilings: how much an upstream may cost beyond what was charged, on evidence, before calls are refused ([hostile-upstreams.md](hostile-upstreams.md#a-ceiling-on-loss)).',
+)
+
+export const contract = section(
+  z
+    .strictObject({
+      kept_days: setting(
+        integer(1, 3_650).prefault(365),
+        'Retention: how long a contract can be read by its hash once no process serves it any more.',
+        'Keep it longer than your customers pin a contract.',
+      ),
+    })
+    .prefault({}),
+  'The OpenAPI contract ([contract.md](contract.md)).',
+)
+
+export const sales = section(
+  z
+    .strictObject({
+      fresh_seconds: setting(
+        integer(2, 86_400).prefault(300),
+        'How long a snapshot of what is sold counts as fresh. The worker makes five in that time.',
+        'Lower it where published prices have to follow a change sooner; quotes follow within a second anyway.',
+      ),
+    })
+    .prefault({}),
+  'The public snapshot of operations, models and prices ([contract.md](contract.md#what-is-sold)).',
+)

@@ -1,0 +1,167 @@
+import { z } from 'zod'
+import { section, setting } from './described.ts'
+import {
+  amount,
+  choice,
+  domain,
+  flag,
+  httpOrigin,
+  issuerClientId,
+  issuerClientSecret,
+  issuerName,
+  issuerUrl,
+  list,
+  longSecret,
+  network,
+  sender,
+  smtpUrl,
+} from './kinds.ts'
+import { accent, link, logo, siteName, support } from './label.ts'
+
+const issuer = z.strictObject({
+  url: setting(
+    issuerUrl,
+    'URL of an OpenID provider that people may sign in by, exactly as it calls itself.',
+    'Copy it from `issuer` of its discovery document. It needs `http.site_url`, to which people come back.',
+  ),
+  client_id: setting(
+    issuerClientId,
+    'Client id of this installation at the OpenID provider.',
+    'Copy it from the provider.',
+  ),
+  client_secret: setting(
+    issuerClientSecret,
+    'Client secret of this installation at the OpenID provider.',
+    'Copy it from the provider, and register `<http.site_url>/sign-in/issuer/callback` there as the redirect URI.',
+  ),
+  name: setting(issuerName, 'Name of the OpenID provider on the sign-in page.', 'Use the name that your people know.'),
+})
+
+export const people = section(
+  z
+    .strictObject({
+      sign_up: setting(
+        choice(['open', 'closed'], 'must be open or closed').prefault('open'),
+        'Sign-up: whether anybody may make an account, or only who is invited.',
+        'Set `closed` for an installation of one company.',
+      ),
+      domains: setting(
+        list(domain).prefault([]),
+        'Domains of e-mail addresses that may sign up. None: all may.',
+        'List the domains of your company where sign-up is open to its people alone.',
+      ),
+      credit: setting(
+        amount.prefault('2'),
+        'Promotional credit for the first workspace of a mailbox.',
+        'Set 0 where nobody is to get anything for free.',
+      ),
+      issuer: issuer.optional(),
+    })
+    .prefault({}),
+  'Accounts of people, and how they sign in ([people.md](people.md), [mail.md](mail.md#sign-in-by-an-issuer)). The settings of `people.issuer` are given together or not at all.',
+)
+
+export const oauth = section(
+  z
+    .strictObject({
+      introspection_secret: setting(
+        longSecret.optional(),
+        'Secret of the client `operator` (HTTP Basic) at the introspection endpoint. Without it there is no such endpoint.',
+        'Set it where a program of yours has to ask what an access token is.',
+      ),
+    })
+    .prefault({}),
+  'The authorization server ([oauth.md](oauth.md)).',
+)
+
+export const mail = section(
+  z
+    .strictObject({
+      url: setting(
+        smtpUrl.optional(),
+        'Mail server (SMTP) that takes our mail. `smtps` uses TLS from the start, `smtp` STARTTLS.',
+        'Set it before people sign up: without it nobody can.',
+      ),
+      from: setting(
+        sender.optional(),
+        'Sender of our mail. It is required with `mail.url`.',
+        'Set up SPF, DKIM and DMARC for its domain at the mail server.',
+      ),
+    })
+    .prefault({}),
+  'Mail to people ([mail.md](mail.md)).',
+)
+
+const NOT_SHOWN = 'Set it where your law asks for it; left out, there is no such link.'
+
+export const site = section(
+  z
+    .strictObject({
+      name: setting(
+        siteName.optional(),
+        'Name in titles and beside the menu. Without it: `names.provider`.',
+        'Set it to the name that your customers know.',
+      ),
+      logo: setting(
+        logo.optional(),
+        'Logo in place of the name, read when the process starts and shown 28 px high.',
+        'Give an SVG without scripts, links and animations.',
+      ),
+      accent_light: setting(
+        accent('light').optional(),
+        'Colour of links, buttons and the focus on light pages.',
+        'Give `site.accent_dark` too: pages have both schemes.',
+      ),
+      accent_dark: setting(
+        accent('dark').optional(),
+        'Colour of links, buttons and the focus on dark pages.',
+        'Give `site.accent_light` too: pages have both schemes.',
+      ),
+      terms_url: setting(link.optional(), 'Link to your terms at the end of every page.', NOT_SHOWN),
+      privacy_url: setting(link.optional(), 'Link to your privacy policy at the end of every page.', NOT_SHOWN),
+      imprint_url: setting(link.optional(), 'Link to your imprint at the end of every page.', NOT_SHOWN),
+      support: setting(
+        support.optional(),
+        'Where people get help: a mail address, or a page.',
+        'Set it to a mailbox that somebody reads.',
+      ),
+    })
+    .prefault({}),
+  'Name and colours of pages ([operating.md](operating.md#your-name-on-the-pages)). Give processes with the roles `site` and `gateway` the same.',
+)
+
+export const links = section(
+  z
+    .strictObject({
+      offline_access: setting(
+        flag.prefault(false),
+        'Refresh tokens for linked accounts: whether links may outlive two hours. Without it the scope `offline.access` is refused.',
+        'Set `true` where callers act for users who are away, and your contract with the platform allows it.',
+      ),
+    })
+    .prefault({}),
+  'Linked accounts ([links.md](links.md#for-operators)).',
+)
+
+export const outbound = section(
+  z
+    .strictObject({
+      access: setting(
+        choice(['public', 'listed', 'none'], 'must be public, listed or none').prefault('public'),
+        'Egress to URLs that customers and clients give: to public addresses and listed origins, to listed origins alone, or none.',
+        'Set `listed` or `none` where processes may not reach the internet.',
+      ),
+      allowed_origins: setting(
+        list(httpOrigin).prefault([]),
+        'Origins that may be asked wherever they lead, also in your network and by plain http.',
+        'List only what every customer may reach.',
+      ),
+      refused_networks: setting(
+        list(network).prefault([]),
+        'Networks that are refused as if they were private.',
+        'List networks of yours that look public: global IPv6 inside, public IPv4 that only you route, your NAT64 prefix.',
+      ),
+    })
+    .prefault({}),
+  'Protection against server-side request forgery ([outbound.md](outbound.md)). Upstreams that you configure are not concerned.',
+)

@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { section, setting } from './described.ts'
+import { choice, integer, list, masterKey, postgresUrl } from './kinds.ts'
+import { http, listen, memory } from './listener-settings.ts'
+import { contract, loss, names, rerank, sales } from './offer-settings.ts'
+import { links, mail, oauth, outbound, people, site } from './people-settings.ts'
+
+const ROLES = ['gateway', 'agent', 'site', 'admin', 'worker'] as const
+
+const database = section(
+  z.strictObject({
+    url: setting(
+      postgresUrl,
+      'PostgreSQL, 15 or newer, that keeps everything.',
+      'Set it for every process and command. Run `farebox config check` after a change.',
+    ),
+    money_connections: setting(
+      integer(1, 64).prefault(4),
+      'Connection pool for the statements that begin and end calls. They go in batches, so a few connections carry many calls.',
+      "Leave it. The sum over all processes has to fit into PostgreSQL's `max_connections`.",
+    ),
+    rest_connections: setting(
+      integer(1, 64).prefault(8),
+      'Connection pool for everything else: look-ups, lists, reports, the worker.',
+      'Raise it where lists and reports are slow while PostgreSQL itself has little to do.',
+    ),
+  }),
+  'PostgreSQL. A process has one more connection for its lease.',
+)
+
+const secrets = section(
+  z
+    .strictObject({
+      master_key: setting(
+        masterKey.optional(),
+        'Key that seals what is stored encrypted: credentials of upstreams, tokens, prompts of tasks, mail, second factors.',
+        'Give every process and command the same one, and keep a copy: what it sealed is lost with it ([operating.md](operating.md#the-master-key)).',
+      ),
+      previous_master_key: setting(
+        masterKey.optional(),
+        'Second key that opens what is sealed, while the master key is changed. It needs `secrets.master_key`.',
+        'Remove it when `farebox secrets rotate` says that everything is under the new one ([links.md](links.md#for-operators)).',
+      ),
+    })
+    .prefault({}),
+  'Encryption at rest.',
+)
+
+const log = section(
+  z
+    .strictObject({
+      level: setting(
+        choice(['info', 'warn', 'error', 'silent'], 'must be info, warn, error or silent').prefault('info'),
+        'Log level: the least that is written to standard output, as JSON, a line for each.',
+        'Leave `info`: it has no line for each request. Set `warn` where another system keeps starts and stops.',
+      ),
+    })
+    .prefault({}),
+  'The log.',
+)
+
+/** Every setting that there is, with what people are told of it. */
+export const settings = z.strictObject({
+  roles: setting(
+    list(choice(ROLES, `must be among ${ROLES.join(', ')}`)).prefault([...ROLES]),
+    'Roles of a process: which listeners it has, and whether it does the work in the background (`worker`). At least one.',
+    'Run all in one process to begin with. Every installation needs one process with the role `worker`.',
+  ),
+  database,
+  secrets,
+  listen,
+  http,
+  memory,
+  names,
+  rerank,
+  loss,
+  outbound,
+  people,
+  oauth,
+  mail,
+  site,
+  contract,
+  sales,
+  links,
+  log,
+})
