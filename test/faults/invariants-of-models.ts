@@ -1,5 +1,6 @@
 import type { JournalEntry } from '../../sandbox/src/journal.ts'
 import { tokensOfBytes } from '../../sandbox/src/upstreams/models/tokens.ts'
+import { GROWING_MODEL } from './deviants.ts'
 import type { ChargeRow, Evidence } from './evidence.ts'
 import type { Operation } from './history.ts'
 import { chargedFor, inWords, tokensIn } from './invariants-of-money.ts'
@@ -54,6 +55,7 @@ export function usedIsPaid(evidence: Evidence): string[] {
         : []),
       ...(isByPiece(entry.model) ? wrongPictures(known, questions.get(id)?.pictures) : wrongAmount(known)),
       ...(isResolved || isByPiece(entry.model) ? [] : wrongTokens(known)),
+      ...wrongGrowth(known),
     ]
     return wrong.map((what) => `${about} is charged ${what}`)
   })
@@ -66,7 +68,7 @@ export function usedIsPaid(evidence: Evidence): string[] {
 }
 
 function isWhole({ told }: Known): boolean {
-  return told.some(({ outcome, told: { isAtCeiling } }) => outcome === 'ok' && isAtCeiling !== true)
+  return told.some((one) => one.outcome === 'ok' && !isCutForMoney(one))
 }
 
 function heardBytesOf({ told }: Known): number {
@@ -90,6 +92,23 @@ function wrongAmount(known: Known): string[] {
   const most = largest(inputs.map((input) => worth({ ...input, output: sent.output + ROUNDING_TOKENS })))
   if (entry.stream === true && amount >= least && amount <= most) return []
   return [`${amount}, and ${least} was heard of it, ${most} sent`]
+}
+
+const isCutForMoney = ({ told: { isAtCeiling } }: Operation) => isAtCeiling === true
+
+/** A stream that grows passes on no text that is not held for. One that ends where the money does costs what was heard of it. */
+function wrongGrowth(known: Known): string[] {
+  const { row, speech, entry, told, amount } = known
+  const isCut = told.some(isCutForMoney)
+  if (entry.model !== GROWING_MODEL) return isCut ? [`${amount} and was cut, though all of it was held for`] : []
+  const heard = Math.ceil(heardBytesOf(known) / BYTES_PER_TOKEN)
+  const [least, most] = [Math.max(0, heard - ROUNDING_TOKENS), heard + ROUNDING_TOKENS].map((output) =>
+    costOf(entry.model, { ...sentOf(speech, entry), output }),
+  )
+  return [
+    ...(least !== undefined && least > row.held ? [`${amount} of ${row.held} held, and ${least} was heard`] : []),
+    ...(isCut && most !== undefined && amount > most ? [`${amount}, and ${most} was heard before it was cut`] : []),
+  ]
 }
 
 const smallest = (amounts: readonly bigint[]) => amounts.reduce((a, b) => (a < b ? a : b))

@@ -1,6 +1,7 @@
 import type { Call } from '../../server/src/calls/call.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
+import { OUTPUT_NANOS } from '../acceptance/deviants/bills.ts'
 import { microseconds } from '../ledger/instants.ts'
 import { freeOf, newAccount } from '../model/account.ts'
 import { credit, forgiveCharge, reverseCharge, reversePayment } from '../model/credits.ts'
@@ -44,7 +45,7 @@ function stepsOf({ charges, entries, questions }: Evidence, accountId: Id): read
     ...ended.map((row) => ({
       atUs: timeOf(row.begun_at),
       order: ORDER.begin,
-      run: (model: Model) => beginOf(model, row, hasGrown(row) ? LEAST_HOLD : row.held),
+      run: (model: Model) => beginOf(model, row, hasGrown(row) ? firstHoldOf(row) : row.held),
     })),
     ...ended.map((row) => ({
       atUs: timeOf(row.ended_at),
@@ -69,8 +70,13 @@ function takeStep(model: Model, accountId: Id, { run }: Step): string[] {
   ]
 }
 
-/** What a stream that grows has held at which time is written down nowhere: as if it had asked for all of it at its end. */
-const LEAST_HOLD = 1n
+/** What a stream that grows has held at which time is written down nowhere: as if it had asked for the rest at its end. */
+function firstHoldOf({ held }: ChargeRow): bigint {
+  return held < FIRST_SLICE ? held : FIRST_SLICE
+}
+
+/** Of output alone: what the input adds is known to the gateway. */
+const FIRST_SLICE = 1_024n * OUTPUT_NANOS
 
 function growthOf(model: Model, { id, account_id, held, ended_at }: ChargeRow): string | undefined {
   const extension = { id, accountId: account_id, amount: nanos(held), tokens: 0, windows: [] }

@@ -79,6 +79,7 @@ async function requireHealthy({ caughtBy }: BugOfFaults): Promise<void> {
 describe('bugs planted against the run of faults', () => {
   it('are fifteen at least, twelve of them by somebody who has seen neither code nor judge', () => {
     assert.ok(bugsOfFaults.length >= FEWEST)
+    assert.ok(sample.length > 0)
     assert.ok(bugsOfFaults.filter(({ author }) => author === 'blind').length >= FEWEST_BY_THE_BLIND)
   })
 

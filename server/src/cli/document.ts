@@ -14,7 +14,7 @@ export function commandDocument(program: Command): string {
 Written by \`node scripts/cli.ts\` from the program itself: ${runnable.length} commands. \`farebox <command> --help\` says the same on a terminal.
 
 - Commands read the same settings as the service ([configuration.md](configuration.md)); most need \`database.url\` alone.
-- A command that fails says why on standard error, and exits with 1.
+- A command that fails says why on standard error, and exits with 1. \`models import\` exits with 2 where it held prices back.
 - A command that changes something writes one row to the audit log, in the same transaction: \`farebox audit\`.
 - \`farebox --version\` prints the version.
 

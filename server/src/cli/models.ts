@@ -50,7 +50,10 @@ export function addModelCommands(program: Command): void {
     .description(
       'set what a million tokens, or pictures, cost from now on, in USD; calls that have begun keep their price',
     )
-    .option('--input <usd>', 'price per million input tokens; needed, with --output, where no --image is given')
+    .option(
+      '--input <usd>',
+      'price per million input tokens; needed, with --output, where neither --image nor --video is given',
+    )
     .option('--output <usd>', 'price per million output tokens')
     .option('--cache-read <usd>', 'price per million cache-read tokens (default: --input)')
     .option('--cache-write <usd>', 'price per million cache-write tokens (default: --input)')

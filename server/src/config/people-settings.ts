@@ -79,7 +79,7 @@ export const mail = section(
     .strictObject({
       url: setting(
         smtpUrl.optional(),
-        'Mail server (SMTP) that takes our mail. `smtps` uses TLS from the start, `smtp` STARTTLS.',
+        'Mail server (SMTP) that takes our mail. `smtps` uses TLS from the start, `smtp` STARTTLS, but for a server on this machine.',
         'Set it before people sign up: without it nobody can.',
       ),
       from: setting(

@@ -16,7 +16,7 @@ const database = section(
     ),
     money_connections: setting(
       integer(1, 64).prefault(4),
-      'Connection pool for the statements that begin and end calls. They go in batches, so a few connections carry many calls.',
+      'Connection pool for the statements that begin, extend and end calls. They go in batches, so a few connections carry many calls.',
       "Leave it. The sum over all processes has to fit into PostgreSQL's `max_connections`.",
     ),
     rest_connections: setting(

@@ -24,7 +24,7 @@ export function growthOf(asked: Asked): GrowthPlan | undefined {
   const { ask, pricing, outputMost, profiles, countsTokens, limitNames } = asked
   const { mostWith, terms } = pricing
   if (!ask.isStream || mostWith === undefined || hasUnseen(ask)) return undefined
-  const counted = profiles.every(({ abort }) => abort === 'stops') ? countedBy(profiles) : undefined
+  const counted = profiles.every(({ abort }) => abort === 'stops') ? countedBy(profiles, ask.choices) : undefined
   if (counted === undefined) return undefined
   const heldFor = (output: number) => mostFor(terms, mostWith(output * ask.choices))
   return {
@@ -49,11 +49,12 @@ function hasUnseen({ needs, toolCalls }: ModelAsk): boolean {
 }
 
 /** By what is seen where all of it is; else by time, where every route says how fast it is. */
-function countedBy(profiles: readonly RouteProfile[]): Counted | undefined {
+function countedBy(profiles: readonly RouteProfile[], choices: number): Counted | undefined {
   if (profiles.length === 0) return undefined
   if (profiles.every(({ output }) => output === 'seen'))
     return { by: 'text', tokenBytes: Math.min(...profiles.map(({ tokenBytes }) => tokenBytes)) }
   const speeds = profiles.map(({ topSpeed }) => topSpeed ?? Number.POSITIVE_INFINITY)
-  const tokensPerSecond = Math.max(...speeds)
+  // Choices are made beside each other.
+  const tokensPerSecond = choices * Math.max(...speeds)
   return Number.isFinite(tokensPerSecond) ? { by: 'time', tokensPerSecond } : undefined
 }

@@ -259,4 +259,19 @@ describe('an answer that is cut for want of money', () => {
       ['response.incomplete'],
     )
   })
+
+  it('ends no part of a response twice, however much came before', () => {
+    const item = { type: 'message', id: 'i_0', status: 'in_progress', content: [] }
+    const place = { item_id: 'i_0', output_index: 0, content_index: 0 }
+    const { events } = endOf(createResponsesReader({}), [
+      { type: 'response.created', response: { id: 'resp_1', output: [] } },
+      { type: 'response.output_item.added', output_index: 0, item },
+      { type: 'response.content_part.added', ...place, part: { type: 'output_text', text: '' } },
+      { type: 'response.content_part.done', ...place, part: { type: 'output_text', text: 'x'.repeat(300_000) } },
+    ])
+    assert.deepEqual(
+      events.map((event) => memberOf(event, 'type')),
+      ['response.output_item.done', 'response.incomplete'],
+    )
+  })
 })

@@ -20,17 +20,19 @@ type PartKind = {
 }
 
 const IN_CONTENT = { text: 'text', done: 'response.content_part.done', place: 'content_index' } as const
-const PART_KINDS: Readonly<Record<string, PartKind>> = {
-  output_text: { ...IN_CONTENT, told: 'response.output_text.done', beside: { logprobs: [] } },
-  refusal: { ...IN_CONTENT, told: 'response.refusal.done', text: 'refusal' },
-  reasoning_text: { ...IN_CONTENT, told: 'response.reasoning_text.done' },
-  summary_text: {
-    told: 'response.reasoning_summary_text.done',
-    text: 'text',
-    done: 'response.reasoning_summary_part.done',
-    place: 'summary_index',
-  },
-}
+const PART_KINDS: ReadonlyMap<unknown, PartKind> = new Map<unknown, PartKind>(
+  Object.entries({
+    output_text: { ...IN_CONTENT, told: 'response.output_text.done', beside: { logprobs: [] } },
+    refusal: { ...IN_CONTENT, told: 'response.refusal.done', text: 'refusal' },
+    reasoning_text: { ...IN_CONTENT, told: 'response.reasoning_text.done' },
+    summary_text: {
+      told: 'response.reasoning_summary_text.done',
+      text: 'text',
+      done: 'response.reasoning_summary_part.done',
+      place: 'summary_index',
+    },
+  }),
+)
 
 /** An item that is open: its text starts where the item does, unless it has parts. */
 type OpenItem = { readonly item: Members; readonly from: number; readonly parts: unknown[]; open: OpenPart | undefined }
@@ -62,13 +64,21 @@ export function createResponseEnding(): LimitEnding {
     const item = open.get(memberOf(json, 'output_index'))
     const part = memberOf(json, 'part')
     if (item === undefined) return
-    const partKind = PART_KINDS[String(memberOf(part, 'type'))]
+    const partKind = PART_KINDS.get(memberOf(part, 'type'))
     if (isMembers(part) && partKind !== undefined && /part\.added$/.test(String(kind)))
       item.open = { part, kind: partKind, index: memberOf(json, partKind.place), from: textBytes }
     if (/part\.done$/.test(String(kind))) {
       item.parts.push(part)
       item.open = undefined
     }
+  }
+
+  /** What has ended is not ended again, also where nothing of it is kept. */
+  function forget(json: unknown, kind: string): void {
+    const index = memberOf(json, 'output_index')
+    const item = open.get(index)
+    if (item !== undefined && /part\.done$/.test(kind)) item.open = undefined
+    if (kind === 'response.output_item.done') open.delete(index)
   }
 
   return {
@@ -81,7 +91,7 @@ export function createResponseEnding(): LimitEnding {
       const begun = memberOf(json, 'response')
       // What would take too much is not told again: a cut response says less of what it was, and is one all the same.
       if (keptBytes + bytes > MOST_KEPT_BYTES) {
-        if (kind === 'response.output_item.done') open.delete(memberOf(json, 'output_index'))
+        forget(json, String(kind))
         return
       }
       keptBytes += bytes
@@ -146,7 +156,7 @@ function writtenIn(item: Members, content: readonly unknown[], text: () => strin
     case 'message':
       return { content }
     case 'reasoning':
-      return reasoningOf(content)
+      return content.length === 0 ? {} : reasoningOf(content)
     case 'function_call':
       return { arguments: text().slice(wordsIn(memberOf(item, 'name')).length) }
     case 'custom_tool_call':

@@ -32,7 +32,8 @@ Written by \`node scripts/metrics.ts\` from where metrics are declared: ${own.le
 - \`GET /metrics\` on the operators' listener (\`listen.admin\`, 127.0.0.1:8709) has them in the text format of Prometheus, without a credential.
   A process needs the role \`admin\` for it. Where Prometheus asks by a name with dots, list it in \`http.admin_hosts\`
   ([configuration.md](configuration.md#httpadmin_hosts)).
-- Each process counts for itself, from its start: ask every one of them, and add them up. A counter that falls was a restart.
+- Each process counts for itself, from its start: ask every one of them, and add counters up. A counter that falls was a restart. Gauges of what is in
+  PostgreSQL (the outbox, lags, loss ceilings) are the same in every process: take the largest.
 - A histogram has \`_bucket\`, \`_sum\` and \`_count\` behind its name.
 - **Alert** on \`farebox_loss_ceilings_reached{mode="live"}\` and \`farebox_outbox_dead\` above 0, on \`farebox_upstream_breaker\` at 2 for minutes, on
   \`farebox_change_log_lag_seconds\` above 10, and on the share of 5xx in \`farebox_http_requests_total\`. Ask \`/readyz\` of every listener too.

@@ -63,7 +63,7 @@ function ofRequests(told: Tell) {
         help: 'Answered requests by route family, method and status.',
         labelNames: ['family', 'method', 'status'],
         advice:
-          'Alert on the share of `status` 5xx. A `status` of `aborted` is a caller who left before the answer was complete.',
+          'Alert on the share of `status` 5xx. A `status` of `aborted` is a caller who left before the answer began.',
       }),
     ),
     requestSeconds: new Histogram(
@@ -168,7 +168,7 @@ function ofUpstreams(told: Tell) {
         help: 'Requests to upstreams that got no proper answer, by reason and by whether they may have been carried out.',
         labelNames: ['reason', 'certainty'],
         advice:
-          'The reason says where to look: `dns`, `connect` and `tls` at the network, timeouts and `reset` at the vendor. Where they may have been carried out, money stays held until it is known.',
+          'The reason says where to look: `dns`, `connect` and `tls` at the network, timeouts and `reset` at the vendor. Where they may have been carried out, the call is voided for its caller, and what the vendor bills is a loss of the operator.',
       }),
     ),
     upstreamBreakers: new Gauge(
@@ -302,7 +302,8 @@ function watchMemory(memory: Pick<MemoryBudget, 'figures'>, told: Tell): void {
     {
       name: 'farebox_memory_refusals_total',
       help: 'Reservations of memory that got none.',
-      advice: 'Callers got 503 `overloaded`, and nothing was charged. Raise `memory.budget_bytes`, or add processes.',
+      advice:
+        'Calls that had not begun got 503 `overloaded` and cost nothing; streams that ran broke off. Raise `memory.budget_bytes`, or add processes.',
     },
     (now) => now.refusals,
   )
