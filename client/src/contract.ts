@@ -469,15 +469,15 @@ export type BatchEmbedContentsRequest = {
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   model?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
@@ -485,7 +485,7 @@ export type BatchEmbedContentsRequest = {
   provider?: never
   /** Priced: each is in the bound. */
   requests: BatchEmbedContentsATextToBeEmbedded[]
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
@@ -519,18 +519,18 @@ export type BatchEmbedContentsATextToBeEmbedded = {
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Refused: only texts are embedded. */
   mimeType?: never
   /** Refused: only texts are embedded. */
   mime_type?: never
   model?: unknown
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
   outputDimensionality?: unknown
   output_dimensionality?: unknown
@@ -538,7 +538,7 @@ export type BatchEmbedContentsATextToBeEmbedded = {
   preset?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
   /** Priced: in the bound of the input. */
   taskType?: unknown
@@ -594,25 +594,25 @@ export type ChatCompletionsRequest = {
   audio?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   base_url?: never
-  /** Refused: it generates more than it gives. Ask for choices by "n". */
+  /** Refused: it generates more choices than it returns. Use "n". */
   best_of?: never
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   data_sources?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   enable_search?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
   frequency_penalty?: unknown
   function_call?: unknown
   /** Priced: in the bound of the input. */
   functions?: ChatCompletionsFunctionOfATool[] | null
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   ignore_eos?: never
   logit_bias?: unknown
   logprobs?: unknown
@@ -622,7 +622,7 @@ export type ChatCompletionsRequest = {
   max_new_tokens?: never
   /** Refused: use "max_completion_tokens". */
   max_output_tokens?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Priced: the output limit, which is held. */
   max_tokens?: number | null
@@ -632,17 +632,17 @@ export type ChatCompletionsRequest = {
   messages: ChatCompletionsMessages[]
   metadata?: unknown
   min_p?: unknown
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   min_tokens?: never
-  /** Refused: it changes how many tokens a picture has. */
+  /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
   /** Limited: other answers have prices of their own. */
   modalities?: 'text' | null | 'text'[]
   /** Priced: its price is that of the call. */
   model: string
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   moderation?: never
   /** Priced: as many answers are held. */
   n?: number | null
@@ -650,12 +650,12 @@ export type ChatCompletionsRequest = {
   n_predict?: never
   /** Refused: use "max_completion_tokens". */
   num_predict?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
   parallel_tool_calls?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
-  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  /** Refused: wrong predictions are charged beyond the output limit. */
   prediction?: never
   presence_penalty?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
@@ -670,12 +670,12 @@ export type ChatCompletionsRequest = {
   repetition_penalty?: unknown
   /** Priced: in the bound of the input. */
   response_format?: unknown
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
   safety_identifier?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
   seed?: unknown
   /** Limited: other tiers have prices of their own. */
@@ -685,7 +685,7 @@ export type ChatCompletionsRequest = {
   stream?: boolean | null
   stream_options?: ChatCompletionsStreamOptions | null
   temperature?: unknown
-  /** Refused: what is thought may be generated beyond the output limit. */
+  /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
   tool_choice?: unknown
   /** Priced: in the bound of the input. */
@@ -695,11 +695,11 @@ export type ChatCompletionsRequest = {
   top_p?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   use_beam_search?: never
   user?: unknown
   verbosity?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   web_search_options?: never
   [name: string]: unknown
 }
@@ -805,18 +805,18 @@ export type EmbedContentRequest = {
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Refused: only texts are embedded. */
   mimeType?: never
   /** Refused: only texts are embedded. */
   mime_type?: never
   model?: unknown
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
   outputDimensionality?: unknown
   output_dimensionality?: unknown
@@ -824,7 +824,7 @@ export type EmbedContentRequest = {
   preset?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
   /** Priced: in the bound of the input. */
   taskType?: unknown
@@ -883,13 +883,13 @@ export type EmbeddingsRequest = {
   dimensions?: unknown
   /** Refused: what is to be embedded stands in "input". */
   documents?: never
-  /** Limited: other forms do not say what they cost. */
+  /** Limited: other formats do not report their cost. */
   encoding_format?: 'float' | 'base64' | null
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
   /** Refused: only texts are embedded. */
   image?: never
@@ -899,7 +899,7 @@ export type EmbeddingsRequest = {
   input: string | unknown[]
   /** Refused: what is to be embedded stands in "input". */
   inputs?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Refused: what is to be embedded stands in "input". */
   messages?: never
@@ -907,15 +907,15 @@ export type EmbeddingsRequest = {
   mm_processor_kwargs?: never
   /** Priced: its price is that of the call. */
   model: string
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
   /** Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'default' | null
@@ -938,39 +938,39 @@ export type GenerateContentRequest = {
   api_key?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   base_url?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   best_of?: never
-  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  /** Refused: content that the provider stores cannot be priced in advance. */
   cachedContent?: never
-  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  /** Refused: content that the provider stores cannot be priced in advance. */
   cached_content?: never
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
   /** Priced: in the bound of the input. */
   contents: unknown
-  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  /** Refused: content that the provider stores cannot be priced in advance. */
   continuationToken?: never
-  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  /** Refused: content that the provider stores cannot be priced in advance. */
   continuation_token?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   data_sources?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   enable_search?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
   /** Priced: by its members. */
   generationConfig?: unknown
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   generationOutputConfig?: never
   /** Priced: by its members. */
   generation_config?: unknown
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   generation_output_config?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   ignore_eos?: never
   labels?: unknown
   /** Refused: use "generationConfig.maxOutputTokens". */
@@ -979,47 +979,47 @@ export type GenerateContentRequest = {
   max_new_tokens?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   max_output_tokens?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   max_tokens?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   max_tokens_to_sample?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   min_tokens?: never
-  /** Refused: it changes how many tokens a picture has. */
+  /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
   /** Priced: in the path alone; in what is counted it is replaced. */
   model?: unknown
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   modelArmorConfig?: never
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   model_armor_config?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   n?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   n_predict?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   num_predict?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
-  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  /** Refused: wrong predictions are charged beyond the output limit. */
   prediction?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
   safetySettings?: unknown
   safety_settings?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
   /** Limited: other tiers have prices of their own. */
   serviceTier?: 'standard' | 'unspecified' | null
@@ -1030,7 +1030,7 @@ export type GenerateContentRequest = {
   systemInstruction?: unknown
   /** Priced: in the bound of the input. */
   system_instruction?: unknown
-  /** Refused: what is thought may be generated beyond the output limit. */
+  /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
   toolConfig?: unknown
   tool_config?: unknown
@@ -1038,9 +1038,9 @@ export type GenerateContentRequest = {
   tools?: Record<string, unknown> | null | unknown[] | null
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   use_beam_search?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   web_search_options?: never
   [name: string]: unknown
 }
@@ -1056,29 +1056,29 @@ export type GenerateContentCountTokensRequest = {
   api_key?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   base_url?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   best_of?: never
-  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  /** Refused: content that the provider stores cannot be priced in advance. */
   cachedContent?: never
-  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  /** Refused: content that the provider stores cannot be priced in advance. */
   cached_content?: never
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
   /** Priced: in the bound of the input. */
   contents?: unknown
-  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  /** Refused: content that the provider stores cannot be priced in advance. */
   continuationToken?: never
-  /** Refused: what an upstream has stored is not in the bound of the input, and has a price of its own. */
+  /** Refused: content that the provider stores cannot be priced in advance. */
   continuation_token?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   data_sources?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   enable_search?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
   /** Priced: it costs nothing. */
   generateContentRequest?: unknown
@@ -1086,13 +1086,13 @@ export type GenerateContentCountTokensRequest = {
   generate_content_request?: unknown
   /** Priced: by its members. */
   generationConfig?: unknown
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   generationOutputConfig?: never
   /** Priced: by its members. */
   generation_config?: unknown
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   generation_output_config?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   ignore_eos?: never
   labels?: unknown
   /** Refused: use "generationConfig.maxOutputTokens". */
@@ -1101,47 +1101,47 @@ export type GenerateContentCountTokensRequest = {
   max_new_tokens?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   max_output_tokens?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   max_tokens?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   max_tokens_to_sample?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   min_tokens?: never
-  /** Refused: it changes how many tokens a picture has. */
+  /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
   /** Priced: in the path alone; in what is counted it is replaced. */
   model?: unknown
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   modelArmorConfig?: never
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   model_armor_config?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   n?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   n_predict?: never
   /** Refused: use "generationConfig.maxOutputTokens". */
   num_predict?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
-  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  /** Refused: wrong predictions are charged beyond the output limit. */
   prediction?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
   safetySettings?: unknown
   safety_settings?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
   /** Limited: other tiers have prices of their own. */
   serviceTier?: 'standard' | 'unspecified' | null
@@ -1152,7 +1152,7 @@ export type GenerateContentCountTokensRequest = {
   systemInstruction?: unknown
   /** Priced: in the bound of the input. */
   system_instruction?: unknown
-  /** Refused: what is thought may be generated beyond the output limit. */
+  /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
   toolConfig?: unknown
   tool_config?: unknown
@@ -1160,9 +1160,9 @@ export type GenerateContentCountTokensRequest = {
   tools?: Record<string, unknown> | null | unknown[] | null
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   use_beam_search?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   web_search_options?: never
   [name: string]: unknown
 }
@@ -1285,13 +1285,13 @@ export type ImageGenerationsRequest = {
   /** Refused: it redirects or rewrites the request; not supported. */
   api_base?: never
   background?: unknown
-  /** Refused: it may change what a picture costs. */
+  /** Refused: it may change the price of an image. */
   complexity?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
-  /** Refused: it may change what a picture costs. */
+  /** Refused: it may change the price of an image. */
   frame_count?: never
-  /** Refused: it may change what a picture costs. */
+  /** Refused: it may change the price of an image. */
   frame_duration_ms?: never
   /** Priced: its price is that of the call. */
   model: string
@@ -1299,9 +1299,9 @@ export type ImageGenerationsRequest = {
   /** Priced: as many pictures are held. */
   n?: number | null
   output_compression?: unknown
-  /** Limited: other forms have prices of their own. */
+  /** Limited: other formats have their own prices. */
   output_format?: 'png' | 'jpeg' | 'webp' | null
-  /** Refused: pictures come whole here; each part of one has a price of its own. */
+  /** Refused: partial images have their own price and are not sent here. */
   partial_images?: never
   /** Priced: in the bound of the input. */
   prompt: string
@@ -1309,15 +1309,15 @@ export type ImageGenerationsRequest = {
   provider?: never
   /** Priced: a picture has a price by its size and quality. */
   quality?: string | null
-  /** Limited: other forms do not say how many they are. */
+  /** Limited: other formats do not report the number of images. */
   response_format?: 'url' | 'b64_json' | null
   safety_identifier?: unknown
   /** Priced: a picture has a price by its size and quality. */
   size?: string | null
-  /** Limited: pictures come whole here; each part of one has a price of its own. */
+  /** Limited: partial images have their own price and are not sent here. */
   stream?: false | null
   style?: unknown
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   svg?: never
   user?: unknown
 }
@@ -1408,32 +1408,32 @@ export type MessagesRequest = {
   api_key?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   base_url?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   best_of?: never
   /** Refused: send them as the header anthropic-beta. */
   betas?: never
   cache_control?: MessagesCacheControl | null
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
-  /** Refused: what a summary generates is charged beyond the output limit. */
+  /** Refused: the text of a summary is charged beyond the output limit. */
   compaction?: never
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   container?: never
   context_management?: MessagesContextManagement | null
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   data_sources?: never
   diagnostics?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   enable_search?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallback_credit_token?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   ignore_eos?: never
   /** Limited: a region has a price of its own. */
   inference_geo?: 'global' | null
@@ -1443,50 +1443,50 @@ export type MessagesRequest = {
   max_new_tokens?: never
   /** Refused: use "max_tokens". */
   max_output_tokens?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Priced: the output limit, which is held. */
   max_tokens?: number | null
   /** Refused: use "max_tokens". */
   max_tokens_to_sample?: never
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   mcp_servers?: never
   /** Priced: in the bound of the input. */
   messages: MessagesMessages[]
   metadata?: unknown
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   min_tokens?: never
-  /** Refused: it changes how many tokens a picture has. */
+  /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
   /** Priced: its price is that of the call. */
   model: string
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   n?: never
   /** Refused: use "max_tokens". */
   n_predict?: never
   /** Refused: use "max_tokens". */
   num_predict?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
   /** Priced: in the bound of the input. */
   output_config?: unknown
   /** Priced: in the bound of the input. */
   output_format?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
-  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  /** Refused: wrong predictions are charged beyond the output limit. */
   prediction?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
   /** Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'standard_only' | null
@@ -1498,9 +1498,9 @@ export type MessagesRequest = {
   system?: unknown
   temperature?: unknown
   thinking?: unknown
-  /** Refused: what is thought may be generated beyond the output limit. */
+  /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
-  /** Refused: what an upstream has stored of a conversation is not in the bound of the input. */
+  /** Refused: a conversation that the provider stores cannot be priced in advance. */
   thread?: never
   tool_choice?: unknown
   /** Priced: in the bound of the input. */
@@ -1509,13 +1509,13 @@ export type MessagesRequest = {
   top_p?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   use_beam_search?: never
-  /** Refused: it is about an account that you have elsewhere. */
+  /** Refused: it refers to your own account with the provider, which is not used here. */
   user_profile_id?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   web_search_options?: never
-  /** Refused: it is about an account that you have elsewhere. */
+  /** Refused: it refers to your own account with the provider, which is not used here. */
   workspace_id?: never
   [name: string]: unknown
 }
@@ -1659,32 +1659,32 @@ export type MessagesCountTokensRequest = {
   api_key?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   base_url?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   best_of?: never
   /** Refused: send them as the header anthropic-beta. */
   betas?: never
   cache_control?: MessagesCountTokensCacheControl | null
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
-  /** Refused: what a summary generates is charged beyond the output limit. */
+  /** Refused: the text of a summary is charged beyond the output limit. */
   compaction?: never
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   container?: never
   context_management?: MessagesCountTokensContextManagement | null
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   data_sources?: never
   diagnostics?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   enable_search?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallback_credit_token?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   ignore_eos?: never
   /** Limited: a region has a price of its own. */
   inference_geo?: 'global' | null
@@ -1694,50 +1694,50 @@ export type MessagesCountTokensRequest = {
   max_new_tokens?: never
   /** Refused: use "max_tokens". */
   max_output_tokens?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Priced: the output limit, which is held. */
   max_tokens?: number | null
   /** Refused: use "max_tokens". */
   max_tokens_to_sample?: never
-  /** Refused: what an upstream runs is not metered. */
+  /** Refused: tools that the provider runs are not metered. */
   mcp_servers?: never
   /** Priced: in the bound of the input. */
   messages: MessagesCountTokensMessages[]
   metadata?: unknown
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   min_tokens?: never
-  /** Refused: it changes how many tokens a picture has. */
+  /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
   /** Priced: its price is that of the call. */
   model: string
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   n?: never
   /** Refused: use "max_tokens". */
   n_predict?: never
   /** Refused: use "max_tokens". */
   num_predict?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
   /** Priced: in the bound of the input. */
   output_config?: unknown
   /** Priced: in the bound of the input. */
   output_format?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
-  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  /** Refused: wrong predictions are charged beyond the output limit. */
   prediction?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
   /** Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'standard_only' | null
@@ -1749,9 +1749,9 @@ export type MessagesCountTokensRequest = {
   system?: unknown
   temperature?: unknown
   thinking?: unknown
-  /** Refused: what is thought may be generated beyond the output limit. */
+  /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
-  /** Refused: what an upstream has stored of a conversation is not in the bound of the input. */
+  /** Refused: a conversation that the provider stores cannot be priced in advance. */
   thread?: never
   tool_choice?: unknown
   /** Priced: in the bound of the input. */
@@ -1760,13 +1760,13 @@ export type MessagesCountTokensRequest = {
   top_p?: unknown
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   use_beam_search?: never
-  /** Refused: it is about an account that you have elsewhere. */
+  /** Refused: it refers to your own account with the provider, which is not used here. */
   user_profile_id?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   web_search_options?: never
-  /** Refused: it is about an account that you have elsewhere. */
+  /** Refused: it refers to your own account with the provider, which is not used here. */
   workspace_id?: never
   [name: string]: unknown
 }
@@ -1902,7 +1902,7 @@ export type RerankRequest = {
   documents: string[]
   /** Priced: in the bound once for each document, which is read with it. */
   instruction?: string | null
-  /** Refused: the query is read with each chunk, and held once for each document. */
+  /** Refused: the query is read with each chunk, but the hold counts it once per document. */
   max_chunks_per_doc?: never
   max_tokens_per_doc?: unknown
   /** Priced: one of those that the installation declares, at one price. */
@@ -1917,7 +1917,7 @@ export type RerankRequest = {
 }
 
 export type ResponsesRequest = {
-  /** Refused: they are about an account that you have elsewhere. */
+  /** Refused: they refer to your own account with the provider, which is not used here. */
   access_programs?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   api_base?: never
@@ -1929,26 +1929,26 @@ export type ResponsesRequest = {
   background?: false | null
   /** Refused: it redirects or rewrites the request; not supported. */
   base_url?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   best_of?: never
   /** Refused: a template can repeat the prompt without bound. */
   chat_template?: never
   client_metadata?: unknown
-  /** Refused: what a summary generates is charged beyond the output limit. */
+  /** Refused: the text of a summary is charged beyond the output limit. */
   context_management?: never
   /** Refused: nothing is stored here. Send the whole conversation in "input". */
   conversation?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   data_sources?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   enable_search?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_body?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   extra_headers?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   fallbacks?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   ignore_eos?: never
   image?: ResponsesImage | null
   include?: unknown
@@ -1962,7 +1962,7 @@ export type ResponsesRequest = {
   max_new_tokens?: never
   /** Priced: the output limit, which is held. */
   max_output_tokens?: number | null
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   max_retries?: never
   /** Refused: use "max_output_tokens". */
   max_tokens?: never
@@ -1971,36 +1971,36 @@ export type ResponsesRequest = {
   /** Priced: as many calls of tools are held. */
   max_tool_calls?: number | null
   metadata?: unknown
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   min_tokens?: never
-  /** Refused: it changes how many tokens a picture has. */
+  /** Refused: it changes the token count of an image. */
   mm_processor_kwargs?: never
   /** Limited: other answers have prices of their own. */
   modalities?: 'text' | null | 'text'[]
   /** Priced: its price is that of the call. */
   model: string
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   models?: never
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   moderation?: never
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   n?: never
   /** Refused: use "max_output_tokens". */
   n_predict?: never
   /** Refused: use "max_output_tokens". */
   num_predict?: never
-  /** Refused: what is tried again is paid for again. */
+  /** Refused: each retry is charged again. */
   num_retries?: never
   parallel_tool_calls?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   plugins?: never
-  /** Refused: what is predicted wrongly is charged beyond the output limit. */
+  /** Refused: wrong predictions are charged beyond the output limit. */
   prediction?: never
   /** Refused: it redirects or rewrites the request; not supported. */
   preset?: never
   /** Refused: nothing is stored here. Send the whole conversation in "input". */
   previous_response_id?: never
-  /** Refused: prompts that are stored elsewhere are not in the bound of the input. Send it in "instructions". */
+  /** Refused: prompts that the provider stores cannot be priced in advance. Send it in "instructions". */
   prompt?: never
   prompt_cache_key?: unknown
   prompt_cache_options?: ResponsesPromptCacheOptionsOfAResponse | null
@@ -2009,12 +2009,12 @@ export type ResponsesRequest = {
   /** Refused: it redirects or rewrites the request; not supported. */
   provider?: never
   reasoning?: ResponsesReasoning | null
-  /** Refused: it has another model work for the answer, whose price this call does not have. */
+  /** Refused: it uses another model, whose price is not part of this call. */
   route?: never
   safety_identifier?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_options?: never
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   search_parameters?: never
   /** Limited: other tiers have prices of their own. */
   service_tier?: 'auto' | 'default' | null
@@ -2025,7 +2025,7 @@ export type ResponsesRequest = {
   temperature?: unknown
   /** Priced: in the bound of the input. */
   text?: ResponsesText | null
-  /** Refused: what is thought may be generated beyond the output limit. */
+  /** Refused: reasoning may exceed the output limit. */
   thinking_budget?: never
   tool_choice?: unknown
   /** Priced: in the bound of the input. */
@@ -2035,16 +2035,16 @@ export type ResponsesRequest = {
   /** Refused: it redirects or rewrites the request; not supported. */
   transforms?: never
   truncation?: unknown
-  /** Refused: it has more generated than is asked for. */
+  /** Refused: it generates more output than requested. */
   use_beam_search?: never
   user?: unknown
-  /** Refused: what a search costs is not in the tokens of an answer. */
+  /** Refused: the cost of a search is not part of the token count. */
   web_search_options?: never
   [name: string]: unknown
 }
 
 export type ResponsesImage = {
-  /** Limited: it changes how many tokens a picture has. */
+  /** Limited: it changes the token count of an image. */
   context_compression?: 'auto' | null
   [name: string]: unknown
 }

@@ -22,7 +22,7 @@ export const FIXES: Readonly<Record<string, string>> = {
   uri_too_long: INPUT,
   headers_too_large: INPUT,
   unsupported_media_type: INPUT,
-  model_not_found: 'Check the name of the model. farebox.models() lists those that there are.',
+  model_not_found: 'Check the name of the model. farebox.models() lists all models.',
   resource_not_found: 'Check the name or the id. farebox.models() lists the models that there are.',
   route_not_found: 'Check baseUrl and names: the gateway has no such endpoint.',
   method_not_allowed: 'Check the method: the endpoint does not take this one.',

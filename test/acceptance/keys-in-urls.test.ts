@@ -48,7 +48,7 @@ function saysWhere(path: string, told: Told): void {
   const header = HEADER_OF.find(([prefix]) => path.startsWith(prefix))?.[1] ?? ''
   const { error } = told.json
   const message = String(typeof error === 'string' ? error : Object(error).message)
-  assert.ok(message.includes(`Send it as "${header}"`), `${path}: ${message}`)
+  assert.ok(message.includes(`Send yours as "${header}"`), `${path}: ${message}`)
 }
 
 function tellsNothing(told: Told, key: string): void {

@@ -68,7 +68,7 @@ describe('a call for which there is no memory', () => {
     const refused = await embed(customer, LARGEST, { 'idempotency-key': 'once' })
     assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1'])
     assert.equal(Object(refused.json.error).code, 'overloaded')
-    assert.match(refused.text, /no memory/)
+    assert.match(refused.text, /not enough memory/)
     const asked = (await sandbox.journal()).filter(({ request_id }) => request_id === refused.id)
     assert.deepEqual(asked, [], 'nobody was asked')
     assert.deepEqual([await figure('refusals_total'), await figure('waiting')], [refusals + 1, 0])
@@ -248,7 +248,7 @@ describe('the body of a request', () => {
     await untilReserved((bytes) => bytes >= REPLY_MOST + 2 * MIB, 'that the first is known to be large')
     sendUnended(second)
     const [answer] = await once(second, 'data')
-    assert.match(String(answer), /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*no memory/is)
+    assert.match(String(answer), /^HTTP\/1\.1 503 .*retry-after: 1\r\n.*not enough memory/is)
     const small = await fetch(`${url}/v1/embeddings`, {
       method: 'POST',
       headers: { authorization: `Bearer ${customer.secret}`, 'content-type': 'application/json' },

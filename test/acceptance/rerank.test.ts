@@ -62,11 +62,11 @@ describe('POST /v1/rerank', () => {
   it('refuses by name what it does not know, another model, and a known name in another case', async () => {
     const before = (await sandbox.journal()).length
     for (const [more, expected] of [
-      [{ rerank_twice: true }, /"rerank_twice" is not taken/],
-      [{ Instruction: 'x' }, /"Instruction" is not taken in this spelling/],
+      [{ rerank_twice: true }, /"rerank_twice" is not supported/],
+      [{ Instruction: 'x' }, /"Instruction" is not supported in this spelling/],
       [{ instruction: 'a', topN: 2 }, /"topN"/],
       [{ instruction: ['a'] }, /instruction/],
-      [{ max_chunks_per_doc: 9 }, /"max_chunks_per_doc" is not taken/],
+      [{ max_chunks_per_doc: 9 }, /"max_chunks_per_doc" is not supported/],
       [{ model: 'large' }, /"model".* rerank, another, a third/],
     ] as const) {
       const told = await rerank({ ...REQUEST, ...more })

@@ -188,7 +188,7 @@ describe('the reseller endpoints', () => {
     ]) {
       const told = await ask(url, secret, `/apis/v1/social_b/post/comments?${query}`)
       assert.equal(told.status, 400)
-      assert.match(String(errorOf(told).message), /"include_replies" is not taken/)
+      assert.match(String(errorOf(told).message), /"include_replies" is not supported/)
     }
     assert.equal((await sandbox.journal()).length, before)
   })

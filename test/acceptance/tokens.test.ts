@@ -293,7 +293,7 @@ describe('a grant without an amount', () => {
       if (FREE.has(operation)) continue
       const told = await call(url, granted.token, operation)
       assert.equal(told.status, 402, operation)
-      assert.match(told.text, /no amount to spend/)
+      assert.match(told.text, /has no budget/)
       // As every refusal for money, it counts as a request.
       assert.match(told.headers.get('x-ratelimit-remaining-requests') ?? '', /^\d+$/, operation)
     }

@@ -100,7 +100,13 @@ const CASES: readonly Case[] = [
     '"limit" must be a whole number.',
     'limit',
   ],
-  ['a cursor', '/v1/requests?cursor=abc', undefined, '"cursor" is no cursor of ours.', 'cursor'],
+  [
+    'a cursor',
+    '/v1/requests?cursor=abc',
+    undefined,
+    '"cursor" is not a valid cursor: use one that this endpoint returned.',
+    'cursor',
+  ],
   ['a list of requests', '/v1/requests?limit=1000000', undefined, /^"limit" must be at most \d+\.$/, 'limit'],
 ]
 
@@ -141,7 +147,7 @@ describe('what does not exist', () => {
     const answer = await told(CHAT, { model: 'sandbox/nobody', messages: [message] })
     const { code, param, type } = errorOf(answer)
     assert.deepEqual([answer.status, code, param, type], [404, 'model_not_found', 'model', 'invalid_request_error'])
-    assert.equal(wordsOf(answer), 'There is no model "sandbox/nobody". GET /v1/models lists those that there are.')
+    assert.equal(wordsOf(answer), 'There is no model "sandbox/nobody". Use one that GET /v1/models lists.')
   })
 
   for (const [method, wrong, right] of [

@@ -174,7 +174,7 @@ describe('a gateway with another word in the names of its headers', () => {
     const acme = await startGateway({ databaseUrl: database.url, env })
     const someone = await makeCustomer(pool)
     const unknowing = new Farebox({ apiKey: someone.secret, baseUrl: acme.url })
-    const refusal = { name: 'InvalidRequestError', message: /its own are x-acme-max-cost-usd/ }
+    const refusal = { name: 'InvalidRequestError', message: /This gateway uses x-acme-max-cost-usd/ }
     await assert.rejects(unknowing.quote('rerank', RERANK), refusal)
     await assert.rejects(unknowing.call('rerank', RERANK, { maxCostUsd: '1' }), refusal)
     assert.equal((await chargesOf(pool, someone.accountId)).size, 0)

@@ -480,7 +480,7 @@ describe('farebox says what is wrong', () => {
     assert.equal(code, 1)
     assert.match(
       output,
-      /The workspace has 10 live keys, the most of its tier\. Revoke one, or move to a higher tier\.\n$/,
+      /The workspace has 10 live keys; the limit of its tier is 10\. Revoke one, or move to a higher tier\.\n$/,
     )
   })
 })

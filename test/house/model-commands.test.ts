@@ -88,7 +88,7 @@ describe('farebox models', () => {
       [['--tier', '__proto__=0.5x'], /must be tier=times/],
       [['--tool', 'mcp=1'], /classes\.tools/],
       [['--tool-calls', '0'], /classes\.tool_calls/],
-      [[], /the price of maker\/dear has classes, which would end: .*cache_write_1h.*--no-classes/],
+      [[], /The price of maker\/dear has classes, which would be removed: .*cache_write_1h.*--no-classes\.\n$/],
       [['--no-classes', '--class', 'cache_write_1h=6'], /give one of both/],
     ] as const) {
       const { code, output } = await farebox(...plain, ...options)
@@ -191,7 +191,7 @@ describe('farebox models', () => {
       [told.code, told.output],
       [
         1,
-        'farebox: maker/margin would be sold below cost: input (-900.0 %). Correct the price or the cost, or say --below-cost\n',
+        'farebox: maker/margin would be sold below cost: input (-900.0 %). Correct the price or the cost, or allow it with --below-cost.\n',
       ],
     )
     assert.match(await said('models', 'list'), /^maker\/margin .* without price$/m)
@@ -315,7 +315,7 @@ describe('farebox models', () => {
       /there is no protocol "soap": openai, openai_responses, anthropic/,
     ],
     ['a route on and off at once', [...route, '--on', '--off'], /a route is on or off: give one of --on and --off/],
-    ['a weight of nothing', [...route, '--weight', '0'], /weight: must be above 0/],
+    ['a weight of nothing', [...route, '--weight', '0'], /weight: must be a whole number from 1 to 1000000/],
     [
       'a limit that the protocol does not have',
       [...route, '--output-limit', 'max_output_tokens'],
@@ -335,6 +335,12 @@ describe('farebox models', () => {
     ['an output that is neither', [...route, '--output', 'some'], /--output must be one of seen, hidden/],
     ['tokens of no bytes', [...route, '--token-bytes', '0'], /must be 1 to 4/],
     ['a speed that is none', [...route, '--top-speed', '0'], /must be above 0/],
+    ['a speed beyond all', [...route, '--top-speed', '100001'], /topSpeed: must be at most 100000\.\n$/],
+    [
+      'a priority beyond all',
+      [...route, '--priority', '1001'],
+      /priority: must be a whole number from -1000 to 1000\./,
+    ],
     ['an abort that is none', [...route, '--on-abort', 'runs_on'], /--on-abort must be one of stops, runs-on/],
     ['a route of no model', ['route', 'none', ...route.slice(2)], /There is no model "none"/],
     ['to remove no model', ['remove', 'none'], /There is no model "none"/],

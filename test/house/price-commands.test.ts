@@ -219,7 +219,26 @@ describe('farebox upstreams', () => {
       ['add', 'rerank', 'https://a.example', '--segment', 'x'],
       /"x" is no segment: write name=word/,
     ],
-    ['a segment that leads elsewhere', ['add', 'rerank', 'https://a.example', '--segment', 'x=../y'], /segments/],
+    [
+      'a segment that leads elsewhere',
+      ['add', 'rerank', 'https://a.example', '--segment', 'x=../y'],
+      /segments\.x: must be one segment of a path\.\n$/,
+    ],
+    [
+      'a name of a segment that is none',
+      ['add', 'rerank', 'https://a.example', '--segment', 'X=y'],
+      /segments\.X: must have a name of lower-case letters, digits and _\.\n$/,
+    ],
+    [
+      'more polls than there can be',
+      ['add', 'rerank', 'https://a.example', '--polls-per-second', '1000001'],
+      /pollsPerSecond: must be a whole number from 1 to 1000000\.\n$/,
+    ],
+    [
+      'a URL that is too long',
+      ['add', 'rerank', `https://a.example/${'a'.repeat(2_000)}`],
+      /baseUrl: must have at most 2,000 characters\.\n$/,
+    ],
     ['what is no id', ['remove', 'x'], /"x" is no id/],
   ] as const)
     it(`say what is wrong with ${what}, and change nothing`, async () => {

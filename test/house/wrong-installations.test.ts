@@ -84,7 +84,7 @@ describe('an installation', () => {
         [error.code, error.message],
         [
           'upstream_not_found',
-          'The provider does not know the path or the model that we asked it for. This is on our side; you were not charged.',
+          'The provider does not know the path or model that we requested. This is on our side; you were not charged.',
         ],
       )
     }

@@ -73,7 +73,7 @@ describe("a key's own requests a minute, over three processes", () => {
       )
       assert.ok(told.every((one) => limitIn(one, 'Requests') === limit))
       const says = new RegExp(
-        `Rate limit of this key itself: ${limit} requests per 60 seconds \\(its tier allows 60\\)\\. Retry in \\d+ s, or have`,
+        `Rate limit of this key: ${limit} requests per 60 seconds \\(its tier allows 60\\)\\. Retry in \\d+ s, or have`,
       )
       areRefusedBy(told, 'key', says)
     }
@@ -110,7 +110,7 @@ describe("a key's own tokens a minute, over three processes", () => {
       areRefusedBy(
         told,
         'key',
-        /0 of 1,000 per 60 seconds are left\. The limit is that of this key itself \(its tier allows 60,000\)\./,
+        /0 of 1,000 per 60 seconds are left\. The limit is that of this key \(its tier allows 60,000\)\./,
       )
       const { rows } = await pool.query('select tokens from windows where credential_id = $1', [keyId])
       assert.deepEqual(rows, [{ tokens: 1_000n }])
@@ -131,7 +131,7 @@ describe("a key's own calls at once, over three processes", () => {
       areRefusedBy(
         told,
         'key',
-        /Concurrency limit of this key itself: 2 of 2 calls running \(its tier allows 5\)\. Retry in 1 s, or have/,
+        /Concurrency limit of this key reached: 2 of 2 calls running \(its tier allows 5\)\. Retry in 1 s, or have/,
       )
       assert.equal(admitted(await race(secret, 2, () => ({ hold: 1 }))).length, 2)
       assert.deepEqual(await verifyLedger(pool, [accountId]), [])
@@ -143,7 +143,7 @@ describe("a key's own calls at once, over three processes", () => {
     const { secret } = await withKey({ rates: { concurrency: 500 } })
     const told = await race(secret, 12, () => ({ hold: 1, ms: 6_000, limits: 'concurrency' }))
     assert.equal(admitted(told).length, FREE.concurrency)
-    areRefusedBy(told, 'tier', /Concurrency limit of your tier: 5 of 5 calls running\. Retry in 1 s\.$/)
+    areRefusedBy(told, 'tier', /Concurrency limit of your tier reached: 5 of 5 calls running\. Retry in 1 s\.$/)
   })
 })
 
@@ -173,7 +173,7 @@ describe('the addresses that a key allows, over three processes', () => {
         assert.deepEqual([told.status, told.code, errorOf(told).type], [403, 'address_not_allowed', 'permission_error'])
         // What is no address at all is the proxy's own.
         const seen = address === 'not an address' ? '127.0.0.1' : address.replace('::ffff:', '')
-        assert.match(String(errorOf(told).message), new RegExp(`It came from ${seen.replaceAll('.', '\\.')}\\.$`))
+        assert.match(String(errorOf(told).message), new RegExp(`Your address: ${seen.replaceAll('.', '\\.')}\\.$`))
       }
     assert.deepEqual(await traceOf(customer), untouched)
     for (const address of INSIDE)

@@ -182,7 +182,7 @@ describe('an access token', () => {
     for (const { url } of gateways) {
       const told = await ask(url, granted.token, { hold: 1 })
       assert.deepEqual([told.status, told.code], [402, 'budget_required'])
-      assert.match(String(Object(told.body.error).message), /no amount to spend/)
+      assert.match(String(Object(told.body.error).message), /has no budget/)
       assert.equal((await ask(url, granted.token)).status, 200)
     }
     assert.equal(await heldOf(granted.id), 0)

@@ -173,7 +173,7 @@ describe('a call above the limit for one', () => {
     const full = await figures(token, fresh())
     assert.equal(full.code, 'approval_required')
     assert.equal(Object(full.structured.error).approval_url, undefined)
-    assert.match(String(Object(full.structured.error).message), /20 calls of this mandate wait/)
+    assert.match(String(Object(full.structured.error).message), /20 calls of this mandate already wait/)
   })
 
   it('asks for a costly kind whatever the limit is, unless the person does not want that', async () => {

@@ -16,8 +16,8 @@ export function requireApproval({ scopes, limits, allowances, token }: Caller): 
   if (missing.length === 0) return
   if (token !== null) throw new Fault('budget_required', { detail: NO_MANDATE })
   throw new Fault('forbidden', {
-    detail: `An agent may spend only with a key that has a budget, scopes and a rate of its own. This key lacks ${missing.join(', ')}.`,
+    detail: `An agent may spend only with a key that has its own budget, scopes and rate limit. This key lacks ${missing.join(', ')}.`,
   })
 }
 
-const NO_MANDATE = 'An agent may spend only within a mandate: an amount, what it may call and how often.'
+const NO_MANDATE = 'An agent may spend only within a mandate that sets an amount, operations and a rate limit.'

@@ -86,7 +86,7 @@ function inputRequired(id: string, url: string, { members }: Fault): InputRequir
 /** Another call than the one that was asked for needs an approval of its own: the refusal says where. */
 function unknownState(state: unknown, fault: Fault): Fault {
   if (typeof state === 'string' && isId(state)) return fault
-  return new Fault('invalid_request', { detail: 'requestState is not one that we gave. Make the call without it.' })
+  return new Fault('invalid_request', { detail: 'requestState was not issued here. Make the call without it.' })
 }
 
 function isAccepted(responses: unknown): boolean {

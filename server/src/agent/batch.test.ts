@@ -99,7 +99,7 @@ describe('what a batch has paid for', () => {
     const drawn = { answer: answer(JSON.stringify({ b64_json: PICTURE })), cost: usd('0.1') }
     const { results, caps, result } = await batch([drawn, drawn, drawn, drawn, drawn], 1)
     assert.equal(caps.length, 4)
-    assert.match(results[4].not_begun, /no room for its pictures/)
+    assert.match(results[4].not_begun, /images do not fit/)
     assert.equal(result.content.filter(({ type }) => type === 'image').length, 4)
   })
 })
@@ -125,6 +125,6 @@ describe('between two calls of a batch', () => {
     }
     const { caps, results } = await batch([{ answer: answer('1'), cost: usd('0.1') }, {}], 1, { isDraining })
     assert.equal(caps.length, 1)
-    assert.match(results[1].not_begun, /stopping/)
+    assert.match(results[1].not_begun, /shutting down/)
   })
 })

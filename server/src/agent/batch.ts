@@ -114,8 +114,8 @@ export function createBatch({ use, ids, readLeft, makesPictures, metaName }: Par
   }
 }
 
-const STOPPING = 'This process is stopping. Send this call again; another one will answer.'
-const NO_PICTURES = 'There is no room for its pictures in this answer. Make this call by itself.'
+const STOPPING = 'This process is shutting down. Send this call again; another one will answer.'
+const NO_PICTURES = 'The images do not fit into this answer. Make this call by itself.'
 
 /** What the calls of a batch have taken of its cap. */
 type Sums = {

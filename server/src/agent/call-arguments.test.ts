@@ -24,7 +24,7 @@ describe('arguments that become a query', () => {
     assert.equal(spellArguments(tagDetail, { a: 'x'.repeat(8_190) }).query.length, 8_192)
     const { code, message } = refusal({ a: 'x'.repeat(8_191) })
     assert.equal(code, 'uri_too_long')
-    assert.match(message, /8193 characters; at most 8192/)
+    assert.match(message, /8193 characters; the limit is 8192/)
     const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`a${at}`, at]))
     assert.equal(refusal(many).code, 'uri_too_long')
   })
@@ -39,12 +39,12 @@ describe('arguments that become a query', () => {
     it(`AUTH-2 are refused where a key stands in them, which is not quoted: ${title}`, () => {
       const { code, message } = refusal(given)
       assert.equal(code, 'invalid_request')
-      assert.match(message, /credential/)
+      assert.match(message, /^Credentials in the arguments/)
       assert.equal(message.includes(KEY.slice(8, 40)), false)
     })
 
   it('AUTH-2 a key is not taken as the model that a path names either', () => {
-    assert.match(refusal({ model: KEY, contents: [] }, generateContent).message, /credential/)
+    assert.match(refusal({ model: KEY, contents: [] }, generateContent).message, /^Credentials in the arguments/)
     assert.equal(spellArguments(generateContent, { model: 'sandbox/text' }).model, 'sandbox/text')
   })
 })

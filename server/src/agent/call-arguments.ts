@@ -29,10 +29,12 @@ function fitForUrl(part: string): string {
   const most = DEFAULT_LIMITS.urlBytes
   if (part.length > most)
     throw new Fault('uri_too_long', {
-      detail: `The arguments make a query of ${part.length} characters; at most ${most} are taken.`,
+      detail: `The arguments make a query of ${part.length} characters; the limit is ${most}. Shorten them.`,
     })
   if (keyInUrl(`?${part}`, 'problem') !== undefined)
-    throw invalid('A credential is not taken in the arguments of an operation. Replace a key that was in one.')
+    throw invalid(
+      'Credentials in the arguments of an operation are not accepted. Remove it, and replace a key that was in one.',
+    )
   return part
 }
 
@@ -41,7 +43,7 @@ const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
 /** An answer of a tool comes whole. */
 function requireWhole({ protocol }: Operation, { stream }: Arguments): void {
   if (protocol === undefined || stream === undefined || stream === null || stream === false) return
-  throw invalid('A tool answers whole: leave out `stream`. Streams are given over HTTP.')
+  throw invalid('Tools do not stream. Leave out `stream`, or use the HTTP API.')
 }
 
 /** A list is a parameter that is given several times; null is one that is left out. */

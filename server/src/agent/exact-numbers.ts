@@ -41,7 +41,7 @@ export function inexactNumberIn(text: string): Fault | undefined {
   JSON.parse(text, read)
   if (found === undefined) return undefined
   return new Fault('invalid_request', {
-    detail: `The number ${found.slice(0, 40)} can not be passed on exactly. Send it as a string, or with fewer digits.`,
+    detail: `The number ${found.slice(0, 40)} cannot be passed on exactly. Send it as a string, or with fewer digits.`,
   })
 }
 

@@ -142,7 +142,7 @@ function linkOperations({ links, names, publicUrl }: Parts, define: Define): rea
         if (publicUrl === undefined) {
           const cause = new Error('http.public_url is not set, so that users of a platform can not come back to us')
           throw new Fault('managed_upstream_transport', {
-            detail: 'The operator has to say where users come back to.',
+            detail: 'The return address of users is not set up. Ask the operator.',
             cause,
           })
         }

@@ -108,8 +108,8 @@ function isCall(body: unknown): boolean {
   return memberOf(body, 'method') === 'tools/call' && (typeof id === 'string' || Number.isSafeInteger(id))
 }
 
-const NOT_OUR_ORIGIN = 'Pages of this Origin may not use the tools. Ask the operator to allow it.'
-const NO_BATCHES = 'Batches of messages are not taken. Send one, or use the tool batch_use.'
+const NOT_OUR_ORIGIN = 'Web pages of this Origin may not use the tools. Ask the operator to allow it.'
+const NO_BATCHES = 'Batches of messages are not supported. Send one message, or use the tool batch_use.'
 
 /** What the library of the protocol has refused, or failed at. Undefined where it has answered. */
 function faultIn({ status, body }: Answer, cause: Error | undefined): Fault | undefined {

@@ -183,6 +183,6 @@ function keyIn(meta: ToolCall['meta'], { idempotencyKey }: MetaNames): string | 
   if (key === undefined) return undefined
   if (typeof key === 'string' && key !== '') return key
   throw new Fault('invalid_request', {
-    detail: `_meta["${idempotencyKey}"] has to be a text of 1 to 255 visible characters.`,
+    detail: `_meta["${idempotencyKey}"] must be a text of 1 to 255 visible characters.`,
   })
 }

@@ -226,10 +226,10 @@ function judgeStranger(name: string, table: Table, strangers: Set<string>, found
   const folded = foldName(name)
   const known = table.byFold.get(folded)
   const path = name.slice(0, NAME_LENGTH)
-  if (known !== undefined) found.refused = { path, words: `is not taken in this spelling. Write it "${known}".` }
+  if (known !== undefined) found.refused = { path, words: `is not supported in this spelling. Write it "${known}".` }
   else if (strangers.has(folded))
     found.refused = { path, words: 'is a duplicate key in another spelling. Send it once.' }
-  else if (table.others !== undefined) found.refused = { path, words: `is not taken: ${table.others}` }
+  else if (table.others !== undefined) found.refused = { path, words: `is not supported: ${table.others}` }
   else {
     strangers.add(folded)
     if (found.unknown.length < UNKNOWN_MOST) found.unknown.push(path)
@@ -243,13 +243,13 @@ function judgeMember(value: Members, spelling: string, { name, member, twins }: 
   const given = value[spelling]
   if (given === undefined || given === null || found.refused !== undefined) return
   if (member.is === 'refused' || (member.is === 'needing' && !isMet(member, found)))
-    found.refused = { path: name, words: `is not taken: ${member.why}` }
+    found.refused = { path: name, words: `is not supported: ${member.why}` }
   else if (member.is === 'limited') {
     const { to, isList } = member
     const items: readonly unknown[] = isList && Array.isArray(given) ? given : [given]
     if (items.every((item) => to.some((one) => one === item) || isFurther(item, member, found))) return
-    const only = to.every((one) => one === false) ? 'not taken' : `taken as ${to.map(quoted).join(' or ')} only`
-    found.refused = { path: name, words: `is ${only}: ${member.why}` }
+    const rule = to.every((one) => one === false) ? 'is not supported' : `must be ${to.map(quoted).join(' or ')}`
+    found.refused = { path: name, words: `${rule}: ${member.why}` }
   } else if (member.within !== undefined) {
     const wrong = member.form === undefined ? undefined : formFault(given, member.form)
     const before = found.unknown.length

@@ -35,41 +35,39 @@ import {
 import { keyLines } from './key-spend.ts'
 
 export function addAccountCommands(program: Command): void {
-  const accounts = program.command('accounts').description('manage customers')
+  const accounts = program.command('accounts').description('manage customer accounts')
   writing(accounts, 'create')
-    .description('make a customer account: a workspace with live and test money apart')
-    .requiredOption('--name <name>', 'what to call it')
-    .option('--email <address>', "its owner's address")
+    .description('create a customer account: a workspace with separate live and test money')
+    .requiredOption('--name <name>', 'name of the account')
+    .option('--email <address>', 'e-mail address of its owner (default: no owner)')
     .action((options: { name: string; email?: string }) => running((config) => create(config, options)))
   reading(accounts, 'list')
-    .description('list customer accounts with their money, the newest first')
-    .option('--name <part>', 'those whose name has this in it')
-    .option('--after <id>', 'those behind this one')
+    .description('list customer accounts with their balances, newest first')
+    .option('--name <part>', 'only accounts whose name contains this (default: all)')
+    .option('--after <id>', 'only accounts after this one, for the next page (default: from the newest)')
     .action((options: ListOptions) => running((config) => list(config, options)))
   reading(accounts, 'show <account>')
-    .description('show a customer account: its money, its tier, its plan, its own prices and its keys')
+    .description('show a customer account: balance, tier, plan, own prices and keys')
     .action((account: string) => running((config) => show(config, account)))
   writing(accounts, 'tier <account>')
-    .description('grant a tier beyond what the paid total earns')
-    .argument('<tier>', 'growth, enterprise, or earned to take a grant back')
-    .option('--rpm <requests>', 'requests a minute, for enterprise')
-    .option('--tpm <tokens>', 'tokens a minute, for enterprise')
-    .option('--concurrency <calls>', 'calls at once, for enterprise')
+    .description('set the tier of a customer above the one earned by payments')
+    .argument('<tier>', 'growth, enterprise, or earned to return to the earned tier')
+    .option('--rpm <requests>', 'requests per minute, required for enterprise')
+    .option('--tpm <tokens>', 'tokens per minute, required for enterprise')
+    .option('--concurrency <calls>', 'concurrent calls, required for enterprise')
     .action((account: string, tier: string, options: TierOptions) =>
       running((config) => setTier(config, account, tier, options)),
     )
   writing(accounts, 'plan <account> <plan>')
-    .description("put a customer on a plan, which scales the prices of the reseller's operations")
+    .description("assign a plan to a customer: it multiplies the prices of the reseller's operations")
     .action((account: string, plan: string) => running((config) => setPlan(config, account, plan)))
 
-  const plans = program.command('plans').description('manage plans that customers are on')
+  const plans = program.command('plans').description('manage customer plans')
   reading(plans, 'list')
-    .description('list plans with their multiplier and how many customers have them')
+    .description('list plans with their price multiplier and number of customers')
     .action(() => running(listPlans))
   writing(plans, 'set <plan> <times>')
-    .description(
-      "make or change a plan: its customers pay so many times the price of the reseller's operations, such as 0.8x",
-    )
+    .description("create or change a plan: the multiplier of the reseller's prices, such as 0.8x")
     .action((plan: string, times: string) => running((config) => savePlan(config, plan, times)))
 }
 

@@ -6,16 +6,22 @@ import { timeOf } from './time.ts'
 
 export function addAuditCommand(program: Command): void {
   reading(program, 'audit')
-    .description('list who changed what, from where, the newest first')
-    .option('--workspace <id>', 'of this customer account alone')
-    .option('--action <name>', 'such as key.revoked, or key for everything that is done to keys')
-    .option('--actor <name>', "such as 'operator root', or a kind: operator, member, worker, service")
-    .option('--subject <id>', 'the key, model, upstream, entry, call … that was changed')
-    .option('--since <time>', 'at this time or later, such as 2027-01-31T00:00:00Z')
-    .option('--until <time>', 'before this time')
-    .option('--limit <rows>', `at most so many, up to ${LIMIT_MOST}`, '50')
-    .option('--after <id>', 'go on behind this row, as the last line of a full page says')
-    .option('--json', 'print each row as an object of JSON on a line of its own')
+    .description('list the audit log, newest first: who changed what, and from where')
+    .option('--workspace <id>', 'only this customer account (default: all)')
+    .option('--action <name>', 'only this action, such as key.revoked, or key for all actions on keys (default: all)')
+    .option(
+      '--actor <name>',
+      "only this actor, such as 'operator root', or a kind: operator, member, worker, service (default: all)",
+    )
+    .option('--subject <id>', 'only changes of this key, model, upstream, entry or call (default: all)')
+    .option('--since <time>', 'only changes at or after this time, such as 2027-01-31T00:00:00Z (default: all)')
+    .option('--until <time>', 'only changes before this time (default: now)')
+    .option('--limit <rows>', `maximum number of rows, up to ${LIMIT_MOST}`, '50')
+    .option(
+      '--after <id>',
+      'only rows after this one; the last line of a full page names it (default: from the newest)',
+    )
+    .option('--json', 'print one JSON object per line (default: text)')
     .action((options: AuditOptions) => running((config) => list(config, options)))
 }
 

@@ -10,11 +10,11 @@ import { print, reading, running, runningAlone } from './command.ts'
 export function addContractCommands(program: Command): void {
   const contract = program.command('contract').description('show and compare OpenAPI contracts of the gateway')
   reading(contract, 'show')
-    .description('print the contract that this program serves with this configuration, byte for byte')
-    .option('--version-only', 'print its contentHash and docsRevision alone')
+    .description('print the contract that this program serves with this configuration')
+    .option('--version-only', 'print only contentHash and docsRevision')
     .action((options: ShowOptions) => running(async (config) => show(contractOf(config), options)))
   reading(contract, 'diff <before> [after]')
-    .description('list what changed between two contracts, and whether it breaks callers; exits with 1 where it does')
+    .description('list the changes between two contracts; exits with 1 if they break callers')
     .addHelpText('after', '\nBoth are files. Without <after>, <before> is compared with what this program serves.')
     .action((before: string, after: string | undefined) =>
       after === undefined

@@ -10,12 +10,15 @@ import { futureOf, idOf, ids, operator, print, running, unknown, withPools, writ
 
 export function addCreditCommand(program: Command): void {
   writing(program, 'credit [account] [usd]')
-    .description('add money to a customer account, or take a mistaken credit back')
-    .option('--promotion', 'given, not paid: spent first, and counts for no tier')
-    .option('--expires <time>', 'when a promotion ends')
-    .option('--test', 'test money')
-    .option('--id <uuid>', 'add it once under this id, however often it is sent')
-    .option('--reverse <entry>', 'take this credit back, once; of a payment what was spent already becomes debt')
+    .description('add credit to a customer account, or reverse a mistaken credit')
+    .option('--promotion', 'promotional credit: spent first, and does not count towards a tier (default: a payment)')
+    .option('--expires <time>', 'when promotional credit expires, such as 2027-01-31T00:00:00Z (default: never)')
+    .option('--test', 'add test money (default: live money)')
+    .option('--id <uuid>', 'idempotency id: the credit is added once per id (default: a new id)')
+    .option(
+      '--reverse <entry>',
+      'reverse this credit, once; the part of a payment that is already spent becomes debt (default: add a credit)',
+    )
     .action((account: string | undefined, amount: string | undefined, options: CreditOptions) =>
       running((config) =>
         options.reverse === undefined

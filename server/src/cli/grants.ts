@@ -6,12 +6,12 @@ import { idOf, operator, print, reading, running, unknown, withPools, writing } 
 import { budgetLine, ownTerms, stateOf } from './key-terms.ts'
 
 export function addGrantCommands(program: Command): void {
-  const grants = program.command('grants').description('manage what people let OAuth clients do')
+  const grants = program.command('grants').description('manage grants that people gave to OAuth clients')
   reading(grants, 'list <account>')
-    .description('list the grants of a customer, the active first')
+    .description('list the grants of a customer, active ones first')
     .action((account: string) => running((config) => list(config, account)))
   writing(grants, 'revoke <grant>')
-    .description('end a grant: no paid call begins with its tokens from now on')
+    .description('revoke a grant: its tokens can no longer start paid calls')
     .action((grant: string) => running((config) => revoke(config, grant)))
 }
 

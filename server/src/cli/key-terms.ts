@@ -31,21 +31,24 @@ export type TermsOptions = {
 
 export function withTerms(command: Command): Command {
   return command
-    .option('--rpm <requests>', 'requests a minute, within its tier; none for those of the tier')
-    .option('--tpm <tokens>', 'tokens a minute, within its tier, or none')
-    .option('--concurrency <calls>', 'calls at once, within its tier, or none')
+    .option('--rpm <requests>', 'requests per minute, within the tier; none for the limit of the tier (new key: none)')
+    .option('--tpm <tokens>', 'tokens per minute, within the tier; none for the limit of the tier (new key: none)')
+    .option(
+      '--concurrency <calls>',
+      'concurrent calls, within the tier; none for the limit of the tier (new key: none)',
+    )
     .option(
       '--scopes <list>',
-      'operations, categories and models that it may use, such as rerank,social,model:<name>; all for everything',
+      'allowed operations, categories and models, such as rerank,social,model:<name>, or all (new key: all)',
     )
-    .option('--addresses <list>', 'from where it may be used, such as 203.0.113.7,2001:db8::/32; any for anywhere')
+    .option('--addresses <list>', 'allowed client addresses, such as 203.0.113.7,2001:db8::/32, or any (new key: any)')
     .option(
       '--on-disconnect <choice>',
-      'what becomes of a stream whose caller has left: finish or cancel, where the request does not say; default for what the installation does',
+      'what to do with a stream when its caller disconnects: finish, cancel, or default for the setting of the installation (new key: default)',
     )
     .option(
       '--holding <choice>',
-      'what is held for a stream: full for the most that it can cost, growing for what it needs as it goes on, where the request does not say; default for what the installation does',
+      'hold of a stream: full (its maximum cost), growing (in steps), or default for the setting of the installation (new key: default)',
     )
 }
 

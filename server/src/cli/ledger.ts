@@ -18,20 +18,20 @@ import { spendOf } from './key-spend.ts'
 import { linesOf } from './key-terms.ts'
 
 export function addLedgerCommands(program: Command): void {
-  const ledger = program.command('ledger').description('verify and explain the ledger, and settle what is left open')
+  const ledger = program.command('ledger').description('verify and explain the ledger, and resolve unsettled calls')
   reading(ledger, 'verify')
-    .description('evaluate every promise of the ledger over all accounts, in one snapshot')
+    .description('check every invariant of the ledger over all accounts, in one snapshot')
     .action(() => running(verify))
   reading(ledger, 'explain <id>')
-    .description('say what is known of an id: an account, a key, a call, a task, an entry or a quote')
+    .description('explain an id: an account, a key, a call, a task, an entry or a quote')
     .action((id: string) => running((config) => explain(config, id)))
   reading(ledger, 'unsettled')
-    .description('list the calls whose process died and of which nobody knows what they used')
+    .description('list unsettled calls: their process died, and their usage is unknown')
     .action(() => running(unsettled))
   writing(ledger, 'resolve <id>')
-    .description('end an unsettled call by what the upstream says of it')
-    .option('--charge <usd>', 'it was executed: charge this much, at most what it holds')
-    .option('--void', 'it was never executed: charge nothing')
+    .description('settle an unsettled call by what the provider reports')
+    .option('--charge <usd>', 'the call was executed: charge this amount, at most its hold (required without --void)')
+    .option('--void', 'the call was never executed: charge nothing')
     .action((id: string, options: ResolveOptions) => running((config) => resolve(config, id, options)))
 }
 

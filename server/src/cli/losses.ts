@@ -23,12 +23,12 @@ import { idOf, ids, operator, print, reading, running, withPools, writing } from
 
 export function addLossCommands(program: Command): void {
   const losses = reading(program, 'losses')
-    .description('list what upstreams cost beyond what was charged, on evidence, and which ceilings that has reached')
+    .description('list losses (provider cost above what was charged) and the loss limits they have reached')
     .action(() => running(list))
   writing(losses, 'release')
-    .description('let calls through again: what was lost at a route until now counts no more')
-    .requiredOption('--route <route>', 'as farebox losses lists it, such as gpt@openai:live')
-    .option('--account <id>', 'for this account alone; without it the route is released for all')
+    .description('release a route that a loss limit stopped: losses until now no longer count')
+    .requiredOption('--route <route>', 'route as listed by farebox losses, such as gpt@openai:live')
+    .option('--account <id>', 'release only for this account (default: all accounts)')
     .action((options: ReleaseOptions) => running((config) => release(config, options)))
 }
 

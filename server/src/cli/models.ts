@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { PART_CLASS_NAMES, SERVER_TOOLS } from '../catalogue/price-classes.ts'
 import type { Config } from '../config.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
@@ -20,8 +19,9 @@ import { PROTOCOL_NAMES, type ProtocolName } from '../protocols/protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from '../protocols/route-profile.ts'
 import { listUpstreams } from '../upstreams/configure.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
-import { A_TIER, type ClassOptions, classPricesIn } from './class-prices.ts'
+import { type ClassOptions, classPricesIn } from './class-prices.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
+import { withModelOptions, withPriceOptions, withRouteOptions } from './model-options.ts'
 import { addOwnModelPriceCommand, marginLines, marginsByModel, marginsText } from './own-model-prices.ts'
 import { addPriceListCommands } from './price-lists.ts'
 
@@ -30,82 +30,24 @@ const ids = createIds({ clock: systemClock })
 export function addModelCommands(program: Command): void {
   const models = program.command('models').description('manage the models that are sold')
   reading(models, 'list')
-    .description('list every model with its price and its routes')
+    .description('list all models with their prices and routes')
     .action(() => running(list))
-  writing(models, 'set <model>')
-    .description('make a model, or change what is named of one; every process follows within a second')
-    .option('--context-window <tokens>', 'the most tokens of input and output together')
-    .option('--output-cap <tokens>', 'how long an answer may get where the caller names no limit')
-    .option('--output-most <tokens>', 'the highest limit that a caller may name')
-    .option('--image-tokens <tokens>', 'the most tokens of one image, or none where nobody knows')
-    .option('--audio-tokens <tokens>', 'the most tokens of one piece of audio, or none')
-    .option('--file-tokens <tokens>', 'the most tokens of one file, or none')
-    .option('--tokenizer <name>', `how text is counted where nobody reports it (${TOKENIZERS.join(', ')})`)
-    .option('--display-name <text>', 'what people read instead of its name')
-    .option('--owned-by <text>', 'who made it')
-    .option('--off', 'sell it no more')
-    .option('--on', 'sell it again')
+  withModelOptions(writing(models, 'set <model>'))
+    .description('create a model, or change the named settings of one; effective within a second')
     .action((id: string, options: SetOptions) => running((config) => set(config, id, options)))
-  writing(models, 'price <model>')
+  withPriceOptions(writing(models, 'price <model>'))
     .description(
-      'set what a million tokens, or pictures, cost from now on, in USD; calls that have begun keep their price',
+      'set the price of a model in USD per million tokens, or per image or second of video; running calls keep their price',
     )
-    .option(
-      '--input <usd>',
-      'price per million input tokens; needed, with --output, where neither --image nor --video is given',
-    )
-    .option('--output <usd>', 'price per million output tokens')
-    .option('--cache-read <usd>', 'price per million cache-read tokens (default: --input)')
-    .option('--cache-write <usd>', 'price per million cache-write tokens (default: --input)')
-    .option('--provider-input <usd>', 'what the upstream charges us for input tokens (default: as before)')
-    .option('--provider-output <usd>', 'what it charges us for output tokens')
-    .option('--provider-cache-read <usd>', 'what it charges us for cache-read tokens')
-    .option('--provider-cache-write <usd>', 'what it charges us for cache-write tokens')
-    .option('--class <class=usd>', `a class of tokens with a price of its own; repeat it (${CLASS_NAMES})`, oneMore)
-    .option('--above <tokens:class=usd,…>', 'what every class costs where the input is longer; repeat it', oneMore)
-    .option('--tier <tier=timesx>', `a service tier: ${A_TIER}; repeat it`, oneMore)
-    .option('--tool <tool=usd>', `a call of a tool that the upstream runs; repeat it (${TOOL_NAMES})`, oneMore)
-    .option('--tool-calls <count>', 'how many of them are held for, and sent, where a request (Responses) does not say')
-    .option('--tool-input <tokens>', 'the most tokens that one brings into the input (default: the context window)')
-    .option('--no-classes', 'end what the price has of classes, steps, tiers and tools')
-    .option('--provider-class <class=usd>', 'what the upstream charges us, as above; as before where left out', oneMore)
-    .option('--provider-above <tokens:class=usd,…>', 'what it charges us where the input is longer', oneMore)
-    .option('--provider-tier <tier=timesx>', 'what it charges us for a service tier', oneMore)
-    .option('--provider-tool <tool=usd>', 'what it charges us for a call of a tool', oneMore)
-    .option('--image <size/quality=usd>', 'a picture, of a model that sells them by the piece; repeat it', oneMore)
-    .option('--provider-image <size/quality=usd>', 'what the upstream charges us for one; repeat it', oneMore)
-    .option('--video <resolution=usd>', 'a second of video, of a model that makes some; repeat it', oneMore)
-    .option('--provider-video <resolution=usd>', 'what the upstream charges us for one; repeat it', oneMore)
-    .option('--below-cost', 'though the upstream charges us more')
     .action((id: string, options: PriceOptions) => running((config) => price(config, id, options)))
-  writing(models, 'route <model>')
+  withRouteOptions(writing(models, 'route <model>'))
     .description(
-      'say where a model is asked; the same slot, protocol and name again changes what is named of that route',
+      'add a route from a model to an upstream slot, or change the route with the same slot, protocol and name',
     )
-    .requiredOption('--slot <slot>', 'whose upstreams are asked: see farebox upstreams add')
-    .requiredOption('--protocol <name>', `what they speak (${PROTOCOL_NAMES.join(', ')})`)
-    .option('--upstream-model <name>', "the model's name there; its own where left out")
-    .option('--priority <number>', 'the lowest is asked first (0 in a new route)')
-    .option('--weight <number>', 'how often, among routes of the same priority (1 in a new route)')
-    .option(
-      '--output-limit <member>',
-      'the member they read the output limit from; the limit is sent as that alone (none: as the caller wrote it)',
-    )
-    .option('--unknown <refuse|pass>', 'what to do with unknown parameters (refuse in a new route)')
-    .option('--reasoning <within|apart>', 'where they count reasoning: in the output, or beside it (within)')
-    .option(
-      '--on-abort <stops|runs-on>',
-      'whether they stop billing when we close the connection; not for models with hidden reasoning (runs-on)',
-    )
-    .option('--output <seen|hidden>', 'whether all that they bill as output is streamed as it is made (hidden)')
-    .option('--token-bytes <bytes>', 'how many bytes of text a token has at the least: 1 to 4 (1)')
-    .option('--top-speed <tokens>', 'the most tokens that they make in a second, or none (none)')
-    .option('--off', 'ask there no more, and keep the route')
-    .option('--on', 'ask there again')
     .action((id: string, options: RouteOptions) => running((config) => route(config, id, options)))
   writing(models, 'remove <model>')
     .description('remove a model with its routes, or one route of it')
-    .option('--route <id>', 'this route alone')
+    .option('--route <id>', 'remove only this route (default: the model and all its routes)')
     .action((id: string, options: { route?: string }) => running((config) => remove(config, id, options.route)))
   addOwnModelPriceCommand(models)
   addPriceListCommands(models)
@@ -150,9 +92,6 @@ function missingOf({ id, price, routes }: ModelListed): readonly string[] {
     ...(routes.length === 0 ? [`It has no route, so nobody is asked: see farebox models route ${id}.`] : []),
   ]
 }
-
-const CLASS_NAMES = PART_CLASS_NAMES.join(', ')
-const TOOL_NAMES = SERVER_TOOLS.join(', ')
 
 type Plain = Omit<
   NewModelPrice,
@@ -215,10 +154,6 @@ function classesIn(options: TokenOptions) {
   const given = { class: classes, above, tier, tool, toolCalls, toolInput }
   const costs = { class: providerClass, above: providerAbove, tier: providerTier, tool: providerTool }
   return { classes: classPricesIn(given), providerClasses: classPricesIn(costs), prices }
-}
-
-function oneMore(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text]
 }
 
 const A_PICTURE = 'size/quality=usd, such as 1024x1024/high=0.167'

@@ -5,14 +5,14 @@ import { idOf, operator, print, reading, running, withPools, writing } from './c
 
 export function addOutboxCommands(program: Command): void {
   const outbox = reading(program, 'outbox')
-    .description('list messages that wait for delivery, and dead letters, whose delivery was given up')
+    .description('list messages that wait for delivery, and dead letters')
     .action(() => running(list))
   writing(outbox, 'retry [id]')
-    .description('deliver a dead letter again')
-    .option('--kind <kind>', 'all dead letters of this kind')
+    .description('retry the delivery of a dead letter')
+    .option('--kind <kind>', 'retry all dead letters of this kind (default: the one that is named)')
     .action((id: string | undefined, { kind }: { kind?: string }) => running((config) => retry(config, id, kind)))
   writing(outbox, 'drop <id>')
-    .description('forget a dead letter: it is never delivered')
+    .description('delete a dead letter: it is never delivered')
     .action((id: string) => running((config) => drop(config, id)))
 }
 

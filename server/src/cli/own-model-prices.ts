@@ -12,9 +12,9 @@ import { idOf, operator, print, running, unknown, withPools, writing } from './c
 /** `farebox models account`: what a customer pays for a model by agreement. */
 export function addOwnModelPriceCommand(models: Command): void {
   writing(models, 'account <account> <model> <times>')
-    .description("let a customer pay so many times a model's price, such as 0.8x, or take that back with none")
-    .option('--test', 'for its test money')
-    .option('--below-cost', 'though the upstream charges us more')
+    .description("set a customer's multiplier of a model's price, such as 0.8x, or none to remove it")
+    .option('--test', 'for test money (default: live money)')
+    .option('--below-cost', 'allow a price below the cost (default: refuse it)')
     .action((account: string, model: string, times: string, options: OwnOptions) =>
       running((config) => setOwn(config, { account, model, times, ...options })),
     )

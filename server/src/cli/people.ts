@@ -16,10 +16,10 @@ import { idOf, ids, operator, plain, print, reading, running, withPools, writing
 import { sealFor } from './rotate.ts'
 
 export function addPeopleCommands(program: Command): void {
-  const people = program.command('people').description('manage the people who sign in')
+  const people = program.command('people').description('manage the people who can sign in')
   reading(people, 'list')
-    .description('list people, the newest first')
-    .option('--after <id>', 'those behind this one')
+    .description('list people, newest first')
+    .option('--after <id>', 'only people after this one, for the next page (default: from the newest)')
     .action(({ after }: { after?: string }) => running((config) => list(config, after)))
   reading(people, 'show <person>')
     .description('show a person by id or e-mail address: workspaces, sessions, second factor')
@@ -28,7 +28,7 @@ export function addPeopleCommands(program: Command): void {
     .description('sign a person out everywhere')
     .action((who: string) => running((config) => closeSessions(config, who)))
   writing(people, 'factor-off <person>')
-    .description('take the second factor off for a person who has lost it; make sure that it is them who asks')
+    .description('turn off the second factor of a person who lost it; verify their identity first')
     .action((who: string) => running((config) => takeOff(config, who)))
 
   const members = program.command('members').description('manage the members of a customer account')
@@ -36,9 +36,7 @@ export function addPeopleCommands(program: Command): void {
     .description('list the members of an account')
     .action((account: string) => running((config) => listMembers(config, account)))
   writing(members, 'add <account> <email> <role>')
-    .description(
-      `make an address a member at once, as ${ROLES.join(', ')}; without an account yet, it joins at sign-up`,
-    )
+    .description(`add an address as a member at once, with the role ${ROLES.join(', ')}; a new person joins at sign-up`)
     .action((account: string, email: string, role: string) => running((config) => add(config, account, email, role)))
   writing(members, 'role <account> <member> <role>')
     .description('change the role of a member')
@@ -49,10 +47,10 @@ export function addPeopleCommands(program: Command): void {
     .description('remove a member')
     .action((account: string, member: string) => running((config) => remove(config, account, member)))
   writing(members, 'transfer <account> <from> <to>')
-    .description('hand an account from an owner, who becomes an admin, to another member')
+    .description('transfer ownership of an account to another member; the former owner becomes an admin')
     .action((account: string, from: string, to: string) => running((config) => handOver(config, account, from, to)))
   writing(members, 'invite <account> <email> <role>')
-    .description('invite an address by mail; it is no member until somebody has accepted')
+    .description('invite an address by mail; it becomes a member when the invitation is accepted')
     .action((account: string, email: string, role: string) => running((config) => invite(config, account, email, role)))
 }
 

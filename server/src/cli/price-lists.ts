@@ -10,33 +10,38 @@ import { convertCommunityList } from '../pricing/price-list/litellm.ts'
 import { PriceListError } from '../pricing/price-list/problems.ts'
 import { FILE_BYTES_MOST } from '../pricing/price-list/tree.ts'
 import { operator, print, reading, running, runningAlone, withPools, writing } from './command.ts'
+import { oneMore } from './model-options.ts'
 import { changeLines, planLines } from './price-list-lines.ts'
 
 /** `farebox models import`, `convert` and `history`: models and prices from a file, and what they were before. */
 export function addPriceListCommands(models: Command): void {
   writing(models, 'import <file>')
-    .description('compare a price list with the models that stand, and with --apply make them so (docs/price-lists.md)')
-    .option('--apply', 'write what differs, in one transaction; without it nothing is written')
-    .option('--allow <model>', 'apply this one though a number moves by more than 10 times or to or from zero', oneMore)
-    .option('--allow-all', 'apply all of them though they do')
-    .option('--json', 'print what differs as JSON')
+    .description('compare a price list with the current models, and apply it with --apply (docs/price-lists.md)')
+    .option('--apply', 'write the differences, in one transaction (default: only show them)')
+    .option(
+      '--allow <model>',
+      'apply this model although a number changes more than 10 times, or to or from zero; repeatable (default: none)',
+      oneMore,
+    )
+    .option('--allow-all', 'apply all such models (default: hold them back)')
+    .option('--json', 'print the differences as JSON (default: text)')
     .action((file: string, options: ImportOptions) => running((config) => importList(config, file, options)))
   reading(models, 'convert <file>')
     .description("print the public community list (litellm's model_prices_and_context_window.json) as a price list")
-    .option('--only <pattern>', 'models whose name there fits, such as gpt-5*; repeat it', oneMore)
-    .option('--provider <provider=prefix>', 'what names begin with here, such as gemini=google/; repeat it', oneMore)
-    .option('--with-cost', 'write the prices as what the upstream charges us, too')
+    .option('--only <pattern>', 'only models whose name matches, such as gpt-5*; repeatable (default: all)', oneMore)
+    .option(
+      '--provider <provider=prefix>',
+      'prefix of model names of a provider, such as gemini=google/; repeatable (default: none)',
+      oneMore,
+    )
+    .option('--with-cost', 'write the prices as the cost too (default: only as the price)')
     .action((file: string, options: ConvertOptions) => runningAlone(() => convert(file, options)))
   reading(models, 'history <model>')
-    .description("list the versions of a model's price: from when on each applied, who set it and what it changed")
-    .option('--json', 'print each version as an object of JSON on a line of its own')
+    .description("list the versions of a model's price: since when, set by whom, and what changed")
+    .option('--json', 'print one JSON object per line (default: text)')
     .action((model: string, options: { json?: true }) =>
       running((config) => history(config, model, options.json === true)),
     )
-}
-
-function oneMore(text: string, before: readonly string[] = []): readonly string[] {
-  return [...before, text]
 }
 
 type ImportOptions = {

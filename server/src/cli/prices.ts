@@ -11,21 +11,21 @@ import { picturePriceIn as usdPriceIn } from '../pricing/unit-prices.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addPriceCommands(program: Command): void {
-  const prices = program.command('prices').description('manage what operations cost')
+  const prices = program.command('prices').description('manage the prices of operations')
   reading(prices, 'list')
-    .description('list every operation with its price')
+    .description('list all operations with their prices')
     .action(() => running(list))
   writing(prices, 'set <operation> <usd>')
-    .description('set what a unit of an operation costs from now on; calls that have begun keep their price')
-    .option('--cost <usd>', 'what the upstream charges us for a unit; as before where left out')
-    .option('--below-cost', 'though the upstream charges us more')
+    .description('set the price per unit of an operation; running calls keep their price')
+    .option('--cost <usd>', 'cost: what the provider charges us per unit (default: as before)')
+    .option('--below-cost', 'allow a price below the cost (default: refuse it)')
     .action((operation: string, price: string, options: SetOptions) =>
       running((config) => set(config, operation, price, options)),
     )
   writing(prices, 'account <account> <operation> <usd>')
-    .description("set a customer's own price for a unit, or take it back with none")
-    .option('--test', 'for its test money')
-    .option('--below-cost', 'though the upstream charges us more')
+    .description("set a customer's own price per unit, or none to remove it")
+    .option('--test', 'for test money (default: live money)')
+    .option('--below-cost', 'allow a price below the cost (default: refuse it)')
     .action((account: string, operation: string, price: string, options: OwnOptions) =>
       running((config) => setForAccount(config, { account, operation, price, ...options })),
     )

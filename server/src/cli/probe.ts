@@ -20,16 +20,17 @@ import { commandFor, findingLines, type Probed } from './probe-report.ts'
 /** `farebox upstreams probe`: measures a vendor, shows what was found, and writes it to the model's routes on demand. */
 export function addProbeCommand(upstreams: Command): void {
   writing(upstreams, 'probe <slot>')
-    .description(
-      "measure how a slot's upstream differs from its protocol: it is asked a few questions, which cost money",
+    .description("measure how a slot's upstream differs from its protocol, with a few calls that cost money")
+    .requiredOption('--model <model>', 'model whose routes to this slot are measured')
+    .option('--protocol <name>', 'only routes of this protocol: openai, anthropic, gemini (default: all)')
+    .option('--test', 'call the test upstream (default: the live one)')
+    .option('--upstream <id>', 'call this upstream (default: the one that is tried first)')
+    .option('--budget-usd <usd>', 'maximum spend in USD, by the prices of the model and the worst case', '0.05')
+    .option('--write', 'write the results to the profile of the route (default: only show them)')
+    .option(
+      '--record <folder>',
+      'save requests and answers for the sandbox, without credentials and ids (default: not saved)',
     )
-    .requiredOption('--model <model>', 'the model whose routes to this slot are measured')
-    .option('--protocol <name>', 'only its routes of this protocol (openai, anthropic, gemini)')
-    .option('--test', 'ask the upstream of test mode')
-    .option('--upstream <id>', 'ask this upstream (default: the one that is asked first)')
-    .option('--budget-usd <usd>', 'never spend more, by the prices of the model and the worst case', '0.05')
-    .option('--write', 'write what was found to the profile of the route')
-    .option('--record <folder>', 'save what was sent and what came, without credentials and ids, for the sandbox')
     .action((slot: string, options: ProbeOptions) => running((config) => probe(config, slot, options)))
 }
 

@@ -32,20 +32,20 @@ export function createProgram({ serve }: Parts): Command {
 
   // What it changes is recorded as it is done: by workers, members and calls.
   declared(program, 'serve', 'apart')
-    .description('run the service in the foreground; SIGTERM finishes what was accepted and stops')
-    .option('--roles <list>', 'which parts to run, such as gateway,admin')
+    .description('run the service in the foreground; SIGTERM finishes accepted calls and stops')
+    .option('--roles <list>', 'parts to run, such as gateway,admin (default: the setting roles, or all)')
     .action((options: { roles?: string }) =>
       running(serve, options.roles === undefined ? {} : { roles: options.roles }),
     )
 
   // Its record is the table of migrations: the audit log itself comes with one of them.
   declared(program, 'migrate', 'apart')
-    .description('bring the database to this version')
+    .description('migrate the database to the version of this program')
     .action(() => running(applyMigrations))
 
   const config = program.command('config').description('check the configuration')
   reading(config, 'check')
-    .description('say whether the service would start with this configuration and database')
+    .description('check whether the service would start with this configuration and database')
     .action(() => running(checkConfig))
 
   addAccountCommands(program)

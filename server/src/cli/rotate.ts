@@ -37,11 +37,9 @@ export async function sealFor(pool: pg.Pool, { secrets }: Config): Promise<Seal 
 }
 
 export function addSecretCommands(program: Command): void {
-  const secrets = program.command('secrets').description('manage the encryption of stored secrets')
+  const secrets = program.command('secrets').description('manage encrypted secrets')
   writing(secrets, 'rotate')
-    .description(
-      'seal everything anew with secrets.master_key that was sealed with secrets.previous_master_key; nothing has to stop for it',
-    )
+    .description('re-encrypt all secrets from secrets.previous_master_key to secrets.master_key, without downtime')
     .action(() => running(rotate))
 }
 

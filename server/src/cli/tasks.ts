@@ -4,16 +4,14 @@ import { attachTask, countOpen, listLost, pollLags } from '../tasks/operate.ts'
 import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addTaskCommands(program: Command): void {
-  const tasks = program.command('tasks').description('manage tasks: calls that take minutes')
+  const tasks = program.command('tasks').description('manage asynchronous tasks')
   reading(tasks, 'status')
-    .description('say how many are open, how late their upstreams are asked, and which ones nobody knows of')
+    .description('show open tasks, the polling delay per upstream, and lost tasks')
     .action(() => running(status))
   writing(tasks, 'attach <id>')
-    .description(
-      'say who has an open task and under which name, where we lost it or have it wrong: it goes on, and is never made again',
-    )
-    .requiredOption('--upstream <id>', 'who has it: see farebox upstreams list')
-    .requiredOption('--name <task_id>', 'its name there')
+    .description('attach a lost task to the upstream that runs it; the task continues and is not created again')
+    .requiredOption('--upstream <id>', 'upstream that runs the task: see farebox upstreams list')
+    .requiredOption('--name <task_id>', 'name of the task at the provider')
     .action((id: string, options: { upstream: string; name: string }) =>
       running((config) => attach(config, id, options)),
     )

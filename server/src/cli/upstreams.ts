@@ -23,29 +23,41 @@ export function addUpstreamCommands(program: Command): void {
   const upstreams = program.command('upstreams').description('manage upstream providers')
   writing(upstreams, 'add <slot> <url>')
     .description(
-      `add an upstream to a slot (${slots().join(', ')}, or one of your own that models' routes name); every process uses it within a second`,
+      `add an upstream to a slot (${slots().join(', ')}, or one that routes of models name); effective within a second`,
     )
-    .option('--test', 'for test keys: a sandbox')
-    .option('--managed', 'a failure to reach it is answered 503 instead of 502')
-    .option('--credential-file <path>', 'a file with our credential there; never an argument, which others can read')
-    .option('--segment <name=word...>', "the upstream's own word for a name in our paths, such as social_c=clips")
-    .option('--requests-per-minute <number>', 'what our account there may send, counted over all processes')
-    .option('--polls-per-second <number>', 'how often it may be asked for tasks, counted over all processes')
-    .option('--client-id <id>', 'how a platform that asks its users knows us; --credential-file has our secret there')
-    .option('--authorize-url <url>', 'where it asks them')
-    .option('--keep-path', 'take a URL that ends as our paths begin, such as …/v1, as it is')
+    .option('--test', 'use it for test keys, as a sandbox (default: for live keys)')
+    .option('--managed', 'answer 503 when it cannot be reached (default: 502)')
+    .option(
+      '--credential-file <path>',
+      'file with our credential at the provider; not an argument, which others can read (default: none)',
+    )
+    .option(
+      '--segment <name=word...>',
+      "the provider's own word for a name in our paths, such as social_c=clips (default: none)",
+    )
+    .option(
+      '--requests-per-minute <number>',
+      'rate limit of our account there, counted over all processes (default: none)',
+    )
+    .option('--polls-per-second <number>', 'rate limit of task polls, counted over all processes (default: none)')
+    .option(
+      '--client-id <id>',
+      'our OAuth client id at a platform with linked accounts; --credential-file has the secret (default: none)',
+    )
+    .option('--authorize-url <url>', 'OAuth authorization URL of that platform (default: none)')
+    .option('--keep-path', 'accept a URL that ends like our paths begin, such as …/v1 (default: refuse it)')
     .action((slot: string, url: string, options: AddOptions) => running((config) => add(config, slot, url, options)))
   reading(upstreams, 'list')
     .description('list all upstreams')
     .action(() => running(list))
   writing(upstreams, 'off <id>')
-    .description('give an upstream no more calls; tasks that it has are asked for until they have ended')
+    .description('turn an upstream off: no new calls; its tasks are polled until they end')
     .action((id: string) => running((config) => turn(config, id, false)))
   writing(upstreams, 'on <id>')
-    .description('give an upstream calls again')
+    .description('turn an upstream on again')
     .action((id: string) => running((config) => turn(config, id, true)))
   writing(upstreams, 'remove <id>')
-    .description('ask an upstream no more')
+    .description('remove an upstream')
     .action((id: string) => running((config) => remove(config, id)))
   addProbeCommand(upstreams)
 }

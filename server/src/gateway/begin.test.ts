@@ -335,7 +335,7 @@ describe('a call that there is no money for', () => {
       [fault.code, fault.members, fault.headers],
       ['budget_exceeded', { ...amounts, budget_period: 'day', left_usd: '0.000002000' }, HEADERS],
     )
-    assert.match(fault.message, /With 2000 it would fit\. Wait for the next day \(from 1970-01-02 00:00 UTC\)/)
+    assert.match(fault.message, /With 2000 it would fit\. The next day begins at 1970-01-02 00:00 UTC\.$/)
   })
 
   it('needs nothing where nothing is held', async () => {
@@ -377,7 +377,7 @@ describe('how long a call that was refused for a limit is to wait', () => {
     assert.equal(enough.retryAfterSeconds, 1)
     assert.match(
       enough.message,
-      /300 of 60,000 per 60 seconds are left\. The limit is that of your tier\. Your running calls hold .* Retry in 1 s\.$/,
+      /300 of 60,000 per 60 seconds are left\. The limit is that of your tier\. Your running calls reserve .* Retry in 1 s\.$/,
     )
     const tooLittle = await refusalOf('tokens_spent', { endsAtMs, left: 300, reserved: 699 })
     assert.equal(tooLittle.retryAfterSeconds, 40)

@@ -150,7 +150,7 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
     case 'account_suspended':
       return new Fault('account_suspended', { headers })
     case 'account_inactive':
-      return new Fault('forbidden', { detail: 'The account is closed.', headers })
+      return new Fault('forbidden', { detail: 'The account is closed. Ask the operator.', headers })
     case 'credential_inactive':
       return new Fault('invalid_credential')
     default:

@@ -1,7 +1,7 @@
 import type { Extension, Growth as Growing } from '../calls/call.ts'
 import type { Calls, Unheard } from '../calls/calls.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { Fault, type FaultCode, unavailable } from '../kernel/fault.ts'
+import { FAULTS, Fault, type FaultCode, unavailable } from '../kernel/fault.ts'
 import { largestThat } from '../kernel/largest.ts'
 import type { Held } from '../pricing/terms.ts'
 import type { MoneyAdvice } from './money-advice.ts'
@@ -287,8 +287,9 @@ const SHORT_CODES = {
 /** What the caller of a stream is told that was given up before anything had come of it. */
 export function shortFault(short: unknown): unknown {
   if (!(short instanceof HoldSpent)) return short
-  const detail = 'There was no more to hold while the model was at work, and nothing had come. The input was charged.'
-  return new Fault(SHORT_CODES[short.endedBy], { detail, members: { ended_by: short.endedBy } })
+  const detail = 'The hold could not grow while the model was working, and no output had come. The input was charged.'
+  const limit = short.endedBy === 'tokens_per_minute' ? `${FAULTS.rate_limit_exceeded.text} ` : ''
+  return new Fault(SHORT_CODES[short.endedBy], { detail: limit + detail, members: { ended_by: short.endedBy } })
 }
 
 type Shortage = {

@@ -75,7 +75,7 @@ export function requireOwnWord(strange: string | undefined, { maxCost, costMode,
   if (strange === undefined) return
   const own = `${maxCost}, ${costMode} and ${quoteId}`
   throw new Fault('invalid_request', {
-    detail: `This gateway has no header "${strange.slice(0, NAME_TOLD)}": its own are ${own}. Nothing was executed or charged.`,
+    detail: `Unknown header "${strange.slice(0, NAME_TOLD)}". This gateway uses ${own}. Nothing was executed or charged.`,
   })
 }
 

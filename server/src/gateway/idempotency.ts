@@ -27,7 +27,7 @@ export function isKey(text: string | undefined): text is string {
 export function idempotencyClaim(key: string | undefined, operation: Operation, digest: string): readonly Claim[] {
   if (key === undefined) return []
   if (!isKey(key))
-    throw new Fault('invalid_request', { detail: 'An Idempotency-Key has 1 to 255 visible characters of ASCII.' })
+    throw new Fault('invalid_request', { detail: 'The Idempotency-Key must have 1 to 255 visible ASCII characters.' })
   return [
     {
       scope: IDEMPOTENCY,
@@ -73,7 +73,7 @@ export function createFirstCall(parts: Parts): FirstCall {
     if (ended === undefined || ended.amount === ZERO)
       return new Fault('idempotency_running', {
         members,
-        ...(isTask && { detail: `Poll its task ${id}.` }),
+        ...(isTask && { detail: `Poll the task ${id}.` }),
         retryAfterSeconds: isTask ? TASK_SECONDS : RUNNING_SECONDS,
       })
     // What was given back since then does not undo that it completed.

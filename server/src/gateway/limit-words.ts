@@ -26,7 +26,7 @@ export function tokensUsed(
   return [
     `This call may use up to ${readable(tokens)} tokens; ${readable(left)} of ${readable(limit)} per ${seconds} seconds are left.`,
     `The limit is that of ${owner(whose)}${beside(whose)}.`,
-    ...(isInTheWay ? ['Your running calls hold tokens that may be free when they end.'] : []),
+    ...(isInTheWay ? ['Your running calls reserve tokens; some may be free when they end.'] : []),
     wait(whose, retryAfterSeconds),
   ].join(' ')
 }
@@ -35,7 +35,7 @@ export function placesTaken(
   whose: Whose,
   { limit, what, retryAfterSeconds }: Used & { readonly what: 'calls' | 'tasks' },
 ): string {
-  return `Concurrency limit of ${owner(whose)}: ${limit} of ${limit} ${what} running${beside(whose)}. ${wait(whose, retryAfterSeconds)}`
+  return `Concurrency limit of ${owner(whose)} reached: ${limit} of ${limit} ${what} running${beside(whose)}. ${wait(whose, retryAfterSeconds)}`
 }
 
 /** Of a call that no window ever admits. */
@@ -43,12 +43,12 @@ export function tokensBeyond(
   whose: Whose,
   { tokens, limit, seconds }: { readonly tokens: number; readonly limit: number; readonly seconds: number },
 ): string {
-  const yours = whose.limitedBy === 'key' ? 'the limit of this key itself' : 'your limit'
+  const yours = whose.limitedBy === 'key' ? 'the limit of this key' : 'your limit'
   return `This call may use up to ${readable(tokens)} tokens; ${yours} is ${readable(limit)} per ${seconds} seconds${beside(whose)}.`
 }
 
 function owner({ limitedBy }: Whose): string {
-  if (limitedBy === 'key') return 'this key itself'
+  if (limitedBy === 'key') return 'this key'
   return limitedBy === 'tier' ? 'your tier' : 'this endpoint'
 }
 
@@ -57,7 +57,7 @@ function beside(whose: Whose): string {
 }
 
 function wait({ limitedBy }: Whose, seconds: number): string {
-  return `Retry in ${seconds} s${limitedBy === 'key' ? ', or have the limit of the key raised' : ''}.`
+  return `Retry in ${seconds} s${limitedBy === 'key' ? ', or have the key limit raised' : ''}.`
 }
 
 /** As people read numbers. */

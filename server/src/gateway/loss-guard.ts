@@ -38,7 +38,7 @@ export function createLossGuard({ isQuiet, find }: Pick<LossWatch, 'isQuiet' | '
 const ROUTE_RETRY_SECONDS = 60
 
 function refusalOf(sold: string, { accountId, window, ceiling }: ReachedCeiling): Fault {
-  const detail = `Refused: ${sold}. Limit: ${shortUsd(ceiling)} USD per ${window}.`
+  const detail = `The limit for ${sold} is ${shortUsd(ceiling)} USD per ${window}.`
   if (accountId !== null) return new Fault('loss_ceiling_account', { detail })
   return new Fault('loss_ceiling_route', { detail, retryAfterSeconds: ROUTE_RETRY_SECONDS })
 }

@@ -139,7 +139,7 @@ export function createMandates({ pool, ids, seal, siteUrl }: Parts): Mandates {
   }
 }
 
-const FULL = `It can't be asked for now: ${WAITING_MOST} calls of this mandate wait for approval already. Try again when some of them are decided.`
+const FULL = `Approval limit reached: ${WAITING_MOST} calls of this mandate already wait. Try again when some are decided.`
 
 /** Why the person is asked for this call; undefined where they are not. */
 function whyAsked({ caller: { token }, operation }: Asked, most: Nanos): Reason | undefined {

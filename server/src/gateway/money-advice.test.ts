@@ -41,7 +41,7 @@ describe('the output limit that would fit', () => {
   it('is not told to whom the balance is not told, nor where output has no limit', () => {
     const advice = adviceOnMoney(held())?.(null)
     assert.deepEqual(advice, {
-      words: '0.000003 USD of the hold is for the output limit of 1,000 tokens: send a lower max_tokens.',
+      words: '0.000003 USD of the hold is for the output limit of 1,000 tokens. Send a lower max_tokens.',
       members: {},
     })
     assert.equal(adviceOnMoney(held({ limitNames: [] })), undefined)

@@ -36,15 +36,15 @@ export function adviceOnMoney(held: HeldOutput): MoneyAdvice | undefined {
   return (left) => {
     const parts = `${shortUsd(nanos(heldFor(outputLimit) - heldFor(0)))} USD of the hold is for the ${isFirst ? `first ${readable(outputLimit)} tokens of output` : `output limit of ${readable(outputLimit)} tokens`}${each(choices)}`
     const origin = isDefaultLimit && !isFirst ? ", the model's default as you sent none" : ''
-    if (left === null) return { words: `${parts}${origin}: send a lower ${name}.`, members: {} }
+    if (left === null) return { words: `${parts}${origin}. Send a lower ${name}.`, members: {} }
     const fitting = fittingOf(held, left)
     if (fitting < 1)
       return {
-        words: `${parts}${origin}. The input alone holds ${shortUsd(heldFor(0))} USD, so no ${name} fits: shorten the request.`,
+        words: `${parts}${origin}. The input alone holds ${shortUsd(heldFor(0))} USD, so no ${name} fits. Shorten the request.`,
         members: {},
       }
     return {
-      words: `${parts}${origin}: with ${name} of ${readable(fitting)} or less this call fits.`,
+      words: `${parts}${origin}. This call fits with ${name} of ${readable(fitting)} or less.`,
       members: { fitting_output_limit: fitting },
     }
   }

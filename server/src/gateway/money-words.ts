@@ -19,7 +19,7 @@ export function balanceShort(short: Short, headers: Fault['headers']): Fault {
 export function capPassed(short: Short & { readonly left: Nanos }): Fault {
   const { needed, left } = short
   return shortFault('cost_cap_exceeded', short, {
-    amounts: `It holds up to ${shortUsd(needed)} USD; the cap is ${shortUsd(left)} USD.`,
+    amounts: `Hold needed: ${shortUsd(needed)} USD; your cap: ${shortUsd(left)} USD.`,
     members: { needed_usd: formatUsd(needed), cap_usd: formatUsd(left) },
   })
 }
@@ -40,9 +40,9 @@ export function budgetShort({ budget, nowMs, ...short }: OfBudget, headers: Faul
 
 /** Waiting helps where the next period begins with enough. */
 function remedyOf(period: NonNullable<Caller['budget']>['period'], isBeyond: boolean, nowMs: number): string {
-  if (period === 'total') return 'The budget is a total, which waiting does not restore: have it raised.'
-  if (isBeyond) return `This call alone exceeds the budget of a ${period}: have it raised.`
-  return `Wait for the next ${period} (from ${nextPeriod(period, nowMs)}), or have the budget raised.`
+  if (period === 'total') return 'The budget is a total: waiting does not restore it.'
+  if (isBeyond) return `This call alone exceeds the budget of a ${period}.`
+  return `The next ${period} begins at ${nextPeriod(period, nowMs)}.`
 }
 
 /** By PostgreSQL's rule: days and months in UTC. */
@@ -68,8 +68,8 @@ function shortFault(code: FaultCode, short: Short, words: Words): Fault {
 }
 
 function amountsOf({ needed, left }: Short, whole = ''): string {
-  const isLeft = left === null ? '' : `; ${shortUsd(left)} USD${whole} is left`
-  return `It holds up to ${shortUsd(needed)} USD${isLeft}.`
+  const isLeft = left === null ? '' : `; left: ${shortUsd(left)} USD${whole}`
+  return `Hold needed: ${shortUsd(needed)} USD${isLeft}.`
 }
 
 function moneyMembers({ needed, left }: Short): Record<string, string> {

@@ -98,7 +98,10 @@ describe('a name that sets the price', () => {
       assert.match(refusal(() => posted(body)) ?? '', /can be read as/)
     assert.match(refusal(() => posted({}, 'metrics=visits')) ?? '', /"metrics" sets the price and belongs in the body/)
     assert.match(refusal(() => posted({ metrics: 'a' }, 'metrics=b')) ?? '', /"metrics" is given 2 times/)
-    assert.match(refusal(() => posted({ Format: 'csv' })) ?? '', /"Format" can be read as "format", which is not taken/)
+    assert.match(
+      refusal(() => posted({ Format: 'csv' })) ?? '',
+      /"Format" can be read as "format", which is not supported/,
+    )
   })
 
   it('has a bound on how much of its spelling is told', () => {
@@ -124,7 +127,10 @@ describe('a name that is refused', () => {
     'a=1%253binclude_replies',
   ])
     it(`is refused as ${name}`, () => {
-      assert.match(refusal(() => read(`${name}=true`, postComments)) ?? '', /"include_replies".* is not taken: replies/)
+      assert.match(
+        refusal(() => read(`${name}=true`, postComments)) ?? '',
+        /"include_replies".* is not supported: replies/,
+      )
     })
 })
 

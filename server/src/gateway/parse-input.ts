@@ -15,7 +15,7 @@ const NOT_IN_A_QUERY = /["\\#]/
 /** The input of an operation as its schema has it, or the fault that says what is wrong with it. */
 export function parseInput(operation: DataOperation, { query, readBody }: Given): unknown {
   if (NOT_IN_A_QUERY.test(query))
-    throw new Fault('invalid_request', { detail: 'The characters ", \\ and # in a query have to be percent-encoded.' })
+    throw new Fault('invalid_request', { detail: 'The characters ", \\ and # in a query must be percent-encoded.' })
   if (operation.isBodyOnly && query !== '')
     throw invalid('This operation takes no query parameters. Send them in the body.')
   const isInQuery = operation.method === 'GET'
@@ -51,7 +51,7 @@ function requirePlainNames({ refuses = {}, priced = {}, method }: DataOperation,
     const spellings = (why === undefined ? found : foundLoosely).get(foldParameter(name)) ?? []
     const [spelling = name] = spellings.filter((one) => one !== name)
     if (why !== undefined && spellings.length > 0)
-      throw invalid(`${readAs(spelling, name)} is not taken: ${why}.`, name)
+      throw invalid(`${readAs(spelling, name)} is not supported: ${why}.`, name)
     const example = priced[name]
     if (example === undefined) continue
     const write = `Give it once, written as in ${example}.`

@@ -430,10 +430,15 @@ function mayHaveActed(operation: Operation, status: number): boolean {
 /** A free quote must never turn into a paid call. */
 function requireMode({ costMode, quoteId, operation }: CallRequest): void {
   if (costMode === undefined) return
-  if (costMode !== 'quote') throw new Fault('invalid_request', { detail: 'The only cost mode is "quote".' })
+  if (costMode !== 'quote')
+    throw new Fault('invalid_request', {
+      detail: 'The cost mode must be "quote". Correct the header, or leave it out.',
+    })
   if (!operation.quotable) throw new Fault('quote_not_supported')
   if (quoteId !== undefined)
-    throw new Fault('invalid_request', { detail: 'Ask for a quote or use one, not both at once.' })
+    throw new Fault('invalid_request', {
+      detail: 'A request can ask for a quote or use one, not both. Send one of the two headers.',
+    })
 }
 
 /** An upstream that was asked for a stream and answers whole has made all of it: that is held for now, as far as there is money. */
@@ -466,7 +471,7 @@ function capOf(text: string): Nanos {
   } catch {
     // Told below, as for a negative amount.
   }
-  throw new Fault('invalid_request', { detail: 'The cap on the cost must be a decimal amount of USD, such as 0.01.' })
+  throw new Fault('invalid_request', { detail: 'The cost cap must be a decimal amount of USD, such as 0.01.' })
 }
 
 function withHeaders(fault: Fault, headers: Readonly<Record<string, string>>): Fault {

@@ -364,7 +364,7 @@ type Passed = {
 }
 
 function overLimit(limit: number): Fault {
-  const detail = `The limit is ${limit} tokens. Ask for less or raise the limit; if this happens often, tell the operator.`
+  const detail = `The limit is ${limit} tokens. Ask for less or raise it; if this happens often, tell the operator.`
   return new Fault('output_limit_passed', { detail })
 }
 

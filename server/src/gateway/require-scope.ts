@@ -8,7 +8,7 @@ import { Fault } from '../kernel/fault.ts'
  */
 export function requireScope({ scopes, token }: Caller, sought: Sought): void {
   if (token?.mayCall === false)
-    throw new Fault('forbidden', { detail: "The access token's scopes do not let it make calls here." })
+    throw new Fault('forbidden', { detail: "The access token's scopes do not include calls." })
   if (token?.mandate.isPaused === true) throw new Fault('mandate_paused')
   if (scopes === null || allowsOperation(scopes, sought) || mayAllowModel(scopes, sought)) return
   throw new Fault('forbidden', { detail: `The key's scopes do not include ${sought.id}.` })
@@ -17,7 +17,7 @@ export function requireScope({ scopes, token }: Caller, sought: Sought): void {
 /** What concerns the credential itself takes any scope of this face; a token for another one's tools has no business here. */
 export function requireOwnScope({ token }: Caller): void {
   if (token === null || token.mayCall || token.mayReadAccount) return
-  throw new Fault('forbidden', { detail: "The access token's scopes do not let it do anything here." })
+  throw new Fault('forbidden', { detail: "The access token's scopes do not include anything here." })
 }
 
 /** Whether it is told what the whole account has: a key is, and of access tokens those whose person allowed it to read the account. */

@@ -20,7 +20,7 @@ export async function findModel(models: Pick<Models, 'find'>, name: string): Pro
 
 export function requireModel(model: Model | undefined, name: string): Model {
   if (model !== undefined) return model
-  const detail = `There is no model ${JSON.stringify(name)}. GET /v1/models lists those that there are.`
+  const detail = `There is no model ${JSON.stringify(name)}. Use one that GET /v1/models lists.`
   throw new Fault('model_not_found', { detail, members: { param: 'model' } })
 }
 
@@ -33,7 +33,10 @@ export function routesFor(
   const found = routes.filter(({ protocol }) => protocol === by)
   if (found.length > 0) return found
   const others = [...new Set(routes.map(({ protocol }) => pathOf(protocol)))]
-  const instead = others.length === 0 ? 'Nobody serves it yet.' : `It is served at ${others.join(' and ')}.`
+  const instead =
+    others.length === 0
+      ? 'No upstream provider serves it yet; ask the operator.'
+      : `It is served at ${others.join(' and ')}.`
   const detail = `The model ${id} is not served at ${path}. ${instead}`
   throw new Fault('resource_not_found', { detail, members: { param: 'model' } })
 }

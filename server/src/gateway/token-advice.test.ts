@@ -19,7 +19,7 @@ describe('the advice on a call that its limit can never admit', () => {
   it('says what it is made of, and the largest output limit that fits', () => {
     assert.equal(
       advice({}),
-      'They are 20 of input and 64,000 of output. Lower max_tokens to 59,980 at most, or ask for a higher limit.',
+      'That is 20 input and 64,000 output tokens. Lower max_tokens to 59,980 at most, or ask for a higher limit.',
     )
     assert.match(advice({ choices: 3 }), /Lower max_tokens to 19,993 at most \(for each of 3 choices\)/)
   })
@@ -27,7 +27,7 @@ describe('the advice on a call that its limit can never admit', () => {
   it('names the default where the caller sent no limit', () => {
     assert.match(
       advice({ isDefaultLimit: true, outputLimit: 128_000 }),
-      /no output limit, so the model's default of 128,000 counts: send max_tokens of 59,980 at most/,
+      /no output limit, so the model's default of 128,000 counts\. Send max_tokens of 59,980 at most/,
     )
   })
 
@@ -42,10 +42,10 @@ describe('the advice on a call that its limit can never admit', () => {
 
   it('is not to ask for fewer where there is one, or where one alone would not fit', () => {
     const pictures = { limitNames: [], outputLimit: 6_240 }
-    assert.match(advice(pictures, 6_000), /output\. Ask for a higher limit\.$/)
-    assert.match(advice({ ...pictures, choices: 10 }, 6_000), /output\. Ask for a higher limit\.$/)
-    assert.match(advice({ ...pictures, inputEstimate: 60_000 }), /output\. Shorten the request/)
-    assert.match(advice({ ...pictures, inputEstimate: 60_000, choices: 2 }), /output\. Shorten the request/)
+    assert.match(advice(pictures, 6_000), /output tokens\. Ask for a higher limit\.$/)
+    assert.match(advice({ ...pictures, choices: 10 }, 6_000), /output tokens\. Ask for a higher limit\.$/)
+    assert.match(advice({ ...pictures, inputEstimate: 60_000 }), /output tokens\. Shorten the request/)
+    assert.match(advice({ ...pictures, inputEstimate: 60_000, choices: 2 }), /output tokens\. Shorten the request/)
   })
 })
 
@@ -85,7 +85,7 @@ describe('a call that alone exceeds a limit of tokens', () => {
         assert.deepEqual(fault.members, { needed_tokens: 9_000, limit_tokens: 8_000, limited_by: 'key' })
         assert.match(
           fault.message,
-          /9,000 tokens; the limit of this key itself is 8,000 per 60 seconds \(its tier allows 60,000\)\./,
+          /9,000 tokens; the limit of this key is 8,000 per 60 seconds \(its tier allows 60,000\)\./,
         )
         return true
       },

@@ -29,7 +29,7 @@ export function adviceOn({ inputEstimate, outputLimit, choices, isDefaultLimit, 
   return (tokenLimit) => {
     const output = outputLimit * choices
     if (output === 0) return SHORTEN
-    const parts = `They are ${readable(inputEstimate)} of input and ${readable(output)} of output.`
+    const parts = `That is ${readable(inputEstimate)} input and ${readable(output)} output tokens.`
     const fitting = Math.floor((tokenLimit - inputEstimate) / choices)
     if (limitNames.length === 0)
       return `${parts} ${withoutOutputLimit({ inputEstimate, outputLimit, choices }, tokenLimit)}`
@@ -37,7 +37,7 @@ export function adviceOn({ inputEstimate, outputLimit, choices, isDefaultLimit, 
     const most = `${readable(fitting)} at most${choices > 1 ? ` (for each of ${choices} choices)` : ''}`
     const name = limitNames.join(' or ')
     return isDefaultLimit
-      ? `${parts} You sent no output limit, so the model's default of ${readable(outputLimit)} counts: send ${name} of ${most}, or ask for a higher limit.`
+      ? `${parts} You sent no output limit, so the model's default of ${readable(outputLimit)} counts. Send ${name} of ${most}, or ask for a higher limit.`
       : `${parts} Lower ${name} to ${most}, or ask for a higher limit.`
   }
 }

@@ -148,7 +148,7 @@ export function createAdmission({ identify, addresses, limits, memory, clock, po
 function fromAllowed(request: FastifyRequest, caller: Caller): Caller {
   if (caller.networks === null || caller.networks.has(request.address)) return caller
   request.caller = caller
-  throw new Fault('address_not_allowed', { detail: `It came from ${request.address || 'an unknown address'}.` })
+  throw new Fault('address_not_allowed', { detail: `Your address: ${request.address || 'unknown'}.` })
 }
 
 /**

@@ -13,7 +13,7 @@ export function acceptJson(server: FastifyInstance, limits: JsonLimits): void {
     try {
       request.rawBody = bytes
       // Only operations take more, and have it parsed beside the event loop.
-      if (bytes.length > LARGE_BYTES) throw new Fault('body_too_large')
+      if (bytes.length > LARGE_BYTES) throw largerThan(LARGE_BYTES)
       done(null, bytes.length === 0 ? undefined : parseJson(bytes, limits))
     } catch (error) {
       done(error instanceof Error ? error : new Error('the body could not be parsed', { cause: error }), undefined)
@@ -21,12 +21,18 @@ export function acceptJson(server: FastifyInstance, limits: JsonLimits): void {
   })
 }
 
+/** What is parsed on the event loop has to be small. */
+export function largerThan(bytes: number): Fault {
+  const detail = `The body is too large: the limit here is ${bytes} bytes. Send a smaller one.`
+  return new Fault('body_too_large', { detail })
+}
+
 /** A form as browsers send it: each of its fields once. */
 export type Form = ReadonlyMap<string, string>
 
 export const FORM_TYPE = 'application/x-www-form-urlencoded'
 const FORM_FIELDS = 100
-const NO_FORM = 'The body is not a form in UTF-8, or has a field twice.'
+const NO_FORM = 'The body is not a valid form in UTF-8, or has a field twice. Correct it and send it again.'
 
 /** For routes that a person's browser posts to; nothing else is taken there. */
 export function acceptForms(scope: FastifyInstance): void {

@@ -32,17 +32,13 @@ function section(code: string, { text, retryable }: Row): string {
 
 /** Where more has to be said than the sentence of the table does. */
 const EXPLAINED: Readonly<Record<string, string>> = {
-  internal_error: 'Whether it was done is not known: look it up by its request id before you send it again.',
-  upstream_transport: 'Nothing was charged, and it may have been done all the same: look before you send it again.',
-  managed_upstream_transport:
-    'Nothing was charged, and it may have been done all the same: look before you send it again.',
-  upstream_unreadable: 'It was done all the same: sent again, it is done again.',
+  internal_error: 'The outcome is unknown: look it up by its request id before you send it again.',
+  upstream_transport: 'Nothing was charged, but the work may have been done: check before you send it again.',
+  managed_upstream_transport: 'Nothing was charged, but the work may have been done: check before you send it again.',
+  upstream_unreadable: 'The work was done: if you send it again, it is done again.',
   output_limit_passed: 'Raise the output limit, or use another model.',
-  settlement_timeout: 'Look it up by its request id.',
   idempotency_completed: 'Nothing is done again.',
-  outcome_unknown: 'Nothing is done again until somebody knows.',
-  quota_exceeded: 'Ask for less in one call, or for a higher limit.',
-  task_not_cancelable: 'Ask for it until it has ended.',
+  outcome_unknown: 'Nothing is done again until the outcome is known.',
   upstream_account: 'The operator has to act.',
   upstream_not_found: 'The operator has to act.',
 }

@@ -25,7 +25,8 @@ export type JsonLimits = {
  * first where we have priced the last.
  */
 export function parseJson(bytes: Buffer, limits: JsonLimits): unknown {
-  if (!isUtf8(bytes)) throw new Fault('invalid_json', { detail: 'It is not UTF-8.' })
+  if (!isUtf8(bytes))
+    throw new Fault('invalid_json', { detail: 'The body is not UTF-8. Encode it as UTF-8 and send it again.' })
   const text = bytes.toString('utf8')
   const nameCount = scan(text, limits)
   const value = parse(text)
@@ -49,7 +50,10 @@ function scan(text: string, { jsonDepth, jsonNodes, jsonValues }: JsonLimits): n
     } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
       containers += 1
       depth += 1
-      if (depth > jsonDepth) throw new Fault('body_too_deep', { detail: `At most ${jsonDepth} levels are taken.` })
+      if (depth > jsonDepth)
+        throw new Fault('body_too_deep', {
+          detail: `The JSON body is nested too deeply: the limit is ${jsonDepth} levels. Flatten it.`,
+        })
     } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
       depth -= 1
     } else if (code === COMMA) {
@@ -59,10 +63,14 @@ function scan(text: string, { jsonDepth, jsonNodes, jsonValues }: JsonLimits): n
     }
   }
   if (commas > jsonValues) {
-    throw new Fault('invalid_request', { detail: `The body has more than ${jsonValues} values.` })
+    throw new Fault('invalid_request', {
+      detail: `The body has too many values: the limit is ${jsonValues}. Send fewer.`,
+    })
   }
   if (names + containers > jsonNodes) {
-    throw new Fault('invalid_request', { detail: `The body has more than ${jsonNodes} names, objects and arrays.` })
+    throw new Fault('invalid_request', {
+      detail: `The body has too many keys, objects and arrays: the limit is ${jsonNodes}. Send fewer.`,
+    })
   }
   return names
 }
@@ -101,7 +109,9 @@ function endOfNumber(text: string, start: number): number {
   let end = start
   while (isInNumber(text.charCodeAt(end + 1)) || '.eE+'.includes(text[end + 1] ?? ' ')) end += 1
   if (end - start < NUMBER_LENGTH) return end
-  throw new Fault('invalid_request', { detail: `A number has more than ${NUMBER_LENGTH} characters.` })
+  throw new Fault('invalid_request', {
+    detail: `A number is too long: the limit is ${NUMBER_LENGTH} characters. Shorten it, or send it as a string.`,
+  })
 }
 
 /** The place of the quote that ends the string that begins at `start`, or of the text's end where there is none. */
@@ -140,7 +150,8 @@ function inspect(root: unknown): number {
     for (const name in node) {
       names += 1
       const value = node[name]
-      if (isPoison(name, value)) throw new Fault('invalid_request', { detail: `The name "${name}" is not taken.` })
+      if (isPoison(name, value))
+        throw new Fault('invalid_request', { detail: `The JSON key "${name}" is not allowed. Remove it.` })
       if (isNode(value)) open.push(value)
     }
   }

@@ -22,7 +22,7 @@ export function keyInUrl(url: string, dialect: FaultDialect): string | undefined
   if (at === -1 && !url.includes('%') && !holdsKey(url)) return undefined
   const query = at === -1 ? '' : url.slice(at + 1)
   if (!holdsKey(decodedLoosely(url)) && !hasCredentialName(query, dialect)) return undefined
-  return `A credential is not taken in the URL. Send it as "${HEADERS[dialect] ?? COMMON_HEADER}", and replace a key that was in a URL.`
+  return `Credentials in the URL are not accepted. Send yours as "${HEADERS[dialect] ?? COMMON_HEADER}", and replace a key that was in a URL.`
 }
 
 function hasCredentialName(query: string, dialect: FaultDialect): boolean {

@@ -74,7 +74,9 @@ function askedBy(request: FastifyRequest): Asked {
 function queryOf(text: string | undefined): Form {
   const query = parseForm(Buffer.from(text ?? '', 'latin1'))
   if (query === undefined)
-    throw new Fault('invalid_request', { detail: 'The query is not in UTF-8, or has a name twice.' })
+    throw new Fault('invalid_request', {
+      detail: 'The query is not valid UTF-8, or has a name twice. Correct the URL.',
+    })
   return query
 }
 

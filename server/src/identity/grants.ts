@@ -74,7 +74,9 @@ export async function makeGrantWithin(query: Query, ids: Ids, by: By, grant: New
   })
   const refused = scopes.find((scope) => !mayGive(role, scope))
   if (refused !== undefined)
-    throw new Fault('forbidden', { detail: `Your role here is ${role}, which does not let you grant ${refused}.` })
+    throw new Fault('forbidden', {
+      detail: `Your role is ${role}, which may not grant ${refused}. Ask an owner or admin.`,
+    })
   await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
   const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
   await query(

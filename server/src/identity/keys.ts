@@ -81,7 +81,7 @@ async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise
   const row = newKeyRow.parse(rows[0])
   const limit = KEYS_PER_TIER[tierOf(nanos(row.paid), row.tier_granted)]
   if (row.keys >= limit) {
-    const detail = `The workspace has ${row.keys} ${mode} keys, the most of its tier. Revoke one, or move to a higher tier.`
+    const detail = `The workspace has ${row.keys} ${mode} keys; the limit of its tier is ${limit}. Revoke one, or move to a higher tier.`
     throw new Fault('quota_exceeded', { detail })
   }
   return { shard: row.shard, accountId: row.account_id }
@@ -99,7 +99,7 @@ const newKeyRow = z.object({
 export async function rotateKey({ pool }: Parts, by: By, id: Id, overlapSeconds = 24 * 3_600): Promise<Secret> {
   return inTransaction(pool, async (query) => {
     const { mode, shard, isRevoked } = await lockKey(query, id)
-    if (isRevoked) throw new Fault('resource_not_found', { detail: `Key ${id} is revoked: make a new one.` })
+    if (isRevoked) throw new Fault('resource_not_found', { detail: `Key ${id} is revoked. Create a new one.` })
     const secret = makeKey(id, mode, shard)
     await query(
       `update api_keys set previous_hash = hash, previous_until = clock_timestamp() + make_interval(secs => $2), hash = $3
@@ -141,7 +141,7 @@ export async function revokeSecret(
 ): Promise<{ readonly id: Id; readonly ended: 'key' | 'previous' }> {
   const parsed = parseCredential(secret)
   if (parsed === undefined || parsed.kind === 'at')
-    throw new Fault('invalid_request', { detail: 'This is not the secret of a key of ours.' })
+    throw new Fault('invalid_request', { detail: 'This is not a secret of an API key of this installation. Check it.' })
   const { id, hash } = parsed
   return inTransaction(pool, async (query) => {
     await lockKey(query, id)
@@ -158,7 +158,7 @@ export async function revokeSecret(
     }
     if (!isPrevious)
       throw new Fault('resource_not_found', {
-        detail: `Nobody can use this secret of key ${id}: it works no longer, or never did.`,
+        detail: `This secret of key ${id} is already invalid. Nothing has to be done.`,
       })
     await query('update api_keys set previous_hash = null, previous_until = null where id = $1', [id])
     const facts = difference({ hasPreviousSecret: true }, { hasPreviousSecret: false })

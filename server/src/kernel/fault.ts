@@ -9,86 +9,108 @@ type Row = {
 }
 
 const row = (status: number, text: string, retryable = false): Row => ({ status, text, retryable })
-const general = (status: number, text: string): Row => ({ status, text, retryable: false, isGeneral: true })
+const general = (status: number, text: string, retryable = false): Row => ({
+  ...row(status, text, retryable),
+  isGeneral: true,
+})
 const RETRYABLE = true
 
 /** Every way in which the service itself refuses or fails. Codes are public and are never renamed. */
 export const FAULTS = {
   invalid_request: general(400, 'The request is invalid. Correct it and send it again.'),
-  invalid_json: row(400, 'The body is not valid JSON in UTF-8. Correct it and send it again.'),
-  body_too_deep: row(400, 'The JSON body is nested too deeply. Flatten it and send it again.'),
+  invalid_json: general(400, 'The body is not valid JSON in UTF-8. Correct it and send it again.'),
+  body_too_deep: general(400, 'The JSON body is nested too deeply. Flatten it and send it again.'),
   quote_not_supported: row(400, 'This endpoint gives no quotes. Send the request without the cost-mode header.'),
-  quote_invalid: row(400, 'The quote cannot be used for this request. Nothing was charged.'),
+  quote_invalid: row(400, 'The quote is not valid for this request. Nothing was charged. Ask for a new one.'),
   missing_credential: row(401, 'No credential was sent. Send your API key as "Authorization: Bearer <key>".'),
   invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
   expired_credential: row(401, 'This key has expired. Create a new one.'),
-  insufficient_balance: row(402, 'The balance does not cover the most this call can cost. Add credit.'),
-  budget_exceeded: row(402, "The key's budget does not cover the most this call can cost."),
+  insufficient_balance: row(402, 'Insufficient balance: it does not cover the maximum cost of this call. Add credit.'),
+  budget_exceeded: row(
+    402,
+    'Budget exceeded: what is left does not cover the maximum cost of this call. Ask for less, or have the budget raised.',
+  ),
   budget_required: row(
     402,
-    'The grant of this access token has no amount to spend, so it cannot pay for calls. Have whoever gave it set one, or authorise again with an amount.',
+    'This access token has no budget, so it cannot pay for calls. Ask the person who granted it to set an amount, or authorise again with one.',
   ),
   approval_required: row(
     402,
-    'This call needs the approval of the person who gave the mandate. Nothing was charged. Have them open approval_url, then make the same call again.',
+    'This call needs approval by the person who gave the mandate. Nothing was charged. Have them open approval_url, then make the same call again.',
   ),
-  cost_cap_exceeded: row(402, 'The most this call can cost exceeds the cap that was sent. Raise the cap.'),
-  account_suspended: row(402, 'The account owes money and is suspended. Settle the debt to continue.'),
+  cost_cap_exceeded: row(
+    402,
+    'Cost cap exceeded: the maximum cost of this call is above the cap you sent. Raise the cap, or ask for less.',
+  ),
+  account_suspended: row(402, 'The account is suspended because it owes money. Pay the debt to continue.'),
   forbidden: row(403, 'The credential is not allowed to do this. Use one with the right scope.'),
   address_not_allowed: row(
     403,
-    'This key may not be used from the address that the call came from. Call from one that the key allows, or change the key.',
+    'This key may not be used from your address. Call from an address that the key allows, or change the key.',
   ),
   approval_refused: row(
     403,
-    'The person who gave the mandate has refused this call. Nothing was charged. Do not send it again; ask them what to do instead.',
+    'The person who gave the mandate refused this call. Nothing was charged. Do not send it again; ask them what to do instead.',
   ),
   mandate_paused: row(
     403,
-    'The person who gave the mandate has paused it. Nothing was charged. Have them resume it, then make the same call again.',
+    'The person who gave the mandate paused it. Nothing was charged. Have them resume it, then make the same call again.',
   ),
   form_refused: row(
     403,
-    'This form was not sent from our page, or the page is out of date. Open it again and send the form once more.',
+    'This form was not sent from our page, or the page is out of date. Open the page again and send the form once more.',
   ),
-  link_required: row(403, 'An account has to be linked to this key before it can act for it.'),
-  link_scope_missing: row(403, 'The linked account did not allow this. Link it again with more scopes.'),
+  link_required: general(403, 'No account is linked to this key. Link one, then make the same call again.'),
+  link_scope_missing: row(
+    403,
+    'The linked account has not granted a scope that this call needs. Link it again with more scopes.',
+  ),
   sign_up_closed: row(403, 'Sign-up is closed here. Ask the operator for an account.'),
-  invitation_for_another: row(403, 'This invitation is for another address. Sign in with that one.'),
+  invitation_for_another: row(403, 'This invitation is for another e-mail address. Sign in with that address.'),
   loss_ceiling_account: row(
     403,
-    'The provider used more than your calls were priced for, beyond what we cover. Nothing was charged for this call. Use another model or endpoint, or contact the operator.',
+    'Loss limit reached: the provider used more than your calls were priced for. Nothing was charged for this call. Use another model or endpoint, or contact the operator.',
   ),
   route_not_found: row(404, 'There is no such endpoint. Check the method and the path.'),
-  resource_not_found: row(404, 'There is no such resource.'),
-  model_not_found: general(404, 'There is no such model. GET /v1/models lists those that there are.'),
-  method_not_allowed: row(405, 'The endpoint does not take this method. See the Allow header.'),
-  request_timeout: row(408, 'The request did not arrive in time. Send it again.', RETRYABLE),
-  quote_used: row(409, 'The quote has been used. Ask for a new one. Nothing was charged.'),
-  idempotency_completed: row(409, 'A call with this idempotency key has completed. Look it up by its request id.'),
-  idempotency_running: row(409, 'A call with this idempotency key is still running. Try again shortly.', RETRYABLE),
-  outcome_unknown: row(409, 'A call with this idempotency key was interrupted. Look it up by its request id.'),
-  task_not_cancelable: row(409, 'The task cannot be canceled now: it goes on.'),
-  last_owner: row(409, 'A workspace needs an owner. Make somebody else one first.'),
-  already_member: row(409, 'This address is a member of the workspace already.'),
-  members_full: row(409, 'The workspace has as many members and open invitations as it can have.'),
-  contract_hash_mismatch: row(
+  resource_not_found: general(404, 'There is no such resource. Check the id.'),
+  model_not_found: general(404, 'There is no such model. Use one that GET /v1/models lists.'),
+  method_not_allowed: row(405, 'This endpoint does not support this method. Use one that the Allow header lists.'),
+  request_timeout: row(408, 'Request timeout: the request did not arrive in time. Send it again.', RETRYABLE),
+  quote_used: row(409, 'The quote has already been used. Nothing was charged. Ask for a new one.'),
+  idempotency_completed: row(
     409,
-    'This is not the hash of a contract that is served here. Ask for the version again.',
+    'A call with this idempotency key has already completed. Look it up by its request id.',
   ),
-  body_too_large: general(413, 'The body is too large. Send less.'),
-  uri_too_long: row(414, 'The URL is too long. Shorten it.'),
-  unsupported_media_type: row(415, 'The content type is not supported here.'),
+  idempotency_running: row(409, 'A call with this idempotency key is still running. Try again shortly.', RETRYABLE),
+  outcome_unknown: row(
+    409,
+    'A call with this idempotency key was interrupted; its outcome is unknown. Look it up by its request id.',
+  ),
+  task_not_cancelable: row(409, 'The task cannot be canceled now and continues. Poll it until it ends.'),
+  last_owner: row(409, 'A workspace needs at least one owner. Make another member an owner first.'),
+  already_member: row(409, 'This address is already a member of the workspace. Change its role instead.'),
+  members_full: row(409, 'The workspace has reached its limit of members and open invitations. Remove one first.'),
+  contract_hash_mismatch: row(409, 'No contract with this hash is served here. Ask for the current version.'),
+  body_too_large: general(413, 'The body is too large. Send a smaller one.'),
+  uri_too_long: general(414, 'The URL is too long. Shorten it.'),
+  unsupported_media_type: row(415, 'The content type or encoding of the body is not supported. Check the headers.'),
   expectation_failed: row(417, 'The expectation in the Expect header is not supported. Leave the header out.'),
-  misdirected_request: row(421, 'This address does not serve that host. Check the URL.'),
-  idempotency_mismatch: row(422, 'This idempotency key was used with another request. Use a new key.'),
-  rate_limit_exceeded: row(429, 'The rate limit is reached. Wait for the time in Retry-After.', RETRYABLE),
-  upstream_rate_limit: row(429, "The upstream's rate limit is reached. Wait for the time in Retry-After.", RETRYABLE),
-  quota_exceeded: row(429, 'A limit is exceeded that waiting does not restore.'),
-  headers_too_large: row(431, 'The headers are too large. Send fewer or shorter ones.'),
+  misdirected_request: row(421, 'This server does not serve that host. Check the URL.'),
+  idempotency_mismatch: row(422, 'This idempotency key was already used with a different request. Use a new key.'),
+  rate_limit_exceeded: general(429, 'Rate limit reached. Retry after the time in Retry-After.', RETRYABLE),
+  upstream_rate_limit: row(
+    429,
+    "The provider's rate limit is reached. Retry after the time in Retry-After.",
+    RETRYABLE,
+  ),
+  quota_exceeded: general(429, 'Quota exceeded: waiting does not help. Ask for less, or for a higher limit.'),
+  headers_too_large: general(431, 'The headers are too large. Send fewer or shorter ones.'),
   internal_error: row(500, 'Something failed on our side. Quote the request id when you report it.'),
   unsupported_uri: row(500, 'unsupported uri'),
-  upstream_transport: row(502, 'The upstream could not be reached or did not answer properly.'),
+  upstream_transport: row(
+    502,
+    'The provider could not be reached, or gave no valid answer. The problem is not on your side.',
+  ),
   upstream_unreachable: row(
     502,
     'The provider could not be reached, so your request was not sent. Nothing was charged. Try again shortly.',
@@ -96,13 +118,16 @@ export const FAULTS = {
   ),
   upstream_unreadable: row(
     502,
-    'The provider answered, but what the answer costs cannot be read from it, so it is withheld. You were not charged.',
+    'The provider answered without a cost that we can read, so the answer is withheld. The problem is not on your side; you were not charged.',
   ),
   output_limit_passed: row(
     502,
-    'The provider sent more than the output limit of this request, so the stream was cut. What you received is charged.',
+    'The provider exceeded the output limit of this request, so the stream was cut. What you received is charged.',
   ),
-  managed_upstream_transport: row(503, 'The upstream could not be reached or did not answer properly.'),
+  managed_upstream_transport: row(
+    503,
+    'The provider could not be reached, or gave no valid answer. The problem is not on your side.',
+  ),
   managed_upstream_unreachable: row(
     503,
     'The provider could not be reached, so your request was not sent. Nothing was charged. Try again shortly.',
@@ -110,29 +135,36 @@ export const FAULTS = {
   ),
   loss_ceiling_route: row(
     503,
-    'The provider uses more than calls are priced for, so it is not asked for now. Nothing was charged. Use another model or endpoint, or try again later.',
+    'Loss limit reached: the provider uses more than calls are priced for, so it is paused. Nothing was charged. Use another model or endpoint, or try again later.',
     RETRYABLE,
   ),
   upstream_account: row(503, 'The provider rejected our account. This is on our side; you were not charged.'),
   upstream_not_found: row(
     503,
-    'The provider does not know the path or the model that we asked it for. This is on our side; you were not charged.',
+    'The provider does not know the path or model that we requested. This is on our side; you were not charged.',
   ),
   billing_dependency_timeout: row(503, 'The ledger did not answer in time. Nothing was charged. Try again.', RETRYABLE),
   settlement_timeout: row(
     503,
-    'The call ran but could not be settled. It is not charged. Do not send it again blindly.',
+    'The call ran but could not be settled, so it is not charged. Look it up by its request id before you send it again.',
   ),
-  invalid_billing_configuration: row(503, 'This operation has no valid price. The operator has to act.'),
-  not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.', RETRYABLE),
-  contract_unavailable: row(503, 'No verified contract can be served now. Nothing was executed or charged.', RETRYABLE),
-  sales_data_unavailable: row(
+  invalid_billing_configuration: row(
     503,
-    'No verified snapshot of what is sold can be served now. Nothing was executed or charged.',
+    'This operation has no valid price. This is on our side: ask the operator to set one.',
+  ),
+  not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.', RETRYABLE),
+  contract_unavailable: row(
+    503,
+    'No verified contract is available now. Nothing was executed or charged. Try again later.',
     RETRYABLE,
   ),
-  overloaded: row(503, 'The service is at its limit. Try again shortly.', RETRYABLE),
-  shutting_down: row(503, 'This process is stopping. Try again; another one will answer.', RETRYABLE),
+  sales_data_unavailable: row(
+    503,
+    'No verified price data is available now. Nothing was executed or charged. Try again later.',
+    RETRYABLE,
+  ),
+  overloaded: row(503, 'The service is overloaded. Try again shortly.', RETRYABLE),
+  shutting_down: row(503, 'This process is shutting down. Try again; another one will answer.', RETRYABLE),
 } as const satisfies Record<string, Row>
 
 export type FaultCode = keyof typeof FAULTS
@@ -192,7 +224,10 @@ export function asFault(thrown: unknown): Fault {
 
 /** There is no memory for what a request may take. Nothing was held or sent, and the caller may try again. */
 export function noRoom(): Fault {
-  return new Fault('overloaded', { detail: 'There is no memory for a call of this size now.', retryAfterSeconds: 1 })
+  return new Fault('overloaded', {
+    detail: 'There is not enough memory for a call of this size now.',
+    retryAfterSeconds: 1,
+  })
 }
 
 /** PostgreSQL can't be asked. That says nothing about the caller, who may try again. */

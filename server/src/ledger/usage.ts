@@ -75,12 +75,15 @@ export async function readUsage(pool: pg.Pool, query: UsageQuery): Promise<Usage
 type DayWindow = { readonly day: number; readonly startSeconds: number; readonly endSeconds: number }
 
 function dayWindows({ startSeconds, endSeconds }: UsageQuery): readonly DayWindow[] {
-  if (startSeconds > endSeconds) throw new Fault('invalid_request', { detail: 'start_time is after end_time.' })
+  if (startSeconds > endSeconds)
+    throw new Fault('invalid_request', { detail: 'start_time is after end_time. Swap them.' })
   if (startSeconds === endSeconds) return []
   const firstDay = floorTo(startSeconds, DAY_SECONDS)
   const buckets = Math.ceil((endSeconds - firstDay) / DAY_SECONDS)
   if (buckets > BUCKETS_MAX)
-    throw new Fault('invalid_request', { detail: `The window has more than ${BUCKETS_MAX} days.` })
+    throw new Fault('invalid_request', {
+      detail: `The time window is too long: the limit is ${BUCKETS_MAX} days. Ask for a shorter one.`,
+    })
   return Array.from({ length: buckets }, (_, at) => {
     const day = firstDay + at * DAY_SECONDS
     return {

@@ -118,7 +118,7 @@ const LINK_SECONDS = 600
 const UNDO_SECONDS = 600
 const SWEPT_MOST = 50
 const UNDO = /^[A-Za-z0-9_-]{43}$/
-const REFUSED = 'The link has ended (revoked): the platform does not take its tokens any more.'
+const REFUSED = 'The link has ended (revoked): the platform no longer accepts its tokens.'
 const LOOK_MS = 50
 /** Whoever refreshes has an answer by then. */
 const LAST_REFRESH_MS = 11_000
@@ -204,7 +204,7 @@ export function createLinks(parts: Parts): Links {
       const tokens = await lastTokens(session)
       if (tokens !== undefined) await tellPlatform(session.upstreamId, tokens)
     } catch (cause) {
-      const detail = 'It is not used any more. The platform could not be told: try again.'
+      const detail = 'The link is no longer used, but the platform could not be told. Try again.'
       throw new Fault('upstream_transport', { detail, cause })
     }
     await deleteSession(pool, session).catch(asUnavailable)
@@ -237,7 +237,7 @@ export function createLinks(parts: Parts): Links {
     }
     const newer = await refresh.newerThan(version, session)
     if (newer !== undefined && left.requests > 0) return newer
-    const detail = 'The platform refused a token that was replaced meanwhile. Nothing was done: try again.'
+    const detail = 'The platform refused a token that has since been replaced. Nothing was done. Try again.'
     throw new Fault('upstream_transport', { detail, retryAfterSeconds: 1 })
   }
 
@@ -267,7 +267,7 @@ export function createLinks(parts: Parts): Links {
       if (session.ended !== null) throw needsLink(`The link has ended (${session.ended}).`)
       const missing = scopes.filter((scope) => !session.scopes.includes(scope))
       if (missing.length > 0)
-        throw new Fault('link_scope_missing', { detail: `It lacks ${missing.join(', ')}. ${howToLink}` })
+        throw new Fault('link_scope_missing', { detail: `Missing: ${missing.join(', ')}. ${howToLink}` })
       return session
     },
     tokenOf: (session, callId) => refresh.tokenOf(session, callId).catch(asUnavailable),
@@ -299,14 +299,12 @@ function asksForOffline(scope: string): boolean {
 }
 
 function offlineRefused(): Fault {
-  const detail =
-    `The scope ${OFFLINE} is not available here: on this installation a link ends when its first access token expires. ` +
-    'Leave the scope out, or ask the operator to set links.offline_access.'
+  const detail = `The scope ${OFFLINE} is not available: links here end when their first access token expires. Leave it out, or ask the operator to set links.offline_access.`
   return new Fault('invalid_request', { detail })
 }
 
 function notConfigured(): Fault {
-  return new Fault('not_configured', { detail: 'No platform is set up to link accounts of.' })
+  return new Fault('not_configured', { detail: 'No platform is set up for linked accounts.' })
 }
 
 function fail(fault: Fault): never {

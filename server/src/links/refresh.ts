@@ -68,7 +68,7 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
   /** The session as it is now, or the fault where it is over. */
   async function current({ credentialId, id }: Session): Promise<Session> {
     const session = await findSession(pool, credentialId)
-    if (session === undefined || session.id !== id) throw needsLink('The link was ended or replaced meanwhile.')
+    if (session === undefined || session.id !== id) throw needsLink('The link has since ended or been replaced.')
     if (session.ended !== null) throw needsLink(`The link has ended (${session.ended}).`)
     return session
   }
@@ -85,7 +85,7 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
     const before = await readTokens(pool, seal(), session)
     const found = await platforms.byId(session.upstreamId)
     if (before === undefined) return undefined
-    if (before.refresh === null || found === undefined) throw needsLink('The link can not be refreshed.')
+    if (before.refresh === null || found === undefined) throw needsLink('The link cannot be refreshed.')
     const platform = onBehalfOf(callId, found)
     if (!(await beginRefresh(pool, session))) {
       await clock.sleep(LOOK_MS)
@@ -105,7 +105,7 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
       log.warn('a session could not be refreshed', { key_id: session.credentialId, error })
       return give(session, error instanceof Refused ? 'revoked' : 'lost')
     }
-    throw needsLink('The link was ended or replaced meanwhile.')
+    throw needsLink('The link has since ended or been replaced.')
   }
 
   async function give(session: Session, why: NonNullable<Session['ended']>): Promise<never> {

@@ -20,7 +20,9 @@ export function readForm<F extends Fields>(form: Form, fields: F): Read<F> {
   const { success, data, error } = z.strictObject(fields).safeParse(Object.fromEntries([...blank, ...given]))
   if (success) return { isGood: true, fields: data }
   if (error.issues.some(({ code }) => code === 'unrecognized_keys'))
-    throw new Fault('invalid_request', { detail: 'The form has a field that is not ours.' })
+    throw new Fault('invalid_request', {
+      detail: 'The form has an unknown field. Open the page again and send the form once more.',
+    })
   // The first that is wrong with a field is enough to be told at once; fields are told in the order of the form.
   const problems = Object.keys(fields).flatMap((name) => {
     const issue = error.issues.find(({ path }) => path[0] === name)

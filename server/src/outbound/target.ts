@@ -36,11 +36,12 @@ export function parseTarget(text: string, { listed, ports }: Policy): Target {
     throw refusal('The URL must be like https://example.com/path, in ASCII, without user, password and fragment.')
   // Shorthands of addresses (127.1, 0x7f000001) are read by some and resolved as names by others.
   if (authority.replace(PORT, '').toLowerCase() !== url.hostname)
-    throw refusal('The host of the URL must be written in its plain form.')
+    throw refusal('The host of the URL must be written in its canonical form.')
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  if (isIP(host) === 0 && !isName(host)) throw refusal('The host of the URL is not a valid name.')
+  if (isIP(host) === 0 && !isName(host)) throw refusal('The host of the URL is not a valid name. Correct it.')
   const path = url.pathname + url.search
-  if (!isTarget(path)) throw refusal('The path of the URL could be read in more than one way.')
+  if (!isTarget(path))
+    throw refusal('The path of the URL is ambiguous. Write it without empty, dot or encoded segments.')
   const isListed = listed.has(url.origin)
   if (!isListed && url.protocol !== 'https:') throw refusal('The URL must begin with https://.')
   if (!isListed && !ports.includes(Number(url.port || HTTPS_PORT)))

@@ -14,7 +14,7 @@ export function byImage(
   const rate = images.get(kind)
   if (rate === undefined) {
     const priced = [...images.keys()].join(', ')
-    const detail = `A picture of ${JSON.stringify(kind)} (size and quality) has no price. These have: ${priced}.`
+    const detail = `An image of ${JSON.stringify(kind)} (size and quality) has no price. Use one of these: ${priced}.`
     throw new Fault('invalid_request', { detail })
   }
   const terms = {

@@ -63,7 +63,7 @@ function rateAsked(terms: Terms, { resolution, pixels }: Asked['ask']): number {
   const place =
     resolution === undefined ? names.findIndex((name) => pixelsOf(name) >= (pixels ?? 0)) : names.indexOf(resolution)
   if (place !== -1) return place
-  throw new Fault('invalid_request', { detail: `This resolution has no price. These have: ${names.join(', ')}.` })
+  throw new Fault('invalid_request', { detail: `This resolution has no price. Use one of these: ${names.join(', ')}.` })
 }
 
 function dearest(rates: readonly UnitRate[]): number {

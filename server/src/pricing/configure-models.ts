@@ -149,12 +149,17 @@ export type RouteSettings = {
   readonly profile?: { readonly [Name in keyof RouteProfile]?: RouteProfile[Name] | undefined } | undefined
 }
 
+function wholeNumber(least: number, most: number) {
+  const rule = `must be a whole number from ${least} to ${most}`
+  return z.int(rule).min(least, rule).max(most, rule)
+}
+
 const routeFields = z.object({
   slot: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,99}$/, 'must be lower-case letters, digits, _, . and -'),
   protocol: z.enum(PROTOCOL_NAMES, `must be one of ${PROTOCOL_NAMES.join(', ')}`),
   upstreamModel: words,
-  priority: z.int('must be a whole number').min(-1_000).max(1_000),
-  weight: z.int('must be a whole number').min(1, 'must be above 0').max(1_000_000),
+  priority: wholeNumber(-1_000, 1_000),
+  weight: wholeNumber(1, 1_000_000),
   enabled: z.boolean(),
   profile: routeProfile,
 })

@@ -535,7 +535,7 @@ describe('configuring a model', () => {
     [
       'no weight',
       () => saveRoute({ pool, ids }, { model: id, slot: 'a', protocol: 'openai', weight: 0 }),
-      /weight: must be above 0/,
+      /weight: must be a whole number from 1 to 1000000/,
     ],
     ['to remove what is not there', () => removeModel({ pool }, id), /There is no model "refused\/one"/],
   ] as const)

@@ -236,7 +236,7 @@ export const routeProfile = z.object({
   abort: oneOf(['stops', 'runs_on']),
   output: oneOf(['seen', 'hidden']),
   tokenBytes: z.int('must be a whole number').min(1, 'must be 1 to 4').max(4, 'must be 1 to 4'),
-  topSpeed: z.int('must be a whole number').min(1, 'must be above 0').max(100_000).nullable(),
+  topSpeed: z.int('must be a whole number').min(1, 'must be above 0').max(100_000, 'must be at most 100000').nullable(),
 }) satisfies z.ZodType<RouteProfile>
 
 const modelRow = z

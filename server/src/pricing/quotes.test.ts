@@ -147,7 +147,7 @@ describe('a quote', () => {
 
   it('binds nobody where there is no master key', () => {
     assert.equal(quotesAt(NOW_MS, []).issue(asked, plan).quote_id, null)
-    assert.throws(() => quotesAt(NOW_MS, []).redeem(idOf(), asked), refusedFor('not one of ours'))
+    assert.throws(() => quotesAt(NOW_MS, []).redeem(idOf(), asked), refusedFor('not issued here'))
   })
 })
 
@@ -190,7 +190,7 @@ describe('who may use a quote', () => {
 
   it('is who has one of the master key before, but none of another', () => {
     assert.ok(quotesAt(NOW_MS, [masterKey(8), KEY]).redeem(id, asked))
-    assert.throws(() => quotesAt(NOW_MS, [masterKey(8)]).redeem(id, asked), refusedFor('not one of ours'))
+    assert.throws(() => quotesAt(NOW_MS, [masterKey(8)]).redeem(id, asked), refusedFor('not issued here'))
   })
 })
 
@@ -209,7 +209,7 @@ describe('a quote that is not ours', () => {
     ['another text', `${Buffer.from('{}').toString('base64url')}.${signature}`],
     ['a text without an end', `${'A'.repeat(8_001)}.${signature}`],
   ] as const)
-    it(`is refused: ${what}`, () => assert.throws(() => quotes.redeem(forged, asked), refusedFor('not one of ours')))
+    it(`is refused: ${what}`, () => assert.throws(() => quotes.redeem(forged, asked), refusedFor('not issued here')))
 
   const signed = (payload: unknown) => {
     const key = Buffer.from(hkdfSync('sha256', Buffer.alloc(32, 7), '', 'farebox quotes', 32))
@@ -235,7 +235,7 @@ describe('a quote that is not ours', () => {
       for (const value of values)
         assert.throws(
           () => quotes.redeem(signed({ ...payload, [member]: value }), asked),
-          refusedFor('not one of ours'),
+          refusedFor('not issued here'),
           `${member} is ${value}`,
         )
     })

@@ -102,12 +102,12 @@ export function createQuotes({ time, masterKeys, lifeSeconds = 300, contractHash
 
     redeem(quoteId, { caller, operation, digest }) {
       const payload = keys.map((key) => open(key, quoteId)).find((found) => found !== undefined)
-      if (payload === undefined) throw invalid('It is not one of ours.')
+      if (payload === undefined) throw invalid('It was not issued here.')
       if (payload.a !== caller.accountId || payload.m !== caller.mode) throw invalid('It was made for another account.')
       // Its single use is claimed by the credential, so that another one could use it once more.
       if (payload.k !== caller.credentialId) throw invalid('It was made for another key.')
       if (payload.o !== operation.id || payload.d !== digest) throw invalid('It was made for another request.')
-      if (payload.e <= time.nowMs()) throw invalid('It has expired. Ask for a new one.')
+      if (payload.e <= time.nowMs()) throw invalid('It has expired.')
       const claim: SingleUse = {
         scope: QUOTE,
         key: payload.n,
@@ -159,7 +159,7 @@ type Payload = z.output<typeof payloadForm>
 
 function heldBy({ v: version, w: units, u, p, s, x }: Payload, today: Terms): Held {
   const [prices, published] = [u.split(' '), p.split(' ')]
-  if (units !== unitsOf(today)) throw invalid('What it was made for is sold in other units now.')
+  if (units !== unitsOf(today)) throw invalid('The operation is now sold in other units.')
   const rates = today.rates.map((rate, at) => ({
     ...rate,
     price: fromFraction(prices[at] ?? ''),

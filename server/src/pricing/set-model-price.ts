@@ -66,7 +66,7 @@ async function requireAboveCost(query: Query, given: NewModelPrice): Promise<voi
   const below = belowCost(marginsOf(priceAfter(before, given)))
   if (below !== undefined)
     throw refusal(
-      `${given.model} would be sold below cost: ${below}. Correct the price or the cost, or say --below-cost`,
+      `${given.model} would be sold below cost: ${below}. Correct the price or the cost, or allow it with --below-cost.`,
     )
 }
 
@@ -74,7 +74,7 @@ async function requireNoClasses(query: Query, model: string): Promise<void> {
   const classes = (await readPrices(query, [model])).get(model)?.classes ?? null
   if (classes !== null)
     throw refusal(
-      `the price of ${model} has classes, which would end: ${JSON.stringify(classes)}. Name them again, or end them with --no-classes`,
+      `The price of ${model} has classes, which would be removed: ${JSON.stringify(classes)}. Name them again, or remove them with --no-classes.`,
     )
 }
 

@@ -16,7 +16,7 @@ import { CACHE, IN_INPUT, OTHER_MODEL, RUN_UPSTREAM, SUMMARY, TIERS } from './re
 import { MODEL, messagesWith, OUTPUT_LIMIT, STREAM } from './typed-members.ts'
 
 /** Messages and the count of their tokens: https://docs.claude.com/en/api/messages. */
-const IN_CONVERSATION = 'tools that are declared in the midst of a conversation may be such as an upstream runs.'
+const IN_CONVERSATION = 'tools declared within a conversation may be run by the provider, which is not metered.'
 
 const cacheControl = memberTable('cache_control', {
   type: neutral(),
@@ -331,9 +331,9 @@ const MEMBERS: Readonly<Record<string, Member>> = {
   mcp_servers: refused(RUN_UPSTREAM),
   fallback_credit_token: refused(OTHER_MODEL),
   compaction: refused(SUMMARY),
-  thread: refused('what an upstream has stored of a conversation is not in the bound of the input.'),
-  user_profile_id: refused('it is about an account that you have elsewhere.'),
-  workspace_id: refused('it is about an account that you have elsewhere.'),
+  thread: refused('a conversation that the provider stores cannot be priced in advance.'),
+  user_profile_id: refused('it refers to your own account with the provider, which is not used here.'),
+  workspace_id: refused('it refers to your own account with the provider, which is not used here.'),
 }
 export const MESSAGES = memberTable('messages and their count', withBeyond('max_tokens', MEMBERS), {
   required: ['model', 'messages'],

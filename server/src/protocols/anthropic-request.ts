@@ -82,7 +82,7 @@ export function ask(request: ModelRequest, limits: ModelLimits): ModelAsk {
 /** An upstream refuses a limit that leaves nothing beside what the model may think. */
 function requireRoomToThink({ thinking }: Members, outputLimit: number): void {
   if (isMembers(thinking) && Number(thinking.budget_tokens ?? 0) >= outputLimit)
-    throw refusal(`"thinking" has more tokens than the ${outputLimit} that there are for the answer.`)
+    throw refusal(`"thinking" must have fewer tokens than the output limit of ${outputLimit}. Lower it.`)
 }
 
 /** What a request to count tokens asks for: the same input, and nothing to be generated. */
@@ -137,7 +137,7 @@ function hostedIn({ tools }: Members, { sold }: ModelLimits): Hosted | undefined
     // What the price allows is no bound here: nothing that is sent would say it.
     calls += callsIn(tool.max_uses, `tools[${at}].max_uses`)
     if (calls > TOOL_CALLS_MOST)
-      throw refusal(`"max_uses" of all "tools" may be ${TOOL_CALLS_MOST} together at most. Lower them.`)
+      throw refusal(`"max_uses" of all "tools" together must be at most ${TOOL_CALLS_MOST}. Lower them.`)
     if (kind === 'web_fetch' && sold?.toolInput !== undefined)
       requireContentLimit(tool.max_content_tokens, `tools[${at}].max_content_tokens`, sold.toolInput)
   }
@@ -147,7 +147,7 @@ function hostedIn({ tools }: Members, { sold }: ModelLimits): Hosted | undefined
 /** What is held for a call is what the price says that one brings; a page may be longer. */
 function requireContentLimit(value: unknown, name: string, most: number): void {
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= most) return
-  throw refusal(`"${name}" is needed, as a whole number from 1 to ${most}: what is fetched is input.`)
+  throw refusal(`"${name}" is required, as a whole number from 1 to ${most}: fetched text counts as input.`)
 }
 
 function requireKnownVersion({ 'anthropic-version': version }: ModelRequest['headers']): void {

@@ -7,7 +7,7 @@ import { OTHER_MODEL, RUN_UPSTREAM, SUMMARY } from './reasons.ts'
 /** What callers may ask for in the headers of the protocols, by its name without its date. */
 export type Betas = { readonly header: string; readonly known: Readonly<Record<string, Member>> }
 
-const ELSEWHERE = 'it is about endpoints that are not served here.'
+const ELSEWHERE = 'it is for endpoints that are not served here.'
 const PRICE_OF_ITS_OWN = 'it has a price of its own.'
 
 export const ANTHROPIC_BETAS: Betas = {
@@ -59,7 +59,7 @@ export const ANTHROPIC_BETAS: Betas = {
     'server-side-fallback': refused(OTHER_MODEL),
     'advisor-tool': refused(OTHER_MODEL),
     compact: refused(SUMMARY),
-    'message-threads': refused('what an upstream has stored of a conversation is not in the bound of the input.'),
+    'message-threads': refused('a conversation that the provider stores cannot be priced in advance.'),
     'managed-agents': refused(RUN_UPSTREAM),
     'message-batches': refused(ELSEWHERE),
     'user-profiles': refused(ELSEWHERE),
@@ -111,7 +111,7 @@ export function unknownBetas(
     const standing = Object.hasOwn(known, family) ? known[family] : lookalikeOf(name, known)
     const isUnpriced = standing?.is === 'needing' && sold?.needs.has(standing.need) !== true
     if (standing?.is === 'refused' || isUnpriced)
-      throw refusal(`The header ${header} may not have "${shown}": ${standing.why}`)
+      throw refusal(`The header ${header} must not have "${shown}": ${standing.why}`)
     if (standing === undefined && unknown.length < UNKNOWN_MOST) unknown.push(`${header}: ${shown}`)
   }
   return unknown

@@ -25,7 +25,7 @@ describe('what servers act on beside what a protocol has', () => {
     const limits = { max_tokens: 1, max_completion_tokens: 1, n: 2 }
     assert.equal(inspectMembers(limits, CHAT).refused, undefined)
     assert.equal(inspectMembers({ max_tokens: 1 }, MESSAGES).refused, undefined)
-    assert.match(inspectMembers({ n: 2 }, MESSAGES).refused?.words ?? '', /more generated/)
+    assert.match(inspectMembers({ n: 2 }, MESSAGES).refused?.words ?? '', /more output than requested/)
     assert.match(inspectMembers({ max_tokens: 1 }, CONTENT_REQUEST).refused?.words ?? '', /maxOutputTokens/)
   })
 })

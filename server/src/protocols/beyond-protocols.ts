@@ -6,8 +6,8 @@ import { OTHER_MODEL, SEARCH, SENT_ELSEWHERE } from './reasons.ts'
  * that no route passes it on: a limit that is sent bounds none of this.
  */
 
-const AGAIN = 'what is tried again is paid for again.'
-const MORE_OUTPUT = 'it has more generated than is asked for.'
+const AGAIN = 'each retry is charged again.'
+const MORE_OUTPUT = 'it generates more output than requested.'
 
 type Members = Readonly<Record<string, Member>>
 
@@ -59,14 +59,14 @@ function ofConversations(limit: string): Members {
     max_new_tokens: anotherLimit,
     n_predict: anotherLimit,
     num_predict: anotherLimit,
-    thinking_budget: refused('what is thought may be generated beyond the output limit.'),
+    thinking_budget: refused('reasoning may exceed the output limit.'),
     min_tokens: refused(MORE_OUTPUT),
     ignore_eos: refused(MORE_OUTPUT),
     n: refused(MORE_OUTPUT),
     best_of: refused(MORE_OUTPUT),
     use_beam_search: refused(MORE_OUTPUT),
-    prediction: refused('what is predicted wrongly is charged beyond the output limit.'),
+    prediction: refused('wrong predictions are charged beyond the output limit.'),
     chat_template: refused('a template can repeat the prompt without bound.'),
-    mm_processor_kwargs: refused('it changes how many tokens a picture has.'),
+    mm_processor_kwargs: refused('it changes the token count of an image.'),
   }
 }

@@ -94,7 +94,7 @@ export function gatherText(part: Members, member: string, gathered: Gathered): v
 export function isAudio(what: unknown, { takesAudio }: Pick<Gathered, 'takesAudio'>): boolean {
   if (typeof what !== 'string' || !AUDIO.test(startOf(what))) return false
   if (takesAudio) return true
-  throw refusal(`A part with audio is not taken: ${NO_AUDIO}`)
+  throw refusal(`A part with audio is not supported: ${NO_AUDIO}`)
 }
 
 /** What a media type says that the data are. Whatever is no picture may have as many pages or minutes as a file. */

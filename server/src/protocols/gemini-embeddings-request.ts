@@ -33,7 +33,7 @@ function requestsIn({ requests }: Members): readonly Members[] {
   if (!Array.isArray(requests) || requests.length === 0 || !requests.every(isMembers))
     throw refusal('"requests" must be an array of requests, each with a "content".')
   if (requests.length > INPUTS_MOST)
-    throw refusal(`"requests" has ${requests.length} requests; ${INPUTS_MOST} are the most.`)
+    throw refusal(`"requests" has ${requests.length} requests; the limit is ${INPUTS_MOST}. Send fewer.`)
   return requests
 }
 

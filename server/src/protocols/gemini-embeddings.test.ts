@@ -46,7 +46,7 @@ describe('what a request for vectors of this protocol asks for', () => {
   it('has 2,048 requests at the most', () => {
     const many = (length: number) => ({ requests: Array.from({ length }, () => saying('a')) })
     asked(many(2_048), geminiBatchEmbeddings)
-    refuses(many(2_049), /"requests" has 2049 requests; 2048 are the most/, geminiBatchEmbeddings)
+    refuses(many(2_049), /"requests" has 2049 requests; the limit is 2048/, geminiBatchEmbeddings)
   })
 
   it('MODEL-6 is refused by the name of what is no text, or costs money beyond its tokens', () => {
@@ -66,7 +66,7 @@ describe('what a request for vectors of this protocol asks for', () => {
     for (const name of ['models', 'fallbacks', 'extra_body', 'num_retries'])
       refuses({ ...saying('a'), [name]: ['b'] }, new RegExp(`"${name}"`))
     refuses({ ...saying('a'), embed_content_config: { document_ocr: true } }, /documentOcr/)
-    refuses({ ...saying('a'), Content: {} }, /"Content" is not taken in this spelling/)
+    refuses({ ...saying('a'), Content: {} }, /"Content" is not supported in this spelling/)
     refuses({ ...saying('a'), taskType: 'A', task_type: 'B' }, /task/)
   })
 

@@ -16,8 +16,8 @@ import { IN_INPUT, NO_AUDIO, OTHER_MODEL, PRICED_TIERS, RUN_UPSTREAM, TIERS } fr
 import { counted, OUTPUT_LIMIT } from './typed-members.ts'
 
 /** Contents, as a stream or whole, and the count of their tokens: https://ai.google.dev/api/generate-content. */
-const STORED = 'what an upstream has stored is not in the bound of the input, and has a price of its own.'
-const NOT_TEXT = 'answers that are no text have prices of their own.'
+const STORED = 'content that the provider stores cannot be priced in advance.'
+const NOT_TEXT = 'answers other than text have their own prices.'
 
 const spelt = (title: string, members: Readonly<Record<string, Member>>, others?: string): Table =>
   memberTable(title, members, { spelling: 'camel or snake', ...(others !== undefined && { others }) })
@@ -89,7 +89,7 @@ export const PART = spelt('parts', {
   speechMetadata: priced(IN_INPUT, () => speechMetadata),
   videoMetadata: priced('by its members', () => VIDEO_METADATA),
   mediaResolution: priced('by its members', () => PART_RESOLUTION),
-  mediaProcessing: limited(['MEDIA_PROCESSING_UNSPECIFIED'], 'it changes how many tokens a part has.'),
+  mediaProcessing: limited(['MEDIA_PROCESSING_UNSPECIFIED'], 'it changes the token count of a part.'),
   audioTranscription: refused(NO_AUDIO),
 })
 

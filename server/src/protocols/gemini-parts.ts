@@ -57,9 +57,7 @@ function gatherPart(part: unknown, gathered: Gathered): void {
 function gatherData(data: unknown, table: Table, rescaled: boolean, gathered: Gathered): void {
   const { data: _, fileUri, ...rest }: Members = isMembers(data) ? spelled(data, table) : { unread: data }
   if (typeof rest.mimeType !== 'string' || rest.mimeType === '')
-    throw refusal(
-      `"${table.title}" must say in "mimeType" what it is: sound, pictures and files are priced each in their own way.`,
-    )
+    throw refusal(`"${table.title}" must have "mimeType": audio, images and files have different prices.`)
   const isSound = isAudio(rest.mimeType, gathered)
   const kind = isSound ? 'audio' : kindOfType(rest.mimeType)
   gathered.parts.push(rescaled || isAudio(fileUri, gathered) ? undefined : kind)

@@ -41,7 +41,7 @@ describe('the model of a request for content', () => {
   })
 
   it('is refused in the body, where an upstream might go by it', () => {
-    for (const model of ['models/other', 'm', 1]) refuses({ model }, /"model" is not taken/)
+    for (const model of ['models/other', 'm', 1]) refuses({ model }, /"model" is not supported/)
     asked({ model: null })
   })
 
@@ -78,7 +78,10 @@ describe('what a request for content asks for', () => {
   it('MODEL-5 is refused with the maximum of the model where its limit is above, and never shrunk', () => {
     assert.equal(asked(configured({ maxOutputTokens: 16_384 })).outputLimit, 16_384)
     assert.equal(asked({ generation_config: { max_output_tokens: 7 } }).outputLimit, 7)
-    refuses(configured({ maxOutputTokens: 16_385 }), /"maxOutputTokens" is 16385.* 16384 tokens at most/)
+    refuses(
+      configured({ maxOutputTokens: 16_385 }),
+      /"maxOutputTokens" is 16385; the limit of this model is 16384 tokens/,
+    )
     refuses({ generation_config: { max_output_tokens: 99_999 } }, /16384/)
     for (const limit of [0, -1, 1.5, '10', true, 1e300, {}]) {
       refuses(configured({ maxOutputTokens: limit }), /"maxOutputTokens" must be/)
@@ -104,7 +107,7 @@ describe('what a request for content asks for', () => {
       /"contents.parts\[0\].inlineData" is given in two/,
     )
     for (const name of ['GenerationConfig', 'generationconfig', 'generation_Config', '_tools', 'toolſ', 'Contents']) {
-      refuses({ [name]: null }, /is not taken in this spelling/)
+      refuses({ [name]: null }, /is not supported in this spelling/)
     }
     for (const name of ['MaxOutputTokens', 'max_outputTokens']) {
       refuses(configured({ [name]: 1 }), /Write it "maxOutputTokens"/)
@@ -158,7 +161,7 @@ describe('MODEL-6 what costs money beyond tokens', () => {
         [{ functionDeclarations: [] }, { function_declarations: [], [name]: [] }],
       ]) {
         const documented = name.replace(/_s/, 'S')
-        refuses({ tools: list }, new RegExp(`"tools(\\[\\d\\])?\\.${documented}" is not taken`))
+        refuses({ tools: list }, new RegExp(`"tools(\\[\\d\\])?\\.${documented}" is not supported`))
       }
     })
   }

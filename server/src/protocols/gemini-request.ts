@@ -38,7 +38,7 @@ export function ask({ body, rawBody }: ModelRequest, limits: ModelLimits, isStre
   const { members: given, unknown, needs: named } = readMembers(body, CONTENT_REQUEST, limits.sold)
   const { members, config, input } = read(given, limits)
   const needs = withDefaultModalities(named, config, limits)
-  if (isGiven(members.model)) throw refusal('"model" is not taken: name the model in the path alone.')
+  if (isGiven(members.model)) throw refusal('"model" is not supported: name the model only in the path.')
   const limit = outputLimitOf(config, 'maxOutputTokens', limits)
   const choices = isStream ? onlyChoiceOf(config) : choicesOf(config)
   const outputCap = outputCapOf(limits)
@@ -96,7 +96,7 @@ type Read = {
 function read(body: Members, limits: ModelLimits): Read {
   const members = spelled(body, CONTENT_REQUEST)
   const { contents, generationConfig } = members
-  if (itemsIn(contents).length === 0) throw refusal('"contents" must be an array with a content.')
+  if (itemsIn(contents).length === 0) throw refusal('"contents" must be an array with at least one content.')
   const config = isGiven(generationConfig)
     ? spelled(membersIn(generationConfig, '"generationConfig"'), GENERATION_CONFIG)
     : {}
@@ -117,7 +117,7 @@ function choicesOf({ candidateCount: count }: Members): number {
 /** Such a stream has no end of its own but the last of its candidates, and upstreams may give fewer than were asked for. */
 function onlyChoiceOf(config: Members): number {
   if (choicesOf(config) === 1) return 1
-  throw refusal('"candidateCount" is taken as 1 only in a stream. Ask for several without streaming.')
+  throw refusal('"candidateCount" must be 1 in a stream. Ask for several without streaming.')
 }
 
 function promptOf(members: Members, config: Members, limits: ModelLimits): Prompt {

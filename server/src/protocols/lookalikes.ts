@@ -11,7 +11,7 @@ export function refuseLookalikes(object: Members, read: readonly string[], path 
   for (const name of Object.keys(object)) {
     const known = byFold.get(foldName(name)) ?? byFold.get(foldName(rootOf(name)))
     if (known !== undefined && known !== name)
-      throw refusal(`${shown(path, name)} may be taken for "${path}${known}". Write that, once.`)
+      throw refusal(`${shown(path, name)} can be read as "${path}${known}". Write it that way, once.`)
   }
 }
 

@@ -98,7 +98,7 @@ describe('members that no table knows', () => {
     const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`a${at}${'x'.repeat(100)}`, 1]))
     const { unknownMembers } = asked('openai', many)
     assert.ok(unknownMembers.length <= 8 && unknownMembers.every((path) => path.length <= 64))
-    refuses('openai', { ...many, provider: {} }, /"provider" is not taken/)
+    refuses('openai', { ...many, provider: {} }, /"provider" is not supported/)
   })
 })
 
@@ -129,7 +129,7 @@ describe('names below the top level', () => {
     ['openai', content({ type: 'inputAudio ' }), /may not be "inputAudio ": audio/],
     ['openai', content({ type: ['x'], Input_Audio: {} }), /audio has no price/],
     ['openai', content({ type: 'Text', text: 'a' }), /may not be "Text": write it "text"/],
-    ['anthropic', content({ type: 'Container-Upload' }), /may not be "Container-Upload": what an upstream runs/],
+    ['anthropic', content({ type: 'Container-Upload' }), /may not be "Container-Upload": tools that the provider runs/],
   ]
   for (const [name, members, expected] of lookalikes) {
     it(`are refused in another case or twice: ${name}, ${JSON.stringify(members).slice(0, 60)}`, () => {
@@ -166,7 +166,7 @@ describe('members that are known to cost', () => {
   for (const name of names) {
     it(`are refused on every route: ${name}`, () => {
       for (const spelling of [name, name.toUpperCase()])
-        refuses('openai', { [spelling]: 1 }, new RegExp(`"${spelling}" is not taken`))
+        refuses('openai', { [spelling]: 1 }, new RegExp(`"${spelling}" is not supported`))
     })
   }
 })
@@ -268,13 +268,13 @@ describe('betas', () => {
       ...['oauth-2025-04-20;context-1m-2025-08-07', 'oauth-2025-04-20 context-1m-2025-08-07', 'Context-1M-2025-08-07'],
       ...['oauth-2025-04-20\tcontext-1m', 'context_1m_2025_08_07', 'context1m-20250807', ',,;context-1m'],
     ])
-      refuses('anthropic', {}, /anthropic-beta may not have "context.*": it has a price of its own/, {
+      refuses('anthropic', {}, /anthropic-beta must not have "context.*": it has a price of its own/, {
         'anthropic-beta': header,
       })
   })
 
   it('that cost are refused, with the reason', () => {
-    refuses('anthropic', {}, /anthropic-beta.*"advisor-tool-2026-03-01": it has another model/, {
+    refuses('anthropic', {}, /anthropic-beta.*"advisor-tool-2026-03-01": it uses another model/, {
       'anthropic-beta': 'advisor-tool-2026-03-01',
     })
   })
@@ -315,8 +315,8 @@ describe('what a caller was given', () => {
 describe('a value that has no price', () => {
   it('does not pass in a list, but where lists are meant', () => {
     for (const value of [[], ['auto'], [['flex']], ['auto', 'flex']])
-      refuses('openai', { service_tier: value }, /"service_tier" is taken as "auto" or "default" only/)
-    refuses('openai_embeddings', { stream: [] }, /"stream" is not taken/)
+      refuses('openai', { service_tier: value }, /"service_tier" must be "auto" or "default"/)
+    refuses('openai_embeddings', { stream: [] }, /"stream" is not supported/)
     refuses('anthropic', { cache_control: { type: 'ephemeral', ttl: [] } }, /"cache_control.ttl"/)
     refuses('gemini', { serviceTier: ['standard'] }, /"serviceTier"/)
     asked('openai', { modalities: ['text'] })

@@ -61,23 +61,21 @@ export function outputOf(media: Media): { readonly outputLimit: number; readonly
   const { needs, isStream, choices, given, limitName, outputCap, modalities } = media
   if (!needs.has('output_audio') && !needs.has('output_image')) return { outputLimit: given ?? outputCap }
   if (isStream)
-    throw refusal(
-      `Answers that are no text are not streamed here. Ask without streaming, or for text alone in "${modalities}".`,
-    )
+    throw refusal(`Only text can be streamed here. Ask without streaming, or for text alone in "${modalities}".`)
   const most = Math.floor(MEDIA_TOKENS_MOST / choices)
   if (given !== undefined && given > most)
     throw refusal(
-      `"${limitName}" may be ${most} at most for ${choices === 1 ? 'an answer' : `${choices} answers`} that may be no text. Lower it, or ask for text alone in "${modalities}".`,
+      `"${limitName}" must be at most ${most} for ${choices === 1 ? 'an answer' : `${choices} answers`} with audio or images. Lower it, or ask for text alone in "${modalities}".`,
     )
   const outputLimit = given ?? Math.min(outputCap, most)
   return { outputLimit, replyBytes: outputLimit * choices * BYTES_OF_MEDIA_TOKEN }
 }
 
-const EACH_HAS_A_PRICE = `each call of a tool that an upstream runs has a price. Set it to the most calls that you want, from 1 to ${TOOL_CALLS_MOST}.`
+const EACH_HAS_A_PRICE = `each call of a tool that the provider runs has a price. Set the maximum number of calls, from 1 to ${TOOL_CALLS_MOST}.`
 
 /** The most calls of tools that an upstream runs, as a request or the model's price says it. */
 export function callsIn(value: unknown, name: string): number {
-  if (!isGiven(value)) throw refusal(`"${name}" is needed: ${EACH_HAS_A_PRICE}`)
+  if (!isGiven(value)) throw refusal(`"${name}" is required: ${EACH_HAS_A_PRICE}`)
   if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= TOOL_CALLS_MOST) return value
   throw refusal(`"${name}" must be a whole number from 1 to ${TOOL_CALLS_MOST}.`)
 }
@@ -108,7 +106,8 @@ export function modelOf(body: unknown): string {
 
 export function messagesOf({ messages }: Members): readonly unknown[] {
   if (!isGiven(messages)) throw refusal('"messages" is required.')
-  if (!Array.isArray(messages) || messages.length === 0) throw refusal('"messages" must be an array with a message.')
+  if (!Array.isArray(messages) || messages.length === 0)
+    throw refusal('"messages" must be an array with at least one message.')
   return messages
 }
 
@@ -135,9 +134,10 @@ export function outputLimitOf(members: Members, name: string, limits: ModelLimit
   const limit = members[name]
   if (!isGiven(limit)) return undefined
   if (typeof limit !== 'number' || !Number.isSafeInteger(limit) || limit < 1) {
-    throw refusal(`"${name}" must be a whole number from 1 on.`)
+    throw refusal(`"${name}" must be a whole number of at least 1.`)
   }
-  if (limit > outputMost) throw refusal(`"${name}" is ${limit}; this model answers with ${outputMost} tokens at most.`)
+  if (limit > outputMost)
+    throw refusal(`"${name}" is ${limit}; the limit of this model is ${outputMost} tokens. Lower it.`)
   return Math.min(limit, outputAtMost)
 }
 

@@ -80,9 +80,10 @@ function inputsOf({ input }: Members): readonly Input[] {
     throw refusal('"input" must be a text, an array of texts, or tokens: an array of ids, or an array of such arrays.')
   const items: readonly unknown[] = input
   if (isTokens(items)) return [items]
-  if (items.length > INPUTS_MOST) throw refusal(`"input" has ${items.length} inputs; ${INPUTS_MOST} are the most.`)
+  if (items.length > INPUTS_MOST)
+    throw refusal(`"input" has ${items.length} inputs; the limit is ${INPUTS_MOST}. Send fewer.`)
   if (items.every((item) => typeof item === 'string') || items.every(isTokens)) return items
-  throw refusal('"input" must have texts only, or ids of tokens only: whole numbers from 0 on.')
+  throw refusal('"input" must have only texts, or only token ids: whole numbers from 0 on.')
 }
 
 function isTokens(value: unknown): value is readonly number[] {

@@ -41,7 +41,7 @@ describe('what a request for embeddings asks for', () => {
     asked(Array.from({ length: 5_000 }, () => 1))
     refuses(
       Array.from({ length: 2_049 }, () => 'a'),
-      /"input" has 2049 inputs; 2048 are the most/,
+      /"input" has 2049 inputs; the limit is 2048/,
     )
     refuses(
       Array.from({ length: 2_049 }, () => [1]),
@@ -53,8 +53,8 @@ describe('what a request for embeddings asks for', () => {
     const { isStream, choices, outputLimit, isDefaultLimit } = asked('a', { stream: false })
     assert.deepEqual([isStream, choices, outputLimit, isDefaultLimit], [false, 1, 0, false])
     assert.equal(openaiEmbeddings.stream, undefined)
-    refuses('a', /"stream" is not taken/, { stream: true })
-    refuses('a', /"stream" is not taken/, { stream: 'true' })
+    refuses('a', /"stream" is not supported/, { stream: true })
+    refuses('a', /"stream" is not supported/, { stream: 'true' })
   })
 
   it('goes to the upstream byte for byte, but for the name of the model', () => {
@@ -75,7 +75,7 @@ describe('what a request for embeddings asks for', () => {
       service_tier: 'flex',
     }))
       refuses('a', new RegExp(`"${name}"`), { [name]: value })
-    refuses('a', /"Input" is not taken in this spelling/, { Input: 'b' })
+    refuses('a', /"Input" is not supported in this spelling/, { Input: 'b' })
     asked('a', { service_tier: 'default', user: 'u', encoding_format: 'base64', messages: null, truncate: 'END' })
   })
 })

@@ -18,7 +18,7 @@ export function ask({ body, rawBody, headers }: ModelRequest, limits: ModelLimit
   const { members, unknown } = readMembers(body, IMAGES)
   const model = modelOf(body)
   const { prompt } = members
-  if (typeof prompt !== 'string' || prompt === '') throw refusal('"prompt" is required: describe the picture.')
+  if (typeof prompt !== 'string' || prompt === '') throw refusal('"prompt" is required: describe the image.')
   const others = Object.fromEntries(Object.entries(members).filter(([name]) => !OUTSIDE_PROMPT.includes(name)))
   const input = { texts: [prompt], structures: [], parts: [], others, messages: 0, tools: 0, declaredTokens: 0 }
   return {

@@ -88,13 +88,13 @@ describe('what a request for pictures asks for', () => {
   })
 
   it('MODEL-6 is refused by the name of what would come in parts, and of what may make a picture dearer', () => {
-    refuses({ stream: true }, /"stream" is not taken/)
-    refuses({ partial_images: 0 }, /"partial_images" is not taken/)
-    refuses({ partial_images: 2 }, /"partial_images" is not taken/)
+    refuses({ stream: true }, /"stream" is not supported/)
+    refuses({ partial_images: 0 }, /"partial_images" is not supported/)
+    refuses({ partial_images: 2 }, /"partial_images" is not supported/)
     for (const name of ['resolution', 'steps', 'image', 'num_images', 'sequential_image_generation', 'width'])
-      refuses({ [name]: 2 }, new RegExp(`"${name}" is not taken: it may change what a picture costs`))
+      refuses({ [name]: 2 }, new RegExp(`"${name}" is not supported: it may change the price of an image`))
     for (const name of ['N', 'Size', 'QUALITY', 'Partial_Images'])
-      refuses({ [name]: 2 }, /is not taken in this spelling/)
+      refuses({ [name]: 2 }, /is not supported in this spelling/)
   })
 })
 

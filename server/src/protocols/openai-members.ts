@@ -209,7 +209,7 @@ const CHAT_MEMBERS: Readonly<Record<string, Member>> = {
   service_tier: limited(['auto', 'default'], TIERS, PRICED_TIERS),
   modalities: limitedEach(['text'], 'other answers have prices of their own.', { audio: 'output_audio' }),
   moderation: refused(OTHER_MODEL),
-  best_of: refused('it generates more than it gives. Ask for choices by "n".'),
+  best_of: refused('it generates more choices than it returns. Use "n".'),
   audio: needing('output_audio', 'spoken answers have a price of their own.', () => spoken),
 }
 export const CHAT = memberTable('chat completions', withBeyond('max_completion_tokens', CHAT_MEMBERS), {
@@ -223,7 +223,7 @@ const EMBEDDINGS_MEMBERS: Readonly<Record<string, Member>> = {
   model: MODEL,
   input: typed({ anyOf: [{ type: 'string' }, { type: 'array', minItems: 1 }] }, priced('each input is in the bound')),
   dimensions: neutral(),
-  encoding_format: limited(['float', 'base64'], 'other forms do not say what they cost.'),
+  encoding_format: limited(['float', 'base64'], 'other formats do not report their cost.'),
   user: neutral(),
   stream: limited([false], 'embeddings always come whole.'),
   service_tier: limited(['auto', 'default'], TIERS),
@@ -239,8 +239,8 @@ export const EMBEDDINGS = memberTable('embeddings', withElsewhere(EMBEDDINGS_MEM
   required: ['model', 'input'],
 })
 
-const IN_PARTS = 'pictures come whole here; each part of one has a price of its own.'
-export const DEARER = 'it may change what a picture costs.'
+const IN_PARTS = 'partial images have their own price and are not sent here.'
+export const DEARER = 'it may change the price of an image.'
 
 export const PICTURES_MOST = 10
 export const WORD_LENGTH = 32
@@ -263,9 +263,9 @@ export const IMAGES = memberTable(
     moderation: neutral(),
     user: neutral(),
     safety_identifier: neutral(),
-    output_format: limited(['png', 'jpeg', 'webp'], 'other forms have prices of their own.'),
+    output_format: limited(['png', 'jpeg', 'webp'], 'other formats have their own prices.'),
     output_compression: neutral(),
-    response_format: limited(['url', 'b64_json'], 'other forms do not say how many they are.'),
+    response_format: limited(['url', 'b64_json'], 'other formats do not report the number of images.'),
     stream: limited([false], IN_PARTS),
     partial_images: refused(IN_PARTS),
     complexity: refused(DEARER),

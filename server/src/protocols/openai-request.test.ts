@@ -73,7 +73,7 @@ describe('what a chat completion asks for', () => {
 
   it('MODEL-5 is refused with the maximum of the model where its limit is above, and never shrunk', () => {
     assert.equal(asked({ max_tokens: 16_384 }).outputLimit, 16_384)
-    refuses({ max_tokens: 16_385 }, /"max_tokens" is 16385.* 16384 tokens at most/)
+    refuses({ max_tokens: 16_385 }, /"max_tokens" is 16385; the limit of this model is 16384 tokens/)
     refuses({ max_tokens: 1, max_completion_tokens: 99_999 }, /"max_completion_tokens".*16384/)
   })
 
@@ -103,7 +103,7 @@ describe('what a chat completion asks for', () => {
 
   it('is refused where a member that is read has its name in another case, which some upstreams take all the same', () => {
     for (const name of ['Max_Tokens', 'MODEL', 'N', 'Service_Tier', 'toolſ'])
-      refuses({ [name]: 1 }, /is not taken in this spelling/)
+      refuses({ [name]: 1 }, /is not supported in this spelling/)
   })
 })
 
@@ -173,7 +173,7 @@ describe('MODEL-6 what costs money beyond tokens', () => {
 
   it('is refused in a part that asks for a long cache', () => {
     const part = { type: 'text', text: 'a', prompt_cache_breakpoint: { mode: 'explicit', ttl: '12h' } }
-    refuses({ messages: [{ role: 'user', content: [part] }] }, /prompt_cache_breakpoint\.ttl" is taken as "30m" only/)
+    refuses({ messages: [{ role: 'user', content: [part] }] }, /prompt_cache_breakpoint\.ttl" must be "30m"/)
   })
 
   it('is not what is said at its standard', () => {

@@ -145,7 +145,7 @@ const container = memberTable('container of a code interpreter', {
   type: limited(['auto'], STORED),
   memory_limit: refused('a larger one has a price of its own.'),
   file_ids: refused(STORED),
-  network_policy: refused('it is about an account that you have elsewhere.'),
+  network_policy: refused('it refers to your own account with the provider, which is not used here.'),
 })
 
 const tool: Choice = {
@@ -199,7 +199,7 @@ const tool: Choice = {
       frame_duration_ms: refused(DEARER),
       svg: refused(OTHER_MODEL),
       model: refused(OTHER_MODEL),
-      partial_images: refused('pictures come whole here; each part of one has a price of its own.'),
+      partial_images: refused('partial images have their own price and are not sent here.'),
       input_image_mask: refused(STORED),
     }),
   },
@@ -322,7 +322,7 @@ const cacheOptions = memberTable('prompt_cache_options of a response', {
   comparison_response_id: refused('nothing is stored here, so that there is no response to compare with.'),
 })
 const image = memberTable('image', {
-  context_compression: limited(['auto'], 'it changes how many tokens a picture has.'),
+  context_compression: limited(['auto'], 'it changes the token count of an image.'),
 })
 
 const RESPONSES_MEMBERS: Readonly<Record<string, Member>> = {
@@ -369,11 +369,11 @@ const RESPONSES_MEMBERS: Readonly<Record<string, Member>> = {
   audio: refused('spoken answers have a price of their own.'),
   previous_response_id: refused(STORED),
   conversation: refused(STORED),
-  prompt: refused('prompts that are stored elsewhere are not in the bound of the input. Send it in "instructions".'),
+  prompt: refused('prompts that the provider stores cannot be priced in advance. Send it in "instructions".'),
   background: limited([false], 'a call ends with its answer here. Leave it out, or ask for a stream.'),
   context_management: refused(SUMMARY),
   moderation: refused(OTHER_MODEL),
-  access_programs: refused('they are about an account that you have elsewhere.'),
+  access_programs: refused('they refer to your own account with the provider, which is not used here.'),
 }
 
 export const RESPONSES = memberTable('responses', withBeyond('max_output_tokens', RESPONSES_MEMBERS), {

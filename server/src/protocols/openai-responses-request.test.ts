@@ -47,15 +47,18 @@ describe('a request for a response', () => {
   it('is stored by no upstream, whatever is left out', () => {
     for (const store of [undefined, null, false])
       assert.equal(JSON.parse(sent(askFor({ store }))).store, false, `${store}`)
-    refuses({ store: true }, /"store" is not taken: nothing is stored here\. Send the whole conversation in "input"/)
-    refuses({ store: 'false' }, /"store" is not taken/)
+    refuses(
+      { store: true },
+      /"store" is not supported: nothing is stored here\. Send the whole conversation in "input"/,
+    )
+    refuses({ store: 'false' }, /"store" is not supported/)
   })
 
   it('is refused as a stream where what that repeats is too large for it', () => {
     const long = 'x'.repeat(2_097_152)
-    refuses({ stream: true, instructions: long }, /beside "input" is too large for a stream/)
+    refuses({ stream: true, instructions: long }, /beside "input" are too large for a stream/)
     // An upstream may write each of these in six bytes.
-    refuses({ stream: true, metadata: { note: 'é'.repeat(350_000) } }, /beside "input" is too large for a stream/)
+    refuses({ stream: true, metadata: { note: 'é'.repeat(350_000) } }, /beside "input" are too large for a stream/)
     for (const body of [{ instructions: long }, { stream: true, input: long }, { stream: true, instructions: 'é' }])
       assert.doesNotThrow(() => askFor(body))
   })
@@ -74,7 +77,7 @@ describe('a request for a response', () => {
   })
 
   it('is refused beyond the model’s limit, and by any other name of one', () => {
-    refuses({ max_output_tokens: 64_001 }, /"max_output_tokens" is 64001; this model answers with 64000/)
+    refuses({ max_output_tokens: 64_001 }, /"max_output_tokens" is 64001; the limit of this model is 64000/)
     for (const limit of [0, -1, 1.5, '7']) refuses({ max_output_tokens: limit }, /"max_output_tokens" must be/)
     for (const name of ['max_tokens', 'max_completion_tokens']) refuses({ [name]: 7 }, /use "max_output_tokens"/)
   })
@@ -86,8 +89,8 @@ describe('a request for a response', () => {
 
   it('refers to nothing that is stored elsewhere, by whatever name', () => {
     for (const name of ['previous_response_id', 'conversation'])
-      refuses({ [name]: 'a' }, new RegExp(`"${name}" is not taken: nothing is stored here`))
-    refuses({ prompt: { id: 'a' } }, /"prompt" is not taken.*Send it in "instructions"/)
+      refuses({ [name]: 'a' }, new RegExp(`"${name}" is not supported: nothing is stored here`))
+    refuses({ prompt: { id: 'a' } }, /"prompt" is not supported.*Send it in "instructions"/)
     refuses({ input: [{ type: 'item_reference', id: 'msg_1' }] }, /"input\[0\]\.type".*nothing is stored here/)
     // The protocol takes an item that has an id alone for a reference.
     for (const type of [undefined, null])
@@ -101,7 +104,7 @@ describe('a request for a response', () => {
         /"input\[1\]" has no role/,
       )
     askFor({ previous_response_id: null, conversation: null, prompt: null, background: false })
-    refuses({ background: true }, /"background" is not taken: a call ends with its answer/)
+    refuses({ background: true }, /"background" is not supported: a call ends with its answer/)
   })
 
   it('has no tools that an upstream runs, at whatever depth', () => {
@@ -127,8 +130,8 @@ describe('a request for a response', () => {
 
   it('answers in text alone, whatever a route passes on', () => {
     for (const modalities of [['text', 'image'], ['audio'], 'audio'])
-      refuses({ modalities }, /"modalities" is taken as "text" only/)
-    refuses({ audio: { voice: 'a' } }, /"audio" is not taken: spoken answers/)
+      refuses({ modalities }, /"modalities" must be "text"/)
+    refuses({ audio: { voice: 'a' } }, /"audio" is not supported: spoken answers/)
     assert.deepEqual(askFor({ modalities: ['text'], audio: null }).unknownMembers, [])
   })
 })

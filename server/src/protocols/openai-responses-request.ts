@@ -136,10 +136,10 @@ const PICTURES_MOST = REPLY_MOST_BYTES / PICTURE_BYTES - 1
 /** Pictures are larger than the largest frame of a stream. */
 function picturesOf(calls: ToolCalls | undefined, isStream: boolean): { replyBytes?: number } {
   if (calls?.hasPictures !== true) return {}
-  if (isStream) throw refusal('"tools" may not have image_generation in a stream. Ask for pictures without "stream".')
+  if (isStream) throw refusal('"tools" must not have image_generation in a stream. Ask for images without "stream".')
   if (calls.most > PICTURES_MOST)
     throw refusal(
-      `"max_tool_calls" may be ${PICTURES_MOST} at most with image_generation, whose pictures all come in one answer. Lower it.`,
+      `"max_tool_calls" must be at most ${PICTURES_MOST} with image_generation, whose images all come in one answer. Lower it.`,
     )
   return { replyBytes: calls.most * PICTURE_BYTES }
 }
@@ -151,7 +151,7 @@ function requireSmallFrames({ include }: Members, isStream: boolean): void {
   const [found] = itemsOf(include).filter((one) => FOUND.test(String(one)))
   if (isStream && found !== undefined)
     throw refusal(
-      `"include" may not have ${JSON.stringify(found)} in a stream, whose last event might be too large to be read. Leave it out, or ask without "stream".`,
+      `"include" must not have ${JSON.stringify(found)} in a stream: the last event could be too large. Leave it out, or ask without "stream".`,
     )
 }
 
@@ -166,7 +166,7 @@ function repeatedBytesOf({ input: _, ...repeated }: Members, isStream: boolean):
   const bytes = bytesOfStructure(repeated)
   if (!isStream || bytes <= REPEATED_MOST_BYTES) return bytes
   throw refusal(
-    `What stands beside "input" is too large for a stream, which repeats it: the limit is ${REPEATED_MOST_BYTES} bytes, with other characters than ASCII as 6 each. Send long texts in "input".`,
+    `The members beside "input" are too large for a stream: the limit is ${REPEATED_MOST_BYTES} bytes, with 6 for each non-ASCII character. Send long texts in "input".`,
   )
 }
 
@@ -190,7 +190,8 @@ function promptOf(members: Members, calls: ToolCalls | undefined, limits: ModelL
 }
 
 function listOfItems(input: unknown): readonly unknown[] {
-  if (!Array.isArray(input) || input.length === 0) throw refusal('"input" must be a text or an array with an item.')
+  if (!Array.isArray(input) || input.length === 0)
+    throw refusal('"input" must be a text or an array with at least one item.')
   return input
 }
 
@@ -208,7 +209,7 @@ function gatherItem(item: unknown, at: number, gathered: Gathered): void {
   }
   const { type, ...rest } = item
   if (!isGiven(type) || type === 'message') {
-    if (!isGiven(rest.role)) throw refusal(`"input[${at}]" has no role, as if it were stored: ${STORED}`)
+    if (!isGiven(rest.role)) throw refusal(`"input[${at}]" has no role, so it refers to a stored item: ${STORED}`)
     gatherMessage(rest, PARTS, gathered)
   } else if (OUTPUTS.has(type)) {
     const { output, ...others } = rest

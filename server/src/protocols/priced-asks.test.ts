@@ -115,18 +115,18 @@ describe('a tool that an upstream runs', () => {
       for (const more of [{}, { max_uses: null }])
         refuses(
           () => asked(anthropic, chat({ tools: [{ ...SEARCH, ...more }] }), sold),
-          /"tools\[0\]\.max_uses" is needed: .* Set it to the most calls that you want, from 1 to 1000/,
+          /"tools\[0\]\.max_uses" is required: .* Set the maximum number of calls, from 1 to 1000/,
         )
     refuses(
       () => asked(openaiResponses, response({ tools: [{ type: 'web_search' }] }), unbounded),
-      /"max_tool_calls" is needed/,
+      /"max_tool_calls" is required/,
     )
     for (const max_uses of [0, -1, 1.5, '2', 1_001])
       refuses(() => asked(anthropic, chat({ tools: [{ ...SEARCH, max_uses }] })), /whole number from 1 to 1000/)
     const many = (count: number, max_uses: number) =>
       chat({ tools: Array.from({ length: count }, () => ({ ...SEARCH, max_uses })) })
     assert.equal(asked(anthropic, many(2, 500)).toolCalls, 1_000)
-    refuses(() => asked(anthropic, many(3, 500)), /"max_uses" of all "tools" may be 1000 together at most/)
+    refuses(() => asked(anthropic, many(3, 500)), /"max_uses" of all "tools" together must be at most 1000/)
   })
 
   it('may fetch no more than a call is held to bring', () => {
@@ -135,7 +135,7 @@ describe('a tool that an upstream runs', () => {
     for (const max_content_tokens of [undefined, null, 0, 501, 1.5, '500'])
       refuses(
         () => asked(anthropic, fetching({ max_content_tokens })),
-        /"tools\[0\]\.max_content_tokens" is needed, as a whole number from 1 to 500/,
+        /"tools\[0\]\.max_content_tokens" is required, as a whole number from 1 to 500/,
       )
     const { toolInput: _, ...unknown } = SOLD
     asked(anthropic, fetching({}), unknown)
@@ -171,7 +171,7 @@ describe('a tool that an upstream runs', () => {
       const body = response({ tools, include: ['reasoning.encrypted_content', include] })
       refuses(
         () => asked(openaiResponses, { ...body, stream: true }),
-        new RegExp(`"include" may not have "${include}"`),
+        new RegExp(`"include" must not have "${include}"`),
       )
       asked(openaiResponses, body)
     }
@@ -182,7 +182,7 @@ describe('a tool that an upstream runs', () => {
   it('paints no more pictures than have room in a reply', () => {
     const painting = (max_tool_calls: number) => response({ max_tool_calls, tools: [{ type: 'image_generation' }] })
     assert.equal(asked(openaiResponses, painting(7)).replyBytes, 7 * 8 * 1_048_576)
-    refuses(() => asked(openaiResponses, painting(8)), /"max_tool_calls" may be 7 at most with image_generation/)
+    refuses(() => asked(openaiResponses, painting(8)), /"max_tool_calls" must be at most 7 with image_generation/)
   })
 
   it('may go on in a conversation, within the context window', () => {
@@ -210,14 +210,11 @@ describe('what has a price of its own', () => {
     assert.deepEqual(needs(gemini, pictured), ['output_image'])
     refuses(
       () => asked(anthropic, hourly, null),
-      /"system\[0\]\.cache_control\.ttl" is taken as "5m" only: a cache that is kept longer/,
+      /"system\[0\]\.cache_control\.ttl" must be "5m": a cache that is kept longer/,
     )
-    refuses(
-      () => asked(openai, chat({ service_tier: 'priority' })),
-      /"service_tier" is taken as "auto" or "default" only/,
-    )
+    refuses(() => asked(openai, chat({ service_tier: 'priority' })), /"service_tier" must be "auto" or "default"/)
     refuses(() => asked(openai, heard, null), /may not be "input_audio": audio has no price of its own/)
-    refuses(() => asked(gemini, pictured, null), /"generationConfig\.responseModalities" is taken as "TEXT" only/)
+    refuses(() => asked(gemini, pictured, null), /"generationConfig\.responseModalities" must be "TEXT"/)
   })
 
   it('is whatever a model of Gemini gives by itself, where the request does not say what', () => {
@@ -231,7 +228,7 @@ describe('what has a price of its own', () => {
     assert.deepEqual([...(asked(gemini, { contents: 'a' }, null).needs ?? [])], [])
     refuses(
       () => asked(geminiStream, { contents: 'a' }),
-      /not streamed here.*text alone in "generationConfig\.responseModalities"/,
+      /Only text can be streamed here.*text alone in "generationConfig\.responseModalities"/,
     )
     asked(geminiStream, { contents: 'a', generationConfig: { responseModalities: ['TEXT'] } })
   })
@@ -246,16 +243,16 @@ describe('what has a price of its own', () => {
     assert.equal(JSON.parse(String(drawn({}).bodyFor('m'))).generationConfig.maxOutputTokens, 15_360)
     assert.equal(drawn({ candidateCount: 4 }).outputLimit, 3_840)
     assert.equal(drawn({ maxOutputTokens: 15_360 }).outputLimit, 15_360)
-    refuses(() => drawn({ maxOutputTokens: 15_361 }), /"generationConfig\.maxOutputTokens" may be 15360 at most/)
+    refuses(() => drawn({ maxOutputTokens: 15_361 }), /"generationConfig\.maxOutputTokens" must be at most 15360/)
     assert.equal(drawn({ maxOutputTokens: 50_000, responseModalities: ['TEXT'] }).outputLimit, 50_000)
-    refuses(() => spoken({ max_completion_tokens: 20_000 }), /"max_completion_tokens" may be 15360 at most/)
-    refuses(() => spoken({ max_tokens: 8_000, n: 2 }), /"max_tokens" may be 7680 at most for 2 answers/)
+    refuses(() => spoken({ max_completion_tokens: 20_000 }), /"max_completion_tokens" must be at most 15360/)
+    refuses(() => spoken({ max_tokens: 8_000, n: 2 }), /"max_tokens" must be at most 7680 for 2 answers/)
   })
 
   it('is a beta of long input where the model has steps of it', () => {
     const headers = { 'anthropic-beta': 'context-1m-2025-08-07' }
     assert.deepEqual(asked(anthropic, chat(), SOLD, headers).unknownMembers, [])
-    refuses(() => asked(anthropic, chat(), null, headers), /may not have "context-1m-2025-08-07"/)
+    refuses(() => asked(anthropic, chat(), null, headers), /must not have "context-1m-2025-08-07"/)
   })
 
   it('is counted apart from text: parts by their kind, and what is called audio in another part as anything', () => {

@@ -42,7 +42,7 @@ type Attached = { readonly id: Id; readonly upstreamId: Id; readonly name: strin
 /** Says who has a task whose creation was lost, and under which name, so that its end is asked for. */
 export async function attachTask(pool: pg.Pool, { id, upstreamId, name }: Attached, by: By = SERVICE): Promise<void> {
   if (!/^[A-Za-z0-9._:-]{1,200}$/.test(name))
-    throw new Fault('invalid_request', { detail: 'That is no name of a task.' })
+    throw new Fault('invalid_request', { detail: 'The task name is not valid. Give the name that the provider uses.' })
   await inTransaction(pool, async (query) => {
     const before = await lockTask(query, id)
     const { rows } = await query(
@@ -74,8 +74,8 @@ async function lockTask(query: Query, id: Id): Promise<z.output<typeof taskPlace
 
 function notAttached({ id, upstreamId, name }: Attached, outcome: string | undefined): Fault {
   const reasons: Readonly<Record<string, string>> = {
-    ended: `The task ${id} has ended.`,
-    taken: `Another task has the name ${name} at ${upstreamId}.`,
+    ended: `The task ${id} has already ended.`,
+    taken: `Another task already has the name ${name} at ${upstreamId}.`,
   }
   const detail = reasons[outcome ?? ''] ?? `There is no task ${id}, or no upstream ${upstreamId} in its mode.`
   return new Fault('resource_not_found', { detail })

@@ -55,7 +55,7 @@ export function createTasks({ pool, bindings, transport, kind, seal }: Parts): T
     )
     const [row] = z.array(taskRow.extend({ paced: z.boolean() })).parse(rows)
     if (row?.paced === false) {
-      const detail = `A task may be looked at or canceled ${most} times a second.`
+      const detail = `Rate limit: poll or cancel a task at most ${most === 1 ? 'once' : `${most} times`} per second. Retry in 1 s.`
       throw new Fault('rate_limit_exceeded', { detail, retryAfterSeconds: 1 })
     }
     return row
@@ -105,9 +105,10 @@ export function createTasks({ pool, bindings, transport, kind, seal }: Parts): T
 
   async function passOn({ id, upstream_id, slot, mode, upstream_task: name }: TaskRow): Promise<void> {
     if (upstream_id === null || slot === null || mode === null || name === null)
-      throw new Fault('task_not_cancelable', { detail: 'Its upstream has not said yet that it has it.' })
+      throw new Fault('task_not_cancelable', { detail: 'The provider has not confirmed it yet.' })
     const upstream = await bindings.findOne(slot, mode, upstream_id).catch(asUnavailable)
-    if (upstream === undefined) throw new Fault('task_not_cancelable', { detail: 'Its upstream is no longer there.' })
+    if (upstream === undefined)
+      throw new Fault('task_not_cancelable', { detail: 'The provider that runs it is no longer set up here.' })
     const headers = {
       accept: 'application/json',
       'x-request-id': id,
@@ -122,7 +123,7 @@ export function createTasks({ pool, bindings, transport, kind, seal }: Parts): T
         throw transportFault(upstream.kind, cause)
       })
     if (status === 429) throw new Fault('upstream_rate_limit', { retryAfterSeconds: 1 })
-    if (status >= 300) throw new Fault('task_not_cancelable', { detail: 'Its upstream ends only those that wait.' })
+    if (status >= 300) throw new Fault('task_not_cancelable', { detail: 'The provider can cancel only queued tasks.' })
   }
 
   async function list(credentialIds: readonly Id[], { limit, before }: Page): Promise<TaskList> {

@@ -186,7 +186,7 @@ describe('the credential of an upstream', () => {
     const id = await saveUpstream(parts, given)
     await saveUpstream(parts, { ...rest, id, baseUrl: 'https://api.example.com/v2' })
     assert.equal((await startProcess().find(given.slot, 'live'))[0]?.credential?.reveal(), CREDENTIAL)
-    await assert.rejects(saveUpstream(parts, { ...rest, id, baseUrl: 'https://other.example.com/v1' }), /give it again/)
+    await assert.rejects(saveUpstream(parts, { ...rest, id, baseUrl: 'https://other.example.com/v1' }), /Give it again/)
     await saveUpstream(parts, { ...rest, id, baseUrl: 'https://other.example.com/v1', credential: new Secret('new') })
     assert.equal((await startProcess().find(given.slot, 'live'))[0]?.credential?.reveal(), 'new')
   })

@@ -59,25 +59,33 @@ export type UpstreamListed = {
   readonly changedAt: Date
 }
 
+function wholeNumber(least: number, most: number) {
+  const rule = `must be a whole number from ${least} to ${most}`
+  return z.int(rule).min(least, rule).max(most, rule)
+}
+
 const settings = z.object({
   slot: z.string().regex(/^[a-z0-9][a-z0-9_.-]{0,99}$/, 'must be lower-case letters, digits, _, . and -'),
   mode: z.enum(['live', 'test']),
   kind: z.enum(['native', 'managed']),
-  baseUrl: z.string().max(2_000),
+  baseUrl: z.string().max(2_000, 'must have at most 2,000 characters'),
   segments: z
     .record(
       z.string().regex(/^[a-z][a-z0-9_]{0,62}$/),
       z.string().regex(/^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,200}$/, 'must be one segment of a path'),
+      { error: 'must have a name of lower-case letters, digits and _' },
     )
     .refine((given) => Object.keys(given).length <= 50, 'must be at most 50'),
-  priority: z.int().min(-1_000).max(1_000),
-  weight: z.int().min(1).max(1_000_000),
-  requestsPerMinute: z.int().min(1).max(1_000_000_000).nullable(),
-  pollsPerSecond: z.int().min(1).max(1_000_000).nullable(),
+  priority: wholeNumber(-1_000, 1_000),
+  weight: wholeNumber(1, 1_000_000),
+  requestsPerMinute: wholeNumber(1, 1_000_000_000).nullable(),
+  pollsPerSecond: wholeNumber(1, 1_000_000).nullable(),
   client: z
     .object({
       id: z.string().regex(/^[!-~]{1,200}$/, 'must be 1 to 200 visible characters'),
-      authorizeUrl: z.url({ protocol: /^https?$/, error: 'must be an address' }).max(2_000),
+      authorizeUrl: z
+        .url({ protocol: /^https?$/, error: 'must be an address' })
+        .max(2_000, 'must have at most 2,000 characters'),
     })
     .nullable(),
   enabled: z.boolean(),
@@ -152,7 +160,7 @@ export async function removeUpstream({ pool, by = SERVICE }: Pick<Parts, 'pool' 
 async function whyKept(query: Query, id: Id): Promise<Fault> {
   const { rows } = await query('select from upstreams where id = $1', [id])
   if (rows.length === 0) return noSuchUpstream(id)
-  const detail = `The upstream ${id} has tasks that have not ended, or linked accounts. Turn it off, and remove it when it has none.`
+  const detail = `The upstream ${id} has open tasks or linked accounts. Turn it off, and remove it when it has none.`
   return new Fault('invalid_request', { detail })
 }
 
@@ -217,11 +225,11 @@ function credentialToKeep(
 ): Buffer | null {
   if (credential === null) return null
   if (credential !== undefined && !CREDENTIAL.test(credential.reveal()))
-    throw refusal('credential: must be one line of printable characters, at most 4,096, as it goes into a header.')
+    throw refusal('credential: must be one line of at most 4,096 printable characters, because it is sent in a header.')
   if (credential !== undefined) return sealCredential(seal, credential, holder)
   if (before === undefined || before.credential === null) return null
   if (before.origin === holder.origin) return before.credential
-  throw refusal('The credential was given for another address: give it again, or give none.')
+  throw refusal('The credential was given for another address. Give it again, or give none.')
 }
 
 function parse(given: unknown): z.output<typeof settings> {
@@ -235,7 +243,11 @@ function originOf(baseUrl: string, { allowPlainHttp = false }: Parts): string {
   try {
     return parseBaseUrl(baseUrl, { allowPlainHttp }).origin
   } catch (error) {
-    throw refusal(error instanceof RangeError ? error.message : 'The base URL is not one.')
+    throw refusal(
+      error instanceof RangeError
+        ? error.message
+        : 'The base URL is not valid. Give one such as https://api.example.com.',
+    )
   }
 }
 

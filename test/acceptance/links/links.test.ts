@@ -55,7 +55,7 @@ describe('starting a link', () => {
     const { secret, keyId } = await makeCustomer(pool)
     const asked = await startLink(url, secret, { scopes: ['tweet.read', 'offline.access'] })
     assert.deepEqual([asked.status, errorOf(asked).code], [400, 'invalid_request'], asked.text)
-    assert.match(String(errorOf(asked).message), /offline\.access is not available here.*links\.offline_access/)
+    assert.match(String(errorOf(asked).message), /offline\.access is not available.*links\.offline_access/)
     for (const scopes of [
       ['offline.access'],
       ['offline_access'],

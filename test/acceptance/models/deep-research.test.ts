@@ -105,7 +105,7 @@ describe('a search in depth', () => {
     )
     const second = await search(secret, { query: 'a' })
     assert.deepEqual([second.status, errorOf(second).code], [429, 'rate_limit_exceeded'])
-    assert.match(String(errorOf(second).message), /tier: 1 of 1 calls running/)
+    assert.match(String(errorOf(second).message), /tier reached: 1 of 1 calls running/)
     assert.equal((await slow).status, 200)
     assert.equal((await search(secret, { query: 'a' })).status, 200)
   })

@@ -57,7 +57,7 @@ describe('POST /v1/images/generations', () => {
     assert.match(linked.data?.[0]?.url ?? '', /^https:/)
     await assert.rejects(
       client.images.generate({ model: IMAGE_MODEL, prompt: PROMPT, stream: true, partial_images: 2 }),
-      (error) => error instanceof OpenAI.BadRequestError && /"stream" is not taken/.test(error.message),
+      (error) => error instanceof OpenAI.BadRequestError && /"stream" is not supported/.test(error.message),
     )
   })
 
@@ -74,14 +74,17 @@ describe('POST /v1/images/generations', () => {
     const customer = await buyer()
     const before = (await sandbox.journal()).length
     for (const [members, says] of [
-      [{ stream: true }, /"stream" is not taken/],
-      [{ partial_images: 1 }, /"partial_images" is not taken/],
-      [{ steps: 50 }, /"steps" is not taken: it may change what a picture costs/],
-      [{ N: 2 }, /"N" is not taken in this spelling. Write it "n"/],
+      [{ stream: true }, /"stream" is not supported/],
+      [{ partial_images: 1 }, /"partial_images" is not supported/],
+      [{ steps: 50 }, /"steps" is not supported: it may change the price of an image/],
+      [{ N: 2 }, /"N" is not supported in this spelling. Write it "n"/],
       [{ n: 11 }, /"n" must be a whole number from 1 to 10/],
       [{ prompt: '' }, /"prompt"/],
       [{ size: 1_024 }, /"size"/],
-      [{ size: '4096x4096', quality: 'high' }, /"4096x4096\/high" .* has no price. These have: .*1024x1024\/high/],
+      [
+        { size: '4096x4096', quality: 'high' },
+        /"4096x4096\/high" .* has no price. Use one of these: .*1024x1024\/high/,
+      ],
       [{ quality: 'high' }, /"auto\/high" .* has no price/],
       [{ size: '1024x1024/high' }, /"1024x1024\/high\/auto" .* has no price/],
     ] as const) {

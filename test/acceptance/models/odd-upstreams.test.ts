@@ -229,7 +229,7 @@ describe('an upstream whose answer can not be read', () => {
       respond(EVENTS_HEAD, strange.repeat(3_000))
       const { id, end, events } = await hear(url, secret, streamed(protocol, MODEL, '', limited(protocol, 100)))
       assert.equal(end, 'broken')
-      assert.match(Object(Object(events.at(-1)).error).message, /more than the output limit.*The limit is 100 tokens/)
+      assert.match(Object(Object(events.at(-1)).error).message, /exceeded the output limit.*The limit is 100 tokens/)
       const charge = await chargeOf(pool, id)
       assert.equal(charge.amount, charge.held)
     })

@@ -98,7 +98,7 @@ describe('MODEL-1 the AI SDK over responses', () => {
       talk(secret),
       /"input\[1\]\.type" may not be "item_reference".*providerOptions\.openai\.store = false/,
     )
-    await assert.rejects(talk(secret, true), /"store" is not taken: nothing is stored here/)
+    await assert.rejects(talk(secret, true), /"store" is not supported: nothing is stored here/)
   })
 })
 

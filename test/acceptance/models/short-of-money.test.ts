@@ -56,7 +56,7 @@ describe('a call whose output limit holds more than there is', () => {
       assert.ok(fitting >= 776 && fitting <= 777, told.text)
       assert.match(
         messageOf(told),
-        /output limit of 4,000 tokens: with max\S*( or max\S*)? of 77[67] or less this call fits\.$/,
+        /output limit of 4,000 tokens\. This call fits with max\S*( or max\S*)? of 77[67] or less\.$/,
       )
       assert.equal((await sandbox.journal()).length, before)
       assert.equal((await chat(secret, protocol, 778)).status, 402)
@@ -70,7 +70,10 @@ describe('a call whose output limit holds more than there is', () => {
     const { secret } = await makeCustomer(pool, { money })
     const told = await chat(secret, 'openai', undefined, { members })
     assert.equal(told.status, 402)
-    assert.match(messageOf(told), /tokens for each of 3 choices, the model's default as you sent none: with max_/)
+    assert.match(
+      messageOf(told),
+      /tokens for each of 3 choices, the model's default as you sent none\. This call fits with max_/,
+    )
     const fitting = Number(membersOf(told).fitting_output_limit)
     assert.ok(fitting > 480 && fitting <= 500, told.text)
     assert.equal((await chat(secret, 'openai', fitting, { members })).status, 200)
@@ -82,7 +85,7 @@ describe('a call whose output limit holds more than there is', () => {
     assert.equal(told.status, 402)
     assert.match(
       messageOf(told),
-      /The input alone holds 0\.\d+ USD, so no max_\S+ or max_\S+ fits: shorten the request\.$/,
+      /The input alone holds 0\.\d+ USD, so no max_\S+ or max_\S+ fits\. Shorten the request\.$/,
     )
     assert.equal('fitting_output_limit' in membersOf(told), false)
   })
@@ -103,7 +106,7 @@ describe('a call whose output limit holds more than there is', () => {
     const told = await call(url, poor.secret, 'tag_detail')
     assert.equal(
       messageOf(told),
-      'The balance does not cover the most this call can cost. Add credit. It holds up to 0.00145 USD; 0.000000001 USD is left.',
+      'Insufficient balance: it does not cover the maximum cost of this call. Add credit. Hold needed: 0.00145 USD; left: 0.000000001 USD.',
     )
     const { json } = await chat(poor.secret, 'openai', ASKED, { headers: QUOTE })
     const quoted = await chat(poor.secret, 'openai', ASKED, {
@@ -123,7 +126,7 @@ describe('a budget that does not cover a call', () => {
     assert.doesNotMatch(messageOf(told), /\bwait\b/i)
     assert.match(
       messageOf(told),
-      /0\.00005 USD of 0\.0015 USD in total is left\. The budget is a total, which waiting does not restore/,
+      /left: 0\.00005 USD of 0\.0015 USD in total\. The budget is a total: waiting does not restore it\.$/,
     )
   })
 
@@ -132,15 +135,12 @@ describe('a budget that does not cover a call', () => {
       const { secret } = await makeCustomer(pool, { key: budgeted(period, 1_500_000n) })
       assert.equal((await call(url, secret, 'tag_detail')).status, 200)
       const told = await call(url, secret, 'tag_detail')
-      const [, next = ''] = /Wait for the next \w+ \(from (\d{4}-\d\d-\d\d) 00:00 UTC\)/.exec(messageOf(told)) ?? []
+      const [, next = ''] = /The next \w+ begins at (\d{4}-\d\d-\d\d) 00:00 UTC\./.exec(messageOf(told)) ?? []
       const untilMs = Date.parse(next) - Date.now()
       assert.ok(untilMs > -60_000 && untilMs <= (period === 'day' ? 1 : 31) * 86_400_000, messageOf(told))
       assert.equal(period === 'month', period === 'month' && next.endsWith('-01'))
       const beyond = await call(url, secret, 'website_traffic_engagement')
-      assert.match(
-        messageOf(beyond),
-        new RegExp(`This call alone exceeds the budget of a ${period}: have it raised\\.$`),
-      )
+      assert.match(messageOf(beyond), new RegExp(`This call alone exceeds the budget of a ${period}\\.$`))
     }
   })
 

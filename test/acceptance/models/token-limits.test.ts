@@ -201,7 +201,7 @@ describe('LIMIT-1 tokens a minute, by what calls may use', () => {
 })
 
 describe('LIMIT-1 a call that has no room now', () => {
-  const HOLDS = /Your running calls hold tokens that may be free when they end\. Retry in 1 s\.$/
+  const HOLDS = /Your running calls reserve tokens; some may be free when they end\. Retry in 1 s\.$/
 
   it('is told to wait a second where running calls would make room, and is admitted when they have ended', async () => {
     const customer = await makeFree()

@@ -57,7 +57,7 @@ describe('farebox tasks', () => {
     assert.equal(row.charged, 500_000_000n)
     const late = await attach('--upstream', upstream, '--name', name)
     assert.equal(late.code, 1)
-    assert.match(late.output, /has ended/)
+    assert.match(late.output, /has already ended/)
   })
 
   it('keeps an upstream that has tasks, and corrects a name that was written wrong', async () => {
@@ -68,7 +68,7 @@ describe('farebox tasks', () => {
     await said('tasks', 'attach', id, '--upstream', upstream, '--name', `${name}-not`)
     const kept = await farebox('upstreams', 'remove', upstream)
     assert.equal(kept.code, 1)
-    assert.match(kept.output, /tasks that have not ended/)
+    assert.match(kept.output, /has open tasks or linked accounts/)
     assert.match(await said('upstreams', 'off', upstream), /no more calls/)
     await said('tasks', 'attach', id, '--upstream', upstream, '--name', name)
     // One that is off is asked for what it has.

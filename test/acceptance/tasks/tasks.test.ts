@@ -430,7 +430,7 @@ describe('what a task costs', TOGETHER, () => {
     assert.deepEqual([again.status, codeOf(again)], [409, 'idempotency_running'])
     const { first_request_id, task_id, message } = errorOf(again)
     assert.deepEqual([first_request_id, task_id, again.headers.get('retry-after')], [id, id, '5'])
-    assert.match(String(message), new RegExp(`Poll its task ${id}\\.$`))
+    assert.match(String(message), new RegExp(`Poll the task ${id}\\.$`))
     assert.equal(outputOf(await poll(url, secret, String(task_id))).task_id, id)
     await untilStored(pool, id, 'SUCCEEDED')
     const after = await createTask(url, secret, { headers })

@@ -13,7 +13,7 @@ export const RERANK = memberTable(
     top_n: neutral(),
     return_documents: neutral(),
     max_tokens_per_doc: neutral(),
-    max_chunks_per_doc: refused('the query is read with each chunk, and held once for each document.'),
+    max_chunks_per_doc: refused('the query is read with each chunk, but the hold counts it once per document.'),
     truncation: neutral(),
     rank_fields: neutral(),
     user: neutral(),

@@ -15,6 +15,6 @@ describe('what a reranking has read, where nobody reports it', () => {
 
   it('has no chunks, with each of which the query would be read', () => {
     const { error } = rerank.input.safeParse({ query: 'a', documents: ['b'], max_chunks_per_doc: 100 })
-    assert.match(String(error), /max_chunks_per_doc.* is not taken/)
+    assert.match(String(error), /max_chunks_per_doc.* is not supported/)
   })
 })

@@ -12,6 +12,6 @@ export function declaredModel({ id }: DataOperation, input: unknown, declared: D
   if (models === undefined || model === undefined) return undefined
   const named = models.find((one) => one === model)
   if (named !== undefined) return named
-  const detail = `There is no such model here in "model". Leave it out, or name one of these: ${models.join(', ')}.`
+  const detail = `"model" must be one of these, or left out: ${models.join(', ')}.`
   throw new Fault('invalid_request', { detail, members: { param: 'model' } })
 }

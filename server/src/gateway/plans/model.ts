@@ -273,7 +273,7 @@ function textOf({ headers, body }: Incoming): string | undefined {
 /** One protocol streams in two forms, of which every library of its callers asks for this one. */
 function requireEvents({ query }: CallRequest, { protocol }: ModelOperation): void {
   if (protocol !== 'gemini_stream' || new URLSearchParams(query).get('alt') === 'sse') return
-  throw new Fault('invalid_request', { detail: 'Streams are given as server-sent events: add ?alt=sse.' })
+  throw new Fault('invalid_request', { detail: 'Streams are sent as server-sent events. Add ?alt=sse to the URL.' })
 }
 
 function isAboutUs(status: number, json: unknown): boolean {

@@ -192,5 +192,5 @@ function createdAnswer(id: Id, state: 'PENDING' | 'RUNNING'): Answer {
 
 function requireAsync({ headers }: CallRequest, name: string): void {
   if (headers([name])[name]?.toLowerCase() === 'enable') return
-  throw new Fault('invalid_request', { detail: `Videos are made as tasks: send the header ${name}: enable.` })
+  throw new Fault('invalid_request', { detail: `Videos are asynchronous tasks. Send the header ${name}: enable.` })
 }

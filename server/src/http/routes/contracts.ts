@@ -77,7 +77,7 @@ export function contractsFamily({ current, kept, headerNames }: Parts): Family {
         const operationId = 'operation_id' in data ? data.operation_id : undefined
         const bytes = operationId === undefined ? contract.bytes : contractOfOperation(contract.bytes, operationId)
         if (bytes === undefined)
-          throw new Fault('resource_not_found', { detail: 'The contract has no such operation.' })
+          throw new Fault('resource_not_found', { detail: 'The contract has no such operation. Check operation_id.' })
         const tag = `"${contract.contentHash}${operationId === undefined ? '' : `.${operationId}`}"`
         return whole(reply, request.headers['if-none-match'], { bytes, tag, cacheControl: IMMUTABLE })
       })

@@ -15,7 +15,7 @@ import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { rateHeaders } from '../../limits/headers.ts'
 import type { Links, Started } from '../../links/links.ts'
 import type { Session } from '../../links/sessions.ts'
-import { acceptForms, type Form } from '../body.ts'
+import { acceptForms, type Form, largerThan } from '../body.ts'
 import { callerOf } from '../caller.ts'
 import { type JsonLimits, parseJson } from '../json.ts'
 import { originOf } from '../origin.ts'
@@ -235,7 +235,7 @@ export function scopesOrDefault(scopes: WantedScopes): readonly string[] | undef
 
 function scopesIn(rawBody: Buffer | null, limits: JsonLimits): readonly string[] | undefined {
   if (rawBody === null || rawBody.length === 0) return undefined
-  if (rawBody.length > LARGE_BYTES) throw new Fault('body_too_large')
+  if (rawBody.length > LARGE_BYTES) throw largerThan(LARGE_BYTES)
   const given = parseJson(rawBody, limits)
   const { success, data, error } = wantedLink.safeParse(given)
   if (!success) throw inputFault(error, given)
@@ -249,7 +249,10 @@ function publicUrlOf({ publicUrl }: Parts, { headers: { host = '' } }: FastifyRe
   if (publicUrl !== undefined) return publicUrl
   if (LOOPBACK.test(host)) return `http://${host}`
   const cause = new Error('http.public_url is not set, without which users of a platform can not be sent back to us')
-  throw new Fault('managed_upstream_transport', { detail: 'The operator has to say where users come back to.', cause })
+  throw new Fault('managed_upstream_transport', {
+    detail: 'The return address of users is not set up. Ask the operator.',
+    cause,
+  })
 }
 
 /** What is given once; what is given twice is nobody's. */

@@ -46,7 +46,7 @@ export function addGeminiModels(scope: FastifyInstance, { begin, models }: Parts
 function named(models: readonly Model[], name: string): Model {
   const model = models.find(({ id }) => id === name)
   if (model !== undefined) return model
-  const detail = `There is no model ${JSON.stringify(name.slice(0, 200))}. GET /v1/models lists those that there are.`
+  const detail = `There is no model ${JSON.stringify(name.slice(0, 200))}. Use one that GET /v1/models lists.`
   throw new Fault('model_not_found', { detail, members: { param: 'model' } })
 }
 
@@ -76,7 +76,8 @@ function anthropicPage(models: readonly Model[], query: unknown) {
   const { success, data } = paging.safeParse(query)
   if (!success || (data.after_id !== undefined && data.before_id !== undefined))
     throw new Fault('invalid_request', {
-      detail: 'limit is a whole number from 1 to 1,000; after_id or before_id is the id of a model, one of the two.',
+      detail:
+        'limit must be a whole number from 1 to 1,000; send after_id or before_id, not both, as the id of a model.',
     })
   const { limit, after_id, before_id } = data
   // By the order of their names, in which they are: one that has gone since the page before still has its place.
@@ -120,7 +121,9 @@ const geminiPaging = z.object({
 function geminiPage(models: readonly Model[], query: unknown) {
   const { success, data } = geminiPaging.safeParse(query)
   if (!success)
-    throw new Fault('invalid_request', { detail: 'pageSize is a whole number from 1 to 1,000; pageToken one of ours.' })
+    throw new Fault('invalid_request', {
+      detail: 'pageSize must be a whole number from 1 to 1,000, and pageToken one that we returned.',
+    })
   const end = data.pageToken + data.pageSize
   const page = models.slice(data.pageToken, end).map(geminiModel)
   return { models: page, ...(end < models.length && { nextPageToken: String(end) }) }

@@ -169,7 +169,10 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time, catalog
       return withKeys(pool, caller.credentialId, keys)
     }
     if ((data.start_time ?? 0) > (data.end_time ?? Number.POSITIVE_INFINITY))
-      throw new Fault('invalid_request', { detail: 'start_time is after end_time.', members: { param: 'start_time' } })
+      throw new Fault('invalid_request', {
+        detail: 'start_time is after end_time. Swap them.',
+        members: { param: 'start_time' },
+      })
     const nowMs = time.nowMs()
     const filter = {
       credentialIds: await whoseRecords(pool, caller),
@@ -205,7 +208,9 @@ const BESIDE_KEY: ReadonlySet<string> = new Set(['idempotency_key', 'operation']
 
 function requireAlone(query: unknown): void {
   if (Object.keys(Object(query)).every((name) => BESIDE_KEY.has(name))) return
-  throw new Fault('invalid_request', { detail: 'idempotency_key can be combined with operation alone.' })
+  throw new Fault('invalid_request', {
+    detail: 'idempotency_key can be combined only with operation. Remove the other filters.',
+  })
 }
 
 /** The calls that have a key now. One that ended uncharged has given it back, and is not among them. */
@@ -292,6 +297,6 @@ function cursorOf({ ended_us, id }: EndedRequest): string {
 function readCursor(text: string, context: z.RefinementCtx): { readonly endedUs: bigint; readonly id: Id } {
   const [, us, id] = /^(\d{1,18}) ([0-9a-f-]{36})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? []
   if (us !== undefined && id !== undefined && isId(id)) return { endedUs: BigInt(us), id }
-  context.addIssue({ code: 'custom', message: 'is no cursor of ours' })
+  context.addIssue({ code: 'custom', message: 'is not a valid cursor: use one that this endpoint returned' })
   return z.NEVER
 }

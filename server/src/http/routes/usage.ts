@@ -143,7 +143,7 @@ function windowOf(query: Query, nowSeconds: number): { readonly start: bigint; r
 }
 
 function secondsOf(name: string, value: unknown): bigint {
-  if (value === undefined) throw invalid(`${name} is missing: give Unix seconds.`)
+  if (value === undefined) throw invalid(`${name} is required: a Unix timestamp in seconds.`)
   const seconds = typeof value === 'string' && /^\d{1,19}$/.test(value) ? BigInt(value) : 0n
   if (seconds <= 0n || seconds > INT64_MOST) throw invalid(`${name} must be a positive Unix timestamp in seconds.`)
   return seconds

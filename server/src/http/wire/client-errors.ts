@@ -14,7 +14,7 @@ type Parts = {
   readonly ids: Ids
   readonly connections: Connections
   readonly turns: Turns
-  readonly limits: Pick<EdgeLimits, 'lingerMs'>
+  readonly limits: Pick<EdgeLimits, 'lingerMs' | 'headerBytes'>
   readonly findFamily: (url: string) => FamilyName
   readonly render: RenderFault
   readonly refuse: (exchange: Exchange, fault: Fault) => void
@@ -34,7 +34,7 @@ export function createClientErrors({ ids, connections, turns, limits, findFamily
       socket.destroy()
     } else if (!connection.isClosing) {
       const { newest } = connection
-      const fault = faultOf(error)
+      const fault = faultOf(error, limits)
       if (newest === undefined || newest.request.complete) answerLast(connection, fault, error.rawPacket)
       else breakOff(connection, newest, fault)
     }
@@ -69,17 +69,23 @@ export function createClientErrors({ ids, connections, turns, limits, findFamily
     socket.on('error', () => socket.destroy())
     const connection = connections.of(socket)
     if (connection === undefined || connection.isClosing) socket.destroy()
-    else answerLast(connection, new Fault('invalid_request', { detail: 'The method CONNECT is not taken.' }))
+    else answerLast(connection, new Fault('invalid_request', { detail: 'The method CONNECT is not supported.' }))
   }
 
   return { onError, onConnect }
 }
 
-function faultOf({ code }: ParserError): Fault {
+function faultOf({ code }: ParserError, { headerBytes }: Pick<EdgeLimits, 'headerBytes'>): Fault {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new Fault('request_timeout')
-  if (code === 'HPE_HEADER_OVERFLOW') return new Fault('headers_too_large')
-  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return new Fault('body_too_large')
-  return new Fault('invalid_request', { detail: 'It is not well-formed HTTP/1.1.' })
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const detail = `The headers are too large: the limit is ${headerBytes} bytes. Send fewer or shorter ones.`
+    return new Fault('headers_too_large', { detail })
+  }
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
+    return new Fault('body_too_large', {
+      detail: 'The chunk extensions are too large: the limit is 16 KiB. Leave them out.',
+    })
+  return new Fault('invalid_request', { detail: 'The request is not valid HTTP/1.1.' })
 }
 
 const REQUEST_LINE = /^[A-Z]{3,20} (\/[!-~]{0,60})/

@@ -30,8 +30,9 @@ type Parts = { readonly limits: Pick<EdgeLimits, 'urlBytes' | 'headerCount'> }
 export function createHygiene({ limits }: Parts): (request: IncomingMessage) => Fault | undefined {
   return (request) => {
     const { headers, rawHeaders, httpVersion } = request
-    if (httpVersion !== '1.1' && httpVersion !== '1.0') return invalid('The HTTP version is not 1.0 or 1.1.')
-    if (rawHeaders.length > limits.headerCount * 2) return new Fault('headers_too_large')
+    if (httpVersion !== '1.1' && httpVersion !== '1.0')
+      return invalid('The HTTP version is not supported. Use HTTP/1.1.')
+    if (rawHeaders.length > limits.headerCount * 2) return tooManyHeaders(limits.headerCount)
     // The names of a request without repeated headers are as many as its header lines; only others are looked through.
     if (Object.keys(headers).length * 2 !== rawHeaders.length) {
       const repeated = repeatedHeader(rawHeaders)
@@ -45,12 +46,16 @@ function invalid(detail: string): Fault {
   return new Fault('invalid_request', { detail })
 }
 
+function tooManyHeaders(most: number): Fault {
+  return new Fault('headers_too_large', { detail: `There are too many headers: the limit is ${most}. Send fewer.` })
+}
+
 function repeatedHeader(rawHeaders: readonly string[]): string | undefined {
   const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]?.toLowerCase() ?? ''
-    if (name === '__proto__') return 'A header has a name that is not taken.'
-    if (seen.has(name) && SINGLE_HEADERS.has(name)) return `The header "${name}" is repeated.`
+    if (name === '__proto__') return 'A header name is not allowed. Remove the header.'
+    if (seen.has(name) && SINGLE_HEADERS.has(name)) return `The header "${name}" is repeated. Send it once.`
     seen.add(name)
   }
   return undefined
@@ -58,20 +63,23 @@ function repeatedHeader(rawHeaders: readonly string[]): string | undefined {
 
 /** Only the plain form is taken: a path, perhaps with a query. The forms for proxies have no use here. */
 function wrongTarget(url: string, urlBytes: number): Fault | undefined {
-  if (url.length > urlBytes) return new Fault('uri_too_long')
-  if (!url.startsWith('/') || NOT_IN_A_TARGET.test(url)) return invalid('The request target is not a plain path.')
+  if (url.length > urlBytes)
+    return new Fault('uri_too_long', { detail: `The URL is too long: the limit is ${urlBytes} bytes. Shorten it.` })
+  if (!url.startsWith('/') || NOT_IN_A_TARGET.test(url))
+    return invalid('The request target is not a valid path. Percent-encode special characters.')
   return undefined
 }
 
 function wrongFraming({ method, headers, httpVersion }: IncomingMessage): Fault | undefined {
   if (headers.host === undefined ? httpVersion === '1.1' : !HOST.test(headers.host)) {
-    return invalid('The Host header is missing or is not a host.')
+    return invalid('The Host header is missing or not valid. Send one.')
   }
   const encoding = headers['transfer-encoding']
   if (encoding !== undefined && (httpVersion === '1.0' || encoding.toLowerCase() !== 'chunked')) {
-    return invalid('The only transfer encoding that is taken is chunked.')
+    return invalid('The transfer encoding is not supported. Use chunked, or send Content-Length.')
   }
-  if ((method === 'GET' || method === 'HEAD') && hasBody(headers)) return invalid(`A ${method} takes no body.`)
+  if ((method === 'GET' || method === 'HEAD') && hasBody(headers))
+    return invalid(`A ${method} request must not have a body. Remove it.`)
   return undefined
 }
 

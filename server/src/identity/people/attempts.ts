@@ -105,7 +105,8 @@ const windowRows = z.array(z.object({ count: z.int(), ends_at: z.date() }))
 function refusal(waitSeconds: number): Fault {
   const retryAfterSeconds = Math.ceil(waitSeconds)
   const minutes = Math.ceil(waitSeconds / 60)
-  const detail = retryAfterSeconds <= 120 ? `Try again in ${retryAfterSeconds} s.` : `Try again in ${minutes} minutes.`
+  const wait = retryAfterSeconds <= 120 ? `${retryAfterSeconds} s` : `${minutes} minutes`
+  const detail = `Rate limit: too many attempts. Try again in ${wait}.`
   return new Fault('rate_limit_exceeded', { detail, retryAfterSeconds })
 }
 

@@ -87,7 +87,9 @@ export function foundWorkspace(
     const person = owner.optional().parse(rows[0])
     if (person === undefined) throw new Fault('resource_not_found')
     if (person.owned >= WORKSPACES_OF_OWNER)
-      throw new Fault('quota_exceeded', { detail: `You own ${person.owned} workspaces, which is the limit.` })
+      throw new Fault('quota_exceeded', {
+        detail: `You own ${person.owned} workspaces; the limit is ${WORKSPACES_OF_OWNER}. Use one of them.`,
+      })
     const own = { name, owner: { email: person.email, personId } }
     return createWorkspaceWithin(query, ids, byPerson(personId, visitor), own)
   })
@@ -130,7 +132,9 @@ export function transfer(pool: pg.Pool, hand: Hand, workspaceId: Id, { from, to 
     const [giver, taker] = [await findMember(locked, from), await findMember(locked, to)]
     locked.requireChange('owner', 'owner')
     if (giver.role !== 'owner' || giver.id === taker.id || taker.person_id === null)
-      throw new Fault('invalid_request', { detail: 'An owner hands over to another member who has signed up.' })
+      throw new Fault('invalid_request', {
+        detail: 'Ownership can be transferred only from an owner to another member who has signed up.',
+      })
     const { query, by } = locked
     await query("update members set role = 'owner' where id = $1", [taker.id])
     await query("update members set role = 'admin' where id = $1", [giver.id])
@@ -193,7 +197,7 @@ export async function requireRoom(query: Query, workspaceId: Id): Promise<void> 
        where workspace_id = $1 and decided_at is null and expires_at > clock_timestamp()) >= $2 as is_full`,
     [workspaceId, MEMBERS_OF_WORKSPACE],
   )
-  if (rows[0]?.is_full !== false) throw new Fault('members_full')
+  if (rows[0]?.is_full !== false) throw new Fault('members_full', { detail: `The limit is ${MEMBERS_OF_WORKSPACE}.` })
 }
 
 const found = z.object({ id: z.string(), person_id: z.string().nullable(), role })
@@ -204,7 +208,8 @@ async function findMember({ query, workspaceId }: Locked, id: Id): Promise<Found
     'select id, person_id, role from members where id = $1 and workspace_id = $2 for no key update',
     [id, workspaceId],
   )
-  if (rows[0] === undefined) throw new Fault('resource_not_found', { detail: 'There is no such member here.' })
+  if (rows[0] === undefined)
+    throw new Fault('resource_not_found', { detail: 'The workspace has no such member. Check the id.' })
   return found.parse(rows[0])
 }
 

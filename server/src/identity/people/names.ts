@@ -13,7 +13,7 @@ export function readName(typed: string): string {
   const name = plain(typed)
   const { length } = [...name]
   if (length < 1 || length > NAME_LIMIT)
-    throw new Fault('invalid_request', { detail: `A name has 1 to ${NAME_LIMIT} characters.` })
+    throw new Fault('invalid_request', { detail: `The name must have 1 to ${NAME_LIMIT} characters.` })
   return name
 }
 
@@ -29,6 +29,7 @@ function plain(text: string): string {
 
 export function requireAddress(typed: string): string {
   const address = readAddress(typed)
-  if (address === null) throw new Fault('invalid_request', { detail: 'This is not an e-mail address.' })
+  if (address === null)
+    throw new Fault('invalid_request', { detail: 'This is not a valid e-mail address. Correct it.' })
   return address
 }

@@ -15,5 +15,7 @@ export function isOpenTo({ signUp, domains }: Settings, email: string): boolean 
 export function requireOpen(settings: Settings, email: string): void {
   if (isOpenTo(settings, email)) return
   if (settings.signUp === 'closed') throw new Fault('sign_up_closed')
-  throw new Fault('sign_up_closed', { detail: `Addresses that can sign up end in ${settings.domains.join(', ')}.` })
+  throw new Fault('sign_up_closed', {
+    detail: `Only addresses that end in ${settings.domains.join(', ')} can sign up.`,
+  })
 }

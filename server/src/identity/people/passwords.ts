@@ -64,7 +64,7 @@ function normalized(password: string): Buffer {
 function suitable(password: string): Buffer {
   const characters = password.length > LONGEST_COMPARED ? LONGEST_COMPARED : [...password.normalize('NFKC')].length
   if (characters < SHORTEST || characters > LONGEST)
-    throw new Fault('invalid_request', { detail: `A password has ${SHORTEST} to ${LONGEST} characters.` })
+    throw new Fault('invalid_request', { detail: `The password must have ${SHORTEST} to ${LONGEST} characters.` })
   return normalized(password)
 }
 

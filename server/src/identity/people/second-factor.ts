@@ -80,7 +80,7 @@ export function createSecondFactor({ pool, seal, sendMail, attempts, settings }:
           'update people set totp = $2, totp_used_step = 0 where id = $1 and totp_since is null returning email',
           [personId, required().seal(new Secret(key.toString('base64')), boundTo(personId))],
         )
-        if (rows[0] === undefined) throw new Fault('invalid_request', { detail: 'The second factor is on already.' })
+        if (rows[0] === undefined) throw new Fault('invalid_request', { detail: 'The second factor is already on.' })
         const { email: account } = emailRow.parse(rows[0])
         const uri = keyUri(key, { issuer: new URL(settings.siteUrl).host, account })
         return { secret: new Secret(base32(key)), uri: new Secret(uri) }

@@ -46,7 +46,7 @@ export function withWorkspace<T>(
     if (workspace === undefined || role === null) throw new Fault('resource_not_found')
     const requireChange = (from: Role | null, to: Role | null) => {
       if (role !== 'operator' && !mayChange(role, from, to))
-        throw new Fault('forbidden', { detail: `Your role here is ${role}.` })
+        throw new Fault('forbidden', { detail: `Your role is ${role}, which may not do this. Ask an owner or admin.` })
     }
     return work({ query, by, workspaceId, name: workspace.name, personId, requireChange })
   })

@@ -50,13 +50,15 @@ const VALUE_LIMIT = 4_096
 /** PostgreSQL takes no zero byte, and no parameter of OAuth has a control character in it. */
 function requireBounds(given: URLSearchParams): void {
   if (given.size > MEMBERS_LIMIT)
-    throw new Fault('invalid_request', { detail: `There are ${given.size} parameters; the limit is ${MEMBERS_LIMIT}.` })
+    throw new Fault('invalid_request', {
+      detail: `There are ${given.size} parameters; the limit is ${MEMBERS_LIMIT}. Send fewer.`,
+    })
   for (const [name, value] of given) {
     if (name.length > NAME_LIMIT || value.length > VALUE_LIMIT)
       throw new Fault('invalid_request', {
-        detail: `A parameter is too long; the limit is ${VALUE_LIMIT} characters, and ${NAME_LIMIT} for its name.`,
+        detail: `A parameter is too long: the limit is ${VALUE_LIMIT} characters, and ${NAME_LIMIT} for its name.`,
       })
     if (/\p{Cc}/u.test(name + value))
-      throw new Fault('invalid_request', { detail: 'Parameters must not have control characters in them.' })
+      throw new Fault('invalid_request', { detail: 'Parameters must not contain control characters.' })
   }
 }

@@ -97,7 +97,9 @@ function wholeIn(text: string): number | undefined {
   if (text.trim() === '') return undefined
   const value = Number(text)
   if (Number.isSafeInteger(value)) return value
-  throw new Fault('invalid_request', { detail: `${JSON.stringify(text.slice(0, 40))} is no whole number.` })
+  throw new Fault('invalid_request', {
+    detail: `${JSON.stringify(text.slice(0, 40))} is not a whole number. Correct it.`,
+  })
 }
 
 const ONCE = rational(1n)
