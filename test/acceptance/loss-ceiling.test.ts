@@ -78,7 +78,7 @@ describe('an account whose calls cost more than their holds', () => {
     for (let calls = 0; calls < 3; calls += 1) assert.equal((await lose(hostile)).status, 200)
     const refused = await untilCode(() => askHonestly(hostile), 'loss_ceiling_account')
     assert.equal(refused.status, 403)
-    assert.match(refused.text, /Refused: rerank\. Limit: 0\.1 USD per hour\./)
+    assert.match(refused.text, /The limit for rerank is 0\.1 USD per hour\./)
     assert.equal(refused.costUsd, null, 'nothing was held or charged')
     assert.equal((await askHonestly(other)).status, 200)
     assert.equal((await call(url, hostile.secret, 'tag_detail')).status, 200)

@@ -61,7 +61,7 @@ const filters = z.strictObject({
   outcome: z.enum(['posted', 'voided']).optional().meta({ description: 'Charged, or not charged.' }),
   start_time: seconds.optional().meta({ description: 'Ended at this time or later, in Unix seconds.' }),
   end_time: seconds.optional().meta({ description: 'Ended before this time, in Unix seconds.' }),
-  idempotency_key: z.string().max(255).refine(isKey, 'has 1 to 255 visible characters of ASCII').optional().meta({
+  idempotency_key: z.string().max(255).refine(isKey, 'must have 1 to 255 visible ASCII characters').optional().meta({
     description:
       'The calls that have this Idempotency-Key, those that run among them (in `open`). It goes with `operation` and with nothing else.',
   }),
