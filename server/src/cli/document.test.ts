@@ -43,7 +43,7 @@ describe('the document of commands', () => {
 
   it('has arguments that are explained, what is required, and what a command adds to its help', () => {
     assert.match(text, /^\| `<tier>` +\| growth, enterprise, or earned/m)
-    assert.match(text, /^\| `--name <name>` +\| what to call it \(required\) +\|$/m)
+    assert.match(text, /^\| `--name <name>` +\| [^|]+ \(required\) +\|$/m)
     assert.match(text, /^Both are files\. Without `<after>`, `<before>` is compared/m)
     assert.match(text, /^farebox accounts tier \[options\] <account> <tier>$/m)
   })
