@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { filesOfCheckout } from '../harness/checkout-files.ts'
 import { MIGRATIONS_FOLDER, readMigrations } from '../server/src/storage/migrations.ts'
 import { circlesIn, inspectServer, TABLES } from './architecture.ts'
 
@@ -16,11 +16,7 @@ describe('the laws of imports and of tables', () => {
   })
 
   it('has read every source file that git knows or will know', () => {
-    const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', 'server/src'], {
-      cwd: ROOT,
-      encoding: 'utf8',
-    })
-    const expected = listed.split('\n').filter((file) => file.endsWith('.ts') && existsSync(path.join(ROOT, file)))
+    const expected = filesOfCheckout().filter((file) => file.startsWith('server/src/') && file.endsWith('.ts'))
     const read = inspectServer(path.join(ROOT, 'server/src'), dependencies).files.map((file) => `server/src/${file}`)
     assert.ok(expected.length > 5, 'git lists the sources')
     assert.deepEqual(

@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { filesOfCheckout } from '../../harness/checkout-files.ts'
 import { renderMarkdown } from '../../server/src/site/guides/markdown.ts'
 
 /** A Markdown file: where its links lead, and the anchors that others can link to. */
@@ -13,11 +13,7 @@ export type Checkout = { readonly files: ReadonlySet<string>; readonly papers: R
 const FORMS = '.github/'
 
 export function readCheckout(root: string): Checkout {
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-  const files = listed.split('\0').filter((file) => file !== '' && existsSync(path.join(root, file)))
+  const files = filesOfCheckout(root)
   const papers = files
     .filter((file) => file.endsWith('.md') && !file.startsWith(FORMS))
     .map((file) => [file, readPaper(readFileSync(path.join(root, file), 'utf8'))] as const)

@@ -1,5 +1,6 @@
 import type { ProtocolName } from '../../server/src/protocols/protocol.ts'
 import { PLAIN_PROFILE, type RouteProfile } from '../../server/src/protocols/route-profile.ts'
+import { OUTPUT_NANOS } from '../acceptance/deviants/bills.ts'
 import { GROWING, VENDORS, type Vendor, vendorOf } from '../acceptance/deviants/vendors.ts'
 import { ALL_PROTOCOLS } from '../acceptance/models/streams.ts'
 
@@ -22,6 +23,8 @@ export const ON_SALE: readonly Vendor[] = [...DEVIANTS, GROWING]
 
 export const modelOf = ({ name }: Vendor) => `${name}/chat`
 export const GROWING_MODEL = modelOf(GROWING)
+/** What one of its streams is begun with for its output, beside what its input needs. */
+export const FIRST_SLICE = 1_024n * OUTPUT_NANOS
 
 /** What the route by which a model is asked says of its vendor. */
 export function profileOf(model: string, protocol: ProtocolName): RouteProfile {

@@ -1,7 +1,6 @@
 import type { Call } from '../../server/src/calls/call.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
-import { OUTPUT_NANOS } from '../acceptance/deviants/bills.ts'
 import { microseconds } from '../ledger/instants.ts'
 import { freeOf, newAccount } from '../model/account.ts'
 import { credit, forgiveCharge, reverseCharge, reversePayment } from '../model/credits.ts'
@@ -10,7 +9,7 @@ import { extend } from '../model/extend.ts'
 import { begin, createModel, type Model, settle } from '../model/ledger-model.ts'
 import { brokenPromises } from '../model/promises.ts'
 import { compareAccounts } from '../model/rows.ts'
-import { GROWING_MODEL } from './deviants.ts'
+import { FIRST_SLICE, GROWING_MODEL } from './deviants.ts'
 import type { ChargeRow, EntryRow, Evidence } from './evidence.ts'
 
 /**
@@ -74,9 +73,6 @@ function takeStep(model: Model, accountId: Id, { run }: Step): string[] {
 function firstHoldOf({ held }: ChargeRow): bigint {
   return held < FIRST_SLICE ? held : FIRST_SLICE
 }
-
-/** Of output alone: what the input adds is known to the gateway. */
-const FIRST_SLICE = 1_024n * OUTPUT_NANOS
 
 function growthOf(model: Model, { id, account_id, held, ended_at }: ChargeRow): string | undefined {
   const extension = { id, accountId: account_id, amount: nanos(held), tokens: 0, windows: [] }

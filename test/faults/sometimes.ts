@@ -1,8 +1,7 @@
 import { IMAGE_MODEL, IMAGE_TOKENS_MODEL } from '../../harness/seed.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
-import { OUTPUT_NANOS } from '../acceptance/deviants/bills.ts'
 import { vendorOf } from '../acceptance/deviants/vendors.ts'
-import { GROWING_MODEL } from './deviants.ts'
+import { FIRST_SLICE, GROWING_MODEL } from './deviants.ts'
 import { groupOf, limitOfGroup } from './endpoint-limits.ts'
 import type { Evidence, TaskRow } from './evidence.ts'
 import { isStreamed, type Operation } from './history.ts'
@@ -111,7 +110,7 @@ function hasOutlived({ ended_at }: TaskRow, creation: Operation | undefined, { k
 }
 
 /** More than a question and the first slice of its answer. */
-const GROWN = 2n * 1_024n * OUTPUT_NANOS
+const GROWN = 2n * FIRST_SLICE
 
 /** How calls of deviants went. A run that has none of one of these has not tried what it is for. */
 export function callsOfDeviants(evidence: Evidence): Readonly<Record<string, number>> {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Call } from '../../server/src/calls/call.ts'
-import { effectOf } from '../../server/src/cli/command.ts'
+import { commandsBelow } from '../../server/src/cli/document.ts'
 import type { Seal } from '../../server/src/kernel/seal.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import type { Facts } from '../../server/src/storage/audit.ts'
@@ -27,15 +27,12 @@ export type Prepared = {
 }
 
 /** Every command that does something, by its name, with what it says of itself. */
-export function commandsOf(program: Command, above = ''): ReadonlyMap<string, string> {
-  const found = new Map<string, string>()
-  for (const command of program.commands) {
-    const name = `${above}${command.name()}`
+export function commandsOf(program: Command): ReadonlyMap<string, string> {
+  const found = commandsBelow(program)
     // What commander keeps to itself: whether it is more than a name for those below it.
-    if (Reflect.get(command, '_actionHandler') !== null) found.set(name, effectOf(command) ?? 'undeclared')
-    for (const [below, effect] of commandsOf(command, `${name} `)) found.set(below, effect)
-  }
-  return found
+    .filter(({ command }) => Reflect.get(command, '_actionHandler') !== null)
+    .map(({ name, effect }) => [name.slice(`${program.name()} `.length), effect ?? 'undeclared'] as const)
+  return new Map(found)
 }
 
 type Parts = {

@@ -4,17 +4,14 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
+import { filesOfCheckout } from '../../harness/checkout-files.ts'
 import { ROOT } from '../../harness/root.ts'
 
 /** A copy of the project as git sees it, to plant things in. */
 function copyOfProject(): string {
   const copy = mkdtempSync(path.join(tmpdir(), 'farebox-copy-'))
   after(() => rmSync(copy, { recursive: true, force: true }))
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  })
-  for (const file of listed.split('\n').filter((name) => name !== '')) {
+  for (const file of filesOfCheckout()) {
     mkdirSync(path.dirname(path.join(copy, file)), { recursive: true })
     cpSync(path.join(ROOT, file), path.join(copy, file))
   }

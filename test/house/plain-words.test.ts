@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import type { Command, Option } from 'commander'
+import type { Option } from 'commander'
 import { ROOT } from '../../harness/root.ts'
+import { commandsBelow } from '../../server/src/cli/document.ts'
 import { createProgram } from '../../server/src/cli/program.ts'
 import { placesTaken, requestsUsed, tokensBeyond, tokensUsed } from '../../server/src/gateway/limit-words.ts'
 import { FAULTS } from '../../server/src/kernel/fault.ts'
@@ -191,14 +192,6 @@ describe('a refusal for a limit', () => {
   })
 })
 
-function commandsBelow(command: Command): readonly Command[] {
-  return command.commands.flatMap((one) => [one, ...commandsBelow(one)])
-}
-
-function nameOf(command: Command): string {
-  return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
-}
-
 /** What is left out has to mean something, and the help says what. */
 const SAYS_DEFAULT = /\((?:default|new [a-z]+): |\brequired\b/
 
@@ -225,16 +218,16 @@ describe('the help of every command', () => {
   it('says what the command does', () => {
     assert.ok(commands.length > 50, `${commands.length} were found`)
     assert.deepEqual(
-      commands.flatMap((command) => told(nameOf(command), problemsOfHelp(command.description()))),
+      commands.flatMap(({ name, command }) => told(name, problemsOfHelp(command.description()))),
       [],
     )
   })
 
   it('says what each option does, and its default', () => {
-    const options = commands.flatMap((command) => command.options.map((option) => ({ command, option })))
+    const options = commands.flatMap(({ name, command }) => command.options.map((option) => ({ name, option })))
     assert.ok(options.length > 80, `${options.length} were found`)
-    const wrong = options.flatMap(({ command, option }) =>
-      told(`${nameOf(command)} ${option.flags}: ${option.description}`, problemsOfOption(option)),
+    const wrong = options.flatMap(({ name, option }) =>
+      told(`${name} ${option.flags}: ${option.description}`, problemsOfOption(option)),
     )
     assert.deepEqual(wrong, [])
   })

@@ -39,7 +39,7 @@ type Listed = {
 }
 
 /** All commands below one, each before those below it. */
-function commandsBelow(above: Command, path = above.name(), depth = 2): readonly Listed[] {
+export function commandsBelow(above: Command, path = above.name(), depth = 2): readonly Listed[] {
   return above.commands.flatMap((command) => {
     const name = `${path} ${command.name()}`
     return [{ name, command, depth, effect: effectOf(command) }, ...commandsBelow(command, name, depth + 1)]
