@@ -13,6 +13,7 @@ export const BACKSLASH = 0x5c
 export const CLOSE_BRACKET = 0x5d
 export const OPEN_BRACE = 0x7b
 export const CLOSE_BRACE = 0x7d
+export const ASCII_END = 0x80
 
 /** The place after the value that begins at `start`. */
 export function endOfValue(raw: Buffer, start: number): number {
@@ -67,6 +68,13 @@ function isEscaped(raw: Buffer, at: number): boolean {
 export function afterSpace(raw: Buffer, start: number): number {
   let at = start
   while (isSpace(raw[at])) at += 1
+  return at
+}
+
+/** The place after the last byte before `end` that is no space. */
+export function beforeSpace(raw: Buffer, end: number): number {
+  let at = end
+  while (isSpace(raw[at - 1])) at -= 1
   return at
 }
 

@@ -1,5 +1,7 @@
 import {
+  ASCII_END,
   afterSpace,
+  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
@@ -10,7 +12,9 @@ import {
   QUOTE,
 } from './json-bytes.ts'
 
-type Range = { readonly start: number; readonly end: number }
+export type Range = { readonly start: number; readonly end: number }
+/** What is to stand in place of a range of bytes. Those of a list are in order and apart. */
+export type Edit = Range & { readonly text: string }
 
 /**
  * Sets members of a JSON object in its bytes, by the JSON text of their values: in place where the member is there,
@@ -18,13 +22,14 @@ type Range = { readonly start: number; readonly end: number }
  * and no name stands twice.
  */
 export function spliceJson(raw: Buffer, members: Readonly<Record<string, string>>): Buffer {
-  const wanted = Object.entries(members)
-  const object = readObject(raw, new Set(Object.keys(members)))
-  const edits: (Range & { readonly text: string })[] = []
+  const names = Object.keys(members)
+  const object = readObject(raw, names, names.length)
+  const edits: Edit[] = []
   let added = ''
-  for (const [name, text] of wanted) {
-    const range = object.members.get(name)
-    if (range !== undefined) edits.push({ ...range, text })
+  for (const [at, name] of names.entries()) {
+    const range = object.found[at]
+    const text = members[name] ?? ''
+    if (range !== undefined) edits.push({ start: range.start, end: range.end, text })
     else added += `${added === '' && object.isEmpty ? '' : ','}${JSON.stringify(name)}:${text}`
   }
   edits.sort((one, other) => one.start - other.start)
@@ -34,8 +39,8 @@ export function spliceJson(raw: Buffer, members: Readonly<Record<string, string>
 
 /** An object without some of its members. Every byte of the others stays as it came. */
 export function withoutMembers(raw: Buffer, names: readonly string[]): Buffer {
-  const { places, open } = readObject(raw, undefined)
-  const edits: (Range & { readonly text: string })[] = []
+  const { places, open } = placesIn(raw)
+  const edits: Edit[] = []
   let keptEnd = open
   for (const [at, { name, nameStart, end }] of places.entries()) {
     const next = places[at + 1]
@@ -53,7 +58,7 @@ export function withoutMembers(raw: Buffer, names: readonly string[]): Buffer {
 
 /** A JSON array with its items changed, each by its bytes. The array itself is given where none is. */
 export function spliceItems(raw: Buffer, change: (item: Buffer, at: number) => Buffer): Buffer {
-  const edits: (Range & { readonly text: string })[] = []
+  const edits: Edit[] = []
   let count = 0
   let at = afterSpace(raw, 0)
   if (raw[at] !== OPEN_BRACKET) throw new RangeError('The bytes are no JSON array.')
@@ -72,59 +77,119 @@ export function spliceItems(raw: Buffer, change: (item: Buffer, at: number) => B
 
 /** The bytes of a member's value, of the last that has the name, as parsers read it. Undefined where there is no such member. */
 export function memberIn(raw: Buffer, name: string): Buffer | undefined {
-  const range = readObject(raw, undefined).places.findLast((place) => place.name === name)
+  const [range] = rangesIn(raw, [name])
   return range && raw.subarray(range.start, range.end)
 }
 
-function edited(raw: Buffer, edits: readonly (Range & { readonly text: string })[]): Buffer {
-  const pieces: Buffer[] = []
+/** Where the values of members stand, each of the last that has the name, as parsers read it. */
+export function rangesIn(raw: Buffer, names: readonly string[]): readonly (Range | undefined)[] {
+  return readObject(raw, names, Number.POSITIVE_INFINITY).found
+}
+
+/** Bytes with other text in some places. */
+export function edited(raw: Buffer, edits: readonly Edit[]): Buffer {
+  let length = raw.length
+  for (const { start, end, text } of edits) length += Buffer.byteLength(text) - (end - start)
+  const bytes = Buffer.allocUnsafe(length)
   let from = 0
+  let at = 0
   for (const { start, end, text } of edits) {
-    pieces.push(raw.subarray(from, start), Buffer.from(text))
+    at += raw.copy(bytes, at, from, start)
+    at += bytes.write(text, at)
     from = end
   }
-  return Buffer.concat([...pieces, raw.subarray(from)])
+  raw.copy(bytes, at, from)
+  return bytes
+}
+
+type Found = {
+  /** Where the value of each name stands that was looked for. */
+  readonly found: readonly (Range | undefined)[]
+  readonly isEmpty: boolean
+  readonly end: number
+}
+
+/**
+ * Where the values of named members stand. Where `enough` are found nothing more is read; else `end` is where the last member
+ * ends. Every call passes through here with each of its bodies: a name becomes a string only where its bytes do not decide.
+ */
+function readObject(raw: Buffer, names: readonly string[], enough: number): Found {
+  const found: (Range | undefined)[] = names.map(() => undefined)
+  let count = 0
+  let end = opening(raw)
+  let isEmpty = true
+  let at = afterSpace(raw, end)
+  while (raw[at] === QUOTE) {
+    const afterName = endOfString(raw, at)
+    const start = startOfValue(raw, afterName)
+    end = endOfValue(raw, start)
+    isEmpty = false
+    const which = indexOfName(raw, at, afterName, names)
+    if (which !== -1) {
+      found[which] = { start, end }
+      count += 1
+      if (count === enough) return { found, isEmpty, end }
+    }
+    at = afterSpace(raw, end)
+    if (raw[at] === COMMA) at = afterSpace(raw, at + 1)
+  }
+  requireClosed(raw, at)
+  return { found, isEmpty, end }
 }
 
 /** A member: where its name stands, and the range of its value. */
 type Place = Range & { readonly name: string; readonly nameStart: number }
-type Found = {
-  readonly members: ReadonlyMap<string, Range>
-  readonly isEmpty: boolean
-  readonly end: number
-  /** Every member that was read, in order, and where the first may begin. */
-  readonly places: readonly Place[]
-  readonly open: number
-}
 
-/**
- * Where the value of each wanted member stands. Where all are found, nothing more is read; else `end` is where the last one
- * ends. All are read where none is named.
- */
-function readObject(raw: Buffer, wanted: ReadonlySet<string> | undefined): Found {
-  const members = new Map<string, Range>()
+/** Every member in order, and where the first may begin. */
+function placesIn(raw: Buffer): { readonly places: readonly Place[]; readonly open: number } {
   const places: Place[] = []
-  let isEmpty = true
-  let at = afterSpace(raw, 0)
-  if (raw[at] !== OPEN_BRACE) throw new RangeError('The bytes are no JSON object.')
-  let end = at + 1
-  const open = end
-  at = afterSpace(raw, end)
+  const open = opening(raw)
+  let at = afterSpace(raw, open)
   while (raw[at] === QUOTE) {
+    const nameStart = at
     const afterName = endOfString(raw, at)
-    const name = nameIn(raw.toString('utf8', at, afterName))
-    // A colon stands between the name and its value.
-    const start = afterSpace(raw, afterSpace(raw, afterName) + 1)
-    end = endOfValue(raw, start)
-    isEmpty = false
-    places.push({ name, nameStart: at, start, end })
-    if (wanted?.has(name)) members.set(name, { start, end })
-    if (members.size === wanted?.size) return { members, isEmpty, end, places, open }
+    const start = startOfValue(raw, afterName)
+    const end = endOfValue(raw, start)
+    places.push({ name: nameIn(raw.toString('utf8', nameStart, afterName)), nameStart, start, end })
     at = afterSpace(raw, end)
     if (raw[at] === COMMA) at = afterSpace(raw, at + 1)
   }
+  requireClosed(raw, at)
+  return { places, open }
+}
+
+/** The place after the brace that opens the object. */
+function opening(raw: Buffer): number {
+  const at = afterSpace(raw, 0)
+  if (raw[at] !== OPEN_BRACE) throw new RangeError('The bytes are no JSON object.')
+  return at + 1
+}
+
+function requireClosed(raw: Buffer, at: number): void {
   if (raw[at] !== CLOSE_BRACE) throw new RangeError('The bytes are no JSON object.')
-  return { members, isEmpty, end, places, open }
+}
+
+/** A colon stands between the name and its value. */
+function startOfValue(raw: Buffer, afterName: number): number {
+  return afterSpace(raw, afterSpace(raw, afterName) + 1)
+}
+
+/** Which of some names stands between the quotes; -1 where it is none. */
+function indexOfName(raw: Buffer, start: number, end: number, names: readonly string[]): number {
+  for (let at = start + 1; at < end - 1; at += 1) {
+    const code = raw[at] ?? 0
+    // Letters in several bytes, or escaped.
+    if (code === BACKSLASH || code >= ASCII_END) return names.indexOf(nameIn(raw.toString('utf8', start, end)))
+  }
+  for (let which = 0; which < names.length; which += 1)
+    if (isAt(raw, start + 1, end - 1, names[which] ?? '')) return which
+  return -1
+}
+
+function isAt(raw: Buffer, start: number, end: number, name: string): boolean {
+  if (name.length !== end - start) return false
+  for (let at = 0; at < name.length; at += 1) if (raw[start + at] !== name.charCodeAt(at)) return false
+  return true
 }
 
 /** What stands between the quotes, where nothing in it is escaped. */

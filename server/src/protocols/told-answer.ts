@@ -1,6 +1,7 @@
 import { memberOf } from '../catalogue/price.ts'
+import { beforeSpace } from './json-bytes.ts'
 import type { ProtocolName } from './protocol.ts'
-import { memberIn, spliceJson } from './splice-json.ts'
+import { type Edit, edited, type Range, rangesIn, spliceJson } from './splice-json.ts'
 
 type Told = {
   readonly protocol: ProtocolName
@@ -9,8 +10,6 @@ type Told = {
   /** What it was charged, in decimal USD; left out of an answer that does not say what it used. */
   readonly cost: string
 }
-
-const OPEN_BRACE = 0x7b
 
 /**
  * A whole answer as its caller is given it: with the model's name as it was asked for, and what it cost in its usage, where the
@@ -26,16 +25,31 @@ export function toldAnswer(body: Buffer, json: unknown, told: Told): Buffer {
 }
 
 function spliced(body: Buffer, json: unknown, { protocol, model, cost }: Told): Buffer {
-  const set: Record<string, string> = {}
+  const usageName = protocol.startsWith('gemini') ? 'usageMetadata' : 'usage'
   const named = memberOf(json, 'model')
-  if (typeof named === 'string' && named !== model) set.model = JSON.stringify(model)
-  const name = protocol.startsWith('gemini') ? 'usageMetadata' : 'usage'
-  const usage = isObject(memberOf(json, name)) ? memberIn(body, name) : undefined
-  if (usage?.[0] === OPEN_BRACE) set[name] = spliceJson(usage, { cost_usd: JSON.stringify(cost) }).toString()
-  return Object.keys(set).length === 0 ? body : spliceJson(body, set)
+  const isRenamed = typeof named === 'string' && named !== model
+  const usage = memberOf(json, usageName)
+  if (!isRenamed && !isObject(usage)) return body
+  const [modelAt, usageAt] = rangesIn(body, ['model', usageName])
+  const edits: Edit[] = []
+  if (isRenamed && modelAt !== undefined) edits.push({ ...modelAt, text: JSON.stringify(model) })
+  if (isObject(usage) && usageAt !== undefined) edits.push(costIn(body, usageAt, usage, cost))
+  return edited(
+    body,
+    edits.sort((one, other) => one.start - other.start),
+  )
 }
 
-function isObject(value: unknown): boolean {
+/** The cost as the last member of the usage, or in place of one that its upstream gave. */
+function costIn(body: Buffer, { start, end }: Range, usage: object, cost: string): Edit {
+  const text = JSON.stringify(cost)
+  if (Object.hasOwn(usage, 'cost_usd'))
+    return { start, end, text: spliceJson(body.subarray(start, end), { cost_usd: text }).toString() }
+  const last = beforeSpace(body, end - 1)
+  return { start: last, end: last, text: `${Object.keys(usage).length === 0 ? '' : ','}"cost_usd":${text}` }
+}
+
+function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
