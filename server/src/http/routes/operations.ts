@@ -6,6 +6,7 @@ import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
 import { digestHead } from '../../gateway/request-digest.ts'
 import { Fault, noRoom } from '../../kernel/fault.ts'
+import type { Id } from '../../kernel/ids.ts'
 import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import { leftOf } from '../../ledger/balance.ts'
@@ -65,7 +66,8 @@ function createHandler({ run, headerNames, jsonLimits, largeJson, readBudget }: 
     try {
       const query = queryOf(request)
       const named = model === undefined ? {} : { model }
-      if (!(await hasRoomForTexts(memory, rawBody))) throw noRoom()
+      const hasRoom = hasRoomForTexts(memory, rawBody)
+      if (hasRoom !== true && !(await hasRoom)) throw noRoom()
       const isLarge = rawBody !== null && rawBody.length > LARGE_BYTES
       const large = isLarge ? await largeJson.read(rawBody, digestHead({ operation, query, ...named })) : undefined
       const readSmall = () => (rawBody === null || rawBody.length === 0 ? undefined : parseJson(rawBody, jsonLimits))
@@ -93,7 +95,11 @@ function createHandler({ run, headerNames, jsonLimits, largeJson, readBudget }: 
       })
       const headers = operation.dialect === 'anthropic' ? withAnthropicRates(answer.headers) : answer.headers
       if (isStreamed(answer)) ending = sendStreamed(reply, { ...answer, headers })
-      else sendWhole(reply, await withBudget({ ...answer, headers }, request, { headerNames, readBudget }))
+      else {
+        const whole = { ...answer, headers }
+        const budget = budgetToTell(request, headerNames)
+        sendWhole(reply, budget === undefined ? whole : await withBudget(whole, budget, { headerNames, readBudget }))
+      }
       return reply
     } finally {
       if (ending === undefined) memory.release()
@@ -111,14 +117,17 @@ function whenLeft(response: ServerResponse, work: () => void): () => void {
 
 const BUDGET = 'budget'
 
-/** It takes a statement more, so that it is for who has asked. What can't be read is not told. */
+/** The budget of who has asked what is left of it: telling it takes a statement more. */
+function budgetToTell({ headers, caller }: FastifyRequest, { tell }: HeaderNames): Id | undefined {
+  return single(headers[tell]) === BUDGET ? caller?.allowances[0] : undefined
+}
+
+/** What can't be read is not told. */
 async function withBudget(
   answer: Whole,
-  { headers, caller }: FastifyRequest,
+  id: Id,
   { headerNames, readBudget }: Pick<Parts, 'headerNames' | 'readBudget'>,
 ): Promise<Whole> {
-  const [id] = caller?.allowances ?? []
-  if (id === undefined || single(headers[headerNames.tell]) !== BUDGET) return answer
   const state = await readBudget(id)
   return state === undefined
     ? answer
