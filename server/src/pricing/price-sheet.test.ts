@@ -122,12 +122,33 @@ const honest: fc.Arbitrary<Honest> = fc
   })
 
 describe('what is held for a request', () => {
-  it('is never below what an honest upstream may report', () => {
+  it('trap: the reservation is priced at the standard rate, the call at a dearer tier: it is never below what an honest upstream may report', () => {
     fc.assert(
       fc.property(written, honest, (price, { asked, used }) => {
         const { terms, countsOf, mostOf } = sheetOf(priceOf(price), rational(1n))
         const [held, cost] = [mostFor(terms, mostOf(asked)), costOf(terms, countsOf(used))]
         assert.ok(held >= cost, `${held} is held, and it costs ${cost}`)
+      }),
+      { ...RUNS, numRuns: 2_000 },
+    )
+  })
+
+  it('grows with the output that it is for, so that a slice is never below what its own tokens cost, nor above the whole', () => {
+    fc.assert(
+      fc.property(written, honest, share, (price, { asked, used }, part) => {
+        const { terms, countsOf, mostOf } = sheetOf(priceOf(price), rational(1n))
+        const output = Math.floor((asked.outputMost * part) / 1_000)
+        const parts = Object.entries(used.parts ?? {}).map(
+          ([name, tokens]) => [name, Math.min(tokens, output)] as const,
+        )
+        const within = {
+          ...used,
+          output: Math.min(used.output, output),
+          parts: { ...used.parts, ...Object.fromEntries(parts.filter(([name]) => name.startsWith('output'))) },
+        }
+        const slice = mostFor(terms, mostOf({ ...asked, outputMost: output }))
+        assert.ok(slice >= costOf(terms, countsOf(within)))
+        assert.ok(slice <= mostFor(terms, mostOf(asked)))
       }),
       { ...RUNS, numRuns: 2_000 },
     )
