@@ -36,7 +36,7 @@ export function treeCpuMicroseconds(pid: number): number {
 
 /**
  * Counts the CPU time of everybody but a process and what it started, from now on; with what the host of a virtual machine
- * gave to others. By process, because the sums of /proc/stat are sampled: whoever wakes up with the clock is missed there.
+ * gave to others. By process, because the sums of /proc/stat may be sampled, and can then miss who wakes up with the clock.
  */
 export function watchOthers(pid: number): () => number {
   const [before, stolenBeforeUs] = [allProcesses(), stolenUs()]
