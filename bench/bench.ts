@@ -14,6 +14,8 @@ export type Options = {
   /** A run of seconds, to see that it works; its figures mean little. */
   readonly reduced: boolean
   readonly rounds?: number
+  /** Another version of ours, for the benchmark that compares two. */
+  readonly against?: { readonly name: string; readonly commit: string }
 }
 
 export type Benchmark = (progress: (line: string) => void, options: Options) => Promise<readonly Metric[]>

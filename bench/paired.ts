@@ -24,6 +24,11 @@ function cutFor(count: number): number {
   }
 }
 
+/** Each value over the one beside it. */
+export function ratiosOf(values: readonly number[], to: readonly number[]): number[] {
+  return values.map((value, at) => value / (to[at] ?? Number.NaN))
+}
+
 /** An estimate as three figures, of which the first has the goal. */
 export function estimated(name: string, values: readonly number[], unit: string, options: Options = {}): Metric[] {
   const { middle, low, high } = estimateOf(values)

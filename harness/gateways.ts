@@ -15,7 +15,8 @@ export type Gateway = Child & {
 
 type Options = {
   readonly databaseUrl: string
-  readonly env?: Readonly<Record<string, string>>
+  /** Beside what every gateway of a test has; undefined takes one of those away. */
+  readonly env?: Readonly<Record<string, string | undefined>>
   /** The built program, or the sources. Left out, it is the built one where whoever runs the tests has just built it. */
   readonly built?: boolean
   /** Another program that says in the same way when it is ready, by its path from the root. */
@@ -44,6 +45,18 @@ const NO_LOSS_CEILINGS = {
   FAREBOX_LOSS_ROUTE_DAY_USD: 'none',
 }
 
+/** What a gateway of a test is told by its environment: any free ports, and no ceilings. */
+export function gatewayEnvironment(databaseUrl: string): Readonly<Record<string, string>> {
+  return {
+    FAREBOX_DATABASE_URL: databaseUrl,
+    FAREBOX_LISTEN_GATEWAY: '127.0.0.1:0',
+    FAREBOX_LISTEN_SITE: '127.0.0.1:0',
+    FAREBOX_LISTEN_AGENT: '127.0.0.1:0',
+    FAREBOX_LISTEN_ADMIN: '127.0.0.1:0',
+    ...NO_LOSS_CEILINGS,
+  }
+}
+
 export function startGateways(count: number, options: Options): Promise<Gateway[]> {
   return Promise.all(Array.from({ length: count }, () => startGateway(options)))
 }
@@ -56,16 +69,7 @@ export async function startGateway(options: Options): Promise<Gateway> {
     announce = resolve
   })
   const child = startChild(process.execPath, [program, 'serve'], {
-    env: {
-      ...process.env,
-      FAREBOX_DATABASE_URL: databaseUrl,
-      FAREBOX_LISTEN_GATEWAY: '127.0.0.1:0',
-      FAREBOX_LISTEN_SITE: '127.0.0.1:0',
-      FAREBOX_LISTEN_AGENT: '127.0.0.1:0',
-      FAREBOX_LISTEN_ADMIN: '127.0.0.1:0',
-      ...NO_LOSS_CEILINGS,
-      ...env,
-    },
+    env: { ...process.env, ...gatewayEnvironment(databaseUrl), ...env },
     onLine(line) {
       if (line.startsWith('{"ready":true')) announce(JSON.parse(line))
       else onLine?.(line)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** Looks at the kernel's own table of processes; empty where there is none, as on macOS. */
-function processIds(): number[] {
+export function processIds(): number[] {
   try {
     return readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name))

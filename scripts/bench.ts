@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import type { Benchmark, Metric } from '../bench/bench.ts'
+import type { Benchmark, Metric, Options } from '../bench/bench.ts'
 import { chartOf } from '../bench/draw/charts.ts'
+import { commitNamed } from '../harness/commit.ts'
 import { writeProof } from '../harness/proof-file.ts'
 import { ROOT } from '../harness/root.ts'
 import { scriptArguments } from '../harness/script-arguments.ts'
@@ -9,9 +10,10 @@ import { scriptArguments } from '../harness/script-arguments.ts'
 /**
  * `npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]`: a benchmark beside its baseline. Fails when a
  * goal is missed. A recorded run is kept under docs/proof/; a reduced one takes seconds and only shows that it works.
+ * `compare` takes the release, tag or commit that this version is compared with.
  */
 const { values: flags, positionals } = scriptArguments(
-  'Usage: npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]: a benchmark beside its baseline.',
+  'Usage: npm run bench -- <name> [--json] [--record] [--reduced] [--rounds <count>]: a benchmark beside its baseline; or compare [<release, tag or commit>].',
   {
     json: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
@@ -20,7 +22,9 @@ const { values: flags, positionals } = scriptArguments(
   },
   { allowPositionals: true },
 )
-const [name = ''] = positionals
+const [name = '', other, ...more] = positionals
+/** The one that measures two versions. */
+const COMPARING = 'compare'
 const file = path.join(ROOT, 'bench', name, 'index.ts')
 if (name === '' || !existsSync(file)) {
   const known = readdirSync(path.join(ROOT, 'bench')).filter((one) =>
@@ -30,20 +34,35 @@ if (name === '' || !existsSync(file)) {
   process.exit(1)
 }
 
+if (more.length > 0 || (other !== undefined && name !== COMPARING)) {
+  console.error(`${name} takes no ${more[0] ?? other}: only ${COMPARING} takes a name, of one version.`)
+  process.exit(1)
+}
+const against = other === undefined ? undefined : versionNamed(other)
+
 const { run } = (await import(file)) as { run: Benchmark }
 const metrics = await run((line) => console.error(line), {
   reduced: flags.reduced,
   ...(flags.rounds !== undefined && { rounds: Number(flags.rounds) }),
+  ...(against !== undefined && { against }),
 })
 for (const line of table(metrics)) console.log(line)
 const ok = metrics.every((metric) => metric.ok)
 if (flags.record) {
-  writeProof(`bench-${name}`, { program: `bench/${name}/index.ts`, metrics })
+  const versions = against && { versions: { against: `${against.name} (${against.commit})` } }
+  writeProof(`bench-${name}`, { program: `bench/${name}/index.ts`, ...versions, metrics })
   const chart = chartOf(name, metrics)
   if (chart !== undefined) writeFileSync(path.join(ROOT, `docs/performance/${name}.svg`), chart)
 }
 if (flags.json) console.log(JSON.stringify({ name, ok, metrics }))
 process.exit(ok ? 0 : 1)
+
+function versionNamed(version: string): NonNullable<Options['against']> {
+  const commit = commitNamed(version)
+  if (commit !== undefined) return { name: version, commit }
+  console.error(`There is no release, tag or commit ${version} here. A shallow clone has few: git fetch --unshallow`)
+  process.exit(1)
+}
 
 function table(all: readonly Metric[]): string[] {
   return all.map(({ name: what, value, unit, baseline, goal, ok: met }) => {

@@ -41,6 +41,19 @@ export function chartOf(name: string, metrics: readonly Metric[]): string | unde
         { label: 'at its peak', value: baseline(metrics, 'goodput_ratio_peak'), colour: COLOURS.bare },
         { label: 'asked for five times as many', value: figure('goodput'), colour: COLOURS.ours },
       ])
+    case 'compare':
+      return barChart('CPU for a call, before and now, µs', [
+        ...[
+          { of: '50 connections', name: 'c50' },
+          { of: '200 connections', name: 'c200' },
+          { of: 'one in flight', name: 'single' },
+        ].flatMap(({ of, name }) => [
+          { label: `gateway before, ${of}`, value: baseline(metrics, `gateway_us_${name}`), colour: COLOURS.bare },
+          { label: `gateway now, ${of}`, value: figure(`gateway_us_${name}`), colour: COLOURS.ours },
+          { label: `PostgreSQL before, ${of}`, value: baseline(metrics, `postgres_us_${name}`), colour: COLOURS.bare },
+          { label: `PostgreSQL now, ${of}`, value: figure(`postgres_us_${name}`), colour: COLOURS.postgres },
+        ]),
+      ])
     case 'growth':
       return growthChart(metrics)
     case 'holds':

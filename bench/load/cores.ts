@@ -1,20 +1,45 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { descendants, isAlive } from '../../harness/processes.ts'
 
 const TASKSET = '/usr/bin/taskset'
+const CORES = availableParallelism()
+const BUT_THE_FIRST = CORES > 1 ? `1-${CORES - 1}` : '0'
 
-/** Of two cores the measured server has the first, and generator, upstream and PostgreSQL the other. */
-const CORES = { server: '0', others: availableParallelism() > 1 ? `1-${availableParallelism() - 1}` : '0' }
+/** The measured server; PostgreSQL; generator and upstream. */
+export type Place = 'server' | 'postgres' | 'others'
 
-export const isPinned = existsSync(TASKSET) && availableParallelism() > 1
-
-/** A command line that runs on its own core, where the machine has the means. */
-export function pinned(where: keyof typeof CORES, command: string, args: readonly string[]): [string, string[]] {
-  return isPinned ? [TASKSET, ['-c', CORES[where], command, ...args]] : [command, [...args]]
+/** Who has which cores. In both, the measured server has the first. */
+export type Layout = 'shared' | 'apart'
+const LAYOUTS: Readonly<Record<Layout, Readonly<Record<Place, string>>>> = {
+  /** PostgreSQL shares its cores with generator and upstream. */
+  shared: { server: '0', postgres: BUT_THE_FIRST, others: BUT_THE_FIRST },
+  /** PostgreSQL is alone on the second core. Of only two, everybody else is on the first, the measured server included. */
+  apart: { server: '0', postgres: '1', others: CORES > 2 ? `2-${CORES - 1}` : '0' },
 }
 
-/** Moves a process that runs, with all its threads. */
-export function pin(where: keyof typeof CORES, pid: number): void {
-  if (isPinned) execFileSync(TASKSET, ['-a', '-c', '-p', CORES[where], String(pid)], { stdio: 'pipe' })
+export const isPinned = existsSync(TASKSET) && CORES > 1
+
+/** A command line that runs on its own core, where the machine has the means. */
+export function pinned(
+  where: Place,
+  command: string,
+  args: readonly string[],
+  layout: Layout = 'shared',
+): [string, string[]] {
+  return isPinned ? [TASKSET, ['-c', LAYOUTS[layout][where], command, ...args]] : [command, [...args]]
+}
+
+/** Moves a process that runs, with all its threads and all that it started. */
+export function pin(where: Place, pid: number, layout: Layout = 'shared'): void {
+  if (!isPinned) return
+  for (const one of [pid, ...descendants(pid)]) {
+    try {
+      execFileSync(TASKSET, ['-a', '-c', '-p', LAYOUTS[layout][where], String(one)], { stdio: 'pipe' })
+    } catch (error) {
+      // A connection of PostgreSQL may have ended since we looked.
+      if (one === pid || isAlive(one)) throw error
+    }
+  }
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'
 import { median } from '../bench.ts'
-import { ownCpuMicroseconds, treeCpuMicroseconds } from '../cpu.ts'
+import { ownCpuMicroseconds, treeCpuMicroseconds, watchOthers } from '../cpu.ts'
 import type { Load, LoadReport } from './load.ts'
 
 /**
@@ -176,6 +176,7 @@ else {
   pace(load.rate)
 }
 
+const others = { usedUs: watchOthers(load.runnerPid), fromMs: performance.now() }
 await sleep(load.warmUpMs)
 report.statuses = {}
 report.broken = 0
@@ -198,6 +199,7 @@ while (latencies.length === 0 && performance.now() - before.atMs < FIRST_ANSWER_
 clearInterval(look)
 const measuredMs = performance.now() - before.atMs
 const after = { cpu: cpuOf(load.pids), ownUs: ownCpuMicroseconds() }
+const othersCores = others.usedUs() / ((performance.now() - others.fromMs) * 1_000)
 isOver = true
 for (const { socket } of lines) socket?.destroy()
 
@@ -222,5 +224,6 @@ const told: LoadReport = {
   seconds,
   cpuUs: Object.fromEntries(Object.entries(after.cpu).map(([name, us]) => [name, us - (before.cpu[name] ?? 0)])),
   generatorShare: (after.ownUs - before.ownUs) / (measuredMs * 1_000),
+  othersCores,
 }
 process.stdout.write(`${JSON.stringify(told)}\n`, () => process.exit())

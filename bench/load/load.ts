@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { startChild } from '../../harness/child.ts'
 import { ROOT } from '../../harness/root.ts'
-import { pinned } from './cores.ts'
+import { type Layout, pinned } from './cores.ts'
 
 /** What the generator is told to send. */
 export type Load = {
@@ -19,6 +19,8 @@ export type Load = {
   readonly measureMs: number
   /** Processes whose CPU time is measured, by a name for them together; what they started counts as well. */
   readonly pids: Readonly<Record<string, readonly number[]>>
+  /** Who measures: what it started is ours, and everything else on the machine is others'. */
+  readonly runnerPid: number
 }
 
 export type LoadReport = {
@@ -44,13 +46,17 @@ export type LoadReport = {
   readonly cpuUs: Readonly<Record<string, number>>
   /** How much of a core the generator used: near 1 it measures itself. */
   readonly generatorShare: number
+  /** How many cores others used in the window and its warm-up: all that is not ours. */
+  readonly othersCores: number
 }
 
 /** Sends it from a process of its own. */
-export async function send(load: Load): Promise<LoadReport> {
+export async function send(given: Omit<Load, 'runnerPid'>, layout: Layout = 'shared'): Promise<LoadReport> {
+  const load: Load = { ...given, runnerPid: process.pid }
   const program = path.join(ROOT, 'bench/load/generator.ts')
   let last = ''
-  const child = startChild(...pinned('others', process.execPath, [program, '--load', JSON.stringify(load)]), {
+  const command = pinned('others', process.execPath, [program, '--load', JSON.stringify(load)], layout)
+  const child = startChild(...command, {
     onLine: (line) => {
       last = line
     },

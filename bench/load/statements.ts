@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import { hasStatements } from './stage.ts'
+import { hasStatements } from './installation.ts'
 
 /** How long PostgreSQL took over the statements that begin and end calls, and over all, in milliseconds. */
 export type Statements = { readonly begin: number; readonly end: number; readonly all: number }

@@ -1,19 +1,17 @@
 import pg from 'pg'
 import { type Benchmark, type Metric, median, metric } from '../bench.ts'
-import type { LoadReport } from '../load/load.ts'
 import { type Stage, startStage } from '../load/stage.ts'
 import { type Statements, statementsOf } from '../load/statements.ts'
-import { estimated } from '../paired.ts'
+import { perRequest, SETTLE_MS, sound, WARM_UP, type Window, warmUp } from '../load/window.ts'
+import { estimated, ratiosOf } from '../paired.ts'
 
 const CALLERS = 1_000
 const LEVELS = [50, 200] as const
 const LOW_RATE = 500
 const COMMITS = 200
-/** V8 goes on compiling for 150,000 calls or so; each part of the warm-up opens its connections anew, as the windows do. */
-const FULL = { rounds: 9, measureMs: 4_000, warmUps: 12, warmUpMs: 5_000 }
+const FULL = { rounds: 9, measureMs: 4_000 }
 /** Without the peer, which would have to be fetched. */
-const REDUCED = { rounds: 1, measureMs: 500, warmUps: 1, warmUpMs: 500 }
-const SETTLE_MS = 300
+const REDUCED = { rounds: 1, measureMs: 500 }
 
 /** CPU-µs for a request of each server, and what came with it. */
 type Level = Readonly<Record<'ours' | 'bare' | 'bareFlatOut' | 'postgres' | 'perSecond' | 'p50Ms', number>>
@@ -29,16 +27,15 @@ type Round = {
  * through a real gateway on one core, beside a proxy that does nothing else and a gateway that meters nothing.
  */
 export const run: Benchmark = async (progress, { reduced, rounds: wanted }) => {
-  const { rounds, measureMs, warmUps, warmUpMs } = { ...(reduced ? REDUCED : FULL), ...(wanted && { rounds: wanted }) }
+  const { rounds, measureMs } = { ...(reduced ? REDUCED : FULL), ...(wanted && { rounds: wanted }) }
   const targets = reduced ? (['ours', 'bare'] as const) : (['ours', 'bare', 'peer'] as const)
   const stage = await startStage({ callers: CALLERS, withPeer: !reduced })
   const client = new pg.Client(stage.postgres.url())
   try {
     await client.connect()
     await client.query('create table bare_commits (id bigserial primary key)')
-    // Code that has not run often is slow, and says nothing about a server that has run for an hour.
-    for (let at = 0; at < warmUps; at += 1)
-      for (const target of targets) await stage.send(target, { connections: 200, warmUpMs: 100, measureMs: warmUpMs })
+    const sends = targets.map((target) => (window: Window) => stage.send(target, window))
+    await warmUp(sends, reduced ? WARM_UP.reduced : WARM_UP.full)
     const statements = await statementsOf(stage.pool)
     const measured: Round[] = []
     for (let at = 1; at <= rounds; at += 1) {
@@ -77,17 +74,6 @@ async function measure(stage: Stage, client: pg.Client, measureMs: number, withP
   return { levels, peer: peer && perRequest(peer, 'server'), low: { ours: ours.p50Ms, bare: bare.p50Ms, commit } }
 }
 
-function perRequest({ cpuUs, answered }: LoadReport, name: string): number {
-  return (cpuUs[name] ?? Number.NaN) / answered
-}
-
-/** A figure of a run in which something was refused would be one of something else. */
-export function sound(report: LoadReport): LoadReport {
-  if (report.answered > 0 && report.refused === 0 && report.broken === 0 && report.generatorShare < 0.9) return report
-  const { answered, statuses, broken, generatorShare } = report
-  throw new Error(`the load was not answered: ${JSON.stringify({ answered, statuses, broken, generatorShare })}`)
-}
-
 /** The median of bare commits: one row, one client, one after the other. */
 async function commitMs(client: pg.Client): Promise<number> {
   const times: number[] = []
@@ -102,18 +88,16 @@ async function commitMs(client: pg.Client): Promise<number> {
 function metricsOf(rounds: readonly Round[], statements: Statements): Metric[] {
   const of = (connections: number, name: keyof Level) =>
     rounds.map(({ levels }) => levels.get(connections)?.[name] ?? Number.NaN)
-  const ratios = (of_: readonly number[], to: readonly number[]) =>
-    of_.map((value, at) => value / (to[at] ?? Number.NaN))
   const peers = rounds.flatMap(({ peer }) => peer ?? [])
   const added = rounds.map(({ low }) => (low.ours - low.bare) * 1_000)
   const allowed = rounds.map(({ low }) => low.commit * 2_000 + 1_000)
   const c50 = { baseline: median(of(50, 'bare')), goal: '<= 1.8' }
   const c200 = { baseline: median(of(200, 'bare')), goal: '<= 1.5' }
   return [
-    ...estimated('cpu_ratio_bare', ratios(of(50, 'ours'), of(50, 'bare')), 'x', c50),
-    ...estimated('cpu_ratio_bare_c200', ratios(of(200, 'ours'), of(200, 'bare')), 'x', c200),
-    ...estimated('cpu_ratio_bare_flat_out', ratios(of(50, 'ours'), of(50, 'bareFlatOut')), 'x'),
-    ...estimated('cpu_ratio_bare_flat_out_c200', ratios(of(200, 'ours'), of(200, 'bareFlatOut')), 'x'),
+    ...estimated('cpu_ratio_bare', ratiosOf(of(50, 'ours'), of(50, 'bare')), 'x', c50),
+    ...estimated('cpu_ratio_bare_c200', ratiosOf(of(200, 'ours'), of(200, 'bare')), 'x', c200),
+    ...estimated('cpu_ratio_bare_flat_out', ratiosOf(of(50, 'ours'), of(50, 'bareFlatOut')), 'x'),
+    ...estimated('cpu_ratio_bare_flat_out_c200', ratiosOf(of(200, 'ours'), of(200, 'bareFlatOut')), 'x'),
     ...peerMetrics(peers, of(50, 'ours')),
     ...estimated('added_p50_us', added, 'us', { baseline: median(allowed), goal: `<= ${Math.round(median(allowed))}` }),
     ...LEVELS.flatMap((connections) => levelMetrics(connections, (name) => median(of(connections, name)))),
@@ -124,8 +108,7 @@ function metricsOf(rounds: readonly Round[], statements: Statements): Metric[] {
 /** What a core can do is one divided by what a request takes of it. */
 function peerMetrics(peers: readonly number[], ours: readonly number[]): Metric[] {
   if (peers.length === 0) return []
-  const ratios = peers.map((peer, at) => peer / (ours[at] ?? Number.NaN))
-  return estimated('capacity_ratio_portkey', ratios, 'x', { baseline: median(peers), goal: '>= 6' })
+  return estimated('capacity_ratio_portkey', ratiosOf(peers, ours), 'x', { baseline: median(peers), goal: '>= 6' })
 }
 
 function levelMetrics(connections: number, middle: (name: keyof Level) => number): Metric[] {

@@ -1,6 +1,6 @@
 import { type Benchmark, type Metric, median, metric } from '../bench.ts'
 import { startStage } from '../load/stage.ts'
-import { sound } from '../overhead/index.ts'
+import { perRequest, SETTLE_MS, sound } from '../load/window.ts'
 import { estimated } from '../paired.ts'
 import { AUDIENCE, makeGrants } from './grants.ts'
 
@@ -8,7 +8,6 @@ const CALLERS = 1_000
 const CONNECTIONS = 50
 const FULL = { rounds: 15, measureMs: 4_000, warmUps: 12, warmUpMs: 5_000 }
 const REDUCED = { rounds: 2, measureMs: 500, warmUps: 1, warmUpMs: 500 }
-const SETTLE_MS = 300
 
 type By = 'key' | 'token'
 type Round = Readonly<Record<By, { readonly gatewayUs: number; readonly postgresUs: number }>>
@@ -33,9 +32,8 @@ export const run: Benchmark = async (progress, { reduced, rounds: wanted }) => {
     for (let at = 1; at <= rounds; at += 1) {
       const costs = new Map<By, Round[By]>()
       for (const by of at % 2 === 0 ? (['key', 'token'] as const) : (['token', 'key'] as const)) {
-        const { cpuUs, answered } = sound(await send(by, { warmUpMs: SETTLE_MS, measureMs }))
-        const perCall = (name: string) => (cpuUs[name] ?? Number.NaN) / answered
-        costs.set(by, { gatewayUs: perCall('server'), postgresUs: perCall('postgres') })
+        const report = sound(await send(by, { warmUpMs: SETTLE_MS, measureMs }))
+        costs.set(by, { gatewayUs: perRequest(report, 'server'), postgresUs: perRequest(report, 'postgres') })
       }
       const [key, token] = [costs.get('key'), costs.get('token')]
       if (key === undefined || token === undefined) throw new Error('a window is missing')
