@@ -405,6 +405,16 @@ export type Money = {
 export type ProviderBody = unknown
 
 export type Quote = {
+  /** Whether balance and budgets cover `max` at this moment, and what a call would be refused with where they do not. */
+  admission: {
+    budget_kind?: string
+    budget_period?: string
+    budget_resets_at?: string
+    budget_subject?: string
+    code?: 'insufficient_balance' | 'budget_exceeded' | 'budget_required'
+    fits: boolean
+    left_usd?: string
+  }
   /** What `expected` takes for granted, in a sentence; left out where the price is exact. */
   assumption?: string
   /** The contentHash of the contract that the operation has; null where none is verified. */
@@ -1176,6 +1186,16 @@ export type GetBalanceAnswer = {
     period: string
     spent: Money
   } | null
+  /** All that calls of this key or token count against, and of the tags and the end user that this request names in its headers. A call has to fit into each. */
+  budgets: {
+    amount: Money
+    kind: 'key' | 'mandate' | 'member' | 'workspace' | 'tag' | 'end_user'
+    left: Money
+    period: string
+    resets_at: string | null
+    spent: Money
+    subject: string | null
+  }[]
   currency: 'USD'
   debt?: Money
   held?: Money

@@ -7,6 +7,7 @@ import { pruneRefusals } from './gateway/refusals.ts'
 import { tellPresumed } from './gateway/tell-loss.ts'
 import { pruneAccessTokens } from './identity/access-tokens.ts'
 import { emptyApprovals, pruneApprovals } from './identity/approvals.ts'
+import { pruneEndUsers } from './identity/end-users.ts'
 import { forgetUnconfirmed } from './identity/people/forget.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
@@ -44,6 +45,9 @@ const REFUSALS_KEPT_DAYS = 30
 const SALES_IN_TIME = 5
 const OUTBOX_KEPT = { deliveredDays: 7, deadDays: 90 }
 
+/** Tells people of mandates and budgets that are used up, or nearly, and of a balance that is low. */
+export type Notices = Readonly<Record<'mandates' | 'budgets' | 'balances', () => Promise<void>>>
+
 type ChoreParts = {
   readonly pools: Pools
   readonly ownerId: Id
@@ -52,8 +56,8 @@ type ChoreParts = {
   readonly outbox: Pick<OutboxWorker, 'tick' | 'pauseMs'>
   readonly links: Pick<Links, 'sweep'>
   readonly oauth: OauthUpkeep
-  /** Tells people of mandates that are used up, or nearly. */
-  readonly noticeMandates: () => Promise<void>
+  /** Null without a master key: then nobody can be written to. */
+  readonly notices: Notices | null
   readonly metrics: Pick<
     Metrics,
     'taskPollLagSeconds' | 'lossUsd' | 'outboxWaiting' | 'outboxOldestSeconds' | 'outboxDead'
@@ -69,7 +73,7 @@ type ChoreParts = {
 
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores(parts: ChoreParts): readonly Chore[] {
-  const { pools, ownerId, poller, outbox, links, oauth, noticeMandates, metrics, keptDays, clock, log } = parts
+  const { pools, ownerId, poller, outbox, links, oauth, notices, metrics, keptDays, clock, log } = parts
   const { sales, salesFreshMs } = parts
   const pool = pools.rest
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
@@ -92,7 +96,14 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('access tokens that have expired', MINUTE_MS, () => pruneAccessTokens(pool)),
     chore('clients and what they left', MINUTE_MS, oauth.prune),
     chore('signing keys', HOUR_MS, oauth.rotate),
-    chore('mandates that are used', 10 * SECOND_MS, noticeMandates),
+    ...(notices === null
+      ? []
+      : [
+          chore('mandates that are used', 10 * SECOND_MS, notices.mandates),
+          chore('budgets that are used', 10 * SECOND_MS, notices.budgets),
+          chore('balances that are low', MINUTE_MS, notices.balances),
+        ]),
+    chore('end users that nobody saw', 10 * MINUTE_MS, () => pruneEndUsers(pool)),
     chore('approvals that are over', MINUTE_MS, () => emptyApprovals(pool)),
     chore('old approvals', 10 * MINUTE_MS, () => pruneApprovals(pool)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),

@@ -5,6 +5,7 @@ import { type HeaderNames, strangeOfMoney } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
 import { digestHead } from '../../gateway/request-digest.ts'
+import { ownAllowanceOf } from '../../identity/caller.ts'
 import { Fault, noRoom } from '../../kernel/fault.ts'
 import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
 import { formatUsd } from '../../kernel/money.ts'
@@ -85,6 +86,8 @@ function createHandler({ run, headerNames, jsonLimits, largeJson, readBudget }: 
         onDisconnect: single(request.headers[headerNames.onDisconnect]),
         hold: single(request.headers[headerNames.hold]),
         fit: single(request.headers[headerNames.fit]),
+        endUser: single(request.headers[headerNames.endUser]),
+        tags: single(request.headers[headerNames.tags]),
         whenLeft: (work) => whenLeft(reply.raw, work),
         idempotencyKey: single(request.headers['idempotency-key']),
         headers: (names) => pick(request.headers, names),
@@ -117,7 +120,7 @@ async function withBudget(
   { headers, caller }: FastifyRequest,
   { headerNames, readBudget }: Pick<Parts, 'headerNames' | 'readBudget'>,
 ): Promise<Whole> {
-  const [id] = caller?.allowances ?? []
+  const id = caller === null ? undefined : ownAllowanceOf(caller)
   if (id === undefined || single(headers[headerNames.tell]) !== BUDGET) return answer
   const state = await readBudget(id)
   return state === undefined

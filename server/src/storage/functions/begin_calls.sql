@@ -91,7 +91,7 @@ declare
   claim_calls integer[];
   claim_asks integer[];
   takes_request boolean;
-  a integer; w integer; s integer; account integer;
+  a integer; w integer; s integer; account integer; fits bigint;
   window_from integer := 1; allowance_from integer := 1; set_from integer := 1;
 begin
   -- Who waits for a lock is given the row as it is then. Of anything else a statement that locks sees what was there before
@@ -247,10 +247,14 @@ begin
         for j in allowance_from .. ask_allowances_to[i] loop
           a := ask_allowances[j];
           if allowance_account[a] is distinct from locked[account] or call_amounts[i] > allowance_free[a] then
-            allowance_left := case when allowance_account[a] = locked[account] then allowance_free[a] else 0 end;
-            outcome := 'allowance_spent'; subject := j - allowance_from; exit judged;
+            fits := case when allowance_account[a] = locked[account] then allowance_free[a] else 0 end;
+            -- Of several that are in the way the tightest is told: what fits into it fits into all of them.
+            if subject is null or fits < allowance_left then
+              allowance_left := fits; outcome := 'allowance_spent'; subject := j - allowance_from;
+            end if;
           end if;
         end loop;
+        if subject is not null then exit judged; end if;
         if call_amounts[i] > account_free[account] then
           outcome := 'money_spent'; exit judged;
         end if;
