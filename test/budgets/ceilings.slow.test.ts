@@ -6,11 +6,10 @@ import { count, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { Random } from '../../sandbox/src/random.ts'
 import { allowanceIdOf } from '../../server/src/identity/account-budgets.ts'
-import { changeBudget } from '../../server/src/identity/set-budgets.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
-import { ACTOR, askAnybody, CALLS, makeCustomer, makeKey, startInstallation } from '../acceptance/installation.ts'
+import { askAnybody, CALLS, makeCustomer, makeKey, startInstallation } from '../acceptance/installation.ts'
 import { makeMember } from '../identity/granted.ts'
 import { countedOf, endUserIdOf, set, untilKnown } from './setting.ts'
 
@@ -22,13 +21,13 @@ const CALLS_AT_ONCE = count({ full: 600, reduced: 150 })
 const ROUNDS = count({ full: 5, reduced: 1 })
 const END_USERS = 6
 const RUNS = 5
-const PAUSE_BETWEEN_KILLS_MS = 700
+const PAUSE_BETWEEN_KILLS_MS = 300
 /** What a call of tag_detail costs, and holds. */
 const PRICE = 1_450_000n
 
 const database = await freshDatabase()
 const installation = await startInstallation(database.url, { processes: 3, env: { FAREBOX_LOG_LEVEL: 'error' } })
-const { pool, sandbox } = installation
+const { pool } = installation
 const team: Gateway[] = [...installation.gateways]
 after(async () => {
   await Promise.all(team.map((gateway) => gateway.stop()))
@@ -80,7 +79,7 @@ async function makeBudgeted() {
   const headers = { 'x-farebox-tags': 'team=search,run=1', 'x-farebox-end-user': 'user 1' }
   for (const { url } of team) await untilKnown(url, customer.secret, 5, headers)
   for (const { url } of team) await untilKnown(url, members.secret, 5, headers)
-  return { accountId, ceilings, secrets: [customer.secret, members.secret, plain.secret], everybody }
+  return { accountId, ceilings, secrets: [customer.secret, members.secret, plain.secret] }
 }
 
 type Budgeted = Awaited<ReturnType<typeof makeBudgeted>>
@@ -136,7 +135,7 @@ describe('budgets of five kinds at once', () => {
     let [looks, kills, begun, refused, lost, reached] = [0, 0, 0, 0, 0, 0]
     for (let round = 0; round < ROUNDS; round += 1) {
       const budgeted = await makeBudgeted()
-      const { accountId, ceilings, everybody } = budgeted
+      const { accountId, ceilings } = budgeted
       let isOver = false
       const watch = async () => {
         for (; !isOver; looks += 1) {
@@ -158,14 +157,11 @@ describe('budgets of five kinds at once', () => {
       }
       assert.deepEqual(await passedIn(ceilings), [])
       assert.deepEqual(await verifyLedger(pool, [accountId]), [])
-      // Every call of the round is one of the ledger: with each of its ceilings it counts once.
       for (const { allowanceId, amount } of ceilings)
         if (amount - (await countedOf(pool, allowanceId)) < PRICE) reached += 1
-      await changeBudget({ pool }, ACTOR, everybody.id, nanos(0n))
     }
-    assert.ok(begun > 0 && refused > 0)
+    assert.ok(kills > 0 && begun > 0 && refused > 0)
     assert.ok(reached >= 3 * ROUNDS, `only ${reached} ceilings were reached`)
-    assert.ok((await sandbox.journal()).length <= begun + lost + CALLS_AT_ONCE * ROUNDS)
     recordProof('budgets', 'five kinds of budgets at once, with kills', {
       ...{ calls: CALLS_AT_ONCE * ROUNDS, processes: 3, kills, begun, refused, unanswered: lost },
       ...{ ceilings_each_round: 5 + RUNS + END_USERS - 1, reached, looks, above: 0 },
