@@ -7,6 +7,7 @@ import { ROOT } from '../../harness/root.ts'
 import { bugsOfAgents } from './bugs-of-agents.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfAudit } from './bugs-of-audit.ts'
+import { bugsOfBudgets } from './bugs-of-budgets.ts'
 import { bugsOfClasses } from './bugs-of-classes.ts'
 import { bugsOfClients } from './bugs-of-clients.ts'
 import { bugsOfContracts } from './bugs-of-contracts.ts'
@@ -48,6 +49,7 @@ const ALL = [
   ...bugsOfAgents,
   ...bugsOfAttempts,
   ...bugsOfAudit,
+  ...bugsOfBudgets,
   ...bugsOfGrants,
   ...bugsOfGrowth,
   ...bugsOfIdentity,
