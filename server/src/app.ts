@@ -10,7 +10,14 @@ import { createMoneyQuery } from './calls/money-query.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
-import { createChores, createContractChore, createLossChore, createRefusalChore, createSalesChore } from './chores.ts'
+import {
+  createChores,
+  createContractChore,
+  createLossChore,
+  createRefusalChore,
+  createSalesChore,
+  createUsageChore,
+} from './chores.ts'
 import { SEALED_COLUMNS } from './cli/rotate.ts'
 import { VERSION } from './cli/version.ts'
 import { type Config, missingForPeople, modelBodyBytes } from './config.ts'
@@ -360,7 +367,11 @@ function createWork(
         })
       : []),
     ...(makesCalls
-      ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
+      ? [
+          createLossChore({ look: losses.look, clock, log }),
+          createRefusalChore({ write: refusals.write, clock, log }),
+          createUsageChore({ pools, clock, log }),
+        ]
       : []),
     createContractChore({ keep: contracts.keep, clock, log }),
     ...(config.roles.includes('site')

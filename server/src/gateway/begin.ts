@@ -1,4 +1,4 @@
-import type { Call, Claim, Hold, Judgement, NewTask, Refused } from '../calls/call.ts'
+import type { Attribution, Call, Claim, Hold, Judgement, NewTask, Refused } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Sought } from '../identity/scopes.ts'
@@ -32,6 +32,8 @@ export type Wish = {
   /** Beside the slots that the operation's limits ask for. */
   readonly claims: readonly Claim[]
   readonly task?: NewTask | undefined
+  /** Whose spend it is. */
+  readonly attribution?: Attribution | undefined
   /** What to do where the hold is more than there is. */
   readonly moneyAdvice?: MoneyAdvice | undefined
   /** With which output limit it would fit into so many tokens. */
@@ -99,6 +101,7 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
       windows,
       claims: wish.claims.length === 0 ? places : [...places, ...wish.claims],
       task: wish.task,
+      attribution: wish.attribution,
     }
     const judgement = await calls.begin(call)
     if (judgement.outcome === 'begun') return judgement

@@ -1,4 +1,4 @@
-import type { Claim, Settlement, TaskEnd, Usage } from '../calls/call.ts'
+import { type Claim, NO_ATTRIBUTION, type Settlement, type TaskEnd, type Usage } from '../calls/call.ts'
 import { type Calls, NO_USAGE } from '../calls/calls.ts'
 import { HOLDINGS } from '../catalogue/holding.ts'
 import { ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
@@ -171,6 +171,7 @@ export function createPipeline(parts: Parts): Pipeline {
       tokens: first.tokens,
       claims,
       task: plan.task?.begun(id),
+      attribution: plan.model === undefined ? undefined : { ...NO_ATTRIBUTION, model: plan.model },
       moneyAdvice: ready.moneyAdvice,
       fittingOutput: plan.fittingOutput,
     }).catch(async (refusal: unknown) => {
@@ -313,6 +314,7 @@ export function createPipeline(parts: Parts): Pipeline {
       accountId: caller.accountId,
       ...judged,
       usage: plan.isFree ? uncounted(judged.usage) : judged.usage,
+      route: lastSlotOf(sent),
       // The headers of a stream have left long before its end.
       ...(sent.outcome !== 'streaming' && {
         asked: { credentialId: caller.credentialId, windows: windowsOf(request) },
@@ -402,8 +404,12 @@ function wasUnasked({ attempts }: Sent): boolean {
 type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
 
 /** Where the call went: the last that was asked decided. */
-function routeOf({ sold }: Plan, { attempts }: Sent, { mode }: Caller): string {
-  return lossRoute(sold, { slot: attempts.at(-1)?.slot ?? 'none', mode })
+function lastSlotOf({ attempts }: Sent): string | undefined {
+  return attempts.at(-1)?.slot
+}
+
+function routeOf({ sold }: Plan, sent: Sent, { mode }: Caller): string {
+  return lossRoute(sold, { slot: lastSlotOf(sent) ?? 'none', mode })
 }
 
 /** The limits that the call was admitted within. */
