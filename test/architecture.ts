@@ -68,6 +68,8 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   entries: ['ledger'],
   promotions: ['ledger'],
   usage_hours: ['ledger'],
+  usage_sums: ['ledger'],
+  usage_tail: ['ledger'],
   dropped_allowances: ['ledger'],
   dropped_charges: ['ledger'],
   dropped_days: ['ledger'],

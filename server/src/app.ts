@@ -16,6 +16,7 @@ import {
   createLossChore,
   createRefusalChore,
   createSalesChore,
+  createUsageChore,
   type Notices,
 } from './chores.ts'
 import { SEALED_COLUMNS } from './cli/rotate.ts'
@@ -378,7 +379,11 @@ function createWork(
         })
       : []),
     ...(makesCalls
-      ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
+      ? [
+          createLossChore({ look: losses.look, clock, log }),
+          createRefusalChore({ write: refusals.write, clock, log }),
+          createUsageChore({ pools, clock, log }),
+        ]
       : []),
     createContractChore({ keep: contracts.keep, clock, log }),
     ...(config.roles.includes('site')

@@ -12,6 +12,7 @@ import { forgetUnconfirmed } from './identity/people/forget.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
 import type { Nanos } from './kernel/money.ts'
+import { addUpUsage } from './ledger/add-up-usage.ts'
 import { expirePromotions } from './ledger/credit.ts'
 import { dropOldCharges } from './ledger/retention.ts'
 import { forgetAttempts } from './links/attempts.ts'
@@ -43,6 +44,8 @@ const LOSSES_KEPT_DAYS = 30
 const REFUSALS_KEPT_DAYS = 30
 /** So that one attempt may fail, and another be late, while the snapshot before is still fresh. */
 const SALES_IN_TIME = 5
+/** What is not added up yet, every report reads. */
+const ADD_UP_MS = 500
 const OUTBOX_KEPT = { deliveredDays: 7, deadDays: 90 }
 
 /** Tells people of mandates and budgets that are used up, or nearly, and of a balance that is low. */
@@ -106,6 +109,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('end users that nobody saw', 10 * MINUTE_MS, () => pruneEndUsers(pool)),
     chore('approvals that are over', MINUTE_MS, () => emptyApprovals(pool)),
     chore('old approvals', 10 * MINUTE_MS, () => pruneApprovals(pool)),
+    chore('usage', ADD_UP_MS, () => addUpUsage(pool)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
@@ -138,6 +142,16 @@ export function createLossChore({ look, clock, log }: LossChoreParts): Chore {
     clock,
     log,
   })
+}
+
+type UsageChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly pools: Pick<Pools, 'rest'> }
+
+const ADD_UP_WITHOUT_WORKER_MS = 5 * SECOND_MS
+
+/** And it adds up usage from time to time, so that reports stay quick while no worker runs. */
+export function createUsageChore({ pools, clock, log }: UsageChoreParts): Chore {
+  const work = () => addUpUsage(pools.rest)
+  return createChore({ name: 'usage without a worker', everyMs: ADD_UP_WITHOUT_WORKER_MS, work, clock, log })
 }
 
 type RefusalChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly write: () => Promise<void> }

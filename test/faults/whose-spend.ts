@@ -15,7 +15,7 @@ export function saidOf(mark: string): { readonly team: string; readonly endUser:
   return { team: TEAMS[number % TEAMS.length] ?? '', endUser: `user ${number % END_USERS}` }
 }
 
-type Budgeted = Person & Required<Pick<Person, 'budgets'>>
+type Budgeted = Person & { readonly budgets: NonNullable<Person['budgets']> }
 const isBudgeted = (person: Person): person is Budgeted => person.budgets !== undefined
 
 /** The allowances of a call with a mark, each with its amount. */

@@ -341,6 +341,7 @@ export function createPipeline(parts: Parts): Pipeline {
       accountId: caller.accountId,
       ...judged,
       usage: plan.isFree ? uncounted(judged.usage) : judged.usage,
+      route: lastSlotOf(sent),
       // The headers of a stream have left long before its end.
       ...(sent.outcome !== 'streaming' && {
         asked: { credentialId: caller.credentialId, windows: windowsOf(request) },
@@ -433,8 +434,12 @@ function wasUnasked({ attempts }: Sent): boolean {
 type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
 
 /** Where the call went: the last that was asked decided. */
-function routeOf({ sold }: Plan, { attempts }: Sent, { mode }: Caller): string {
-  return lossRoute(sold, { slot: attempts.at(-1)?.slot ?? 'none', mode })
+function lastSlotOf({ attempts }: Sent): string | undefined {
+  return attempts.at(-1)?.slot
+}
+
+function routeOf({ sold }: Plan, sent: Sent, { mode }: Caller): string {
+  return lossRoute(sold, { slot: lastSlotOf(sent) ?? 'none', mode })
 }
 
 /** The limits that the call was admitted within. */

@@ -201,7 +201,10 @@ $$;
 -- The batch names each thing that it touches once (accounts, credentials, windows, allowances, claim sets); calls refer
 -- to them by position. What a call asks of windows, allowances and claims stands flattened: *_to[i] is where the
 -- items of call i end.
-create or replace function begin_calls(
+--
+-- Whose spend a call is, as far as it is known now, stands on its hold, so that whoever ends the call books it. Where no call of a batch
+-- says any of it, those four arrays are empty.
+create or replace function begin_attributed_calls(
   owner_id_in uuid,
   accounts_in uuid[],
   credentials_in uuid[],
@@ -224,6 +227,11 @@ create or replace function begin_calls(
   call_terms text[],
   call_allowances text[],
   call_token_groups text[],
+  call_models text[],
+  call_end_users uuid[],
+  call_end_user_labels text[],
+  -- Each an array as text: name=value, in the order of their names.
+  call_tags text[],
   ask_windows_to integer[],
   ask_windows integer[],
   ask_request_limits integer[],
@@ -524,9 +532,11 @@ begin
     where row.ctid = item.ctid and free_before[item.place] <> account_free[item.place];
   end if;
 
-  insert into holds (id, account_id, credential_id, owner_id, operation, amount, terms, allowances, token_groups, tokens_estimated, claims, begun_at)
+  insert into holds (id, account_id, credential_id, owner_id, operation, amount, terms, allowances, token_groups, tokens_estimated, claims, begun_at,
+    asked_model, end_user, end_user_label, tags)
   select call_ids[i], accounts_in[call_accounts[i]], credentials_in[call_credentials[i]], owner_id_in, call_operations[i], call_amounts[i],
-    call_terms[i], call_allowances[i]::uuid[], call_token_groups[i]::text[], call_tokens[i], ask_sets_to[i] > coalesce(ask_sets_to[i - 1], 0), at
+    call_terms[i], call_allowances[i]::uuid[], call_token_groups[i]::text[], call_tokens[i], ask_sets_to[i] > coalesce(ask_sets_to[i - 1], 0), at,
+    call_models[i], call_end_users[i], call_end_user_labels[i], call_tags[i]::text[]
   from unnest(held_calls) i;
 
   if allowance_free <> allowance_before then
@@ -543,6 +553,110 @@ begin
       ask_ends_with_owner[j]
     from unnest(claim_calls, claim_asks) item (i, j);
   end if;
+end
+$$;
+
+-- Begins calls of which nobody says whose spend they are, for processes of the last release: see begin_attributed_calls.
+create or replace function begin_calls(
+  owner_id_in uuid,
+  accounts_in uuid[],
+  credentials_in uuid[],
+  window_credentials uuid[],
+  window_groups text[],
+  window_seconds integer[],
+  allowances_in uuid[],
+  set_credentials uuid[],
+  set_scopes text[],
+  set_keys text[],
+  -- The days that the ids carry, each once.
+  call_days date[],
+  call_ids uuid[],
+  call_accounts integer[],
+  call_credentials integer[],
+  call_holds boolean[],
+  call_amounts bigint[],
+  call_tokens bigint[],
+  call_operations text[],
+  call_terms text[],
+  call_allowances text[],
+  call_token_groups text[],
+  ask_windows_to integer[],
+  ask_windows integer[],
+  ask_request_limits integer[],
+  ask_token_limits bigint[],
+  ask_allowances_to integer[],
+  ask_allowances integer[],
+  ask_sets_to integer[],
+  ask_sets integer[],
+  ask_set_limits integer[],
+  ask_fingerprints text[],
+  ask_keep_seconds integer[],
+  ask_ends_with_owner boolean[]
+) returns table (
+  outcome text,
+  -- Which of the call's windows, allowances or claims refused it, counted from 0 in the order of the call.
+  subject integer,
+  -- Money of the account that is free, after the call where it was begun.
+  free bigint,
+  -- What is left of the allowance that refused.
+  allowance_left bigint,
+  -- The call that has the claim, where the set has room for one.
+  holder uuid,
+  request_limit integer,
+  requests_left integer,
+  requests_reset_at timestamptz,
+  token_limit bigint,
+  tokens_left bigint,
+  tokens_reset_at timestamptz,
+  judged_at timestamptz
+)
+language plpgsql volatile as $$
+begin
+  -- Nobody who calls this knows budgets but those of keys. None of them lives when others are set; one that slept meanwhile may come back.
+  if true = any (call_holds) and exists (select from budgets where account_id = any (accounts_in)) then
+    raise exception 'there are budgets that this release of the program does not know: run a newer one';
+  end if;
+  return query select begun.outcome, begun.subject, begun.free, begun.allowance_left, begun.holder, begun.request_limit,
+    begun.requests_left, begun.requests_reset_at, begun.token_limit, begun.tokens_left, begun.tokens_reset_at, begun.judged_at
+  from begin_attributed_calls(
+    owner_id_in => owner_id_in,
+    accounts_in => accounts_in,
+    credentials_in => credentials_in,
+    window_credentials => window_credentials,
+    window_groups => window_groups,
+    window_seconds => window_seconds,
+    allowances_in => allowances_in,
+    set_credentials => set_credentials,
+    set_scopes => set_scopes,
+    set_keys => set_keys,
+    call_days => call_days,
+    call_ids => call_ids,
+    call_accounts => call_accounts,
+    call_credentials => call_credentials,
+    call_holds => call_holds,
+    call_amounts => call_amounts,
+    call_tokens => call_tokens,
+    call_operations => call_operations,
+    call_terms => call_terms,
+    call_allowances => call_allowances,
+    call_token_groups => call_token_groups,
+    call_models => '{}',
+    call_end_users => '{}',
+    call_end_user_labels => '{}',
+    call_tags => '{}',
+    ask_windows_to => ask_windows_to,
+    ask_windows => ask_windows,
+    ask_request_limits => ask_request_limits,
+    ask_token_limits => ask_token_limits,
+    ask_allowances_to => ask_allowances_to,
+    ask_allowances => ask_allowances,
+    ask_sets_to => ask_sets_to,
+    ask_sets => ask_sets,
+    ask_set_limits => ask_set_limits,
+    ask_fingerprints => ask_fingerprints,
+    ask_keep_seconds => ask_keep_seconds,
+    ask_ends_with_owner => ask_ends_with_owner
+  ) begun;
 end
 $$;
 
