@@ -7,6 +7,7 @@ import type { Call, Ending } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
+import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { reverseCharge } from '../../server/src/ledger/reverse.ts'
 import { readUsage, type UsageReport, type UsageSums } from '../../server/src/ledger/usage.ts'
 import type { UsageQuery } from '../../server/src/ledger/usage-statement.ts'
@@ -226,14 +227,18 @@ describe('the usage report', () => {
     assert.deepEqual(await verifyLedger(pool), [])
     const booked = await readBooked()
     const hour = floorTo(nowSeconds, HOUR)
-    for (const scope of scopesOf(team)) {
-      for (const startSeconds of [hour - HOUR, hour - HOUR + 1, nowSeconds - 1, nowSeconds])
-        for (const endSeconds of [hour + 2 * HOUR, nowSeconds + 60, nowSeconds + 1]) {
-          const query = { scope, startSeconds, endSeconds }
-          assert.deepEqual(await readUsage(pool, query), expected(booked, query))
-        }
-      const { totals } = await readUsage(pool, { scope, startSeconds: hour, endSeconds: hour + 2 * HOUR })
-      assert.ok(totals.requests > 0n && totals.failedRequests > 0n && totals.valueMicros > 0n)
+    // In the tail, and in the sums.
+    for (const work of [async () => {}, () => addUpUsage(pool)]) {
+      await work()
+      for (const scope of scopesOf(team)) {
+        for (const startSeconds of [hour - HOUR, hour - HOUR + 1, nowSeconds - 1, nowSeconds])
+          for (const endSeconds of [hour + 2 * HOUR, nowSeconds + 60, nowSeconds + 1]) {
+            const query = { scope, startSeconds, endSeconds }
+            assert.deepEqual(await readUsage(pool, query), expected(booked, query))
+          }
+        const { totals } = await readUsage(pool, { scope, startSeconds: hour, endSeconds: hour + 2 * HOUR })
+        assert.ok(totals.requests > 0n && totals.failedRequests > 0n && totals.valueMicros > 0n)
+      }
     }
   })
 
