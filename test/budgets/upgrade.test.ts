@@ -55,6 +55,7 @@ describe('while a new release is rolled out', () => {
     await assert.rejects(renewAsBefore(ids.next()), /budgets that this release of the program does not know/)
     await removeBudget({ pool }, ACTOR, made.id)
     await renewAsBefore(before)
+    await end(before)
   })
 
   it('calls of both releases together never pass the budget of a key', async () => {
