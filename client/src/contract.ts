@@ -285,18 +285,36 @@ export interface FreeRoutes {
     input: {
       cursor?: string
       end_time?: number
+      end_user?: string
       idempotency_key?: string
       limit?: number
+      max_cost_usd?: string
+      min_cost_usd?: string
+      model?: string
       operation?: string
       outcome?: 'posted' | 'voided'
       start_time?: number
+      tag?: string
     }
     answer: ListRequestsAnswer
   }
   /** One call: what it cost, why, and how it went. */
   get_request: { input: { id: string }; answer: GetRequestAnswer }
   /** What has been used, in days of UTC. */
-  get_usage: { input: { end_time?: number; start_time: number }; answer: GetUsageAnswer }
+  get_usage: {
+    input: {
+      bucket?: 'day' | 'hour'
+      end_time?: number
+      end_user?: string
+      group_by?: string
+      key?: string
+      model?: string
+      operation?: string
+      start_time: number
+      tag?: string
+    }
+    answer: GetUsageAnswer
+  }
 }
 
 /** Where each operation is: `q` can be quoted, `t` makes a task. */
@@ -405,6 +423,16 @@ export type Money = {
 export type ProviderBody = unknown
 
 export type Quote = {
+  /** Whether balance and budgets cover `max` at this moment, and what a call would be refused with where they do not. */
+  admission: {
+    budget_kind?: string
+    budget_period?: string
+    budget_resets_at?: string
+    budget_subject?: string
+    code?: 'insufficient_balance' | 'budget_exceeded' | 'budget_required'
+    fits: boolean
+    left_usd?: string
+  }
   /** What `expected` takes for granted, in a sentence; left out where the price is exact. */
   assumption?: string
   /** The contentHash of the contract that the operation has; null where none is verified. */
@@ -1176,6 +1204,16 @@ export type GetBalanceAnswer = {
     period: string
     spent: Money
   } | null
+  /** All that calls of this key or token count against, and of the tags and the end user that this request names in its headers. A call has to fit into each. */
+  budgets: {
+    amount: Money
+    kind: 'key' | 'mandate' | 'member' | 'workspace' | 'tag' | 'end_user'
+    left: Money
+    period: string
+    resets_at: string | null
+    spent: Money
+    subject: string | null
+  }[]
   currency: 'USD'
   debt?: Money
   held?: Money
@@ -1210,6 +1248,11 @@ export type GetRequestAnswer =
           status: number | null
         }[]
       } | null
+      /** For whom the call was made. */
+      end_user: {
+        id: string
+        label: string | null
+      } | null
       ended_at: string
       executed: boolean
       failed: boolean
@@ -1225,6 +1268,12 @@ export type GetRequestAnswer =
       operation: string | null
       outcome: 'posted' | 'voided'
       published_value: Money
+      /** Whom the call went to, by the slot of the upstream. */
+      route: string | null
+      /** What the call was made for. */
+      tags: {
+        [name: string]: unknown
+      }
       tokens: {
         cache_read: number
         cache_write: number
@@ -1263,6 +1312,48 @@ export type GetUsageAnswer = {
   currency: 'USD'
   /** In Unix seconds. */
   end_time: number
+  /** Where it was asked for, as are the groups. */
+  group_by?: string
+  /** The largest 50 first. They add up to the totals, exactly. */
+  groups?: {
+    /** Those in which it used anything, in the order of time. */
+    buckets: {
+      cache_read_tokens: number
+      cache_write_tokens: number
+      /** What was charged, exact, in USD. */
+      charged_usd: string
+      /** In Unix seconds. */
+      end_time: number
+      failed_requests: number
+      input_tokens: number
+      output_tokens: number
+      requests: number
+      /** In Unix seconds. */
+      start_time: number
+      /** The metered value at published prices, exact, in USD. */
+      usage_value_usd: string
+    }[]
+    /** A group; the smaller ones together; or what has none of what it is grouped by. */
+    kind: 'group' | 'other' | 'none'
+    /** Of an end user: short, for people. */
+    label: string | null
+    totals: {
+      cache_read_tokens: number
+      cache_write_tokens: number
+      /** What was charged, exact, in USD. */
+      charged_usd: string
+      failed_requests: number
+      input_tokens: number
+      output_tokens: number
+      requests: number
+      /** The metered value at published prices, exact, in USD. */
+      usage_value_usd: string
+    }
+    /** The key, operation, model, end user or value of the tag. */
+    value: string | null
+  }[]
+  /** How many are told as one. */
+  other_groups?: number
   /** What the credential lets the report be about, such as key or account. */
   scope: string
   /** In Unix seconds. */
@@ -1352,12 +1443,21 @@ export type ListRequestsAnswer = {
   data: {
     begun_at: string | null
     cost: Money
+    /** For whom the call was made. */
+    end_user: {
+      id: string
+      label: string | null
+    } | null
     ended_at: string
     failed: boolean
     id: string
     model: string | null
     operation: string | null
     outcome: 'posted' | 'voided'
+    /** What the call was made for. */
+    tags: {
+      [name: string]: unknown
+    }
   }[]
   next_cursor: string | null
   /** Where idempotency_key was asked for: those that run, or whose outcome nobody knows yet. */

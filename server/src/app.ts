@@ -10,13 +10,23 @@ import { createMoneyQuery } from './calls/money-query.ts'
 import { createDatabaseTime, createOwnership } from './calls/ownership.ts'
 import { catalogue as ours } from './catalogue/catalogue.ts'
 import { type Catalogue, spell } from './catalogue/operation.ts'
-import { createChores, createContractChore, createLossChore, createRefusalChore, createSalesChore } from './chores.ts'
+import {
+  createChores,
+  createContractChore,
+  createLossChore,
+  createRefusalChore,
+  createSalesChore,
+  createUsageChore,
+  type Notices,
+} from './chores.ts'
 import { SEALED_COLUMNS } from './cli/rotate.ts'
 import { VERSION } from './cli/version.ts'
 import { type Config, missingForPeople, modelBodyBytes } from './config.ts'
 import { createContract } from './contracts/contract.ts'
 import { createKeptContracts } from './contracts/kept-contracts.ts'
+import { createAttribute } from './gateway/attribution.ts'
 import { type Begin, createBegin, createRequireUnspent } from './gateway/begin.ts'
+import { createCeilingsFor } from './gateway/ceilings.ts'
 import { createGrowths } from './gateway/growth.ts'
 import { createContractHeaderNames, createHeaderNames } from './gateway/header-names.ts'
 import { createFirstCall } from './gateway/idempotency.ts'
@@ -26,6 +36,7 @@ import { createPipeline, type Pipeline } from './gateway/pipeline.ts'
 import { createPlans } from './gateway/plans/choose.ts'
 import { VIDEO_TASKS } from './gateway/plans/video-tasks.ts'
 import { createPlatforms } from './gateway/platforms.ts'
+import { createQuotedAdmission } from './gateway/quoted-admission.ts'
 import { createRecords } from './gateway/records.ts'
 import { createRefusals } from './gateway/refusals.ts'
 import { createRelay } from './gateway/relay.ts'
@@ -43,8 +54,10 @@ import { createFamilies } from './http/routes/families.ts'
 import { salesFamily } from './http/routes/sales.ts'
 import type { DrainOptions } from './http/wire/drain.ts'
 import { DEFAULT_LIMITS } from './http/wire/limits.ts'
+import { createFindEndUser } from './identity/end-users.ts'
 import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import { createIdentify } from './identity/identify.ts'
+import { createMakeAllowances } from './identity/made-allowances.ts'
 import { createAttempts } from './identity/people/attempts.ts'
 import { createPasswords } from './identity/people/passwords.ts'
 import { createPeople, type People } from './identity/people/people.ts'
@@ -52,6 +65,7 @@ import { createTellReuse } from './identity/people/reused-grant.ts'
 import { type Clock, systemClock } from './kernel/clock.ts'
 import { createIds } from './kernel/ids.ts'
 import { sealOf } from './kernel/seal.ts'
+import { readBudgets } from './ledger/balance.ts'
 import { createBudgetReader } from './ledger/budget-reader.ts'
 import { creditWithin } from './ledger/credit.ts'
 import { createPartitions } from './ledger/partitions.ts'
@@ -60,6 +74,8 @@ import { createSpentWindows } from './limits/spent-windows.ts'
 import { createLinks } from './links/links.ts'
 import { createListeners, type ListeningRole } from './listeners.ts'
 import { createMailDeliverer } from './mail/deliverer.ts'
+import { createBalanceNotices } from './oauth/balance-notices.ts'
+import { createBudgetNotices } from './oauth/budget-notices.ts'
 import { createIssuer } from './oauth/issuer.ts'
 import { createMandateNotices } from './oauth/mandate-notices.ts'
 import { createOffer } from './oauth/offer.ts'
@@ -283,6 +299,9 @@ function createGateway(ground: Ground, money: Money, contracts: Contracts) {
   const mandates = createMandates({ pool: pools.rest, ids, seal, siteUrl: siteUrlOf(config) })
   const run = createPipeline({
     requireUnspent,
+    attribute: createAttribute({ findEndUser: createFindEndUser({ pool: pools.rest, clock }) }),
+    ceilingsFor: createCeilingsFor({ makeAllowances: createMakeAllowances(pools.rest) }),
+    quotedAdmission: createQuotedAdmission({ readBudgets: (some) => readBudgets(pools.rest, some), time }),
     begin,
     end: calls.end,
     plan,
@@ -338,7 +357,7 @@ function createWork(
     delivered: (what) => metrics.outboxDeliveries.inc(what),
   })
   const oauth = createUpkeep({ pool: pools.rest, ids, seal })
-  const noticeMandates = noticesOf(ground)
+  const notices = noticesOf(ground)
   const isWorker = config.roles.includes('worker')
   const makesCalls = config.roles.includes('gateway') || config.roles.includes('agent')
   const chores = [
@@ -350,7 +369,7 @@ function createWork(
           outbox,
           links,
           oauth,
-          noticeMandates,
+          notices,
           metrics,
           clock,
           log,
@@ -360,7 +379,11 @@ function createWork(
         })
       : []),
     ...(makesCalls
-      ? [createLossChore({ look: losses.look, clock, log }), createRefusalChore({ write: refusals.write, clock, log })]
+      ? [
+          createLossChore({ look: losses.look, clock, log }),
+          createRefusalChore({ write: refusals.write, clock, log }),
+          createUsageChore({ pools, clock, log }),
+        ]
       : []),
     createContractChore({ keep: contracts.keep, clock, log }),
     ...(config.roles.includes('site')
@@ -524,10 +547,15 @@ function authorizationOf(
   }
 }
 
-/** Tells people of their mandates; nobody can be told without a master key, under which letters are sealed. */
-function noticesOf({ config, pools, ids, seal }: Ground): () => Promise<void> {
-  if (seal === null) return async () => {}
-  return createMandateNotices({ pool: pools.rest, sendMail: createSendMail({ ids, seal }), siteUrl: siteUrlOf(config) })
+/** Tells people of their money; nobody can be told without a master key, under which letters are sealed. */
+function noticesOf({ config, pools, ids, time, seal }: Ground): Notices | null {
+  if (seal === null) return null
+  const told = { pool: pools.rest, sendMail: createSendMail({ ids, seal }), siteUrl: siteUrlOf(config) }
+  return {
+    mandates: createMandateNotices(told),
+    budgets: createBudgetNotices({ ...told, time }),
+    balances: createBalanceNotices({ ...told, low: config.people.low_balance }),
+  }
 }
 
 /** Where people reach the pages. */
@@ -646,13 +674,13 @@ function siteSettingsOf(config: Config): SiteSettings {
 
 /** What agents reach: five tools on what callers have. */
 function agentFaceOf(ground: Ground, { begin }: Money, gateway: Gateway, { catalogue = ours }: Start) {
-  const { config, pools, ids, clock, log, metrics, headerNames } = ground
+  const { config, pools, ids, clock, time, log, metrics, headerNames } = ground
   const { http, names } = config
   const { run, mandates, models, prices, tasks, links, jsonLimits, refusals } = gateway
   const metadata = createMetadata({ mcpUrl: http.mcp_url, siteUrl: issuerOf(config) })
   const face = createAgentFace({
     ...{ catalogue, run, begin, mandates, models, prices, tasks, links, ids, names, headerNames, jsonLimits, metadata },
-    ...{ clock, pool: pools.rest },
+    ...{ clock, time, pool: pools.rest },
     publicUrl: http.public_url,
     version: VERSION,
     provider: names.provider,

@@ -7,10 +7,12 @@ import { pruneRefusals } from './gateway/refusals.ts'
 import { tellPresumed } from './gateway/tell-loss.ts'
 import { pruneAccessTokens } from './identity/access-tokens.ts'
 import { emptyApprovals, pruneApprovals } from './identity/approvals.ts'
+import { pruneEndUsers } from './identity/end-users.ts'
 import { forgetUnconfirmed } from './identity/people/forget.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
 import type { Nanos } from './kernel/money.ts'
+import { addUpUsage } from './ledger/add-up-usage.ts'
 import { expirePromotions } from './ledger/credit.ts'
 import { dropOldCharges } from './ledger/retention.ts'
 import { forgetAttempts } from './links/attempts.ts'
@@ -42,7 +44,12 @@ const LOSSES_KEPT_DAYS = 30
 const REFUSALS_KEPT_DAYS = 30
 /** So that one attempt may fail, and another be late, while the snapshot before is still fresh. */
 const SALES_IN_TIME = 5
+/** What is not added up yet, every report reads. */
+const ADD_UP_MS = 500
 const OUTBOX_KEPT = { deliveredDays: 7, deadDays: 90 }
+
+/** Tells people of mandates and budgets that are used up, or nearly, and of a balance that is low. */
+export type Notices = Readonly<Record<'mandates' | 'budgets' | 'balances', () => Promise<void>>>
 
 type ChoreParts = {
   readonly pools: Pools
@@ -52,8 +59,8 @@ type ChoreParts = {
   readonly outbox: Pick<OutboxWorker, 'tick' | 'pauseMs'>
   readonly links: Pick<Links, 'sweep'>
   readonly oauth: OauthUpkeep
-  /** Tells people of mandates that are used up, or nearly. */
-  readonly noticeMandates: () => Promise<void>
+  /** Null without a master key: then nobody can be written to. */
+  readonly notices: Notices | null
   readonly metrics: Pick<
     Metrics,
     'taskPollLagSeconds' | 'lossUsd' | 'outboxWaiting' | 'outboxOldestSeconds' | 'outboxDead'
@@ -69,7 +76,7 @@ type ChoreParts = {
 
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores(parts: ChoreParts): readonly Chore[] {
-  const { pools, ownerId, poller, outbox, links, oauth, noticeMandates, metrics, keptDays, clock, log } = parts
+  const { pools, ownerId, poller, outbox, links, oauth, notices, metrics, keptDays, clock, log } = parts
   const { sales, salesFreshMs } = parts
   const pool = pools.rest
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
@@ -92,9 +99,17 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('access tokens that have expired', MINUTE_MS, () => pruneAccessTokens(pool)),
     chore('clients and what they left', MINUTE_MS, oauth.prune),
     chore('signing keys', HOUR_MS, oauth.rotate),
-    chore('mandates that are used', 10 * SECOND_MS, noticeMandates),
+    ...(notices === null
+      ? []
+      : [
+          chore('mandates that are used', 10 * SECOND_MS, notices.mandates),
+          chore('budgets that are used', 10 * SECOND_MS, notices.budgets),
+          chore('balances that are low', MINUTE_MS, notices.balances),
+        ]),
+    chore('end users that nobody saw', 10 * MINUTE_MS, () => pruneEndUsers(pool)),
     chore('approvals that are over', MINUTE_MS, () => emptyApprovals(pool)),
     chore('old approvals', 10 * MINUTE_MS, () => pruneApprovals(pool)),
+    chore('usage', ADD_UP_MS, () => addUpUsage(pool)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
@@ -127,6 +142,16 @@ export function createLossChore({ look, clock, log }: LossChoreParts): Chore {
     clock,
     log,
   })
+}
+
+type UsageChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly pools: Pick<Pools, 'rest'> }
+
+const ADD_UP_WITHOUT_WORKER_MS = 5 * SECOND_MS
+
+/** And it adds up usage from time to time, so that reports stay quick while no worker runs. */
+export function createUsageChore({ pools, clock, log }: UsageChoreParts): Chore {
+  const work = () => addUpUsage(pools.rest)
+  return createChore({ name: 'usage without a worker', everyMs: ADD_UP_WITHOUT_WORKER_MS, work, clock, log })
 }
 
 type RefusalChoreParts = Pick<ChoreParts, 'clock' | 'log'> & { readonly write: () => Promise<void> }

@@ -27,6 +27,7 @@ describe('GET /v1/balance', () => {
       promotional: NOTHING,
       debt: NOTHING,
       budget: null,
+      budgets: [],
     })
   })
 

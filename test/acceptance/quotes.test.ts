@@ -126,6 +126,7 @@ describe('a request for a quote', () => {
       exact: true,
       price_version: '0',
       contract_hash: contentHash,
+      admission: { fits: true },
     })
     assert.match(String(quote_id), /^[\w-]+\.[\w-]{43}$/)
     const expiresMs = Date.parse(String(expires_at))
@@ -323,7 +324,10 @@ function forged(operation: DataOperation, query: string, { atMs = Date.now(), li
     networks: null,
     onDisconnect: 'cancel',
     holding: 'growing',
+    tags: [],
+    ceilings: [],
     allowances: [],
+    budgetsOfCalls: null,
     budget: null,
     token: null,
     priceMultiplier: rational(1n),

@@ -9,6 +9,7 @@ import { usd } from '../../server/src/kernel/money.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { setAccountPrice, setPrice } from '../../server/src/pricing/prices.ts'
+import { BOOKED_HOURS } from '../ledger/usage-rows.ts'
 import {
   ask,
   CALLS,
@@ -150,7 +151,9 @@ describe('trap: a second protocol or a pass-through route bypasses budgets or dr
 
       const { rows } = await pool.query(
         `select c.amount, c.operation, c.executed, h.requests, h.charged, p.charged as budgeted, p.held
-         from charges c join usage_hours h on h.credential_id = c.credential_id
+         from charges c join (
+           select credential_id, sum(requests)::bigint as requests, sum(charged)::bigint as charged from ${BOOKED_HOURS} booked group by 1
+         ) h on h.credential_id = c.credential_id
          join allowance_periods p on p.allowance_id = c.allowances[1] where c.id = $1 and c.credential_id = $2`,
         [told.id, keyId],
       )

@@ -88,6 +88,8 @@ describe('GET /v1/requests', () => {
       outcome: 'posted',
       failed: false,
       cost: { usd: '0.000000150', micros_usd: 0 },
+      end_user: null,
+      tags: {},
     })
     assert.ok(new Date(String(begun_at)) <= new Date(String(ended_at)))
   })
@@ -229,7 +231,7 @@ describe('GET /v1/requests', () => {
       credentialIds: [keyId],
       sinceMs: nowMs - 86_400_000,
       untilMs: nowMs + 1_000,
-      limit: 21,
+      limit: 20,
     })
     const { rows } = await pool.query(`explain (analyze, format json) ${text}`, values)
     const looked = nodesOf(rows[0]['QUERY PLAN'][0].Plan)

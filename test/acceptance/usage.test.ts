@@ -9,6 +9,7 @@ import type { Id } from '../../server/src/kernel/ids.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { setAccountPrice } from '../../server/src/pricing/prices.ts'
+import { bookAnew } from '../ledger/usage-rows.ts'
 import {
   ACTOR,
   ask,
@@ -68,11 +69,7 @@ async function moveTo(times: readonly (readonly [id: string, seconds: number])[]
     await client.query('set session_replication_role = replica')
     for (const [id, seconds] of times)
       await client.query('update charges set ended_at = to_timestamp($2::float8) where id = $1', [id, seconds])
-    await client.query('delete from usage_hours')
-    await client.query(`
-      insert into usage_hours select credential_id, date_trunc('hour', ended_at, 'UTC'), account_id, count(*), sum(failed::integer),
-        sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(amount)
-      from charges where executed group by 1, 2, 3`)
+    await bookAnew((text) => client.query(text))
   } finally {
     await client.end()
   }
@@ -216,7 +213,7 @@ describe('GET /v1/usage', () => {
 
   it('refuses a parameter that it does not know by its name', async () => {
     const { json } = await usage((await somebody()).secret, '?start_time=1&endtime=2')
-    assert.match(String(json.error), /Unknown parameter "endtime"\. This endpoint takes start_time and end_time\./)
+    assert.match(String(json.error), /Unknown parameter "endtime"\. This endpoint takes start_time, end_time, bucket, /)
   })
 
   it('has what was charged in the second that is running, though the window ends now', async () => {

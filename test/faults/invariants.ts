@@ -22,6 +22,7 @@ import {
 } from './invariants-of-processes.ts'
 import { createdOnce, endedAsTold, madeIsPaid, neverGoesBack, placesKept } from './invariants-of-tasks.ts'
 import { replayProblems } from './replay.ts'
+import { budgetsKept } from './whose-spend.ts'
 
 /** By name: `ok`, or `broken: …` with the ids of what broke it. */
 export type Verdicts = Readonly<Record<string, string>>
@@ -32,6 +33,7 @@ type Invariant = (evidence: Evidence) => readonly string[] | Promise<readonly st
 export const INVARIANTS: Readonly<Record<string, Invariant>> = {
   'money is conserved': moneyConserved,
   'nobody overspends': nothingOverspent,
+  'calls count against every budget of whose spend they are': budgetsKept,
   'no call is charged twice': chargedOnce,
   'no acknowledged charge is lost': nothingLost,
   'models cost what was used': usedIsPaid,

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Budget } from '../../server/src/identity/budgets.ts'
 import { createKey } from '../../server/src/identity/keys.ts'
+import { setBudget } from '../../server/src/identity/set-budgets.ts'
 import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
@@ -29,6 +30,8 @@ export type Person = {
   readonly grows: number
   /** Its payments by their entries, for refunds. */
   readonly payments: Id[]
+  /** In USD, of all its spend, of each team and of each end user; left out for who says nothing of them. */
+  readonly budgets?: Wanted['budgets']
 }
 
 export type Key = {
@@ -68,6 +71,14 @@ const PEOPLE = {
   hasty: { money: '100', keys: [{}], clients: 1, atOnce: 8, asksFor: ['generate_content', 'image_generations'] },
   /** It makes videos above all, as many at once as its keys may. */
   filming: { money: '1000', keys: [{}, {}, {}, {}, {}, {}], clients: 4, films: 0.6 },
+  /** It says whose spend its calls are, and has budgets for all of it, for each team and for each end user, which run out. */
+  budgeted: {
+    money: '100',
+    keys: [{}, {}],
+    clients: 4,
+    grows: 0.1,
+    budgets: { workspace: '0.6', team: '0.3', endUser: '0.2' },
+  },
   /** It acts for users of a platform, through keys that they have linked their accounts to. */
   linked: { money: '100', keys: [{}, {}], clients: 3, atOnce: 2, asksFor: ['follow_user'] },
 } as const satisfies Record<string, Wanted>
@@ -82,6 +93,7 @@ type Wanted = {
   readonly asksFor?: readonly string[]
   readonly films?: number
   readonly grows?: number
+  readonly budgets?: Readonly<Record<'workspace' | 'team' | 'endUser', string>>
 }
 
 /** Requests in a minute that nobody makes. */
@@ -106,6 +118,7 @@ async function makePerson(pool: pg.Pool, name: Name, wanted: Wanted): Promise<Pe
   const person: Person = {
     ...{ name, workspaceId, accountId, requestsPerMinute, atOnce, films, grows },
     ...(asksFor && { asksFor }),
+    ...(wanted.budgets && { budgets: wanted.budgets }),
     keys: [],
     payments: [entryId],
   }
@@ -113,7 +126,19 @@ async function makePerson(pool: pg.Pool, name: Name, wanted: Wanted): Promise<Pe
     const budget = period === undefined || amount === undefined ? undefined : { period, amount }
     person.keys.push(await makeKey(pool, workspaceId, budget))
   }
+  if (wanted.budgets !== undefined) await setBudgets(pool, workspaceId, wanted.budgets)
   return person
+}
+
+async function setBudgets(pool: pg.Pool, workspaceId: Id, amounts: NonNullable<Wanted['budgets']>): Promise<void> {
+  for (const [kind, subject, amount] of [
+    ['workspace', '', amounts.workspace],
+    ['tag', 'team=*', amounts.team],
+    ['end_user', '*', amounts.endUser],
+  ] as const) {
+    const budget = { period: 'total', amount: usd(amount) } as const
+    await setBudget({ pool }, ACTOR, { workspaceId, mode: 'test', kind, subject, label: subject, budget })
+  }
 }
 
 /** Lifts a limit for what is read after the run, too. */

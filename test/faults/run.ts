@@ -14,6 +14,7 @@ import { readReports } from './reports.ts'
 import { resolveAll } from './resolve.ts'
 import { startSampling } from './sampler.ts'
 import { callsOfDeviants, callsOfLinks, callsOfModels, callsOfTasks, tasksOutliving } from './sometimes.ts'
+import { callsOfBudgets } from './whose-spend.ts'
 import { startWorkload } from './workload.ts'
 
 export type RunOptions = {
@@ -70,6 +71,7 @@ export async function runFaults({
         ...callsOfTasks(evidence),
         ...callsOfDeviants(evidence),
         ...callsOfLinks(evidence),
+        ...callsOfBudgets(evidence),
       }),
     }
     log(`${since()}: judged`)

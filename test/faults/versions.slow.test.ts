@@ -25,36 +25,36 @@ const SIDE_BY_SIDE_MS = count({ full: 2_000, reduced: 1_000 })
 /** What the next version's begin and end do more: they note where a call was made. */
 const BEGINS_WITH_REGION: readonly Edit[] = [
   {
-    file: 'begin_calls',
-    find: 'tokens_estimated, claims, begun_at)',
-    replace: 'tokens_estimated, claims, begun_at, region)',
+    file: 'begin_attributed_calls',
+    find: 'end_user, end_user_label, tags)\n  select',
+    replace: 'end_user, end_user_label, tags, region)\n  select',
   },
   {
-    file: 'begin_calls',
-    find: 'coalesce(ask_sets_to[i - 1], 0), at\n',
-    replace: "coalesce(ask_sets_to[i - 1], 0), at, 'home'\n",
+    file: 'begin_attributed_calls',
+    find: 'call_tags[i]::text[]\n',
+    replace: "call_tags[i]::text[], 'home'\n",
   },
 ]
 const ENDS_WITH_REGION: readonly Edit[] = [
   {
-    file: 'end_calls_with_rates',
-    find: 'allowances, begun_at, ended_at)\n    values',
-    replace: 'allowances, begun_at, ended_at, region)\n    values',
+    file: 'end_attributed_calls',
+    find: 'tags, booked)\n    values',
+    replace: 'tags, booked, region)\n    values',
   },
   {
-    file: 'end_calls_with_rates',
-    find: 'own.allowances, own.begun_at, at);',
-    replace: 'own.allowances, own.begun_at, at, own.region);',
+    file: 'end_attributed_calls',
+    find: 'own.tags, false);',
+    replace: 'own.tags, false, own.region);',
   },
   {
-    file: 'end_calls_with_rates',
-    find: 'allowances, begun_at, ended_at)\n    select',
-    replace: 'allowances, begun_at, ended_at, region)\n    select',
+    file: 'end_attributed_calls',
+    find: 'tags, booked)\n    select',
+    replace: 'tags, booked, region)\n    select',
   },
   {
-    file: 'end_calls_with_rates',
-    find: "coalesce(hold.allowances, '{}'), hold.begun_at, at\n",
-    replace: "coalesce(hold.allowances, '{}'), hold.begun_at, at, hold.region\n",
+    file: 'end_attributed_calls',
+    find: 'hold.tags, false\n',
+    replace: 'hold.tags, false, hold.region\n',
   },
 ]
 
@@ -76,8 +76,8 @@ alter table charges add column region text;
 create index charges_of_region on charges (region, ended_at);
 create table regions (name text primary key, opened_at timestamptz not null default clock_timestamp());
 insert into regions values ('home');
-${await inForce('begin_calls', BEGINS_WITH_REGION)}
-${await inForce('end_calls_with_rates', ENDS_WITH_REGION)}`
+${await inForce('begin_attributed_calls', BEGINS_WITH_REGION)}
+${await inForce('end_attributed_calls', ENDS_WITH_REGION)}`
 }
 
 /** A copy of the source with one more migration stands for the next version. */

@@ -8,6 +8,7 @@ import { CLIENTS, type Key, type Person } from './people.ts'
 import { growingQuestion, streamedQuestion, wholeQuestion } from './questions.ts'
 import { SPEECHES, speechOf } from './speeches.ts'
 import { cancelPath, taskPath, videoFor } from './videos.ts'
+import { saidOf } from './whose-spend.ts'
 
 /** Clients that call, quote, repeat and look up, each by a seed of its own, until they are told to stop. */
 export type Workload = {
@@ -74,7 +75,7 @@ export function startWorkload({ seed, people, caller, marks, link }: Parts): Wor
   )
 
   async function ask(asked: Asked): Promise<Operation> {
-    const operation = await caller.ask(asked)
+    const operation = await caller.ask(saying(asked))
     if (operation.told.status === 429) await delay(REFUSED_PAUSE_MS)
     if (operation.told.code === 'link_required') await link(asked.key)
     return operation
@@ -240,6 +241,14 @@ function maybeByTool<T extends Omit<Asked, 'what'>>(asked: T): T {
   const { key, mark = '', headers } = asked
   const isByTool = key.isApproved && headers === undefined && Number(mark.replaceAll(/\D/g, '')) % 2 === 0
   return isByTool ? { ...asked, isByTool } : asked
+}
+
+/** Who has budgets says of every call whose spend it is, the same each time that it is sent. */
+function saying(asked: Asked): Asked {
+  const { person, mark, headers } = asked
+  if (person.budgets === undefined || mark === undefined) return asked
+  const { team, endUser } = saidOf(mark)
+  return { ...asked, headers: { ...headers, 'x-farebox-tags': `team=${team}`, 'x-farebox-end-user': endUser } }
 }
 
 function who({ name, person, random }: Client): { client: string; person: Person; key: Key } {

@@ -8,7 +8,7 @@ import type { Seal } from '../../server/src/kernel/seal.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import type { Facts } from '../../server/src/storage/audit.ts'
 import { ids, makeCustomer, setPaid } from '../identity/customers.ts'
-import { makeGranted } from '../identity/granted.ts'
+import { makeGranted, makeMember } from '../identity/granted.ts'
 import { callOf, openSession, outcomesOf } from '../ledger/session.ts'
 
 /** What a line of the command line is to leave in the audit log. */
@@ -257,6 +257,50 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
           ...{ action: 'key.budget_set', workspaceId, subject: keyId },
           before: { budget: { period: 'day', usd: '5.000000000' } },
           after: { budget: { period: 'month', usd: '20.000000000' } },
+        }),
+      }
+    },
+    async 'keys assign'() {
+      const { workspaceId, keyId } = await makeCustomer(pool)
+      const { memberId } = await makeMember(pool, workspaceId)
+      return {
+        line: ['keys', 'assign', keyId, memberId],
+        deed: () => ({
+          ...{ action: 'key.assigned', workspaceId, subject: keyId },
+          ...{ before: { memberId: null }, after: { memberId } },
+        }),
+      }
+    },
+    async 'budgets set'() {
+      const { workspaceId } = await makeCustomer(pool)
+      return {
+        line: ['budgets', 'set', workspaceId, '5/week', '--tag', 'team=search'],
+        async deed() {
+          const { rows } = await pool.query("select id from budgets where subject = 'team=search' order by set_at desc")
+          const after = { kind: 'tag', subject: 'team=search', period: 'week', usd: '5.000000000' }
+          return { action: 'budget.set', workspaceId, subject: rows[0]?.id, before: null, after }
+        },
+      }
+    },
+    async 'budgets change'() {
+      const { workspaceId } = await makeCustomer(pool)
+      const id = idIn(await said('budgets', 'set', workspaceId, '5/day'))
+      return {
+        line: ['budgets', 'change', id, '7'],
+        deed: () => ({
+          ...{ action: 'budget.set', workspaceId, subject: id },
+          ...{ before: { usd: '5.000000000' }, after: { usd: '7.000000000' } },
+        }),
+      }
+    },
+    async 'budgets remove'() {
+      const { workspaceId } = await makeCustomer(pool)
+      const id = idIn(await said('budgets', 'set', workspaceId, '5/day', '--end-user', '*'))
+      return {
+        line: ['budgets', 'remove', id],
+        deed: () => ({
+          ...{ action: 'budget.removed', workspaceId, subject: id },
+          ...{ before: { kind: 'end_user', subject: '*', period: 'day', usd: '5.000000000' }, after: null },
         }),
       }
     },

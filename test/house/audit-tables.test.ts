@@ -9,7 +9,7 @@ const SOURCES = path.join(ROOT, 'server/src')
 
 /** What people change: whoever writes one of these says in the audit log who did it. */
 const RECORDED = [
-  ...['workspaces', 'members', 'accounts', 'allowances', 'credentials', 'api_keys', 'plans'],
+  ...['workspaces', 'members', 'accounts', 'allowances', 'budgets', 'credentials', 'api_keys', 'plans'],
   ...['grants', 'access_tokens', 'approvals'],
   ...['price_versions', 'account_prices', 'models', 'model_prices', 'model_routes', 'upstreams'],
   ...['link_sessions', 'loss_releases'],
@@ -39,7 +39,15 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
     'tasks',
     'losses',
   ]),
-  ...named('counted with the calls', ['allowance_periods', 'usage_hours', 'windows', 'refusals', 'request_records']),
+  ...named('counted with the calls', [
+    'allowance_periods',
+    'usage_hours',
+    'usage_sums',
+    'usage_tail',
+    'windows',
+    'refusals',
+    'request_records',
+  ]),
   ...named('upkeep', ['owners', 'change_log', 'dropped_allowances', 'dropped_charges', 'dropped_days']),
   ...named('what the program itself serves, said by each process', ['contracts', 'sales_snapshots']),
   ...named('leases of a quota', ['upstream_quotas', 'upstream_polls']),
@@ -51,6 +59,8 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   ]),
   ...named('part of a sign-up or a reset, which has its row when it is done', ['mailed_links', 'sign_up_credits']),
   ...named('counted attempts', ['door_attempts']),
+  ...named('what people were told, with the letter', ['budget_notices', 'balance_notices']),
+  ...named('whom calls are made for, as their callers say', ['end_users', 'end_user_counts']),
   ...named('strangers say what they like of themselves; what a person allows has its row, as a grant', [
     'oauth_clients',
     'oauth_documents',

@@ -53,6 +53,7 @@ describe('a command', () => {
       'models history': ['maker/read'],
       'models convert': [community],
       'accounts show': [workspaceId],
+      'budgets list': [workspaceId],
       'grants list': [workspaceId],
       'keys list': [workspaceId],
       'keys refusals': [keyId],

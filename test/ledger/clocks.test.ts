@@ -8,6 +8,7 @@ import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { createSweeper, type OrphanWorld, openOrphanWorld } from './mortal-orphans.ts'
 import { composeProcess, type LedgerProcess } from './mortal-process.ts'
 import { callOf, makeParty, postOf } from './session.ts'
+import { BOOKED_HOURS } from './usage-rows.ts'
 import { makeAllowance } from './world.ts'
 
 /** Leases, ids, periods, partitions and hours of usage go by PostgreSQL's clock, whatever that of a process says. */
@@ -73,7 +74,7 @@ async function tracesOf(world: OrphanWorld, process: LedgerProcess) {
     [call.id],
   )
   const hours = await pool.query<{ at: number }>(
-    'select extract(epoch from hour)::float8 * 1000 as at from usage_hours where credential_id = $1',
+    `select extract(epoch from hour)::float8 * 1000 as at from ${BOOKED_HOURS} booked where credential_id = $1`,
     [party.credentialId],
   )
   const periods = await pool.query<{ at: number }>(

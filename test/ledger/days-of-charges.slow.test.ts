@@ -150,7 +150,7 @@ async function moveToNoon({ accountId }: Party, allowances: readonly Id[], day: 
   await session.query('set session_replication_role = replica')
   await session.query('update charges set begun_at = $2, ended_at = $2 where account_id = $1', [accountId, noon])
   await session.query('reset session_replication_role')
-  await session.query('update usage_hours set hour = $2 where account_id = $1', [accountId, noon])
+  await session.query('update usage_tail set at = $2 where account_id = $1', [accountId, noon])
   await session.query(
     `update allowance_periods row set starts_at = period_start(allowance.period, $2)
      from allowances allowance where allowance.id = row.allowance_id and allowance.id = any ($1)`,

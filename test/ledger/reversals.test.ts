@@ -79,7 +79,17 @@ describe('verbs that are sent at once', () => {
         const answers = await race(sessions, orders)
         firsts.add(await replay(pool, scene, sessions.length, answers))
         assert.deepEqual(await verifyLedger(pool, [scene.party.accountId]), [])
-        await emptyTables(pool, 'accounts', 'credentials', 'holds', 'charges', 'claims', 'usage_hours')
+        await emptyTables(
+          pool,
+          'accounts',
+          'credentials',
+          'holds',
+          'charges',
+          'claims',
+          'usage_hours',
+          'usage_sums',
+          'usage_tail',
+        )
       }
     } finally {
       await Promise.all(sessions.map((one) => one.close()))
@@ -115,7 +125,17 @@ function chosen(steps: readonly Step[], orders: number): Iterable<readonly Step[
 /** What breaks a promise is looked for in whole tables: rows of orders that are done would slow it down. */
 async function verifyAndForget(accounts: readonly Id[]): Promise<void> {
   assert.deepEqual(await verifyLedger(pool, accounts), [])
-  await emptyTables(pool, 'accounts', 'credentials', 'holds', 'charges', 'claims', 'usage_hours')
+  await emptyTables(
+    pool,
+    'accounts',
+    'credentials',
+    'holds',
+    'charges',
+    'claims',
+    'usage_hours',
+    'usage_sums',
+    'usage_tail',
+  )
 }
 
 async function playOrder(

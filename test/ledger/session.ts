@@ -109,19 +109,23 @@ type Asks = {
   readonly tokens?: number
   readonly windows?: Call['windows']
   readonly claims?: Call['claims']
+  readonly operation?: string
+  readonly attribution?: Call['attribution']
 }
 
 export function callOf({ accountId, credentialId }: Party, asks: Asks = {}): Call {
   const { id = ids.next(), hold = 1n, allowances = [], tokens = 0, windows = [], claims = [] } = asks
+  const { operation = 'probe', attribution } = asks
   return {
     id,
     accountId,
     credentialId,
-    operation: 'probe',
+    operation,
     hold: hold === null ? null : { amount: nanos(hold), terms: '{}', allowances },
     tokens,
     windows,
     claims,
+    attribution,
   }
 }
 

@@ -7,10 +7,13 @@ import type { Call, Ending } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
+import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { reverseCharge } from '../../server/src/ledger/reverse.ts'
-import { readUsage, type UsageQuery, type UsageReport, type UsageSums } from '../../server/src/ledger/usage.ts'
+import { readUsage, type UsageReport, type UsageSums } from '../../server/src/ledger/usage.ts'
+import type { UsageQuery } from '../../server/src/ledger/usage-statement.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { callOf, makeParty, openSession, type Party, postOf } from './session.ts'
+import { bookAnew } from './usage-rows.ts'
 import { connect, ids, makeCredential } from './world.ts'
 
 /**
@@ -124,16 +127,9 @@ async function scatter(happened: readonly Happened[]): Promise<void> {
     [given.map(({ id }) => id), given.map((one) => Math.min(nowSeconds - 1, one.endedSeconds + one.afterSeconds))],
   )
   await session.query('reset session_replication_role')
-  await session.query('delete from usage_hours')
-  await session.query(`
-    insert into usage_hours
-    select credential_id, date_trunc('hour', at, 'UTC'), account_id, sum(requests), sum(failed), sum(input), sum(output), sum(read), sum(write), sum(value), sum(charged)
-    from (
-      select credential_id, ended_at, account_id, 1, failed::integer, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, amount
-      from charges where executed and credential_id is not null
-      union all select credential_id, entered_at, account_id, 0, 0, 0, 0, 0, 0, 0, charged from entries where credential_id is not null
-    ) one (credential_id, at, account_id, requests, failed, input, output, read, write, value, charged)
-    group by 1, 2, 3`)
+  await bookAnew((text) => session.query(text))
+  // Some of it is in the sums, and some in the tail.
+  await session.query('select add_up_usage(most => $1)', [Math.floor(happened.length / 2)])
 }
 
 /** Something that counts: requests, failed ones, the four kinds of tokens, value and charge in nanos. */
@@ -231,14 +227,18 @@ describe('the usage report', () => {
     assert.deepEqual(await verifyLedger(pool), [])
     const booked = await readBooked()
     const hour = floorTo(nowSeconds, HOUR)
-    for (const scope of scopesOf(team)) {
-      for (const startSeconds of [hour - HOUR, hour - HOUR + 1, nowSeconds - 1, nowSeconds])
-        for (const endSeconds of [hour + 2 * HOUR, nowSeconds + 60, nowSeconds + 1]) {
-          const query = { scope, startSeconds, endSeconds }
-          assert.deepEqual(await readUsage(pool, query), expected(booked, query))
-        }
-      const { totals } = await readUsage(pool, { scope, startSeconds: hour, endSeconds: hour + 2 * HOUR })
-      assert.ok(totals.requests > 0n && totals.failedRequests > 0n && totals.valueMicros > 0n)
+    // In the tail, and in the sums.
+    for (const work of [async () => {}, () => addUpUsage(pool)]) {
+      await work()
+      for (const scope of scopesOf(team)) {
+        for (const startSeconds of [hour - HOUR, hour - HOUR + 1, nowSeconds - 1, nowSeconds])
+          for (const endSeconds of [hour + 2 * HOUR, nowSeconds + 60, nowSeconds + 1]) {
+            const query = { scope, startSeconds, endSeconds }
+            assert.deepEqual(await readUsage(pool, query), expected(booked, query))
+          }
+        const { totals } = await readUsage(pool, { scope, startSeconds: hour, endSeconds: hour + 2 * HOUR })
+        assert.ok(totals.requests > 0n && totals.failedRequests > 0n && totals.valueMicros > 0n)
+      }
     }
   })
 

@@ -5,7 +5,8 @@ import { judge } from '../../harness/figures.ts'
 import { count, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
-import { readUsage, type UsageQuery, usageStatement } from '../../server/src/ledger/usage.ts'
+import { readUsage } from '../../server/src/ledger/usage.ts'
+import { type UsageQuery, usageStatement } from '../../server/src/ledger/usage-statement.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
 import { connect, pg } from './world.ts'
 
@@ -133,7 +134,7 @@ type Plan = z.infer<typeof plan>
 
 async function explain(query: UsageQuery): Promise<readonly Plan[]> {
   const { text, values } = usageStatement(query)
-  const { rows } = await client.query({ text: `explain (analyze, format json) ${text}`, values })
+  const { rows } = await client.query({ text: `explain (analyze, format json) ${text}`, values: [...values] })
   const [row] = z.tuple([z.object({ 'QUERY PLAN': z.tuple([z.object({ Plan: plan })]) })]).parse(rows)
   const nodesOf = (node: Plan): Plan[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
   return nodesOf(row['QUERY PLAN'][0].Plan)

@@ -5,6 +5,7 @@ import { voidOf } from '../../server/src/calls/calls.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { callOf, makeParty, openSession, outcomesOf, type Party, postOf } from './session.ts'
+import { BOOKED_HOURS } from './usage-rows.ts'
 import { connect } from './world.ts'
 
 const database = await freshDatabase()
@@ -20,7 +21,7 @@ async function usageOf({ credentialId }: Party): Promise<readonly bigint[]> {
   const { rows } = await pool.query<{ sums: readonly bigint[] }>(
     `select array[sum(requests), sum(failed_requests), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
        sum(cache_write_tokens), sum(value), sum(charged)]::bigint[] as sums
-     from usage_hours where credential_id = $1`,
+     from ${BOOKED_HOURS} booked where credential_id = $1`,
     [credentialId],
   )
   return rows[0]?.sums ?? []

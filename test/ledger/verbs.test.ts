@@ -92,7 +92,16 @@ describe('every verb of the ledger, against the pure model', () => {
 
   /** Queries for the rows that break a promise read whole tables: those of sequences that are done slow them down. */
   async function forgetAll(): Promise<void> {
-    const own = ['allowances', 'allowance_periods', 'holds', 'charges', 'claims', 'usage_hours']
+    const own = [
+      'allowances',
+      'allowance_periods',
+      'holds',
+      'charges',
+      'claims',
+      'usage_hours',
+      'usage_sums',
+      'usage_tail',
+    ]
     await emptyTables(pools.rest, 'accounts', 'credentials', ...own)
   }
 })

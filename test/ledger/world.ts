@@ -5,6 +5,7 @@ import { createMoneyQuery } from '../../server/src/calls/money-query.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds, type Id } from '../../server/src/kernel/ids.ts'
 import { type Nanos, nanos } from '../../server/src/kernel/money.ts'
+import type { Period } from '../../server/src/kernel/period.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
 import { createPools, type Pools } from '../../server/src/storage/pools.ts'
@@ -55,12 +56,7 @@ export async function makeCredential(pool: pg.Pool, accountId: Id): Promise<Id> 
   return id
 }
 
-export async function makeAllowance(
-  pool: pg.Pool,
-  accountId: Id,
-  period: 'day' | 'month' | 'total',
-  amount: bigint,
-): Promise<Id> {
+export async function makeAllowance(pool: pg.Pool, accountId: Id, period: Period, amount: bigint): Promise<Id> {
   const id = ids.next()
   await pool.query('insert into allowances (id, account_id, period, amount) values ($1, $2, $3, $4)', [
     id,

@@ -26,4 +26,17 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     ...{ hasExpired: false, amount: '5.000000000', charged: '4.001120500', held: '0.100000000', left: '0.898879500' },
     ...{ endsAt: LINK.until, mandateUrl: `${SITE}/mandates/01a1e0c2-0000-7000-8000-000000000001` },
   },
+  budget_used: {
+    ...{ what: 'budget_used', ...TO, workspace: 'Harbour Labs', isTest: false, budget: 'tag team=search', percent: 80 },
+    ...{ period: 'month', amount: '5.000000000', charged: '4.001120500', held: '0.100000000', left: '0.898879500' },
+    ...{ resetsAt: '2026-12-01T00:00:00.000Z', siteUrl: SITE },
+  },
+  balance_low: {
+    what: 'balance_low',
+    ...TO,
+    workspace: 'Harbour Labs',
+    balance: '0.870000000',
+    low: '1.000000000',
+    siteUrl: SITE,
+  },
 }

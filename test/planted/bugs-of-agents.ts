@@ -76,7 +76,7 @@ export const bugsOfAgents: readonly PlantedBug[] = [
     title: 'a key without a budget may spend by an agent',
     promise: 'An agent spends only what somebody has approved.',
     author: 'insider',
-    edits: [{ file: APPROVAL, find: 'allowances.length === 0', replace: 'allowances.length < 0' }],
+    edits: [{ file: APPROVAL, find: '...(budget === null', replace: '...(budget === undefined' }],
     caughtBy: [{ file: OF_USE, title: 'a key without a budget, scopes or a rate' }],
   },
   {

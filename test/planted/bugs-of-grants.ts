@@ -31,8 +31,8 @@ export const bugsOfGrants: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/gateway/require-budget.ts',
-        find: 'if (token === null || allowances.length > 0 || needed === ZERO) return',
-        replace: 'if (token === null || allowances.length > 0 || needed >= ZERO) return',
+        find: 'if (token === null || budget !== null || needed === ZERO) return',
+        replace: 'if (token === null || budget !== null || needed >= ZERO) return',
       },
     ],
     caughtBy: [

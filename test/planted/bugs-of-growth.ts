@@ -1,5 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts'
-import { STATEMENTS } from './statements.ts'
+import { GROWING, STATEMENTS } from './statements.ts'
 
 const CASES = 'test/ledger/growing.test.ts'
 const UNANSWERED = 'test/ledger/unanswered.test.ts'
@@ -18,7 +18,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: GROWING,
         find: 'more := greatest(0, call_amounts[i] - own.amount);',
         replace: 'more := call_amounts[i];',
       },
@@ -34,9 +34,9 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     promise: 'All or none over the account and every allowance.',
     author: 'insider',
     edits: [
-      { file: STATEMENTS, find: 'if more > coalesce(allowance_left, 0) then', replace: 'if false then' },
+      { file: GROWING, find: 'if more > coalesce(allowance_left, 0) then', replace: 'if false then' },
       {
-        file: STATEMENTS,
+        file: GROWING,
         find: 'select id, period_start(period, own.begun_at), amount, more from allowances where id = one',
         replace: 'select id, period_start(period, own.begun_at), amount, 0 from allowances where id = one',
       },
@@ -50,7 +50,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: GROWING,
         find: '        account_free[account] := account_free[account] - more;\n        foreach',
         replace: '        update accounts set held = held + more where id = own.account_id;\n        foreach',
       },
@@ -63,7 +63,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     promise: 'Every way in which a call can end leaves nothing held.',
     author: 'insider',
     edits: [
-      { file: STATEMENTS, find: 'update holds set amount = own.amount, tokens', replace: 'update holds set tokens' },
+      { file: GROWING, find: 'update holds set amount = own.amount, tokens', replace: 'update holds set tokens' },
     ],
     caughtBy: [{ file: CASES, title: 'raises what a call holds to a total' }],
   },
@@ -74,7 +74,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: GROWING,
         find: 'elsif own.owner_id is distinct from owner_id_in or own.unsettled_at is not null then',
         replace: 'elsif own.owner_id is distinct from owner_id_in then',
       },
@@ -88,7 +88,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: GROWING,
         find: 'where id = own.credential_id and account_id = own.account_id and active) then',
         replace: 'where id = own.credential_id and account_id = own.account_id) then',
       },
@@ -102,12 +102,12 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: GROWING,
         find: '(select id, amount, period_start(period, own.begun_at) as starts_at',
         replace: '(select id, amount, period_start(period, at) as starts_at',
       },
       {
-        file: STATEMENTS,
+        file: GROWING,
         find: 'select id, period_start(period, own.begun_at), amount, more',
         replace: 'select id, period_start(period, at), amount, more',
       },
@@ -137,7 +137,7 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: GROWING,
         find: 'has_turned := has_turned or window_started[j] > coalesce(own.reserved_at, own.begun_at);',
         replace: `has_turned := false;
           continue when window_started[j] > coalesce(own.reserved_at, own.begun_at);`,

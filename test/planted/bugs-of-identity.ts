@@ -176,9 +176,9 @@ export const bugsOfIdentity: readonly PlantedBug[] = [
     edits: [
       {
         file: KEYS,
-        find: `       values ($1, $2, $3, $4, $5, $6, \${termsPlaces(7)})\`,
+        find: `       values ($1, $2, $3, $4, $5, $6, $7, \${termsPlaces(8)})\`,
       [id, workspaceId, name, hashOf(secret),`,
-        replace: `       values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6, \${termsPlaces(7)})\`,
+        replace: `       values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6, $7, \${termsPlaces(8)})\`,
       [id, workspaceId, name, secret.reveal(),`,
       },
     ],

@@ -239,9 +239,9 @@ export const bugsOfInsidersUnderDeath: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: 'server/src/ledger/usage.ts',
-        find: 'hour >= to_timestamp($2) and hour < to_timestamp($3)',
-        replace: 'hour >= to_timestamp($2) and hour <= to_timestamp($3)',
+        file: 'server/src/ledger/usage-statement.ts',
+        find: `from usage_hours where \${isOurs} and hour >= \${from} and hour < \${to}`,
+        replace: `from usage_hours where \${isOurs} and hour >= \${from} and hour <= \${to}`,
       },
     ],
     caughtBy: [{ file: 'test/ledger/usage-report.test.ts', title: 'has what calls have just booked' }],

@@ -5,8 +5,8 @@ const CREDITS = 'server/src/storage/migrations/0004_credits_and_reversals.sql'
 const OWNERS = 'server/src/storage/migrations/0005_owners.sql'
 /** Where calls of dead processes are marked. */
 const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
-const DAYS = 'server/src/storage/migrations/0006_days_of_charges.sql'
-const USAGE = 'server/src/ledger/usage.ts'
+const REPORT = 'server/src/ledger/usage.ts'
+const USAGE = 'server/src/ledger/usage-statement.ts'
 
 /** Of deaths, debts and reversals, described by somebody who has seen neither code nor tests. */
 export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
@@ -159,7 +159,7 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: CREDITS,
+        file: STATEMENTS,
         find: 'given_promo := least(given_before + given, charge.promo) - least(given_before, charge.promo);',
         replace: 'given_promo := 0;',
       },
@@ -174,12 +174,12 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: CREDITS,
+        file: STATEMENTS,
         find: 'update allowance_periods row set charged = row.charged - given\n',
         replace: 'update allowance_periods row set charged = greatest(0, row.charged - given)\n',
       },
       {
-        file: CREDITS,
+        file: STATEMENTS,
         find: 'row.starts_at = period_start(allowance.period, charge.begun_at);',
         replace: 'row.starts_at = period_start(allowance.period, at);',
       },
@@ -193,7 +193,7 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: DAYS,
+        file: STATEMENTS,
         find: 'if day is null or day >= first_kept then return null; end if;',
         replace: 'if day is null or day > first_kept then return null; end if;',
       },
@@ -247,9 +247,9 @@ export const bugsOfTheBlindUnderDeath: readonly PlantedBug[] = [
     author: 'blind',
     edits: [
       {
-        file: USAGE,
-        find: 'microsByBucket(days.map(({ charged }) => nanos(charged)))',
-        replace: 'days.map(({ charged }) => wholeMicros(charged))',
+        file: REPORT,
+        find: 'microsByBucket(sums.map(({ charged }) => charged))',
+        replace: 'sums.map(({ charged }) => wholeMicros(charged))',
       },
     ],
     caughtBy: [

@@ -248,16 +248,17 @@ export const bugsOfTheBlind: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENTS,
-        find: `sum(call_charges[i])
+        find: `call_values[i], call_charges[i]
     from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
-    where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
+    where hold.id is not null and (call_executed[i] or call_charges[i] > 0);
 `,
-        replace: `sum(coalesce(before_charges[i], call_charges[i]))
+        replace: `call_values[i], coalesce(before_charges[i], call_charges[i])
     from (
       select raw.ordinality as i, call_accounts[raw.ordinality] as account_id,
-        coalesce(raw.credential_id, (select one.credential_id from charges one where one.id = call_ids[raw.ordinality])) as credential_id
+        coalesce(raw.credential_id, (select one.credential_id from charges one where one.id = call_ids[raw.ordinality])) as credential_id,
+        coalesce(raw.operation, 'probe') as operation, raw.asked_model, raw.end_user, raw.end_user_label, raw.tags
       from unnest(ending) with ordinality raw
-    ) hold where hold.credential_id is not null and call_executed[i]
+    ) hold where hold.credential_id is not null and call_executed[i];
 `,
       },
     ],

@@ -7,6 +7,7 @@ import { ROOT } from '../../harness/root.ts'
 import { bugsOfAgents } from './bugs-of-agents.ts'
 import { bugsOfAttempts } from './bugs-of-attempts.ts'
 import { bugsOfAudit } from './bugs-of-audit.ts'
+import { bugsOfBudgets } from './bugs-of-budgets.ts'
 import { bugsOfClasses } from './bugs-of-classes.ts'
 import { bugsOfClients } from './bugs-of-clients.ts'
 import { bugsOfContracts } from './bugs-of-contracts.ts'
@@ -31,6 +32,7 @@ import { bugsOfPrices } from './bugs-of-prices.ts'
 import { bugsOfSite } from './bugs-of-site.ts'
 import { bugsOfTheBlind } from './bugs-of-the-blind.ts'
 import { bugsOfTheBlindUnderDeath } from './bugs-of-the-blind-under-death.ts'
+import { bugsOfUsage } from './bugs-of-usage.ts'
 import { tryToCatch, unfitCatchers } from './catch.ts'
 import { type Catcher, type PlantedBug, patched } from './planted-bug.ts'
 import { STATEMENTS } from './statements.ts'
@@ -48,6 +50,7 @@ const ALL = [
   ...bugsOfAgents,
   ...bugsOfAttempts,
   ...bugsOfAudit,
+  ...bugsOfBudgets,
   ...bugsOfGrants,
   ...bugsOfGrowth,
   ...bugsOfIdentity,
@@ -68,6 +71,7 @@ const ALL = [
   ...bugsOfMoneyFiles,
   ...bugsOfPrices,
   ...bugsOfClasses,
+  ...bugsOfUsage,
 ]
 const FEWEST = 12
 /** Of the statements and of the process. That all are caught is for a proof to say: a change is not refused by what chance picks. */
@@ -166,8 +170,8 @@ describe('a copy', () => {
     'whose migration fails': [
       {
         file,
-        find: 'create or replace function end_calls_with_rates(',
-        replace: 'create or replace fun end_calls_with_rates(',
+        find: 'create or replace function end_attributed_calls(',
+        replace: 'create or replace fun end_attributed_calls(',
       },
     ],
     'whose statements fail when they run': [

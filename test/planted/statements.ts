@@ -1,7 +1,9 @@
 /** Of the statements that begin and end calls, what more than one patch looks for. This is where calls are begun. */
-export const BEGINNING = 'server/src/storage/migrations/0017_counted_refusals.sql'
-/** Where calls are ended. */
-export const STATEMENTS = 'server/src/storage/migrations/0025_growing_holds.sql'
+export const BEGINNING = 'server/src/storage/migrations/0027_attribution.sql'
+/** Where calls are ended, charges given back, days of them dropped, and usage added up. */
+export const STATEMENTS = 'server/src/storage/migrations/0027_attribution.sql'
+/** Where the hold of a call grows. */
+export const GROWING = 'server/src/storage/migrations/0025_growing_holds.sql'
 /** Where calls of dead processes are found. */
 export const SWEEPING = 'server/src/storage/migrations/0015_calls_of_owners.sql'
 

@@ -5,9 +5,9 @@ import { Fault } from '../kernel/fault.ts'
  * Calls of an agent that can cost something need what a person has approved: what it may use, how fast, and how much it may spend in all.
  * A key says so by scopes, a rate and a budget of its own; an access token by the mandate of its grant.
  */
-export function requireApproval({ scopes, limits, allowances, token }: Caller): void {
+export function requireApproval({ scopes, limits, budget, token }: Caller): void {
   const missing = [
-    ...(allowances.length === 0 ? ['a budget (farebox keys budget <key> 5/month)'] : []),
+    ...(budget === null ? ['a budget (farebox keys budget <key> 5/month)'] : []),
     ...(scopes === null ? ['scopes (farebox keys change <key> --scopes social,models)'] : []),
     ...((limits.from?.key.requestsPerMinute ?? null) === null
       ? ['a rate of its own (farebox keys change <key> --rpm 60)']

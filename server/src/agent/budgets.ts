@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { seesBalance } from '../gateway/require-scope.ts'
-import type { Caller } from '../identity/caller.ts'
+import { type Caller, ownAllowanceOf } from '../identity/caller.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { leftOf, readBalance } from '../ledger/balance.ts'
@@ -22,10 +22,8 @@ export function createReadLeft(pool: pg.Pool): ReadLeft {
   }
 
   return async (caller, known) => {
-    const {
-      accountId,
-      allowances: [id],
-    } = caller
+    const { accountId } = caller
+    const id = ownAllowanceOf(caller)
     // An access token is told of the account what its person has allowed it to read.
     const balance = known ?? (seesBalance(caller) ? await readFree(accountId) : undefined)
     if (id === undefined) return { balance, budget: undefined }

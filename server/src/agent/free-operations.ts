@@ -36,7 +36,10 @@ export type FreeOperations = {
   readonly find: (id: string) => FreeOperation | undefined
 }
 
-type Parts = Pick<AgentParts, 'catalogue' | 'begin' | 'tasks' | 'links' | 'models' | 'pool' | 'names' | 'publicUrl'>
+type Parts = Pick<
+  AgentParts,
+  'catalogue' | 'begin' | 'tasks' | 'links' | 'models' | 'pool' | 'time' | 'names' | 'publicUrl'
+>
 type Own<Input> = Omit<FreeOperation, 'run' | 'input'> & {
   readonly input: z.ZodType<Input>
   /** What it counts as, where it needs a scope of its own. */
@@ -154,7 +157,7 @@ function linkOperations({ links, names, publicUrl }: Parts, define: Define): rea
   ]
 }
 
-function accountOperations({ catalogue, models: sold, pool }: Parts, define: Define): readonly FreeOperation[] {
+function accountOperations({ catalogue, models: sold, pool, time }: Parts, define: Define): readonly FreeOperation[] {
   const find = (id: string) => catalogue.operations.find((one) => one.id === id)
   return [
     define({
@@ -179,7 +182,7 @@ function accountOperations({ catalogue, models: sold, pool }: Parts, define: Def
       http: 'GET /v1/balance',
       input: z.strictObject({}),
       isReadOnly: true,
-      answer: async ({ caller }) => ({ json: await balanceOf(pool, caller) }),
+      answer: async ({ caller }) => ({ json: await balanceOf({ pool, nowMs: time.nowMs() }, caller) }),
     }),
   ]
 }

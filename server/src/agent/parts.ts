@@ -26,6 +26,8 @@ export type AgentParts = {
   readonly tasks: Tasks
   readonly links: Pick<Links, 'list' | 'start'>
   readonly pool: pg.Pool
+  /** PostgreSQL's time, by which periods begin. */
+  readonly time: Pick<Clock, 'nowMs'>
   readonly ids: Ids
   readonly names: Names
   readonly headerNames: HeaderNames

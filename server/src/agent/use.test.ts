@@ -7,7 +7,7 @@ import type { Id } from '../kernel/ids.ts'
 import { usd } from '../kernel/money.ts'
 import { createUse } from './use.ts'
 
-const caller = { scopes: [], allowances: ['a'], limits: { from: { key: { requestsPerMinute: 1 } } } }
+const caller = { scopes: [], budget: {}, limits: { from: { key: { requestsPerMinute: 1 } } } }
 
 /** What is known of a call that failed so. */
 async function failing(code: FaultCode, headers: Record<string, string> = {}) {

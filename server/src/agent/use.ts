@@ -131,6 +131,8 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
       costMode,
       quoteId: undefined,
       idempotencyKey: wanted.idempotencyKey,
+      endUser: single(request.headers[headerNames.endUser]),
+      tags: single(request.headers[headerNames.tags]),
       // An agent that creates a task knows that it does: its operation says so.
       headers: (names) => (names.includes(headerNames.async) ? { [headerNames.async]: 'enable' } : {}),
       memory: request.memory,
@@ -143,6 +145,10 @@ export function createUse(parts: Parts): { readonly use: Use; readonly quote: Qu
   }
 
   return { use, quote }
+}
+
+function single(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }
 
 type Asked = Pick<Wanted, 'id' | 'given' | 'idempotencyKey'> & { readonly maxCost: string | undefined }

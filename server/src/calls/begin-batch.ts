@@ -1,14 +1,14 @@
 import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Window } from '../limits/window.ts'
-import type { Begun, Call, Claim, Judgement, Refused } from './call.ts'
+import { type Begun, type Call, type Claim, type Judgement, type Refused, TAGS_LIMIT, type Tag } from './call.ts'
 import { arrayText, daysOf, Positions } from './columns.ts'
 import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
 import { RATES_SELECT, ratesIn } from './rates.ts'
 
 const SELECT = `outcome, free, subject, allowance_left, holder, ${RATES_SELECT}, judged_at::text`
 
-const callOf = createCall('begin_calls', SELECT)
+const callOf = createCall('begin_attributed_calls', SELECT)
 
 /** The rows of those that are tasks are made by the same statement: there is no call without its task, nor the other way. */
 const TASKS: Beside = {
@@ -20,7 +20,7 @@ const TASKS: Beside = {
     where result.outcome = 'begun'
     on conflict (id) do nothing returning id`,
 }
-const callWithTasksOf = createCall('begin_calls', SELECT, [TASKS])
+const callWithTasksOf = createCall('begin_attributed_calls', SELECT, [TASKS])
 
 /** One statement for many calls. No id may stand in a batch twice. */
 export async function beginBatch(query: Query, ownerId: Id, calls: readonly Call[]): Promise<Judgement[]> {
@@ -86,6 +86,7 @@ function encode(calls: readonly Call[]): Column[] {
     ['call_terms', 'text[]', calls.map(({ hold }) => hold?.terms ?? '')],
     ['call_allowances', 'text[]', calls.map((call) => textOf(allowancesOf(call)))],
     ['call_token_groups', 'text[]', calls.map(({ windows }) => tokenGroups(windows))],
+    ...attributionColumns(calls),
     ['ask_windows_to', 'integer[]', windows.to],
     ['ask_windows', 'integer[]', windows.places],
     ['ask_request_limits', 'integer[]', windows.items.map(({ requestLimit }) => requestLimit)],
@@ -99,6 +100,27 @@ function encode(calls: readonly Call[]): Column[] {
     ['ask_keep_seconds', 'integer[]', claims.items.map(({ keepSeconds }) => keepSeconds)],
     ['ask_ends_with_owner', 'boolean[]', claims.items.map(({ endsWithOwner }) => endsWithOwner)],
   ]
+}
+
+/** Empty of a batch in which nothing of it is known. */
+function attributionColumns(calls: readonly Call[]): Column[] {
+  const some = calls.some(({ attribution }) => attribution !== undefined) ? calls : []
+  return [
+    ['call_models', 'text[]', some.map(({ attribution }) => attribution?.model ?? null)],
+    ['call_end_users', 'uuid[]', some.map(({ attribution }) => attribution?.endUser?.id ?? null)],
+    ['call_end_user_labels', 'text[]', some.map(({ attribution }) => attribution?.endUser?.label ?? null)],
+    ['call_tags', 'text[]', some.map(({ attribution }) => tagsText(attribution?.tags ?? []))],
+  ]
+}
+
+/** As PostgreSQL has them: name=value, in the order of their names. */
+function tagsText(tags: readonly Tag[]): string | null {
+  if (tags.length === 0) return null
+  if (tags.length > TAGS_LIMIT) throw new Error(`a call has at most ${TAGS_LIMIT} tags`)
+  const names = tags.map(({ name }) => name)
+  if (new Set(names).size < names.length) throw new Error('a call names a tag once')
+  if (names.some((name) => name === '' || name.includes('='))) throw new Error('the name of a tag has no equals sign')
+  return arrayText(tags.map(({ name, value }) => `${name}=${value}`).sort())
 }
 
 /** What all calls ask of one kind, flattened: `to[i]` is where the items of call i end, counted from 1. */
@@ -184,12 +206,12 @@ function verdict(call: Call, row: Row): Begun | Refused {
     case 'allowance_spent':
       return { outcome, allowanceId: pick(allowancesOf(call), row), left: nanos(row.bigint(3)) }
     default:
-      throw new Error(`begin_calls answered ${outcome}, which is no outcome`)
+      throw new Error(`begin_attributed_calls answered ${outcome}, which is no outcome`)
   }
 }
 
 function pick<T>(items: readonly T[], row: Row): T {
   const item = items[row.number(2)]
-  if (item === undefined) throw new Error('begin_calls names something that the call did not ask for')
+  if (item === undefined) throw new Error('begin_attributed_calls names something that the call did not ask for')
   return item
 }

@@ -19,7 +19,32 @@ export type Call = {
   readonly claims: readonly Claim[]
   /** Of a call that takes minutes: what its row says from the moment on in which the call is begun. */
   readonly task?: NewTask | undefined
+  /** Whose spend it is, as far as it is known when the call begins; left out where nothing is. */
+  readonly attribution?: Attribution | undefined
 }
+
+/** Whose spend a call is, beside its account, its key and its operation. Its route is known only when it ends. */
+export type Attribution = {
+  /** The model by the name that the caller asked for. */
+  readonly model: string | null
+  /** For whom the caller makes the call. */
+  readonly endUser: EndUser | null
+  /** At most 8, each name once, in the order of their names. */
+  readonly tags: readonly Tag[]
+}
+
+export type EndUser = {
+  /** Made from the account and a SHA-256 of the text that the caller gave, so that it is the same from call to call. */
+  readonly id: Id
+  /** Short, for people. */
+  readonly label: string
+}
+
+export type Tag = { readonly name: string; readonly value: string }
+
+export const TAGS_LIMIT = 8
+
+export const NO_ATTRIBUTION: Attribution = { model: null, endUser: null, tags: [] }
 
 export type NewTask = {
   readonly model: string
@@ -89,6 +114,8 @@ export type Ending = {
   readonly usage: Usage
   /** Of a call whose answer says what is left of its limits when it has ended. */
   readonly asked?: Asked
+  /** Whom the call went to, by the slot of its upstream; left out where nobody was asked. */
+  readonly route?: string | undefined
   /** Of a task: what its row says from then on. */
   readonly task?: TaskEnd
   /** Where there is evidence that it cost more than was held, or was delivered and can't be read. */

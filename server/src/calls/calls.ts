@@ -84,6 +84,8 @@ const PATIENCE_MS = 2_500
 const NEVER_MS = Number.POSITIVE_INFINITY
 const LOOK_MS = 10
 const CLAIMS_LIMIT = 16
+/** What is configured is refused when it would be more. */
+const ALLOWANCES_LIMIT = 8
 /** Every ending, and every extension, belongs to a call that was begun, and those are bounded: none is ever refused for want of room. */
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
@@ -241,7 +243,9 @@ export function createCalls(parts: Parts): Calls {
 }
 
 /** What would be judged or written wrongly, and can only come from a mistake of ours. */
-function requireSound({ windows, claims }: Call): void {
+function requireSound({ windows, claims, hold }: Call): void {
+  if (hold !== null && hold.allowances.length > ALLOWANCES_LIMIT)
+    throw new Error(`a call counts against at most ${ALLOWANCES_LIMIT} allowances`)
   if (claims.length > CLAIMS_LIMIT) throw new Error(`a call has at most ${CLAIMS_LIMIT} claims`)
   if (hasRepetition(windows, ({ group }) => group)) throw new Error('a call names a window once')
   if (hasRepetition(claims, ({ scope, key }) => `${scope}\0${key}`)) throw new Error('a call names a claim once')

@@ -39,10 +39,10 @@ const LOSSES: Beside = {
       returning id`,
 }
 
-const callOf = createCall('end_calls_with_rates', SELECT)
-const callWithTasksOf = createCall('end_calls_with_rates', SELECT, [TASKS])
-const callWithLossesOf = createCall('end_calls_with_rates', SELECT, [LOSSES])
-const callWithBothOf = createCall('end_calls_with_rates', SELECT, [TASKS, LOSSES])
+const callOf = createCall('end_attributed_calls', SELECT)
+const callWithTasksOf = createCall('end_attributed_calls', SELECT, [TASKS])
+const callWithLossesOf = createCall('end_attributed_calls', SELECT, [LOSSES])
+const callWithBothOf = createCall('end_attributed_calls', SELECT, [TASKS, LOSSES])
 
 /** One statement for the ends of many calls, each answered for itself. No id may stand in a batch twice. */
 export async function endBatch(query: Query, endings: readonly Ending[]): Promise<(Settlement | Error)[]> {
@@ -112,10 +112,17 @@ function encode(endings: readonly Ending[]): Column[] {
     ['call_output_tokens', 'bigint[]', endings.map(({ usage }) => usage.outputTokens)],
     ['call_cache_read_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheReadTokens)],
     ['call_cache_write_tokens', 'bigint[]', endings.map(({ usage }) => usage.cacheWriteTokens)],
+    ['call_routes', 'text[]', routesOf(endings)],
     ['ask_credentials', 'uuid[]', windows.map(({ credentialId }) => credentialId)],
     ['ask_groups', 'text[]', windows.map(({ window }) => window.group)],
     ['ask_counts_tokens', 'boolean[]', windows.map(({ window }) => window.tokenLimit !== null)],
   ]
+}
+
+/** Empty of a batch in which nobody was asked. */
+function routesOf(endings: readonly Ending[]): readonly (string | null)[] {
+  const some = endings.some(({ route }) => route !== undefined) ? endings : []
+  return some.map(({ route }) => route ?? null)
 }
 
 /** The windows of all calls, each once. */
@@ -133,7 +140,7 @@ function decode({ asked }: Ending, row: Row, windows: WindowStates): Settlement 
   const outcome = row.text(0)
   if (outcome === 'misplaced') return new Error('a call can only be ended for the account that it was begun for')
   if (outcome !== 'posted' && outcome !== 'voided')
-    throw new Error(`end_calls_with_rates answered ${outcome}, which is no outcome`)
+    throw new Error(`end_attributed_calls answered ${outcome}, which is no outcome`)
   return {
     outcome,
     charged: nanos(row.bigint(1)),

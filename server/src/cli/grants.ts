@@ -2,8 +2,9 @@ import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { type ListedGrant, listGrants, revokeGrant } from '../identity/grants.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
+import { budgetLine } from './budget-text.ts'
 import { idOf, operator, print, reading, running, unknown, withPools, writing } from './command.ts'
-import { budgetLine, ownTerms, stateOf } from './key-terms.ts'
+import { ownTerms, stateOf } from './key-terms.ts'
 
 export function addGrantCommands(program: Command): void {
   const grants = program.command('grants').description('manage grants that people gave to OAuth clients')

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import type { Config } from '../config.ts'
 import { refusalsOf } from '../gateway/refusals.ts'
-import type { Budget } from '../identity/budgets.ts'
 import {
+  assignKey,
   changeKey,
   createKey,
   findKey,
@@ -16,8 +16,8 @@ import {
 import { findWorkspace } from '../identity/workspaces.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { usd } from '../kernel/money.ts'
 import { Secret } from '../kernel/secret.ts'
+import { budgetLine, budgetOf } from './budget-text.ts'
 import {
   futureOf,
   idOf,
@@ -35,7 +35,7 @@ import {
   writing,
 } from './command.ts'
 import { keyLines, spendOf } from './key-spend.ts'
-import { budgetLine, checkTerms, linesOf, ownTerms, type TermsOptions, termsOf, withTerms } from './key-terms.ts'
+import { checkTerms, linesOf, ownTerms, type TermsOptions, termsOf, withTerms } from './key-terms.ts'
 
 export function addIdentityCommands(program: Command): void {
   const keys = program.command('keys').description("manage a customer's API keys")
@@ -44,7 +44,14 @@ export function addIdentityCommands(program: Command): void {
     .option('--name <name>', 'name of the key', 'key')
     .option('--test', 'create a test key, which spends test money on test upstreams (default: a live key)')
     .option('--expires <time>', 'when the key expires, such as 2027-01-31T00:00:00Z (default: never)')
-    .option('--budget <usd/period>', 'spending limit in USD, such as 20/month, 5/day or 100/total (default: none)')
+    .option(
+      '--budget <usd/period>',
+      'spending limit in USD, such as 20/month, 10/week, 5/day or 100/total (default: none)',
+    )
+    .option(
+      '--member <member>',
+      'id of the member whose key it is; the budget of the member applies to it (default: nobody)',
+    )
     .action((account: string, options: KeyOptions) => running((config) => addKey(config, account, options)))
   withTerms(writing(keys, 'change <key>'))
     .description('change the rate limits, scopes and addresses of a key; effective within a second')
@@ -69,6 +76,9 @@ export function addIdentityCommands(program: Command): void {
   writing(keys, 'budget <key> <usd/period>')
     .description('set the budget of a key, such as 20/month, or none to remove it')
     .action((key: string, budget: string) => running((config) => changeBudget(config, key, budget)))
+  writing(keys, 'assign <key> <member>')
+    .description('assign a key to a member by id, or none; the budget of the member applies to it within a second')
+    .action((key: string, member: string) => running((config) => assign(config, key, member)))
   reading(keys, 'refusals <key>')
     .description('list the refused calls of a key in the last 30 days, by hour and reason')
     .action((key: string) => running((config) => listRefusals(config, key)))
@@ -79,11 +89,12 @@ type KeyOptions = TermsOptions & {
   readonly test?: true
   readonly expires?: string
   readonly budget?: string
+  readonly member?: string
 }
 
 async function addKey(config: Config, account: string, options: KeyOptions): Promise<void> {
   const mode: Mode = options.test === true ? 'test' : 'live'
-  const { expires, budget } = options
+  const { expires, budget, member } = options
   const terms = termsOf(options)
   const key: NewKey = {
     workspaceId: idOf(account),
@@ -92,11 +103,13 @@ async function addKey(config: Config, account: string, options: KeyOptions): Pro
     ...terms,
     ...(expires !== undefined && { expiresAt: futureOf(expires) }),
     ...(budget !== undefined && { budget: budgetOf(budget) }),
+    ...(member !== undefined && { memberId: idOf(member) }),
   }
   await withPools(config, async ({ rest: pool }) => {
     await findWorkspace(pool, key.workspaceId).catch(unknown(`account ${account}`))
     await checkTerms({ pool, config }, terms)
-    const { id, secret } = await createKey({ pool, ids }, operator(), key).catch(unknown(`account ${account}`))
+    const missing = member === undefined ? `account ${account}` : `member ${member} of the account`
+    const { id, secret } = await createKey({ pool, ids }, operator(), key).catch(unknown(missing))
     print(`Key ${id} was made. This is its secret, which is shown only now:`)
     print(secret.reveal())
   })
@@ -178,6 +191,15 @@ async function changeBudget(config: Config, key: string, text: string): Promise<
   })
 }
 
+async function assign(config: Config, key: string, member: string): Promise<void> {
+  const memberId = member === 'none' ? null : idOf(member)
+  await withPools(config, async ({ rest: pool }) => {
+    await findKey(pool, idOf(key)).catch(unknown(`key ${key}`))
+    await assignKey({ pool, ids }, operator(), idOf(key), memberId).catch(unknown(`member ${member} of its account`))
+    print(memberId === null ? `Key ${key} is nobody's.` : `Key ${key} is assigned to member ${member}.`)
+  })
+}
+
 const REFUSALS_MS = 30 * 86_400_000
 
 async function listRefusals(config: Config, key: string): Promise<void> {
@@ -187,13 +209,4 @@ async function listRefusals(config: Config, key: string): Promise<void> {
     for (const { hour, reason, count } of refusals) print(`${hour.toISOString()}  ${count}  ${reason}`)
     print('Processes write their counts once a minute.')
   })
-}
-
-const BUDGET = /^([\d.]+)\/(day|month|total)$/
-
-function budgetOf(text: string): Budget {
-  const [, amount, period] = BUDGET.exec(text) ?? []
-  if (amount === undefined || (period !== 'day' && period !== 'month' && period !== 'total'))
-    throw new Error(`${JSON.stringify(text)} is no budget: write 20/month, 5/day or 100/total`)
-  return { period, amount: usd(amount) }
 }

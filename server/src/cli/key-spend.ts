@@ -3,8 +3,9 @@ import type { ListedKey } from '../identity/keys.ts'
 import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
 import { readBudget } from '../ledger/balance.ts'
 import { type KeySpend, spendOfKeys } from '../ledger/key-spend.ts'
+import { budgetLine } from './budget-text.ts'
 import { plain } from './command.ts'
-import { budgetLine, ownTerms, stateOf } from './key-terms.ts'
+import { ownTerms, stateOf } from './key-terms.ts'
 
 const NOTHING: KeySpend = { month: ZERO, total: ZERO }
 

@@ -7,14 +7,14 @@ import { limitsWithin, tierLimitAbove } from '../catalogue/key-rates.ts'
 import { DEFAULT_ON_DISCONNECT, ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
 import type { Tier, TierLimits } from '../catalogue/tiers.ts'
 import type { Config } from '../config.ts'
-import type { Budget } from '../identity/budgets.ts'
 import { type KeyTerms, networksIn, type TermsChange } from '../identity/key-terms.ts'
 import type { ListedKey } from '../identity/keys.ts'
 import { checkScopes } from '../identity/scopes.ts'
+import { tagsIn, tagText } from '../identity/tags.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { formatUsd } from '../kernel/money.ts'
 import { namesOfModels } from '../pricing/configure-models.ts'
 import { DEFAULT_RERANK_MODEL } from '../upstreams/adapters/rerank.ts'
+import { budgetLine } from './budget-text.ts'
 import { wholeNumber } from './command.ts'
 
 /** How operators say, and are shown, how fast, for what and from where a key may be used. */
@@ -27,6 +27,7 @@ export type TermsOptions = {
   readonly addresses?: string
   readonly onDisconnect?: string
   readonly holding?: string
+  readonly tag?: string
 }
 
 export function withTerms(command: Command): Command {
@@ -50,6 +51,10 @@ export function withTerms(command: Command): Command {
       '--holding <choice>',
       'hold of a stream: full (its maximum cost), growing (in steps), or default for the setting of the installation (new key: default)',
     )
+    .option(
+      '--tag <list>',
+      'tags that every call of the key has, such as team=search,env=live, or none; they beat the tags of a request (new key: none)',
+    )
 }
 
 /** What the options say; what they do not name is left out. */
@@ -61,6 +66,7 @@ export function termsOf({
   addresses,
   onDisconnect,
   holding,
+  tag,
 }: TermsOptions): TermsChange {
   const rates: Partial<KeyRates> = {
     ...(rpm !== undefined && { requestsPerMinute: rateOf('--rpm', rpm) }),
@@ -75,6 +81,7 @@ export function termsOf({
     }),
     ...(onDisconnect !== undefined && { onDisconnect: choiceOf('--on-disconnect', onDisconnect, ON_DISCONNECT) }),
     ...(holding !== undefined && { holding: choiceOf('--holding', holding, HOLDINGS) }),
+    ...(tag !== undefined && { tags: tag === 'none' ? null : tagsIn(listOf(tag, TAGS_MISSING)) }),
   }
 }
 
@@ -86,6 +93,7 @@ function choiceOf<Choice extends string>(option: string, text: string, choices: 
 }
 
 const SCOPES_MISSING = '--scopes must name operations, categories or models, such as rerank,social,model:<name>'
+const TAGS_MISSING = '--tag must name tags, such as team=search,env=live'
 const ADDRESSES_MISSING = '--addresses must name addresses or networks, such as 203.0.113.7,2001:db8::/32'
 
 function rateOf(option: string, text: string): number | null {
@@ -108,7 +116,7 @@ export async function checkTerms({ pool, config }: Parts, { scopes }: TermsChang
 }
 
 /** What a key has of its own, in a few words; nothing for one that has nothing. */
-export function ownTerms({ rates, scopes, networks, onDisconnect, holding }: KeyTerms): readonly string[] {
+export function ownTerms({ rates, scopes, networks, onDisconnect, holding, tags }: KeyTerms): readonly string[] {
   const own = KINDS.flatMap(([kind, words]) => (rates[kind] === null ? [] : `${rates[kind]} ${words}`))
   return [
     ...(scopes === null ? [] : [`for ${scopes.join(', ')}`]),
@@ -116,6 +124,7 @@ export function ownTerms({ rates, scopes, networks, onDisconnect, holding }: Key
     ...(networks === null ? [] : [`from ${networks.texts.join(', ')}`]),
     ...(onDisconnect === null ? [] : [`on disconnect ${onDisconnect}`]),
     ...(holding === null ? [] : [`holding ${holding}`]),
+    ...(tags === null ? [] : [`tagged ${tags.map(tagText).join(', ')}`]),
   ]
 }
 
@@ -130,7 +139,7 @@ export function linesOf(
   key: ListedKey & { readonly tier: Tier; readonly limits: TierLimits },
   spend: readonly string[],
 ): readonly string[] {
-  const { scopes, networks, onDisconnect, holding } = key.terms
+  const { scopes, networks, onDisconnect, holding, tags } = key.terms
   return [
     `Key ${key.id}, ${key.mode}, ${key.name}`,
     `Account ${key.workspaceId}, tier ${key.tier}`,
@@ -142,6 +151,8 @@ export function linesOf(
     `Addresses: ${networks?.texts.join(', ') ?? 'any'}`,
     `On disconnect: ${onDisconnect ?? `${DEFAULT_ON_DISCONNECT} (default)`}`,
     `Holding: ${holding ?? `${DEFAULT_HOLDING} (default)`}`,
+    `Tags: ${tags?.map(tagText).join(', ') ?? 'none'}`,
+    `Member: ${key.memberId ?? 'nobody'}`,
   ]
 }
 
@@ -159,8 +170,4 @@ export function stateOf({ revokedAt, expiresAt }: Pick<ListedKey, 'revokedAt' | 
   if (revokedAt !== null) return `revoked ${revokedAt.toISOString()}`
   if (expiresAt === null) return 'active'
   return `${expiresAt.getTime() > systemClock.nowMs() ? 'active until' : 'expired'} ${expiresAt.toISOString()}`
-}
-
-export function budgetLine({ amount, period }: Budget): string {
-  return `${formatUsd(amount)} USD ${period === 'total' ? 'in all' : `a ${period}`}`
 }

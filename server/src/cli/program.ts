@@ -6,6 +6,7 @@ import { checkSafety } from '../storage/safety.ts'
 import { requireMasterKey } from '../storage/sealed-values.ts'
 import { addAccountCommands } from './accounts.ts'
 import { addAuditCommand } from './audit.ts'
+import { addBudgetCommands } from './budgets.ts'
 import { declared, print, quietLog, reading, running, withAnyPools } from './command.ts'
 import { addContractCommands } from './contract.ts'
 import { addCreditCommand } from './credit.ts'
@@ -50,6 +51,7 @@ export function createProgram({ serve }: Parts): Command {
 
   addAccountCommands(program)
   addIdentityCommands(program)
+  addBudgetCommands(program)
   addGrantCommands(program)
   addCreditCommand(program)
   addPeopleCommands(program)

@@ -55,6 +55,11 @@ export const people = section(
         'Promotional credit for the first workspace of a mailbox.',
         'Set 0 where nobody is to get anything for free.',
       ),
+      low_balance: setting(
+        amount.prefault('1'),
+        'Low balance: owners and admins get a letter when the live balance of their workspace falls below it.',
+        'Set 0 where nobody is to be told. A letter comes once, and again after the balance was above it.',
+      ),
       issuer: issuer.optional(),
     })
     .prefault({}),

@@ -4,6 +4,7 @@ import { testCaller } from '../../../harness/test-caller.ts'
 import type { Begun, Call, Claim, Judgement, Refused } from '../calls/call.ts'
 import { type KeyRates, limitsWithin } from '../catalogue/key-rates.ts'
 import { TIERS } from '../catalogue/tiers.ts'
+import type { Ceiling } from '../identity/account-budgets.ts'
 import type { TokenAccess } from '../identity/credential.ts'
 import { scopesIn } from '../identity/scopes.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -141,6 +142,7 @@ describe('what is asked of PostgreSQL before a call', () => {
         windows,
         claims: [...slots, claim],
         task,
+        attribution: undefined,
       },
     ])
     assert.equal(slots.length, 1)
@@ -306,6 +308,14 @@ describe('a limit of the key’s own', () => {
     })
 })
 
+const BUDGET = { amount: nanos(9_000n), period: 'day' } as const
+const ceilingOf = (kind: Ceiling['kind'], subject: string | null): Ceiling => ({
+  allowanceId: 'a',
+  kind,
+  subject,
+  budget: BUDGET,
+})
+
 describe('a call that there is no money for', () => {
   const advice: MoneyAdvice = (left) => ({ words: `With ${left} it would fit.`, members: { fitting_output_limit: 3 } })
   const amounts = { needed_usd: '0.000007000', fitting_output_limit: 3 }
@@ -321,7 +331,7 @@ describe('a call that there is no money for', () => {
   })
 
   it('is not told what the account has by a token that may not read it', async () => {
-    const caller = testCaller({ token: token({ mayReadAccount: false }), allowances: [ids.next()] })
+    const caller = testCaller({ token: token({ mayReadAccount: false }), budget: BUDGET })
     const { begin } = createHouse({ outcome: 'money_spent' })
     const fault = await thrownBy(() => begin(wishOf({ caller })))
     assert.deepEqual(fault.members, { needed_usd: '0.000007000' })
@@ -329,13 +339,26 @@ describe('a call that there is no money for', () => {
 
   it('is told what its budget has left, and when there is more', async () => {
     const { begin } = createHouse({ outcome: 'allowance_spent', allowanceId: 'a', left: nanos(2_000n) })
-    const caller = testCaller({ budget: { amount: nanos(9_000n), period: 'day' } })
+    const caller = testCaller({ budget: BUDGET, ceilings: [ceilingOf('key', null)] })
     const fault = await thrownBy(() => begin(wishOf({ caller, moneyAdvice: advice })))
+    const told = { budget_kind: 'key', budget_period: 'day', budget_resets_at: '1970-01-02T00:00:00.000Z' }
     assert.deepEqual(
       [fault.code, fault.members, fault.headers],
-      ['budget_exceeded', { ...amounts, budget_period: 'day', left_usd: '0.000002000' }, HEADERS],
+      ['budget_exceeded', { ...amounts, ...told, left_usd: '0.000002000' }, HEADERS],
     )
     assert.match(fault.message, /With 2000 it would fit\. The next day begins at 1970-01-02 00:00 UTC\.$/)
+  })
+
+  it('is told whose budget it is, where it is not its own, and what would fit into the balance as well', async () => {
+    const spent = { outcome: 'allowance_spent', allowanceId: 'a', left: nanos(6_000n) } as const
+    const ceilings = [ceilingOf('tag', 'team=search')]
+    const fault = await thrownBy(() => createHouse(spent).begin(wishOf({ ceilings, moneyAdvice: advice })))
+    assert.deepEqual([fault.members.budget_kind, fault.members.budget_subject], ['tag', 'team=search'])
+    assert.match(fault.message, /per day\. This is the budget of tag team=search\. With 5000 it would fit\./)
+    const caller = testCaller({ token: token({ mayReadAccount: false }), budget: BUDGET })
+    const stranger = await thrownBy(() => createHouse(spent).begin(wishOf({ caller, ceilings })))
+    assert.equal(stranger.members.left_usd, undefined, 'what others share is not told to who may not read the account')
+    assert.doesNotMatch(stranger.message, /left:/)
   })
 
   it('needs nothing where nothing is held', async () => {

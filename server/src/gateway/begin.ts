@@ -1,5 +1,6 @@
-import type { Call, Claim, Hold, Judgement, NewTask, Refused } from '../calls/call.ts'
+import type { Attribution, Call, Claim, Hold, Judgement, NewTask, Refused } from '../calls/call.ts'
 import type { Calls } from '../calls/calls.ts'
+import type { Ceiling } from '../identity/account-budgets.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Sought } from '../identity/scopes.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -32,6 +33,10 @@ export type Wish = {
   /** Beside the slots that the operation's limits ask for. */
   readonly claims: readonly Claim[]
   readonly task?: NewTask | undefined
+  /** Whose spend it is. */
+  readonly attribution?: Attribution | undefined
+  /** What it is held against beside the balance; what all calls of the caller are where left out. */
+  readonly ceilings?: readonly Ceiling[] | undefined
   /** What to do where the hold is more than there is. */
   readonly moneyAdvice?: MoneyAdvice | undefined
   /** With which output limit it would fit into so many tokens. */
@@ -87,18 +92,19 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
     if (hold !== null) requireBudget(caller, hold.amount)
     requireUnspent(wish)
     const { windows, slots } = askOf(caller.limits, operation.limits)
-
+    const { ceilings = caller.ceilings } = wish
     const places = hold === null ? NONE : slots
     const call: Call = {
       id: wish.id,
       accountId: caller.accountId,
       credentialId: caller.credentialId,
       operation: operation.id,
-      hold: hold && { amount: hold.amount, terms: hold.terms, allowances: caller.allowances },
+      hold: hold && { amount: hold.amount, terms: hold.terms, allowances: allowancesOf(ceilings, caller) },
       tokens: wish.tokens,
       windows,
       claims: wish.claims.length === 0 ? places : [...places, ...wish.claims],
       task: wish.task,
+      attribution: wish.attribution,
     }
     const judgement = await calls.begin(call)
     if (judgement.outcome === 'begun') return judgement
@@ -106,6 +112,11 @@ export function createBegin({ calls, spent, time }: Parts): Begin {
     if ('claim' in judgement && wish.claims.includes(judgement.claim)) throw new ClaimTaken(judgement, judgement.rates)
     throw refusalOf(judgement, wish, { nowMs: time.nowMs(), reservedTokens: calls.reservedTokens })
   }
+}
+
+/** The caller's own list is the same from call to call, and written once. */
+function allowancesOf(ceilings: readonly Ceiling[], caller: Caller): readonly Id[] {
+  return ceilings === caller.ceilings ? caller.allowances : ceilings.map(({ allowanceId }) => allowanceId)
 }
 
 /** After which a place may be free again, of a call and of a task. */
@@ -142,7 +153,7 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
     }
     case 'allowance_spent':
       return budgetShort(
-        { needed, left: judgement.left, advice, budget: wish.caller.budget, nowMs: known.nowMs },
+        { needed, advice, ...spentOf(judgement, wish), isToldOf: seesBalance(wish.caller), nowMs: known.nowMs },
         headers,
       )
     case 'money_spent':
@@ -156,6 +167,15 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
     default:
       return new Fault('internal_error', { cause: new Error(`a call was refused as ${judgement.outcome}`) })
   }
+}
+
+/** The ceiling that refused, what is left of it, and what is left of all: a call that is to fit has to fit into the balance too. */
+function spentOf(
+  { allowanceId, left, free }: Extract<Judgement, { outcome: 'allowance_spent' }>,
+  { caller, ceilings = caller.ceilings }: Wish,
+) {
+  const ceiling = ceilings.find((one) => one.allowanceId === allowanceId)
+  return { left, fits: free < left && seesBalance(caller) ? free : left, ceiling }
 }
 
 function requestsSpent({ window, rates, untilMs }: Spent, { limits }: Caller, nowMs: number): Fault {

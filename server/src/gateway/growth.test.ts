@@ -12,7 +12,7 @@ const INPUT = 100
 const BY_TEXT = { by: 'text', tokenBytes: 1 } as const
 const BY_TIME = { by: 'time', tokensPerSecond: 600 } as const
 const FIRST_TOKENS = firstTokens(BY_TEXT)
-const call = { id: 'call', accountId: 'account', windows: [] }
+const call = { id: 'call', accountId: 'account', windows: [], ceilings: [] }
 
 /** A token of output costs a nano-dollar. */
 function planOf(counted: Counted, outputMost = 32_000, choices = 1): GrowthPlan {

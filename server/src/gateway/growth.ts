@@ -1,10 +1,12 @@
-import type { Extension, Growth as Growing } from '../calls/call.ts'
+import type { Extension, Growth as Grown } from '../calls/call.ts'
 import type { Calls, Unheard } from '../calls/calls.ts'
+import type { BudgetKind, Ceiling } from '../identity/account-budgets.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { FAULTS, Fault, type FaultCode, unavailable } from '../kernel/fault.ts'
 import { largestThat } from '../kernel/largest.ts'
 import type { Held } from '../pricing/terms.ts'
 import type { MoneyAdvice } from './money-advice.ts'
+import { ceilingName } from './money-words.ts'
 
 /** What a stream holds and reserves for so many tokens of output. */
 export type Slice = { readonly held: Held; readonly tokens: number }
@@ -26,16 +28,19 @@ export type Counted =
   | { readonly by: 'text'; readonly tokenBytes: number }
   | { readonly by: 'time'; readonly tokensPerSecond: number }
 
-/** Which limit there is no more of. */
-export type Short = 'balance' | 'budget' | 'tokens_per_minute' | 'credential'
+/** Which limit there is no more of. A budget without a word before it is the caller's own: of its key, or its mandate. */
+export type Short = 'balance' | 'budget' | `${BudgetKind}_budget` | 'tokens_per_minute' | 'credential'
 
 /** A stream was cut because there is no more to hold for it. */
 export class HoldSpent extends Error {
   readonly endedBy: Short
+  /** Of which budget, where it is one. */
+  readonly ceiling: Ceiling | undefined
 
-  constructor(endedBy: Short) {
+  constructor(endedBy: Short, ceiling?: Ceiling) {
     super(`there is no more to hold: ${endedBy}`)
     this.endedBy = endedBy
+    this.ceiling = ceiling
   }
 }
 
@@ -93,7 +98,12 @@ type Parts = {
   readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>
 }
 
-export type CreateGrowth = (plan: GrowthPlan, call: Pick<Extension, 'id' | 'accountId' | 'windows'>) => Growth
+type Growing = Pick<Extension, 'id' | 'accountId' | 'windows'> & {
+  /** What it is held against beside the balance. */
+  readonly ceilings: readonly Ceiling[]
+}
+
+export type CreateGrowth = (plan: GrowthPlan, call: Growing) => Growth
 
 /** How much output a stream is begun with. */
 export function firstTokens(counted: Counted): number {
@@ -113,7 +123,7 @@ export function firstSlice(plan: GrowthPlan | undefined): Slice | undefined {
 
 /** Asks for more to be held ahead of what a stream can have used, so that it never uses what is not held. */
 export function createGrowths({ extend, clock }: Parts): CreateGrowth {
-  return (plan, call) => {
+  return (plan, { ceilings, ...call }) => {
     const { counted, outputMost, sliceFor } = plan
     const unseen = Math.max(UNSEEN_TOKENS.least, UNSEEN_TOKENS.ofChoice * plan.choices)
     const over = new AbortController()
@@ -198,11 +208,11 @@ export function createGrowths({ extend, clock }: Parts): CreateGrowth {
       if (answer.outcome === 'extended') return undefined
       const fitting = isOver() ? covered : fittingOf(answer, wanted)
       if (fitting - covered >= LEAST_TOKENS && (await raiseTo(fitting)).outcome === 'extended') return undefined
-      return shortageOf(answer)
+      return shortageOf(answer, ceilings)
     }
 
     /** Without reserving more of the tokens a minute, what is asked for is money alone. */
-    async function raiseTo(tokens: number, { reserves = true } = {}): Promise<Growing | Unheard> {
+    async function raiseTo(tokens: number, { reserves = true } = {}): Promise<Grown | Unheard> {
       const whole = sliceFor(tokens)
       const next = reserves ? whole : { ...whole, tokens: slice.tokens }
       const answer = await extend({ ...call, amount: next.held.most, tokens: next.tokens })
@@ -214,7 +224,7 @@ export function createGrowths({ extend, clock }: Parts): CreateGrowth {
     }
 
     /** The most output, below what was refused, for which there is enough left. */
-    function fittingOf(answer: Growing | Unheard, refused: number): number {
+    function fittingOf(answer: Grown | Unheard, refused: number): number {
       if (!('left' in answer)) return covered
       const { left } = answer
       const isOfTokens = answer.outcome === 'tokens_spent'
@@ -277,9 +287,19 @@ export function createGrowths({ extend, clock }: Parts): CreateGrowth {
   }
 }
 
+function budgetSpent(ceiling: Ceiling | undefined): HoldSpent {
+  if (ceiling === undefined || ceiling.kind === 'key' || ceiling.kind === 'mandate')
+    return new HoldSpent('budget', ceiling)
+  return new HoldSpent(`${ceiling.kind}_budget`, ceiling)
+}
+
 const SHORT_CODES = {
   balance: 'insufficient_balance',
   budget: 'budget_exceeded',
+  workspace_budget: 'budget_exceeded',
+  member_budget: 'budget_exceeded',
+  tag_budget: 'budget_exceeded',
+  end_user_budget: 'budget_exceeded',
   tokens_per_minute: 'rate_limit_exceeded',
   credential: 'invalid_credential',
 } as const satisfies Readonly<Record<Short, FaultCode>>
@@ -288,8 +308,11 @@ const SHORT_CODES = {
 export function shortFault(short: unknown): unknown {
   if (!(short instanceof HoldSpent)) return short
   const detail = 'The hold could not grow while the model was working, and no output had come. The input was charged.'
-  const limit = short.endedBy === 'tokens_per_minute' ? `${FAULTS.rate_limit_exceeded.text} ` : ''
-  return new Fault(SHORT_CODES[short.endedBy], { detail: limit + detail, members: { ended_by: short.endedBy } })
+  const { endedBy, ceiling } = short
+  const limit = endedBy === 'tokens_per_minute' ? `${FAULTS.rate_limit_exceeded.text} ` : ''
+  const whose =
+    ceiling === undefined || endedBy === 'budget' ? '' : ` The limit is the budget of ${ceilingName(ceiling)}.`
+  return new Fault(SHORT_CODES[endedBy], { detail: limit + detail + whose, members: { ended_by: endedBy } })
 }
 
 type Shortage = {
@@ -298,12 +321,15 @@ type Shortage = {
   readonly isFinal: boolean
 }
 
-function shortageOf(answer: Growing | Unheard): Shortage {
+function shortageOf(answer: Grown | Unheard, ceilings: readonly Ceiling[]): Shortage {
   switch (answer.outcome) {
     case 'money_spent':
       return { reason: new HoldSpent('balance'), isFinal: false }
     case 'allowance_spent':
-      return { reason: new HoldSpent('budget'), isFinal: false }
+      return {
+        reason: budgetSpent(ceilings.find(({ allowanceId }) => allowanceId === answer.allowanceId)),
+        isFinal: false,
+      }
     case 'tokens_spent':
       return { reason: new HoldSpent('tokens_per_minute'), isFinal: false }
     case 'account_inactive':

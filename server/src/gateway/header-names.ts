@@ -35,6 +35,10 @@ export type HeaderNames = {
   readonly tell: string
   /** Says that a caller knows that it creates a task. */
   readonly async: string
+  /** For whom a call is made; beats what its body says. */
+  readonly endUser: string
+  /** What a call is for, such as `team=search,run=42`. */
+  readonly tags: string
 }
 
 export function createHeaderNames(provider: string): HeaderNames {
@@ -57,6 +61,8 @@ export function createHeaderNames(provider: string): HeaderNames {
     quoteId: `x-${provider.toLowerCase()}-quote-id`,
     tell: `x-${provider.toLowerCase()}-tell`,
     async: `x-${provider.toLowerCase()}-async`,
+    endUser: `x-${provider.toLowerCase()}-end-user`,
+    tags: `x-${provider.toLowerCase()}-tags`,
   }
 }
 

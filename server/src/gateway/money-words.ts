@@ -1,6 +1,7 @@
-import type { Caller } from '../identity/caller.ts'
+import type { Ceiling } from '../identity/account-budgets.ts'
 import { Fault, type FaultCode } from '../kernel/fault.ts'
 import { formatUsd, type Nanos, shortUsd } from '../kernel/money.ts'
+import { nextPeriodMs, type Period } from '../kernel/period.ts'
 import type { MoneyAdvice } from './money-advice.ts'
 
 /** What a caller reads whose money does not cover the most that a call can cost: the amounts, what would fit, and what to do. */
@@ -9,6 +10,8 @@ export type Short = {
   readonly needed: Nanos
   /** Null where the caller is not told what the account has. */
   readonly left: Nanos | null
+  /** What a call would have to fit into, where that is less than what is left of the one that is told. */
+  readonly fits?: Nanos
   readonly advice?: MoneyAdvice | undefined
 }
 
@@ -24,33 +27,85 @@ export function capPassed(short: Short & { readonly left: Nanos }): Fault {
   })
 }
 
-type OfBudget = Short & { readonly budget: Caller['budget']; readonly nowMs: number }
+type OfBudget = Short & {
+  readonly ceiling: Ceiling | undefined
+  /** Whether the caller is told of budgets that it shares with others. */
+  readonly isToldOf: boolean
+  readonly nowMs: number
+}
 
-export function budgetShort({ budget, nowMs, ...short }: OfBudget, headers: Fault['headers']): Fault {
-  const { needed } = short
-  if (budget === null) return shortFault('budget_exceeded', short, { headers })
+export function budgetShort({ ceiling, isToldOf, nowMs, ...short }: OfBudget, headers: Fault['headers']): Fault {
+  if (ceiling === undefined) return shortFault('budget_exceeded', short, { headers })
+  const { budget } = ceiling
   const { period, amount } = budget
-  return shortFault('budget_exceeded', short, {
+  const isTold = isToldOf || isOwn(ceiling)
+  const told = isTold ? short : { ...short, left: null }
+  return shortFault('budget_exceeded', told, {
     headers,
-    amounts: amountsOf(short, ` of ${shortUsd(amount)} USD ${period === 'total' ? 'in total' : `per ${period}`}`),
-    remedy: remedyOf(period, needed > amount, nowMs),
-    members: { budget_period: period, ...moneyMembers(short) },
+    amounts: `${amountsOf(told, ` of ${shortUsd(amount)} USD ${perPeriod(period)}`)}${whoseBudget(ceiling)}`,
+    remedy: isTold ? remedyOf(period, short.needed > amount, nowMs) : askRemedy(period, nowMs),
+    members: { ...ceilingMembers(ceiling, nowMs), ...moneyMembers(told) },
   })
 }
 
-/** Waiting helps where the next period begins with enough. */
-function remedyOf(period: NonNullable<Caller['budget']>['period'], isBeyond: boolean, nowMs: number): string {
-  if (period === 'total') return 'The budget is a total: waiting does not restore it.'
-  if (isBeyond) return `This call alone exceeds the budget of a ${period}.`
-  return `The next ${period} begins at ${nextPeriod(period, nowMs)}.`
+/** A key's own budget and a mandate are the caller's; the others it may share. */
+function isOwn({ kind }: Ceiling): boolean {
+  return kind === 'key' || kind === 'mandate'
 }
 
-/** By PostgreSQL's rule: days and months in UTC. */
-function nextPeriod(period: 'day' | 'month', nowMs: number): string {
-  const now = new Date(nowMs)
-  const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()]
-  const next = period === 'day' ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1)
-  return `${new Date(next).toISOString().slice(0, 10)} 00:00 UTC`
+function perPeriod(period: Period): string {
+  return period === 'total' ? 'in total' : `per ${period}`
+}
+
+/** Which of several it is, in a sentence of its own; of who has one alone, nothing. */
+function whoseBudget(ceiling: Ceiling): string {
+  return isOwn(ceiling) ? '' : ` This is the budget of ${ceilingName(ceiling)}.`
+}
+
+export function ceilingName({ kind, subject }: Pick<Ceiling, 'kind' | 'subject'>): string {
+  switch (kind) {
+    case 'workspace':
+      return 'the workspace'
+    case 'member':
+      return `member ${subject}`
+    case 'tag':
+      return `tag ${subject}`
+    case 'end_user':
+      return `end user ${JSON.stringify(subject)}`
+    case 'key':
+      return 'this key'
+    case 'mandate':
+      return 'this mandate'
+  }
+}
+
+/** What programs read of the ceiling in the way. */
+export function ceilingMembers({ kind, subject, budget: { period } }: Ceiling, nowMs: number): Record<string, string> {
+  const resetsAt = resetOf(period, nowMs)
+  return {
+    budget_kind: kind,
+    ...(subject !== null && { budget_subject: subject }),
+    budget_period: period,
+    ...(resetsAt !== null && { budget_resets_at: resetsAt }),
+  }
+}
+
+/** When what is used is there again; null where waiting does not help. */
+export function resetOf(period: Period, nowMs: number): string | null {
+  const nextMs = nextPeriodMs(period, nowMs)
+  return nextMs === null ? null : new Date(nextMs).toISOString()
+}
+
+/** Waiting helps where the next period begins with enough. */
+function remedyOf(period: Period, isBeyond: boolean, nowMs: number): string {
+  if (period !== 'total' && isBeyond) return `This call alone exceeds the budget of a ${period}.`
+  return askRemedy(period, nowMs)
+}
+
+function askRemedy(period: Period, nowMs: number): string {
+  const nextMs = nextPeriodMs(period, nowMs)
+  if (nextMs === null) return 'The budget is a total: waiting does not restore it.'
+  return `The next ${period} begins at ${new Date(nextMs).toISOString().slice(0, 10)} 00:00 UTC.`
 }
 
 type Words = {
@@ -62,7 +117,7 @@ type Words = {
 
 function shortFault(code: FaultCode, short: Short, words: Words): Fault {
   const { headers = {}, amounts = amountsOf(short), remedy, members = moneyMembers(short) } = words
-  const advice = short.advice?.(short.left)
+  const advice = short.advice?.(short.left === null ? null : (short.fits ?? short.left))
   const detail = [amounts, advice?.words, remedy].filter((sentence) => sentence !== undefined).join(' ')
   return new Fault(code, { detail, headers, members: { ...members, ...advice?.members } })
 }

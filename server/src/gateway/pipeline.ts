@@ -1,8 +1,9 @@
-import type { Claim, Settlement, TaskEnd, Usage } from '../calls/call.ts'
+import type { Attribution, Claim, Settlement, TaskEnd, Usage } from '../calls/call.ts'
 import { type Calls, NO_USAGE } from '../calls/calls.ts'
 import { HOLDINGS } from '../catalogue/holding.ts'
 import { ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
 import { isSoldByUnit, isTask, type Operation } from '../catalogue/operation.ts'
+import type { Ceiling } from '../identity/account-budgets.ts'
 import type { Caller } from '../identity/caller.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { asFault, Fault, noRoom } from '../kernel/fault.ts'
@@ -14,7 +15,9 @@ import { rateHeaders } from '../limits/headers.ts'
 import type { Window } from '../limits/window.ts'
 import type { Quotes } from '../pricing/quotes.ts'
 import { type Held, mostFor, termsAsText } from '../pricing/terms.ts'
+import type { Attribute } from './attribution.ts'
 import { type Begin, ClaimTaken, type RequireUnspent } from './begin.ts'
+import type { CeilingsFor } from './ceilings.ts'
 import { FITS, shrunk, toldOf } from './fit.ts'
 import { type CreateGrowth, firstSlice, type Growth, type GrowthPlan, type Slice } from './growth.ts'
 import { type HeaderNames, requireOwnWord } from './header-names.ts'
@@ -24,6 +27,7 @@ import { lossRoute } from './loss-guard.ts'
 import { APPROVAL, type Mandates, NotAsked } from './mandates.ts'
 import { capPassed } from './money-words.ts'
 import type { Plan, Sent } from './plan.ts'
+import type { QuotedAdmission } from './quoted-admission.ts'
 import { priceOf, runOf } from './record-detail.ts'
 import type { Records } from './records.ts'
 import type { Relay, RelayedAnswer } from './relay.ts'
@@ -66,6 +70,10 @@ export type CallRequest = {
   readonly hold?: string | undefined
   /** What is to become of it where its output limit does not fit into what there is; it is refused where left out. */
   readonly fit?: string | undefined
+  /** For whom it is made, by a header; beats what the body says. */
+  readonly endUser?: string | undefined
+  /** What it is for, by a header: `team=search,run=42`. */
+  readonly tags?: string | undefined
   /** The most output that it may have of each choice, because more did not fit. */
   readonly outputAtMost?: number | undefined
   /** Has it told when the caller leaves before it is answered, at once where it has left. Call off what comes back. */
@@ -82,6 +90,12 @@ type Parts = {
   /** Reads what is asked for, and works out how it would run. */
   readonly plan: (request: CallRequest) => Promise<Plan>
   readonly requireUnspent: RequireUnspent
+  /** Says whose spend a call is. */
+  readonly attribute: Attribute
+  /** And what it is held against because of that. */
+  readonly ceilingsFor: CeilingsFor
+  /** Whether a call could begin now that is only asked for its price. */
+  readonly quotedAdmission: QuotedAdmission
   readonly begin: Begin
   readonly end: Calls['end']
   readonly quotes: Quotes
@@ -103,6 +117,9 @@ export function createPipeline(parts: Parts): Pipeline {
   const {
     plan: planFor,
     requireUnspent,
+    attribute,
+    ceilingsFor,
+    quotedAdmission,
     begin,
     end,
     quotes,
@@ -157,7 +174,7 @@ export function createPipeline(parts: Parts): Pipeline {
     const ready = await price(request)
     if (request.costMode !== undefined) return quote(request, ready)
 
-    const { plan, held, first, claims, approval } = ready
+    const { plan, held, first, claims, approval, attribution, ceilings } = ready
     // Before anything is held: what a call may need to come to its end is there when it begins.
     const isReserved = request.memory.reserveReply(plan.replyBytes, plan.replyMostBytes)
     if (isReserved !== true && !(await isReserved)) throw noRoom()
@@ -171,6 +188,8 @@ export function createPipeline(parts: Parts): Pipeline {
       tokens: first.tokens,
       claims,
       task: plan.task?.begun(id),
+      attribution,
+      ceilings,
       moneyAdvice: ready.moneyAdvice,
       fittingOutput: plan.fittingOutput,
     }).catch(async (refusal: unknown) => {
@@ -182,7 +201,8 @@ export function createPipeline(parts: Parts): Pipeline {
 
     // From here on the call is ours to end, whatever happens.
     const growth =
-      first.grows && createGrowth(first.grows, { id, accountId: caller.accountId, windows: windowsOf(request) })
+      first.grows &&
+      createGrowth(first.grows, { id, accountId: caller.accountId, windows: windowsOf(request), ceilings })
     const sent = await plan.send(id, request.memory, growth)
     times.note('answered')
     const told = rateHeaders(rates)
@@ -258,6 +278,10 @@ export function createPipeline(parts: Parts): Pipeline {
       const plan = await planFor(request)
       // Before it is told anything about the call, also in a quote.
       requireModelScope(caller, operation, plan.model)
+      const attributed = attribute(request, plan)
+      const attribution = attributed instanceof Promise ? await attributed : attributed
+      const found = ceilingsFor(caller, attribution)
+      const ceilings = found instanceof Promise ? await found : found
       const { terms, most } = plan
       const held = quoted?.held(terms) ?? { terms, mostCounts: most, most: mostFor(terms, most) }
       // Of a quote, whose request is fixed, nothing can be lowered.
@@ -282,6 +306,8 @@ export function createPipeline(parts: Parts): Pipeline {
         // What somebody was asked for is all of it.
         first: approval === undefined ? first : { held, tokens: plan.tokens },
         approval,
+        attribution,
+        ceilings,
         moneyAdvice: first.grows?.moneyAdvice ?? moneyAdvice,
         claims: single.length === 0 ? claims : [...claims, ...single],
       }
@@ -291,9 +317,11 @@ export function createPipeline(parts: Parts): Pipeline {
   }
 
   /** Says what the call would cost. Nothing is held, charged or sent; it counts as a request. */
-  async function quote({ id, caller, operation }: CallRequest, { plan, digest }: Ready): Promise<RelayedAnswer> {
-    const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
-    const body = quotes.issue({ caller, operation, digest }, plan)
+  async function quote({ id, caller, operation }: CallRequest, ready: Ready): Promise<RelayedAnswer> {
+    const { plan, digest, held, ceilings } = ready
+    const { rates, free } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
+    const admission = await quotedAdmission({ caller, ceilings, needed: held.most, free })
+    const body = { ...quotes.issue({ caller, operation, digest }, plan), admission }
     const headers = { 'content-type': 'application/json', ...rateHeaders(rates), ...plan.headers }
     return { status: 200, headers, body: JSON.stringify(body) }
   }
@@ -313,6 +341,7 @@ export function createPipeline(parts: Parts): Pipeline {
       accountId: caller.accountId,
       ...judged,
       usage: plan.isFree ? uncounted(judged.usage) : judged.usage,
+      route: lastSlotOf(sent),
       // The headers of a stream have left long before its end.
       ...(sent.outcome !== 'streaming' && {
         asked: { credentialId: caller.credentialId, windows: windowsOf(request) },
@@ -378,6 +407,9 @@ type Ready = {
   readonly moneyAdvice: Plan['moneyAdvice']
   /** Of a call that its person has allowed, among its claims. */
   readonly approval: Claim | undefined
+  readonly attribution: Attribution | undefined
+  /** What it is held against beside the balance. */
+  readonly ceilings: readonly Ceiling[]
 }
 
 /** A call that was begun. */
@@ -402,8 +434,12 @@ function wasUnasked({ attempts }: Sent): boolean {
 type Settled = Pick<Outcome, 'ending' | 'measured' | 'fault'>
 
 /** Where the call went: the last that was asked decided. */
-function routeOf({ sold }: Plan, { attempts }: Sent, { mode }: Caller): string {
-  return lossRoute(sold, { slot: attempts.at(-1)?.slot ?? 'none', mode })
+function lastSlotOf({ attempts }: Sent): string | undefined {
+  return attempts.at(-1)?.slot
+}
+
+function routeOf({ sold }: Plan, sent: Sent, { mode }: Caller): string {
+  return lossRoute(sold, { slot: lastSlotOf(sent) ?? 'none', mode })
 }
 
 /** The limits that the call was admitted within. */

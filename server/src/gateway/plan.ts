@@ -2,6 +2,7 @@ import type { NewTask } from '../calls/call.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
 import type { Measured, Priced } from '../pricing/priced.ts'
+import type { NamedEndUser } from '../protocols/end-user.ts'
 import type { StreamReader } from '../protocols/protocol.ts'
 import type { Answer, Incoming } from '../upstreams/adapters/adapter.ts'
 import type { UpstreamKind } from '../upstreams/bindings.ts'
@@ -17,6 +18,8 @@ export type Plan = Priced & {
   readonly sold: string
   /** The model by the name that the caller asked for, where it named one. */
   readonly model?: string | undefined
+  /** For whom the body says that it is asked for. */
+  readonly endUser?: NamedEndUser | undefined
   /** Whether it costs nobody anything, so that no usage report counts it. */
   readonly isFree?: boolean
   /** What is reserved of the limit of tokens a minute; 0 where none are counted. */

@@ -1,14 +1,15 @@
 import { z } from 'zod'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, nanos } from '../kernel/money.ts'
+import { PERIODS, type Period } from '../kernel/period.ts'
 import type { Query } from '../storage/transaction.ts'
 
 /** What a key or a grant may spend in a period: an allowance of its account. */
-export type Budget = { readonly period: 'day' | 'month' | 'total'; readonly amount: Nanos }
+export type Budget = { readonly period: Period; readonly amount: Nanos }
 
 /** The columns of an allowance that a statement may not find. */
 export const BUDGET_ROW = {
-  period: z.enum(['day', 'month', 'total']).nullable(),
+  period: z.enum(PERIODS).nullable(),
   amount: z.bigint().nullable(),
 } as const
 

@@ -6,9 +6,11 @@ import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import type { Networks } from '../kernel/networks.ts'
 import type { Rational } from '../kernel/rational.ts'
+import type { BudgetsOfCalls, Ceiling } from './account-budgets.ts'
 import type { Budget } from './budgets.ts'
 import type { TokenAccess } from './credential.ts'
 import type { Scopes } from './scopes.ts'
+import type { Tag } from './tags.ts'
 
 /** Who is calling: an API key or an access token of a workspace, in one of its two modes. */
 export type Caller = {
@@ -28,12 +30,23 @@ export type Caller = {
   readonly onDisconnect: OnDisconnect
   /** What is held for its streams, where a request does not say. */
   readonly holding: Holding
-  /** The ceilings beside the balance: a key's budget, a grant's mandate. */
+  /** Tags that its calls have, whatever a request says. */
+  readonly tags: readonly Tag[]
+  /** The ceilings beside the balance that all its calls have: its own budget or mandate first, then of its member and its workspace. */
+  readonly ceilings: readonly Ceiling[]
+  /** The allowances of those, in their order. */
   readonly allowances: readonly Id[]
-  /** What the first of them allows, as it was when the caller was found; null where there is none. */
+  /** Those that hang on tags and end users of a call; null where there are none. */
+  readonly budgetsOfCalls: BudgetsOfCalls | null
+  /** What its own budget or mandate allows, as it was when the caller was found; null where it has none. */
   readonly budget: Budget | null
   /** What the access token may do; null for a key, which is asked neither for an audience nor for scopes of OAuth. */
   readonly token: TokenAccess | null
   /** What its customer plan pays for operations that are scaled by it, as a multiple of the published price. */
   readonly priceMultiplier: Rational
+}
+
+/** The allowance of its own budget or mandate, which stands before the others. */
+export function ownAllowanceOf({ budget, allowances: [first] }: Pick<Caller, 'budget' | 'allowances'>): Id | undefined {
+  return budget === null ? undefined : first
 }

@@ -20,6 +20,8 @@ export type Credential = {
   readonly allowanceId: Id | null
   /** What that allows, in words for whoever has met it; PostgreSQL decides. */
   readonly budget: Budget | null
+  /** The member whose it is; null for nobody's. */
+  readonly memberId: Id | null
   readonly terms: KeyTerms
   readonly token: TokenAccess | null
 }
@@ -57,7 +59,7 @@ export type SourceParts = CacheParts & {
   readonly maxEntries: number
 }
 
-/** What keys and grants have alike, of a row that a statement calls k, with its credential c and its account a. */
+/** What keys and grants have alike, but for their member, of a row that a statement calls k, with its credential c and its account a. */
 export const CREDENTIAL_SELECT = `k.id, k.workspace_id, c.account_id, a.mode, k.expires_at,
   k.revoked_at is not null or not c.active as is_revoked, k.allowance_id, b.period, b.amount, ${TERMS_SELECT}`
 
@@ -73,6 +75,7 @@ const row = z.object({
   expires_at: z.date().nullable(),
   is_revoked: z.boolean(),
   allowance_id: z.string().nullable(),
+  member_id: z.string().nullable(),
   ...BUDGET_ROW,
   ...TERMS_ROW,
 })
@@ -88,6 +91,7 @@ export function credentialIn(columns: z.output<typeof row>) {
     expiresAtMs: columns.expires_at?.getTime() ?? null,
     isRevoked: columns.is_revoked,
     allowanceId: columns.allowance_id,
+    memberId: columns.member_id,
     budget: budgetIn(columns),
     terms: termsIn(columns),
   }

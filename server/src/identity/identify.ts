@@ -4,10 +4,12 @@ import { limitsWithin } from '../catalogue/key-rates.ts'
 import { DEFAULT_ON_DISCONNECT } from '../catalogue/on-disconnect.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
 import { rational } from '../kernel/rational.ts'
 import { createRecentMap } from '../kernel/recent-map.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type Cache, type CacheParts, createCache } from '../storage/cache.ts'
+import { type BudgetsOfAccount, budgetsOf, type Ceiling } from './account-budgets.ts'
 import type { Caller } from './caller.ts'
 import type { Credential, Source } from './credential.ts'
 import type { Face } from './faces.ts'
@@ -122,9 +124,34 @@ async function orUnavailable<T>(look: Promise<T>): Promise<T> {
   }
 }
 
+/** One for all credentials of an account, for as long as nothing of its workspace changes. */
+const budgetsByWorkspace = new WeakMap<WorkspaceRecord, Map<Id, BudgetsOfAccount>>()
+
+function budgetsIn(workspace: WorkspaceRecord, accountId: Id): BudgetsOfAccount {
+  const known = budgetsByWorkspace.get(workspace) ?? new Map<Id, BudgetsOfAccount>()
+  budgetsByWorkspace.set(workspace, known)
+  const budgets = known.get(accountId) ?? budgetsOf(accountId, workspace.budgets)
+  known.set(accountId, budgets)
+  return budgets
+}
+
+function ceilingsOf(
+  { allowanceId, budget, memberId, token }: Credential,
+  budgets: BudgetsOfAccount,
+): readonly Ceiling[] {
+  const kind = token === null ? 'key' : 'mandate'
+  return [
+    ...(allowanceId === null || budget === null ? [] : [{ allowanceId, kind, subject: null, budget } as const]),
+    ...((memberId !== null && budgets.ofMember.get(memberId)) || []),
+    ...budgets.workspace,
+  ]
+}
+
 function makeCaller(credential: Credential, workspace: WorkspaceRecord): Caller {
   const { tier, limits } = tierIn(workspace)
-  const { rates, scopes, networks, onDisconnect, holding } = credential.terms
+  const { rates, scopes, networks, onDisconnect, holding, tags } = credential.terms
+  const budgets = budgetsIn(workspace, credential.accountId)
+  const ceilings = ceilingsOf(credential, budgets)
   return {
     workspaceId: workspace.id,
     accountId: credential.accountId,
@@ -136,7 +163,10 @@ function makeCaller(credential: Credential, workspace: WorkspaceRecord): Caller 
     networks,
     onDisconnect: onDisconnect ?? DEFAULT_ON_DISCONNECT,
     holding: holding ?? DEFAULT_HOLDING,
-    allowances: credential.allowanceId === null ? [] : [credential.allowanceId],
+    tags: tags ?? [],
+    ceilings,
+    allowances: ceilings.map(({ allowanceId }) => allowanceId),
+    budgetsOfCalls: budgets.ofCalls,
     budget: credential.budget,
     token: credential.token,
     priceMultiplier: rational(workspace.numerator, workspace.denominator),

@@ -4,6 +4,7 @@ import type { KeyRates } from '../catalogue/key-rates.ts'
 import { ON_DISCONNECT, type OnDisconnect } from '../catalogue/on-disconnect.ts'
 import { createNetworks, type Networks } from '../kernel/networks.ts'
 import type { Facts } from '../storage/audit.ts'
+import { type Tag, tagsIn, tagText } from './tags.ts'
 
 /** What a key may do beside spending: how fast, what, and from where. */
 export type KeyTerms = {
@@ -16,6 +17,8 @@ export type KeyTerms = {
   readonly onDisconnect: OnDisconnect | null
   /** What is held for its streams; as the installation does where it is null. */
   readonly holding: Holding | null
+  /** What its calls are tagged with, whatever a request says; null for nothing. */
+  readonly tags: readonly Tag[] | null
 }
 
 /** What of it is to be another; what is left out stays as it is. */
@@ -27,25 +30,28 @@ export const NO_TERMS: KeyTerms = {
   networks: null,
   onDisconnect: null,
   holding: null,
+  tags: null,
 }
 
-export function changed(before: KeyTerms, { rates, scopes, networks, onDisconnect, holding }: TermsChange): KeyTerms {
+export function changed(before: KeyTerms, change: TermsChange): KeyTerms {
+  const { rates, scopes, networks, onDisconnect, holding, tags } = change
   return {
     rates: { ...before.rates, ...rates },
     scopes: scopes === undefined ? before.scopes : scopes,
     networks: networks === undefined ? before.networks : networks,
     onDisconnect: onDisconnect === undefined ? before.onDisconnect : onDisconnect,
     holding: holding === undefined ? before.holding : holding,
+    tags: tags === undefined ? before.tags : tags,
   }
 }
 
 /** In the order in which statements are given them. */
 export const TERMS_COLUMNS =
-  'requests_per_minute, tokens_per_minute, concurrency, scopes, allowed_networks, on_disconnect, holding'
+  'requests_per_minute, tokens_per_minute, concurrency, scopes, allowed_networks, on_disconnect, holding, fixed_tags'
 
 /** Of a key that a statement calls k. */
 export const TERMS_SELECT = `k.requests_per_minute, k.tokens_per_minute, k.concurrency, k.scopes,
-  k.allowed_networks::text[] as allowed_networks, k.on_disconnect, k.holding`
+  k.allowed_networks::text[] as allowed_networks, k.on_disconnect, k.holding, k.fixed_tags`
 
 const row = z.object({
   requests_per_minute: z.int().nullable(),
@@ -55,6 +61,7 @@ const row = z.object({
   allowed_networks: z.array(z.string()).nullable(),
   on_disconnect: z.enum(ON_DISCONNECT).nullable(),
   holding: z.enum(HOLDINGS).nullable(),
+  fixed_tags: z.array(z.string()).nullable(),
 })
 
 export const TERMS_ROW = row.shape
@@ -68,6 +75,7 @@ export function termsIn(columns: z.output<typeof row>): KeyTerms {
     networks: allowed_networks && createNetworks(allowed_networks),
     onDisconnect: columns.on_disconnect,
     holding: columns.holding,
+    tags: columns.fixed_tags && tagsIn(columns.fixed_tags),
   }
 }
 
@@ -79,14 +87,21 @@ export function termsPlaces(first: number): string {
 }
 
 /** As parameters of a statement, in the order of the columns. */
-export function termsValues({ rates, scopes, networks, onDisconnect, holding }: KeyTerms): readonly unknown[] {
+export function termsValues({ rates, scopes, networks, onDisconnect, holding, tags }: KeyTerms): readonly unknown[] {
   const { requestsPerMinute, tokensPerMinute, concurrency } = rates
-  return [requestsPerMinute, tokensPerMinute, concurrency, scopes, networks?.texts ?? null, onDisconnect, holding]
+  return [
+    ...[requestsPerMinute, tokensPerMinute, concurrency, scopes, networks?.texts ?? null, onDisconnect, holding],
+    tags?.map(tagText) ?? null,
+  ]
 }
 
 /** For the audit log. */
-export function termsFacts({ rates, scopes, networks, onDisconnect, holding }: KeyTerms): Facts {
-  const choices = { ...(onDisconnect !== null && { onDisconnect }), ...(holding !== null && { holding }) }
+export function termsFacts({ rates, scopes, networks, onDisconnect, holding, tags }: KeyTerms): Facts {
+  const choices = {
+    ...(onDisconnect !== null && { onDisconnect }),
+    ...(holding !== null && { holding }),
+    ...(tags !== null && { tags: tags.map(tagText) }),
+  }
   return { ...rates, scopes, networks: networks?.texts ?? null, ...choices }
 }
 

@@ -32,24 +32,27 @@ export type NewKey = {
   readonly name: string
   readonly expiresAt?: Date
   readonly budget?: Budget
+  /** The member whose it is: the member's budget bounds it. */
+  readonly memberId?: Id
 } & TermsChange
 
 /** The secret is told here once and never again. */
 export type IssuedKey = { readonly id: Id; readonly secret: Secret }
 
 export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Promise<IssuedKey> {
-  const { workspaceId, mode, name, expiresAt, budget } = key
+  const { workspaceId, mode, name, expiresAt, budget, memberId = null } = key
   const terms = changed(NO_TERMS, key)
   const id = ids.next()
   return inTransaction(pool, async (query) => {
     const { shard, accountId } = await lockForNewKey(query, workspaceId, mode)
+    if (memberId !== null) await requireMember(query, workspaceId, memberId)
     const secret = makeKey(id, mode, shard)
     await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
     const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
     await query(
-      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, ${TERMS_COLUMNS})
-       values ($1, $2, $3, $4, $5, $6, ${termsPlaces(7)})`,
-      [id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId, ...termsValues(terms)],
+      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, ${TERMS_COLUMNS})
+       values ($1, $2, $3, $4, $5, $6, $7, ${termsPlaces(8)})`,
+      [id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId, memberId, ...termsValues(terms)],
     )
     const after = {
       name,
@@ -57,6 +60,7 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
       ...termsFacts(terms),
       ...expiryFacts(expiresAt ?? null),
       ...budgetFacts(budget ?? null),
+      ...(memberId !== null && { memberId }),
     }
     await record(query, by, { action: 'key.created', of: workspaceId, subject: id, before: null, after })
     // Somebody may have been refused with this id a moment ago.
@@ -186,7 +190,7 @@ export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget:
   await inTransaction(pool, async (query) => {
     const { accountId, allowanceId, budget: before } = await lockKey(query, id)
     if (budget !== null && before?.period === budget.period)
-      await query('select change_allowance(allowance => $1, new_amount => $2)', [allowanceId, budget.amount])
+      await changeAllowance(query, { id: allowanceId, before: before.amount }, budget.amount)
     else {
       const made = budget === null ? null : await makeAllowance(query, ids, accountId, budget)
       await query('update api_keys set allowance_id = $2 where id = $1', [id, made])
@@ -194,6 +198,32 @@ export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget:
     await record(query, by, { ...deedTo(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
     await tell(query, id)
   })
+}
+
+/** People are told anew of what was raised. */
+async function changeAllowance(
+  query: Query,
+  { id, before }: { readonly id: Id | null; readonly before: bigint },
+  amount: bigint,
+): Promise<void> {
+  await query('select change_allowance(allowance => $1, new_amount => $2)', [id, amount])
+  if (amount > before) await query('delete from budget_notices where allowance_id = $1', [id])
+}
+
+/** Says whose key it is, or that it is nobody's. The budget of its member bounds what begins once a process knows, within a second. */
+export async function assignKey({ pool }: Parts, by: By, id: Id, memberId: Id | null): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { workspaceId, memberId: before } = await lockKey(query, id)
+    if (memberId !== null) await requireMember(query, workspaceId, memberId)
+    await query('update api_keys set member_id = $2 where id = $1', [id, memberId])
+    await record(query, by, { ...deedTo(id, 'assigned'), ...difference({ memberId: before }, { memberId }) })
+    await tell(query, id)
+  })
+}
+
+async function requireMember(query: Query, workspaceId: Id, memberId: Id): Promise<void> {
+  const { rowCount } = await query('select from members where id = $1 and workspace_id = $2', [memberId, workspaceId])
+  if (rowCount !== 1) throw noSuchThing('member', memberId)
 }
 
 /** Changes what is named of how fast, for what and from where a key may be used. Every process follows within a second. */
@@ -221,11 +251,13 @@ const listedKey = z
     revoked_at: z.date().nullable(),
     account_id: z.string(),
     allowance_id: z.string().nullable(),
+    member_id: z.string().nullable(),
     ...BUDGET_ROW,
     ...TERMS_ROW,
   })
   .transform((row) => ({
     id: row.id,
+    memberId: row.member_id,
     workspaceId: row.workspace_id,
     name: row.name,
     mode: row.mode,
@@ -242,7 +274,7 @@ export type ListedKey = z.output<typeof listedKey>
 
 const LISTED = 1_000
 
-const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, c.account_id, k.allowance_id, b.period, b.amount, ${TERMS_SELECT}
+const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, c.account_id, k.allowance_id, k.member_id, b.period, b.amount, ${TERMS_SELECT}
   from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
   left join allowances b on b.id = k.allowance_id`
 
@@ -270,6 +302,8 @@ const lockedKey = z
     mode: z.enum(['live', 'test']),
     shard: z.int(),
     allowance_id: z.string().nullable(),
+    workspace_id: z.string(),
+    member_id: z.string().nullable(),
     ...BUDGET_ROW,
     expires_at: z.date().nullable(),
     is_revoked: z.boolean(),
@@ -284,6 +318,8 @@ const lockedKey = z
     mode: row.mode,
     shard: row.shard,
     allowanceId: row.allowance_id,
+    workspaceId: row.workspace_id,
+    memberId: row.member_id,
   }))
 
 /** Locks the account whose money the key spends: everything that a call touches is changed under that lock. */
@@ -292,7 +328,7 @@ async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>
     id,
   ])
   const { rows } = await query(
-    `select c.account_id, a.mode, w.shard, k.allowance_id, b.period, b.amount, k.expires_at,
+    `select c.account_id, a.mode, w.shard, k.allowance_id, k.workspace_id, k.member_id, b.period, b.amount, k.expires_at,
        k.revoked_at is not null as is_revoked, ${TERMS_SELECT}
      from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
      join workspaces w on w.id = k.workspace_id left join allowances b on b.id = k.allowance_id where k.id = $1`,

@@ -3,8 +3,9 @@ import { z } from 'zod'
 import { TIERS, type Tier, type TierLimits, tierOf } from '../catalogue/tiers.ts'
 import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
+import { BUDGETS_JSON, budgetRow } from './account-budgets.ts'
 
-/** What the keys of a workspace share: its tier, and what its customer plan pays. */
+/** What the keys of a workspace share: its tier, what its customer plan pays, and budgets of both its accounts. */
 const workspaceRow = z.object({
   id: z.string(),
   paid: z.bigint(),
@@ -14,6 +15,7 @@ const workspaceRow = z.object({
   concurrency: z.int().nullable(),
   numerator: z.bigint(),
   denominator: z.bigint(),
+  budgets: z.array(budgetRow),
 })
 
 export type WorkspaceRecord = z.output<typeof workspaceRow>
@@ -21,7 +23,8 @@ export type WorkspaceRecord = z.output<typeof workspaceRow>
 export async function loadWorkspace(pool: pg.Pool, id: Id): Promise<WorkspaceRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_workspace',
-    text: `select w.id, a.paid, w.tier_granted, w.requests_per_minute, w.tokens_per_minute, w.concurrency, p.numerator, p.denominator
+    text: `select w.id, a.paid, w.tier_granted, w.requests_per_minute, w.tokens_per_minute, w.concurrency, p.numerator, p.denominator,
+        (select ${BUDGETS_JSON} from budgets b where b.account_id in (w.live_account_id, w.test_account_id)) as budgets
       from workspaces w join accounts a on a.id = w.live_account_id join plans p on p.id = w.plan where w.id = $1`,
     values: [id],
   })

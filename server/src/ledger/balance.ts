@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { type Nanos, nanos, ZERO } from '../kernel/money.ts'
+import { PERIODS } from '../kernel/period.ts'
 
 const amount = z.bigint().transform((value): Nanos => nanos(value))
 
@@ -17,7 +18,7 @@ export async function readBalance(pool: pg.Pool, accountId: Id): Promise<Balance
   return balanceRow.parse(rows[0])
 }
 
-const budgetRow = z.object({ period: z.enum(['day', 'month', 'total']), amount, spent: amount, held: amount })
+const budgetRow = z.object({ period: z.enum(PERIODS), amount, spent: amount, held: amount })
 export type BudgetState = z.output<typeof budgetRow>
 
 const BUDGET_SELECT = `select a.id, a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent,
@@ -42,6 +43,25 @@ const budgetRows = z.array(budgetRow.extend({ id: z.string() }))
 export async function readBudgets(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, BudgetState>> {
   const { rows } = await pool.query(`${BUDGET_SELECT} where a.id = any($1::uuid[])`, [ids])
   return new Map(budgetRows.parse(rows).map(({ id, ...state }) => [id, state]))
+}
+
+const periodRows = z.array(
+  budgetRow
+    .extend({ id: z.string(), starts_at: z.date() })
+    .transform(({ starts_at: startsAt, ...row }) => ({ ...row, startsAt })),
+)
+
+/** An allowance in the period that is running, and since when that is. */
+export type PeriodState = BudgetState & { readonly startsAt: Date }
+
+export async function readPeriods(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, PeriodState>> {
+  const { rows } = await pool.query(
+    `select a.id, a.period, a.amount, p.charged + p.held as spent, p.held, p.starts_at
+     from allowances a join allowance_periods p on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())
+     where a.id = any($1::uuid[])`,
+    [ids],
+  )
+  return new Map(periodRows.parse(rows).map(({ id, ...state }) => [id, state]))
 }
 
 /** Since when there is an account. */

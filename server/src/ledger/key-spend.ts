@@ -12,8 +12,11 @@ const spends = z.array(z.object({ credential_id: z.string(), month: amount, tota
 export async function spendOfKeys(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, KeySpend>> {
   const { rows } = await pool.query(
     `select credential_id, sum(charged)::bigint as total,
-       coalesce(sum(charged) filter (where hour >= period_start('month', clock_timestamp())), 0)::bigint as month
-     from usage_hours where credential_id = any ($1) group by credential_id`,
+       coalesce(sum(charged) filter (where at >= period_start('month', clock_timestamp())), 0)::bigint as month
+     from (
+       select credential_id, hour as at, charged from usage_hours where credential_id = any ($1)
+       union all select credential_id, at, charged from usage_tail where credential_id = any ($1)
+     ) used group by credential_id`,
     [ids],
   )
   return new Map(spends.parse(rows).map(({ credential_id: id, ...spend }) => [id, spend]))

@@ -47,21 +47,35 @@ const endedRow = z.object({
   /** Microseconds, by which the list is continued. */
   ended_us: z.bigint(),
   given_back: amount,
+  model: z.string().nullable(),
+  route: z.string().nullable(),
+  end_user: z.string().nullable(),
+  end_user_label: z.string().nullable(),
+  tags: z.array(z.string()).nullable(),
   detail: recordDetail.nullable(),
 })
 
 export type EndedRequest = z.output<typeof endedRow>
 
 export type RequestFilter = {
+  /** Whose the credentials are, where they may be several. */
+  readonly accountId?: Id
   readonly credentialIds: readonly Id[]
   readonly operation?: string
   readonly outcome?: 'posted' | 'voided'
+  readonly model?: string
+  /** name=value */
+  readonly tag?: string
+  readonly endUserId?: Id
+  /** What it cost, less what was given back. */
+  readonly costAtLeast?: Nanos
+  readonly costAtMost?: Nanos
   /** From this moment on. */
   readonly sinceMs: number
   /** Before this moment. */
   readonly untilMs: number
   /** Continues after this one. */
-  readonly after?: { readonly endedUs: bigint; readonly id: Id }
+  readonly after?: Position
   readonly limit: number
 }
 
@@ -71,40 +85,95 @@ const GIVEN_BACK = 'coalesce((select -sum(e.charged) from entries e where e.corr
 const COLUMNS = `c.id, c.operation, c.outcome, c.amount, c.promo, c.overrun, c.value, c.failed, c.executed,
   c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens, c.begun_at, c.ended_at,
   (extract(epoch from c.ended_at) * 1000000)::bigint as ended_us,
-  ${GIVEN_BACK} as given_back, r.detail`
+  ${GIVEN_BACK} as given_back, c.model, c.route, c.end_user, c.end_user_label, c.tags, r.detail`
 
 /** A call ends within days of the time that its id carries; other days' charges are not looked at. */
 const DAYS_APART_MS = 8 * 86_400_000
 
-/** Of one, as it is as a rule, the index has them in order. */
-const isOf = (ids: readonly Id[]) => (ids.length === 1 ? 'c.credential_id = $1' : 'c.credential_id = any ($1::uuid[])')
-const whose = (ids: readonly Id[]) => (ids.length === 1 ? ids[0] : ids)
+/** How many calls are looked at for a page: what few calls match would else be looked for in all of them. */
+const LOOKED_AT = 20_000
 
-/** Those that have ended, the latest first. */
-export async function listRequests(pool: pg.Pool, filter: RequestFilter): Promise<readonly EndedRequest[]> {
-  const { credentialIds, operation, outcome, sinceMs, untilMs, after, limit } = filter
-  // It has no name, so that it is planned for its values: only the days that it asks for are opened.
-  const { rows } = await pool.query({
-    text: `select ${COLUMNS} from charges c left join request_records r on r.id = c.id
-      where ${isOf(credentialIds)} and c.ended_at >= to_timestamp($2::float8 / 1000) and c.ended_at < to_timestamp($3::float8 / 1000)
-        and c.id >= first_id_at(to_timestamp($4::float8 / 1000)) and c.id < first_id_at(to_timestamp($5::float8 / 1000))
-        and ($6::text is null or c.operation = $6) and ($7::text is null or c.outcome = $7)
-        and ($8::bigint is null or (c.ended_at, c.id) < ('epoch'::timestamptz + $8 * interval '1 microsecond', $9::uuid))
-      order by c.ended_at desc, c.id desc limit $10`,
-    values: [
-      whose(credentialIds),
-      sinceMs,
-      untilMs,
-      Math.max(0, sinceMs - DAYS_APART_MS),
-      untilMs + DAYS_APART_MS,
-      operation ?? null,
-      outcome ?? null,
-      after?.endedUs ?? null,
-      after?.id ?? null,
-      limit,
-    ],
-  })
-  return z.array(endedRow).parse(rows)
+export type RequestPage = {
+  readonly rows: readonly EndedRequest[]
+  /** Where the next page begins; null where there is no more to look at. */
+  readonly next: Position | null
+}
+
+export type Position = { readonly endedUs: bigint; readonly id: Id }
+
+/** Those that have ended, the latest first. A page of a filter that few match can have fewer than asked for, and not be the last. */
+export async function listRequests(pool: pg.Pool, filter: RequestFilter): Promise<RequestPage> {
+  const { limit } = filter
+  const { text, values } = listStatement(filter)
+  const { rows: found } = await pool.query({ text, values: [...values] })
+  const rows = z.array(listedRow).parse(found)
+  const matching = rows.flatMap(({ matches, ...row }) => (matches ? [endedRow.parse(row)] : []))
+  const shown = matching.slice(0, limit)
+  if (matching.length > limit) return { rows: shown, next: positionOf(shown.at(-1)) }
+  // The last that was looked at is there, whether it matches or not.
+  return { rows: shown, next: positionOf(rows.find(({ is_last: isLast }) => isLast)) }
+}
+
+const listedRow = z.looseObject({
+  matches: z.boolean(),
+  is_last: z.boolean(),
+  ended_us: z.bigint(),
+  id: z.string(),
+})
+
+function positionOf(row: { readonly ended_us: bigint; readonly id: Id } | undefined): Position | null {
+  return row === undefined ? null : { endedUs: row.ended_us, id: row.id }
+}
+
+/** It has no name, so that it is planned for its values: only the days that it asks for are opened. */
+function listStatement(filter: RequestFilter): { readonly text: string; readonly values: readonly unknown[] } {
+  const { accountId, credentialIds, sinceMs, untilMs, after, limit } = filter
+  const values: unknown[] = []
+  const parameter = (value: unknown) => `$${values.push(value)}`
+  const time = (ms: number) => `to_timestamp(${parameter(ms)}::float8 / 1000)`
+  // Of one, as it is as a rule, the index has them in order; of an account, another one has.
+  const ofAccount = () => (accountId === undefined ? 'true' : `c.account_id = ${parameter(accountId)}`)
+  const whose =
+    credentialIds.length === 1
+      ? `c.credential_id = ${parameter(credentialIds[0])}`
+      : `${ofAccount()} and c.credential_id = any (${parameter(credentialIds)}::uuid[])`
+  const beyond =
+    after === undefined
+      ? ''
+      : `and (c.ended_at, c.id) < ('epoch'::timestamptz + ${parameter(after.endedUs)}::bigint * interval '1 microsecond', ${parameter(after.id)}::uuid)`
+  const calls = `select c.* from charges c
+    where ${whose} and c.ended_at >= ${time(sinceMs)} and c.ended_at < ${time(untilMs)}
+      and c.id >= first_id_at(${time(Math.max(0, sinceMs - DAYS_APART_MS))}) and c.id < first_id_at(${time(untilMs + DAYS_APART_MS)})
+      ${beyond}
+    order by c.ended_at desc, c.id desc`
+  const matches = matchesOf(filter, parameter)
+  // One more than is shown tells whether there is more.
+  const most = parameter(limit + 1)
+  // The last one that was looked at is looked for only where it takes its place as the end of the page.
+  return {
+    text: `with found as materialized (select * from (${calls} limit ${LOOKED_AT}) c where ${matches} limit ${most}),
+      last as (select * from (${calls} offset ${LOOKED_AT - 1} limit 1) c where (select count(*) from found) < ${most})
+      select ${COLUMNS}, c.matches, not c.matches as is_last from (
+        select *, true as matches from found union all select *, false from last
+      ) c left join request_records r on r.id = c.id order by c.ended_at desc, c.id desc, c.matches desc`,
+    values,
+  }
+}
+
+function matchesOf(filter: RequestFilter, parameter: (value: unknown) => string): string {
+  const { operation, outcome, model, tag, endUserId, costAtLeast, costAtMost } = filter
+  const conditions = [
+    operation !== undefined && `c.operation = ${parameter(operation)}`,
+    outcome !== undefined && `c.outcome = ${parameter(outcome)}`,
+    model !== undefined && `c.model = ${parameter(model)}`,
+    tag !== undefined && `${parameter(tag)} = any (c.tags)`,
+    endUserId !== undefined && `c.end_user = ${parameter(endUserId)}`,
+    // What is given back is never more than the amount: what costs too little already is not looked up.
+    costAtLeast !== undefined &&
+      `c.amount >= ${parameter(costAtLeast)}::bigint and c.amount - ${GIVEN_BACK} >= ${parameter(costAtLeast)}::bigint`,
+    costAtMost !== undefined && `c.amount - ${GIVEN_BACK} <= ${parameter(costAtMost)}::bigint`,
+  ].filter((condition) => condition !== false)
+  return conditions.length === 0 ? 'true' : conditions.join(' and ')
 }
 
 export async function findEnded(

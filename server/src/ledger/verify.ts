@@ -18,6 +18,28 @@ const ENTRIES_OF_ACCOUNTS = `(
   select account_id, sum(credited) as credited, sum(charged) as charged, sum(promo) as promo, sum(debt) as debt
   from entries where $1::uuid[] is null or account_id = any ($1) group by account_id)`
 
+const COUNTED = [
+  'requests',
+  'failed_requests',
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'value',
+  'charged',
+] as const
+const sumsOf = (...columns: readonly string[]) => columns.map((column) => `sum(${column}) as ${column}`).join(', ')
+const ATTRIBUTED = 'credential_id, hour, about, subject, operation, model, route'
+
+/** All sums that a call is in, by what they are about. */
+const SUBJECTS = `
+  select '', ''
+  union all select 'end_user', tail.end_user::text where tail.end_user is not null
+  union all select 'tag:' || split_part(tag, '=', 1), substr(tag, strpos(tag, '=') + 1) from unnest(tail.tags) tag`
+
+/** Calls of days that were dropped may have been settled in the days after. */
+const NOT_OF_DROPPED_DAYS = `and coalesce(u.hour, c.hour) >= coalesce((select max(day) + 7 from dropped_days), '-infinity'::date)`
+
 /**
  * Each promise as a query for the rows that break it, `$1` being the accounts to look at or null for all. They are
  * evaluated in one snapshot, so they must hold at any instant, whatever is being written.
@@ -131,11 +153,16 @@ const PROMISES: Readonly<Record<string, string>> = {
     group by e.corrects, c.amount having -sum(e.charged) > c.amount`,
 
   'the usage report equals the ledger, hour by hour': `
-    select coalesce(u.credential_id, c.credential_id) || ' ' || coalesce(u.hour, c.hour) from
-      (select * from usage_hours where $1::uuid[] is null or account_id = any ($1)) u
+    select coalesce(u.credential_id, c.credential_id) || ' ' || coalesce(u.hour, c.hour) from (
+      select credential_id, hour, ${sumsOf('requests', 'value', 'charged')} from (
+        select credential_id, hour, requests, value, charged from usage_hours where $1::uuid[] is null or account_id = any ($1)
+        union all
+        select credential_id, date_trunc('hour', at, 'UTC'), requests, value, charged from usage_tail where $1::uuid[] is null or account_id = any ($1)
+      ) used
+      group by 1, 2
+    ) u
     full join (
-      select credential_id, date_trunc('hour', at, 'UTC') as hour, sum(charged) as charged, sum(requests) as requests, sum(value) as value
-      from (
+      select credential_id, date_trunc('hour', at, 'UTC') as hour, ${sumsOf('requests', 'value', 'charged')} from (
         select credential_id, ended_at as at, amount as charged, executed::integer as requests, case when executed then value else 0 end as value
         from charges where credential_id is not null and ($1::uuid[] is null or account_id = any ($1))
         union all
@@ -145,8 +172,46 @@ const PROMISES: Readonly<Record<string, string>> = {
       group by 1, 2
     ) c on u.credential_id = c.credential_id and u.hour = c.hour
     where (coalesce(u.charged, 0), coalesce(u.requests, 0), coalesce(u.value, 0)) <> (coalesce(c.charged, 0), coalesce(c.requests, 0), coalesce(c.value, 0))
-      -- Calls of days that were dropped may have been settled in the days after.
-      and coalesce(u.hour, c.hour) >= coalesce((select max(day) + 7 from dropped_days), '-infinity'::date)`,
+      ${NOT_OF_DROPPED_DAYS}`,
+
+  'usage by operation, model, route, end user and tag equals the ledger, hour by hour': `
+    select concat_ws(' ', coalesce(u.credential_id, c.credential_id), coalesce(u.hour, c.hour), coalesce(u.about, c.about), coalesce(u.subject, c.subject))
+    from (
+      select ${ATTRIBUTED}, ${sumsOf(...COUNTED)} from (
+        select ${ATTRIBUTED}, ${COUNTED.join(', ')} from usage_sums where $1::uuid[] is null or account_id = any ($1)
+        union all
+        select credential_id, date_trunc('hour', at, 'UTC'), about, subject, operation, coalesce(model, ''), coalesce(route, ''), ${COUNTED.join(', ')}
+        from usage_tail tail cross join lateral (${SUBJECTS}) one (about, subject)
+        where operation is not null and ($1::uuid[] is null or account_id = any ($1))
+      ) used
+      group by ${ATTRIBUTED}
+    ) u
+    full join (
+      select ${ATTRIBUTED}, ${sumsOf(...COUNTED)} from (
+        select credential_id, date_trunc('hour', ended_at, 'UTC') as hour, about, subject, operation, coalesce(model, '') as model,
+          coalesce(route, '') as route, 1 as requests, failed::integer as failed_requests, input_tokens, output_tokens, cache_read_tokens,
+          cache_write_tokens, value, amount as charged
+        from charges tail cross join lateral (${SUBJECTS}) one (about, subject)
+        where credential_id is not null and executed and not booked and ($1::uuid[] is null or account_id = any ($1))
+        union all
+        select credential_id, date_trunc('hour', entered_at, 'UTC'), about, subject, operation, coalesce(model, ''), coalesce(route, ''),
+          0, 0, 0, 0, 0, 0, 0, charged
+        from entries tail cross join lateral (${SUBJECTS}) one (about, subject)
+        where operation is not null and charged <> 0 and ($1::uuid[] is null or account_id = any ($1))
+      ) booked
+      group by ${ATTRIBUTED}
+    ) c on ${ATTRIBUTED.split(', ')
+      .map((column) => `u.${column} = c.${column}`)
+      .join(' and ')}
+    where (${COUNTED.map((column) => `coalesce(u.${column}, 0)`).join(', ')}) <> (${COUNTED.map((column) => `coalesce(c.${column}, 0)`).join(', ')})
+      ${NOT_OF_DROPPED_DAYS}`,
+
+  'what is given back of a call is given back to whom it was booked for': `
+    select e.id from entries e join charges c on c.id = e.corrects
+    where ($1::uuid[] is null or e.account_id = any ($1)) and e.kind in ('charge_reversal', 'forgiveness')
+      -- Before there was attribution, an entry said none of it.
+      and e.operation is not null
+      and (c.booked or (e.operation, e.model, e.route, e.end_user, e.tags) is distinct from (c.operation, c.model, c.route, c.end_user, c.tags))`,
 
   'no claim outlives its call but one that is kept': `
     select cl.call_id || ' ' || cl.scope from claims cl join credentials k on k.id = cl.credential_id

@@ -24,6 +24,10 @@ export function letterOf(mail: Mail): Letter {
       return grantReused(mail)
     case 'mandate_used':
       return mandateUsed(mail)
+    case 'budget_used':
+      return budgetUsed(mail)
+    case 'balance_low':
+      return balanceLow(mail)
   }
 }
 
@@ -160,6 +164,48 @@ function titleOf(app: string, isOver: boolean, hasExpired: boolean): string {
   return isOver ? `${app} has used up its mandate` : `${app} has used 80 % of its mandate`
 }
 
+function budgetUsed(mail: Of<'budget_used'>): Letter {
+  const { isTest, percent, period, amount, charged, held, left, resetsAt, siteUrl } = mail
+  const [place, whose] = [nameOf(mail.workspace), nameOf(mail.budget)]
+  const all = `$${short(amount)} ${period === 'total' ? 'in total' : `per ${period}`}`
+  const isOver = percent >= 100
+  const title = isOver ? `A budget of ${place} is used up` : `A budget of ${place} is used to ${percent} %`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      isOver
+        ? paragraph`The budget of ${strong(whose)} is used up: ${strong(all)}${isTest ? ' of test money' : ''}. Calls that count against it are refused. It never went above the amount.`
+        : paragraph`The budget of ${strong(whose)} is used to ${strong(`${percent} %`)}: ${strong(all)}${isTest ? ' of test money' : ''}. Calls go on until it is used up, and not further.`,
+      {
+        kind: 'table',
+        rows: [
+          ['Charged', `$${charged}`],
+          ['Held', `$${held}`],
+          ['Left', `$${left}`],
+        ],
+      },
+      ...(resetsAt === null ? [] : [paragraph`It begins anew on ${strong(momentOf(resetsAt))}.`]),
+      link('The website', siteUrl),
+      small`Owners and admins of ${place} get this once at 50, 80 and 100 % in each period.`,
+    ],
+  }
+}
+
+function balanceLow({ workspace, balance, low, siteUrl }: Of<'balance_low'>): Letter {
+  const place = nameOf(workspace)
+  const title = `The balance of ${place} is low`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`${strong(place)} has ${strong(`$${short(balance)}`)} left, which is below ${strong(`$${short(low)}`)}. Add credit before calls are refused.`,
+      link('The website', siteUrl),
+      small`Owners and admins get this once, and again after the balance was above $${short(low)}.`,
+    ],
+  }
+}
+
 /** As it was set: with two places at the least. */
 function short(amount: string): string {
   return amount.replace(/0{1,7}$/, '')
@@ -191,6 +237,10 @@ function paragraph(...text: Parameters<typeof words>): Block {
 
 function small(...text: Parameters<typeof words>): Block {
   return { kind: 'small', words: words(...text) }
+}
+
+function link(label: string, url: string): Block {
+  return { kind: 'link', label, url }
 }
 
 function button(label: string, url: string): Block {

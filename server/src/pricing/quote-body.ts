@@ -25,6 +25,20 @@ export const quoteBody = z
       .regex(/^[0-9a-f]{64}$/)
       .nullable()
       .meta({ description: 'The contentHash of the contract that the operation has; null where none is verified.' }),
+    admission: z
+      .strictObject({
+        fits: z.boolean(),
+        code: z.enum(['insufficient_balance', 'budget_exceeded', 'budget_required']).optional(),
+        left_usd: z.string().optional(),
+        budget_kind: z.string().optional(),
+        budget_subject: z.string().optional(),
+        budget_period: z.string().optional(),
+        budget_resets_at: z.iso.datetime().optional(),
+      })
+      .meta({
+        description:
+          'Whether balance and budgets cover `max` at this moment, and what a call would be refused with where they do not.',
+      }),
     expires_at: z.iso.datetime(),
     quote_id: z.string().nullable().meta({ description: 'What a call sends to be charged by this quote.' }),
   })

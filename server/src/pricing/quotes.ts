@@ -17,7 +17,8 @@ import { costOf, fraction, mostFor, type Terms } from './terms.ts'
  * until when. Nothing is stored until it is used, and then a claim sees to it that it is used once.
  */
 export type Quotes = {
-  readonly issue: (asked: Quoted, priced: Priced) => Quote
+  /** But for whether the call could begin, which hangs on who asks. */
+  readonly issue: (asked: Quoted, priced: Priced) => Omit<Quote, 'admission'>
   /** What was quoted, or a fault that says why the quote can't be used here. */
   readonly redeem: (quoteId: string, asked: Quoted) => Redeemed
 }

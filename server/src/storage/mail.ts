@@ -49,6 +49,14 @@ export const mail = z.discriminatedUnion('what', [
     ...{ isOver: z.boolean(), hasExpired: z.boolean(), amount: text, charged: text, held: text, left: text },
     ...{ endsAt: time.nullable(), mandateUrl: url },
   }),
+  /** A budget is used to so many per cent. `budget` says whose, such as tag team=search; `period` is one of kernel/period.ts. */
+  z.strictObject({
+    ...{ what: z.literal('budget_used'), to, workspace: text, isTest: z.boolean(), budget: text, percent: z.int() },
+    ...{ period: text, amount: text, charged: text, held: text, left: text, resetsAt: time.nullable() },
+    siteUrl: url,
+  }),
+  /** The balance has fallen below what the operator calls low. */
+  z.strictObject({ what: z.literal('balance_low'), to, workspace: text, balance: text, low: text, siteUrl: url }),
 ])
 export type Mail = z.output<typeof mail>
 

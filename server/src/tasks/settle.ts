@@ -44,7 +44,14 @@ export function settlingOf(held: Held, report: FinalReport, seal: Seal): Settlin
   const times = timesOf(report.times, held.created_at.getTime())
   const task = { ...taskEnd(id, report, { terms, most }, seal), times }
   return {
-    ending: { id, accountId, ...cost, task, ...(loss && { loss: { ...loss, route: lossRoute(held.model, held) } }) },
+    ending: {
+      id,
+      accountId,
+      ...cost,
+      task,
+      route: held.slot,
+      ...(loss && { loss: { ...loss, route: lossRoute(held.model, held) } }),
+    },
     detail: priceOf(terms, { measured }),
   }
 }

@@ -379,7 +379,7 @@ async function isLate(hasty: Calls, call: Call): Promise<boolean> {
   await assert.rejects(hasty.begin(call))
   const { rows } = await pool.query(
     `select from pg_stat_activity
-     where datname = current_database() and wait_event_type = 'Lock' and query like '%begin_calls%'`,
+     where datname = current_database() and wait_event_type = 'Lock' and query like '%begin_attributed_calls%'`,
   )
   await other.query('rollback')
   other.release()

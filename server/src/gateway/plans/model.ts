@@ -10,6 +10,7 @@ import { type Models, orderRoutes, priceOfModel } from '../../pricing/models.ts'
 import { outputMostOf } from '../../pricing/output-most.ts'
 import { pricingOf } from '../../pricing/price-model.ts'
 import type { Prices } from '../../pricing/prices.ts'
+import { endUserIn } from '../../protocols/end-user.ts'
 import { readOutline } from '../../protocols/json-outline.ts'
 import { MOST_TEXT_BYTES } from '../../protocols/kept-text.ts'
 import { OUTPUT_LIMITS } from '../../protocols/output-limits.ts'
@@ -206,6 +207,7 @@ export function createModelPlan(parts: Parts) {
       ...pricing,
       sold: model.id,
       model: name,
+      endUser: endUserIn(body),
       isExact: false,
       isFree,
       tokens: countsTokens ? pricing.tokens : 0,

@@ -5,6 +5,7 @@ import { type HeaderNames, strangeOfMoney } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import { isStreamed } from '../../gateway/relay.ts'
 import { digestHead } from '../../gateway/request-digest.ts'
+import { ownAllowanceOf } from '../../identity/caller.ts'
 import { Fault, noRoom } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { LARGE_BYTES } from '../../kernel/memory-budget.ts'
@@ -87,6 +88,8 @@ function createHandler({ run, headerNames, jsonLimits, largeJson, readBudget }: 
         onDisconnect: single(request.headers[headerNames.onDisconnect]),
         hold: single(request.headers[headerNames.hold]),
         fit: single(request.headers[headerNames.fit]),
+        endUser: single(request.headers[headerNames.endUser]),
+        tags: single(request.headers[headerNames.tags]),
         whenLeft: (work) => whenLeft(reply.raw, work),
         idempotencyKey: single(request.headers['idempotency-key']),
         headers: (names) => pick(request.headers, names),
@@ -119,7 +122,7 @@ const BUDGET = 'budget'
 
 /** The budget of who has asked what is left of it: telling it takes a statement more. */
 function budgetToTell({ headers, caller }: FastifyRequest, { tell }: HeaderNames): Id | undefined {
-  return single(headers[tell]) === BUDGET ? caller?.allowances[0] : undefined
+  return caller !== null && single(headers[tell]) === BUDGET ? ownAllowanceOf(caller) : undefined
 }
 
 /** What can't be read is not told. */

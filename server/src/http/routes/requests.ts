@@ -13,7 +13,7 @@ import { inputFault } from '../../gateway/input-fault.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { type Id, isId } from '../../kernel/ids.ts'
-import { nanos } from '../../kernel/money.ts'
+import { nanos, usd } from '../../kernel/money.ts'
 import {
   correctionsOf,
   type EndedRequest,
@@ -23,6 +23,7 @@ import {
   type LedgerLine,
   listRequests,
   type OpenRequest,
+  type Position,
 } from '../../ledger/requests.ts'
 import { millisecondsIn } from '../milliseconds-in.ts'
 import { admit } from './admit.ts'
@@ -45,6 +46,17 @@ const KEPT_DAYS = 30
 
 const seconds = wholeNumber(0, 999_999_999_999)
 
+const text = z
+  .string()
+  .min(1)
+  .max(200)
+  .refine((value) => !value.includes('\0'), 'must have no zero byte')
+const cost = z
+  .string()
+  .regex(/^\d{1,9}(\.\d{1,9})?$/, 'must be a decimal amount of USD, such as 0.01')
+  .transform((value) => usd(value))
+  .meta({ type: 'string' })
+
 const filters = z.strictObject({
   limit: pageLimit,
   cursor: z
@@ -59,6 +71,18 @@ const filters = z.strictObject({
     .optional()
     .meta({ description: 'Calls of this operation alone.' }),
   outcome: z.enum(['posted', 'voided']).optional().meta({ description: 'Charged, or not charged.' }),
+  model: text.optional().meta({ description: 'Calls of this model alone, by the name that was asked for.' }),
+  tag: text
+    .regex(/^[^=]+=/, 'must be written name=value')
+    .optional()
+    .meta({ description: 'Calls with this tag alone: name=value.' }),
+  end_user: z
+    .string()
+    .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be an id, as a record has it')
+    .optional()
+    .meta({ description: 'Calls for this end user alone, by its id.' }),
+  min_cost_usd: cost.optional().meta({ description: 'Calls that cost this much or more, less what was given back.' }),
+  max_cost_usd: cost.optional().meta({ description: 'Calls that cost this much or less.' }),
   start_time: seconds.optional().meta({ description: 'Ended at this time or later, in Unix seconds.' }),
   end_time: seconds.optional().meta({ description: 'Ended before this time, in Unix seconds.' }),
   idempotency_key: z.string().max(255).refine(isKey, 'must have 1 to 255 visible ASCII characters').optional().meta({
@@ -77,10 +101,16 @@ const short = z.strictObject({
   cost: moneyBody,
   begun_at: time.nullable(),
   ended_at: time,
+  end_user: z
+    .strictObject({ id: z.string(), label: z.string().nullable() })
+    .nullable()
+    .meta({ description: 'For whom the call was made.' }),
+  tags: z.record(z.string(), z.string()).meta({ description: 'What the call was made for.' }),
 })
 const milliseconds = z.number().nullable()
 const full = short.extend({
   executed: z.boolean(),
+  route: z.string().nullable().meta({ description: 'Whom the call went to, by the slot of the upstream.' }),
   published_value: moneyBody,
   tokens: z.strictObject({ input: z.int(), output: z.int(), cache_read: z.int(), cache_write: z.int() }),
   ledger: z.array(
@@ -175,19 +205,22 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time, catalog
       })
     const nowMs = time.nowMs()
     const filter = {
+      accountId: caller.accountId,
       credentialIds: await whoseRecords(pool, caller),
       ...(data.operation !== undefined && { operation: data.operation }),
       ...(data.outcome !== undefined && { outcome: data.outcome }),
       sinceMs: Math.max(nowMs - KEPT_DAYS * DAY_MS, (data.start_time ?? 0) * 1_000),
       untilMs: Math.min(nowMs + 1_000, (data.end_time ?? Number.MAX_SAFE_INTEGER / 1_000) * 1_000),
       ...(data.cursor !== undefined && { after: data.cursor }),
-      // One more than is shown tells whether there is more.
-      limit: data.limit + 1,
+      ...(data.model !== undefined && { model: data.model }),
+      ...(data.tag !== undefined && { tag: data.tag }),
+      ...(data.end_user !== undefined && { endUserId: data.end_user }),
+      ...(data.min_cost_usd !== undefined && { costAtLeast: data.min_cost_usd }),
+      ...(data.max_cost_usd !== undefined && { costAtMost: data.max_cost_usd }),
+      limit: data.limit,
     }
-    const rows = await fromLedger(listRequests(pool, filter))
-    const shown = rows.slice(0, data.limit)
-    const last = rows.length > data.limit ? shown.at(-1) : undefined
-    return { data: shown.map(inShort), next_cursor: last === undefined ? null : cursorOf(last) }
+    const { rows, next } = await fromLedger(listRequests(pool, filter))
+    return { data: rows.map(inShort), next_cursor: next === null ? null : cursorOf(next) }
   })
 
   scope.get<{ Params: { id: string } }>('/requests/:id', async (request, reply) => {
@@ -231,13 +264,21 @@ function inShort(row: EndedRequest) {
   return {
     id: row.id,
     operation: row.operation,
-    model: row.detail?.model ?? null,
+    // Of a call that ended before the ledger had it, how it went may say so.
+    model: row.model ?? row.detail?.model ?? null,
     outcome: row.outcome,
     failed: row.failed,
     cost: money(nanos(row.amount - row.given_back)),
     begun_at: row.begun_at?.toISOString() ?? null,
     ended_at: row.ended_at.toISOString(),
+    end_user: row.end_user === null ? null : { id: row.end_user, label: row.end_user_label },
+    tags: Object.fromEntries((row.tags ?? []).map(partedTag)),
   }
+}
+
+function partedTag(tag: string): [name: string, value: string] {
+  const at = tag.indexOf('=')
+  return [tag.slice(0, at), tag.slice(at + 1)]
 }
 
 function inFull(row: EndedRequest, corrections: readonly LedgerLine[]) {
@@ -245,6 +286,7 @@ function inFull(row: EndedRequest, corrections: readonly LedgerLine[]) {
     ...inShort(row),
     // What is free was executed too, and is counted nowhere.
     executed: row.executed || row.outcome === 'posted',
+    route: row.route,
     published_value: money(row.value),
     tokens: {
       input: Number(row.input_tokens),
@@ -290,11 +332,11 @@ function ofOpen({ id, operation, amount, begun_at, unsettled_at }: OpenRequest) 
 }
 
 /** Where a page ended, in a form that says nothing to anybody else. */
-function cursorOf({ ended_us, id }: EndedRequest): string {
-  return Buffer.from(`${ended_us} ${id}`).toString('base64url')
+function cursorOf({ endedUs, id }: Position): string {
+  return Buffer.from(`${endedUs} ${id}`).toString('base64url')
 }
 
-function readCursor(text: string, context: z.RefinementCtx): { readonly endedUs: bigint; readonly id: Id } {
+function readCursor(text: string, context: z.RefinementCtx): Position {
   const [, us, id] = /^(\d{1,18}) ([0-9a-f-]{36})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? []
   if (us !== undefined && id !== undefined && isId(id)) return { endedUs: BigInt(us), id }
   context.addIssue({ code: 'custom', message: 'is not a valid cursor: use one that this endpoint returned' })

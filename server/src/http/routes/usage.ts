@@ -7,8 +7,10 @@ import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { formatUsd } from '../../kernel/money.ts'
 import { readAccountLife } from '../../ledger/balance.ts'
-import { readUsage, type UsageSums } from '../../ledger/usage.ts'
+import { type ExactSums, readUsage, type UsageGroup, type UsageReport, type UsageSums } from '../../ledger/usage.ts'
+import type { GroupBy, UsageFilter } from '../../ledger/usage-statement.ts'
 import { int64 } from '../int64.ts'
 import { millisecondsIn } from '../milliseconds-in.ts'
 import { admit } from './admit.ts'
@@ -23,21 +25,45 @@ type Parts = {
 
 const DAY_MS = 86_400_000
 const INT64_MOST = 2n ** 63n - 1n
-const PARAMETERS: ReadonlySet<string> = new Set(['start_time', 'end_time'])
+const FILTERS = ['operation', 'model', 'key', 'tag', 'end_user'] as const
+const PARAMETERS: readonly string[] = ['start_time', 'end_time', 'bucket', 'group_by', ...FILTERS]
 const NAME_LIMIT = 100
+const VALUE_LIMIT = 200
+const TAG = /^([a-z][a-z0-9_.-]{0,31})=(.+)$/s
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const GROUP_BY = /^(?:key|operation|model|end_user|tag:([a-z][a-z0-9_.-]{0,31}))$/
 
 const count = z.int().meta({ format: 'int64' })
-const sums = z.strictObject({
+const counts = {
   requests: count,
   failed_requests: count,
   input_tokens: count,
   output_tokens: count,
   cache_read_tokens: count,
   cache_write_tokens: count,
+}
+const sums = z.strictObject({
+  ...counts,
   usage_value_micros_usd: count.meta({ description: 'The metered value at published prices.' }),
   charged_micros_usd: count.meta({ description: 'What was charged.' }),
 })
 const seconds = count.meta({ description: 'In Unix seconds.' })
+const exact = z.strictObject({
+  ...counts,
+  usage_value_usd: z.string().meta({ description: 'The metered value at published prices, exact, in USD.' }),
+  charged_usd: z.string().meta({ description: 'What was charged, exact, in USD.' }),
+})
+const group = z.strictObject({
+  kind: z.enum(['group', 'other', 'none']).meta({
+    description: 'A group; the smaller ones together; or what has none of what it is grouped by.',
+  }),
+  value: z.string().nullable().meta({ description: 'The key, operation, model, end user or value of the tag.' }),
+  label: z.string().nullable().meta({ description: 'Of an end user: short, for people.' }),
+  totals: exact,
+  buckets: z
+    .array(exact.extend({ start_time: seconds, end_time: seconds }))
+    .meta({ description: 'Those in which it used anything, in the order of time.' }),
+})
 const report = z.strictObject({
   scope: z.string().meta({ description: 'What the credential lets the report be about, such as key or account.' }),
   currency: z.literal('USD'),
@@ -48,6 +74,9 @@ const report = z.strictObject({
   buckets: z
     .array(sums.extend({ start_time: seconds, end_time: seconds }))
     .meta({ description: 'In the order of time.' }),
+  group_by: z.string().optional().meta({ description: 'Where it was asked for, as are the groups.' }),
+  groups: z.array(group).optional().meta({ description: 'The largest 50 first. They add up to the totals, exactly.' }),
+  other_groups: z.int().optional().meta({ description: 'How many are told as one.' }),
 })
 
 const TIMESTAMP = { type: 'integer', format: 'int64', minimum: 1 }
@@ -74,11 +103,35 @@ export const USAGE_ROUTES: readonly ContractRoute[] = [
         description: 'Where it ends, in Unix seconds; now where it is left out.',
         schema: TIMESTAMP,
       },
+      {
+        in: 'query',
+        name: 'bucket',
+        description: 'How long a bucket is.',
+        schema: { type: 'string', enum: ['day', 'hour'], default: 'day' },
+      },
+      {
+        in: 'query',
+        name: 'group_by',
+        description: 'What usage is told apart by: key, operation, model, end_user, or tag:<name>.',
+        schema: { type: 'string', pattern: GROUP_BY.source },
+      },
+      filterParameter('operation', 'Calls of this operation alone.'),
+      filterParameter('model', 'Calls of this model alone, by the name that was asked for.'),
+      filterParameter('key', 'Calls of this key alone, by its id.'),
+      filterParameter(
+        'tag',
+        'Calls with this tag alone: name=value. It can not be combined with another tag or with end users.',
+      ),
+      filterParameter('end_user', 'Calls for this end user alone, by the id that a report grouped by end_user has.'),
     ],
     answers: { 200: answer('The report.', report) },
     refusals: refusalsOfFree('openai', { name: 'usage', dialectOf400: 'plain' }),
   },
 ]
+
+function filterParameter(name: (typeof FILTERS)[number], description: string) {
+  return { in: 'query', name, description, schema: { type: 'string', minLength: 1, maxLength: VALUE_LIMIT } } as const
+}
 
 /** GET /v1/usage: what the key has used, in days of UTC; for an access token that may read the account, what all of it has. */
 export function addUsage(routes: FastifyInstance, { pool, begin, time }: Parts): void {
@@ -86,6 +139,7 @@ export function addUsage(routes: FastifyInstance, { pool, begin, time }: Parts):
     const caller = await admit(begin, 'usage', request, reply)
     const nowSeconds = Math.floor(time.nowMs() / 1_000)
     const { start, end } = windowOf(request.query, nowSeconds)
+    const view = viewOf(request.query)
     const { createdAtMs } = await fromLedger(readAccountLife(pool, caller.accountId))
     const bornSeconds = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
     // The second that is running belongs to a window that ends now: what was just charged is in the report.
@@ -96,26 +150,48 @@ export function addUsage(routes: FastifyInstance, { pool, begin, time }: Parts):
     const endSeconds = end === undefined ? untilSeconds : within(end)
     const isOfAccount = caller.token?.mayReadAccount === true
     const scope = isOfAccount ? { accountId: caller.accountId } : { credentialId: caller.credentialId }
-    const query = { scope, startSeconds, endSeconds }
-    const { totals, buckets } = await fromLedger(readUsage(pool, query))
+    const query = { scope, startSeconds, endSeconds, ...view }
+    const report = await fromLedger(readUsage(pool, query))
     const lastSeconds = end === undefined ? nowSeconds : endSeconds
     return {
       scope: isOfAccount ? 'account' : 'key',
       currency: 'USD',
       start_time: int64(start),
       end_time: int64(end ?? BigInt(nowSeconds)),
-      bucket_width: '1d',
-      totals: membersOf(totals),
-      buckets: buckets.map((bucket) => ({
-        start_time: bucket.startSeconds,
-        end_time: Math.min(bucket.endSeconds, lastSeconds),
-        ...membersOf(bucket),
-      })),
+      bucket_width: view.bucket === 'hour' ? '1h' : '1d',
+      totals: membersOf(report.totals),
+      buckets: report.buckets.map((bucket) => ({ ...timesOf(bucket, lastSeconds), ...membersOf(bucket) })),
+      ...groupsOf(request.query.group_by, report, lastSeconds),
     }
   })
 }
 
-function membersOf(sums: UsageSums) {
+/** The second that is running is not told. */
+function timesOf({ startSeconds, endSeconds }: { startSeconds: number; endSeconds: number }, lastSeconds: number) {
+  return { start_time: startSeconds, end_time: Math.min(endSeconds, lastSeconds) }
+}
+
+function groupsOf(asked: unknown, { groups, otherGroups }: UsageReport, lastSeconds: number) {
+  if (groups === undefined) return {}
+  const told = ({ kind, value, label, totals, buckets }: UsageGroup) => ({
+    kind,
+    value,
+    label,
+    totals: exactMembersOf(totals),
+    buckets: buckets.map((bucket) => ({ ...timesOf(bucket, lastSeconds), ...exactMembersOf(bucket) })),
+  })
+  return { group_by: asked, groups: groups.map(told), other_groups: otherGroups }
+}
+
+function exactMembersOf(sums: ExactSums) {
+  return {
+    ...countsOf(sums),
+    usage_value_usd: formatUsd(sums.value),
+    charged_usd: formatUsd(sums.charged),
+  }
+}
+
+function countsOf(sums: Omit<ExactSums, 'value' | 'charged'>) {
   return {
     requests: Number(sums.requests),
     failed_requests: Number(sums.failedRequests),
@@ -123,6 +199,12 @@ function membersOf(sums: UsageSums) {
     output_tokens: Number(sums.outputTokens),
     cache_read_tokens: Number(sums.cacheReadTokens),
     cache_write_tokens: Number(sums.cacheWriteTokens),
+  }
+}
+
+function membersOf(sums: UsageSums) {
+  return {
+    ...countsOf(sums),
     usage_value_micros_usd: Number(sums.valueMicros),
     charged_micros_usd: Number(sums.chargedMicros),
   }
@@ -132,14 +214,69 @@ type Query = Readonly<Record<string, unknown>>
 
 /** What is asked for; without an end where it is now. */
 function windowOf(query: Query, nowSeconds: number): { readonly start: bigint; readonly end: bigint | undefined } {
-  const unknown = Object.keys(query).find((name) => !PARAMETERS.has(name))
+  const unknown = Object.keys(query).find((name) => !PARAMETERS.includes(name))
   if (unknown !== undefined)
-    throw invalid(`Unknown parameter "${unknown.slice(0, NAME_LIMIT)}". This endpoint takes start_time and end_time.`)
+    throw invalid(`Unknown parameter "${unknown.slice(0, NAME_LIMIT)}". This endpoint takes ${PARAMETERS.join(', ')}.`)
   const start = secondsOf('start_time', query.start_time)
   const end = query.end_time === undefined ? undefined : secondsOf('end_time', query.end_time)
   if (start > (end ?? BigInt(nowSeconds)))
     throw invalid(millisecondsIn(query.start_time) ?? `start_time is after ${end === undefined ? 'now' : 'end_time'}.`)
   return { start, end }
+}
+
+type View = { readonly bucket: 'day' | 'hour'; readonly groupBy?: GroupBy; readonly filter: UsageFilter }
+
+/** How it is told, and of what. */
+function viewOf(query: Query): View {
+  const { bucket = 'day' } = query
+  if (bucket !== 'day' && bucket !== 'hour') throw invalid('bucket must be day or hour.')
+  const filter = filterOf(query)
+  const groupBy = groupByOf(query.group_by)
+  const subjects = [
+    ...(filter.tag === undefined ? [] : [`tag:${filter.tag.name}`]),
+    ...(filter.endUserId === undefined ? [] : ['end_user']),
+    ...(groupBy === 'end_user' ? [groupBy] : []),
+    ...(typeof groupBy === 'object' ? [`tag:${groupBy.tag}`] : []),
+  ]
+  if (new Set(subjects).size > 1)
+    throw invalid(`A report can be about one tag or about end users, not about several: ${subjects.join(' and ')}.`)
+  return { bucket, filter, ...(groupBy !== undefined && { groupBy }) }
+}
+
+function groupByOf(value: unknown): GroupBy | undefined {
+  if (value === undefined) return undefined
+  const [all, tag] = (typeof value === 'string' && GROUP_BY.exec(value)) || []
+  if (tag !== undefined) return { tag }
+  if (all === 'key' || all === 'operation' || all === 'model' || all === 'end_user') return all
+  throw invalid('group_by must be key, operation, model, end_user or tag:<name>.')
+}
+
+function filterOf(query: Query): UsageFilter {
+  const {
+    operation,
+    model,
+    key,
+    tag,
+    end_user: endUser,
+  } = Object.fromEntries(FILTERS.map((name) => [name, textOf(name, query[name])]))
+  const [, tagName, tagValue] = (tag !== undefined && TAG.exec(tag)) || []
+  if (tag !== undefined && (tagName === undefined || tagValue === undefined))
+    throw invalid('tag must be written name=value.')
+  for (const [name, id] of Object.entries({ key, end_user: endUser }))
+    if (id !== undefined && !UUID.test(id)) throw invalid(`${name} must be an id, as a report has it.`)
+  return {
+    ...(operation !== undefined && { operation }),
+    ...(model !== undefined && { model }),
+    ...(key !== undefined && { credentialId: key }),
+    ...(endUser !== undefined && { endUserId: endUser }),
+    ...(tagName !== undefined && tagValue !== undefined && { tag: { name: tagName, value: tagValue } }),
+  }
+}
+
+function textOf(name: string, value: unknown): string | undefined {
+  if (value === undefined) return undefined
+  if (typeof value === 'string' && value !== '' && value.length <= VALUE_LIMIT && !value.includes('\0')) return value
+  throw invalid(`${name} must be one text of 1 to ${VALUE_LIMIT} characters.`)
 }
 
 function secondsOf(name: string, value: unknown): bigint {

@@ -75,7 +75,7 @@ export function mandateRoutes(parts: ConsentParts): readonly PageRoute[] {
     const values: Values = filled.values ?? valuesOf(mandate.terms, offer, amountText)
     const note = query.get('note') ?? ''
     return mandatePage(pages, {
-      ...{ mandate, email: session.email, formToken, offer, spends, last, values, status, filled },
+      ...{ mandate, email: session.email, formToken, offer, spends, last: last.rows, values, status, filled },
       waiting: waitingOf(approvals, [grant]),
       wanted: wanted === undefined ? null : { terms: wanted, seal: sealOfChange(browser, grant, wanted, values) },
       ...(isNote(note) && { note }),

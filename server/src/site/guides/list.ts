@@ -55,6 +55,7 @@ export const GUIDES: readonly Readers[] = [
     who: 'The balance, the team, the statement.',
     icon: 'key',
     guides: [
+      guide('usage', 'Usage reports', 'By model, key, end user or tag; to the nano'),
       guide('budgets', 'Budgets', 'For the account, a key, a request: hard ceilings'),
       guide('keys', 'Keys', 'What a key may do: how much, how fast, for what, from where'),
       guide('people', 'People and members', 'Who may do what'),

@@ -1,5 +1,5 @@
 -- Ends calls of which nobody asks what is left of their limits, for processes of the last release and for what ends calls of
--- others: see end_calls_with_rates.
+-- others: see end_attributed_calls.
 create or replace function end_calls(
   accounts_in uuid[],
   call_days date[],
@@ -26,7 +26,7 @@ create or replace function end_calls(
 language plpgsql volatile as $$
 begin
   return query select ended.outcome, ended.charged, ended.overrun, ended.free, ended.ended_now, ended.settled_at
-  from end_calls_with_rates(
+  from end_attributed_calls(
     accounts_in => accounts_in,
     call_days => call_days,
     call_ids => call_ids,
@@ -41,7 +41,7 @@ begin
     call_output_tokens => call_output_tokens,
     call_cache_read_tokens => call_cache_read_tokens,
     call_cache_write_tokens => call_cache_write_tokens,
-    ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}'
+    call_routes => '{}', ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}'
   ) ended;
 end
 $$;

@@ -57,7 +57,7 @@ declare
   window_tokens bigint[];
   standing record;
   has_turned boolean;
-  account integer; one uuid; window_from integer := 1;
+  account integer; one uuid; fits bigint; window_from integer := 1;
 begin
   -- Who waits for a lock is given the row as it is then, and sees of everything else what was there before it waited: as in BEGIN,
   -- this statement reads what it locks and nothing else.
@@ -124,18 +124,19 @@ begin
       if more > 0 then
         -- In the period that the call was begun in, where it is charged too.
         foreach one in array own.allowances loop
-          allowance_left := (
+          fits := (
             select greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))
             from (select id, amount, period_start(period, own.begun_at) as starts_at from allowances where id = one) allowance
             left join lateral (
               select amount, charged, held from allowance_periods where allowance_id = allowance.id and starts_at = allowance.starts_at limit 1
             ) row on true
           );
-          if more > coalesce(allowance_left, 0) then
-            outcome := 'allowance_spent'; spent_allowance := one; exit judged;
+          -- Of several that are in the way the tightest is told, as in BEGIN.
+          if more > coalesce(fits, 0) and (spent_allowance is null or coalesce(fits, 0) < allowance_left) then
+            outcome := 'allowance_spent'; spent_allowance := one; allowance_left := coalesce(fits, 0);
           end if;
         end loop;
-        allowance_left := null;
+        if spent_allowance is not null then exit judged; end if;
         if more > account_free[account] then
           outcome := 'money_spent'; exit judged;
         end if;

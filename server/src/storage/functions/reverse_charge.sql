@@ -1,6 +1,6 @@
 -- Gives a charge back, once for each id of a reversal; never more than was charged. The allowances that it was counted
 -- against get theirs back, what promotional credit paid is promotional credit again until the last of the account's
--- grants expires, and the usage report is corrected in the hour of the reversal. A forgiveness is the operator's loss, as
+-- grants expires, and the usage report is corrected in the hour of the reversal, for whom the call was made. A forgiveness is the loss of the operator, as
 -- overrun is.
 create or replace function reverse_charge(reversal_id uuid, charge_id uuid, most bigint, reversal_kind text default 'charge_reversal') returns bigint
 language plpgsql volatile as $$
@@ -30,9 +30,13 @@ begin
 
   if given_promo > 0 then perform count_promotions(charge.account_id); end if;
   change := change_account(charge.account_id, 0, 0, -given, given_promo, 0);
-  insert into entries (id, account_id, kind, charged, promo, debt, overrun, credential_id, corrects, entered_at)
+  -- Of a charge that was booked before there was attribution, no sum but that of its hour is corrected.
+  if charge.booked then charge.operation := null; end if;
+  insert into entries (id, account_id, kind, charged, promo, debt, overrun, credential_id, corrects, entered_at,
+    operation, model, route, end_user, end_user_label, tags)
   values (reversal_id, charge.account_id, reversal_kind, -given, change.promo_change, change.debt_change,
-    case when reversal_kind = 'forgiveness' then given else 0 end, charge.credential_id, charge_id, at);
+    case when reversal_kind = 'forgiveness' then given else 0 end, charge.credential_id, charge_id, at,
+    charge.operation, charge.model, charge.route, charge.end_user, charge.end_user_label, charge.tags);
   if change.promo_change > 0 then
     update promotions set remaining = remaining + change.promo_change
     where id = (select id from promotions where account_id = charge.account_id order by expires_at desc, id desc limit 1);
@@ -42,10 +46,10 @@ begin
   where allowance.id = any (charge.allowances) and row.allowance_id = allowance.id
     and row.starts_at = period_start(allowance.period, charge.begun_at);
   if given = 0 then return 0; end if;
-  insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
-    input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-  values (charge.credential_id, date_trunc('hour', at, 'UTC'), charge.account_id, 0, 0, 0, 0, 0, 0, 0, -given)
-  on conflict (credential_id, hour) do update set charged = row.charged + excluded.charged;
+  insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
+    requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+  values (charge.account_id, charge.credential_id, at, charge.operation, charge.model, charge.route, charge.end_user, charge.end_user_label,
+    charge.tags, 0, 0, 0, 0, 0, 0, 0, -given);
   return given;
 end
 $$;

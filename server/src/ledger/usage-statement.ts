@@ -1,0 +1,218 @@
+import type { Id } from '../kernel/ids.ts'
+
+/** What a credential used, or all credentials of an account, by days or hours of UTC. */
+export type UsageQuery = {
+  readonly scope: { readonly credentialId: Id } | { readonly accountId: Id }
+  /** Whole Unix seconds, the first of which belongs to the window. */
+  readonly startSeconds: number
+  /** Whole Unix seconds, the first of which is past the window. */
+  readonly endSeconds: number
+  readonly bucket?: 'day' | 'hour'
+  /** Of all that was used, what matches every one of these. */
+  readonly filter?: UsageFilter
+  readonly groupBy?: GroupBy
+}
+
+export type UsageFilter = {
+  readonly credentialId?: Id
+  readonly operation?: string
+  readonly model?: string
+  /** At most one of the two: there are no sums of both. */
+  readonly tag?: { readonly name: string; readonly value: string }
+  readonly endUserId?: Id
+}
+
+/** A tag by its name. */
+export type GroupBy = 'key' | 'operation' | 'model' | 'end_user' | { readonly tag: string }
+
+export type Statement = { readonly text: string; readonly values: readonly (string | number)[] }
+
+export const HOUR_SECONDS = 3_600
+export const DAY_SECONDS = 86_400
+/** The largest; the others are told as one. */
+const GROUPS_MOST = 50
+
+/**
+ * Charges stand by the day of their id and are asked for by the time of their end, so the days are bounded that are looked
+ * at: all of them, a thousand and more, would take longer to plan than the report may take.
+ *
+ * An id is made when its call arrives. From then, a call runs for minutes and a task for hours, and one that nobody runs
+ * any more is voided after a day. A week and a day leaves the upkeep that voids it a week in which to fail.
+ */
+const IDS_BEFORE_SECONDS = 8 * DAY_SECONDS
+/** A call begins only where its id has a partition, and those are made for seven days after today. */
+const IDS_AFTER_SECONDS = 8 * DAY_SECONDS
+
+const COUNTED = [
+  'requests',
+  'failed_requests',
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'value',
+  'charged',
+] as const
+
+const COLUMNS = COUNTED.join(', ')
+const SUMS = COUNTED.map((column) => `sum(${column}) as ${column}`).join(', ')
+const TOLD = COUNTED.map((column) => `${column}::bigint as ${column}`).join(', ')
+
+/** Of which sums a report is made: of all hours, or of those that say whose spend it was. */
+type About = '' | 'end_user' | `tag:${string}`
+
+/**
+ * The statement of a report. It has no name, so that it is planned for its values: only then are the charges of other days
+ * neither locked nor looked at. All of it is of one state of the ledger, so that a row of the tail is there or in the sums.
+ */
+export function usageStatement(query: UsageQuery): Statement {
+  const { filter = {}, groupBy } = query
+  const values: (string | number)[] = []
+  const parameter = (value: string | number) => `$${values.push(value)}`
+  const sources = createSources(query, parameter)
+  const about = aboutOf(filter)
+  const isPlain = about === '' && filter.operation === undefined && filter.model === undefined
+  const all = isPlain ? sources.ofHours('null::text') : sources.ofSums(about, 'null::text')
+  const base = `select at, ${SUMS} from (${all}) used group by at`
+  if (groupBy === undefined)
+    return {
+      text: `with single as materialized (${sources.singles})
+        select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${TOLD} from (${base}) base`,
+      values,
+    }
+  const groups = groupsOf(sources, { groupBy, about, isPlain })
+  return {
+    text: `with single as materialized (${sources.singles}),
+      base as (${base}),
+      grouped as materialized (
+        select at, item, max(label) as label, ${SUMS} from (${groups}) used where item is not null group by at, item
+      ),
+      whole as materialized (select item, sum(charged) as charged, sum(requests) as requests from grouped group by item),
+      largest as materialized (select item from whole order by charged desc, requests desc, item limit ${GROUPS_MOST})
+      select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${TOLD} from (
+        select 'all' as part, null as item, null as label, at, ${COLUMNS} from base
+        union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select item from largest)
+        union all select 'other', null, null, at, ${SUMS} from grouped where item not in (select item from largest) group by at
+      ) told`,
+    values,
+  }
+}
+
+/** A tag or an end user that is asked for has sums of its own. */
+function aboutOf({ tag, endUserId }: UsageFilter): About {
+  if (tag !== undefined) return `tag:${tag.name}`
+  return endUserId === undefined ? '' : 'end_user'
+}
+
+type Grouping = { readonly groupBy: GroupBy; readonly about: About; readonly isPlain: boolean }
+
+function groupsOf(sources: Sources, { groupBy, about, isPlain }: Grouping): string {
+  if (typeof groupBy === 'object') return sources.ofSums(`tag:${groupBy.tag}`, 'subject')
+  if (groupBy === 'end_user') return sources.ofSums('end_user', 'subject')
+  if (groupBy !== 'key') return sources.ofSums(about, `nullif(${groupBy}, '')`)
+  return isPlain ? sources.ofHours('credential_id::text') : sources.ofSums(about, 'credential_id::text')
+}
+
+type Sources = {
+  /** What is in no sum, or in a sum of which the window has a part. */
+  readonly singles: string
+  /** What was used by hour, with what it is grouped by: `at`, `item`, `label` and the counts. */
+  readonly ofHours: (item: string) => string
+  /** The same of the sums that say whose it was. */
+  readonly ofSums: (about: About, item: string) => string
+}
+
+function createSources(query: UsageQuery, parameter: (value: string | number) => string): Sources {
+  const { scope, filter = {}, bucket = 'day' } = query
+  const { whole, cuts } = splitByHours(query)
+  const [column, owner] =
+    'credentialId' in scope ? ['credential_id', scope.credentialId] : ['account_id', scope.accountId]
+  const isOurs = `${column} = ${parameter(owner)}`
+  const [from, to] = [`to_timestamp(${parameter(whole.from)})`, `to_timestamp(${parameter(whole.to)})`]
+  const binned = (time: string) => `date_bin('1 ${bucket}', ${time}, 'epoch'::timestamptz)`
+  const ofKey = filter.credentialId === undefined ? 'true' : `credential_id = ${parameter(filter.credentialId)}`
+
+  const tail = `select at, credential_id, operation, coalesce(model, '') as model, end_user, end_user_label, tags, ${COLUMNS}
+    from usage_tail where ${isOurs} and at >= ${from} and at < ${to}`
+  const singles = [tail, ...cuts.map((cut) => cutHour(isOurs, cut, parameter))].join(' union all ')
+
+  function ofHours(item: string): string {
+    // Added up here already: a year of many keys has tens of thousands of hours, and some hundred days.
+    return `select ${binned('hour')} as at, ${item} as item, null::text as label, ${SUMS}
+      from usage_hours where ${isOurs} and hour >= ${from} and hour < ${to} and ${ofKey} group by 1, 2
+      union all select ${binned('at')}, ${item}, null, ${COLUMNS} from single where ${ofKey}`
+  }
+
+  function ofSums(about: About, item: string): string {
+    const { operation, model, tag, endUserId } = filter
+    const subject = tag?.value ?? endUserId
+    const matches = [
+      ofKey,
+      ...(operation === undefined ? [] : [`operation = ${parameter(operation)}`]),
+      ...(model === undefined ? [] : [`model = ${parameter(model)}`]),
+      ...(subject === undefined ? [] : [`subject = ${parameter(subject)}`]),
+    ].join(' and ')
+    return `select ${binned('hour')} as at, ${item} as item, max(label) as label, ${SUMS} from usage_sums
+      where ${isOurs} and about = ${parameter(about)} and hour >= ${from} and hour < ${to} and ${matches} group by 1, 2
+      union all
+      select ${binned('at')}, ${item}, label, ${COLUMNS}
+      from single cross join lateral (${subjectsOf(about, parameter)}) one (subject, label)
+      where operation is not null and ${matches}`
+  }
+
+  return { singles, ofHours, ofSums }
+}
+
+/** Whom or what of a kind a call was for, with what people know it by. */
+function subjectsOf(about: About, parameter: (value: string) => string): string {
+  if (about === '') return `select '', null::text`
+  if (about === 'end_user') return 'select end_user::text, end_user_label where end_user is not null'
+  const start = parameter(`${about.slice('tag:'.length)}=`)
+  return `select substr(tag, length(${start}) + 1), null::text from unnest(tags) tag where starts_with(tag, ${start})`
+}
+
+type Span = { readonly from: number; readonly to: number }
+
+/** The hours that lie in the window as a whole, and the parts of hours at its ends, of which there are two at the most. */
+function splitByHours({ startSeconds, endSeconds }: UsageQuery): { readonly whole: Span; readonly cuts: Span[] } {
+  const whole = {
+    from: floorTo(startSeconds + HOUR_SECONDS - 1, HOUR_SECONDS),
+    to: floorTo(endSeconds, HOUR_SECONDS),
+  }
+  const cuts =
+    whole.from > whole.to
+      ? [{ from: startSeconds, to: endSeconds }]
+      : [
+          { from: startSeconds, to: whole.from },
+          { from: whole.to, to: endSeconds },
+        ]
+  return { whole, cuts: cuts.filter(({ from, to }) => from < to) }
+}
+
+export function floorTo(seconds: number, width: number): number {
+  return Math.floor(seconds / width) * width
+}
+
+/**
+ * What was booked in a part of an hour. Only credentials with a row for that hour, or with one in the tail, have anything in it. Whose
+ * spend a charge was that its END booked by itself is said by no sum of its hour, and so not here either.
+ */
+function cutHour(isOurs: string, span: Span, parameter: (value: number) => string): string {
+  const hour = `to_timestamp(${parameter(floorTo(span.from, HOUR_SECONDS))})`
+  const [from, to] = [parameter(span.from), parameter(span.to)]
+  const credentials = `array(select credential_id from usage_hours where ${isOurs} and hour = ${hour}
+    union select credential_id from usage_tail where ${isOurs})`
+  return `
+    select ended_at, credential_id, case when not booked then operation end, coalesce(model, ''), end_user, end_user_label, tags,
+      1, failed::integer, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, amount
+    from charges
+    where credential_id = any (${credentials}) and executed
+      and ended_at >= to_timestamp(${from}) and ended_at < to_timestamp(${to})
+      and id >= first_id_at(to_timestamp(greatest(0, ${from} - ${IDS_BEFORE_SECONDS})))
+      and id < first_id_at(to_timestamp(${to} + ${IDS_AFTER_SECONDS}))
+    union all
+    select entered_at, credential_id, operation, coalesce(model, ''), end_user, end_user_label, tags, 0, 0, 0, 0, 0, 0, 0, charged
+    from entries
+    where credential_id = any (${credentials}) and charged <> 0
+      and entered_at >= to_timestamp(${from}) and entered_at < to_timestamp(${to})`
+}

@@ -1,0 +1,103 @@
+import type pg from 'pg'
+import { ceilingName, resetOf } from '../gateway/money-words.ts'
+import {
+  type BudgetNoticeLevel,
+  type BudgetToNotice,
+  listBudgetsToNotice,
+  NOTICE_LEVELS,
+  NOTICE_SOURCES,
+  type NoticeSource,
+  noticeBudgetOnce,
+} from '../identity/budget-notices.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Id } from '../kernel/ids.ts'
+import { formatUsd, nanos } from '../kernel/money.ts'
+import { leftOf, type PeriodState, readPeriods } from '../ledger/balance.ts'
+import type { SendMail } from '../storage/mail.ts'
+
+type Parts = {
+  readonly pool: pg.Pool
+  readonly sendMail: SendMail
+  readonly time: Pick<Clock, 'nowMs'>
+  /** Where people reach the pages. */
+  readonly siteUrl: string
+}
+
+const PORTION = 500
+const NAME_LIMIT = 200
+
+/**
+ * Writes to owners and admins when a budget is used to a half, to four fifths and to its end: once a level and period, however many workers
+ * look and whenever one dies. Several levels that are passed at once are one letter.
+ */
+export function createBudgetNotices({ pool, sendMail, time, siteUrl }: Parts): () => Promise<void> {
+  async function notice(budget: BudgetToNotice, state: PeriodState, level: BudgetNoticeLevel): Promise<void> {
+    const { period, startsAt, amount, spent, held } = state
+    const letter = {
+      ...({ what: 'budget_used', workspace: budget.workspace.slice(0, NAME_LIMIT), isTest: budget.isTest } as const),
+      ...{ budget: nameOf(budget).slice(0, NAME_LIMIT), percent: level, period, amount: formatUsd(amount) },
+      ...{ charged: formatUsd(nanos(spent - held)), held: formatUsd(held), left: formatUsd(leftOf(state)) },
+      ...{ resetsAt: resetOf(period, time.nowMs()), siteUrl },
+    }
+    await noticeBudgetOnce(pool, budget, { startsAt, level, amount }, async (query, people) => {
+      for (const to of people) await sendMail(query, { ...letter, to })
+    })
+  }
+
+  /** What kept some from being told. The others are told all the same. */
+  async function look(found: readonly BudgetToNotice[]): Promise<readonly unknown[]> {
+    const failures: unknown[] = []
+    const states = await readPeriods(
+      pool,
+      found.map(({ allowanceId }) => allowanceId),
+    )
+    for (const budget of found) {
+      const state = states.get(budget.allowanceId)
+      const level = state && levelToTell(budget, state)
+      if (state === undefined || level === undefined) continue
+      await notice(budget, state, level).catch((error: unknown) => failures.push(error))
+    }
+    return failures
+  }
+
+  async function lookThrough(source: NoticeSource): Promise<readonly unknown[]> {
+    const failures: unknown[] = []
+    let after: Id | null = null
+    for (;;) {
+      const found: Awaited<ReturnType<typeof listBudgetsToNotice>> = await listBudgetsToNotice(
+        pool,
+        source,
+        after,
+        PORTION,
+      )
+      if (found.length > 0) failures.push(...(await look(found)))
+      after = found.at(-1)?.after ?? null
+      if (found.length < PORTION) return failures
+    }
+  }
+
+  return async () => {
+    const failures: unknown[] = []
+    for (const source of NOTICE_SOURCES) failures.push(...(await lookThrough(source)))
+    if (failures.length > 0)
+      throw new Error(`of ${failures.length} budgets nobody could be told`, { cause: failures[0] })
+  }
+}
+
+function nameOf({ kind, subject }: BudgetToNotice): string {
+  return kind === 'key' ? `key ${subject}` : ceilingName({ kind, subject })
+}
+
+/** What there is to tell now and was not told in this period; undefined for nothing. Less than a hundredth that is left is the end. */
+export function levelToTell(
+  { noticedFrom, noticed }: Pick<BudgetToNotice, 'noticedFrom' | 'noticed'>,
+  { startsAt, amount, spent, held }: Pick<PeriodState, 'startsAt' | 'amount' | 'spent' | 'held'>,
+): BudgetNoticeLevel | undefined {
+  if (amount <= 0n) return undefined
+  const charged = spent - held
+  const isPast = (level: BudgetNoticeLevel) =>
+    level === 100 ? charged * 100n > amount * 99n : charged * 100n >= amount * BigInt(level)
+  const level = NOTICE_LEVELS.filter(isPast).at(-1)
+  const told = noticedFrom?.getTime() === startsAt.getTime() ? noticed : 0
+  return level !== undefined && level > told ? level : undefined
+}

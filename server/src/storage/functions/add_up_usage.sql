@@ -1,0 +1,59 @@
+-- Adds what usage_tail has, at most so many rows, to the sums of their hours, and takes it out of there: both, or neither. So a row is in
+-- the tail or in the sums, never in both and never in none, whoever dies and whoever commits late: what is not visible yet stays for the
+-- next time. Says how many rows it took; null where somebody else is at it.
+create or replace function add_up_usage(most integer) returns integer
+language plpgsql volatile
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  added integer;
+begin
+  -- One at a time: two would wait for each other's sums.
+  if not pg_try_advisory_xact_lock(hashtext('add_up_usage')) then return null; end if;
+
+  with taken as (
+    delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *
+  ), hours as (
+    insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select credential_id, date_trunc('hour', at, 'UTC'), account_id, sum(requests), sum(failed_requests),
+      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+    from taken group by 1, 2, 3
+    on conflict (credential_id, hour) do update set
+      requests = row.requests + excluded.requests,
+      failed_requests = row.failed_requests + excluded.failed_requests,
+      input_tokens = row.input_tokens + excluded.input_tokens,
+      output_tokens = row.output_tokens + excluded.output_tokens,
+      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
+      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
+      value = row.value + excluded.value,
+      charged = row.charged + excluded.charged
+  ), sums as (
+    insert into usage_sums as row (credential_id, about, hour, subject, operation, model, route, account_id, label, requests,
+      failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select taken.credential_id, one.about, date_trunc('hour', at, 'UTC'), one.subject, operation, coalesce(model, ''), coalesce(route, ''),
+      taken.account_id, max(one.label), sum(requests), sum(failed_requests),
+      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+    from taken cross join lateral (
+      select '', '', null
+      union all select 'end_user', end_user::text, end_user_label where end_user is not null
+      union all select 'tag:' || split_part(tag, '=', 1), substr(tag, strpos(tag, '=') + 1), null from unnest(tags) tag
+    ) one (about, subject, label)
+    -- What was booked before there was attribution is in no sum but that of its hour, and so is what is given back of it.
+    where operation is not null
+    group by 1, 2, 3, 4, 5, 6, 7, 8
+    on conflict (credential_id, about, hour, subject, operation, model, route) do update set
+      label = coalesce(excluded.label, row.label),
+      requests = row.requests + excluded.requests,
+      failed_requests = row.failed_requests + excluded.failed_requests,
+      input_tokens = row.input_tokens + excluded.input_tokens,
+      output_tokens = row.output_tokens + excluded.output_tokens,
+      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
+      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
+      value = row.value + excluded.value,
+      charged = row.charged + excluded.charged
+  )
+  select count(*) into added from taken;
+  return added;
+end
+$$;

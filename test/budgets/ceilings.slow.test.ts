@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Gateway } from '../../harness/gateways.ts'
+import { count, recordProof, seed } from '../../harness/proof.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { Random } from '../../sandbox/src/random.ts'
+import { allowanceIdOf } from '../../server/src/identity/account-budgets.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { askAnybody, CALLS, makeCustomer, makeKey, startInstallation } from '../acceptance/installation.ts'
+import { makeMember } from '../identity/granted.ts'
+import { countedOf, endUserIdOf, set, untilKnown } from './setting.ts'
+
+/**
+ * Budgets of all five kinds, met at once by calls on three processes of which one after the other is killed. What is charged and held is
+ * looked at all the while, and never is a nano above any of them.
+ */
+const CALLS_AT_ONCE = count({ full: 600, reduced: 150 })
+const ROUNDS = count({ full: 5, reduced: 1 })
+const END_USERS = 6
+const RUNS = 5
+const PAUSE_BETWEEN_KILLS_MS = 300
+/** What a call of tag_detail costs, and holds. */
+const PRICE = 1_450_000n
+
+const database = await freshDatabase()
+const installation = await startInstallation(database.url, { processes: 3, env: { FAREBOX_LOG_LEVEL: 'error' } })
+const { pool } = installation
+const team: Gateway[] = [...installation.gateways]
+after(async () => {
+  await Promise.all(team.map((gateway) => gateway.stop()))
+  await installation.stop()
+})
+const random = new Random(seed)
+
+type Ceiling = { readonly name: string; readonly allowanceId: Id; readonly amount: bigint }
+
+/** A customer with ceilings of every kind, of which each is met by some calls before the others. */
+async function makeBudgeted() {
+  const amountOf = (calls: number) => PRICE * BigInt(calls) + BigInt(random.between(0, Number(PRICE) - 1))
+  const own = amountOf(20)
+  const customer = await makeCustomer(pool, {
+    money: 1_000_000_000_000n,
+    key: { budget: { period: 'total', amount: nanos(own) } },
+  })
+  const { memberId } = await makeMember(pool, customer.workspaceId, 'developer')
+  const members = await makeKey(pool, customer.workspaceId, { memberId })
+  const plain = await makeKey(pool, customer.workspaceId)
+  const ofWorkspace = await set(pool, customer, { kind: 'workspace', amount: amountOf(60), period: 'month' })
+  const ofMember = await set(pool, customer, {
+    kind: 'member',
+    subject: memberId,
+    amount: amountOf(15),
+    period: 'week',
+  })
+  const ofTeam = await set(pool, customer, { kind: 'tag', subject: 'team=search', amount: amountOf(25), period: 'day' })
+  const everyRun = await set(pool, customer, { kind: 'tag', subject: 'run=*', amount: amountOf(8) })
+  const everybody = await set(pool, customer, { kind: 'end_user', subject: '*', amount: amountOf(7), period: 'day' })
+  const alices = await set(pool, customer, { kind: 'end_user', subject: 'user 0', amount: amountOf(4), period: 'day' })
+  const { rows } = await pool.query<{ id: Id }>('select allowance_id as id from api_keys where id = $1', [
+    customer.keyId,
+  ])
+  const { accountId } = customer
+  const derived = (kind: 'tag' | 'end_user', subject: string, like: typeof everybody): Ceiling => ({
+    name: `${kind} ${subject}`,
+    allowanceId: allowanceIdOf(accountId, kind, subject, like.period),
+    amount: like.amount,
+  })
+  const ceilings: Ceiling[] = [
+    { name: 'key', allowanceId: rows[0]?.id ?? '', amount: own },
+    ...[ofWorkspace, ofMember, ofTeam, alices].map(({ kind, id, amount }) => ({ name: kind, allowanceId: id, amount })),
+    ...Array.from({ length: RUNS }, (_, run) => derived('tag', `run=${run}`, everyRun)),
+    ...Array.from({ length: END_USERS - 1 }, (_, user) =>
+      derived('end_user', endUserIdOf(accountId, `user ${user + 1}`), everybody),
+    ),
+  ]
+  const headers = { 'x-farebox-tags': 'team=search,run=1', 'x-farebox-end-user': 'user 1' }
+  for (const { url } of team) await untilKnown(url, customer.secret, 5, headers)
+  for (const { url } of team) await untilKnown(url, members.secret, 5, headers)
+  return { accountId, ceilings, secrets: [customer.secret, members.secret, plain.secret] }
+}
+
+type Budgeted = Awaited<ReturnType<typeof makeBudgeted>>
+
+/** Whether anybody answered, and how. */
+async function send({ secrets }: Budgeted): Promise<number> {
+  const { path } = CALLS.tag_detail?.(`sandbox:delay=${random.between(0, 200)}`) ?? assert.fail()
+  const tags = [
+    ...(random.chance(0.5) ? ['team=search'] : []),
+    ...(random.chance(0.7) ? [`run=${random.between(0, RUNS - 1)}`] : []),
+  ]
+  const headers = {
+    ...(tags.length > 0 && { 'x-farebox-tags': tags.join(',') }),
+    ...(random.chance(0.8) && { 'x-farebox-end-user': `user ${random.between(0, END_USERS - 1)}` }),
+  }
+  const secret = secrets[random.between(0, secrets.length - 1)] ?? ''
+  const { url } = team[random.between(0, team.length - 1)] ?? { url: '' }
+  return askAnybody(url, secret, path, { headers }).then(
+    ({ status }) => status,
+    () => 0,
+  )
+}
+
+async function killAndRestart(isOver: () => boolean): Promise<number> {
+  const returns: Promise<void>[] = []
+  while (!isOver()) {
+    await delay(PAUSE_BETWEEN_KILLS_MS)
+    const living = team.filter((gateway) => !gateway.hasExited())
+    const victim = living[random.between(0, living.length - 1)]
+    if (victim === undefined || living.length < 2 || isOver()) continue
+    await victim.kill()
+    const comeBack = async () => {
+      team[team.indexOf(victim)] = await victim.restart()
+    }
+    returns.push(comeBack())
+  }
+  await Promise.all(returns)
+  return returns.length
+}
+
+/** Those that are passed, by name. */
+async function passedIn(ceilings: readonly Ceiling[]): Promise<readonly string[]> {
+  const { rows } = await pool.query<{ id: Id; counted: bigint }>(
+    'select allowance_id as id, (charged + held)::bigint as counted from allowance_periods where allowance_id = any ($1)',
+    [ceilings.map(({ allowanceId }) => allowanceId)],
+  )
+  const counted = new Map(rows.map((row) => [row.id, row.counted]))
+  return ceilings.filter(({ allowanceId, amount }) => (counted.get(allowanceId) ?? 0n) > amount).map(({ name }) => name)
+}
+
+describe('budgets of five kinds at once', () => {
+  it(`trap: concurrent first requests all pass the budget: ${CALLS_AT_ONCE} calls in three processes that are killed pass none by a nano`, async () => {
+    let [looks, kills, begun, refused, lost, reached] = [0, 0, 0, 0, 0, 0]
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const budgeted = await makeBudgeted()
+      const { accountId, ceilings } = budgeted
+      let isOver = false
+      const watch = async () => {
+        for (; !isOver; looks += 1) {
+          assert.deepEqual(await passedIn(ceilings), [])
+          await delay(20)
+        }
+      }
+      const killing = killAndRestart(() => isOver)
+      const watching = watch()
+      const all = await Promise.all(Array.from({ length: CALLS_AT_ONCE }, () => send(budgeted)))
+      const again = await Promise.all(all.filter((status) => status === 0).map(() => send(budgeted)))
+      isOver = true
+      kills += await killing
+      await watching
+      for (const status of [...all, ...again]) {
+        if (status === 200) begun += 1
+        else if (status === 402) refused += 1
+        else lost += 1
+      }
+      assert.deepEqual(await passedIn(ceilings), [])
+      assert.deepEqual(await verifyLedger(pool, [accountId]), [])
+      for (const { allowanceId, amount } of ceilings)
+        if (amount - (await countedOf(pool, allowanceId)) < PRICE) reached += 1
+    }
+    assert.ok(kills > 0 && begun > 0 && refused > 0)
+    assert.ok(reached >= 3 * ROUNDS, `only ${reached} ceilings were reached`)
+    recordProof('budgets', 'five kinds of budgets at once, with kills', {
+      ...{ calls: CALLS_AT_ONCE * ROUNDS, processes: 3, kills, begun, refused, unanswered: lost },
+      ...{ ceilings_each_round: 5 + RUNS + END_USERS - 1, reached, looks, above: 0 },
+    })
+  })
+})

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Gateway, startGateways } from '../../harness/gateways.ts'
+import { count, recordProof, seed } from '../../harness/proof.ts'
+import { makeMasterKey } from '../../harness/seed.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { Random } from '../../sandbox/src/random.ts'
+import { makeCustomer } from '../acceptance/installation.ts'
+import { makeMember } from '../identity/granted.ts'
+import { connect } from '../ledger/world.ts'
+import { set } from './setting.ts'
+import { spend } from './spend.ts'
+
+/** Three workers look for what is to be told and are killed while they do. Each person gets each letter once. */
+const BUDGETS = count({ full: 400, reduced: 60 })
+const KILLS = count({ full: 12, reduced: 3 })
+const STEPS = [55n, 27n, 18n]
+const PAUSE_BETWEEN_KILLS_MS = { least: 500, most: 4_000 }
+
+const database = await freshDatabase()
+const { pools, calls } = connect(database.url)
+const pool = pools.rest
+const random = new Random(seed)
+const workers: Gateway[] = await startGateways(3, {
+  databaseUrl: database.url,
+  env: {
+    ...{ FAREBOX_ROLES: 'worker', FAREBOX_LOG_LEVEL: 'silent' },
+    FAREBOX_SECRETS_MASTER_KEY: makeMasterKey().reveal(),
+  },
+})
+after(async () => {
+  await Promise.all(workers.map((worker) => worker.stop()))
+  await pools.close()
+})
+
+/** How many letters each destination has: every person here has a domain of their own. */
+async function lettersByDomain(): Promise<readonly number[]> {
+  const { rows } = await pool.query<{ letters: number }>(
+    "select count(*)::integer as letters from outbox where kind = 'mail' group by destination",
+  )
+  return rows.map(({ letters }) => letters)
+}
+
+async function killSome(): Promise<void> {
+  for (let kills = 0; kills < KILLS; kills += 1) {
+    await delay(random.between(PAUSE_BETWEEN_KILLS_MS.least, PAUSE_BETWEEN_KILLS_MS.most))
+    const at = random.between(0, workers.length - 1)
+    const victim = workers[at] ?? assert.fail()
+    await victim.kill()
+    workers[at] = await victim.restart()
+  }
+}
+
+describe('notices of budgets', () => {
+  it(`are written once each, by three workers that are killed ${KILLS} times`, async () => {
+    const customers = await Promise.all(
+      Array.from({ length: BUDGETS }, async (_, at) => {
+        const customer = await makeCustomer(pool, { money: 1_000_000_000n })
+        const { personId } = await makeMember(pool, customer.workspaceId, at % 2 === 0 ? 'owner' : 'admin')
+        await pool.query('update people set email = $2 where id = $1', [personId, `someone@of-${at}.example`])
+        const { id } = await set(pool, customer, { kind: 'workspace', amount: 100n, period: 'total' })
+        return { customer, id }
+      }),
+    )
+    const killing = killSome()
+    for (const [step, amount] of STEPS.entries()) {
+      for (const { customer, id } of customers) await spend(calls, customer, amount, [id])
+      const areTold = async () => {
+        const letters = await lettersByDomain()
+        return letters.length === BUDGETS && letters.every((one) => one >= step + 1)
+      }
+      await until(areTold, 3 * PATIENCE_MS, `letter ${step + 1} of everybody`)
+      assert.deepEqual(new Set(await lettersByDomain()), new Set([step + 1]), 'nobody was told twice')
+    }
+    await killing
+    // Whatever a worker would tell once more, it tells when it looks again.
+    await delay(2 * LOOK_EVERY_MS)
+    assert.deepEqual(new Set(await lettersByDomain()), new Set([STEPS.length]))
+    recordProof('budget-notices', 'three levels of every budget, with workers killed', {
+      ...{ budgets: BUDGETS, letters: BUDGETS * STEPS.length, workers: 3, kills: KILLS, twice: 0, missing: 0 },
+    })
+  })
+})
+
+const LOOK_EVERY_MS = 10_000

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { judge } from '../../harness/figures.ts'
+import { count, recordProof } from '../../harness/proof.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
+import { nanos } from '../../server/src/kernel/money.ts'
+import { Secret } from '../../server/src/kernel/secret.ts'
+import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
+import { reverseCharge } from '../../server/src/ledger/reverse.ts'
+import { readUsage } from '../../server/src/ledger/usage.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { migrate } from '../../server/src/storage/migrate.ts'
+import { MIGRATIONS_FOLDER } from '../../server/src/storage/migrations.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+import { callOf, makeParty, openSession, type Party, postOf, type Session } from './session.ts'
+import { connect, ids } from './world.ts'
+
+/** The database of the release before is brought to this one while its calls run, and its processes go on. */
+const PROOF = 'attribution-upgrade'
+const CHARGES = count({ full: 1_000_000, reduced: 20_000 })
+const DAYS_OF_CHARGES = count({ full: 1_100, reduced: 20 })
+/** Judged in proofs only. */
+const LIMIT_MS = 3_000
+const NEXT = '0027_attribution.sql'
+const DAY = 86_400
+
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+const [old, other] = [await openSession(database.url), await openSession(database.url)]
+const folder = mkdtempSync(path.join(tmpdir(), 'farebox-before-'))
+after(async () => {
+  rmSync(folder, { recursive: true })
+  await Promise.all([old.close(), other.close(), pools.close()])
+})
+for (const file of readdirSync(MIGRATIONS_FOLDER))
+  if (file < NEXT) cpSync(path.join(MIGRATIONS_FOLDER, file), path.join(folder, file))
+await pool.query('drop schema public cascade; create schema public')
+await migrate({ url: new Secret(database.url), log: silentLog, folder })
+
+/** As processes of the release before begin a call and end it: one in a batch. */
+async function beginAsBefore(session: Session, { accountId, credentialId }: Party): Promise<Id> {
+  const id = ids.next()
+  const [row] = await session.query(
+    `select outcome from begin_calls($1, array[$2::uuid], array[$3::uuid], '{}', '{}', '{}', '{}', '{}', '{}', '{}', array[current_date], array[$4::uuid],
+       '{1}', '{1}', '{true}', '{10}', '{0}', '{probe}', array['{}'], array['{}'], array['{}'], '{0}', '{}', '{}', '{}', '{0}', '{}', '{0}', '{}', '{}',
+       '{}', '{}', '{}')`,
+    [ids.next(), accountId, credentialId, id],
+  )
+  assert.deepEqual(row, { outcome: 'begun' })
+  return id
+}
+
+function endAsBefore(session: Session, { accountId }: Party, id: Id) {
+  return session.query(
+    `select outcome, charged from end_calls(array[$2::uuid], array[current_date], array[$1::uuid], array[$2::uuid], array[7::bigint], array[false],
+       array[7::bigint], array[0::bigint], array[true], array[false], array[0::bigint], array[0::bigint], array[0::bigint], array[0::bigint])`,
+    [id, accountId],
+  )
+}
+
+/** What processes of the release before read of whole hours. */
+async function reportAsBefore({ credentialId }: Party) {
+  const { rows } = await pool.query<{ requests: bigint; charged: bigint }>(
+    'select sum(requests)::bigint as requests, sum(charged)::bigint as charged from usage_hours where credential_id = $1',
+    [credentialId],
+  )
+  return rows[0]
+}
+
+const nowSeconds = Math.floor(Date.now() / 1_000)
+
+async function reportOf(scope: Party) {
+  const window = { startSeconds: nowSeconds - 2 * DAY, endSeconds: nowSeconds + DAY }
+  const { totals, groups = [] } = await readUsage(pool, { scope, ...window, groupBy: 'operation' })
+  return {
+    requests: totals.requests,
+    groups: groups.map(({ kind, value, totals: own }) => [kind, value, own.requests, own.charged]),
+  }
+}
+
+async function chargeInBulk({ accountId, credentialId }: Party): Promise<void> {
+  await pool.query('select make_charge_partition(current_date - day) from generate_series(3, $1::integer) day', [
+    DAYS_OF_CHARGES,
+  ])
+  await old.query(
+    `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
+       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at)
+     select (left(first_id_at(at)::text, 14) || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1, $2, 'probe', 'posted', 2, 2, 0, 0, 2, 0, true,
+       false, 0, 0, 0, 0, '{}', at, at
+     from generate_series(1, $3::integer) n
+     cross join lateral (select date_trunc('day', now(), 'UTC') - (n % $4::integer) * interval '1 day' as at) one`,
+    [accountId, credentialId, CHARGES, DAYS_OF_CHARGES],
+  )
+  await old.query('update accounts set charged = charged + 2 * $2::bigint where id = $1', [accountId, CHARGES])
+  await old.query(
+    `insert into usage_hours select credential_id, date_trunc('hour', ended_at, 'UTC'), account_id, count(*), 0, 0, 0, 0, 0, sum(value), sum(amount)
+     from charges where account_id = $1 group by 1, 2, 3`,
+    [accountId],
+  )
+}
+
+/** Where PostgreSQL has each table: another place is a rewrite. */
+async function placesOf(): Promise<readonly Record<string, unknown>[]> {
+  return old.query(
+    `select relname, pg_relation_filenode(oid) as place from pg_class
+     where relkind = 'r' and (relname ~ '^charges_' or relname in ('holds', 'entries', 'usage_hours')) order by 1`,
+  )
+}
+
+describe('attribution comes to a database of the release before', () => {
+  it('without a rewrite, while a call of before ends, and no report is wrong', async (test) => {
+    const [bulk, party] = [await makeParty(pool, 10n ** 9n), await makeParty(pool, 1_000n)]
+    await chargeInBulk(bulk)
+    const [before, meanwhile, later] = [
+      await beginAsBefore(old, party),
+      await beginAsBefore(old, party),
+      await beginAsBefore(old, party),
+    ]
+    await endAsBefore(old, party, before)
+    const places = await placesOf()
+    assert.ok(places.length > DAYS_OF_CHARGES)
+
+    // An END has read its old text, and waits for the tables that the migration has.
+    await other.query('begin')
+    await other.query('lock table accounts in access exclusive mode')
+    const ending = endAsBefore(old, party, meanwhile)
+    ending.catch(() => {})
+    await until(() => old.waits(pool), PATIENCE_MS, 'the wait of the END')
+    // In the same transaction, as the migration has it: the END goes on when it commits.
+    const text = readFileSync(path.join(MIGRATIONS_FOLDER, NEXT), 'utf8')
+    const startedAtMs = performance.now()
+    await other.query(text)
+    await other.query('commit')
+    const lockedMs = performance.now() - startedAtMs
+    assert.deepEqual(await ending, [{ outcome: 'posted', charged: 7n }])
+    assert.deepEqual(await placesOf(), places, 'nothing was written anew')
+    judge(PROOF, 'how long calls wait for the migration', { unit: 'ms', atMost: LIMIT_MS }, [lockedMs])
+    test.diagnostic(`${CHARGES} charges in ${DAYS_OF_CHARGES} days: locked for ${Math.round(lockedMs)} ms`)
+
+    const marked = await old.query('select booked from charges where id = any ($1)', [[before, meanwhile]])
+    assert.deepEqual(marked, [{ booked: true }, { booked: true }])
+    assert.deepEqual(await reportAsBefore(party), { requests: 2n, charged: 14n })
+    assert.deepEqual(await reportOf(party), { requests: 2n, groups: [['none', null, 2n, 14n]] })
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+
+    // Processes of before go on, beside new ones.
+    await endAsBefore(old, party, later)
+    await endAsBefore(old, party, await beginAsBefore(old, party))
+    const call = callOf(party, { hold: 10n, operation: 'newer' })
+    await other.begin(call)
+    await other.end(postOf(call, 5n))
+    const mixed = {
+      requests: 5n,
+      groups: [
+        ['group', 'probe', 2n, 14n],
+        ['group', 'newer', 1n, 5n],
+        ['none', null, 2n, 14n],
+      ],
+    }
+    assert.deepEqual(await reportOf(party), mixed)
+    assert.deepEqual(await verifyLedger(pool), [])
+    await addUpUsage(pool)
+    assert.deepEqual(await reportOf(party), mixed)
+    assert.deepEqual(await reportAsBefore(party), { requests: 5n, charged: 33n })
+
+    assert.equal(await reverseCharge(pool, ids.next(), meanwhile, nanos(7n)), 7n)
+    assert.equal(await reverseCharge(pool, ids.next(), later, nanos(7n)), 7n)
+    await addUpUsage(pool)
+    assert.deepEqual(await reportAsBefore(party), { requests: 5n, charged: 19n })
+    assert.deepEqual((await reportOf(party)).groups, [
+      ['group', 'probe', 2n, 7n],
+      ['group', 'newer', 1n, 5n],
+      ['none', null, 2n, 7n],
+    ])
+    assert.deepEqual(await verifyLedger(pool), [])
+    recordProof(PROOF, 'charges of before, and calls of both releases, in one report', {
+      charges: CHARGES,
+      days: DAYS_OF_CHARGES,
+    })
+  })
+
+  it('has the index by account and time on days without charges, and on every day that is made from then on', async () => {
+    await pool.query('select make_charge_partition(current_date + 20)')
+    const { rows } = await pool.query<{ day: string; has: boolean; charges: boolean }>(
+      `select c.relname as day, exists (select from pg_index i where i.indrelid = c.oid and i.indkey::text = (
+           select string_agg(attnum::text, ' ' order by attname) from pg_attribute where attrelid = c.oid and attname in ('account_id', 'ended_at'))) as has,
+         (xpath('/row/c/text()', query_to_xml(format('select count(*) as c from %I', c.relname), false, true, '')))[1]::text::bigint > 0 as charges
+       from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'charges'::regclass`,
+    )
+    assert.ok(rows.some(({ charges }) => charges) && rows.some(({ has }) => has))
+    for (const { day, has, charges } of rows) assert.ok(has || charges, day)
+  })
+})
