@@ -72,7 +72,7 @@ export function issuerRoutes(parts: RouteParts, { issuer, name, log }: SignInIss
     if (begun === undefined) return refuse(visit, 400, NOT_BEGUN)
     const claims = await issuer.finish(new Secret(begun), visit.query)
     const signedIn = await people.signInByIssuer(visit.visitor, claims)
-    if (signedIn === null) return refuse(visit, 403, notVouched(name))
+    if (signedIn === null) return refuse(visit, 403, notVerified(name))
     const page = await letIn(parts, visit, signedIn)
     return { ...page, cookies: [...(page.cookies ?? []), ...over] }
   }
@@ -91,7 +91,7 @@ const NOT_BEGUN: Trouble = {
   text: 'It was started in another browser, or too long ago. Try again.',
 }
 
-function notVouched(name: string): Trouble {
+function notVerified(name: string): Trouble {
   return {
     title: 'Your address is not verified',
     text: `${name} does not confirm that your address is yours. Verify it there, or sign in with a password.`,

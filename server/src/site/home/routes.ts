@@ -40,7 +40,7 @@ export function homeRoutes({ shell, name, catalogue, prices, headerNames }: Part
           path: '/',
           section: 'home',
           main: html`${hero(name, headerNames)}
-<section class="band" aria-labelledby="path"><div class="fb-wrap"><div class="band__head"><h2 id="path">The path of a call</h2><p>Every call takes the same path, whoever makes it. The hold is durable before the upstream is asked. The charge is durable before the answer ends.</p></div>
+<section class="band" aria-labelledby="path"><div class="fb-wrap"><div class="band__head"><h2 id="path">The path of a call</h2><p>Every call takes the same path. The hold is durable before the upstream is asked. The charge is durable before the answer ends.</p></div>
 ${pathOfACall({ held: grouped(RECORDED_CALL.heldUsd), charged: grouped(RECORDED_CALL.chargedUsd) })}</div></section>
 <section class="band" aria-labelledby="ceiling"><div class="fb-wrap"><div class="band__head"><h2 id="ceiling">A ceiling, not an alert</h2><p>Give a key 5 dollars. Let 1,000 calls of at most 10 cents race for it from three processes. Drawn to scale, this is what happens each time.</p></div>
 ${CEILING}<p class="source"><span>3 processes, 15 rounds with large batches and 15 with small ones: 50 each time. Recorded on 16 November 2026, <a href="/proof">ledger-races</a>.</span></p>

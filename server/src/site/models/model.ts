@@ -97,7 +97,7 @@ function factsOf(model: Model): string {
   const output =
     max_output_tokens === undefined
       ? ''
-      : ` Output ${withCommas(default_output_tokens ?? 0)} tokens unless you name a limit, ${withCommas(max_output_tokens)} at the most.`
+      : ` Output ${withCommas(default_output_tokens ?? 0)} tokens unless you name a limit, at most ${withCommas(max_output_tokens)}.`
   return `Protocols: ${protocolsOf(protocols)}. Context ${withCommas(context_length)} tokens.${output}`
 }
 
