@@ -78,7 +78,7 @@ describe('an account whose calls cost more than their holds', () => {
     for (let calls = 0; calls < 3; calls += 1) assert.equal((await lose(hostile)).status, 200)
     const refused = await untilCode(() => askHonestly(hostile), 'loss_ceiling_account')
     assert.equal(refused.status, 403)
-    assert.match(refused.text, /The limit for rerank is 0\.1 USD per hour\./)
+    assert.match(refused.text, /The limit for rerank is 0\.1 USD within 60 minutes\./)
     assert.equal(refused.costUsd, null, 'nothing was held or charged')
     assert.equal((await askHonestly(other)).status, 200)
     assert.equal((await call(url, hostile.secret, 'tag_detail')).status, 200)
@@ -94,7 +94,7 @@ describe('an account whose calls cost more than their holds', () => {
     )
     const command = own.slice(own.indexOf('losses release')).split(' ')
     assert.deepEqual(command, ['losses', 'release', '--route', RERANK, '--account', hostile.accountId])
-    assert.match(await said(...command), /count no more/)
+    assert.match(await said(...command), /no longer count/)
     await untilCode(() => askHonestly(hostile), undefined)
     const { rows } = await pool.query(
       'select actor, workspace_id, after from audit where action = $1 and subject = $2',
@@ -102,7 +102,7 @@ describe('an account whose calls cost more than their holds', () => {
     )
     const actor = `operator ${userInfo().username}`
     assert.deepEqual(rows, [{ actor, workspace_id: hostile.workspaceId, after: { route: RERANK, accounts: 1 } }])
-    const presumed = (text: string) => text.split('\n').find((line) => line.startsWith('Presumed loss'))
+    const presumed = (text: string) => text.split('\n').find((line) => line.startsWith('Presumed losses'))
     assert.equal(
       presumed(await said('losses')),
       presumed(lines.join('\n')),
@@ -110,7 +110,7 @@ describe('an account whose calls cost more than their holds', () => {
     )
     const again = await farebox(...command)
     assert.equal(again.code, 1)
-    assert.match(again.output, /nothing was lost at rerank@rerank:test that still counts/)
+    assert.match(again.output, /there are no losses at rerank@rerank:test that still count/)
   })
 
   it('is told by a quote too, and by what became of a call that it repeats', async () => {

@@ -103,7 +103,7 @@ describe('the record of a request', () => {
     await evidenceOf(url, secret, id)
     const { rows } = await pool.query("select id from upstreams where slot like '%openai%' and mode = 'test'")
     const told = (await explainId(pool, id)).join('\n')
-    assert.match(told, new RegExp(`asked for the model ${MODEL}\\. The first byte went out after [\\d.]+ ms\\.`))
+    assert.match(told, new RegExp(`Model: ${MODEL}\\. First byte after [\\d.]+ ms\\.`))
     assert.match(told, /Attempt 1: \S+, upstream [0-9a-f-]{36}, from [\d.]+ to [\d.]+ ms: answered 200\./)
     const upstream = rows.find((row) => told.includes(row.id))
     assert.ok(upstream !== undefined, told)

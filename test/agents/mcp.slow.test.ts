@@ -98,7 +98,8 @@ async function replayed(client: McpClient, agent: Customer): Promise<undefined> 
 
 /** Its maker's host can't be asked here, so its document is one of an origin that the operator lists. */
 async function houseFor(client: McpClient, registration: 'document' | 'registration') {
-  if (registration === 'registration') return { at: house, env: {}, clientId: undefined, vouched: /Nobody/ }
+  if (registration === 'registration')
+    return { at: house, env: {}, clientId: undefined, vouched: /None: anybody can use this name/ }
   const host = await startDocumentHost()
   const document = '/oauth/client-metadata'
   const clientId = host.origin + document

@@ -49,7 +49,7 @@ export async function openBrowserOf(
       await page.getByRole('heading', { level: 1, name: / asks for a budget$/ }).waitFor()
       const said = (await page.textContent('main')) ?? ''
       await page.getByLabel('In total, at most').fill(amount)
-      await page.getByLabel('For a call, at most').fill(call)
+      await page.getByLabel('Per call, at most').fill(call)
       await page.getByLabel('Money').selectOption(mode)
       for (const name of also) await page.getByRole('checkbox', { name }).check()
       await page.getByRole('button', { name: decision === 'Allow' ? /^Allow/ : decision }).click()
@@ -65,7 +65,7 @@ export async function openBrowserOf(
     },
     async takeBack(name) {
       await page.goto('/grants')
-      await page.getByRole('button', { name: `Take it back from ${name}` }).click()
+      await page.getByRole('button', { name: `Revoke access of ${name}` }).click()
       await page.getByRole('status').waitFor()
     },
     leave: () => context.close(),

@@ -122,7 +122,7 @@ describe('waiting for a task', () => {
     const { clock, farebox, atMs } = createWaiter([], 'RUNNING')
     const error = await clock.until(farebox.tasks.wait('a-task', { timeoutMs: 20_000 }).catch((one: unknown) => one))
     assert.ok(error instanceof TaskError && error.code === 'task_timeout')
-    assert.match(error.fix, /goes on and may be charged/)
+    assert.match(error.fix, /continues and may be charged/)
     assert.deepEqual([atMs.length, clock.nowMs()], [6, 20_000])
   })
 

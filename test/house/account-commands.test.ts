@@ -68,7 +68,7 @@ describe('farebox accounts', () => {
     )
     assert.match(await said('accounts', 'list'), new RegExp(`^${account}  `))
     assert.doesNotMatch(await said('accounts', 'list', '--after', account), new RegExp(account))
-    assert.match(await said('accounts', 'list', '--name', '%'), /^There are no accounts/)
+    assert.match(await said('accounts', 'list', '--name', '%'), /^No accounts found/)
   })
 
   it('show has its money, tier, plan, own prices and keys with what they spent and what is left of their budgets', async () => {
@@ -87,23 +87,23 @@ describe('farebox accounts', () => {
     assert.match(lines[0] ?? '', new RegExp(`^Account ${workspaceId}, A customer, since \\S+Z$`))
     assert.deepEqual(lines.slice(1), [
       'Tier free, plan partner',
-      `Live money ${accountId}: 0.000000000 USD free, 0.000000000 charged so far`,
-      `Test money ${testAccountId}: ${free} USD free, ${spent} charged so far`,
+      `Live money ${accountId}: 0.000000000 USD available, 0.000000000 charged so far`,
+      `Test money ${testAccountId}: ${free} USD available, ${spent} charged so far`,
       'Own price: rerank 0.00000004 USD',
       'Own price of test money: sandbox/text 0.5x the price of the model',
       'Keys:',
-      `  ${keyId}  test  first  active  ${spent} USD this month  budget 0.500000000 USD a month, ${left} left`,
+      `  ${keyId}  test  first  active  ${spent} USD this month  budget 0.500000000 USD per month, ${left} left`,
       '',
     ])
     assert.match(
       await said('keys', 'show', keyId),
-      new RegExp(`\nSpent: ${spent} USD this month, ${spent} in all; ${left} USD of the budget left\n`),
+      new RegExp(`\nSpent: ${spent} USD this month, ${spent} in total; ${left} USD of the budget left\n`),
     )
     assert.match(await said('plans', 'list'), /^partner {2}0\.75x {2}1 customer\nstandard {2}1x {2}\d+ customers?\n$/)
     assert.match(await refused('accounts', 'show', NOBODY), new RegExp(`there is no account ${NOBODY}`))
     assert.match(
       await refused('accounts', 'plan', workspaceId, 'nothing'),
-      /there is no plan "nothing": partner, standard; see farebox plans set/,
+      /there is no plan "nothing"\. Plans: partner, standard\. To add one: farebox plans set/,
     )
   })
 })
@@ -128,14 +128,14 @@ describe("a customer's own price of a model", () => {
     assert.equal(Number((await cost())[0]) * 2, Number(full))
     assert.equal(
       await said('models', 'account', workspaceId, 'sandbox/text', 'none', '--test'),
-      `${workspaceId} pays the general price for sandbox/text.\n`,
+      `Account ${workspaceId} pays the standard price for sandbox/text.\n`,
     )
     await until(async () => (await cost())[1] === version, PATIENCE_MS)
     assert.deepEqual(await cost(), [full, version])
     for (const [times, says] of [
-      ['0.5', /"0\.5" must be so many times the price, from 0x to 10x, such as 0\.8x/],
-      ['11x', /from 0x to 10x/],
-      ['-1x', /unknown option|must be so many times/],
+      ['0.5', /"0\.5" is not a multiplier of the price: use 0x to 10x, such as 0\.8x/],
+      ['11x', /use 0x to 10x/],
+      ['-1x', /unknown option|is not a multiplier/],
     ] as const)
       assert.match(await refused('models', 'account', workspaceId, 'sandbox/text', '--', times), says)
     assert.match(
@@ -152,12 +152,12 @@ describe('farebox credit --reverse', () => {
     const told = await said('credit', '--reverse', entryId)
     assert.equal(
       told,
-      `1.000000000 USD of the payment ${entryId} were taken back from account ${testAccountId}.\n` +
-        `${spent.toFixed(9)} USD were spent or held already: the account owes them, and is suspended.\n`,
+      `Reversed the payment ${entryId}: 1.000000000 USD taken from account ${testAccountId}.\n` +
+        `${spent.toFixed(9)} USD of it is already spent or held. The account owes this amount, and is suspended until it is paid.\n`,
     )
     assert.equal(
       await said('credit', '--reverse', entryId),
-      `The payment ${entryId} was taken back before; nothing was taken now.\n`,
+      `The payment ${entryId} is already reversed, so nothing was changed.\n`,
     )
     const { rows } = await pool.query('select * from entries where corrects = $1', [entryId])
     assert.equal(rows.length, 1)
@@ -176,7 +176,7 @@ describe('farebox credit --reverse', () => {
       told.map(({ code }) => code),
       [0, 0, 0],
     )
-    assert.equal(told.filter(({ output }) => output.startsWith('1.000000000 USD')).length, 1, JSON.stringify(told))
+    assert.equal(told.filter(({ output }) => output.startsWith('Reversed ')).length, 1, JSON.stringify(told))
     const { rows } = await pool.query('select id from entries where corrects = $1', [entryId])
     assert.equal(rows.length, 1)
     assert.equal((await deedsOf('payment.reversed', rows[0].id)).length, 1)
@@ -188,7 +188,7 @@ describe('farebox credit --reverse', () => {
     const [, entryId = ''] = /as entry (\S+)\.\n$/.exec(added) ?? []
     assert.match(
       await said('credit', '--reverse', entryId),
-      new RegExp(`^2\\.000000000 USD of the promotion ${entryId} were taken back`),
+      new RegExp(`^Reversed the promotion ${entryId}: 2\\.000000000 USD taken`),
     )
     await expirePromotions(pool)
     const { rows } = await pool.query('select credited, promo, debt from accounts where id = $1', [
@@ -196,15 +196,15 @@ describe('farebox credit --reverse', () => {
     ])
     assert.deepEqual(rows, [{ credited: 0n, promo: 0n, debt: 0n }])
     assert.deepEqual(await deedsOf('promotion.ended', entryId), [{ before: null, after: { usd: '2.000000000' } }])
-    assert.match(await said('credit', '--reverse', entryId), /was taken back before; nothing was taken now/)
+    assert.match(await said('credit', '--reverse', entryId), /is already reversed, so nothing was changed/)
     assert.deepEqual(await verifyLedger(pool, [workspace.liveAccountId]), [])
   })
 
   it('says what is wrong with no credit, something else beside it, and nothing at all', async () => {
     const { workspaceId } = await makeCustomer(pool)
     assert.match(await refused('credit', '--reverse', NOBODY), new RegExp(`there is no credit ${NOBODY}`))
-    assert.match(await refused('credit', workspaceId, '5', '--reverse', NOBODY), /leave out everything else/)
-    assert.match(await refused('credit', '--test', '--reverse', NOBODY), /leave out everything else/)
+    assert.match(await refused('credit', workspaceId, '5', '--reverse', NOBODY), /give no other argument and no other option/)
+    assert.match(await refused('credit', '--test', '--reverse', NOBODY), /give no other argument and no other option/)
     assert.match(await refused('credit', workspaceId), /name the account and the amount/)
   })
 })
@@ -216,7 +216,7 @@ describe('farebox keys revoke --secret -', () => {
   it('ends a key by a secret that somebody found, read from standard input and printed nowhere', async () => {
     const { keyId, secret } = await tester()
     const { code, output } = await revoke(secret)
-    assert.deepEqual([code, output], [0, `Key ${keyId} is revoked: no paid call begins with it from now on.\n`])
+    assert.deepEqual([code, output], [0, `Key ${keyId} is revoked: it can no longer start paid calls.\n`])
     await until(async () => !(await isTaken(secret)), PATIENCE_MS)
     assert.deepEqual(await deedsOf('key.revoked', keyId), [
       { before: { isRevoked: false }, after: { isRevoked: true } },
@@ -231,7 +231,7 @@ describe('farebox keys revoke --secret -', () => {
     const { keyId, secret } = await tester()
     const [fresh = ''] = /fb_test_\w+/.exec(await said('keys', 'rotate', keyId)) ?? []
     const { code, output } = await revoke(secret)
-    assert.deepEqual([code, /goes on with its current one/.test(output)], [0, true], output)
+    assert.deepEqual([code, /Its current secret still works/.test(output)], [0, true], output)
     const { rows } = await pool.query('select previous_hash from api_keys where id = $1', [keyId])
     assert.deepEqual(rows, [{ previous_hash: null }])
     await until(async () => !(await isTaken(secret)), PATIENCE_MS)
@@ -245,7 +245,7 @@ describe('farebox keys revoke --secret -', () => {
     const { secret } = await tester()
     const { code, output } = await runFarebox(['keys', 'revoke', '--secret', secret], given)
     assert.equal(code, 1)
-    assert.match(output, /--secret takes - alone/)
+    assert.match(output, /give --secret - and pass the secret on standard input/)
     assert.ok(!output.includes(secret.slice(-40)))
     assert.match((await revoke('nonsense')).output, /This is not a secret of an API key of this installation/)
     assert.match((await revoke('x'.repeat(2_000))).output, /more than 1024 bytes/)
@@ -261,7 +261,7 @@ describe('farebox ledger explain', () => {
     const explain = (id: string) => said('ledger', 'explain', id)
     assert.match(
       await explain(quoteId),
-      /^Quote for chat_completions of account .*: at most 0\.\d{9} USD, good until .*\.\nNo call has used it\.\n$/,
+      /^Quote for chat_completions of account .*: at most 0\.\d{9} USD, valid until .*\.\nNo call has used it\.\n$/,
     )
     const called = await chat(secret, { headers: { 'x-farebox-quote-id': quoteId } })
     const callId = called.headers.get('x-request-id') ?? ''
@@ -277,7 +277,7 @@ describe('farebox ledger explain', () => {
       new RegExp(`^Key ${keyId}, test, first\n(?:.*\n)*Account ${testAccountId} \\(test\\) is active\\.`),
     )
     assert.match(await explain(entryId), /^Entry .*, payment at /)
-    assert.match(await refused('ledger', 'explain', NOBODY), /nobody knows an account, key, call, task, entry or quote/)
+    assert.match(await refused('ledger', 'explain', NOBODY), /there is no account, key, call, task, entry or quote/)
     const leaked = await refused('ledger', 'explain', secret)
     assert.match(leaked, /this is the secret of a key/)
     assert.ok(!leaked.includes(secret.slice(-40)))

@@ -212,7 +212,7 @@ describe('farebox audit', () => {
     assert.deepEqual(Object.keys(pages[0] ?? {}).toSorted(), [
       ...['action', 'actor', 'after', 'at', 'before', 'id', 'origin', 'subject', 'workspaceId'],
     ])
-    assert.match(await said('audit', '--limit', '2'), /\nThere may be more: repeat it with --after \S+\n$/)
+    assert.match(await said('audit', '--limit', '2'), /\nThere may be more\. For the next page, add --after \S+\n$/)
   })
 
   it('filters by workspace, action, actor, subject and time', async () => {
@@ -230,12 +230,12 @@ describe('farebox audit', () => {
     assert.equal(await count('--subject', keyId), 2)
     assert.equal(await count('--since', '2020-01-01'), 3)
     assert.equal(await count('--until', '2020-01-01'), 0)
-    assert.equal(await said('audit', '--subject', 'nobody'), 'There is nothing in the audit log that fits.\n')
+    assert.equal(await said('audit', '--subject', 'nobody'), 'The audit log has no matching rows.\n')
   })
 
   for (const [what, args, says] of [
-    ['what is no id', ['--workspace', 'x'], '"x" is no id'],
-    ['what is no time', ['--since', 'yesterday'], '"yesterday" is no time: write 2027-01-31T00:00:00Z'],
+    ['what is no id', ['--workspace', 'x'], '"x" is not an id'],
+    ['what is no time', ['--since', 'yesterday'], '"yesterday" is not a time: use the form 2027-01-31T00:00:00Z'],
     ['too much', ['--limit', '1001'], '--limit must be a whole number from 1 to 1000'],
   ] as const)
     it(`says what is wrong when it is given ${what}`, async () => {

@@ -115,7 +115,7 @@ describe('a server', () => {
   it('verifies an empty ledger', () => {
     const { code, output } = farebox(['ledger', 'verify'], { FAREBOX_DATABASE_URL: database.url })
     assert.equal(code, 0, output)
-    assert.match(output, /Every promise/)
+    assert.match(output, /every invariant holds/)
   })
 
   it('ends with a line that names the setting when one of its ports is taken, and lets go of the other', async () => {
@@ -219,7 +219,10 @@ describe('a server', () => {
     const url = postgres.url().replace('right-canary', 'wrong-canary')
     const { code, output } = farebox(['serve'], { FAREBOX_DATABASE_URL: url })
     assert.equal(code, 1)
-    assert.match(output, /^farebox: database\.url: .* refuses the user or the password \(28P01\): correct them\n$/)
+    assert.match(
+      output,
+      /^farebox: database\.url: .* rejected the user name or the password \(28P01\): correct them\n$/,
+    )
     assert.ok(!output.includes('canary'))
   })
 

@@ -46,20 +46,20 @@ describe('farebox contract', () => {
     const { code, output } = await farebox('contract', 'diff', added, served)
     assert.equal(code, 1)
     assert.match(output, /^breaking {2}GET \/v1\/usage query bucket is gone\n/)
-    assert.match(output, /raise the first number of the version/)
+    assert.match(output, /increase the major version/)
   })
 
   it('says so where nothing but words differs, or nothing at all', async () => {
     const worded = fileOf('worded.json', (document) => {
       usageIn(document).summary = 'In other words'
     })
-    assert.equal(await said('contract', 'diff', served, worded), 'Only words differ.\n')
+    assert.equal(await said('contract', 'diff', served, worded), 'Only descriptions differ.\n')
     assert.equal(await said('contract', 'diff', served, served), 'The contracts are the same.\n')
   })
 
   it('says what it can not read', async () => {
     const { code, output } = await farebox('contract', 'diff', path.join(folder, 'none.json'), served)
     assert.equal(code, 1)
-    assert.match(output, /none\.json can not be read/)
+    assert.match(output, /none\.json cannot be read/)
   })
 })

@@ -27,11 +27,11 @@ describe('farebox grants', () => {
     const client = '(https://client.example.com/me.json)'
     assert.equal(
       first,
-      `${reads.id}  live  A client ${client}  of person ${personId}  account.read  active  without an amount, so it cannot pay`,
+      `${reads.id}  live  A client ${client}  of person ${personId}  account.read  active  no budget, so it cannot pay`,
     )
     assert.equal(
       second,
-      `${id}  live  A ?[31mred?[0m client ${client}  of person ${personId}  calls  active  1000.000000000 USD a month`,
+      `${id}  live  A ?[31mred?[0m client ${client}  of person ${personId}  calls  active  1000.000000000 USD per month`,
     )
     assert.ok(!(first + second).includes(token.slice(-49, -6)))
   })
@@ -39,7 +39,7 @@ describe('farebox grants', () => {
   it('revokes one', async () => {
     const { workspaceId } = await makeCustomer(pool)
     const { id } = await makeGranted(pool, { workspaceId })
-    assert.match(await said('grants', 'revoke', id), /is revoked: no paid call begins with its tokens from now on/)
+    assert.match(await said('grants', 'revoke', id), /is revoked: its tokens can no longer start paid calls/)
     assert.equal((await findGrant(pool, id))?.isActive, false)
     assert.match(await said('grants', 'list', workspaceId), /revoked 20/)
   })
@@ -48,6 +48,6 @@ describe('farebox grants', () => {
     const [id, nobody] = [ids.next(), 'nobody']
     assert.deepEqual(await farebox('grants', 'revoke', id), { code: 1, output: `farebox: there is no grant ${id}\n` })
     assert.deepEqual(await farebox('grants', 'list', id), { code: 1, output: `farebox: there is no account ${id}\n` })
-    assert.equal((await farebox('grants', 'revoke', nobody)).output, 'farebox: "nobody" is no id\n')
+    assert.equal((await farebox('grants', 'revoke', nobody)).output, 'farebox: "nobody" is not an id\n')
   })
 })

@@ -56,7 +56,7 @@ describe('farebox accounts and keys', () => {
     assert.match(
       made,
       new RegExp(
-        `^Account (${ID}) was made.\nIn the ledger its live money is ${ID}, its test money ${ID}.\nNext: farebox keys create \\1\n$`,
+        `^Account (${ID}) created.\nIts money in the ledger: live ${ID}, test ${ID}\nNext: farebox keys create \\1\n$`,
       ),
     )
     const account = first(made, ID)
@@ -65,27 +65,27 @@ describe('farebox accounts and keys', () => {
 
     assert.equal(await said('keys', 'list', account), 'There are no keys.\n')
     const key = await said('keys', 'create', account)
-    assert.match(key, new RegExp(`^Key ${ID} was made. This is its secret, which is shown only now:\n${KEY}\n$`))
+    assert.match(key, new RegExp(`^Key ${ID} created. Its secret, which is shown only once:\n${KEY}\n$`))
     const secret = first(key, KEY)
     assert.equal(await statusOf(secret, { hold: 1_000 }), 402)
     assert.match(
       await said('credit', account, '5', '--promotion'),
-      new RegExp(`^To repeat it safely: --id (${ID})\n5.000000000 USD were added as a promotion, as entry \\1.\n$`),
+      new RegExp(`^To retry safely, add: --id (${ID})\nAdded 5.000000000 USD of promotional credit as entry \\1.\n$`),
     )
     const { status, body } = await ask(gateway.url, secret, { hold: 1_000 })
     assert.deepEqual([status, body.tier, body.mode], [200, 'free', 'live'])
 
-    assert.equal(await said('accounts', 'tier', account, 'growth'), `Account ${account} has the tier growth.\n`)
+    assert.equal(await said('accounts', 'tier', account, 'growth'), `Account ${account} is on the tier growth.\n`)
     await inTime(async () => (await ask(gateway.url, secret)).body.tier === 'growth')
     const limits = ['--rpm', '7', '--tpm', '70', '--concurrency', '2']
     assert.equal(
       await said('accounts', 'tier', account, 'enterprise', ...limits),
-      `Account ${account} has the tier enterprise.\n`,
+      `Account ${account} is on the tier enterprise.\n`,
     )
     await inTime(async () => (await ask(gateway.url, secret)).headers.get('x-ratelimit-limit-requests') === '7')
     assert.equal(
       await said('accounts', 'tier', account, 'earned'),
-      `Account ${account} has the tier that it has paid for.\n`,
+      `Account ${account} is on the tier that its payments have earned.\n`,
     )
     await inTime(async () => (await ask(gateway.url, secret)).body.tier === 'free')
   })
@@ -96,13 +96,13 @@ describe('farebox accounts and keys', () => {
     assert.match(
       rotated,
       new RegExp(
-        `^Key ${keyId} has a new secret; the old one works for 86400 more seconds. This is the new one, which is shown only now:\n${KEY}\n$`,
+        `^Key ${keyId} has a new secret; the old one works for 86400 more seconds. The new secret, which is shown only once:\n${KEY}\n$`,
       ),
     )
     const second = first(rotated, KEY)
     assert.deepEqual([await statusOf(secret), await statusOf(second)], [200, 200])
     const again = await said('keys', 'rotate', keyId, '--overlap', '0')
-    assert.match(again, /; the old one works no longer\. /)
+    assert.match(again, /; the old one no longer works\. /)
     const third = first(again, KEY)
     assert.equal(await statusOf(third), 200)
     await inTime(async () => (await statusOf(second)) === 401)
@@ -110,20 +110,17 @@ describe('farebox accounts and keys', () => {
 
     assert.equal(
       await said('keys', 'budget', keyId, '0.0000001/day'),
-      `Key ${keyId} may spend 0.000000100 USD a day.\n`,
+      `Key ${keyId} may spend 0.000000100 USD per day.\n`,
     )
     await inTime(async () => (await statusOf(third, { hold: 101 })) === 402)
-    assert.equal(await said('keys', 'budget', keyId, '2/total'), `Key ${keyId} may spend 2.000000000 USD in all.\n`)
+    assert.equal(await said('keys', 'budget', keyId, '2/total'), `Key ${keyId} may spend 2.000000000 USD in total.\n`)
     assert.equal(
       await said('keys', 'budget', keyId, 'none'),
-      `Key ${keyId} has no budget: it may spend what the account has.\n`,
+      `Key ${keyId} has no budget: only the balance of the account limits it.\n`,
     )
     await inTime(async () => (await statusOf(third, { hold: 101 })) === 200)
 
-    assert.equal(
-      await said('keys', 'revoke', keyId),
-      `Key ${keyId} is revoked: no paid call begins with it from now on.\n`,
-    )
+    assert.equal(await said('keys', 'revoke', keyId), `Key ${keyId} is revoked: it can no longer start paid calls.\n`)
     assert.equal(await statusOf(third, { hold: 1 }), 401)
     const listed = await said('keys', 'list', account)
     assert.match(listed, new RegExp(`^${keyId}  live  first  revoked \\S+Z  \\d+\\.\\d{9} USD this month\n$`))
@@ -154,10 +151,10 @@ describe('farebox accounts and keys', () => {
     assert.equal(await statusOf(secret, { operation: 'rerank' }), 200)
     assert.match(
       await said('keys', 'list', account),
-      /^\S+ {2}test {2}a\?\[31m key {2}active until 2099-01-31T00:00:00\.000Z {2}0\.000000000 USD this month {2}budget 5\.000000000 USD a month, 5\.000000000 left {2}for rerank, images$/m,
+      /^\S+ {2}test {2}a\?\[31m key {2}active until 2099-01-31T00:00:00\.000Z {2}0\.000000000 USD this month {2}budget 5\.000000000 USD per month, 5\.000000000 left {2}scopes rerank, images$/m,
     )
     assert.equal(await statusOf(secret, { operation: 'rerank', hold: 1 }), 402)
-    assert.match(await said('credit', account, '1', '--test'), /\n1\.000000000 USD of test money were added, as entry /)
+    assert.match(await said('credit', account, '1', '--test'), /\nAdded 1\.000000000 USD of test credit as entry /)
     await inTime(async () => (await statusOf(secret, { operation: 'rerank', hold: 1 })) === 200)
   })
 })
@@ -171,10 +168,10 @@ describe('farebox keys change and show', () => {
       `Account ${account}, tier free`,
       'State: active',
       'Budget: none',
-      'Spent: 0.000000000 USD this month, 0.000000000 in all',
-      'Requests a minute: 60 (of the tier)',
-      'Tokens a minute: 60000 (of the tier)',
-      'Calls at once: 5 (of the tier)',
+      'Spent: 0.000000000 USD this month, 0.000000000 in total',
+      'Requests per minute: 60 (limit of the tier)',
+      'Tokens per minute: 60000 (limit of the tier)',
+      'Concurrent calls: 5 (limit of the tier)',
       'Scopes: all',
     ])
     const own = [
@@ -191,12 +188,12 @@ describe('farebox keys change and show', () => {
     ]
     assert.equal(
       await said('keys', 'change', keyId, ...own),
-      `Key ${keyId} may be used for rerank, social, at most 9 requests a minute, 100000 tokens a minute, 2 calls at once, from 10.0.0.0/8.\n`,
+      `Key ${keyId} now has: scopes rerank, social; limit 9 requests per minute, 100000 tokens per minute, 2 concurrent calls; addresses 10.0.0.0/8.\n`,
     )
     assert.deepEqual((await shown()).slice(5), [
-      'Requests a minute: 9 (its own; the tier has 60)',
-      'Tokens a minute: 60000 (of the tier; its own is 100000)',
-      'Calls at once: 2 (its own; the tier has 5)',
+      'Requests per minute: 9 (limit of the key; the tier allows 60)',
+      "Tokens per minute: 60000 (limit of the tier; the key's own limit is 100000)",
+      'Concurrent calls: 2 (limit of the key; the tier allows 5)',
       'Scopes: rerank, social',
       'Addresses: 10.0.0.0/8',
       'On disconnect: cancel (default)',
@@ -205,7 +202,7 @@ describe('farebox keys change and show', () => {
     ])
     assert.match(
       await said('keys', 'list', account),
-      /live {2}first {2}active {2}\d+\.\d{9} USD this month {2}for rerank, social {2}at most 9 requests a minute, .* {2}from 10\.0\.0\.0\/8\n$/,
+      /live {2}first {2}active {2}\d+\.\d{9} USD this month {2}scopes rerank, social {2}limit 9 requests per minute, .* {2}addresses 10\.0\.0\.0\/8\n$/,
     )
     await inTime(async () => (await statusOf(secret)) === 403)
     const told = await ask(gateway.url, secret, { operation: 'rerank' })
@@ -213,7 +210,7 @@ describe('farebox keys change and show', () => {
     const none = ['--rpm', 'none', '--tpm', 'none', '--concurrency', 'none', '--scopes', 'all', '--addresses', 'any']
     assert.equal(
       await said('keys', 'change', keyId, ...none),
-      `Key ${keyId} has the limits of its tier, for everything, from anywhere.\n`,
+      `Key ${keyId} has the limits of its tier, all scopes, and may be used from any address.\n`,
     )
     await inTime(async () => (await statusOf(secret)) === 200)
   })
@@ -225,14 +222,14 @@ describe('farebox keys change and show', () => {
     for (const [scopes, says] of [
       [
         'rerank,tag_detial',
-        /^farebox: "tag_detial" is no scope: did you mean tag_detail\? Known are the categories models, /,
+        /^farebox: "tag_detial" is not a scope: did you mean tag_detail\? There are the categories models, /,
       ],
       [
         'model:maker/larg',
-        /^farebox: "model:maker\/larg" names no model: did you mean model:maker\/large\? farebox models list/,
+        /^farebox: "model:maker\/larg" is not a model: did you mean model:maker\/large\? See farebox models list/,
       ],
       ['maker/large', /did you mean model:maker\/large\?/],
-      ['model:later/model', /"model:later\/model" names no model\. farebox models list/],
+      ['model:later/model', /"model:later\/model" is not a model\. See farebox models list/],
     ] as const)
       for (const line of [
         ['keys', 'create', account],
@@ -254,16 +251,13 @@ describe('farebox credit', () => {
     const id = ids.next()
     assert.equal(
       await said('credit', workspaceId, '12.5', '--id', id),
-      `12.500000000 USD were added, as entry ${id}.\n`,
+      `Added 12.500000000 USD of credit as entry ${id}.\n`,
     )
     const other = await farebox('credit', workspaceId, '99', '--id', id)
     assert.equal(other.code, 1)
     assert.match(other.output, /is there already, and is something else/)
     const again = await said('credit', workspaceId, '12.5', '--id', id.toUpperCase())
-    assert.match(
-      again,
-      new RegExp(`^Entry ${id} was added before; nothing was added now. This is what it is:\n.*12\\.5`),
-    )
+    assert.match(again, new RegExp(`^Entry ${id} already exists, so nothing was added:\n.*12\\.5`))
     assert.deepEqual(await moneyOf(accountId), { credited: 12_500_000_000n, promo: 0n, paid: 12_500_000_000n })
   })
 
@@ -315,7 +309,7 @@ describe('farebox credit', () => {
     assert.match(failed.output, /nobody_credits/)
     assert.deepEqual([await moneyOf(accountId), await deedsOf(workspaceId)], [NOTHING, []])
 
-    assert.match(await said('credit', workspaceId, '5', '--id', id), /were added/)
+    assert.match(await said('credit', workspaceId, '5', '--id', id), /^Added /)
     assert.equal((await deedsOf(workspaceId)).length, 1)
   })
 
@@ -353,15 +347,15 @@ describe('farebox credit', () => {
     await pool.query('drop trigger waits on audit')
     assert.deepEqual([await moneyOf(accountId), await deedsOf(workspaceId)], [NOTHING, []])
 
-    assert.match(await said('credit', workspaceId, '5', '--id', id), /were added/)
+    assert.match(await said('credit', workspaceId, '5', '--id', id), /^Added /)
     assert.equal((await deedsOf(workspaceId)).length, 1)
   })
 
   it('refuses what is no amount, and adds nothing', async () => {
     const { workspaceId, accountId } = await makeCustomer(pool)
     for (const [amount, says] of [
-      ['0', /more than nothing/],
-      ['-5', /more than nothing/],
+      ['0', /more than 0 USD/],
+      ['-5', /more than 0 USD/],
       ['five', /not a plain decimal number: "five"/],
       ['1e9', /not a plain decimal number/],
       ['0.0000000001', /at most nine decimal places/],
@@ -394,11 +388,11 @@ describe('farebox', () => {
 describe('farebox says what is wrong', () => {
   for (const [what, args, says] of [
     ['no name', ['accounts', 'create', '--name', ' '], '--name must have from 1 to 200 characters'],
-    ['what is no address', ['accounts', 'create', '--name', 'x', '--email', 'x'], '"x" is no e-mail address'],
+    ['what is no address', ['accounts', 'create', '--name', 'x', '--email', 'x'], '"x" is not an e-mail address'],
     [
       'a tier that is none',
       ['accounts', 'tier', NOBODY, 'gold'],
-      '"gold" can\'t be granted: write growth, enterprise or earned',
+      'there is no tier "gold" to set: use growth, enterprise or earned',
     ],
     [
       'an enterprise without limits',
@@ -408,7 +402,7 @@ describe('farebox says what is wrong', () => {
     [
       'limits for another tier',
       ['accounts', 'tier', NOBODY, 'growth', '--rpm', '9'],
-      '--rpm, --tpm and --concurrency are for enterprise: growth has limits already',
+      '--rpm, --tpm and --concurrency are only for enterprise: growth has fixed limits',
     ],
     ['an account that nobody has', ['accounts', 'tier', NOBODY, 'growth'], `there is no account ${NOBODY}`],
     ['a new key for nobody', ['keys', 'create', NOBODY], `there is no account ${NOBODY}`],
@@ -419,7 +413,7 @@ describe('farebox says what is wrong', () => {
     ['nobody to limit', ['keys', 'budget', NOBODY, '1/day'], `there is no key ${NOBODY}`],
     ['nobody to change', ['keys', 'change', NOBODY, '--rpm', '1'], `there is no key ${NOBODY}`],
     ['nobody to show', ['keys', 'show', NOBODY], `there is no key ${NOBODY}`],
-    ['nothing to change', ['keys', 'change', NOBODY], 'name what to change: see farebox keys change --help'],
+    ['nothing to change', ['keys', 'change', NOBODY], 'name at least one change: see farebox keys change --help'],
     ['no rate', ['keys', 'change', NOBODY, '--rpm', '0'], '--rpm must be a whole number above 0'],
     ['no tokens', ['keys', 'create', NOBODY, '--tpm', '-5'], '--tpm must be a whole number above 0'],
     ['no calls', ['keys', 'create', NOBODY, '--concurrency', '1.5'], '--concurrency must be a whole number above 0'],
@@ -431,41 +425,45 @@ describe('farebox says what is wrong', () => {
     [
       'what is no network',
       ['keys', 'create', NOBODY, '--addresses', '10.0.0.0/8,010.0.0.1'],
-      '"010.0.0.1" is no address or network: write 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32',
+      '"010.0.0.1" is not an address or network: use 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32',
     ],
     [
       'a network with bits beyond its length',
       ['keys', 'change', NOBODY, '--addresses', '10.1.2.3/8'],
-      '"10.1.2.3/8" has bits beyond its length: write 10.0.0.0/8, or a longer one',
+      '"10.1.2.3/8" has bits beyond its length: use 10.0.0.0/8, or a longer prefix',
     ],
     [
       'too many networks',
       ['keys', 'create', NOBODY, '--addresses', Array.from({ length: 51 }, (_, at) => `10.0.0.${at}`).join(',')],
-      'a key has at most 50 networks; these are 51',
+      'a key can have at most 50 networks, and you named 51',
     ],
-    ['what is no id', ['keys', 'list', 'nonsense'], '"nonsense" is no id'],
-    ['a secret instead of an id', ['keys', 'revoke', LEAKED], '"[redacted]" is no id'],
+    ['what is no id', ['keys', 'list', 'nonsense'], '"nonsense" is not an id'],
+    ['a secret instead of an id', ['keys', 'revoke', LEAKED], '"[redacted]" is not an id'],
     ['what is no overlap', ['keys', 'rotate', NOBODY, '--overlap', '-1'], '--overlap must be a whole number above 0'],
     [
       'what is no budget',
       ['keys', 'budget', NOBODY, '5/week'],
-      '"5/week" is no budget: write 20/month, 5/day or 100/total',
+      '"5/week" is not a budget: use 20/month, 5/day or 100/total',
     ],
     [
       'no scopes',
       ['keys', 'create', NOBODY, '--scopes', 'a,,b'],
       '--scopes must name operations, categories or models, such as rerank,social,model:<name>',
     ],
-    ['what is no time', ['keys', 'create', NOBODY, '--expires', '5'], '"5" is no time: write 2027-01-31T00:00:00Z'],
+    [
+      'what is no time',
+      ['keys', 'create', NOBODY, '--expires', '5'],
+      '"5" is not a time: use the form 2027-01-31T00:00:00Z',
+    ],
     [
       'the past',
       ['keys', 'create', NOBODY, '--expires', '2001-01-01'],
-      '--expires must be in the future: 2001-01-01 is over',
+      '--expires must be in the future: 2001-01-01 is past',
     ],
     [
       'paid money that ends',
       ['credit', NOBODY, '1', '--expires', '2099-01-01'],
-      '--expires is for a promotion: paid money does not end',
+      '--expires is only for --promotion: paid credit does not expire',
     ],
   ] as const) {
     it(`when it is given ${what}`, async () => {

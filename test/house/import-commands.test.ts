@@ -108,7 +108,7 @@ models:
     price.tiers.flex.times    0.5
 
 ${file}: 1 new. Nothing is written yet: add --apply.
-Not in the file, and left as they are: maker/other.
+Not in the file, and unchanged: maker/other.
 `.replace(/^( {4}\S+) {2,}/gm, (_, member: string) => `${member.padEnd(33)}  `),
     )
     assert.deepEqual(await everything(), before)
@@ -205,10 +205,10 @@ Not in the file, and left as they are: maker/other.
       '    ! price.output 0 → 1, from zero',
       '  maker/near  changed',
       '! maker/gift  new, held back',
-      '    ! price: everything in it costs nothing',
+      '    ! price: everything in it is free',
       `${file}: 1 changed, 3 held back. Written.`,
       'Held back, not written: maker/far, maker/free, maker/gift.',
-      'Check them. Where they are right, repeat it with --allow maker/far --allow maker/free --allow maker/gift.',
+      'Check them. If they are right, run the command again with --allow maker/far --allow maker/free --allow maker/gift.',
     ])
       assert.ok(output.split('\n').includes(line), `${line}\n\n${output}`)
     assert.deepEqual(await versions('maker/near'), [
@@ -330,7 +330,10 @@ Not in the file, and left as they are: maker/other.
       assert.match(output, /^farebox: \S+prices-\d+\.yaml: /)
     }
     const stranger = await farebox('models', 'import', fileOf(listOf({})), '--allow', 'maker/x')
-    assert.deepEqual([stranger.code, /it has no maker\/x, which is to be allowed/.test(stranger.output)], [1, true])
+    assert.deepEqual(
+      [stranger.code, /--allow names maker\/x, which is not in the file/.test(stranger.output)],
+      [1, true],
+    )
     const nowhere = await farebox('models', 'import', '/nowhere/prices.yaml')
     assert.deepEqual([nowhere.code, /\/nowhere\/prices\.yaml/.test(nowhere.output)], [1, true])
     assert.deepEqual(await everything(), before)
@@ -351,16 +354,16 @@ describe('farebox models convert', () => {
 
   it('prints a list that import takes, and says what it left out', async () => {
     const output = await said('models', 'convert', community, '--only', 'gpt-*', '--provider', 'openai=openai/')
-    assert.match(output, /^gpt-strange is left out: fee_per_call is not understood, and may be a price\n/)
-    assert.match(output, /\n1 carried over, 1 left out\.\n$/)
-    const list = output.slice(output.indexOf('format:'), output.lastIndexOf('1 carried over'))
+    assert.match(output, /^gpt-strange is skipped: fee_per_call is not understood, and may be a price\n/)
+    assert.match(output, /\n1 converted, 1 skipped\.\n$/)
+    const list = output.slice(output.indexOf('format:'), output.lastIndexOf('1 converted'))
     assert.match(await said('models', 'import', fileOf(list), '--apply'), /openai\/gpt-sample {2}new\n/)
     assert.deepEqual(await versions('openai/gpt-sample'), [{ version: 1, input: '1.25', output: '10' }])
   })
 
   it('says where nothing fits', async () => {
     const { code, output } = await farebox('models', 'convert', community, '--only', 'gpt')
-    assert.deepEqual([code, /has no model that fits and can be carried over/.test(output)], [1, true])
+    assert.deepEqual([code, /has no matching model that can be converted/.test(output)], [1, true])
     const bad = await farebox('models', 'convert', community, '--provider', 'openai')
     assert.deepEqual([bad.code, /must be provider=prefix/.test(bad.output)], [1, true])
   })

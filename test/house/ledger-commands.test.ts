@@ -45,18 +45,18 @@ describe('farebox ledger', () => {
   it('lists, explains and resolves an unsettled call by what the upstream says', async () => {
     const { workspaceId, party, call } = await unsettledCall()
     assert.match(ledger('unsettled').output, new RegExp(`${call.id}.*holds 2\\.000000000 USD`))
-    assert.match(ledger('explain', call.id).output, /is unsettled since .*Resolve it by evidence/s)
+    assert.match(ledger('explain', call.id).output, /is unsettled since .*farebox ledger resolve/s)
     assert.deepEqual(ledger('resolve', call.id, '--charge', '2.5'), {
       code: 0,
-      output: `Call ${call.id} is posted: 2.000000000 USD were charged. 0.500000000 USD were beyond the hold and are our loss.\n`,
+      output: `Call ${call.id} is posted: 2.000000000 USD charged. 0.500000000 USD exceeded the hold and are our loss.\n`,
     })
     assert.match(
       ledger('explain', call.id).output,
-      /was posted at .*charged 2\.000000000 USD.*overrun at our loss 0\.5/s,
+      /was posted at .*charged 2\.000000000 USD.*overrun \(our loss\) 0\.5/s,
     )
-    assert.match(ledger('explain', party.accountId).output, /charged 2\.000000000 USD.*3\.000000000 USD free/s)
+    assert.match(ledger('explain', party.accountId).output, /charged 2\.000000000 USD.*3\.000000000 USD available/s)
     assert.equal((await moneyOf(pool, party)).held, 0n)
-    assert.deepEqual(ledger('verify'), { code: 0, output: 'Every promise of the ledger holds.\n' })
+    assert.deepEqual(ledger('verify'), { code: 0, output: 'The ledger is consistent: every invariant holds.\n' })
     assert.deepEqual(await deedsOf(call.id), [
       {
         actor: `operator ${userInfo().username}`,
@@ -103,13 +103,13 @@ describe('farebox ledger', () => {
 
   for (const [what, args, says] of [
     ['neither a charge nor a void', ['resolve', '01a1dd7c-3f6a-7000-93b4-661a883f55ec'], /either --charge <usd>/],
-    ['what is no id', ['explain', 'nonsense'], /"nonsense" is no id/],
+    ['what is no id', ['explain', 'nonsense'], /"nonsense" is not an id/],
     [
       'an id that nobody knows',
       ['explain', '01a1dd7c-3f6a-7000-93b4-661a883f55ec'],
-      /nobody knows an account, key, call, task, entry or quote 01a1dd7c/,
+      /there is no account, key, call, task, entry or quote 01a1dd7c/,
     ],
-    ['less than nothing', ['resolve', '01a1dd7c-3f6a-7000-93b4-661a883f55ec', '--charge', '-1'], /negative/],
+    ['less than nothing', ['resolve', '01a1dd7c-3f6a-7000-93b4-661a883f55ec', '--charge', '-1'], /must be 0 or more/],
   ] as const) {
     it(`says what is wrong when it is given ${what}`, () => {
       const { code, output } = ledger(...args)

@@ -24,26 +24,26 @@ describe('farebox models', () => {
       await said('models', 'set', 'maker/one', ...LIMITS, '--image-tokens', '256', '--tokenizer', 'o200k'),
       'maker/one  window 200000  output 4096 to 64000  image 256  o200k.\n' +
         'It has no price, so calls are refused: see farebox models price maker/one.\n' +
-        'It has no route, so nobody is asked: see farebox models route maker/one.\n',
+        'It has no route, so calls are refused: see farebox models route maker/one.\n',
     )
     assert.equal(
       await said('models', 'price', 'maker/one', '--input', '0.50', '--output', '2', '--cache-read', '0.05'),
-      'maker/one costs 0.50 USD in, 2 out, 0.05 from a cache, 0.50 into one, for a million tokens, as version 1.\n',
+      'Price of maker/one, version 1, in USD per million tokens: input 0.50, output 2, cache read 0.05, cache write 0.50.\n',
     )
     const route = ['models', 'route', 'maker/one', '--slot', 'openai', '--protocol', 'openai']
     const made = await said(...route, '--upstream-model', 'one-2026')
     const [, id = ''] =
-      /^Route ([0-9a-f-]{36}) asks for maker\/one as one-2026 at openai, in the protocol openai\.\n/.exec(made) ?? []
+      /^Route ([0-9a-f-]{36}): maker\/one is sent to slot openai as one-2026, protocol openai\.\n/.exec(made) ?? []
     assert.notEqual(id, '', made)
-    assert.match(made, /No upstream fills openai yet: see farebox upstreams add openai\.\n$/)
+    assert.match(made, /Slot openai has no upstream yet: see farebox upstreams add openai\.\n$/)
     // A slot that a route names can be filled.
     await said('upstreams', 'add', 'openai', 'https://models.vendor.example', '--requests-per-minute', '500')
     assert.match(
       await said('upstreams', 'list'),
-      /openai {2}live {2}\S+ {2}native {2}without credential {2}500 requests a minute\n/,
+      /openai {2}live {2}\S+ {2}native {2}no credential {2}500 requests per minute\n/,
     )
     const changed = await said(...route, '--upstream-model', 'one-2026', '--priority', '-5', '--weight', '3')
-    assert.equal(changed, `Route ${id} asks for maker/one as one-2026 at openai, in the protocol openai.\n`)
+    assert.equal(changed, `Route ${id}: maker/one is sent to slot openai as one-2026, protocol openai.\n`)
     assert.equal(
       await said('models', 'list'),
       'maker/one  window 200000  output 4096 to 64000  image 256  o200k  ' +
@@ -75,9 +75,9 @@ describe('farebox models', () => {
       tool_calls: 5,
       tool_input: 20_000,
     }
-    const [, beyond = ''] = /^Beyond that: (.*)$/m.exec(told) ?? []
+    const [, beyond = ''] = /^Further prices: (.*)$/m.exec(told) ?? []
     assert.deepEqual(JSON.parse(beyond), classes)
-    const [, listed = ''] = /beyond that (\{.*\}) {2}version 1$/m.exec(await said('models', 'list')) ?? []
+    const [, listed = ''] = /further prices (\{.*\}) {2}version 1$/m.exec(await said('models', 'list')) ?? []
     assert.deepEqual(JSON.parse(listed), classes)
     for (const [options, says] of [
       [['--above', '200000:input=6,output=22.5'], /above 200000 needs a price of cache_write too/],
@@ -89,15 +89,15 @@ describe('farebox models', () => {
       [['--tool', 'mcp=1'], /classes\.tools/],
       [['--tool-calls', '0'], /classes\.tool_calls/],
       [[], /The price of maker\/dear has classes, which would be removed: .*cache_write_1h.*--no-classes\.\n$/],
-      [['--no-classes', '--class', 'cache_write_1h=6'], /give one of both/],
+      [['--no-classes', '--class', 'cache_write_1h=6'], /do not give both/],
     ] as const) {
       const { code, output } = await farebox(...plain, ...options)
       assert.notEqual(code, 0)
       assert.match(output, says)
     }
-    assert.match(await said(...plain, '--no-classes'), /as version 2\.\n$/)
-    assert.match(await said(...plain), /as version 3\.\n$/)
-    assert.doesNotMatch(await said('models', 'list'), /beyond that/)
+    assert.match(await said(...plain, '--no-classes'), /^Price of .*, version 2, /)
+    assert.match(await said(...plain), /^Price of .*, version 3, /)
+    assert.doesNotMatch(await said('models', 'list'), /further prices/)
   })
 
   it('route says how its upstreams differ from their protocol, keeps what is not named, and list shows it', async () => {
@@ -121,7 +121,7 @@ describe('farebox models', () => {
     await said(...route, '--output', 'seen', '--token-bytes', '2', '--top-speed', '300')
     assert.equal(
       await shown(),
-      'priority 3  weight 1  limit max_tokens  reasoning apart  on abort stops  output seen  2 bytes a token  300 tokens a second',
+      'priority 3  weight 1  limit max_tokens  reasoning apart  on abort stops  output seen  2 bytes per token  300 tokens per second',
     )
     await said(...route, '--output-limit', 'none', '--reasoning', 'within', '--on-abort', 'runs-on')
     await said(...route, '--output', 'hidden', '--token-bytes', '1', '--top-speed', 'none')
@@ -136,7 +136,7 @@ describe('farebox models', () => {
     assert.match(await said(...route, '--off'), /^Route \S{36} is off\.\n/)
     assert.match(await said(...route, '--output-limit', 'max_tokens'), /^Route \S{36} is off\.\n/)
     assert.equal(await shown(), '0  weight 1  limit max_tokens  off')
-    assert.match(await said(...route, '--on'), /^Route \S{36} asks for maker\/off /)
+    assert.match(await said(...route, '--on'), /^Route \S{36}: maker\/off is sent to slot /)
     assert.equal(await shown(), '0  weight 1  limit max_tokens')
     await said('models', 'remove', 'maker/off')
   })
@@ -145,7 +145,7 @@ describe('farebox models', () => {
     await said('models', 'set', 'maker/two', ...LIMITS, '--image-tokens', '9')
     const off = await said('models', 'set', 'maker/two', '--off', '--output-cap', '10', '--image-tokens', 'none')
     assert.match(off, /^maker\/two {2}window 200000 {2}output 10 to 64000 {2}bytes_3 {2}off\.\n/)
-    assert.match(await said('models', 'list'), /^maker\/two .* off {2}without price$/m)
+    assert.match(await said('models', 'list'), /^maker\/two .* off {2}no price$/m)
     assert.match(await said('models', 'set', 'maker/two', '--on'), /bytes_3\.\n/)
     await said('models', 'set', 'maker/two', '--display-name', 'The Two', '--owned-by', 'Maker Ltd')
     const { rows } = await pool.query("select display_name, owned_by from models where id = 'maker/two'")
@@ -194,10 +194,10 @@ describe('farebox models', () => {
         'farebox: maker/margin would be sold below cost: input (-900.0 %). Correct the price or the cost, or allow it with --below-cost.\n',
       ],
     )
-    assert.match(await said('models', 'list'), /^maker\/margin .* without price$/m)
+    assert.match(await said('models', 'list'), /^maker\/margin .* no price$/m)
     assert.match(
       await said(...price, '--input', '0.5', '--provider-input', '5', '--below-cost'),
-      /version 1\.\nMargin: input -900\.0 %, output 20\.0 %\.\n$/,
+      /, version 1, .*\nMargin: input -900\.0 %, output 20\.0 %\.\n$/,
     )
     // What the upstream charges us stays where it is left out, and so does what it forbids.
     assert.match(
@@ -234,11 +234,11 @@ describe('farebox models', () => {
     const { id, liveAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
     assert.match(
       (await farebox('models', 'account', id, 'maker/margin', '0.7x')).output,
-      /would pay less than maker\/margin costs us: output \(-14\.3 %\)/,
+      /would pay less for maker\/margin than it costs us: output \(-14\.3 %\)/,
     )
     assert.equal(
       await said('models', 'account', id, 'maker/margin', '0.9x'),
-      `${id} pays 0.9x the price of maker/margin, whatever that becomes.\nMargin: input 44.4 %, output 11.1 %.\n`,
+      `Account ${id} pays 0.9x the price of maker/margin, also when that price changes.\nMargin: input 44.4 %, output 11.1 %.\n`,
     )
     await said('models', 'account', id, 'maker/margin', '0.1x', '--below-cost')
     const { rows } = await pool.query('select operation, unit_price::text from account_prices where account_id = $1', [
@@ -252,12 +252,12 @@ describe('farebox models', () => {
     const images = ['--image', '1024x1024/high=0.167', '--image', 'auto/auto=0.042']
     assert.equal(
       await said('models', 'price', 'maker/painter', ...images, '--provider-image', 'auto/auto=0.03'),
-      'maker/painter costs 1024x1024/high 0.167, auto/auto 0.042 USD a picture and nothing for tokens, as version 1.\n' +
+      'Price of maker/painter, version 1: 1024x1024/high 0.167, auto/auto 0.042 USD per image; tokens are free.\n' +
         'Margin: images.auto/auto 28.6 %.\n',
     )
     assert.match(
       await said('models', 'list'),
-      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD a picture {2}version 1 {2}margin images\.auto\/auto 28\.6 %$/m,
+      /^maker\/painter .* auto\/auto 0\.042, 1024x1024\/high 0\.167 USD per image {2}version 1 {2}margin images\.auto\/auto 28\.6 %$/m,
     )
     await said('models', 'price', 'maker/painter', '--image', 'auto/auto=0.05')
     const { rows } = await pool.query(
@@ -273,9 +273,9 @@ describe('farebox models', () => {
     await said('models', 'set', 'maker/four', ...LIMITS)
     const route = () => said('models', 'route', 'maker/four', '--slot', 'openai', '--protocol', 'openai')
     const id = (await route()).slice(6, 42)
-    assert.equal(await said('models', 'remove', 'maker/four', '--route', id), `Route ${id} is asked no more.\n`)
+    assert.equal(await said('models', 'remove', 'maker/four', '--route', id), `Route ${id} is removed.\n`)
     await route()
-    assert.equal(await said('models', 'remove', 'maker/four'), 'maker/four is sold no more.\n')
+    assert.equal(await said('models', 'remove', 'maker/four'), 'Model maker/four is removed.\n')
     const { rows } = await pool.query("select from model_routes where model = 'maker/four'")
     assert.equal(rows.length, 0)
   })
@@ -290,19 +290,19 @@ describe('farebox models', () => {
     [
       'an unknown tokenizer',
       ['set', 'maker/one', '--tokenizer', 'x'],
-      /there is no tokenizer "x": o200k, cl100k, bytes_3/,
+      /there is no tokenizer "x": use one of o200k, cl100k, bytes_3/,
     ],
-    ['on and off at once', ['set', 'maker/one', '--on', '--off'], /give one of --on and --off/],
+    ['on and off at once', ['set', 'maker/one', '--on', '--off'], /give either --on or --off/],
     [
       'a price that is none',
       ['price', 'maker/one', '--input', 'x', '--output', '1'],
       /input: not a plain decimal number: "x"/,
     ],
-    ['half of a price', ['price', 'maker/one', '--input', '1'], /a price of its input and one of its output/],
+    ['half of a price', ['price', 'maker/one', '--input', '1'], /a price for input and one for output/],
     [
       'both ways to sell',
       ['price', 'maker/one', '--input', '1', '--image', 'a/b=1'],
-      /by the token, the picture or the second/,
+      /per token, per image or per second/,
     ],
     ['a picture without a price', ['price', 'maker/one', '--image', '1024x1024/high'], /must be size\/quality=usd/],
     ['a picture without a quality', ['price', 'maker/one', '--image', '1024x1024=1'], /must be size\/quality/],
@@ -312,9 +312,9 @@ describe('farebox models', () => {
     [
       'an unknown protocol',
       [...route.slice(0, 4), '--protocol', 'soap'],
-      /there is no protocol "soap": openai, openai_responses, anthropic/,
+      /there is no protocol "soap": use one of openai, openai_responses, anthropic/,
     ],
-    ['a route on and off at once', [...route, '--on', '--off'], /a route is on or off: give one of --on and --off/],
+    ['a route on and off at once', [...route, '--on', '--off'], /a route is on or off: give either --on or --off/],
     ['a weight of nothing', [...route, '--weight', '0'], /weight: must be a whole number from 1 to 1000000/],
     [
       'a limit that the protocol does not have',
@@ -344,7 +344,7 @@ describe('farebox models', () => {
     ['an abort that is none', [...route, '--on-abort', 'runs_on'], /--on-abort must be one of stops, runs-on/],
     ['a route of no model', ['route', 'none', ...route.slice(2)], /There is no model "none"/],
     ['to remove no model', ['remove', 'none'], /There is no model "none"/],
-    ['to remove what is no route', ['remove', 'maker/one', '--route', 'x'], /"x" is no id/],
+    ['to remove what is no route', ['remove', 'maker/one', '--route', 'x'], /"x" is not an id/],
   ] as const)
     it(`say what is wrong with ${what}, and change nothing`, async () => {
       const before = await said('models', 'list')
@@ -366,11 +366,11 @@ describe('farebox models', () => {
   it('upstreams add takes a slot that no route names yet, says so, and whether it looks mistyped', async () => {
     assert.match(
       await said('upstreams', 'add', 'later', 'https://a.example'),
-      /^Upstream \S+ is asked for later\.\nNobody asks later yet\. Next: farebox models route <model> --slot later --protocol <name>\n$/,
+      /^Upstream \S+ added to the slot later\.\nNo operation and no route uses the slot later yet\. Next: farebox models route <model> --slot later --protocol <name>\n$/,
     )
     assert.match(
       await said('upstreams', 'add', 'rerankk', 'https://a.example'),
-      /\nNobody asks rerankk yet\. Did you mean rerank\? If not: farebox models route /,
+      /\nNo operation and no route uses the slot rerankk yet\. Did you mean rerank\? If not: farebox models route /,
     )
   })
 
@@ -388,7 +388,7 @@ describe('farebox models', () => {
       assert.equal(code, 1, output)
       assert.equal(
         output,
-        `farebox: ${doubled} would stand twice in what is asked there: give the URL without it, ${shorter} (or --keep-path where the vendor really has it twice)\n`,
+        `farebox: ${doubled} would be twice in the requests to it: give the URL without it, ${shorter}, or add --keep-path if the provider really has it twice\n`,
       )
     }
     await said('upstreams', 'add', 'anthropic_like', 'https://a.example/v1', '--keep-path')

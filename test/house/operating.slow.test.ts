@@ -62,14 +62,14 @@ describe("the operator's way", () => {
 
     assert.match(output, /^Applied 0001_\S+\.sql, .*\.sql\.$/m)
     assert.match(output, /The master key opens what is stored\./)
-    assert.match(output, /^Upstream \S+ is asked for vendor\.\nNobody asks vendor yet\. Next: farebox models route/m)
-    assert.match(output, /6 new\. Written\./)
-    assert.equal(
-      output.match(/^Route \S+ asks for vendor\/\w+ as \w+ at vendor, in the protocol openai\.$/gm)?.length,
-      6,
+    assert.match(
+      output,
+      /^Upstream \S+ added to the slot vendor\.\nNo operation and no route uses the slot vendor yet\. Next: farebox models route/m,
     )
+    assert.match(output, /6 new\. Written\./)
+    assert.equal(output.match(/^Route \S+: vendor\/\w+ is sent to slot vendor as \w+, protocol openai\.$/gm)?.length, 6)
     assert.equal(output.match(/^vendor\/\w+ .* margin input \d+\.\d %, output \d+\.\d %$/gm)?.length, 6)
-    assert.match(output, /^20\.000000000 USD were added, as entry \S+\.$/m)
+    assert.match(output, /^Added 20\.000000000 USD of credit as entry \S+\.$/m)
     assert.match(output, /^HTTP\/1\.1 200 OK\r?$/m)
     assert.match(output, /"content":"Echo: Hello"/)
     const [, cost = ''] = /^x-farebox-cost-usd: (0\.0000\d{5})\r?$/im.exec(output) ?? []
@@ -77,10 +77,10 @@ describe("the operator's way", () => {
     const left = (5 - Number(cost)).toFixed(9)
     assert.match(
       output,
-      new RegExp(`backend  active  ${cost} USD this month  budget 5\\.000000000 USD a month, ${left} left$`, 'm'),
+      new RegExp(`backend  active  ${cost} USD this month  budget 5\\.000000000 USD per month, ${left} left$`, 'm'),
     )
     assert.match(output, new RegExp(`^It charged ${cost} USD to account `, 'm'))
-    assert.match(output, /^Every promise of the ledger holds\.$/m)
+    assert.match(output, /^The ledger is consistent: every invariant holds\.$/m)
     assert.match(output, /model\.price_set/)
     assert.match(output, /^the server ended with 0$/m)
     assert.match(readLog(), /"ready":true/)

@@ -21,23 +21,23 @@ async function die(ids: readonly string[]): Promise<void> {
 
 describe('farebox outbox', () => {
   it('says that there is nothing', async () => {
-    assert.equal(await said('outbox'), 'Nothing waits, and there is no dead letter.\n')
+    assert.equal(await said('outbox'), 'No messages are waiting, and there are no dead letters.\n')
   })
 
   it('lists what waits and dead letters with what went wrong, and never what they say', async () => {
     const [first = '', second = '', third = ''] = await write(pool, notesTo('https://a.example', 4))
     await die([first, second, third])
     const output = await said('outbox')
-    assert.match(output, /^test\.note {2}1 waiting, the oldest for \d+ seconds {2}3 dead$/m)
+    assert.match(output, /^test\.note {2}1 waiting, the oldest for \d+ seconds {2}3 dead letters$/m)
     assert.match(
       output,
       new RegExp(`^${first}  test\\.note  https://a\\.example  .*  18 attempts  answered with 503$`, 'm'),
     )
     assert.ok(!output.includes('note 0'))
 
-    assert.equal(await said('outbox', 'retry', first), `${first} is delivered again.\n`)
+    assert.equal(await said('outbox', 'retry', first), `Message ${first} will be delivered again.\n`)
     assert.equal((await farebox('outbox', 'retry', first)).code, 1)
-    assert.equal(await said('outbox', 'drop', second), `${second} is forgotten.\n`)
+    assert.equal(await said('outbox', 'drop', second), `Message ${second} is deleted and will not be delivered.\n`)
     assert.equal((await farebox('outbox', 'drop', second)).code, 1)
     assert.equal((await farebox('outbox', 'drop', first)).code, 1, 'what waits is no dead letter')
     assert.deepEqual(await statesIn(pool), { waiting: 2, dead: 1 })

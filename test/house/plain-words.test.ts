@@ -9,7 +9,10 @@ import { createProgram } from '../../server/src/cli/program.ts'
 import { placesTaken, requestsUsed, tokensBeyond, tokensUsed } from '../../server/src/gateway/limit-words.ts'
 import { FAULTS } from '../../server/src/kernel/fault.ts'
 
-/** What callers and operators read most, by a few rules that a machine can hold: faults, their particulars, and the help of commands. */
+/**
+ * What callers and operators read most, by a few rules that a machine can hold: faults, their particulars, the help of commands, what
+ * commands print, and pages and mails.
+ */
 
 const LENGTH_MOST = 200
 
@@ -189,6 +192,67 @@ describe('a refusal for a limit', () => {
       tokensUsed(tier, used),
       'This call may use up to 900 tokens; 100 of 8,000 per 60 seconds are left. The limit is that of your tier. Retry in 7 s.',
     )
+  })
+})
+
+/** Where what is printed and shown stands in the code. */
+const SHOWN = [
+  'server/src/cli/*.ts',
+  'server/src/oauth/{pages,routes}/*.ts',
+  'server/src/oauth/{forms,mandate-form,offer,refusals}.ts',
+  'server/src/mail/letters.ts',
+  'server/src/http/pages/*.ts',
+  'server/src/site/**/*.ts',
+]
+
+/** Turns of phrase that readers stumbled over there, beside those above. */
+const STUMBLED = [
+  ...['asked no more', 'sold no more', 'no more calls', 'works no longer', 'works no more', 'count no more'],
+  ...['is no id', 'is no time', 'is no role', 'is no budget', 'can not ', 'taken back', 'take it back', 'goes on with'],
+  ...[
+    'vouch',
+    'whoever ',
+    'look into ',
+    'six figures',
+    'is forgotten',
+    'sealed anew',
+    'by and by',
+    'nobody is asked',
+    'let in',
+  ],
+]
+
+/** Without comments, which are for who changes the code. Names in code have no spaces, so what has some is text. */
+function shownIn(source: string): string {
+  return source.replaceAll(/(?<=^|\s)\/\*\*?\s[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+}
+
+function stumblesIn(text: string): readonly string[] {
+  const shown = shownIn(text).toLowerCase()
+  return [...UNCLEAR, ...STUMBLED].filter((phrase) => shown.includes(phrase))
+}
+
+describe('what commands print, and what pages and mails say', () => {
+  const files = globSync(SHOWN, { cwd: ROOT }).filter((file) => !file.endsWith('.test.ts'))
+
+  it('has none of the turns of phrase that readers stumbled over', () => {
+    assert.ok(files.length > 90, `${files.length} were found`)
+    const wrong = files.flatMap((file) =>
+      told(
+        file,
+        stumblesIn(readFileSync(path.join(ROOT, file), 'utf8')).map((phrase) => `says "${phrase}"`),
+      ),
+    )
+    assert.deepEqual(wrong, [])
+  })
+
+  it('would be caught with them, but not in a comment', () => {
+    assert.deepEqual(stumblesIn("print('The upstream is asked no more.')"), ['asked no more'])
+    assert.deepEqual(stumblesIn('<p>Whoever runs this has not set it up. 5 at the most.</p>'), [
+      'at the most',
+      'whoever ',
+    ])
+    assert.deepEqual(stumblesIn("/** Whoever asks. */\n  // is asked no more\nprint('Added.')"), [])
   })
 })
 

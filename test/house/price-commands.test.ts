@@ -56,11 +56,11 @@ describe('farebox prices', () => {
   it('set a new version each time, with what it costs us', async () => {
     assert.equal(
       await said('prices', 'set', 'tag_detail', '0.002'),
-      'tag_detail costs 0.002 USD per call, as version 1.\n',
+      'Price of tag_detail, version 1: 0.002 USD per call.\n',
     )
     assert.equal(
       await said('prices', 'set', 'tag_detail', '0.0015', '--cost', '0.001'),
-      'tag_detail costs 0.0015 USD per call, as version 2. Margin: 33.3 %.\n',
+      'Price of tag_detail, version 2: 0.0015 USD per call. Margin: 33.3 %.\n',
     )
     assert.match(await said('prices', 'list'), /^tag_detail {2}0\.0015 USD per call {2}version 2 {2}margin 33\.3 %$/m)
     const { rows } = await pool.query(
@@ -82,29 +82,32 @@ describe('farebox prices', () => {
     assert.deepEqual(told, {
       code: 1,
       output:
-        'farebox: user_stories would be sold below cost, 0.5 USD for what costs us 5 (-900.0 %): correct the price or the cost, or say --below-cost\n',
+        'farebox: the price of user_stories would be below its cost: 0.5 USD, and it costs us 5 USD (margin -900.0 %). Correct the price or the cost, or add --below-cost\n',
     })
     assert.equal(await versions(), 0)
     assert.match(
       await said('prices', 'set', 'user_stories', '0.5', '--cost', '5', '--below-cost'),
-      /as version 1\. Margin: -900\.0 %\.\n$/,
+      /version 1: .* Margin: -900\.0 %\.\n$/,
     )
     // The cost that is known stays, and so does what it forbids.
     assert.equal((await farebox('prices', 'set', 'user_stories', '4.99')).code, 1)
     await said('prices', 'set', 'user_stories', '5')
-    assert.match((await farebox('prices', 'account', id, 'user_stories', '4')).output, /below cost, 4 USD/)
+    assert.match((await farebox('prices', 'account', id, 'user_stories', '4')).output, /below its cost: 4 USD/)
     await said('prices', 'account', id, 'user_stories', '4', '--below-cost')
     assert.equal(await versions(), 2)
   })
 
   it('account give a customer its own price for live or test money, and take it back', async () => {
     const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
-    assert.equal(await said('prices', 'account', id, 'rerank', '0.00000001'), `${id} pays 0.00000001 USD for rerank.\n`)
+    assert.equal(await said('prices', 'account', id, 'rerank', '0.00000001'), `Account ${id} pays 0.00000001 USD for rerank.\n`)
     assert.deepEqual(await accountPrices(liveAccountId), [{ operation: 'rerank', unit_price: '0.00000001' }])
     assert.deepEqual(await accountPrices(testAccountId), [])
     await said('prices', 'account', id, 'tag_detail', '0', '--test')
     assert.deepEqual(await accountPrices(testAccountId), [{ operation: 'tag_detail', unit_price: '0' }])
-    assert.equal(await said('prices', 'account', id, 'rerank', 'none'), `${id} pays the general price for rerank.\n`)
+    assert.equal(
+      await said('prices', 'account', id, 'rerank', 'none'),
+      `Account ${id} pays the standard price for rerank.\n`,
+    )
     assert.deepEqual(await accountPrices(liveAccountId), [])
   })
 
@@ -126,7 +129,7 @@ describe('farebox prices', () => {
       ['account', NOBODY, 'rerank', '1'],
       new RegExp(`[Tt]here is no (account|workspace) ${NOBODY}`),
     ],
-    ['what is no id', ['account', 'nobody', 'rerank', '1'], /"nobody" is no id/],
+    ['what is no id', ['account', 'nobody', 'rerank', '1'], /"nobody" is not an id/],
   ] as const)
     it(`say what is wrong with ${what}, and change nothing`, async () => {
       const count = async () => (await pool.query('select count(*)::integer as n from price_versions')).rows[0].n
@@ -151,7 +154,7 @@ describe('farebox upstreams', () => {
       ...['upstreams', 'add', 'reseller', 'https://api.vendor.example/base', '--managed'],
       ...['--credential-file', credentialFile, '--segment', 'social_c=clips', 'social_b=pics'],
     )
-    const [, id = ''] = /^Upstream ([0-9a-f-]{36}) is asked for reseller\.\n$/.exec(added) ?? []
+    const [, id = ''] = /^Upstream ([0-9a-f-]{36}) added to the slot reseller\.\n$/.exec(added) ?? []
     assert.notEqual(id, '', added)
     const plain = await said('upstreams', 'add', 'rerank', 'http://127.0.0.1:9', '--test')
     const listed = await said('upstreams', 'list')
@@ -159,7 +162,7 @@ describe('farebox upstreams', () => {
       listed.trimEnd().split('\n').toSorted(),
       [
         `${id}  reseller  live  https://api.vendor.example/base  managed`,
-        `${plain.slice(9, 45)}  rerank  test  http://127.0.0.1:9  native  without credential`,
+        `${plain.slice(9, 45)}  rerank  test  http://127.0.0.1:9  native  no credential`,
       ].toSorted(),
     )
     const { rows } = await pool.query(
@@ -169,7 +172,7 @@ describe('farebox upstreams', () => {
     assert.deepEqual([rows[0].segments, rows[0].sealed], [{ social_c: 'clips', social_b: 'pics' }, true])
     for (const text of [added, listed, rows[0].bytes]) assert.ok(!text.includes(CREDENTIAL))
 
-    assert.equal(await said('upstreams', 'remove', id), `Upstream ${id} is asked no more.\n`)
+    assert.equal(await said('upstreams', 'remove', id), `Upstream ${id} is removed.\n`)
     assert.ok(!(await said('upstreams', 'list')).includes(id))
     const again = await farebox('upstreams', 'remove', id)
     assert.deepEqual([again.code, /[Tt]here is no upstream/.test(again.output)], [1, true])
@@ -217,7 +220,7 @@ describe('farebox upstreams', () => {
     [
       'a segment that is none',
       ['add', 'rerank', 'https://a.example', '--segment', 'x'],
-      /"x" is no segment: write name=word/,
+      /"x" is not a segment: use name=word/,
     ],
     [
       'a segment that leads elsewhere',
@@ -239,7 +242,7 @@ describe('farebox upstreams', () => {
       ['add', 'rerank', `https://a.example/${'a'.repeat(2_000)}`],
       /baseUrl: must have at most 2,000 characters\.\n$/,
     ],
-    ['what is no id', ['remove', 'x'], /"x" is no id/],
+    ['what is no id', ['remove', 'x'], /"x" is not an id/],
   ] as const)
     it(`say what is wrong with ${what}, and change nothing`, async () => {
       const before = await said('upstreams', 'list')

@@ -97,11 +97,11 @@ type Expected = {
   readonly says?: RegExp
 }
 
-const UNBOUNDED = /Warning: no limit works here/
+const UNBOUNDED = /Warning: no output limit works here/
 const [MAX_TOKENS, MAX_COMPLETION] = ['limit max_tokens', 'limit max_completion_tokens']
 const [MAX_OUTPUT, MAX_OUTPUT_SNAKE] = ['limit maxOutputTokens', 'limit max_output_tokens']
-const EXACT = /^reads names as written$/
-const FOLDS = /^reads names in any case$/
+const EXACT = /^accepts names as written only$/
+const FOLDS = /^accepts names in any case$/
 
 const DEVIANTS: readonly Expected[] = [
   {
@@ -112,14 +112,14 @@ const DEVIANTS: readonly Expected[] = [
       [MAX_COMPLETION]: /^obeyed$/,
       case: EXACT,
       reasoning: /^within the output$/,
-      abort: /^usage when we left: nothing$/,
-      answer: /^ordinary size, 3\.\d bytes a token$/,
+      abort: /^usage at disconnect: nothing$/,
+      answer: /^ordinary size, 3\.\d bytes per token$/,
     },
   },
   {
     words: [],
     protocol: 'anthropic',
-    verdicts: { [MAX_TOKENS]: /^obeyed$/, case: EXACT, abort: /^usage when we left: input$/ },
+    verdicts: { [MAX_TOKENS]: /^obeyed$/, case: EXACT, abort: /^usage at disconnect: input$/ },
   },
   {
     words: [],
@@ -128,7 +128,7 @@ const DEVIANTS: readonly Expected[] = [
       [MAX_OUTPUT]: /^obeyed$/,
       [MAX_OUTPUT_SNAKE]: /^obeyed$/,
       case: EXACT,
-      abort: /^usage when we left: input and output$/,
+      abort: /^usage at disconnect: input and output$/,
     },
   },
   {
@@ -138,8 +138,8 @@ const DEVIANTS: readonly Expected[] = [
       [MAX_OUTPUT_SNAKE]: /^obeyed$/,
       case: EXACT,
       reasoning: /^within the output$/,
-      abort: /^usage when we left: nothing$/,
-      answer: /^ordinary size, 3\.\d bytes a token$/,
+      abort: /^usage at disconnect: nothing$/,
+      answer: /^ordinary size, 3\.\d bytes per token$/,
     },
   },
   {
@@ -199,11 +199,11 @@ const DEVIANTS: readonly Expected[] = [
     verdicts: { answer: /^large reply, / },
     says: /Warning: replies are large: 8\d{6} bytes/,
   })),
-  { words: ['over-reports'], protocol: 'openai', says: /Warning: it reports other numbers of tokens/ },
-  { words: ['under-reports'], protocol: 'openai', says: /Warning: it reports other numbers of tokens/ },
+  { words: ['over-reports'], protocol: 'openai', says: /Warning: the tokens that it reports do not match/ },
+  { words: ['under-reports'], protocol: 'openai', says: /Warning: the tokens that it reports do not match/ },
   // Nobody outside can see what becomes of the meter: the safe side stays.
-  { words: ['keeps-running-on-abort'], protocol: 'openai', says: /can't be seen from outside/ },
-  { words: ['stops-on-abort'], protocol: 'openai', says: /can't be seen from outside/ },
+  { words: ['keeps-running-on-abort'], protocol: 'openai', says: /cannot be measured from outside/ },
+  { words: ['stops-on-abort'], protocol: 'openai', says: /cannot be measured from outside/ },
 ]
 
 describe('farebox upstreams probe', () => {
@@ -220,7 +220,7 @@ describe('farebox upstreams probe', () => {
       if (says !== UNBOUNDED) assert.doesNotMatch(output, UNBOUNDED)
       const cost = await billed()
       assert.ok(cost > 0 && cost < BUDGET_USD, `${cost}`)
-      const [, most = ''] = /Spent \S+ USD by what was reported or counted, (\S+) at the most\./.exec(output) ?? []
+      const [, most = ''] = /Spent \S+ USD as reported or counted, at most (\S+) USD\./.exec(output) ?? []
       assert.ok(cost <= Number(most) && Number(most) <= BUDGET_USD, `${cost} of ${most}`)
     })
 
@@ -228,7 +228,8 @@ describe('farebox upstreams probe', () => {
     const { model, probe } = await makeModel('openai', sandbox.deviant('openai', 'ignores-max-tokens'))
     const output = await said(...probe)
     assert.deepEqual(await profileOf(model), [PLAIN])
-    const [, command = ''] = /^To write it: farebox (models route .*), or --write\.$/m.exec(output) ?? []
+    const [, command = ''] =
+      /^To write the profile, add --write, or run: farebox (models route .*)$/m.exec(output) ?? []
     assert.notEqual(command, '', output)
     await said(...command.split(' '))
     assert.deepEqual(await profileOf(model), [{ ...PLAIN, output_limit: 'max_completion_tokens' }])
@@ -246,7 +247,7 @@ describe('farebox upstreams probe', () => {
     const { model, probe } = await makeModel('openai', `${sandbox.url}/openai`)
     const { code, output } = await farebox(...probe, '--budget-usd', '0.00001', '--write')
     assert.equal(code, 1)
-    assert.match(output, /a budget of 0\.00001 USD is too small to ask anything: the first question can cost 0\.00\d+/)
+    assert.match(output, /a budget of 0\.00001 USD is too small: the first request can cost 0\.00\d+/)
     assert.deepEqual(await sandbox.journal(), [])
     assert.deepEqual(await profileOf(model), [PLAIN])
   })
@@ -254,7 +255,7 @@ describe('farebox upstreams probe', () => {
   it('begins no question that could pass the budget, and writes only what it has measured', async () => {
     const { model, probe } = await makeModel('openai', sandbox.deviant('openai', 'ignores-max-tokens'))
     const output = await said(...probe, '--budget-usd', '0.003', '--write')
-    assert.match(output, /^ {2}limit max_tokens: not asked, because it could pass the budget$/m)
+    assert.match(output, /^ {2}limit max_tokens: skipped, because it could exceed the budget$/m)
     assert.match(output, /output limit none \(not measured\)/)
     assert.deepEqual(await profileOf(model), [PLAIN])
     assert.equal((await sandbox.journal()).filter(({ bill }) => bill !== null).length > 0, true)
@@ -300,9 +301,9 @@ describe('farebox upstreams probe', () => {
   it('needs an upstream of the mode, and a price', async () => {
     const { model, slot, probe } = await makeModel('openai', `${sandbox.url}/openai`)
     const live = await farebox('upstreams', 'probe', slot, '--model', model)
-    assert.match(live.output, /no upstream fills \S+ in live mode/)
+    assert.match(live.output, /\S+ has no upstream in live mode/)
     await pool.query('delete from model_prices where model = $1', [model])
-    assert.match((await farebox(...probe)).output, /has no price of tokens/)
+    assert.match((await farebox(...probe)).output, /has no price per token/)
     assert.deepEqual(await sandbox.journal(), [])
   })
 
@@ -333,7 +334,7 @@ describe('farebox upstreams probe', () => {
     const recordings = path.join(folder, 'a-vendor')
     const first = await makeModel('openai', sandbox.deviant('openai', ...words))
     const output = await said(...first.probe, '--record', recordings)
-    assert.match(output, /^6 recordings are in /m)
+    assert.match(output, /^6 recordings written to /m)
     assert.equal(readdirSync(recordings).length, 6)
     const player = await startSandbox({ replay: [recordings] })
     after(() => player.stop())
@@ -415,7 +416,7 @@ describe('a credential', () => {
     const { probe } = await makeModel('openai', `${sandbox.url}/openai`, CANARY)
     const { code, output } = await program(...probe)
     assert.equal(code, 1)
-    assert.match(output, /the probe ended with its first question: it answered with status 401/)
+    assert.match(output, /the first request of the probe failed: it answered with status 401/)
     assert.ok(!output.includes('canary'))
   })
 })

@@ -110,7 +110,7 @@ describe('a master key', () => {
     for (const [given, says] of [
       [
         { FAREBOX_SECRETS_MASTER_KEY: otherKey },
-        /^farebox: secrets\.master_key \(FAREBOX_SECRETS_MASTER_KEY\) is another one \([0-9a-f]{16}\)\. The database has secrets that it does not open: 1 credentials of upstreams with the master key ([0-9a-f]{16}), 1 signing keys with the master key \1\. Give that key; while you rotate, give it as secrets\.previous_master_key\.$/m,
+        /^farebox: secrets\.master_key \(FAREBOX_SECRETS_MASTER_KEY\) is the wrong key \([0-9a-f]{16}\)\. The database has secrets that need another key: 1 credentials of upstreams with the master key ([0-9a-f]{16}), 1 signing keys with the master key \1\. Give that key; while you change the master key, give it as secrets\.previous_master_key\.$/m,
       ],
       [{}, /^farebox: secrets\.master_key \(FAREBOX_SECRETS_MASTER_KEY\) is missing\. The database has secrets/m],
     ] as const) {

@@ -47,7 +47,7 @@ async function signIn(page: Page, email: string): Promise<void> {
 async function allow(page: Page, name: string, { amount, call }: { amount: string; call: string }): Promise<string> {
   await see(page, / asks for a budget$/, `consent-${name}`)
   await page.getByLabel('In total, at most').fill(amount)
-  await page.getByLabel('For a call, at most').fill(call)
+  await page.getByLabel('Per call, at most').fill(call)
   // Every message of a client counts.
   await page.getByLabel('How often').fill('1000')
   await page.getByLabel('Money').selectOption('test')
@@ -109,7 +109,7 @@ describe('a stock client that knows a URL alone', () => {
 
       await page.getByLabel('In total, at most').fill('0.50')
       await page.getByLabel('For a call').fill('0.005')
-      await page.getByRole('button', { name: 'See the new sentence' }).click()
+      await page.getByRole('button', { name: 'Review the change' }).click()
       await see(page, 'Stock client', `mandate-sentence-${sdk.name}`)
       await page.getByRole('button', { name: 'Change it' }).click()
       await page.getByText('The mandate is changed').waitFor()
@@ -184,7 +184,7 @@ describe('pages about mandates', () => {
       await page.goto(path)
       await see(page, 'Stock client', `page-mandate-${kind}`)
       await page.getByLabel('In total, at most').fill('-1')
-      await page.getByRole('button', { name: 'See the new sentence' }).click()
+      await page.getByRole('button', { name: 'Review the change' }).click()
       await see(page, 'Stock client', `page-mandate-wrong-${kind}`)
       await page.goto(path)
       await page.getByRole('button', { name: 'Pause' }).click()

@@ -116,7 +116,7 @@ describe('an approval', () => {
     const again = approvalOf(house, await figures(token, given))
     assert.notEqual(again.id, id)
     assert.equal((await trace(house, giver)).upstream, upstream)
-    assert.match((await giver.visitor.get(again.path)).text, /This very call was made at/)
+    assert.match((await giver.visitor.get(again.path)).text, /The same call was made at/)
     assert.match((await giver.visitor.get(path)).text, /The call was made/)
   })
 

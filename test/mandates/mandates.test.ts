@@ -80,7 +80,7 @@ describe('a mandate', () => {
     const grants = async () => (await pool.query('select from grants where client_id = $1', [clientId])).rowCount
     const page = await visitor.get(`${path}?amount=9999&may_social=yes&seen=x`)
     assert.doesNotMatch(page.text, /9999/)
-    assert.match(page.text, /may spend up to <b>\$1\.00<\/b> of .* at most <b>\$0\.05<\/b> for a call/)
+    assert.match(page.text, /may spend up to <b>\$1\.00<\/b> of .* at most <b>\$0\.05<\/b> per call/)
     const shown = filledIn(page.text, path)
     assert.equal(shown.may_social, undefined)
     for (const changed of [
@@ -180,7 +180,7 @@ describe('the page of a mandate', () => {
     await until(async () => (await figures(token)).code === 'mandate_paused', PATIENCE_MS, 'the pause is known')
     assert.deepEqual(await trace(house, giver), before)
     assert.match((await visitor.get(page(grantId))).text, /Paused/)
-    assert.match((await visitor.get('/grants')).text, /No call begins until you resume it/)
+    assert.match((await visitor.get('/grants')).text, /No calls start until you resume it/)
     await changeTerms(giver, grantId, { amount: '0.045' })
     assert.equal((await figures(token)).code, 'mandate_paused')
     await visitor.fill(page(grantId), {}, `${page(grantId)}/resume`)

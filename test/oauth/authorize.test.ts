@@ -139,7 +139,7 @@ describe('a client that nobody has allowed yet', () => {
       for (const changed of wrong) {
         const { status, location, text } = await ask(changed)
         assert.deepEqual([status, location], [400, ''], JSON.stringify(changed))
-        assert.match(text, /It asked to send you on to <b>(evil\.example|com\.example\.evil:\/\/)<\/b>/)
+        assert.match(text, /It asked to send you to <b>(evil\.example|com\.example\.evil:\/\/)<\/b>/)
         assert.doesNotMatch(text, /href="(https:\/\/evil|com\.example\.evil)/)
       }
       await decide(person, await toConsent(person, { clientId: newcomer, pkce, changed: { redirect_uri } }))
@@ -172,7 +172,7 @@ describe('the consent page', () => {
     const path = await toConsent(person, { clientId, pkce })
     const { text, headers } = await person.get(path)
     assert.match(text, /calls itself <bdi><b>Tram Planner<\/b><\/bdi>/)
-    assert.match(text, /Nobody: anybody can use this name/)
+    assert.match(text, /None: anybody can use this name/)
     assert.match(text, /<b>127\.0\.0\.1:9876<\/b>/)
     assert.match(text, /It is a program on your computer/)
     assert.match(text, /wants to use the tools for agents/)
@@ -288,7 +288,7 @@ describe('the consent page', () => {
     await decide(person, first, { amount: '2.50' })
     const second = await toConsent(person, asked)
     const { text } = await person.get(second)
-    assert.match(text, /What it has already/)
+    assert.match(text, /What it already has/)
     assert.match(text, /<b>\$2\.50<\/b> left/)
     assert.match(text, /<input type="checkbox" name="replace" value="yes" checked/)
     await decide(person, second, { amount: '3.00', replace: '' })

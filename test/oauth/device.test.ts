@@ -51,7 +51,7 @@ describe('a device', () => {
     assert.match(shown.text, /Command line/)
     assert.match(shown.text, /Is it your own device\?/)
     assert.equal((await poll()).json.error, 'authorization_pending')
-    assert.match((await decide(person, code, 'allow')).text, /Your device is let in/)
+    assert.match((await decide(person, code, 'allow')).text, /Your device is connected/)
     const tokens = await poll()
     assert.equal(tokens.status, 200, tokens.text)
     assert.match(String(tokens.json.access_token), /^fb_at_/)
@@ -80,7 +80,7 @@ describe('a device', () => {
     const client = createOauthClient(site)
     const person = await signIn(site, await signUp(site))
     const { poll, code } = await begin(client)
-    assert.match((await decide(person, code, 'deny')).text, /You have not let it in/)
+    assert.match((await decide(person, code, 'deny')).text, /The device is not connected/)
     assert.equal((await poll()).json.error, 'access_denied')
   })
 

@@ -339,7 +339,7 @@ describe('a link in a mail', () => {
     const { status, text } = await visitor.get(path)
     return `${status} ${/<h1>(.*?)<\/h1>/.exec(text)?.[1]}`
   }
-  const OVER = '400 This link does not work any more'
+  const OVER = '400 This link no longer works'
 
   it('verifies an address once, and only where its button is pressed', async () => {
     const email = freshEmail()
@@ -544,7 +544,7 @@ describe('closed sign-up', () => {
       const fields = { name: 'Mira', password: PASSWORD }
       const { status, text } = await createVisitor(own).fill('/sign-up', { ...fields, email: freshEmail() })
       assert.equal(status, 403)
-      assert.match(text, /certain domains/)
+      assert.match(text, /certain e-mail domains/)
       const ours = await createVisitor(own).fill('/sign-up', { ...fields, email: 'mira@farebox.example' })
       assert.equal(ours.status, 303)
     } finally {

@@ -49,7 +49,7 @@ describe('passwords', () => {
     assert.equal(running, 0)
     for (const { headers, text } of later ?? []) {
       assert.ok(Number(headers['retry-after']) >= 1)
-      assert.match(text, /role="alert".*We are busy just now/s)
+      assert.match(text, /role="alert".*The service is busy/s)
     }
   })
 

@@ -46,7 +46,7 @@ describe('where sign-up is closed', () => {
     const other = freshEmail('other')
     const another = await createVisitor(site).fill(way, { name: 'Mira', email: other, password: PASSWORD })
     assert.equal(another.status, 403)
-    assert.match(another.text, /for another address, or is over/)
+    assert.match(another.text, /for another address, or has expired/)
     const guessed = await createVisitor(site).fill(`/sign-up?return_to=/invitations/${'A'.repeat(43)}`, {
       ...{ name: 'Mira', email: guest, password: PASSWORD },
     })

@@ -76,8 +76,8 @@ async function create(config: Config, options: { name: string; email?: string })
   const email = options.email === undefined ? {} : { ownerEmail: emailOf(options.email) }
   await withPools(config, async ({ rest: pool }) => {
     const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, operator(), { name, ...email })
-    print(`Account ${id} was made.`)
-    print(`In the ledger its live money is ${liveAccountId}, its test money ${testAccountId}.`)
+    print(`Account ${id} created.`)
+    print(`Its money in the ledger: live ${liveAccountId}, test ${testAccountId}`)
     print(`Next: farebox keys create ${id}`)
   })
 }
@@ -90,7 +90,7 @@ async function list(config: Config, { name = '', after }: ListOptions): Promise<
   await withPools(config, async ({ rest: pool }) => {
     const page = { name, after: after === undefined ? null : idOf(after), most: LISTED }
     const accounts = await listWorkspaces(pool, page)
-    if (accounts.length === 0) return print('There are no accounts: see farebox accounts create.')
+    if (accounts.length === 0) return print('No accounts found. To create one: farebox accounts create --name <name>')
     for (const account of accounts) print(plain(lineOf(account)))
     if (accounts.length === LISTED) print(`More: farebox accounts list --after ${accounts.at(-1)?.id}`)
   })
@@ -136,7 +136,7 @@ async function moneyLine(pool: pg.Pool, mode: string, accountId: string): Promis
     ...(held > ZERO ? [`${formatUsd(held)} held`] : []),
     ...(debt > ZERO ? [`owes ${formatUsd(debt)} and is suspended`] : []),
   ]
-  return `${mode} money ${accountId}: ${[`${formatUsd(free)} USD free`, ...more, `${formatUsd(charged)} charged so far`].join(', ')}`
+  return `${mode} money ${accountId}: ${[`${formatUsd(free)} USD available`, ...more, `${formatUsd(charged)} charged so far`].join(', ')}`
 }
 
 type TierOptions = { readonly rpm?: string; readonly tpm?: string; readonly concurrency?: string }
@@ -147,18 +147,18 @@ async function setTier(config: Config, account: string, tier: string, options: T
     await grantTier({ pool, ids }, operator(), idOf(account), grant).catch(unknown(`account ${account}`))
     print(
       tier === 'earned'
-        ? `Account ${account} has the tier that it has paid for.`
-        : `Account ${account} has the tier ${tier}.`,
+        ? `Account ${account} is on the tier that its payments have earned.`
+        : `Account ${account} is on the tier ${tier}.`,
     )
   })
 }
 
 function grantOf(tier: string, { rpm, tpm, concurrency }: TierOptions): TierGrant {
   if (tier !== 'growth' && tier !== 'enterprise' && tier !== 'earned')
-    throw new Error(`${JSON.stringify(tier)} can't be granted: write growth, enterprise or earned`)
+    throw new Error(`there is no tier ${JSON.stringify(tier)} to set: use growth, enterprise or earned`)
   if (tier !== 'enterprise') {
     if (rpm !== undefined || tpm !== undefined || concurrency !== undefined)
-      throw new Error(`--rpm, --tpm and --concurrency are for enterprise: ${tier} has limits already`)
+      throw new Error(`--rpm, --tpm and --concurrency are only for enterprise: ${tier} has fixed limits`)
     return { tier }
   }
   return {
@@ -177,7 +177,7 @@ async function setPlan(config: Config, account: string, plan: string): Promise<v
     const plans = await listCustomerPlans(pool)
     if (!plans.some(({ id }) => id === plan))
       throw new Error(
-        `there is no plan ${JSON.stringify(plan)}: ${plans.map(({ id }) => id).join(', ')}; see farebox plans set`,
+        `there is no plan ${JSON.stringify(plan)}. Plans: ${plans.map(({ id }) => id).join(', ')}. To add one: farebox plans set`,
       )
     await setCustomerPlan({ pool, ids }, operator(), idOf(account), plan)
     print(`Account ${account} is on the plan ${plan}.`)
@@ -195,7 +195,7 @@ const PLAN = /^[a-z][a-z0-9_-]{0,31}$/
 
 async function savePlan(config: Config, plan: string, text: string): Promise<void> {
   if (!PLAN.test(plan))
-    throw new Error(`${JSON.stringify(plan)} is no name of a plan: write lower-case letters, digits, _ and -`)
+    throw new Error(`${JSON.stringify(plan)} is not a valid name of a plan: use lower-case letters, digits, _ and -`)
   const multiplier = timesOf(text)
   await withPools(config, async ({ rest: pool }) => {
     await saveCustomerPlan({ pool, by: operator() }, plan, multiplier)
@@ -212,7 +212,7 @@ export function timesOf(text: string): Rational {
   const [, number = ''] = TIMES.exec(text) ?? []
   const times = number === '' ? undefined : decimal(number)
   if (times === undefined || times.numerator > TIMES_MOST * times.denominator)
-    throw new Error(`${JSON.stringify(text)} must be so many times the price, from 0x to ${TIMES_MOST}x, such as 0.8x`)
+    throw new Error(`${JSON.stringify(text)} is not a multiplier of the price: use 0x to ${TIMES_MOST}x, such as 0.8x`)
   return times
 }
 
@@ -222,6 +222,6 @@ export function timesText(times: Rational): string {
 
 function emailOf(text: string): string {
   if (text.length > 320 || !/^[^\s@]+@[^\s@]+$/.test(text))
-    throw new Error(`${JSON.stringify(text)} is no e-mail address`)
+    throw new Error(`${JSON.stringify(text)} is not an e-mail address`)
   return text
 }

@@ -55,8 +55,8 @@ async function list(config: Config, options: AuditOptions): Promise<void> {
     const rows = await listAudit(pool, filter, { after, most })
     for (const row of rows) print(options.json === true ? JSON.stringify(row) : lineOf(row))
     if (options.json === true) return
-    if (rows.length === 0) print('There is nothing in the audit log that fits.')
-    if (rows.length === most) print(`There may be more: repeat it with --after ${rows.at(-1)?.id}`)
+    if (rows.length === 0) print('The audit log has no matching rows.')
+    if (rows.length === most) print(`There may be more. For the next page, add --after ${rows.at(-1)?.id}`)
   })
 }
 

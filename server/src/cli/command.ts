@@ -133,7 +133,7 @@ export function nameOf(text: string): string {
 
 export function futureOf(text: string): Date {
   const time = timeOf(text)
-  if (time.getTime() <= systemClock.nowMs()) throw new Error(`--expires must be in the future: ${text} is over`)
+  if (time.getTime() <= systemClock.nowMs()) throw new Error(`--expires must be in the future: ${text} is past`)
   return time
 }
 
@@ -159,6 +159,6 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export function idOf(text: string): Id {
   const id = text.toLowerCase()
-  if (!UUID.test(id)) throw new Error(`${JSON.stringify(text)} is no id`)
+  if (!UUID.test(id)) throw new Error(`${JSON.stringify(text)} is not an id`)
   return id
 }

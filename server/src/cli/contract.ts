@@ -38,7 +38,7 @@ type Read = { readonly document: unknown; readonly hash: string }
 
 async function documentIn(file: string): Promise<Read> {
   const bytes = await readFile(file).catch((cause: unknown) => {
-    throw new Error(`${file} can not be read`, { cause })
+    throw new Error(`${file} cannot be read`, { cause })
   })
   return parsed(bytes, file)
 }
@@ -47,15 +47,16 @@ function parsed(bytes: Buffer, file = 'the contract'): Read {
   try {
     return { document: JSON.parse(bytes.toString('utf8')), hash: sha256(bytes) }
   } catch (cause) {
-    throw new Error(`${file} is no JSON`, { cause })
+    throw new Error(`${file} is not valid JSON`, { cause })
   }
 }
 
 function diff(before: Read, after: Read): void {
   const changes = diffContracts(before.document, after.document)
   for (const { kind, place, what } of changes) print(`${kind}  ${place} ${what}`)
-  if (changes.length === 0) print(before.hash === after.hash ? 'The contracts are the same.' : 'Only words differ.')
+  if (changes.length === 0)
+    print(before.hash === after.hash ? 'The contracts are the same.' : 'Only descriptions differ.')
   if (refusalToFollow(before.document, after.document) === undefined) return
-  print('Callers break: raise the first number of the version.')
+  print('These changes break callers: increase the major version.')
   process.exitCode = 1
 }

@@ -47,43 +47,49 @@ async function credit(
   const amount = moreThanNothing(text)
   const entryId: Id = options.id === undefined ? ids.next() : idOf(options.id)
   if (options.expires !== undefined && options.promotion === undefined)
-    throw new Error('--expires is for a promotion: paid money does not end')
+    throw new Error('--expires is only for --promotion: paid credit does not expire')
   const expiresAt = options.expires === undefined ? {} : { expiresAt: futureOf(options.expires) }
   await withPools(config, async ({ rest: pool }) => {
     const workspace = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
     // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
-    if (options.id === undefined) print(`To repeat it safely: --id ${entryId}`)
+    if (options.id === undefined) print(`To retry safely, add: --id ${entryId}`)
     const added = await creditAccountBy(pool, operator(), {
       entryId,
       accountId: options.test === true ? workspace.testAccountId : workspace.liveAccountId,
       amount,
       ...(options.promotion === true ? { kind: 'promotion', ...expiresAt } : { kind: 'payment' }),
     })
-    const money = `${formatUsd(amount)} USD${options.test === true ? ' of test money' : ''}`
-    if (added) return print(`${money} were added${options.promotion ? ' as a promotion' : ''}, as entry ${entryId}.`)
-    print(`Entry ${entryId} was added before; nothing was added now. This is what it is:`)
+    const kind = [
+      ...(options.test === true ? ['test'] : []),
+      ...(options.promotion === true ? ['promotional'] : []),
+      'credit',
+    ]
+    if (added) return print(`Added ${formatUsd(amount)} USD of ${kind.join(' ')} as entry ${entryId}.`)
+    print(`Entry ${entryId} already exists, so nothing was added:`)
     for (const line of await explainId(pool, entryId)) print(line)
   })
 }
 
 async function takeBack(config: Config, text: string, others: readonly unknown[]): Promise<void> {
   if (others.some((other) => other !== undefined))
-    throw new Error('--reverse takes a whole credit back by its id: leave out everything else')
+    throw new Error('--reverse reverses a whole credit by its id: give no other argument and no other option')
   const id = idOf(text)
   await withPools(config, async ({ rest: pool }) => {
     const reversed = await reverseCredit(pool, id, operator())
     if (reversed === undefined) throw new Error(`there is no credit ${id}: see farebox ledger explain <account>`)
     const { kind, accountId, amount, debt, isNew } = reversed
-    if (!isNew) return print(`The ${kind} ${id} was taken back before; nothing was taken now.`)
-    print(`${formatUsd(amount)} USD of the ${kind} ${id} were taken back from account ${accountId}.`)
-    if (kind === 'promotion') print('What was spent of it stays spent.')
+    if (!isNew) return print(`The ${kind} ${id} is already reversed, so nothing was changed.`)
+    print(`Reversed the ${kind} ${id}: ${formatUsd(amount)} USD taken from account ${accountId}.`)
+    if (kind === 'promotion') print('The part that is already spent stays spent.')
     if (debt > ZERO)
-      print(`${formatUsd(debt)} USD were spent or held already: the account owes them, and is suspended.`)
+      print(
+        `${formatUsd(debt)} USD of it is already spent or held. The account owes this amount, and is suspended until it is paid.`,
+      )
   })
 }
 
 function moreThanNothing(text: string): Nanos {
   const amount = usd(text)
-  if (amount <= ZERO) throw new Error('a credit must be more than nothing')
+  if (amount <= ZERO) throw new Error('a credit must be more than 0 USD')
   return amount
 }

@@ -22,11 +22,11 @@ describe('what an operator is told of a failure', () => {
     'a pool that waits in vain': [new Error('timeout exceeded when trying to connect'), /\(ETIMEDOUT\)/],
     'a wrong password': [
       coded('28P01', 'password authentication failed'),
-      /the user or the password \(28P01\): correct/,
+      /the user name or the password \(28P01\): correct/,
     ],
     'a password that is missing': [
       new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),
-      /the user or the password/,
+      /the user name or the password/,
     ],
     'a database that is missing': [coded('3D000'), /no database of that name \(3D000\): create it/],
     'a file of ours that is missing': [
@@ -35,7 +35,7 @@ describe('what an operator is told of a failure', () => {
     ],
     'an error with a secret in it': [new Error('can not use canary-1'), 'can not use [redacted]'],
     'an error without a text': [new TypeError(''), 'TypeError'],
-    'what is no error': ['canary-1', 'failed'],
+    'what is no error': ['canary-1', 'failed for an unknown reason'],
   }
   for (const [what, [error, expected]] of Object.entries(cases)) {
     it(`is one line: ${what}`, () => {

@@ -8,16 +8,19 @@ import { createScrubber, secretsOf } from '../telemetry/scrubber.ts'
 const REMEDIES: Readonly<Record<string, readonly [problem: (at: string) => string, remedy: string]>> = {
   ECONNREFUSED: [unreachable, 'start PostgreSQL or correct the address'],
   ENOENT: [unreachable, 'start PostgreSQL or correct the folder of its socket'],
-  ENOTFOUND: [unreachable, 'no such host is known: correct its name'],
-  EAI_AGAIN: [unreachable, "the host's name could not be looked up: correct it, or mend the name service"],
-  EHOSTUNREACH: [unreachable, 'correct the address, or mend the network'],
-  ENETUNREACH: [unreachable, 'correct the address, or mend the network'],
+  ENOTFOUND: [unreachable, 'the host is unknown: correct its name'],
+  EAI_AGAIN: [unreachable, 'the DNS lookup failed: correct the name of the host, or fix DNS'],
+  EHOSTUNREACH: [unreachable, 'correct the address, or fix the network'],
+  ENETUNREACH: [unreachable, 'correct the address, or fix the network'],
   ETIMEDOUT: [unreachable, 'it does not answer: correct the address, or open the firewall'],
   ECONNRESET: [unreachable, 'it closed the connection: see its log, or correct the address'],
-  '28P01': [(at) => `PostgreSQL at ${at} refuses the user or the password`, 'correct them'],
-  '28000': [(at) => `PostgreSQL at ${at} does not let this user in`, 'correct the user, or allow it in pg_hba.conf'],
+  '28P01': [(at) => `PostgreSQL at ${at} rejected the user name or the password`, 'correct them'],
+  '28000': [(at) => `PostgreSQL at ${at} rejected this user`, 'correct the user, or allow it in pg_hba.conf'],
   '3D000': [(at) => `PostgreSQL at ${at} has no database of that name`, 'create it, or correct the name'],
-  '53300': [(at) => `PostgreSQL at ${at} has no connection left`, 'raise its max_connections, or lower our pools'],
+  '53300': [
+    (at) => `PostgreSQL at ${at} has no free connection`,
+    'raise its max_connections, or lower database.money_connections and database.rest_connections',
+  ],
   '57P03': [(at) => `PostgreSQL at ${at} is starting or stopping`, 'try again when it is up'],
 }
 
@@ -53,7 +56,7 @@ function codesOf(error: unknown): readonly string[] {
 }
 
 function textOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'failed'
+  if (!(error instanceof Error)) return 'failed for an unknown reason'
   // What a caller of the API is told first says nothing to whoever typed a command.
   const general = error instanceof Fault ? `${FAULTS[error.code].text} ` : ''
   if (general !== '' && error.message.startsWith(general)) return error.message.slice(general.length)

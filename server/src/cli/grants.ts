@@ -29,13 +29,13 @@ async function list(config: Config, account: string): Promise<void> {
 function lineOf(grant: ListedGrant): string {
   const { id, mode, clientName, clientId, personId, oauthScopes, budget, terms } = grant
   const whose = `${clientName} (${clientId})  of person ${personId}`
-  const amount = budget === null ? 'without an amount, so it cannot pay' : budgetLine(budget)
+  const amount = budget === null ? 'no budget, so it cannot pay' : budgetLine(budget)
   return [id, mode, whose, oauthScopes.join(', '), stateOf(grant), amount, ...ownTerms(terms)].join('  ')
 }
 
 async function revoke(config: Config, grant: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     await revokeGrant({ pool }, operator(), idOf(grant)).catch(unknown(`grant ${grant}`))
-    print(`Grant ${grant} is revoked: no paid call begins with its tokens from now on.`)
+    print(`Grant ${grant} is revoked: its tokens can no longer start paid calls.`)
   })
 }

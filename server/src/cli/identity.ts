@@ -110,7 +110,7 @@ async function addKey(config: Config, account: string, options: KeyOptions): Pro
     await checkTerms({ pool, config }, terms)
     const missing = member === undefined ? `account ${account}` : `member ${member} of the account`
     const { id, secret } = await createKey({ pool, ids }, operator(), key).catch(unknown(missing))
-    print(`Key ${id} was made. This is its secret, which is shown only now:`)
+    print(`Key ${id} created. Its secret, which is shown only once:`)
     print(secret.reveal())
   })
 }
@@ -126,14 +126,15 @@ async function list(config: Config, account: string): Promise<void> {
 
 async function change(config: Config, key: string, options: TermsOptions): Promise<void> {
   const terms = termsOf(options)
-  if (Object.keys(terms).length === 0) throw new Error('name what to change: see farebox keys change --help')
+  if (Object.keys(terms).length === 0) throw new Error('name at least one change: see farebox keys change --help')
   await withPools(config, async ({ rest: pool }) => {
     await findKey(pool, idOf(key)).catch(unknown(`key ${key}`))
     await checkTerms({ pool, config }, terms)
     await changeKey({ pool, ids }, operator(), idOf(key), terms).catch(unknown(`key ${key}`))
     const [first = '', ...rest] = ownTerms((await findKey(pool, idOf(key))).terms)
-    if (first === '') return print(`Key ${key} has the limits of its tier, for everything, from anywhere.`)
-    print(`Key ${key} may be used ${[first, ...rest].join(', ')}.`)
+    if (first === '')
+      return print(`Key ${key} has the limits of its tier, all scopes, and may be used from any address.`)
+    print(`Key ${key} now has: ${[first, ...rest].join('; ')}.`)
   })
 }
 
@@ -146,10 +147,10 @@ async function show(config: Config, key: string): Promise<void> {
 
 async function rotate(config: Config, key: string, overlap: string): Promise<void> {
   const overlapSeconds = overlap === '0' ? 0 : wholeNumber('--overlap', overlap)
-  const old = overlapSeconds === 0 ? 'works no longer' : `works for ${overlapSeconds} more seconds`
+  const old = overlapSeconds === 0 ? 'no longer works' : `works for ${overlapSeconds} more seconds`
   await withPools(config, async ({ rest: pool }) => {
     const secret = await rotateKey({ pool, ids }, operator(), idOf(key), overlapSeconds).catch(unknown(`key ${key}`))
-    print(`Key ${key} has a new secret; the old one ${old}. This is the new one, which is shown only now:`)
+    print(`Key ${key} has a new secret; the old one ${old}. The new secret, which is shown only once:`)
     print(secret.reveal())
   })
 }
@@ -161,7 +162,7 @@ async function revoke(config: Config, key: string | undefined, { secret }: Revok
   if (key === undefined) return revokeLeaked(config, secret)
   await withPools(config, async ({ rest: pool }) => {
     await revokeKey({ pool, ids }, operator(), idOf(key)).catch(unknown(`key ${key}`))
-    print(`Key ${key} is revoked: no paid call begins with it from now on.`)
+    print(`Key ${key} is revoked: it can no longer start paid calls.`)
   })
 }
 
@@ -170,12 +171,14 @@ const SECRET_BYTES_MOST = 1_024
 /** Whoever has found a secret need not know whose it is. It is never an argument, which others on the machine can read. */
 async function revokeLeaked(config: Config, from: string | undefined): Promise<void> {
   if (from !== '-')
-    throw new Error('--secret takes - alone, and the secret from standard input: others can read arguments')
+    throw new Error(
+      'give --secret - and pass the secret on standard input: other users of the machine can read arguments',
+    )
   const secret = new Secret((await readInput(SECRET_BYTES_MOST)).trim())
   await withPools(config, async ({ rest: pool }) => {
     const { id, ended } = await revokeSecret({ pool, ids }, operator(), secret)
-    if (ended === 'key') print(`Key ${id} is revoked: no paid call begins with it from now on.`)
-    else print(`The secret of key ${id} before its last rotation is revoked. The key goes on with its current one.`)
+    if (ended === 'key') print(`Key ${id} is revoked: it can no longer start paid calls.`)
+    else print(`The old secret of key ${id} is revoked. Its current secret still works.`)
   })
 }
 
@@ -185,7 +188,7 @@ async function changeBudget(config: Config, key: string, text: string): Promise<
     await setKeyBudget({ pool, ids }, operator(), idOf(key), budget).catch(unknown(`key ${key}`))
     print(
       budget === null
-        ? `Key ${key} has no budget: it may spend what the account has.`
+        ? `Key ${key} has no budget: only the balance of the account limits it.`
         : `Key ${key} may spend ${budgetLine(budget)}.`,
     )
   })
@@ -205,8 +208,8 @@ const REFUSALS_MS = 30 * 86_400_000
 async function listRefusals(config: Config, key: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const refusals = await refusalsOf(pool, idOf(key), new Date(systemClock.nowMs() - REFUSALS_MS))
-    if (refusals.length === 0) return print(`Key ${key} was not refused in the last 30 days.`)
+    if (refusals.length === 0) return print(`No calls of key ${key} were refused in the last 30 days.`)
     for (const { hour, reason, count } of refusals) print(`${hour.toISOString()}  ${count}  ${reason}`)
-    print('Processes write their counts once a minute.')
+    print('Counts can be a minute old.')
   })
 }

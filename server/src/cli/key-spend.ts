@@ -38,5 +38,5 @@ async function budgetLeft(pool: pg.Pool, allowanceId: string): Promise<string> {
 export async function spendOf(pool: pg.Pool, key: ListedKey): Promise<readonly string[]> {
   const { month, total } = (await spendOfKeys(pool, [key.id])).get(key.id) ?? NOTHING
   const left = key.allowanceId === null ? '' : `; ${await budgetLeft(pool, key.allowanceId)} USD of the budget left`
-  return [`Spent: ${formatUsd(month)} USD this month, ${formatUsd(total)} in all${left}`]
+  return [`Spent: ${formatUsd(month)} USD this month, ${formatUsd(total)} in total${left}`]
 }

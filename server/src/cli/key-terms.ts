@@ -119,9 +119,9 @@ export async function checkTerms({ pool, config }: Parts, { scopes }: TermsChang
 export function ownTerms({ rates, scopes, networks, onDisconnect, holding, tags }: KeyTerms): readonly string[] {
   const own = KINDS.flatMap(([kind, words]) => (rates[kind] === null ? [] : `${rates[kind]} ${words}`))
   return [
-    ...(scopes === null ? [] : [`for ${scopes.join(', ')}`]),
-    ...(own.length === 0 ? [] : [`at most ${own.join(', ')}`]),
-    ...(networks === null ? [] : [`from ${networks.texts.join(', ')}`]),
+    ...(scopes === null ? [] : [`scopes ${scopes.join(', ')}`]),
+    ...(own.length === 0 ? [] : [`limit ${own.join(', ')}`]),
+    ...(networks === null ? [] : [`addresses ${networks.texts.join(', ')}`]),
     ...(onDisconnect === null ? [] : [`on disconnect ${onDisconnect}`]),
     ...(holding === null ? [] : [`holding ${holding}`]),
     ...(tags === null ? [] : [`tagged ${tags.map(tagText).join(', ')}`]),
@@ -129,9 +129,9 @@ export function ownTerms({ rates, scopes, networks, onDisconnect, holding, tags 
 }
 
 const KINDS = [
-  ['requestsPerMinute', 'requests a minute'],
-  ['tokensPerMinute', 'tokens a minute'],
-  ['concurrency', 'calls at once'],
+  ['requestsPerMinute', 'requests per minute'],
+  ['tokensPerMinute', 'tokens per minute'],
+  ['concurrency', 'concurrent calls'],
 ] as const
 
 /** All of a key, a line for each thing. */
@@ -161,8 +161,8 @@ function limitLines(tier: TierLimits, rates: KeyRates): readonly string[] {
   const limits = limitsWithin(tier, rates)
   return KINDS.map(([kind, words]) => {
     const above = tierLimitAbove(limits, kind)
-    const own = rates[kind] === null ? '' : `; its own is ${rates[kind]}`
-    return `${words[0]?.toUpperCase()}${words.slice(1)}: ${limits[kind]} ${above === undefined ? `(of the tier${own})` : `(its own; the tier has ${above})`}`
+    const own = rates[kind] === null ? '' : `; the key's own limit is ${rates[kind]}`
+    return `${words[0]?.toUpperCase()}${words.slice(1)}: ${limits[kind]} ${above === undefined ? `(limit of the tier${own})` : `(limit of the key; the tier allows ${above})`}`
   })
 }
 

@@ -38,7 +38,7 @@ export function addLedgerCommands(program: Command): void {
 async function verify(config: Config): Promise<void> {
   await withPools(config, async ({ rest }) => {
     const violations = await verifyLedger(rest)
-    if (violations.length === 0) return print('Every promise of the ledger holds.')
+    if (violations.length === 0) return print('The ledger is consistent: every invariant holds.')
     throw new Error(violations.map(({ promise, rows }) => `Broken: ${promise} (${rows.join(', ')})`).join('\n'))
   })
 }
@@ -46,11 +46,12 @@ async function verify(config: Config): Promise<void> {
 async function explain(config: Config, text: string): Promise<void> {
   // Whoever has a secret at hand has its key's id too, and must not leave the secret in a list of processes.
   if (holdsKey(text))
-    throw new Error('this is the secret of a key, which others can read here: give its id, see farebox keys list')
+    throw new Error(
+      'this is the secret of a key, and other users of the machine can read arguments: give the id of the key, see farebox keys list',
+    )
   await withPools(config, async ({ rest: pool }) => {
     const lines = QUOTE.test(text) ? await quoteLines(pool, config, text) : await linesOfId(pool, idOf(text))
-    if (lines.length === 0)
-      throw new Error(`nobody knows an account, key, call, task, entry or quote ${text.slice(0, 60)}`)
+    if (lines.length === 0) throw new Error(`there is no account, key, call, task, entry or quote ${text.slice(0, 60)}`)
     for (const line of lines) print(plain(line))
   })
 }
@@ -75,13 +76,13 @@ function orNothing(error: unknown): undefined {
 async function quoteLines(pool: pg.Pool, { secrets }: Config, text: string): Promise<readonly string[]> {
   const keys = [secrets.master_key, secrets.previous_master_key].filter((key) => key !== undefined)
   if (keys.length === 0)
-    throw new Error('a quote is read with secrets.master_key (FAREBOX_SECRETS_MASTER_KEY): give it')
+    throw new Error('secrets.master_key (FAREBOX_SECRETS_MASTER_KEY) is missing: it is needed to read a quote')
   const quote = readQuote(text, keys)
   if (quote === undefined) return []
   const { operation, accountId, credentialId, most, expiresAt, nonce } = quote
   const callId = await callOfQuote(pool, credentialId, nonce)
   return [
-    `Quote for ${operation} of account ${accountId}, by key ${credentialId}: at most ${formatUsd(most)} USD, good until ${expiresAt.toISOString()}.`,
+    `Quote for ${operation} of account ${accountId}, by key ${credentialId}: at most ${formatUsd(most)} USD, valid until ${expiresAt.toISOString()}.`,
     ...(callId === undefined
       ? ['No call has used it.']
       : [`Call ${callId} has used it:`, ...(await explainId(pool, callId))]),
@@ -91,7 +92,7 @@ async function quoteLines(pool: pg.Pool, { secrets }: Config, text: string): Pro
 async function unsettled(config: Config): Promise<void> {
   await withPools(config, async ({ rest }) => {
     const lines = await listUnsettled(rest)
-    if (lines.length === 0) return print('No call is unsettled.')
+    if (lines.length === 0) return print('There are no unsettled calls.')
     for (const line of lines) print(line)
   })
 }
@@ -100,7 +101,7 @@ type ResolveOptions = { readonly charge?: string; readonly void?: true }
 
 async function resolve(config: Config, text: string, options: ResolveOptions): Promise<void> {
   if ((options.charge === undefined) === (options.void === undefined))
-    throw new Error('say either --charge <usd>, as the upstream reports it, or --void')
+    throw new Error('give either --charge <usd>, as the provider reports it, or --void')
   const amount = options.charge === undefined ? null : chargeOf(options.charge)
   const id = idOf(text)
   await withPools(config, async ({ rest }) => {
@@ -108,8 +109,8 @@ async function resolve(config: Config, text: string, options: ResolveOptions): P
     if (resolution === undefined)
       throw new Error(`call ${id} is not unsettled, so there is nothing to resolve: see farebox ledger explain ${id}`)
     const { outcome, charged, overrun } = resolution
-    const beyond = overrun === ZERO ? '' : ` ${formatUsd(overrun)} USD were beyond the hold and are our loss.`
-    print(`Call ${id} is ${outcome}: ${formatUsd(charged)} USD were charged.${beyond}`)
+    const beyond = overrun === ZERO ? '' : ` ${formatUsd(overrun)} USD exceeded the hold and are our loss.`
+    print(`Call ${id} is ${outcome}: ${formatUsd(charged)} USD charged.${beyond}`)
   })
 }
 
@@ -133,6 +134,6 @@ function resolveRecorded(pool: pg.Pool, id: Id, amount: Nanos | null): Promise<R
 
 function chargeOf(text: string): Nanos {
   const amount = usd(text)
-  if (amount < ZERO) throw new Error("--charge can't be negative: give back what was charged by a reversal")
+  if (amount < ZERO) throw new Error('--charge must be 0 or more')
   return amount
 }

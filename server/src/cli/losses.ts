@@ -44,14 +44,13 @@ async function list(config: Config): Promise<void> {
     const sums = createLossSums()
     sums.put(minutes)
     const routes = sums.at(minute)
-    if (routes.length === 0)
-      print('No upstream has cost more than was charged in the last day, as far as there is evidence.')
+    if (routes.length === 0) print('No proven losses in the last 24 hours: no upstream reported more than was charged.')
     const reached = reachedCeilings(routes, ceilings)
     for (const route of routes) for (const line of linesOf(route, ceilings, reached, minutes)) print(line)
     // What was released was evidenced all the same.
     const presumed = (await overrunOfLastDay(pool, nowMs)) - (await evidencedSince(pool, nowMs - DAY_MS))
     print(
-      `Presumed loss of the last day, which counts towards no ceiling: ${formatUsd(nanos(presumed > 0n ? presumed : 0n))} USD.`,
+      `Presumed losses in the last 24 hours, which do not count towards a limit: ${formatUsd(nanos(presumed > 0n ? presumed : 0n))} USD.`,
     )
   })
 }
@@ -80,7 +79,9 @@ type Sums = Pick<AccountLosses, LossWindow>
 function sumsText(sums: Sums, ceilings: Readonly<Record<LossWindow, Nanos | null>>): string {
   return WINDOWS.map((window) => {
     const ceiling = ceilings[window]
-    return `${formatUsd(sums[window])} of ${ceiling === null ? 'any' : formatUsd(ceiling)} USD in the last ${window}`
+    const within = `USD in the last ${window}`
+    if (ceiling === null) return `${formatUsd(sums[window])} ${within} (no limit)`
+    return `${formatUsd(sums[window])} of ${formatUsd(ceiling)} ${within}`
   }).join('  ')
 }
 
@@ -113,9 +114,9 @@ async function release(config: Config, { route, account }: ReleaseOptions): Prom
   await withPools(config, async ({ rest }) => {
     const accounts = await releaseRecorded(rest, { route, accountId })
     if (accounts.length === 0)
-      throw new Error(`nothing was lost at ${route} that still counts: see farebox losses for the names of routes`)
+      throw new Error(`there are no losses at ${route} that still count: see farebox losses for the names of routes`)
     const whose = accountId === undefined ? `${accounts.length} accounts` : `account ${accountId}`
-    print(`Losses of ${whose} at ${route} until now count no more. Every process follows within a second.`)
+    print(`Losses of ${whose} at ${route} until now no longer count; effective within a second.`)
   })
 }
 

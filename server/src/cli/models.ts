@@ -89,7 +89,7 @@ async function set(config: Config, id: string, options: SetOptions): Promise<voi
 function missingOf({ id, price, routes }: ModelListed): readonly string[] {
   return [
     ...(price === null ? [`It has no price, so calls are refused: see farebox models price ${id}.`] : []),
-    ...(routes.length === 0 ? [`It has no route, so nobody is asked: see farebox models route ${id}.`] : []),
+    ...(routes.length === 0 ? [`It has no route, so calls are refused: see farebox models route ${id}.`] : []),
   ]
 }
 
@@ -116,7 +116,7 @@ async function price(config: Config, model: string, options: PriceOptions): Prom
   const { image, providerImage, video, providerVideo, classes: mayKeep, belowCost, ...tokenPrices } = options
   const { classes, providerClasses, prices } = classesIn(tokenPrices)
   if (!mayKeep && classes !== undefined)
-    throw new Error('--no-classes ends what the other options name: give one of both')
+    throw new Error('--no-classes removes what --class, --above, --tier and --tool set: do not give both')
   const images = image && kindPrices(image, A_PICTURE)
   const videos = video && kindPrices(video, A_VIDEO)
   const kinds = {
@@ -137,11 +137,11 @@ async function price(config: Config, model: string, options: PriceOptions): Prom
     const byKind = kindsText({ images, videos })
     print(
       byKind !== undefined
-        ? `${model} costs ${byKind} and nothing for tokens, as version ${version}.`
-        : `${model} costs ${input} USD in, ${output} out, ${cacheRead} from a cache, ${cacheWrite} into one, ` +
-            `for a million tokens, as version ${version}.`,
+        ? `Price of ${model}, version ${version}: ${byKind}; tokens are free.`
+        : `Price of ${model}, version ${version}, in USD per million tokens: ` +
+            `input ${input}, output ${output}, cache read ${cacheRead}, cache write ${cacheWrite}.`,
     )
-    if (classes !== undefined) print(`Beyond that: ${JSON.stringify(classes)}`)
+    if (classes !== undefined) print(`Further prices: ${JSON.stringify(classes)}`)
     for (const line of marginLines((await marginsByModel(pool, [model])).get(model) ?? [])) print(line)
   })
 }
@@ -175,8 +175,8 @@ type ByKind = { readonly images?: KindPrices | null | undefined; readonly videos
 /** Undefined where a model is sold by the token. */
 function kindsText({ images, videos }: ByKind): string | undefined {
   const list = (prices: KindPrices) => Object.entries(prices).map(([kind, usd]) => `${kind} ${usd}`)
-  if (images) return `${list(images).join(', ')} USD a picture`
-  return videos ? `${list(videos).join(', ')} USD a second of video` : undefined
+  if (images) return `${list(images).join(', ')} USD per image`
+  return videos ? `${list(videos).join(', ')} USD per second of video` : undefined
 }
 
 type RouteOptions = {
@@ -206,17 +206,20 @@ async function route(config: Config, model: string, options: RouteOptions): Prom
   await withPools(config, async ({ rest: pool }) => {
     const given = { model, slot, protocol, upstreamModel, priority, weight, enabled, profile }
     const id = await saveRoute({ pool, ids, by: operator() }, given)
-    const where = `as ${upstreamModel} at ${slot}, in the protocol ${protocol}`
     const isOn = (await listModels({ pool })).some(({ routes }) => routes.some((one) => one.id === id && one.enabled))
-    print(!isOn ? `Route ${id} is off.` : `Route ${id} asks for ${model} ${where}.`)
+    print(
+      !isOn
+        ? `Route ${id} is off.`
+        : `Route ${id}: ${model} is sent to slot ${slot} as ${upstreamModel}, protocol ${protocol}.`,
+    )
     if ((await listUpstreams({ pool }, slot)).length === 0)
-      print(`No upstream fills ${slot} yet: see farebox upstreams add ${slot}.`)
+      print(`Slot ${slot} has no upstream yet: see farebox upstreams add ${slot}.`)
   })
 }
 
 /** Undefined where neither is said: then it stays as it is. */
 function enabledOf(what: string, { on, off }: { readonly on?: true; readonly off?: true }): boolean | undefined {
-  if (on === true && off === true) throw new Error(`${what} is on or off: give one of --on and --off`)
+  if (on === true && off === true) throw new Error(`${what} is on or off: give either --on or --off`)
   return off === true ? false : on
 }
 
@@ -250,10 +253,10 @@ async function remove(config: Config, model: string, route: string | undefined):
   await withPools(config, async ({ rest: pool }) => {
     if (routeId === undefined) {
       await removeModel({ pool, by: operator() }, model)
-      print(`${model} is sold no more.`)
+      print(`Model ${model} is removed.`)
     } else {
       await removeRoute({ pool, by: operator() }, model, routeId)
-      print(`Route ${routeId} is asked no more.`)
+      print(`Route ${routeId} is removed.`)
     }
   })
 }
@@ -287,8 +290,8 @@ function profileText(profile: RouteProfile): string {
     reasoning === PLAIN_PROFILE.reasoning ? '' : `reasoning ${reasoning}`,
     abort === PLAIN_PROFILE.abort ? '' : `on abort ${abort}`,
     output === PLAIN_PROFILE.output ? '' : `output ${output}`,
-    tokenBytes === PLAIN_PROFILE.tokenBytes ? '' : `${tokenBytes} bytes a token`,
-    topSpeed === null ? '' : `${topSpeed} tokens a second`,
+    tokenBytes === PLAIN_PROFILE.tokenBytes ? '' : `${tokenBytes} bytes per token`,
+    topSpeed === null ? '' : `${topSpeed} tokens per second`,
   ]
   return differing.map((text) => (text === '' ? '' : `  ${text}`)).join('')
 }
@@ -300,12 +303,12 @@ function summaryOf({ id, contextWindow, outputCap, outputMost, partTokens, token
 }
 
 function priceText({ price }: ModelListed): string {
-  if (price === null) return 'without price'
+  if (price === null) return 'no price'
   const { version, input, output, cacheRead, cacheWrite } = price
   const byKind = kindsText(price)
   if (byKind !== undefined) return `${byKind}  version ${version}`
   const all = [input, output, cacheRead ?? input, cacheWrite ?? input]
-  const more = price.classes === null ? '' : `  beyond that ${JSON.stringify(price.classes)}`
+  const more = price.classes === null ? '' : `  further prices ${JSON.stringify(price.classes)}`
   return `${all.join(' / ')} USD per million (in / out / cache read / cache write)${more}  version ${version}`
 }
 
@@ -321,18 +324,20 @@ function tokensOrNone(option: string, text: string | undefined): number | null |
 }
 
 function wholeNumber(option: string, text: string): number {
-  if (!/^-?\d{1,9}$/.test(text)) throw new Error(`${option} must be a whole number, without anything else`)
+  if (!/^-?\d{1,9}$/.test(text)) throw new Error(`${option} must be a whole number`)
   return Number(text)
 }
 
 function tokenizerOf(text: string): Tokenizer {
   const found = TOKENIZERS.find((name) => name === text)
-  if (found === undefined) throw new Error(`there is no tokenizer ${JSON.stringify(text)}: ${TOKENIZERS.join(', ')}`)
+  if (found === undefined)
+    throw new Error(`there is no tokenizer ${JSON.stringify(text)}: use one of ${TOKENIZERS.join(', ')}`)
   return found
 }
 
 function protocolOf(text: string): ProtocolName {
   const found = PROTOCOL_NAMES.find((name) => name === text)
-  if (found === undefined) throw new Error(`there is no protocol ${JSON.stringify(text)}: ${PROTOCOL_NAMES.join(', ')}`)
+  if (found === undefined)
+    throw new Error(`there is no protocol ${JSON.stringify(text)}: use one of ${PROTOCOL_NAMES.join(', ')}`)
   return found
 }

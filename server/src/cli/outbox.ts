@@ -21,10 +21,10 @@ const LISTED = 100
 async function list(config: Config): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const [figures, dead] = await Promise.all([outboxFigures(pool), listDead(pool, LISTED)])
-    if (figures.length === 0) print('Nothing waits, and there is no dead letter.')
+    if (figures.length === 0) print('No messages are waiting, and there are no dead letters.')
     for (const { kind, waiting, oldest_seconds, dead: died } of figures)
-      print(`${kind}  ${waiting} waiting, the oldest for ${oldest_seconds.toFixed(0)} seconds  ${died} dead`)
-    if (dead.length > 0) print(`Dead letters, the latest ${LISTED} at the most:`)
+      print(`${kind}  ${waiting} waiting, the oldest for ${oldest_seconds.toFixed(0)} seconds  ${died} dead letters`)
+    if (dead.length > 0) print(`Dead letters, newest first, up to ${LISTED}:`)
     for (const { id, kind, destination, attempts, failure, created_at } of dead)
       print(`${id}  ${kind}  ${destination}  ${created_at.toISOString()}  ${attempts} attempts  ${failure ?? ''}`)
   })
@@ -35,19 +35,19 @@ async function retry(config: Config, text: string | undefined, kind: string | un
     throw new Error('name one dead letter, or --kind for all of a kind')
   await withPools(config, async ({ rest: pool }) => {
     if (text === undefined) {
-      print(`${await retryAllDead(pool, operator(), kind ?? '')} dead letters of ${kind} are delivered again.`)
+      print(`${await retryAllDead(pool, operator(), kind ?? '')} dead letters of ${kind} will be delivered again.`)
       return
     }
     const id = idOf(text)
-    if (!(await retryDead(pool, operator(), id))) throw new Error(`${id} is no dead letter: see farebox outbox`)
-    print(`${id} is delivered again.`)
+    if (!(await retryDead(pool, operator(), id))) throw new Error(`${id} is not a dead letter: see farebox outbox`)
+    print(`Message ${id} will be delivered again.`)
   })
 }
 
 async function drop(config: Config, text: string): Promise<void> {
   const id = idOf(text)
   await withPools(config, async ({ rest: pool }) => {
-    if (!(await dropDead(pool, operator(), id))) throw new Error(`${id} is no dead letter: see farebox outbox`)
-    print(`${id} is forgotten.`)
+    if (!(await dropDead(pool, operator(), id))) throw new Error(`${id} is not a dead letter: see farebox outbox`)
+    print(`Message ${id} is deleted and will not be delivered.`)
   })
 }

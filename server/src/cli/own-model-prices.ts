@@ -33,11 +33,13 @@ async function setOwn(config: Config, { account, model, times: text, test, below
     // Test money is nobody's, and sandboxes cost nothing.
     const below = mayLose === true || test === true ? undefined : belowCost(margins)
     if (below !== undefined)
-      throw new Error(`${account} would pay less than ${model} costs us: ${below}. Correct it, or say --below-cost`)
+      throw new Error(
+        `${account} would pay less for ${model} than it costs us: ${below}. Correct the multiplier, or add --below-cost`,
+      )
     const own = times === null ? null : decimalText(times)
     await setAccountModelTimes(pool, test === true ? testAccountId : liveAccountId, model, own, operator())
-    if (times === null) return print(`${account} pays the general price for ${model}.`)
-    print(`${account} pays ${timesText(times)} the price of ${model}, whatever that becomes.`)
+    if (times === null) return print(`Account ${account} pays the standard price for ${model}.`)
+    print(`Account ${account} pays ${timesText(times)} the price of ${model}, also when that price changes.`)
     for (const line of marginLines(margins)) print(line)
   })
 }

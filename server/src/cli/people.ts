@@ -59,14 +59,14 @@ const LISTED = 100
 async function list(config: Config, after: string | undefined): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const people = await listPeople(pool, { after: after === undefined ? null : idOf(after), most: LISTED })
-    if (people.length === 0) return print('There is nobody.')
+    if (people.length === 0) return print('There are no people.')
     for (const person of people) print(plain(`${person.id}  ${person.email}  ${person.name}  ${stateOf(person)}`))
     if (people.length === LISTED) print(`More: farebox people list --after ${people.at(-1)?.id}`)
   })
 }
 
 function stateOf({ verifiedAt, hasSecondFactor }: ListedPerson): string {
-  if (verifiedAt === null) return 'has not confirmed the address'
+  if (verifiedAt === null) return 'address not confirmed'
   return `since ${verifiedAt.toISOString()}${hasSecondFactor ? '  with a second factor' : ''}`
 }
 
@@ -76,18 +76,22 @@ async function show(config: Config, who: string): Promise<void> {
     const { id, email, name, hasPassword, issuers, workspaces, sessions } = person
     print(plain(`${id}  ${email}  ${name}  ${stateOf(person)}`))
     const ways = [...(hasPassword ? ['password'] : []), ...issuers]
-    print(`Signs in by: ${ways.length === 0 ? 'nothing yet' : ways.join(', ')}`)
+    print(`Sign-in: ${ways.length === 0 ? 'none yet' : ways.join(', ')}`)
     for (const { id: workspaceId, name: called, role } of workspaces)
       print(plain(`Member of ${workspaceId}  ${called}  as ${role}`))
     for (const { seenAt, address, agent, isComplete } of sessions)
-      print(plain(`Session of ${address}  seen ${seenAt.toISOString()}  ${isComplete ? '' : 'not complete  '}${agent}`))
+      print(
+        plain(
+          `Session from ${address}  last seen ${seenAt.toISOString()}  ${isComplete ? '' : 'waits for the second factor  '}${agent}`,
+        ),
+      )
   })
 }
 
 async function closeSessions(config: Config, who: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const { id } = await personOf(pool, who)
-    print(`${await endAllSessions(pool, operator(), id)} sessions of ${id} were ended.`)
+    print(`${await endAllSessions(pool, operator(), id)} sessions of ${id} closed.`)
   })
 }
 
@@ -97,7 +101,7 @@ async function takeOff(config: Config, who: string): Promise<void> {
     const [seal, siteUrl] = [await sealFor(pool, config), config.http.site_url]
     const notice = seal === null || siteUrl === undefined ? null : { sendMail: createSendMail({ ids, seal }), siteUrl }
     if (!(await factorOff(pool, operator(), id, notice))) throw new Error(`${id} has no second factor`)
-    print(`The second factor of ${id} is off${notice === null ? '.' : ', and a mail tells the person so.'}`)
+    print(`The second factor of ${id} is off${notice === null ? '.' : '; the person is informed by mail.'}`)
   })
 }
 
@@ -117,7 +121,7 @@ async function listMembers(config: Config, account: string): Promise<void> {
 }
 
 function lineOf({ id, email, name, role, personId, hasSecondFactor }: Member): string {
-  const state = personId === null ? 'has not signed up yet' : `${name ?? ''}${hasSecondFactor ? '  second factor' : ''}`
+  const state = personId === null ? 'not signed up yet' : `${name ?? ''}${hasSecondFactor ? '  second factor' : ''}`
   return `${id}  ${role}  ${email}  ${state}`
 }
 
@@ -128,7 +132,7 @@ async function add(config: Config, account: string, typed: string, text: string)
   const [email, role] = [emailOf(typed), roleOf(text)]
   await withPools(config, async ({ rest: pool }) => {
     const id = await addMember({ pool, ids }, hand(), idOf(account), { email, role }).catch(inWords(account))
-    print(`Member ${id} was added as ${role}.`)
+    print(`Member ${id} added as ${role}.`)
   })
 }
 
@@ -136,14 +140,14 @@ async function setRole(config: Config, account: string, member: string, text: st
   const role = roleOf(text)
   await withPools(config, async ({ rest: pool }) => {
     await changeRole(pool, hand(), idOf(account), idOf(member), role).catch(inWords(account))
-    print(`Member ${member} is ${role}.`)
+    print(`Member ${member} now has the role ${role}.`)
   })
 }
 
 async function remove(config: Config, account: string, member: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     await removeMember(pool, hand(), idOf(account), idOf(member)).catch(inWords(account))
-    print(`Member ${member} was removed.`)
+    print(`Member ${member} removed.`)
   })
 }
 
@@ -151,33 +155,34 @@ async function handOver(config: Config, account: string, from: string, to: strin
   const members = { from: idOf(from), to: idOf(to) }
   await withPools(config, async ({ rest: pool }) => {
     await transfer(pool, hand(), idOf(account), members).catch(inWords(account))
-    print(`Member ${to} is the owner; ${from} is an admin.`)
+    print(`Member ${to} is now the owner; ${from} is now an admin.`)
   })
 }
 
 async function invite(config: Config, account: string, typed: string, text: string): Promise<void> {
   const invited = { email: emailOf(typed), role: roleOf(text) }
   const siteUrl = config.http.site_url
-  if (siteUrl === undefined) throw new Error('the link in the mail needs http.site_url (FAREBOX_HTTP_SITE_URL)')
+  if (siteUrl === undefined)
+    throw new Error('http.site_url (FAREBOX_HTTP_SITE_URL) is missing: the link in the mail needs it')
   await withPools(config, async ({ rest: pool }) => {
     const seal = await sealFor(pool, config)
-    if (seal === null) throw new Error('mail needs secrets.master_key (FAREBOX_SECRETS_MASTER_KEY)')
+    if (seal === null) throw new Error('secrets.master_key (FAREBOX_SECRETS_MASTER_KEY) is missing: mail needs it')
     const sendMail = createSendMail({ ids, seal })
     const parts = { pool, ids, sendMail, attempts: createAttempts({ pool }), settings: { siteUrl } }
     const id = await createInvitations(parts).invite(hand(), idOf(account), invited).catch(inWords(account))
-    print(`Invitation ${id} is on its way, and good for a week.`)
+    print(`Invitation ${id} is being sent. It is valid for 7 days.`)
   })
 }
 
 function roleOf(text: string): Role {
   const role = ROLES.find((known) => known === text)
-  if (role === undefined) throw new Error(`${JSON.stringify(text)} is no role: write ${ROLES.join(', ')}`)
+  if (role === undefined) throw new Error(`${JSON.stringify(text)} is not a role: use one of ${ROLES.join(', ')}`)
   return role
 }
 
 function emailOf(text: string): string {
   const email = readAddress(text)
-  if (email === null) throw new Error(`${JSON.stringify(text)} is no e-mail address`)
+  if (email === null) throw new Error(`${JSON.stringify(text)} is not an e-mail address`)
   return email
 }
 

@@ -89,7 +89,7 @@ function othersLines(others: readonly string[]): readonly string[] {
   if (others.length === 0) return []
   const shown = others.slice(0, OTHERS_SHOWN).join(', ')
   const more = others.length > OTHERS_SHOWN ? `, and ${others.length - OTHERS_SHOWN} more` : ''
-  return [`Not in the file, and left as they are: ${shown}${more}.`]
+  return [`Not in the file, and unchanged: ${shown}${more}.`]
 }
 
 function heldLines({ models }: ImportPlan, isApplied: boolean): readonly string[] {
@@ -98,7 +98,7 @@ function heldLines({ models }: ImportPlan, isApplied: boolean): readonly string[
   const again = held.map((model) => `--allow ${model}`).join(' ')
   return [
     styleText('red', `Held back${isApplied ? ', not written' : ''}: ${held.join(', ')}.`),
-    `Check them. Where they are right, repeat it with ${again}.`,
+    `Check them. If they are right, run the command again with ${again}.`,
   ]
 }
 

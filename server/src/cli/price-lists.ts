@@ -89,13 +89,13 @@ async function convert(file: string, options: ConvertOptions): Promise<void> {
   const bytes = await bytesOf(file)
   const { models, leftOut, notes } = await naming(file, () => convertCommunityList(bytes, choice))
   for (const { name, text } of notes) say(`${name}: ${text}`)
-  for (const { name, text } of leftOut) say(`${name} is left out: ${text}`)
+  for (const { name, text } of leftOut) say(`${name} is skipped: ${text}`)
   const count = Object.keys(models).length
-  if (count === 0) throw new Error(`${file} has no model that fits and can be carried over`)
+  if (count === 0) throw new Error(`${file} has no matching model that can be converted`)
   if (count > MODELS_MOST)
-    throw new Error(`${count} models fit, and a price list has ${MODELS_MOST} at most: choose some with --only`)
+    throw new Error(`${count} models match, and a price list can have at most ${MODELS_MOST}: select some with --only`)
   process.stdout.write(writePriceList(models))
-  say(`${count} carried over, ${leftOut.length} left out.`)
+  say(`${count} converted, ${leftOut.length} skipped.`)
 }
 
 /** Beside what is printed, which may go to a file. */
@@ -133,8 +133,8 @@ async function history(config: Config, model: string, isJson: boolean): Promise<
 
 function versionLines({ version, since, by, changes }: PriceVersion, at: number): readonly string[] {
   const title = styleText('bold', `version ${version}`)
-  const whose = by === null ? 'set by an unknown hand' : `set by ${by.replace(/\p{Cc}/gu, '?')}`
-  const lines = changes.length === 0 ? ['    the same prices again'] : changeLines(changes, { isNew: version === 1 })
+  const whose = by === null ? 'set by unknown' : `set by ${by.replace(/\p{Cc}/gu, '?')}`
+  const lines = changes.length === 0 ? ['    no price changed'] : changeLines(changes, { isNew: version === 1 })
   return [...(at === 0 ? [] : ['']), `${title}  since ${since.toISOString()}  ${whose}`, ...lines]
 }
 

@@ -56,7 +56,7 @@ async function set(config: Config, name: string, price: string, { cost, belowCos
     const given = { operation: id, unitPrice, ...(cost !== undefined && { providerCost: priceOf(cost) }) }
     const version = await setPrice(rest, given, operator())
     const margin = known === null ? '' : ` Margin: ${marginText({ price: usdPriceIn(price), cost: known })}.`
-    print(`${id} costs ${unitPrice} USD per ${contract.unit}, as version ${version}.${margin}`)
+    print(`Price of ${id}, version ${version}: ${unitPrice} USD per ${contract.unit}.${margin}`)
   })
 }
 
@@ -66,8 +66,8 @@ function requireAboveCost(what: string, { price: text, cost }: Sold, mayLose: tr
   const price = usdPriceIn(text)
   if (cost === null || mayLose === true || !isBelowCost({ price, cost })) return
   throw new Error(
-    `${what} would be sold below cost, ${text} USD for what costs us ${decimalText(cost, 9)} (${marginText({ price, cost })}): ` +
-      'correct the price or the cost, or say --below-cost',
+    `the price of ${what} would be below its cost: ${text} USD, and it costs us ${decimalText(cost, 9)} USD (margin ${marginText({ price, cost })}). ` +
+      'Correct the price or the cost, or add --below-cost',
   )
 }
 
@@ -85,8 +85,8 @@ async function setForAccount(config: Config, { account, operation, price, test, 
     await setAccountPrice(rest, test === true ? testAccountId : liveAccountId, id, unitPrice, operator())
     print(
       unitPrice === null
-        ? `${account} pays the general price for ${id}.`
-        : `${account} pays ${unitPrice} USD for ${id}.`,
+        ? `Account ${account} pays the standard price for ${id}.`
+        : `Account ${account} pays ${unitPrice} USD for ${id}.`,
     )
   })
 }
@@ -94,7 +94,7 @@ async function setForAccount(config: Config, { account, operation, price, test, 
 function operationOf(id: string): DataOperation {
   const found = catalogue.find(id)
   if (found !== undefined && !isSoldByUnit(found))
-    throw new Error(`the price of ${id} is its models': see farebox models price`)
+    throw new Error(`${id} is sold at the prices of its models: see farebox models price`)
   if (found === undefined) throw new Error(`there is no operation ${JSON.stringify(id)}: see farebox prices list`)
   return found
 }

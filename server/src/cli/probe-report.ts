@@ -20,8 +20,8 @@ export function findingLines(measured: Probed): readonly string[] {
   const rows = findings.trials.map((trial) => rowOf(trial, findings))
   return [
     `${model} as ${route.upstreamModel} at ${route.slot} (upstream ${binding.id}), in the protocol ${route.protocol}:`,
-    ...tableOf([['experiment', 'sent', 'came', 'verdict', 'USD'], ...rows]),
-    ...findings.unaffordable.map(({ name }) => `  ${name}: not asked, because it could pass the budget`),
+    ...tableOf([['experiment', 'sent', 'received', 'verdict', 'USD'], ...rows]),
+    ...findings.unaffordable.map(({ name }) => `  ${name}: skipped, because it could exceed the budget`),
     `Profile: ${profileText(measured)}.`,
     ...warningsOf(findings),
   ]
@@ -42,7 +42,7 @@ function cameText(seen: Observation): string {
   if (status >= 400) return `status ${status}`
   const parts = [
     `${bytes} bytes${isStream ? ' of a stream' : ''}`,
-    `${Buffer.byteLength(text)} of text`,
+    `${Buffer.byteLength(text)} bytes of text`,
     ...(typeof stop === 'string' ? [`stop ${stopText(stop)}`] : []),
     reported.output === undefined ? 'output not reported' : `${reported.output} tokens out`,
     ...((counts?.reasoning ?? 0) > 0 ? [`reasoning ${counts?.reasoning}`] : []),
@@ -61,13 +61,13 @@ function verdictOf(name: string, { limits, casing, reasoning, onAbort, size }: F
   if (name === 'case') return CASING[casing ?? 'unclear']
   if (name === 'reasoning') return reasoning === undefined ? 'unclear' : reasoningText(reasoning)
   if (name === 'abort')
-    return onAbort === 'no stream' ? 'no stream came' : `usage when we left: ${onAbort ?? 'nothing'}`
+    return onAbort === 'no stream' ? 'no stream received' : `usage at disconnect: ${onAbort ?? 'nothing'}`
   return size === undefined ? 'unreadable' : sizeText(size)
 }
 
 const CASING = {
-  folds: 'reads names in any case',
-  exact: 'reads names as written',
+  folds: 'accepts names in any case',
+  exact: 'accepts names as written only',
   refused: 'refuses unknown names',
   unclear: 'unclear',
 }
@@ -79,7 +79,7 @@ function reasoningText({ counted, hasSome }: NonNullable<Findings['reasoning']>)
 
 function sizeText(size: SizeVerdict): string {
   const { isLarge, bytesPerToken } = size
-  const perToken = bytesPerToken === undefined ? 'no tokens reported' : `${bytesPerToken.toFixed(1)} bytes a token`
+  const perToken = bytesPerToken === undefined ? 'no tokens reported' : `${bytesPerToken.toFixed(1)} bytes per token`
   return `${isLarge ? 'large reply' : 'ordinary size'}, ${perToken}${isCountOdd(size) ? ' (odd)' : ''}`
 }
 
@@ -88,7 +88,7 @@ function profileText({ route: { profile: before }, findings }: Probed): string {
   const { outputLimit, reasoning } = findings.profile
   const limit = outputLimit === undefined ? `${before.outputLimit ?? 'none'} (not measured)` : (outputLimit ?? 'none')
   const counted = reasoning ?? `${before.reasoning} (not measured)`
-  const abort = `${abortText(before.abort)} (as it was: whether leaving stops a meter can't be seen from outside)`
+  const abort = `${abortText(before.abort)} (unchanged: whether a disconnect stops billing cannot be measured from outside)`
   return `output limit ${limit}, reasoning ${counted}, on abort ${abort}`
 }
 
@@ -101,16 +101,20 @@ function warningsOf({ limits, casing, size, stopped }: Findings): readonly strin
   const isUnbounded = stopped === undefined && limits.every(isUseless)
   return [
     ...(isUnbounded
-      ? ['Warning: no limit works here. Streams are cut beyond theirs; a whole answer can cost more than its hold.']
+      ? [
+          'Warning: no output limit works here. Streams are cut at their limit, but an answer without streaming can cost more than its hold.',
+        ]
       : []),
     ...(casing === 'folds'
-      ? ['It reads names in any case. The gateway refuses such names, so nothing has to be set.']
+      ? ['It accepts names in any case. The gateway refuses such names, so nothing has to be set.']
       : []),
     ...(size?.isLarge === true
-      ? [`Warning: replies are large: ${size.bytes} bytes for one of a few hundred tokens. Mind memory and traffic.`]
+      ? [
+          `Warning: replies are large: ${size.bytes} bytes for one of a few hundred tokens. Plan memory and traffic for that.`,
+        ]
       : []),
     ...(size !== undefined && isCountOdd(size)
-      ? ['Warning: it reports other numbers of tokens than it shows. Compare with its invoice.']
+      ? ['Warning: the tokens that it reports do not match the text that it sends. Compare with its invoice.']
       : []),
   ]
 }

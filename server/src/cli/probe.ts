@@ -74,7 +74,8 @@ function routesOf({ id, routes }: ModelListed, slot: string, protocol: string | 
     found.push({ ...route, protocol: spoken })
   }
   if (found.length > 0) return found
-  const of = protocol === undefined ? 'a protocol of conversations (openai, anthropic, gemini)' : `protocol ${protocol}`
+  const of =
+    protocol === undefined ? 'a protocol that can be probed (openai, anthropic, gemini)' : `protocol ${protocol}`
   throw new Error(`the model ${id} has no route to ${slot} in ${of}: see farebox models list`)
 }
 
@@ -82,7 +83,7 @@ function routesOf({ id, routes }: ModelListed, slot: string, protocol: string | 
 function ratesOf({ id, price }: ModelListed): ProbeRates {
   if (price === null || price.images !== null || price.videos !== null)
     throw new Error(
-      `the model ${id} has no price of tokens, without which nothing bounds the spending: see farebox models price`,
+      `the model ${id} has no price per token, so the spending cannot be limited: see farebox models price`,
     )
   const { input, output, cacheWrite, providerInput, providerOutput } = price
   return { input: dearestOf(input, cacheWrite, providerInput), output: dearestOf(output, providerOutput) }
@@ -108,11 +109,11 @@ async function bindingOf({ config, pool }: Opened, slot: string, options: ProbeO
   if (found === undefined)
     throw new Error(
       wanted === undefined
-        ? `no upstream fills ${slot} in ${mode} mode: see farebox upstreams add`
+        ? `${slot} has no upstream in ${mode} mode: see farebox upstreams add`
         : `${slot} has no upstream ${wanted} in ${mode} mode: see farebox upstreams list`,
     )
   const others = all.filter(({ id, enabled }) => enabled && id !== found.id).length
-  if (others > 0) print(`Only upstream ${found.id} is asked; ${slot} has ${others} more, which share the profile.`)
+  if (others > 0) print(`Only upstream ${found.id} is measured; ${slot} has ${others} more, which share the profile.`)
   return found
 }
 
@@ -138,24 +139,25 @@ async function probeOne(parts: Parts, { model, route, rates }: Subject): Promise
   for (const line of findingLines(measured)) print(line)
   if (options.record !== undefined) record(options.record, measured)
   if (findings.stopped !== undefined)
-    throw new Error(`upstream ${binding.id} was asked no further, and nothing was written: ${findings.stopped}`)
+    throw new Error(`the probe of upstream ${binding.id} stopped, and nothing was written: ${findings.stopped}`)
   if (options.write === true) await write(pool, measured)
-  else if (Object.keys(findings.profile).length > 0) print(`To write it: ${commandFor(measured)}, or --write.`)
+  else if (Object.keys(findings.profile).length > 0)
+    print(`To write the profile, add --write, or run: ${commandFor(measured)}`)
 }
 
 function nothingAsked({ stopped, unaffordable }: Findings, purse: Purse, { budgetUsd }: ProbeOptions): Error {
-  if (stopped !== undefined) return new Error(`the probe ended with its first question: ${stopped}`)
+  if (stopped !== undefined) return new Error(`the first request of the probe failed: ${stopped}`)
   const [first] = unaffordable
   const needed = plus(purse.spent().most, nanos(first?.most ?? 0n))
   return new Error(
-    `a budget of ${budgetUsd} USD is too small to ask anything: the first question can cost ${usdText(needed)}. ` +
-      'Give more with --budget-usd.',
+    `a budget of ${budgetUsd} USD is too small: the first request can cost ${usdText(needed)} USD. ` +
+      'Raise it with --budget-usd',
   )
 }
 
 /** As `models route` does; what was not measured stays as it is. */
 async function write(pool: Pools['rest'], { model, route, findings: { profile } }: Probed): Promise<void> {
-  if (Object.keys(profile).length === 0) return print('Nothing is certain enough to be written.')
+  if (Object.keys(profile).length === 0) return print('No result is certain enough to be written.')
   const { slot, protocol, upstreamModel } = route
   const id = await saveRoute({ pool, ids, by: operator() }, { model, slot, protocol, upstreamModel, profile })
   print(`Route ${id} has this profile now.`)
@@ -168,10 +170,10 @@ function record(folder: string, { route: { protocol, upstreamModel }, binding, f
     const recording = recordingOf(protocol, trial, binding.credential)
     writeFileSync(path.join(folder, `${name}.json`), `${JSON.stringify(recording, null, 2)}\n`)
   }
-  print(`${findings.trials.length} recordings are in ${folder}: see --replay of the sandbox.`)
+  print(`${findings.trials.length} recordings written to ${folder}: see --replay of the sandbox.`)
 }
 
 function printSpending(purse: Purse): void {
   const { known, most } = purse.spent()
-  print(`Spent ${usdText(known)} USD by what was reported or counted, ${usdText(most)} at the most.`)
+  print(`Spent ${usdText(known)} USD as reported or counted, at most ${usdText(most)} USD.`)
 }

@@ -51,13 +51,13 @@ async function rotate(config: Config): Promise<void> {
     const write = recordedOnce(pool, await deedOf(pool, seal))
     for (const sealed of ALL) {
       const { done, failed } = await reseal(pool, seal, sealed, write)
-      print(`${done} ${sealed.what} were sealed anew.`)
+      print(`${sealed.what}: ${done} sealed again`)
       lost.push(...failed.map((key) => `${sealed.table} ${key}`))
     }
     if (lost.length > 0)
       throw new Error(`neither key opens these, which stay as they are: ${lost.slice(0, 20).join(', ')}`)
     print(
-      'Everything is under secrets.master_key now: secrets.previous_master_key can be left out once every process has it.',
+      'Everything is sealed with secrets.master_key now. Remove secrets.previous_master_key from every process and restart them.',
     )
   })
 }

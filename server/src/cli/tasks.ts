@@ -21,9 +21,9 @@ async function status(config: Config): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
     const [open, lags, lost] = await Promise.all([countOpen(pool), pollLags(pool), listLost(pool)])
     const counts = Object.entries(open).map(([state, count]) => `${count} ${state}`)
-    print(counts.length === 0 ? 'No task is open.' : `Open: ${counts.join(', ')}.`)
-    for (const { slot, seconds } of lags) print(`${slot} is asked ${seconds.toFixed(1)} seconds late.`)
-    if (lost.length > 0) print('Of these nobody knows whether an upstream has them:')
+    print(counts.length === 0 ? 'There are no open tasks.' : `Open: ${counts.join(', ')}.`)
+    for (const { slot, seconds } of lags) print(`Polls of ${slot} are ${seconds.toFixed(1)} seconds late.`)
+    if (lost.length > 0) print('Lost tasks (it is unknown whether an upstream runs them):')
     for (const { id, model, created_at } of lost)
       print(`${id}  ${model}  ${created_at.toISOString()}  farebox tasks attach, or farebox ledger resolve`)
   })
@@ -33,6 +33,6 @@ async function attach(config: Config, text: string, options: { upstream: string;
   const [id, upstreamId] = [idOf(text), idOf(options.upstream)]
   await withPools(config, async ({ rest: pool }) => {
     await attachTask(pool, { id, upstreamId, name: options.name }, operator())
-    print(`Task ${id} is asked for as ${options.name}.`)
+    print(`Task ${id} is attached, and polled as ${options.name}.`)
   })
 }

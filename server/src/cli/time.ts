@@ -3,6 +3,7 @@ const TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/
 /** A time as an operator writes it. JavaScript takes many a text for one, `5` among them. A day is its beginning in UTC. */
 export function timeOf(text: string): Date {
   const time = new Date(TIME.test(text) ? text : Number.NaN)
-  if (Number.isNaN(time.getTime())) throw new Error(`${JSON.stringify(text)} is no time: write 2027-01-31T00:00:00Z`)
+  if (Number.isNaN(time.getTime()))
+    throw new Error(`${JSON.stringify(text)} is not a time: use the form 2027-01-31T00:00:00Z`)
   return time
 }

@@ -72,7 +72,7 @@ async function hintFor(pool: Pools['rest'], slot: string): Promise<string | unde
   if (slots().includes(slot) || routed.includes(slot)) return undefined
   const near = nearest(slot, [...slots(), ...routed])
   const next = near === undefined ? 'Next:' : `Did you mean ${near}? If not:`
-  return `Nobody asks ${slot} yet. ${next} farebox models route <model> --slot ${slot} --protocol <name>`
+  return `No operation and no route uses the slot ${slot} yet. ${next} farebox models route <model> --slot ${slot} --protocol <name>`
 }
 
 /** What is asked below the base URL of a slot: by its operations, by the routes that name it, or by whatever a route could speak. */
@@ -93,8 +93,8 @@ async function requireSinglePath(pool: Pools['rest'], slot: string, baseUrl: str
   if (doubled === undefined) return
   const shorter = origin + prefix.slice(0, -doubled.length)
   throw new Error(
-    `${doubled} would stand twice in what is asked there: give the URL without it, ${shorter} ` +
-      '(or --keep-path where the vendor really has it twice)',
+    `${doubled} would be twice in the requests to it: give the URL without it, ${shorter}, ` +
+      'or add --keep-path if the provider really has it twice',
   )
 }
 
@@ -139,7 +139,7 @@ async function add(config: Config, slot: string, baseUrl: string, options: AddOp
         client: clientOf(options),
       },
     )
-    print(`Upstream ${id} is asked for ${slot}.`)
+    print(`Upstream ${id} added to the slot ${slot}.`)
     if (hint !== undefined) print(hint)
   })
 }
@@ -157,9 +157,9 @@ async function list(config: Config): Promise<void> {
     if (all.length === 0) return print('There are no upstreams: see farebox upstreams add.')
     for (const { id, slot, mode, baseUrl, kind, hasCredential, requestsPerMinute, pollsPerSecond, enabled } of all) {
       const rest = [
-        ...(hasCredential ? [] : ['without credential']),
-        ...(requestsPerMinute === null ? [] : [`${requestsPerMinute} requests a minute`]),
-        ...(pollsPerSecond === null ? [] : [`${pollsPerSecond} polls a second`]),
+        ...(hasCredential ? [] : ['no credential']),
+        ...(requestsPerMinute === null ? [] : [`${requestsPerMinute} requests per minute`]),
+        ...(pollsPerSecond === null ? [] : [`${pollsPerSecond} polls per second`]),
         ...(enabled ? [] : ['off']),
       ]
       print([id, slot, mode, baseUrl, kind, ...rest].join('  '))
@@ -170,19 +170,19 @@ async function list(config: Config): Promise<void> {
 async function turn(config: Config, id: string, enabled: boolean): Promise<void> {
   await withPools(config, async ({ rest }) => {
     await turnUpstream({ pool: rest, by: operator() }, idOf(id), enabled)
-    print(`Upstream ${id} is ${enabled ? 'given calls' : 'given no more calls'}.`)
+    print(`Upstream ${id} is ${enabled ? 'on: it gets calls' : 'off: it gets no new calls'}.`)
   })
 }
 
 async function remove(config: Config, id: string): Promise<void> {
   await withPools(config, async ({ rest }) => {
     await removeUpstream({ pool: rest, by: operator() }, idOf(id))
-    print(`Upstream ${id} is asked no more.`)
+    print(`Upstream ${id} is removed.`)
   })
 }
 
 function wordOf(text: string): [name: string, word: string] {
   const at = text.indexOf('=')
-  if (at < 1) throw new Error(`${JSON.stringify(text)} is no segment: write name=word`)
+  if (at < 1) throw new Error(`${JSON.stringify(text)} is not a segment: use name=word`)
   return [text.slice(0, at), text.slice(at + 1)]
 }

@@ -70,7 +70,7 @@ export const ceiling = kind(
 )
 
 const secret = () => z.instanceof(Secret, { error: 'is missing' })
-const ENCODED = 'in a password, write what is neither letter nor digit as %40 for @'
+const ENCODED = 'percent-encode special characters in the password: %40 for @'
 
 export const postgresUrl = kind(
   secret().refine((url) => isPostgresUrl(url.reveal()), { error: `is not the address of a PostgreSQL (${ENCODED})` }),

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import { accent, link, logo, PAPERS, siteName, support } from './label.ts'
+import { accent, COLOURS, link, logo, PAPERS, siteName, support } from './label.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'farebox-logo-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -29,6 +29,11 @@ describe('an accent', () => {
     )
     assert.match(messageOf(accent('dark').safeParse('#0b6b53')) ?? '', /contrast of 2\.\d\d on the dark pages.*lighter/)
     assert.match(messageOf(accent('light').safeParse('green')) ?? '', /such as #1d4fd7/)
+  })
+
+  it('has an example in each scheme that is taken', () => {
+    for (const scheme of ['light', 'dark'] as const)
+      assert.equal(accent(scheme).parse(COLOURS[scheme]), COLOURS[scheme])
   })
 
   it('is held against the papers that the style sheet has', () => {
@@ -65,9 +70,9 @@ describe('a logo', () => {
   })
 
   it('is there, small, and what its name says', () => {
-    assert.match(messageOf(logo.safeParse(path.join(folder, 'none.svg'))) ?? '', /can not be read/)
+    assert.match(messageOf(logo.safeParse(path.join(folder, 'none.svg'))) ?? '', /cannot be read/)
     assert.match(messageOf(logo.safeParse(file('d.svg', svg(' '.repeat(70_000))))) ?? '', /^is too large/)
-    assert.match(messageOf(logo.safeParse(file('e.png', 'no picture'))) ?? '', /^is no PNG/)
+    assert.match(messageOf(logo.safeParse(file('e.png', 'no picture'))) ?? '', /^is not a PNG/)
     assert.match(messageOf(logo.safeParse(file('f.gif', 'GIF89a'))) ?? '', /^is neither/)
   })
 })

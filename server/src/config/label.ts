@@ -30,11 +30,11 @@ const logoFile = z
       if (statSync(file).size > LOGO_MOST_BYTES) return problem('is too large')
       bytes = readFileSync(file)
     } catch {
-      return problem('is a file that can not be read')
+      return problem('is a file that cannot be read')
     }
     const kind = path.extname(file).toLowerCase()
     if (kind === '.png') {
-      return bytes.subarray(0, PNG.length).equals(PNG) ? { name: 'logo.png', bytes } : problem('is no PNG')
+      return bytes.subarray(0, PNG.length).equals(PNG) ? { name: 'logo.png', bytes } : problem('is not a PNG')
     }
     const text = bytes.toString('utf8')
     if (kind !== '.svg' || !/<svg[\s>]/.test(text)) return problem('is neither a PNG nor an SVG')
@@ -48,14 +48,15 @@ export const logo = kind(logoFile, { type: 'path of a file', bounds: LOGO })
 /** As pages have them (`tokens.css`): what stands behind text and buttons. */
 export const PAPERS = { light: ['#ffffff', '#f5f6f7'], dark: ['#0e1013', '#15181c'] } as const
 
-const COLOUR = 'a colour such as #1d4fd7'
+/** Examples that keep their own rule. */
+export const COLOURS = { light: '#1d4fd7', dark: '#8ab4f8' } as const
 
 /** A colour of links, buttons and the focus that can be read on every paper of its scheme. */
 export const accent = (scheme: keyof typeof PAPERS) =>
   kind(
     z
       .string()
-      .regex(/^#[0-9a-fA-F]{6}$/, { error: `must be ${COLOUR}` })
+      .regex(/^#[0-9a-fA-F]{6}$/, { error: `must be a colour such as ${COLOURS[scheme]}` })
       .transform((colour) => colour.toLowerCase())
       .superRefine((colour, context) => {
         const least = Math.min(...PAPERS[scheme].map((paper) => contrastOf(colour, paper)))
@@ -64,7 +65,10 @@ export const accent = (scheme: keyof typeof PAPERS) =>
         const message = `has a contrast of ${least.toFixed(2)} on the ${scheme} pages, and text needs ${AA_TEXT}: ${advice}`
         context.addIssue({ code: 'custom', message })
       }),
-    { type: 'colour', bounds: `${COLOUR}, with a contrast of at least ${AA_TEXT} on ${scheme} pages` },
+    {
+      type: 'colour',
+      bounds: `a colour such as ${COLOURS[scheme]}, with a contrast of at least ${AA_TEXT} on ${scheme} pages`,
+    },
   )
 
 const PLAIN = /^[^\p{Cc}\p{Cf}<>]{1,60}$/u

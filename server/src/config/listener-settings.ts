@@ -12,18 +12,22 @@ export const listen = section(
       gateway: listener(
         '127.0.0.1:8700',
         'API callers',
-        'Set `0.0.0.0:8700` where a load balancer on another machine connects to it.',
+        'Change it when the port is taken. Set `0.0.0.0:8700` when a load balancer on another machine connects to it.',
       ),
       site: listener(
         '127.0.0.1:8702',
         'people (website, sign-in, consent)',
-        'Put a proxy with TLS in front of it, and set `http.site_url`.',
+        'Put a proxy with TLS in front of it, and set `http.site_url`. Set `0.0.0.0:8702` when that proxy is on another machine.',
       ),
-      agent: listener('127.0.0.1:8703', 'agents (MCP)', 'Put a proxy with TLS in front of it, and set `http.mcp_url`.'),
+      agent: listener(
+        '127.0.0.1:8703',
+        'agents (MCP)',
+        'Put a proxy with TLS in front of it, and set `http.mcp_url`. Set `0.0.0.0:8703` when that proxy is on another machine.',
+      ),
       admin: listener(
         '127.0.0.1:8709',
         'operators (`/metrics`)',
-        'Keep it off the internet: it asks for no credential.',
+        'Change it when Prometheus is on another machine: set an address of your internal network. Keep it off the internet: it asks for no credential.',
       ),
     })
     .prefault({}),
@@ -81,8 +85,8 @@ const times = {
   ),
   abandoned_stream_ms: setting(
     integer(0, 600_000).prefault(30_000),
-    'How long the upstream of a stream is read on after its caller has left, to learn what was used ([models.md](models.md)).',
-    'Raise it where upstreams bill the whole answer in any case: what is not reported in time is counted instead.',
+    'How long we go on reading a stream from its upstream after the caller has disconnected, to learn what was used ([models.md](models.md)).',
+    'Raise it when your upstreams bill the whole answer even if we disconnect. Usage that they do not report in this time is counted from the text.',
   ),
 }
 

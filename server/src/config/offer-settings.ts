@@ -41,7 +41,7 @@ export const rerank = section(
       models: setting(
         list(modelName).prefault([]),
         'Names of rerank models that callers may ask for beside `rerank`.',
-        'All are sold at the one price of reranking, so list no dearer one.',
+        'All of them are sold at the price of `rerank`: list only models that cost you less than that.',
       ),
     })
     .prefault({}),
@@ -59,27 +59,27 @@ export const loss = section(
     .strictObject({
       account_hour_usd: lossOf(
         '5',
-        `${OF_ACCOUNT}, by the hour`,
+        `${OF_ACCOUNT}, within the last 60 minutes`,
         'Set it to what you would pay for one bad hour of one customer.',
       ),
       account_day_usd: lossOf(
         '20',
-        `${OF_ACCOUNT}, by the day`,
+        `${OF_ACCOUNT}, within the last 24 hours`,
         'Set it to what you would pay for one bad day of one customer.',
       ),
       route_hour_usd: lossOf(
         '50',
-        `${OF_ROUTE}, by the hour`,
+        `${OF_ROUTE}, within the last 60 minutes`,
         'Keep it at three times `loss.account_hour_usd` or more; less is refused.',
       ),
       route_day_usd: lossOf(
         '200',
-        `${OF_ROUTE}, by the day`,
+        `${OF_ROUTE}, within the last 24 hours`,
         'Keep it at three times `loss.account_day_usd` or more; less is refused.',
       ),
     })
     .prefault({}),
-  'Loss ceilings: how much an upstream may cost beyond what was charged, on evidence, before calls are refused ([hostile-upstreams.md](hostile-upstreams.md#a-ceiling-on-loss)).',
+  'Loss ceilings: how much an upstream may provably cost you beyond what was charged before calls are refused. The hour and the day are rolling, so calls are accepted again as losses get older ([hostile-upstreams.md](hostile-upstreams.md#a-ceiling-on-loss)).',
 )
 
 export const contract = section(

@@ -84,7 +84,7 @@ export const mail = section(
     .strictObject({
       url: setting(
         smtpUrl.optional(),
-        'Mail server (SMTP) that takes our mail. `smtps` uses TLS from the start, `smtp` STARTTLS, but for a server on this machine.',
+        'Mail server (SMTP) that delivers our mail. `smtps` uses TLS from the start (port 465), `smtp` uses STARTTLS (port 587). Both are required to encrypt; only `smtp` to this machine (`localhost`, `127.0.0.1`, `::1`) goes without TLS.',
         'Set it before people sign up: without it nobody can.',
       ),
       from: setting(

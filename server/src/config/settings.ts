@@ -33,13 +33,13 @@ const secrets = section(
     .strictObject({
       master_key: setting(
         masterKey.optional(),
-        'Key that seals what is stored encrypted: credentials of upstreams, tokens, prompts of tasks, mail, second factors.',
-        'Give every process and command the same one, and keep a copy: what it sealed is lost with it ([operating.md](operating.md#the-master-key)).',
+        'Key that encrypts (seals) stored secrets: credentials of upstreams, tokens, prompts of tasks, mail, second factors. It also signs quotes. Without it, these do not work: upstreams with a credential, linked accounts, videos, sign-up and mail, OAuth clients, and quotes that bind.',
+        'Give every process and command the same key, and keep a copy: if the key is lost, what it sealed is lost ([operating.md](operating.md#the-master-key)).',
       ),
       previous_master_key: setting(
         masterKey.optional(),
-        'Second key that opens what is sealed, while the master key is changed. It needs `secrets.master_key`.',
-        'Remove it when `farebox secrets rotate` says that everything is under the new one ([links.md](links.md#for-operators)).',
+        'Old key, while you change the master key: it opens what it sealed, and seals nothing new. It needs `secrets.master_key`.',
+        'Follow the steps in [operating.md](operating.md#changing-the-master-key). Remove the old key when `farebox secrets rotate` says so.',
       ),
     })
     .prefault({}),

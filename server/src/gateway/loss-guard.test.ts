@@ -48,7 +48,7 @@ describe('upstreams of a call', () => {
   it('are refused with a code of their own where the account has none left, and what to do', () => {
     const fault = refusal(() => guardOf(reached('first', null), reached('second', 'one'))([first, second], WANTED))
     assert.deepEqual([fault.code, fault.status, fault.retryable], ['loss_ceiling_account', 403, false])
-    assert.match(fault.message, /The limit for gpt is 5 USD per hour\.$/)
+    assert.match(fault.message, /The limit for gpt is 5 USD within 60 minutes\.$/)
   })
 
   it('are refused for a while where all are out for everybody', () => {

@@ -1,5 +1,5 @@
 import type { LossWatch } from '../calls/loss-ceilings.ts'
-import type { ReachedCeiling } from '../calls/loss-sums.ts'
+import type { LossWindow, ReachedCeiling } from '../calls/loss-sums.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { shortUsd } from '../kernel/money.ts'
@@ -37,8 +37,11 @@ export function createLossGuard({ isQuiet, find }: Pick<LossWatch, 'isQuiet' | '
 /** A window ends by and by, or an operator ends it; nobody knows when. */
 const ROUTE_RETRY_SECONDS = 60
 
+/** They move on: what was lost before no longer counts. */
+const WINDOWS: Readonly<Record<LossWindow, string>> = { hour: '60 minutes', day: '24 hours' }
+
 function refusalOf(sold: string, { accountId, window, ceiling }: ReachedCeiling): Fault {
-  const detail = `The limit for ${sold} is ${shortUsd(ceiling)} USD per ${window}.`
+  const detail = `The limit for ${sold} is ${shortUsd(ceiling)} USD within ${WINDOWS[window]}.`
   if (accountId !== null) return new Fault('loss_ceiling_account', { detail })
   return new Fault('loss_ceiling_route', { detail, retryAfterSeconds: ROUTE_RETRY_SECONDS })
 }

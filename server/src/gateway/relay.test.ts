@@ -13,6 +13,7 @@ import { silentLog } from '../telemetry/log.ts'
 import type { BodyReader } from '../upstreams/exchange.ts'
 import { UpstreamFailure } from '../upstreams/failure.ts'
 import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
+import { createGrowths, type GrowthPlan } from './growth.ts'
 import { createOutputGuard } from './output-guard.ts'
 import { createRelay, type OutletListener } from './relay.ts'
 
@@ -26,11 +27,25 @@ type Options = {
   readonly wantsUsage?: boolean
   /** Fails where the call can't be settled. */
   readonly settling?: Promise<unknown>
+  /** Whether its hold grows, in a ledger that does not answer. */
+  readonly growsUnanswered?: boolean
+}
+
+/** A token of output for a byte of text, and a first slice that holds for 1,024. */
+const growthPlan: GrowthPlan = {
+  outputMost: 32_000,
+  choices: 1,
+  counted: { by: 'text', tokenBytes: 1 },
+  sliceFor: (output) => ({ held: { terms: { version: '1', rates: [] }, mostCounts: [], most: ZERO }, tokens: output }),
 }
 
 /** One stream, between an upstream and a caller that the test plays. */
-function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false, memory, settling }: Options = {}) {
+function startStream(
+  reader: StreamReader,
+  { limit = 1_000, stopsOnAbort = false, memory, settling, growsUnanswered = false }: Options = {},
+) {
   const clock = createStillClock()
+  const createGrowth = createGrowths({ clock, extend: () => Promise.resolve({ outcome: 'unanswered' }) })
   const seen = {
     ended: [] as string[],
     got: '',
@@ -94,6 +109,7 @@ function startStream(reader: StreamReader, { limit = 1_000, stopsOnAbort = false
     },
     kind: 'native',
     held: () => held,
+    growth: growsUnanswered ? createGrowth(growthPlan, { id: 'call', accountId: 'account', windows: [] }) : undefined,
     endedByHeader: 'X-Ended-By',
     room,
     began: () => {
@@ -236,6 +252,16 @@ describe('a stream that is passed on', () => {
     await failing.pass(0)
     assert.match(failing.seen.got, /no more/)
     assert.doesNotMatch(failing.seen.got, /upstream_transport/)
+  })
+
+  it('does not say that nothing was charged where the ledger falls silent and what was received is charged', async () => {
+    const { seen, say, pass } = openai({ growsUnanswered: true })
+    say(saying('a'.repeat(900)))
+    say(saying('b'.repeat(900)))
+    await pass(5_000)
+    assert.deepEqual([seen.ended, seen.isGood], [['upstream_failed'], false])
+    assert.match(seen.got, /billing_dependency_timeout.*What you received is charged\.","cost_usd":"0\.000000001"/)
+    assert.doesNotMatch(seen.got, /Nothing was charged/)
   })
 })
 

@@ -2,7 +2,7 @@ import type { Settlement } from '../calls/call.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { asFault, Fault, noRoom } from '../kernel/fault.ts'
 import type { ReplyRoom } from '../kernel/memory-budget.ts'
-import { formatUsd } from '../kernel/money.ts'
+import { formatUsd, type Nanos, ZERO } from '../kernel/money.ts'
 import type { Held } from '../pricing/terms.ts'
 import { MOST_TEXT_BYTES } from '../protocols/kept-text.ts'
 import type { TokenUsage } from '../protocols/protocol.ts'
@@ -128,7 +128,7 @@ export function createRelay({ clock, log, ended, drainMs = DRAIN_MS }: Parts): R
       }
       ended(isCut ? 'over_limit' : outlet.hasLeft() ? 'caller_left' : 'upstream_failed')
       const fault = transportFault(kind, failure ?? new Error('the stream ended before the answer did'))
-      const told = fault.with({ members: { ...fault.members, cost_usd: formatUsd(charged) } })
+      const told = withCost(fault, charged)
       // An upstream that told of its failure itself has said what there is to say.
       outlet.breakOff(stream.reader.hasToldError() ? NO_BYTES : Buffer.from(stream.errorFrame(renderFault(told))))
     } catch (error) {
@@ -366,6 +366,14 @@ type Passed = {
 function overLimit(limit: number): Fault {
   const detail = `The limit is ${limit} tokens. Ask for less or raise it; if this happens often, tell the operator.`
   return new Fault('output_limit_passed', { detail })
+}
+
+/** What a stream cost that was cut stands in its error. The table says of a silent ledger that nothing was charged: of a stream that had begun, that is not so. */
+function withCost(fault: Fault, charged: Nanos): Fault {
+  const members = { ...fault.members, cost_usd: formatUsd(charged) }
+  if (fault.code !== 'billing_dependency_timeout' || charged === ZERO) return fault.with({ members })
+  const detail = 'The ledger did not answer in time, so the stream was cut. What you received is charged.'
+  return new Fault(fault.code, { detail, members, cause: fault.cause })
 }
 
 function isOverLimit(failure: unknown): boolean {

@@ -109,9 +109,8 @@ const MOST_NETWORKS = 50
 
 /** Reads what somebody wants a key to allow. Throws where a text is no network, or where they are too many. */
 export function networksIn(texts: readonly string[]): Networks {
-  if (texts.length === 0)
-    throw new RangeError('a key that no address may use is of no use: name one, or revoke the key')
+  if (texts.length === 0) throw new RangeError('a key needs at least one address: name one, or revoke the key')
   if (texts.length > MOST_NETWORKS)
-    throw new RangeError(`a key has at most ${MOST_NETWORKS} networks; these are ${texts.length}`)
+    throw new RangeError(`a key can have at most ${MOST_NETWORKS} networks, and you named ${texts.length}`)
   return createNetworks(texts)
 }

@@ -68,9 +68,9 @@ const MOST_SCOPES = 100
 
 /** Checks scopes that somebody wants a key to have: each is there to be used, and stands once. Throws with what is near and what is known. */
 export function checkScopes(texts: readonly string[], known: Known): readonly string[] {
-  if (texts.length === 0) throw new RangeError('a key without a scope could do nothing: name one, or revoke the key')
+  if (texts.length === 0) throw new RangeError('a key needs at least one scope: name one, or revoke the key')
   if (texts.length > MOST_SCOPES)
-    throw new RangeError(`a key has at most ${MOST_SCOPES} scopes; these are ${texts.length}`)
+    throw new RangeError(`a key can have at most ${MOST_SCOPES} scopes, and you named ${texts.length}`)
   for (const text of texts) requireKnown(text, known)
   return [...new Set(texts)]
 }
@@ -81,7 +81,7 @@ function requireKnown(text: string, { operations, models }: Known): void {
     if (models.includes(name)) return
     const near = nearest(name, models)
     const hint = near === undefined ? '.' : `: did you mean ${MODEL}${near}?`
-    throw new RangeError(`${quoted(text)} names no model${hint} farebox models list shows them`)
+    throw new RangeError(`${quoted(text)} is not a model${hint} See farebox models list`)
   }
   const categories = [...new Set(operations.map(({ category }) => category))]
   const ids = [...new Set([...operations.map(({ id }) => id), LINKING.id, ...Object.keys(GROUPS), ACCOUNT_READ])]
@@ -89,7 +89,7 @@ function requireKnown(text: string, { operations, models }: Known): void {
   if (names.includes(text)) return
   const near = models.includes(text) ? `${MODEL}${text}` : nearest(text, names)
   throw new RangeError(
-    `${quoted(text)} is no scope${near === undefined ? '.' : `: did you mean ${near}?`} Known are the categories ${categories.join(', ')}; ` +
+    `${quoted(text)} is not a scope${near === undefined ? '.' : `: did you mean ${near}?`} There are the categories ${categories.join(', ')}; ` +
       `the operations ${ids.join(', ')}; and ${MODEL}<name> for a model`,
   )
 }

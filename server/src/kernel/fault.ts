@@ -60,7 +60,7 @@ export const FAULTS = {
     403,
     'This form was not sent from our page, or the page is out of date. Open the page again and send the form once more.',
   ),
-  link_required: general(403, 'No account is linked to this key. Link one, then make the same call again.'),
+  link_required: general(403, 'No platform account is linked to this key. Link one, then make the same call again.'),
   link_scope_missing: row(
     403,
     'The linked account has not granted a scope that this call needs. Link it again with more scopes.',
@@ -69,7 +69,7 @@ export const FAULTS = {
   invitation_for_another: row(403, 'This invitation is for another e-mail address. Sign in with that address.'),
   loss_ceiling_account: row(
     403,
-    'Loss limit reached: the provider used more than your calls were priced for. Nothing was charged for this call. Use another model or endpoint, or contact the operator.',
+    'Loss limit reached: the provider used more than your calls were priced for. Nothing was charged for this call. Use another model or endpoint, try again later, or ask the operator.',
   ),
   route_not_found: row(404, 'There is no such endpoint. Check the method and the path.'),
   resource_not_found: general(404, 'There is no such resource. Check the id.'),
@@ -79,21 +79,30 @@ export const FAULTS = {
   quote_used: row(409, 'The quote has already been used. Nothing was charged. Ask for a new one.'),
   idempotency_completed: row(
     409,
-    'A call with this idempotency key has already completed. Look it up by its request id.',
+    'A call with this idempotency key has already completed. Look it up with GET /v1/requests/{first_request_id}.',
   ),
   idempotency_running: row(409, 'A call with this idempotency key is still running. Try again shortly.', RETRYABLE),
   outcome_unknown: row(
     409,
-    'A call with this idempotency key was interrupted; its outcome is unknown. Look it up by its request id.',
+    'The first call with this idempotency key was interrupted; its outcome is unknown. Look it up with GET /v1/requests/{first_request_id}.',
   ),
   task_not_cancelable: row(409, 'The task cannot be canceled now and continues. Poll it until it ends.'),
   last_owner: row(409, 'A workspace needs at least one owner. Make another member an owner first.'),
   already_member: row(409, 'This address is already a member of the workspace. Change its role instead.'),
-  members_full: row(409, 'The workspace has reached its limit of members and open invitations. Remove one first.'),
-  contract_hash_mismatch: row(409, 'No contract with this hash is served here. Ask for the current version.'),
+  members_full: row(
+    409,
+    'The workspace has reached its limit of members and open invitations. Remove a member or an invitation first.',
+  ),
+  contract_hash_mismatch: row(
+    409,
+    'No contract with this hash is served here. Use the hash that GET /api/contracts/version returns.',
+  ),
   body_too_large: general(413, 'The body is too large. Send a smaller one.'),
   uri_too_long: general(414, 'The URL is too long. Shorten it.'),
-  unsupported_media_type: row(415, 'The content type or encoding of the body is not supported. Check the headers.'),
+  unsupported_media_type: row(
+    415,
+    'The type or the encoding of the body is not supported. Check the headers Content-Type and Content-Encoding.',
+  ),
   expectation_failed: row(417, 'The expectation in the Expect header is not supported. Leave the header out.'),
   misdirected_request: row(421, 'This server does not serve that host. Check the URL.'),
   idempotency_mismatch: row(422, 'This idempotency key was already used with a different request. Use a new key.'),
@@ -109,7 +118,7 @@ export const FAULTS = {
   unsupported_uri: row(500, 'unsupported uri'),
   upstream_transport: row(
     502,
-    'The provider could not be reached, or gave no valid answer. The problem is not on your side.',
+    'The connection to the provider failed, or its answer was not valid. The problem is not on your side.',
   ),
   upstream_unreachable: row(
     502,
@@ -122,11 +131,11 @@ export const FAULTS = {
   ),
   output_limit_passed: row(
     502,
-    'The provider exceeded the output limit of this request, so the stream was cut. What you received is charged.',
+    'The provider exceeded the output limit of your request (max_tokens, or the default of the model), so the stream was cut. What you received is charged.',
   ),
   managed_upstream_transport: row(
     503,
-    'The provider could not be reached, or gave no valid answer. The problem is not on your side.',
+    'The connection to the provider failed, or its answer was not valid. The problem is not on your side.',
   ),
   managed_upstream_unreachable: row(
     503,
@@ -143,7 +152,11 @@ export const FAULTS = {
     503,
     'The provider does not know the path or model that we requested. This is on our side; you were not charged.',
   ),
-  billing_dependency_timeout: row(503, 'The ledger did not answer in time. Nothing was charged. Try again.', RETRYABLE),
+  billing_dependency_timeout: general(
+    503,
+    'The ledger did not answer in time. Nothing was charged. Try again.',
+    RETRYABLE,
+  ),
   settlement_timeout: row(
     503,
     'The call ran but could not be settled, so it is not charged. Look it up by its request id before you send it again.',

@@ -105,8 +105,8 @@ describe('a network', () => {
     // A part of IPv6 that all addresses of IPv4 and others stand in is never meant.
     ['::ffff:0:0/90', '::ffc0:0:0/90'],
   ] as const)
-    it(`has no bits beyond its length: for ${text} one is told to write ${meant}`, () => {
-      assert.throws(() => createNetworks([text]), new RegExp(`write ${meant.replaceAll('.', '\\.')}, or a longer one`))
+    it(`has no bits beyond its length: for ${text} one is told to use ${meant}`, () => {
+      assert.throws(() => createNetworks([text]), new RegExp(`use ${meant.replaceAll('.', '\\.')}, or a longer prefix`))
     })
 })
 
@@ -172,7 +172,7 @@ function firstOf(address: string, bits: number, width: number): string {
     createNetworks([`${address}/${bits}`])
     return address
   } catch (error) {
-    const meant = /write ([0-9a-f.:]+)\//.exec(String(error))?.[1] ?? assert.fail(String(error))
+    const meant = /use ([0-9a-f.:]+)\//.exec(String(error))?.[1] ?? assert.fail(String(error))
     assert.ok(bits < width)
     return meant
   }

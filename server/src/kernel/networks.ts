@@ -46,7 +46,7 @@ function readNetwork(text: string): Network {
   const [, written = '', length] = FORM.exec(text) ?? []
   const version = isIP(written)
   if (version !== 4 && version !== 6)
-    throw new RangeError(`${quoted(text)} is no address or network: write 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32`)
+    throw new RangeError(`${quoted(text)} is not an address or network: use 203.0.113.7, 10.0.0.0/8 or 2001:db8::/32`)
   const given = length === undefined ? WIDTH[version] : Number(length)
   if (given > WIDTH[version]) throw new RangeError(`${quoted(text)} is too long: /${WIDTH[version]} is one address`)
   const value = numberOf(written, version)
@@ -55,7 +55,7 @@ function readNetwork(text: string): Network {
   const rest = BigInt(WIDTH[network.family] - network.bits)
   const first = { ...network, value: (network.value >> rest) << rest }
   if (first.value !== network.value)
-    throw new RangeError(`${quoted(text)} has bits beyond its length: write ${textOf(first)}, or a longer one`)
+    throw new RangeError(`${quoted(text)} has bits beyond its length: use ${textOf(first)}, or a longer prefix`)
   return network
 }
 

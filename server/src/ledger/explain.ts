@@ -113,13 +113,13 @@ function linesOfHold(id: Id, row: z.output<typeof hold>): readonly string[] {
   const state =
     row.unsettled_at === null
       ? `is open, run by ${owner}`
-      : `is unsettled since ${row.unsettled_at}: its process ${row.owner_id ?? ''} is gone, and nobody knows what it used`
+      : `is unsettled since ${row.unsettled_at}: its process ${row.owner_id ?? ''} is gone, and its usage is unknown`
   return [
     `Call ${id} (${row.operation}) ${state}.`,
     `It holds ${row.amount} of account ${row.account_id}, by credential ${row.credential_id}, since ${row.begun_at}.`,
     ...(row.unsettled_at === null
       ? []
-      : [`Resolve it by evidence: farebox ledger resolve ${id} --charge <usd>, or --void.`]),
+      : [`When you know what the provider did: farebox ledger resolve ${id} --charge <usd>, or --void.`]),
   ]
 }
 
@@ -127,15 +127,15 @@ function linesOfCharge(id: Id, row: z.output<typeof charge>): readonly string[] 
   if (row.credential_id === null) return [`Call ${id} was voided at ${row.ended_at} before it had begun.`]
   return [
     `Call ${id} (${row.operation}) was ${row.outcome} at ${row.ended_at}, begun at ${row.begun_at}.`,
-    `It charged ${row.amount} to account ${row.account_id}, by credential ${row.credential_id}${parts({ 'promotional credit': row.promo, 'overrun at our loss': row.overrun })}.`,
+    `It charged ${row.amount} to account ${row.account_id}, by credential ${row.credential_id}${parts({ 'promotional credit': row.promo, 'overrun (our loss)': row.overrun })}.`,
   ]
 }
 
 function linesOfRun({ model, status, upstream, first_byte_ms }: z.output<typeof recordDetail>): readonly string[] {
-  const asked = model === null ? '' : ` It asked for the model ${model}.`
-  const firstByte = first_byte_ms === null ? '' : ` The first byte went out after ${first_byte_ms} ms.`
+  const asked = model === null ? '' : ` Model: ${model}.`
+  const firstByte = first_byte_ms === null ? '' : ` First byte after ${first_byte_ms} ms.`
   return [
-    ...(status === null ? [] : [`The caller was told ${status}.${asked}${firstByte}`]),
+    ...(status === null ? [] : [`The caller got status ${status}.${asked}${firstByte}`]),
     ...upstream.map((attempt, at) => lineOfAttempt(attempt, at + 1)),
   ]
 }
@@ -151,8 +151,8 @@ function lineOfAttempt({ slot, upstream_id, began_ms, ended_ms, ...how }: Record
 
 function linesOfAccount(id: Id, row: z.output<typeof account>): readonly string[] {
   return [
-    `Account ${id} (${row.mode}) is ${row.active ? 'active' : 'closed'}${row.debt > 0n ? ', suspended by its debt' : ''}.`,
-    `It was credited ${row.credited} and charged ${row.charged}, holds ${row.held}, and has ${row.free} free${parts({ debt: row.debt, 'promotional credit left': row.promo })}.`,
+    `Account ${id} (${row.mode}) is ${row.active ? 'active' : 'closed'}${row.debt > 0n ? ', suspended because of its debt' : ''}.`,
+    `It was credited ${row.credited} and charged ${row.charged}, holds ${row.held}, and has ${row.free} available${parts({ debt: row.debt, 'promotional credit left': row.promo })}.`,
     `Calls: ${row.open} open, ${row.unsettled} unsettled.`,
   ]
 }

@@ -9,7 +9,7 @@ import { nameOf } from './names.ts'
 const VERIFY = `Verify your address
 
 Somebody, we hope you, has created an account for mira@harbour.example.
-Open the link to say that this mailbox is yours.
+Open the link to confirm that this mailbox is yours.
 
 Verify this address:
 https://farebox.example/verify/Yk3v9QmT2x8RcN5bWd7LpA
@@ -17,7 +17,7 @@ https://farebox.example/verify/Yk3v9QmT2x8RcN5bWd7LpA
 It works once, until 15 November 2099 at 21:28 UTC. Then the account can
 be used, and $2.00 of credit is there.
 
-It was not you? Do nothing: the account is forgotten after a day.
+If it was not you, do nothing: the account is deleted after a day.
 
 -- 
 farebox
@@ -28,7 +28,7 @@ const INVITATION = `Join Harbour Labs
 Mira Halloran (mira@harbour.example) invites jo@harbour.example as a
 developer.
 
-Keys and playground               use and make
+Keys and playground             use and create
 Mandates for agents                       give
 Requests and usage                        read
 Balance and statements                    read
@@ -38,8 +38,8 @@ Members                                     no
 See the invitation:
 https://farebox.example/invitations/Hc5Mz8TgQe3aJv6LxU1sWd
 
-Good until 15 November 2099, for this address alone. You do not know
-Mira Halloran? Do nothing, and nothing happens.
+Valid until 15 November 2099, only for this address. If you do not know
+Mira Halloran, do nothing.
 
 -- 
 farebox
@@ -92,11 +92,11 @@ describe('a letter', () => {
       const text = textOf(letterOf({ ...LETTERS.invitation, role }))
       return [...text.matchAll(/^(?:Keys|Mandates|Credit|Members).* {2,}(\S.*)$/gm)].map(([, right]) => right)
     })
-    const everything = ['use and make', 'give', 'add', 'invite and remove']
+    const everything = ['use and create', 'give', 'add', 'invite and remove']
     assert.deepEqual(rows, [
       everything,
       everything,
-      ['use and make', 'give', 'no', 'no'],
+      ['use and create', 'give', 'no', 'no'],
       ['no', 'no', 'add', 'no'],
       ['no', 'no', 'no', 'no'],
     ])

@@ -38,25 +38,25 @@ function verify({ to, link, until, credit }: Of<'verify'>): Letter {
     subject: 'Verify your address',
     title: 'Verify your address',
     blocks: [
-      paragraph`Somebody, we hope you, has created an account for ${strong(to)}. Open the link to say that this mailbox is yours.`,
+      paragraph`Somebody, we hope you, has created an account for ${strong(to)}. Open the link to confirm that this mailbox is yours.`,
       button('Verify this address', link),
       credit === null
         ? paragraph`It works once, until ${strong(momentOf(until))}. Then the account can be used.`
         : paragraph`It works once, until ${strong(momentOf(until))}. Then the account can be used, and ${strong(`$${credit}`)} of credit is there.`,
-      small`It was not you? Do nothing: the account is forgotten after a day.`,
+      small`If it was not you, do nothing: the account is deleted after a day.`,
     ],
   }
 }
 
 function registered({ to, signInUrl, resetUrl, at, address }: Of<'registered'>): Letter {
   return {
-    subject: 'You have an account already',
-    title: 'You have an account already',
+    subject: 'You already have an account',
+    title: 'You already have an account',
     blocks: [
-      paragraph`Somebody, we hope you, wanted to create an account for ${strong(to)}, on ${momentOf(at)}, from ${address}. There is one already, so nothing has changed.`,
+      paragraph`Somebody, we hope you, wanted to create an account for ${strong(to)}, on ${momentOf(at)}, from ${address}. It already exists, so nothing has changed.`,
       button('Sign in', signInUrl),
-      { kind: 'link', label: 'You do not remember the password? Choose a new one', url: resetUrl },
-      small`It was not you? Do nothing. Whoever it was has not learned that you have an account.`,
+      { kind: 'link', label: 'If you forgot the password, choose a new one', url: resetUrl },
+      small`If it was not you, do nothing. Nobody has learned that you have an account.`,
     ],
   }
 }
@@ -68,8 +68,8 @@ function reset({ to, link, until, at, address }: Of<'reset'>): Letter {
     blocks: [
       paragraph`Somebody has asked for a new password for ${strong(to)}, on ${momentOf(at)}, from ${address}.`,
       button('Choose a new password', link),
-      paragraph`It works once, until ${strong(momentOf(until))}. When you have set it, all your sessions end. Keys stay as they are, and your second factor is still asked for.`,
-      small`It was not you? Do nothing: your password stays. If it happens again, look at your sessions and turn the second factor on.`,
+      paragraph`It works once, until ${strong(momentOf(until))}. When you set a new password, all your sessions end. Your keys stay as they are, and your second factor is still required.`,
+      small`If it was not you, do nothing: your password stays. If it happens again, check your sessions and turn the second factor on.`,
     ],
   }
 }
@@ -79,8 +79,8 @@ function passwordChanged({ to, at, address, resetUrl }: Of<'password_changed'>):
     subject: 'Your password was changed',
     title: 'Your password was changed',
     blocks: [
-      paragraph`The password of ${strong(to)} was changed on ${momentOf(at)}, from ${address}. It was you? Then there is nothing to do.`,
-      paragraph`It was ${strong('not')} you? Choose a new password at once. That ends all sessions, also theirs.`,
+      paragraph`The password of ${strong(to)} was changed on ${momentOf(at)}, from ${address}. If it was you, there is nothing to do.`,
+      paragraph`If it was ${strong('not')} you, choose a new password at once. That ends all sessions.`,
       button('Choose a new password', resetUrl),
       small`You get this whenever your password changes.`,
     ],
@@ -93,10 +93,10 @@ function factorChanged({ to, isOn, at, address, sessionsUrl }: Of<'factor_change
     title: isOn ? 'Your second factor is on' : 'Your second factor is off',
     blocks: [
       isOn
-        ? paragraph`From now on, signing in as ${strong(to)} takes a code of your app besides the password. It was turned on on ${momentOf(at)}, from ${address}.`
-        : paragraph`From now on, signing in as ${strong(to)} takes the password alone. The second factor was turned off on ${momentOf(at)}, from ${address}.`,
-      paragraph`It was ${strong('not')} you? Look at your sessions, end those that you do not know, and change your password.`,
-      button('Look at your sessions', sessionsUrl),
+        ? paragraph`From now on, signing in as ${strong(to)} needs a code from your authenticator as well as the password. The second factor was turned on on ${momentOf(at)}, from ${address}.`
+        : paragraph`From now on, signing in as ${strong(to)} needs only the password. The second factor was turned off on ${momentOf(at)}, from ${address}.`,
+      paragraph`If it was ${strong('not')} you, check your sessions, end those that you do not know, and change your password.`,
+      button('Check your sessions', sessionsUrl),
       small`You get this whenever your second factor is turned on or off.`,
     ],
   }
@@ -112,7 +112,7 @@ function invitation({ to, workspace, by, role, link, until }: Of<'invitation'>):
       paragraph`${strong(inviter)} (${by.email}) invites ${strong(to)} ${as} ${strong(name)}.`,
       { kind: 'table', rows: rightsOf(role) },
       button('See the invitation', link),
-      small`Good until ${dayOf(until)}, for this address alone. You do not know ${inviter}? Do nothing, and nothing happens.`,
+      small`Valid until ${dayOf(until)}, only for this address. If you do not know ${inviter}, do nothing.`,
     ],
   }
 }
@@ -123,10 +123,10 @@ function grantReused({ to, client, workspace, at, address, grantsUrl }: Of<'gran
     subject: `We have stopped ${app} from using your account`,
     title: `${app} was stopped`,
     blocks: [
-      paragraph`${strong(to)} had let ${strong(app)} act for ${strong(place)}. On ${momentOf(at)} a token of it was used a second time, from ${address}. It may have been copied, so it works no more, and neither does anything else of that grant.`,
-      paragraph`You use ${strong(app)}? Sign in there again. You do not know why this happened? Look at what else you allow.`,
+      paragraph`${strong(to)} had let ${strong(app)} act for ${strong(place)}. On ${momentOf(at)} a token of it was used a second time, from ${address}. It may have been copied, so we have revoked it and everything else of that grant.`,
+      paragraph`If you use ${strong(app)}, sign in there again. If you do not know why this happened, check what else you allow.`,
       button('See what you allow', grantsUrl),
-      small`You get this whenever a token comes again that should not exist any more.`,
+      small`You get this mail when a token is used again that should no longer exist.`,
     ],
   }
 }
@@ -140,8 +140,8 @@ function mandateUsed(mail: Of<'mandate_used'>): Letter {
     title,
     blocks: [
       isOver
-        ? paragraph`${strong(app)} can spend nothing more of ${strong(place)}’s money. Nothing has to be done: it never went above ${strong(all)}.`
-        : paragraph`${strong(app)} can go on spending ${strong(place)}’s money until ${strong(all)}, and not further. Nothing has to be done.`,
+        ? paragraph`${strong(app)} can spend no more of ${strong(place)}’s money. It never went above ${strong(all)}. You do not have to do anything.`
+        : paragraph`${strong(app)} can spend ${strong(place)}’s money up to ${strong(all)} in total, and no more. You do not have to do anything.`,
       {
         kind: 'table',
         rows: [
@@ -215,14 +215,14 @@ const ROLE_NAMES: Readonly<Record<Role, readonly [as: string, name: string]>> = 
   owner: ['as an', 'owner'],
   admin: ['as an', 'admin'],
   developer: ['as a', 'developer'],
-  billing: ['to look after', 'billing'],
+  billing: ['to manage', 'billing'],
   viewer: ['as a', 'viewer'],
 }
 
 function rightsOf(role: Role): readonly (readonly [string, string])[] {
   const right = (deed: Deed, allowed: string, otherwise = 'no') => (may(role, deed) ? allowed : otherwise)
   return [
-    ['Keys and playground', right('keys.manage', 'use and make')],
+    ['Keys and playground', right('keys.manage', 'use and create')],
     ['Mandates for agents', right('mandates.give', 'give')],
     ['Requests and usage', right('workspace.read', 'read')],
     ['Balance and statements', right('billing.read', 'read')],

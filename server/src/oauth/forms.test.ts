@@ -25,19 +25,19 @@ describe('a form', () => {
   })
 
   for (const [field, value, problem] of [
-    ['name', '', /Write your name/],
-    ['name', '  ', /Write your name/],
+    ['name', '', /Enter your name/],
+    ['name', '  ', /Enter your name/],
     ['name', 'x'.repeat(101), /longer than 100/],
     ['name', 'a\r\nb', /can’t be shown/],
-    ['email', '', /Write your email/],
+    ['email', '', /Enter your e-mail/],
     ['email', 'mira', /no @/],
     ['email', '@harbour.example', /nothing before the @/],
     ['email', 'mira@harbour', /no domain after the @/],
     ['email', 'mi ra@harbour.example', /can’t be sent/],
     ['password', '', /Choose a password/],
-    ['password', 'x', /1 character and needs 12/],
-    ['password', 'x'.repeat(11), /11 characters and needs 12/],
-    ['password', 'x'.repeat(201), /201 characters, and 200/],
+    ['password', 'x', /1 character and needs at least 12/],
+    ['password', 'x'.repeat(11), /11 characters and needs at least 12/],
+    ['password', 'x'.repeat(201), /201 characters; the limit is 200/],
   ] as const)
     it(`says what is wrong with ${field} of ${JSON.stringify(value.slice(0, 20))}`, () => {
       const read = readForm(formOf({ ...good, [field]: value }), SIGN_UP)

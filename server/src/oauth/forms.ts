@@ -38,20 +38,20 @@ const NOT_SHOWN = /[\p{Cc}\u2028\u2029\u202A-\u202E\u2066-\u2069]/u
 export const personName = z
   .string()
   .trim()
-  .min(1, 'Write your name.')
+  .min(1, 'Enter your name.')
   .refine((name) => [...name].length <= NAME_LIMIT, {
     error: `It is longer than ${NAME_LIMIT} characters.`,
     abort: true,
   })
-  .refine((name) => !NOT_SHOWN.test(name), 'It has characters that can’t be shown. Write it without them.')
+  .refine((name) => !NOT_SHOWN.test(name), 'It has characters that can’t be shown. Remove them.')
 
-const WHOLE = 'Write the whole address, such as mira@harbour.example.'
+const WHOLE = 'Enter the whole address, such as mira@harbour.example.'
 
 /** An address as it is kept: in lower case. */
 export const emailAddress = z
   .string()
   .trim()
-  .min(1, 'Write your email address.')
+  .min(1, 'Enter your e-mail address.')
   .transform((typed, context) => {
     const address = readAddress(typed)
     if (address !== null) return address
@@ -76,25 +76,25 @@ export const newPassword = z.string().superRefine((password, context) => {
   const say = (message: string) => context.addIssue({ code: 'custom', message })
   if (characters === 0) say('Choose a password.')
   else if (characters < SHORTEST)
-    say(`It has ${characters} ${characters === 1 ? 'character' : 'characters'} and needs ${SHORTEST}.`)
-  else if (characters > LONGEST) say(`It has ${characters} characters, and ${LONGEST} are the most.`)
+    say(`It has ${characters} ${characters === 1 ? 'character' : 'characters'} and needs at least ${SHORTEST}.`)
+  else if (characters > LONGEST) say(`It has ${characters} characters; the limit is ${LONGEST}.`)
 })
 
 /** One that is compared: whatever is typed is right or wrong. */
-export const password = z.string().min(1, 'Write your password.')
+export const password = z.string().min(1, 'Enter your password.')
 
 /** What an authenticator shows. */
 export const factorCode = z
   .string()
   .transform((typed) => typed.replaceAll(/\s/g, ''))
-  .refine((code) => /^\d{6}$/.test(code), 'It has six figures, such as 418 207.')
+  .refine((code) => /^\d{6}$/.test(code), 'The code has six digits, such as 418 207.')
 
 const RECOVERY_LIMIT = 40
 
 export const recoveryCode = z
   .string()
   .trim()
-  .min(1, 'Write one of your recovery codes.')
+  .min(1, 'Enter one of your recovery codes.')
   .max(RECOVERY_LIMIT, 'It is longer than a recovery code.')
 
 /** A hidden field, or the value of a button: whatever it has, we wrote it. */

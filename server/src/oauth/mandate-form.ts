@@ -9,7 +9,7 @@ import type { Offer } from './offer.ts'
 /** How a person fills in a mandate, on the page where they give it and on the one where they change it. */
 
 const AMOUNT_MOST = usd('10000')
-const AMOUNT_PROBLEM = 'Write an amount of USD from 0 to 10,000, such as 1.00.'
+const AMOUNT_PROBLEM = 'Enter an amount in USD from 0 to 10,000, such as 1.00.'
 
 /** An amount that somebody typed; undefined for what is none. */
 export function readAmount(typed: string): Nanos | undefined {
@@ -25,7 +25,7 @@ const rateField = z
   .string()
   .refine(
     (typed) => /^[1-9]\d{0,4}$/.test(typed.trim()) && Number(typed) <= RATE_MOST,
-    `Write a number from 1 to 10,000.`,
+    `Enter a number from 1 to 10,000.`,
   )
 
 /** For how long it may be allowed, in days. */
@@ -51,7 +51,7 @@ export function mandateFields({ categories }: Pick<Offer, 'categories'>) {
   return {
     ...ticks,
     ...{ amount: amountField, call: amountField, rate: rateField, days: lasts, costly: anything },
-    only: z.string().max(ONLY_CHARACTERS, `Write at most ${ONLY_CHARACTERS} characters.`),
+    only: z.string().max(ONLY_CHARACTERS, `Enter at most ${ONLY_CHARACTERS} characters.`),
   }
 }
 
@@ -120,8 +120,8 @@ const SHOWN_PROBLEM = 300
 
 /** What a command would be told, for a page. */
 function sentence(message: string): string {
-  const [first = ''] = message.split('. Known are')
-  return `${first.slice(0, SHOWN_PROBLEM).replace(/[.?]?$/, '.')} Write ids of operations, or model: and the name of a model.`
+  const [first = ''] = message.split(' There are the categories')
+  return `${first.slice(0, SHOWN_PROBLEM).replace(/[.?]?$/, '.')} Enter ids of operations, or model: and the name of a model.`
 }
 
 export const SEEN = 'seen'

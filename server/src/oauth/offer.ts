@@ -27,10 +27,10 @@ export type OfferedCategory = {
 type Words = { readonly name: string; readonly note: string; readonly isUsual: boolean }
 
 const WORDS: Readonly<Record<Operation['category'], Words>> = {
-  models: { name: 'Models', note: 'Conversations, vectors, pictures, reranking, research', isUsual: true },
+  models: { name: 'Models', note: 'Conversations, embeddings, images, reranking, research', isUsual: true },
   finance: { name: 'Company figures', note: 'Companies and their figures', isUsual: true },
   traffic: { name: 'Website visits', note: 'Websites and their visitors', isUsual: true },
-  social: { name: 'Social', note: 'Posts, comments, tags; acting for accounts that are linked', isUsual: false },
+  social: { name: 'Social', note: 'Posts, comments, tags; acting for linked accounts', isUsual: false },
   video: { name: 'Videos', note: 'Videos that models make', isUsual: false },
 }
 

@@ -24,5 +24,5 @@ const MOMENT_SECONDS = 60
 function troubleOf({ status }: Fault, seconds: number): Trouble {
   const text = `Try again in ${waitOf(seconds)}.`
   if (status === 429) return { title: seconds <= MOMENT_SECONDS ? 'Wait a moment' : 'Too many attempts', text }
-  return { title: 'We are busy just now', text: `Nothing was changed. ${text}` }
+  return { title: 'The service is busy', text: `Nothing was changed. ${text}` }
 }

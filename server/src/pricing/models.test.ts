@@ -500,13 +500,17 @@ describe('configuring a model', () => {
       () => setModelPrice({ pool }, { model: id, input: '1', output: '1', providerOutput: '-1' }),
       /providerOutput: a price is not negative/,
     ],
-    ['a price of nothing', () => setModelPrice({ pool }, { model: id, input: '1' }), /a price of its input and one of/],
+    [
+      'a price of nothing',
+      () => setModelPrice({ pool }, { model: id, input: '1' }),
+      /a price for input and one for output/,
+    ],
     [
       'prices of pictures and of tokens',
       () => setModelPrice({ pool }, { model: id, input: '1', output: '1', images: { 'auto/auto': '1' } }),
-      /by the token, the picture or the second/,
+      /per token, per image or per second/,
     ],
-    ['no pictures', () => setModelPrice({ pool }, { model: id, images: {} }), /images: 1 to 100 can have a price/],
+    ['no pictures', () => setModelPrice({ pool }, { model: id, images: {} }), /images: give 1 to 100 prices/],
     [
       'a picture without a quality',
       () => setModelPrice({ pool }, { model: id, images: { '1024x1024': '1' } }),

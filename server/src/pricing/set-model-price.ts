@@ -195,12 +195,14 @@ type Sums = Omit<
 /** Nothing may be charged twice, and nothing that has no price of its own may be asked for. */
 function requireOneWay({ input, output, cacheRead, cacheWrite }: Sums, isByPiece: boolean): void {
   if (!isByPiece && (input === undefined || output === undefined))
-    throw new RangeError('A model needs a price of its input and one of its output, or prices of pictures or videos.')
+    throw new RangeError(
+      'A model needs a price for input and one for output, or prices per image or per second of video.',
+    )
   if (isByPiece && (input ?? output ?? cacheRead ?? cacheWrite) !== undefined) throw onlyOneWay()
 }
 
 function onlyOneWay(): RangeError {
-  return new RangeError('A model is sold by the token, the picture or the second of video: give prices of one of them.')
+  return new RangeError('A model is sold per token, per image or per second of video: give prices of one kind.')
 }
 
 function classesIn(given: ClassPricesText, member: string): z.output<typeof classPricesForm> {
@@ -212,7 +214,7 @@ function classesIn(given: ClassPricesText, member: string): z.output<typeof clas
 
 /** What can't be worked out when it is read must not be kept. */
 function requireClasses({ classes = {}, ...given }: NewModelPrice, isByPiece: boolean): void {
-  if (isByPiece) throw new RangeError('classes: a model that is sold by the piece has none.')
+  if (isByPiece) throw new RangeError('classes: only models that are sold per token have them.')
   const published = classesIn(classes, 'classes')
   const rate = (text = given.input) => ({ published: priceIn(text ?? '0'), providerCost: null })
   const plain = {
@@ -228,7 +230,7 @@ function requireClasses({ classes = {}, ...given }: NewModelPrice, isByPiece: bo
       published,
     )
   } catch (error) {
-    throw new RangeError(`classes: ${error instanceof Error ? error.message : 'can not be read'}.`)
+    throw new RangeError(`classes: ${error instanceof Error ? error.message : 'cannot be read'}.`)
   }
 }
 
@@ -257,7 +259,7 @@ const KINDS_MOST = 100
 function requireKinds(prices: KindPrices, { member, kind, such, read }: Kinds): void {
   const given = Object.entries(prices)
   if (given.length === 0 || given.length > KINDS_MOST)
-    throw new RangeError(`${member}: 1 to ${KINDS_MOST} can have a price.`)
+    throw new RangeError(`${member}: give 1 to ${KINDS_MOST} prices.`)
   for (const [name, text] of given) {
     if (!kind.test(name)) throw new RangeError(`${member}: ${JSON.stringify(name)} must be ${such}.`)
     requirePrice(name, text, read)
@@ -268,6 +270,6 @@ function requirePrice(name: string, text: string, read: (text: string) => unknow
   try {
     read(text)
   } catch (error) {
-    throw new RangeError(`${name}: ${error instanceof Error ? error.message : 'is no price'}.`)
+    throw new RangeError(`${name}: ${error instanceof Error ? error.message : 'is not a price'}.`)
   }
 }

@@ -18,7 +18,7 @@ export function createSiteFaultPage({ shell, pages }: Parts): FaultPage {
     if (main === undefined) return plain(fault, requestId)
     const { title, markup } = main
     const head = html`<meta name="robots" content="noindex">\n`
-    const description = 'What happened, and where to go on.'
+    const description = 'What happened, and where to go next.'
     return asAsked(
       shell.page({ title, description, path: '/', section: 'home', status: fault.status, main: markup, head }),
     )
@@ -39,15 +39,15 @@ const NEAR = [
 ] as const
 
 function missing({ code }: Fault, requestId: string): Html {
-  return html`<div class="fb-wrap fault"><div><p class="fault__code">404</p><h1>There is no such page</h1><p class="fault__say">Nothing of ours is at this address, or it is no more. Nothing was charged.</p>
+  return html`<div class="fb-wrap fault"><div><p class="fault__code">404</p><h1>There is no such page</h1><p class="fault__say">There is no page at this address. Nothing was charged.</p>
 ${finder('')}</div>
-<section aria-labelledby="n1"><h2 id="n1">Where to go on</h2><ul class="near">${NEAR.map(([path, words]) => html`<li><a class="fb-code" href="${path}">${path}</a><span>${words}</span></li>`)}</ul>
-<p class="fb-hint">A program that asks for JSON gets 404 <code>${code}</code>, and the same words.</p>${named(requestId)}</section></div>`
+<section aria-labelledby="n1"><h2 id="n1">Where to go next</h2><ul class="near">${NEAR.map(([path, words]) => html`<li><a class="fb-code" href="${path}">${path}</a><span>${words}</span></li>`)}</ul>
+<p class="fb-hint">A program that asks for JSON gets 404 <code>${code}</code>, and the same text.</p>${named(requestId)}</section></div>`
 }
 
 function unavailable({ code, message }: Fault, requestId: string): Html {
-  return html`<div class="fb-wrap fault"><div><p class="fault__code">503</p><h1>We can’t answer this now</h1><p class="fault__say">${message}</p><div class="fb-actions"><a class="fb-button fb-button--large" href="/">${icon('turn')}To the first page</a><a class="fb-button fb-button--large fb-button--quiet" href="/status">See the status</a></div></div>
-<section aria-labelledby="u1"><h2 id="u1">What that means for</h2><table class="fb-table fb-table--plain"><tbody><tr><th scope="row">Calls that run</th><td>They are finished. Those that can’t be settled are not charged.</td></tr><tr><th scope="row">New paid calls</th><td>Where the ledger is what does not answer: 503 <code>billing_dependency_timeout</code> with Retry-After. Safe to send again.</td></tr><tr><th scope="row">Your balance</th><td>As it was. Money of calls nobody knows about stays held, 24 hours at the most.</td></tr><tr><th scope="row">Catalogue, prices, guides</th><td>They go on from memory.</td></tr></tbody></table><p class="fault__id"><span class="fb-dim">Code</span> <code>${code}</code></p>${named(requestId)}</section></div>`
+  return html`<div class="fb-wrap fault"><div><p class="fault__code">503</p><h1>We can’t answer this now</h1><p class="fault__say">${message}</p><div class="fb-actions"><a class="fb-button fb-button--large" href="/">${icon('turn')}Go to the home page</a><a class="fb-button fb-button--large fb-button--quiet" href="/status">See the status</a></div></div>
+<section aria-labelledby="u1"><h2 id="u1">What that means for</h2><table class="fb-table fb-table--plain"><tbody><tr><th scope="row">Running calls</th><td>They finish. Calls that can’t be settled are not charged.</td></tr><tr><th scope="row">New paid calls</th><td>If the ledger does not answer: 503 <code>billing_dependency_timeout</code> with Retry-After. Safe to send again.</td></tr><tr><th scope="row">Your balance</th><td>Unchanged. Money of calls whose outcome is unknown stays held for at most 24 hours.</td></tr><tr><th scope="row">Catalogue, prices, guides</th><td>Still available, from memory.</td></tr></tbody></table><p class="fault__id"><span class="fb-dim">Code</span> <code>${code}</code></p>${named(requestId)}</section></div>`
 }
 
 function named(requestId: string): Html {

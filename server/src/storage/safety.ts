@@ -50,7 +50,7 @@ export function unsafeSettings(settings: Settings): string[] {
       problem(
         'default_transaction_isolation',
         "'read committed'",
-        'but what waits for a lock has to see what it waited for',
+        'but the ledger is correct only with read committed',
       ),
     )
   return problems

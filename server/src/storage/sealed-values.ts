@@ -32,9 +32,9 @@ export async function requireMasterKey(pool: pg.Pool, seal: Seal | null, columns
   const [first] = foreign
   if (first === undefined) return
   const what = foreign.map(({ name, count, what }) => `${count} ${what} with the master key ${name}`).join(', ')
-  const own = seal === null ? 'is missing' : `is another one (${seal.keyNames.join(', before it ')})`
+  const own = seal === null ? 'is missing' : `is the wrong key (${seal.keyNames.join(', previous key ')})`
   throw new Error(
-    `secrets.master_key (FAREBOX_SECRETS_MASTER_KEY) ${own}. The database has secrets that it does not open: ${what}. ` +
-      'Give that key; while you rotate, give it as secrets.previous_master_key.',
+    `secrets.master_key (FAREBOX_SECRETS_MASTER_KEY) ${own}. The database has secrets that need another key: ${what}. ` +
+      'Give that key; while you change the master key, give it as secrets.previous_master_key.',
   )
 }

@@ -20,7 +20,7 @@ export function parseBaseUrl(text: string, { allowPlainHttp = false }: Options =
     throw refusal('must not hold a user or a password: give them as the credential')
   if (/[?#]/.test(text)) throw refusal('must not have a query or a fragment')
   if (url.protocol === 'http:' && !allowPlainHttp && !isLoopback(url.hostname))
-    throw refusal('must be https, because plain http is accepted for this machine itself alone')
+    throw refusal('must be https: plain http is accepted only for this machine')
   const prefix = url.pathname.replace(/\/$/, '')
   if (prefix !== '' && !isTarget(prefix)) throw refusal('has a path that a proxy could read in more than one way')
   return { origin: url.origin, prefix }

@@ -155,7 +155,7 @@ describe('linking an account in a browser', () => {
 
       await decide(page, await authUrlOf(await named('Acme')))
       await page.reload()
-      await see('This link was used already', 'used')
+      await see('This link was already used', 'used')
 
       const older = await named('Acme')
       const first = await authUrlOf(older)

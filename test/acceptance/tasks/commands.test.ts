@@ -30,7 +30,7 @@ async function upstreamId(slot: string): Promise<string> {
 
 describe('farebox tasks', () => {
   it('says that none is open', async () => {
-    assert.equal(await said('tasks', 'status'), 'No task is open.\n')
+    assert.equal(await said('tasks', 'status'), 'There are no open tasks.\n')
   })
 
   it('shows a task whose creation was lost, and lets it go on once somebody knows its name', async () => {
@@ -51,7 +51,7 @@ describe('farebox tasks', () => {
     const name = await nameThere(id)
     assert.equal(
       await said('tasks', 'attach', id, '--upstream', upstream, '--name', name),
-      `Task ${id} is asked for as ${name}.\n`,
+      `Task ${id} is attached, and polled as ${name}.\n`,
     )
     const row = await untilStored(pool, id, 'SUCCEEDED')
     assert.equal(row.charged, 500_000_000n)
@@ -69,7 +69,7 @@ describe('farebox tasks', () => {
     const kept = await farebox('upstreams', 'remove', upstream)
     assert.equal(kept.code, 1)
     assert.match(kept.output, /has open tasks or linked accounts/)
-    assert.match(await said('upstreams', 'off', upstream), /no more calls/)
+    assert.match(await said('upstreams', 'off', upstream), /it gets no new calls/)
     await said('tasks', 'attach', id, '--upstream', upstream, '--name', name)
     // One that is off is asked for what it has.
     await untilStored(pool, id, 'SUCCEEDED')

@@ -6,16 +6,16 @@ export type FaultPage = (fault: Fault, requestId: string) => Page
 
 /** What a page says first; the rest are told by their own sentence. */
 const TITLES: Readonly<Record<number, string>> = {
-  400: 'This can’t be read',
+  400: 'This request is not valid',
   403: 'This is not allowed',
   404: 'There is no such page',
   405: 'This can’t be done here',
-  408: 'This took too long',
-  413: 'That was too much',
-  415: 'This can’t be read',
-  421: 'This is not the place',
-  429: 'That was too often',
-  431: 'That was too much',
+  408: 'The request took too long',
+  413: 'The request is too large',
+  415: 'This request is not valid',
+  421: 'Wrong host',
+  429: 'Too many requests',
+  431: 'The request is too large',
   500: 'Something failed on our side',
   503: 'We can’t answer this now',
 }
@@ -30,7 +30,7 @@ export function createFaultPage(pages: Pick<Pages, 'wide'>): FaultPage {
       title,
       main: html`<div><p class="fault__code">${fault.status}</p><h1>${title}</h1>
 <p class="fault__say">${sentenceOf(fault)}</p></div>
-<section aria-labelledby="asked"><h2 id="asked">If you ask somebody about it</h2>
+<section aria-labelledby="asked"><h2 id="asked">If you report it</h2>
 <p class="fault__id"><span class="fb-dim">Code</span> <code>${fault.code}</code></p>
 <p class="fault__id"><span class="fb-dim">Request</span> <span class="fb-code">${requestId}</span></p></section>`,
     })
@@ -39,6 +39,6 @@ export function createFaultPage(pages: Pick<Pages, 'wide'>): FaultPage {
 
 /** A person asks for pages, not for endpoints. */
 function sentenceOf({ code, message }: Fault): string {
-  if (code === 'route_not_found') return 'Nothing of ours is at this address, or it is no more. Check the address.'
+  if (code === 'route_not_found') return 'There is no page at this address. Check the address.'
   return message
 }

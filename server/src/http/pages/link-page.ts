@@ -35,15 +35,15 @@ const TOLD: Readonly<Record<Exclude<Finished['outcome'], 'linked'> | 'undone' | 
   used: {
     status: 400,
     badge: NOT_LINKED,
-    title: 'This link was used already',
-    text: 'Links work once. If your account was linked just now, it still is.',
+    title: 'This link was already used',
+    text: 'Links work once. If your account has just been linked, it stays linked.',
     again: true,
   },
   unknown: {
     status: 400,
     badge: NOT_LINKED,
     title: 'This link does not work',
-    text: 'It is not one of ours, or a newer one has taken its place. Nothing was linked.',
+    text: 'It is not valid, or a newer link has replaced it. Nothing was linked.',
     again: true,
   },
   failed: {
@@ -57,13 +57,13 @@ const TOLD: Readonly<Record<Exclude<Finished['outcome'], 'linked'> | 'undone' | 
     status: 200,
     badge: ENDED,
     title: 'The link was undone',
-    text: 'Nobody acts for your account by it any more. What was done before stays done. You can close this page.',
+    text: 'It can no longer be used to act for your account. What was done before stays done. You can close this page.',
   },
   too_late: {
     status: 400,
     badge: { tone: 'plain', word: 'Nothing changed' },
     title: 'There is nothing to undo here',
-    text: 'The link was undone or replaced already, or more than ten minutes have passed. You can end it in the settings of the platform, under connected apps.',
+    text: 'The link was already undone or replaced, or more than ten minutes have passed. You can end it in the settings of the platform, under connected apps.',
   },
 }
 
@@ -105,19 +105,19 @@ export function createLinkPages({ door }: Pick<Pages, 'door'>) {
         main: html`<div class="joined" aria-hidden="true"><span>${icon('team')}</span><i></i><b>${icon('check')}</b><i></i><span>${icon('agent')}</span></div>
 <h1>${title}</h1><p class="door__say">The workspace <bdi><b>${workspace}</b></bdi> can now act for this account. You can close this page.</p>
 <h2 class="door__h">What it may do for you</h2><ul class="may">${scopes.map(scopeItem)}</ul>
-${undoForm(undoPath, undoToken, 'Undo the link', 'Do you not know this workspace?', 'Then somebody may have sent you their link. Undo it now: this page can do so for ten minutes.')}`,
-        below: html`We never see your password. What the platform gave us is kept sealed.`,
+${undoForm(undoPath, undoToken, 'Undo the link', 'You do not know this workspace?', 'Then somebody may have sent you their link. Undo it now: this page can do so for ten minutes.')}`,
+        below: html`We never see your password. The tokens of the platform are stored encrypted.`,
       })
     },
 
     /** It is over with us, and the platform still has to hear of it. */
     notTold(undoPath: string, undoToken: string): Page {
-      const title = 'The link is not used any more'
+      const title = 'The link is no longer used'
       return door({
         status: 502,
         title,
         main: html`${shownBadge({ tone: 'bad', word: 'Platform not told' })}<h1>${title}</h1>
-<p class="door__say">We do not act for your account any more, but the platform could not be told.</p>
+<p class="door__say">We no longer act for your account, but the platform could not be told.</p>
 ${undoForm(undoPath, undoToken, 'Tell the platform', 'Try again in a moment.', 'Or end it in the settings of the platform, under connected apps.')}`,
       })
     },

@@ -124,7 +124,7 @@ export function linkRoutes(names: Names): readonly ContractRoute[] {
       operationId: 'link_callback',
       method: 'GET',
       path: at(CALLBACK),
-      summary: 'Where the platform sends a user back to',
+      summary: 'Where the platform sends a user back',
       parameters: FROM_PLATFORM.map((name) => ({
         in: 'query',
         name,
@@ -140,7 +140,7 @@ export function linkRoutes(names: Names): readonly ContractRoute[] {
       operationId: 'undo_link',
       method: 'POST',
       path: at(`${CALLBACK}/undo`),
-      summary: 'Take a link back, by the form of that page',
+      summary: 'Undo a link, by the form of that page',
       body: {
         required: true,
         type: 'application/x-www-form-urlencoded',

@@ -53,7 +53,7 @@ export function accountPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
 ${note === undefined ? null : callout('ok', ACCOUNT_NOTES[note], null, ' door__sum')}${trouble === undefined ? null : troubled(trouble)}
 <section class="seats" aria-labelledby="workspaces"><h2 class="door__h" id="workspaces">Workspaces</h2>${
       workspaces.length === 0
-        ? html`<p class="fb-hint">You belong to none.</p>`
+        ? html`<p class="fb-hint">You are not in a workspace.</p>`
         : html`<ul>${workspaces.map((workspace) => workspaceItem(workspace, shown))}</ul>`
     }</section>
 <section class="seats" aria-labelledby="guards"><h2 class="door__h" id="guards">Signing in</h2><ul>

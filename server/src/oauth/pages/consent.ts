@@ -94,7 +94,7 @@ function decision({ asking, workspaces, decided, offer }: Shown): Html {
   const most = decided === null || decided.terms.amount === 0n ? '' : ` up to ${dollars(decided.terms.amount)}`
   const said =
     decided === null
-      ? html`<p>What is wrong above has to be corrected first. Then you see here what you allow.</p>`
+      ? html`<p>Correct the fields above first. Then you see here what you allow.</p>`
       : sentence({
           ...{ client: asking.client.name, workspace: nameOf(workspaces, decided), mode: decided.mode },
           ...{ terms: decided.terms, offer },
@@ -104,7 +104,7 @@ function decision({ asking, workspaces, decided, offer }: Shown): Html {
 }
 
 function whoItIs({ client: { documentHost }, destination }: Asking): Html {
-  return html`<dl class="fb-kv"><div><dt>Vouched for by</dt><dd>${documentHost === null ? 'Nobody: anybody can use this name' : html`<b>${documentHost}</b>`}</dd></div>
+  return html`<dl class="fb-kv"><div><dt>Verified domain</dt><dd>${documentHost === null ? 'None: anybody can use this name' : html`<b>${documentHost}</b>`}</dd></div>
 <div><dt>The answer goes to</dt><dd>${destination === null ? 'The device that shows your code' : html`<b>${destination.shown}</b>`}</dd></div></dl>
 ${warning(destination)}`
 }
@@ -114,21 +114,21 @@ function warning(destination: Asking['destination']): Html | null {
     return callout(
       'warn',
       'Is it your own device?',
-      'Go on only if you started this yourself, just now. Nobody of ours asks you to type a code.',
+      'Continue only if you have just started this yourself. Our staff never ask you to type a code.',
       ' door__sum',
     )
   if (destination.kind === 'this machine')
     return callout(
       'warn',
       'It is a program on your computer',
-      'Any program there could be behind this. Go on only if you have just started it yourself.',
+      'Any program on it could have sent this request. Continue only if you have just started it yourself.',
       ' door__sum',
     )
   if (destination.kind === 'app')
     return callout(
       'warn',
       'It is an app on your device',
-      'Whichever app opens such addresses gets the answer. Go on only if you have just started it yourself.',
+      'The app that opens such addresses gets the answer. Continue only if you have just started it yourself.',
       ' door__sum',
     )
   return null
@@ -149,7 +149,7 @@ function terms({ asking, workspaces, values, offer, filled = {} }: Shown): Html 
   const money = select('mode', 'Money', { live: 'Live', test: 'Test' }, values.mode ?? 'live')
   const until = select('days', 'Until', lastsOptions(new Date()), values.days)
   if (!canPay(asking)) return html`${whose}<div class="two">${money}${until}</div>`
-  return html`${scopeFields(offer, values, problems)}<fieldset><legend>How much it may spend</legend>${whose}<div class="two">${affixed({ name: 'call', label: 'For a call, at most', before: '$', hint: 'Above it, it has to ask you.' }, values, problems)}${affixed({ name: 'amount', label: 'In total, at most', before: '$', hint: 'It can’t spend more. With 0 it can’t pay for anything.' }, values, problems)}${affixed({ name: 'rate', label: 'How often', after: 'calls a minute', isNumeric: true }, values, problems)}${until}${money}</div></fieldset>
+  return html`${scopeFields(offer, values, problems)}<fieldset><legend>How much it may spend</legend>${whose}<div class="two">${affixed({ name: 'call', label: 'Per call, at most', before: '$', hint: 'Above this, it has to ask you.' }, values, problems)}${affixed({ name: 'amount', label: 'In total, at most', before: '$', hint: 'It can’t spend more. With 0 it can’t pay for anything.' }, values, problems)}${affixed({ name: 'rate', label: 'How often', after: 'calls per minute', isNumeric: true }, values, problems)}${until}${money}</div></fieldset>
 `
 }
 
@@ -157,12 +157,12 @@ function terms({ asking, workspaces, values, offer, filled = {} }: Shown): Html 
 function inPlaceOf({ held, values }: Shown): Html | null {
   if (held.length === 0) return null
   const isTicked = values.replace === 'yes'
-  return html`<section class="seats" aria-labelledby="has"><h2 class="door__h" id="has">What it has already</h2><ul>${held.map(
+  return html`<section class="seats" aria-labelledby="has"><h2 class="door__h" id="has">What it already has</h2><ul>${held.map(
     ({ workspace, mode, left, isPaused, createdAt }) =>
       html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? 'it can’t pay' : html`<b>${dollars(left)}</b> left${isPaused ? ' when it is resumed: it is paused' : ''}`}</div></li>`,
   )}</ul>${held.length < HELD_SHOWN ? null : html`<p class="fb-hint">These are the newest ${HELD_SHOWN}.</p>`}</section>
-<label class="fb-check door__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Take back what it has already</span></label>
-<p class="fb-hint" id="replace-h">Otherwise it may spend both. Where it runs with what it has already, it has to ask you again.</p>
+<label class="fb-check door__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Revoke what it already has</span></label>
+<p class="fb-hint" id="replace-h">Otherwise it may spend both amounts. Where the app uses the old one, it has to ask you again.</p>
 `
 }
 
@@ -181,7 +181,7 @@ export function select(
 }
 
 function nobodyMay({ path, ...shown }: Shown): Html {
-  return html`${callout('warn', 'You can’t allow this', 'It takes a workspace in which you are an owner, an admin or a developer.', ' door__sum')}${form(path, shown, html`${shown.also}<button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Back to the app</button>`)}`
+  return html`${callout('warn', 'You can’t allow this', 'You need a workspace in which you are an owner, an admin or a developer.', ' door__sum')}${form(path, shown, html`${shown.also}<button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Back to the app</button>`)}`
 }
 
 /** The request that somebody was to decide about is not there: answered, too old, or of another browser. */
@@ -191,7 +191,7 @@ export function askedNoMorePage({ door }: Pick<Pages, 'door'>): Page {
     isNarrow: true,
     status: 400,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">The request was answered, is older than an hour, or was begun in another browser. Go back to the app and start again.</p>
+    main: html`<h1>${title}</h1><p class="door__say">The request is already answered, is older than an hour, or was started in another browser. Go back to the app and start again.</p>
 ${wayOn('/grants', 'See what you allow', true)}`,
   })
 }

@@ -24,9 +24,9 @@ export function factorOffPage({ door }: Door, parts: FormParts): Page {
   return door({
     isNarrow: true,
     title: 'Second factor',
-    main: html`<h1>Second factor</h1><p class="door__say">It is off. With it, a password alone lets nobody in: signing in also asks for six figures that only your phone knows.</p>
+    main: html`<h1>Second factor</h1><p class="door__say">It is off. When it is on, a password alone is not enough to sign in: you also type a six-digit code from your phone.</p>
 ${form(`${PATH}/begin`, parts, button('Turn it on'))}
-<p class="fb-hint door__after">You need an authenticator: any app that makes codes by time.</p>`,
+<p class="fb-hint door__after">You need an authenticator app: any app that shows time-based codes (TOTP).</p>`,
     below: BACK,
   })
 }
@@ -45,7 +45,7 @@ export function factorBeginPage({ door }: Door, shown: Beginning): Page {
     isNarrow: true,
     status,
     title: 'Turn the second factor on',
-    main: html`<h1>Turn the second factor on</h1><p class="door__say">Scan this with your authenticator, then type the six figures that it shows.</p>
+    main: html`<h1>Turn the second factor on</h1><p class="door__say">Scan this with your authenticator, then type the six digits that it shows.</p>
 ${summary(filled, { code: 'Code' })}<figure class="scan">${qrCode(uri, 'The key of your second factor')}<figcaption class="fb-hint">Or type this key: <code class="scan__key">${inFours(secret.reveal())}</code><a href="${uri.reveal()}">Open it in an authenticator on this device</a></figcaption></figure>
 ${form(
   `${PATH}/confirm`,
@@ -67,9 +67,9 @@ export function recoveryCodesPage({ door }: Door, codes: readonly Secret[]): Pag
   return door({
     isNarrow: true,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">Keep these codes where you find them without your phone. Each lets you in once in its place.</p>
+    main: html`<h1>${title}</h1><p class="door__say">These are your recovery codes. Keep them where you can find them without your phone. Each one works once in place of a code from your phone.</p>
 <ol class="codes">${codes.map((code) => html`<li><code>${code.reveal()}</code></li>`)}</ol>
-${callout('warn', 'They are not shown again', 'Print this page, or put them into a password manager now.', ' door__sum')}${wayOn('/sessions?note=factor-on', 'I have kept them')}`,
+${callout('warn', 'They are not shown again', 'Print this page, or put them into a password manager now.', ' door__sum')}${wayOn('/sessions?note=factor-on', 'I have saved them')}`,
   })
 }
 
@@ -83,7 +83,7 @@ export function factorOnPage(
     isNarrow: true,
     status,
     title: 'Second factor',
-    main: html`<h1>Second factor</h1><p class="door__say">It is on. To turn it off, type a code of your authenticator, or one of your recovery codes.</p>
+    main: html`<h1>Second factor</h1><p class="door__say">It is on. To turn it off, type a code from your authenticator, or one of your recovery codes.</p>
 ${summary(filled, { code: 'Code' })}${form(
   `${PATH}/remove`,
   shown,

@@ -23,7 +23,7 @@ export type ShownGrant = {
 
 /** What just happened, where somebody is led here by it. */
 export const GRANT_NOTES = {
-  revoked: 'It is taken back. No call begins with it from now on.',
+  revoked: 'Access is revoked. No new calls can start with it.',
 } as const
 export type GrantNote = keyof typeof GRANT_NOTES
 
@@ -49,7 +49,7 @@ export function grantsPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
         : html`<div class="fb-callout fb-callout--bad door__sum" role="alert"><div><strong>${trouble.title}</strong>${trouble.text}</div></div>`
     }${waitingCalls(shown.waiting)}${
       grants.length === 0
-        ? html`<p class="door__say">No app acts for you. When one asks, you see here what it may do.</p>`
+        ? html`<p class="door__say">You have not allowed any app to act for you. Apps that you allow are listed here.</p>`
         : grants.map((grant) => grantSection(grant, shown))
     }`,
     below: html`Signed in as ${email}. <a href="/sessions">Your account</a>`,
@@ -59,16 +59,16 @@ export function grantsPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
 function grantSection(grant: ShownGrant, parts: Shown): Html {
   const { id, clientName, documentHost, workspace, mode, scopes, createdAt, expiresAt, budget } = grant
   return html`<article class="seats" aria-labelledby="g-${id}"><h2 class="door__h" id="g-${id}"><bdi>${clientName}</bdi></h2>
-<dl class="fb-kv"><div><dt>Vouched for by</dt><dd>${documentHost ?? 'Nobody'}</dd></div>
+<dl class="fb-kv"><div><dt>Verified domain</dt><dd>${documentHost ?? 'None'}</dd></div>
 <div><dt>Workspace</dt><dd><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}</dd></div>
 <div><dt>May</dt><dd>${scopes.map((scope) => html`${OAUTH_SCOPES[scope]}<br>`)}</dd></div>
 <div><dt>Since</dt><dd>${dayOf(createdAt)}</dd></div>
-<div><dt>Until</dt><dd>${expiresAt === null ? 'You take it back' : dayOf(expiresAt)}</dd></div>
-${grant.isPaused ? html`<div><dt>Paused</dt><dd>No call begins until you resume it</dd></div>` : null}<div><dt>Spent</dt><dd>${budget === null ? 'It can’t pay' : `${dollars(budget.spent)} of ${dollars(budget.amount)}; ${dollars(budget.left)} left`}</dd></div></dl>
-<div class="fb-actions">${grant.canPay ? html`<a class="fb-button fb-button--quiet" href="/mandates/${id}">Look after it<span class="fb-hide">: ${clientName}</span></a>` : null}${form(
+<div><dt>Until</dt><dd>${expiresAt === null ? 'You revoke it' : dayOf(expiresAt)}</dd></div>
+${grant.isPaused ? html`<div><dt>Paused</dt><dd>No calls start until you resume it</dd></div>` : null}<div><dt>Spent</dt><dd>${budget === null ? 'It can’t pay' : `${dollars(budget.spent)} of ${dollars(budget.amount)}; ${dollars(budget.left)} left`}</dd></div></dl>
+<div class="fb-actions">${grant.canPay ? html`<a class="fb-button fb-button--quiet" href="/mandates/${id}">Manage<span class="fb-hide">: ${clientName}</span></a>` : null}${form(
     '/grants/revoke',
     parts,
-    html`<input type="hidden" name="grant" value="${id}"><button class="fb-button fb-button--danger" type="submit">Take it back<span class="fb-hide"> from ${clientName}</span></button>`,
+    html`<input type="hidden" name="grant" value="${id}"><button class="fb-button fb-button--danger" type="submit">Revoke access<span class="fb-hide"> of ${clientName}</span></button>`,
   )}</div></article>
 `
 }

@@ -35,7 +35,7 @@ export function invitationPage({ door }: Pick<Pages, 'door'>, shown: Shown): Pag
     main: html`<div class="door__face"><span class="fb-who__dot" aria-hidden="true">${initialsOf(workspace)}</span></div><h1>Join <bdi>${workspace}</bdi></h1><p class="door__say"><bdi><b>${by.name}</b></bdi>${by.email === '' ? '' : ` (${by.email})`} invites you as <b>${roleName(role)}</b>.</p>
 <table class="fb-table fb-table--plain fb-table--dense roles"><caption class="fb-hide">What ${roleName(role)} may do</caption><tbody>${RIGHTS.map((right) => rightOf(role, right))}</tbody></table>
 ${whatToDo(shown)}
-<p class="fb-hint door__after">Good until ${dayOf(until)}, for this address alone. You keep the workspaces that you have.</p>`,
+<p class="fb-hint door__after">Valid until ${dayOf(until)}, only for this address. You keep your other workspaces.</p>`,
     ...(viewer !== null && {
       below: html`Signed in as ${viewer.email}. <a href="/sign-out">Not you?</a>`,
     }),
@@ -66,8 +66,8 @@ export function declinedPage({ door }: Pick<Pages, 'door'>): Page {
   return door({
     isNarrow: true,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">The invitation is over, and nothing else has changed.</p>
-${wayOn('/sessions', 'To your account')}`,
+    main: html`<h1>${title}</h1><p class="door__say">The invitation is closed. Nothing else has changed.</p>
+${wayOn('/sessions', 'Go to your account')}`,
   })
 }
 
@@ -75,12 +75,12 @@ type Right = { readonly what: string; readonly deed: Deed; readonly word: string
 
 const RIGHTS: readonly Right[] = [
   { what: 'Usage, requests, members', deed: 'workspace.read', word: 'Read' },
-  { what: 'Keys and playground', deed: 'keys.manage', word: 'Use and make' },
+  { what: 'Keys and playground', deed: 'keys.manage', word: 'Use and create' },
   { what: 'Mandates for agents', deed: 'mandates.give', word: 'Give' },
   { what: 'Balance and statements', deed: 'billing.read', word: 'Read' },
   { what: 'Credit and payment', deed: 'billing.manage', word: 'Add and change' },
   { what: 'Members and roles', deed: 'members.manage', word: 'Invite and change' },
-  { what: 'Ownership', deed: 'owners.manage', word: 'Hand over and close' },
+  { what: 'Ownership', deed: 'owners.manage', word: 'Transfer and close' },
 ]
 
 function rightOf(role: Role, { what, deed, word }: Right): Html {

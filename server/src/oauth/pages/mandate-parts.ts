@@ -47,16 +47,16 @@ export function scopeFields({ categories }: Pick<Offer, 'categories'>, values: V
     ({ id, name, note, price, operations }) =>
       html`<label class="fb-check"><input type="checkbox" name="${mayField(id)}" value="yes"${isTicked(values, mayField(id)) ? html` checked` : null}><span class="fb-check__name">${name}</span><span class="fb-check__price">${price}</span><span class="fb-check__note">${note}. ${many(operations, 'operation')}.</span></label>`,
   )}</div>${problems.may === undefined ? null : error('may', problems.may)}
-<details class="fb-more"${isOpen ? html` open` : null}><summary>Single operations or models</summary><div class="fb-field"><label for="only">Beside what is ticked, these</label><input class="fb-input" id="only" name="only" autocomplete="off" spellcheck="false" value="${named}" aria-describedby="${problems.only === undefined ? '' : 'only-e '}only-h"${problems.only === undefined ? null : html` aria-invalid="true"`}>${
+<details class="fb-more"${isOpen ? html` open` : null}><summary>Single operations or models</summary><div class="fb-field"><label for="only">Also allow these</label><input class="fb-input" id="only" name="only" autocomplete="off" spellcheck="false" value="${named}" aria-describedby="${problems.only === undefined ? '' : 'only-e '}only-h"${problems.only === undefined ? null : html` aria-invalid="true"`}>${
     problems.only === undefined ? null : error('only', problems.only)
-  }<p class="fb-hint" id="only-h">Ids of operations and names of models, such as <span class="fb-code">rerank, model:sandbox/text</span>. To allow nothing else, tick nothing above.</p></div></details>
+  }<p class="fb-hint" id="only-h">Ids of operations and names of models, such as <span class="fb-code">rerank, model:sandbox/text</span>. To allow only these, tick nothing above.</p></div></details>
 <label class="fb-check"><input type="checkbox" name="costly" value="yes"${isTicked(values, 'costly') ? html` checked` : null}><span class="fb-check__name">Ask me before each costly call</span><span class="fb-check__note">Deep research and videos, whatever they cost.</span></label></fieldset>
 `
 }
 
 /** As the fields of a mandate are called, where something is wrong with them. */
 export const MANDATE_LABELS = {
-  ...{ amount: 'In total, at most', call: 'For a call, at most', rate: 'How often', days: 'Until' },
+  ...{ amount: 'In total, at most', call: 'Per call, at most', rate: 'How often', days: 'Until' },
   ...{ may: 'What it may call', only: 'Single operations or models' },
 }
 
@@ -78,7 +78,7 @@ export type Ticket = {
 export function ticket({ client, terms, operations, from }: Ticket): Html {
   const { amount, asks, requestsPerMinute, expiresAt } = terms
   return html`<div class="fb-ticket"><div><p class="mandate__sum"><small>Mandate for <bdi>${client}</bdi></small>${dollars(amount)}</p></div>
-<div><dl class="fb-rows"><div><dt>For a call, at most</dt><dd>${money(asks.callLimit ?? amount)}</dd></div><div><dt>Calls a minute</dt><dd>${requestsPerMinute}</dd></div><div><dt>Until</dt><dd>${dayOf(expiresAt)}</dd></div><div><dt>It may call</dt><dd>${many(operations, 'operation')}</dd></div>${
+<div><dl class="fb-rows"><div><dt>Per call, at most</dt><dd>${money(asks.callLimit ?? amount)}</dd></div><div><dt>Calls per minute</dt><dd>${requestsPerMinute}</dd></div><div><dt>Until</dt><dd>${dayOf(expiresAt)}</dd></div><div><dt>It may call</dt><dd>${many(operations, 'operation')}</dd></div>${
     from === undefined ? null : html`<div><dt>From</dt><dd><bdi>${from}</bdi></dd></div>`
   }</dl></div></div>
 `
@@ -97,8 +97,8 @@ export function sentence({ client, workspace, mode, terms, offer }: Sentence): H
   const { amount, asks, requestsPerMinute, scopes, expiresAt } = terms
   const until = html`Until <b>${dayOf(expiresAt)}</b>, <b><bdi>${client}</bdi></b>`
   if (amount === 0n) return html`<p>${until} may act for <bdi>${workspace}</bdi> and <b>can’t pay</b> for anything.</p>`
-  return html`<p>${until} may spend up to <b>${dollars(amount)}</b> of <bdi>${workspace}</bdi>’s ${mode === 'test' ? 'test' : 'live'} money on <b>${namesOf(scopes, offer)}</b>: at most <b>${dollars(asks.callLimit ?? amount)}</b> for a call without asking you, and <b>${requestsPerMinute}</b> calls a minute.${
-    asks.asksHighCost ? ' Before each costly call it has to ask you.' : ''
+  return html`<p>${until} may spend up to <b>${dollars(amount)}</b> of <bdi>${workspace}</bdi>’s ${mode === 'test' ? 'test' : 'live'} money on <b>${namesOf(scopes, offer)}</b>: at most <b>${dollars(asks.callLimit ?? amount)}</b> per call without asking you, and <b>${requestsPerMinute}</b> calls per minute.${
+    asks.asksHighCost ? ' It has to ask you before each costly call.' : ''
   }</p>
 <p>It can’t spend more. You can pause, change or end this at any time under <a href="/grants">what you allow</a>.</p>`
 }

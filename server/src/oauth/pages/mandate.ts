@@ -41,8 +41,8 @@ export type ShownMandate = {
 /** What just happened, where somebody is led here by it. */
 export const MANDATE_NOTES = {
   changed: 'The mandate is changed',
-  paused: 'It is paused. No call begins from now on.',
-  resumed: 'It goes on with what it has left.',
+  paused: 'It is paused. No new calls can start.',
+  resumed: 'It is resumed with what it has left.',
 } as const
 export type MandateNote = keyof typeof MANDATE_NOTES
 
@@ -61,7 +61,7 @@ type Shown = FormParts & {
   readonly note?: MandateNote | undefined
 }
 
-const LACKS_TERMS = html`<p>Over the API it may call everything, as often as your plan allows, up to its amount. Through the tools it can’t pay. Save the terms on this page to bound both.</p>`
+const LACKS_TERMS = html`<p>Over the API it may call everything, as often as your plan allows, up to its amount. Through the MCP tools it can’t pay. Save the terms on this page to limit both.</p>`
 
 /** Where a refusal leads: what a mandate is, what came of it, and how to change or end it. */
 export function mandatePage({ open }: Pick<Pages, 'open'>, shown: Shown): Page {
@@ -72,8 +72,8 @@ export function mandatePage({ open }: Pick<Pages, 'open'>, shown: Shown): Page {
     title: `Mandate for ${clientName}`,
     who: html`${email} · <a href="/sign-out">Sign out</a>`,
     main: html`<div class="keep"><div class="keep__main">
-<div class="grant__who"><span class="grant__face">${icon('agent')}</span><h1><bdi>${clientName}</bdi></h1><p class="keep__meta">${isPaused ? html`<span class="fb-badge">${icon('pause')}Paused</span>` : html`<span class="fb-badge fb-badge--ok">${icon('check')}Active</span>`}<span>${documentHost === null ? 'Nobody vouches for it. It' : html`<b>${documentHost}</b>`} spends from <bdi>${workspace}</bdi>’s ${mode} money. You allowed it on ${dayOf(createdAt)}.</span></p></div>
-${note === undefined ? null : callout('ok', MANDATE_NOTES[note], null)}${mandate.lacksTerms ? callout('warn', 'Nobody has said yet what it may call and how often', LACKS_TERMS) : null}${summary(filled, MANDATE_LABELS)}${ceiling(mandate)}${waitingCalls(shown.waiting)}${spentOn(shown)}</div>
+<div class="grant__who"><span class="grant__face">${icon('agent')}</span><h1><bdi>${clientName}</bdi></h1><p class="keep__meta">${isPaused ? html`<span class="fb-badge">${icon('pause')}Paused</span>` : html`<span class="fb-badge fb-badge--ok">${icon('check')}Active</span>`}<span>${documentHost === null ? 'This unverified app' : html`<b>${documentHost}</b>`} spends from <bdi>${workspace}</bdi>’s ${mode} money. You allowed it on ${dayOf(createdAt)}.</span></p></div>
+${note === undefined ? null : callout('ok', MANDATE_NOTES[note], null)}${mandate.lacksTerms ? callout('warn', 'It has no limits yet on what it may call and how often', LACKS_TERMS) : null}${summary(filled, MANDATE_LABELS)}${ceiling(mandate)}${waitingCalls(shown.waiting)}${spentOn(shown)}</div>
 <aside class="keep__side" aria-label="Terms and changes">${ticket({ client: clientName, terms: mandate.terms, operations: shown.offer.count(mandate.terms.scopes) })}${changeForm(shown)}${endForms(shown)}</aside></div>`,
     foot: html`<a href="/grants">What you allow</a>`,
   })
@@ -84,7 +84,7 @@ function ceiling({ budget }: ShownMandate): Html {
   const charged = nanos(spent - held)
   return html`<section class="keep__card" aria-labelledby="m1"><div class="keep__sum"><h2 id="m1">Left of ${dollars(amount)}</h2><p>${money(left, true)}</p></div>
 ${bar({ charged, held, ceiling: amount })}<ul class="fb-legend"><li>${swatch('charged')}<span>charged <b>${money(charged, true)}</b></span></li><li>${swatch('held')}<span>held <b>${money(held, true)}</b></span></li><li>${swatch('left')}<span>left <b>${money(left, true)}</b></span></li></ul>
-<p class="fb-hint">The bar at the end is the stop: no call can pass it. You get a message when four fifths are used, and at the end.</p></section>
+<p class="fb-hint">The end of the bar is the limit: no call can exceed it. We send you a mail when 80 % is used, and when all is used.</p></section>
 `
 }
 
@@ -132,11 +132,11 @@ function changeForm({ mandate, offer, values, wanted, filled = {}, ...parts }: S
     html`${seenField(wanted?.seal ?? null)}${
       wanted === null
         ? null
-        : html`<div class="grant__box" role="status"><h2>What you are about to allow</h2>${sentence({ client, workspace, mode, terms: wanted.terms, offer })}<div class="fb-actions"><button class="fb-button fb-button--large" type="submit">Change it</button><a class="fb-button fb-button--large fb-button--quiet" href="/mandates/${mandate.id}">Leave it</a></div></div>`
+        : html`<div class="grant__box" role="status"><h2>What you are about to allow</h2>${sentence({ client, workspace, mode, terms: wanted.terms, offer })}<div class="fb-actions"><button class="fb-button fb-button--large" type="submit">Change it</button><a class="fb-button fb-button--large fb-button--quiet" href="/mandates/${mandate.id}">Cancel</a></div></div>`
     }<h2>Raise or lower it</h2>
-${affixed({ name: 'amount', label: 'In total, at most', before: '$', hint: html`${money(spent)} are charged or held. With less than that, no further call begins.` }, values, problems)}<div class="two">${affixed({ name: 'call', label: 'For a call', before: '$' }, values, problems)}${affixed({ name: 'rate', label: 'How often', after: 'a minute', isNumeric: true }, values, problems)}</div>
+${affixed({ name: 'amount', label: 'In total, at most', before: '$', hint: html`${money(spent)} is charged or held. With an amount below that, no new calls can start.` }, values, problems)}<div class="two">${affixed({ name: 'call', label: 'Per call', before: '$' }, values, problems)}${affixed({ name: 'rate', label: 'How often', after: 'per minute', isNumeric: true }, values, problems)}</div>
 ${select('days', 'Until', until, values.days)}<details class="fb-more"${problems.may !== undefined || problems.only !== undefined ? html` open` : null}><summary>What it may call</summary>${scopeFields(offer, values, problems)}</details>
-${wanted === null ? html`<button class="fb-button fb-button--large fb-button--wide" type="submit">See the new sentence</button><p class="fb-hint">Nothing changes until you have read it.</p>` : null}`,
+${wanted === null ? html`<button class="fb-button fb-button--large fb-button--wide" type="submit">Review the change</button><p class="fb-hint">Nothing changes until you confirm it.</p>` : null}`,
     'keep__card',
   )
 }
@@ -144,9 +144,9 @@ ${wanted === null ? html`<button class="fb-button fb-button--large fb-button--wi
 function endForms({ mandate, ...parts }: Shown): Html {
   const { id, isPaused, budget } = mandate
   const [verb, name, hint] = isPaused
-    ? ['resume', 'Resume', 'It goes on with what it has left.']
-    : ['pause', 'Pause', 'The next call is refused within a second. What runs is finished and charged.']
-  return html`<div class="keep__card keep__ends"><h2 class="fb-hide">Pause or end it</h2>${form(`/mandates/${id}/${verb}`, parts, html`<button class="fb-button fb-button--quiet fb-button--wide" type="submit">${isPaused ? null : icon('pause')}${name}</button>`)}<p class="fb-hint">${hint}</p>${form(`/mandates/${id}/end`, parts, html`<button class="fb-button fb-button--danger fb-button--wide" type="submit">End the mandate</button>`)}<p class="fb-hint">Its token stops working. ${money(budget.left)} stay with the workspace.</p></div>
+    ? ['resume', 'Resume', 'It continues with what it has left.']
+    : ['pause', 'Pause', 'New calls are refused within a second. Running calls finish and are charged.']
+  return html`<div class="keep__card keep__ends"><h2 class="fb-hide">Pause or end it</h2>${form(`/mandates/${id}/${verb}`, parts, html`<button class="fb-button fb-button--quiet fb-button--wide" type="submit">${isPaused ? null : icon('pause')}${name}</button>`)}<p class="fb-hint">${hint}</p>${form(`/mandates/${id}/end`, parts, html`<button class="fb-button fb-button--danger fb-button--wide" type="submit">End the mandate</button>`)}<p class="fb-hint">Its token stops working. ${money(budget.left)} stays with the workspace.</p></div>
 `
 }
 
@@ -157,7 +157,7 @@ export function noMandatePage({ door }: Pick<Pages, 'door'>): Page {
     isNarrow: true,
     status: 404,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">It has ended, or it is somebody else’s: only who gave a mandate can look after it.</p>
+    main: html`<h1>${title}</h1><p class="door__say">It has ended, or it belongs to somebody else: only the person who gave a mandate can manage it.</p>
 ${wayOn('/grants', 'See what you allow', true)}`,
   })
 }

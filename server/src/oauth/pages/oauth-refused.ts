@@ -14,17 +14,17 @@ const TEXT_LIMIT = 300
 /** An app sent somebody here with something that is not right. There is nowhere to go from here but back to the app. */
 export function refusedPage({ door }: Pick<Pages, 'door'>, refused: Refused): Page {
   const { error, error_description: text = '', destination } = refused
-  const title = 'This app can’t be let in'
+  const title = 'This app can’t be connected'
   return door({
     isNarrow: true,
     status: 400,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">What it sent you here with is not right, or too old. Nothing was allowed. Go back to the app and try again; if it happens again, tell whoever makes it.</p>
+    main: html`<h1>${title}</h1><p class="door__say">The request of the app is not valid, or has expired. Nothing was allowed. Go back to the app and try again. If it happens again, tell the maker of the app.</p>
 <p class="fault__id"><span class="fb-dim">Reason</span> <code>${error}</code></p>
 <p class="fb-hint">${text.slice(0, TEXT_LIMIT)}</p>${
       destination === undefined
         ? null
-        : html`<p class="fb-hint">It asked to send you on to <b>${destination}</b>. Nobody here has allowed this app yet, so you stay here.</p>`
+        : html`<p class="fb-hint">It asked to send you to <b>${destination}</b>. You stay here, because nobody has allowed this app yet.</p>`
     }
 ${wayOn('/grants', 'See what you allow', true)}`,
   })

@@ -8,7 +8,7 @@ type Shown = FormParts & {
   readonly filled?: Filled<'old' | 'password'>
 }
 
-const LABELS = { old: 'Password of today', password: 'New password' }
+const LABELS = { old: 'Current password', password: 'New password' }
 
 export function changePasswordPage({ door }: Pick<Pages, 'door'>, shown: Shown): Page {
   const { status = 200, email, filled = {} } = shown
@@ -28,7 +28,7 @@ ${summary(filled, LABELS)}${form(
       type: 'password',
       autocomplete: 'new-password',
       problem: problems.password,
-      hint: 'At least 12 characters, spaces too. A few words are good.',
+      hint: 'At least 12 characters. Spaces are allowed. A few words are good.',
     },
   )}${button('Change it')}`,
 )}`,

@@ -12,7 +12,7 @@ export function resetPage({ door }: Door, shown: Asking): Page {
     isNarrow: true,
     status,
     title: 'Forgotten password',
-    main: html`<h1>Forgotten password</h1><p class="door__say">Tell us your address. If it has an account, we send a link that works once, for 30 minutes.</p>
+    main: html`<h1>Forgotten password</h1><p class="door__say">Enter your e-mail address. If it has an account, we send a link that works once, for 30 minutes.</p>
 ${summary(filled, { email: 'Email' })}${form(
   '/reset',
   shown,
@@ -25,21 +25,21 @@ ${summary(filled, { email: 'Email' })}${form(
     problem: filled.problems?.email,
   })}${button('Send the link')}`,
 )}
-<p class="fb-hint door__after">We say the same whether or not there is an account. If your company signs you in, its own page resets the password.</p>`,
-    below: html`<a href="/sign-in">Back to signing in</a>`,
+<p class="fb-hint door__after">We say the same whether or not there is an account. If you sign in through your company, reset your password there.</p>`,
+    below: html`<a href="/sign-in">Back to sign-in</a>`,
   })
 }
 
 export function resetSentPage({ door }: Door, { email }: { readonly email: string | null }): Page {
   return door({
     isNarrow: true,
-    title: 'Look into your mail',
-    main: html`<h1>Look into your mail</h1><p class="door__say">If ${
+    title: 'Check your mail',
+    main: html`<h1>Check your mail</h1><p class="door__say">If ${
       email === null ? 'your address' : html`<b>${email}</b>`
     } has an account here, we have sent it a link. It works once, for 30 minutes.</p>
-${wayOn('/reset', 'Send another one', true)}
-<p class="fb-hint door__after">Look into the spam folder too. At most five letters a day are sent to one address.</p>`,
-    below: html`<a href="/sign-in">Back to signing in</a>`,
+${wayOn('/reset', 'Send another link', true)}
+<p class="fb-hint door__after">Check the spam folder too. We send at most five of these mails per day to one address.</p>`,
+    below: html`<a href="/sign-in">Back to sign-in</a>`,
   })
 }
 
@@ -69,7 +69,7 @@ ${summary(filled, { password: 'New password' })}${form(
     autocomplete: 'new-password',
     problem: filled.problems?.password,
     hint: 'At least 12 characters. A few words are good.',
-  })}${callout('warn', 'You will be signed out elsewhere', `${sessions === 0 ? 'No session' : many(sessions, 'session')} ${sessions === 1 ? 'ends' : 'end'}. Keys and the second factor stay as they are.`)}${button('Set it and sign in')}`,
+  })}${callout('warn', 'You will be signed out elsewhere', `${sessions === 0 ? 'No sessions' : many(sessions, 'session')} ${sessions === 1 ? 'ends' : 'end'}. Keys and the second factor stay as they are.`)}${button('Set the password and sign in')}`,
 )}`,
   })
 }

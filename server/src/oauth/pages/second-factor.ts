@@ -19,7 +19,7 @@ export function secondFactorPage(
     isNarrow: true,
     status,
     title: 'Your second factor',
-    main: html`<h1>Your second factor</h1><p class="door__say">Open your authenticator and type the six figures that stand beside <b>${host}</b>.</p>
+    main: html`<h1>Your second factor</h1><p class="door__say">Open your authenticator and type the six digits that it shows for <b>${host}</b>.</p>
 ${summary(filled, { code: 'Code' })}${form(
   '/second-factor',
   shown,
@@ -27,10 +27,10 @@ ${summary(filled, { code: 'Code' })}${form(
     name: 'code',
     label: 'Code',
     problem: filled.problems?.code,
-    hint: 'It changes every 30 seconds. One that has passed by works a little longer.',
+    hint: 'It changes every 30 seconds. The previous code works a little longer.',
     code: CODE,
-  })}<label class="fb-check door__check"><input type="checkbox" name="remember" value="yes"><span class="fb-check__name">Don’t ask here for 30 days</span></label>
-${button('Go on')}${or()}<a class="fb-button fb-button--large fb-button--quiet fb-button--wide" href="${withReturnTo('/recovery', returnTo)}">${icon('key')}Use a recovery code</a>`,
+  })}<label class="fb-check door__check"><input type="checkbox" name="remember" value="yes"><span class="fb-check__name">Don’t ask in this browser for 30 days</span></label>
+${button('Continue')}${or()}<a class="fb-button fb-button--large fb-button--quiet fb-button--wide" href="${withReturnTo('/recovery', returnTo)}">${icon('key')}Use a recovery code</a>`,
 )}`,
     below: notYou(email),
   })
@@ -42,7 +42,7 @@ export function recoveryPage({ door }: Pick<Pages, 'door'>, shown: Shown<'recove
     isNarrow: true,
     status,
     title: 'Use a recovery code',
-    main: html`<h1>Use a recovery code</h1><p class="door__say">One of the ten that you kept when you turned the second factor on. Each works once.</p>
+    main: html`<h1>Use a recovery code</h1><p class="door__say">Use one of the ten codes that you saved when you turned the second factor on. Each works once.</p>
 ${summary(filled, { recovery: 'Recovery code' })}${form(
   '/recovery',
   shown,
@@ -51,9 +51,9 @@ ${summary(filled, { recovery: 'Recovery code' })}${form(
     label: 'Recovery code',
     problem: filled.problems?.recovery,
     code: RECOVERY,
-  })}${button('Go on')}`,
+  })}${button('Continue')}`,
 )}
-${callout('plain', 'No code left?', 'Whoever runs this service can take the second factor off, once they know that it is you.', ' door__note')}`,
+${callout('plain', 'No code left?', 'The operator of this service can turn your second factor off after verifying who you are.', ' door__note')}`,
     below: html`<a href="${withReturnTo('/second-factor', returnTo)}">Back to the authenticator</a>`,
   })
 }

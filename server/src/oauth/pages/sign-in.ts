@@ -6,11 +6,11 @@ import { button, callout, type Filled, type FormParts, field, form, or, summary 
 
 /** What just happened, where somebody is led here by it. */
 export const SIGN_IN_NOTES = {
-  verified: ['Your address is verified', 'Sign in to go on.'],
+  verified: ['Your address is verified', 'Sign in to continue.'],
   'signed-out': ['You are signed out', 'In this browser.'],
   'signed-out-everywhere': ['You are signed out everywhere', 'Every browser has to sign in again.'],
-  ended: ['Your session has ended', 'Sign in again to go on.'],
-  again: ['Sign in once more', 'The app that asks wants to know that it is still you.'],
+  ended: ['Your session has ended', 'Sign in again to continue.'],
+  again: ['Sign in once more', 'The app asks you to confirm that it is you.'],
 } as const
 export type SignInNote = keyof typeof SIGN_IN_NOTES
 
@@ -47,7 +47,7 @@ ${note === undefined ? null : noted(note)}${summary(filled, LABELS)}${form(
       type: 'password',
       autocomplete: 'current-password',
       problem: problems.password,
-      beside: html`<a href="/reset">Forgotten?</a>`,
+      beside: html`<a href="/reset">Forgot your password?</a>`,
     },
   )}${button('Sign in')}${issuer === null ? null : html`${or()}${issuerLink(issuer, returnTo)}`}`,
 )}`,

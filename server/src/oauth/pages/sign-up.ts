@@ -38,10 +38,10 @@ ${summary(filled, LABELS)}${form(
     type: 'password',
     autocomplete: 'new-password',
     problem: problems.password,
-    hint: 'At least 12 characters, spaces too. A few words are good.',
+    hint: 'At least 12 characters. Spaces are allowed. A few words are good.',
   })}${button('Create the account')}${issuer === null ? null : html`${or()}${issuerLink(issuer, returnTo)}`}`,
 )}`,
-    below: html`You have one? <a href="${withReturnTo('/sign-in', returnTo)}">Sign in</a>.`,
+    below: html`Already have an account? <a href="${withReturnTo('/sign-in', returnTo)}">Sign in</a>.`,
   })
 }
 
@@ -58,7 +58,7 @@ export function signUpClosedPage({ door }: Pick<Pages, 'door'>, { missing, issue
     isNarrow: true,
     status: 403,
     title: 'Sign-up is closed',
-    main: html`<h1>Sign-up is closed</h1><p class="door__say">Accounts here are made by invitation. Ask whoever runs this service, or a member of your workspace.</p>
+    main: html`<h1>Sign-up is closed</h1><p class="door__say">You need an invitation to create an account here. Ask the operator of this service, or a member of your workspace.</p>
 ${issuer === null ? null : issuerLink(issuer, undefined)}${wayOn('/sign-in', 'Sign in', true)}`,
   })
 }
@@ -72,7 +72,7 @@ export function notSetUpPage({ door }: Pick<Pages, 'door'>, { title, what, missi
     isNarrow: true,
     status: 403,
     title,
-    main: html`<h1>${title}</h1><p class="door__say">Whoever runs this service has not set it up yet.</p>
+    main: html`<h1>${title}</h1><p class="door__say">The operator of this service has not set this up yet.</p>
 ${callout('plain', 'For the operator', html`${what} needs ${settings}.`, ' door__sum')}${wayOn('/sign-in', 'Sign in', true)}`,
   })
 }

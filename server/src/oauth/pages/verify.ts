@@ -19,11 +19,11 @@ export function lookIntoMailPage({ door }: Pick<Pages, 'door'>, shown: Waiting):
   return door({
     isNarrow: true,
     status,
-    title: 'Look into your mail',
-    main: html`<h1>Look into your mail</h1><p class="door__say">If ${
+    title: 'Check your mail',
+    main: html`<h1>Check your mail</h1><p class="door__say">If ${
       email === null ? 'your address' : html`<b>${email}</b>`
     } can have an account here, we have sent it a link. It works once, for 30 minutes.</p>
-${wasSentAgain ? callout('ok', 'It was sent again', 'Look into the spam folder too.', ' door__sum') : null}${summary(filled, { email: 'Email' })}${wayThere(credit)}${form(
+${wasSentAgain ? callout('ok', 'It was sent again', 'Check the spam folder too.', ' door__sum') : null}${summary(filled, { email: 'Email' })}${wayThere(credit)}${form(
   '/verify',
   shown,
   html`${
@@ -39,7 +39,7 @@ ${wasSentAgain ? callout('ok', 'It was sent again', 'Look into the spam folder t
       : null
   }${button('Send it again', { isQuiet: true })}`,
 )}
-<p class="fb-hint door__after">You can send it again in 60 seconds, and five times a day. An account whose address is not verified is forgotten after a day.</p>`,
+<p class="fb-hint door__after">You can send it again after 60 seconds, up to five times a day. An account whose address is not verified is deleted after a day.</p>`,
     below: html`<a href="/sign-up">Another address</a>`,
   })
 }
@@ -64,6 +64,6 @@ export function verifyPage(
     title: 'Verify your address',
     main: html`<h1>Verify your address</h1><p class="door__say">You asked for an account with <b>${email}</b>.</p>
 ${form(path, shown, button('This is my address'))}
-<p class="fb-hint door__after">If you did not ask for it, close this page. Without this step the account is forgotten after a day.</p>`,
+<p class="fb-hint door__after">If you did not ask for it, close this page. Without this step the account is deleted after a day.</p>`,
   })
 }

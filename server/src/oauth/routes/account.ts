@@ -59,7 +59,7 @@ export function accountRoutes({ people, pages, visits, cookies }: RouteParts): r
   ]
 }
 
-const WRONG_PASSWORD = 'This is not your password of today.'
+const WRONG_PASSWORD = 'This is not your current password.'
 
 function passwordRoutes({
   people,

@@ -18,7 +18,7 @@ import { type ConsentParts, describeAsking, settle, whatIsKnown } from './consen
 
 const DEVICE = PATHS.code_verification
 const DECIDE = `${DEVICE}/decide`
-const NO_CODE = 'This code is not one of now. Look at your device again: a code works for ten minutes.'
+const NO_CODE = 'This code is not valid, or has expired. Check your device: a code works for ten minutes.'
 
 /** Where a person lets in what has no browser. A code can be guessed, so only who is signed in may try, and not often. */
 export function deviceRoutes(parts: ConsentParts): readonly PageRoute[] {

@@ -10,8 +10,8 @@ import { orLater } from '../refusals.ts'
 import type { SignedIn } from '../visits.ts'
 
 const PATH = '/account/second-factor'
-const WRONG = 'This is not the current code. Wait for the next one, and look whether the clock of your phone is right.'
-const WRONG_OFF = 'This code is not the one of now, was used already, or is none of yours.'
+const WRONG = 'This is not the current code. Wait for the next one, and check that the clock of your phone is right.'
+const WRONG_OFF = 'This code is not valid, or was already used.'
 /** What the page that began has shown. It comes back with the code, so that who mistypes it need not scan again. */
 const KEY_URI =
   /^otpauth:\/\/totp\/[A-Za-z0-9%._~!'()*:-]{1,600}\?secret=(?<key>[A-Z2-7]{16,64})&[A-Za-z0-9%._~*+=&-]{1,600}$/

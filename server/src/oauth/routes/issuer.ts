@@ -72,7 +72,7 @@ export function issuerRoutes(parts: RouteParts, { issuer, name, log }: SignInIss
     if (begun === undefined) return refuse(visit, 400, NOT_BEGUN)
     const claims = await issuer.finish(new Secret(begun), visit.query)
     const signedIn = await people.signInByIssuer(visit.visitor, claims)
-    if (signedIn === null) return refuse(visit, 403, notVouched(name))
+    if (signedIn === null) return refuse(visit, 403, notVerified(name))
     const page = await letIn(parts, visit, signedIn)
     return { ...page, cookies: [...(page.cookies ?? []), ...over] }
   }
@@ -87,22 +87,22 @@ export function issuerRoutes(parts: RouteParts, { issuer, name, log }: SignInIss
 }
 
 const NOT_BEGUN: Trouble = {
-  title: 'That sign-in can not be finished',
-  text: 'It was begun in another browser, or too long ago. Try again.',
+  title: 'The sign-in could not be completed',
+  text: 'It was started in another browser, or too long ago. Try again.',
 }
 
-function notVouched(name: string): Trouble {
+function notVerified(name: string): Trouble {
   return {
     title: 'Your address is not verified',
-    text: `${name} does not say that your address is yours. Verify it there, or sign in with a password.`,
+    text: `${name} does not confirm that your address is yours. Verify it there, or sign in with a password.`,
   }
 }
 
 function troubleOf({ reason }: IssuerRefusal, name: string): Trouble {
-  if (reason === 'denied') return { title: 'You were not signed in', text: `${name} says that it was refused.` }
-  if (reason === 'unreachable') return { title: `${name} can not be reached`, text: 'Try again, or use a password.' }
+  if (reason === 'denied') return { title: 'You were not signed in', text: `${name} reports that it was refused.` }
+  if (reason === 'unreachable') return { title: `${name} cannot be reached`, text: 'Try again, or use a password.' }
   return {
-    title: 'That sign-in is not valid',
-    text: `What came from ${name} does not fit. Nothing was changed. Try again.`,
+    title: 'The sign-in is not valid',
+    text: `The answer of ${name} is not valid. Nothing was changed. Try again.`,
   }
 }

@@ -10,8 +10,8 @@ import { withReturnTo } from '../return-to.ts'
 import { HOME, REMEMBERED_SECONDS, SESSION_SECONDS } from '../signed-in.ts'
 import type { Visit } from '../visits.ts'
 
-const WRONG_CODE = 'This code is not the one of now, or it was used already. Wait for the next one.'
-const WRONG_RECOVERY = 'This code has been used, or it is none of yours.'
+const WRONG_CODE = 'This code is not the current one, or was already used. Wait for the next one.'
+const WRONG_RECOVERY = 'This code was already used, or is not one of yours.'
 
 /** A visit whose password was right and whose second factor is missing. */
 type Waiting = Visit & { readonly session: NonNullable<Visit['session']>; readonly sessionToken: string }

@@ -13,7 +13,7 @@ import type { Visit } from '../visits.ts'
 /** The same for an address that nobody has, one that is not verified, and a wrong password. */
 const WRONG = {
   title: 'Email or password is wrong',
-  text: 'Check both. If you have just made the account, open the link in your mail first.',
+  text: 'Check both. If you have just created the account, open the link in your mail first.',
 }
 
 export function signInRoutes(parts: RouteParts): readonly PageRoute[] {

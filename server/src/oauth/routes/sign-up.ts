@@ -16,8 +16,8 @@ import type { Visit } from '../visits.ts'
 
 /** As long as a link that is sent works. */
 const MAIL_SECONDS = 30 * 60
-const NOT_HERE = 'Accounts here are for certain domains alone. Use your address at one of them, or ask the operator.'
-const NOT_INVITED = 'The invitation that you came with is for another address, or is over.'
+const NOT_HERE = 'Sign-up is limited to certain e-mail domains. Use an address at one of them, or ask the operator.'
+const NOT_INVITED = 'Your invitation is for another address, or has expired.'
 const INVITATION = /^\/invitations\/(?<token>[A-Za-z0-9_-]{43})$/
 
 /** Whoever comes from an invitation is on the way back to it. With it, its address signs up where sign-up is closed to others. */

@@ -123,12 +123,12 @@ describe('a price list', () => {
     [
       'half of a price',
       one('    price:\n      input: 1\n'),
-      /^line 4: maker\/one: price: A model needs a price of its input and one of its output/,
+      /^line 4: maker\/one: price: A model needs a price for input and one for output/,
     ],
     [
       'two ways to sell',
       one('    price:\n      input: 1\n      output: 1\n      images: { a/b: 1 }\n'),
-      /^line 4: maker\/one: price: A model is sold by the token, the picture or the second/,
+      /^line 4: maker\/one: price: A model is sold per token, per image or per second/,
     ],
     [
       'a step that lacks a class',

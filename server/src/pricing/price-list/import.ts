@@ -73,7 +73,8 @@ type Planned = {
 async function plan(query: Query, list: PriceList, allowed: Allowed): Promise<readonly Planned[]> {
   const ids = list.models.map(({ settings: { id } }) => id)
   const strangers = [...allowed.models].filter((model) => !ids.includes(model))
-  if (strangers.length > 0) throw new PriceListError([`it has no ${strangers.join(', ')}, which is to be allowed`])
+  if (strangers.length > 0)
+    throw new PriceListError([`--allow names ${strangers.join(', ')}, which is not in the file`])
   const [settings, prices] = [await readSettings(query, ids), await readPrices(query, ids)]
   const problems: string[] = []
   const models = list.models.map((given) => {

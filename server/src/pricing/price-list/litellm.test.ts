@@ -143,14 +143,14 @@ describe('the community list', () => {
     assert.deepEqual(
       leftOut.map(({ name, text }) => [name, text]),
       [
-        ['image-sample', 'its mode is image_generation: only models that are sold by the token are carried over'],
+        ['image-sample', 'its mode is image_generation: only models that are sold per token are converted'],
         ['step-without-cache', 'classes: above 128000 needs a price of cache_read too.'],
-        ['dear-reasoning', 'its reasoning costs something else than its output'],
+        ['dear-reasoning', 'its reasoning has another price than its output'],
         ['per-request', 'input_cost_per_request is not understood, and may be a price'],
         ['tiered', 'tiered_pricing is not understood, and may be a price'],
-        ['without-price', 'it has no price of its input and output tokens'],
+        ['without-price', 'it has no price for input and output tokens'],
         ['negative', 'input_cost_per_token: not a number of at least 0: "-1e-06"'],
-        ['a name with spaces', '"a name with spaces" can not be a model\'s name here'],
+        ['a name with spaces', '"a name with spaces" cannot be the name of a model here'],
       ],
     )
     for (const { name } of leftOut) assert.ok(!Object.hasOwn(models, name))
@@ -192,7 +192,7 @@ describe('the community list', () => {
       '{"a": {"input_cost_per_token": 1.0000000000000002e-07, "output_cost_per_token": 1e-06, "max_tokens": 5}}',
     )
     assert.equal(models.a?.price.input, '0.10000000000000002')
-    assert.match(notes[0]?.text ?? '', /^input_cost_per_token is 0\.10000000000000002 .* looks like a float/)
+    assert.match(notes[0]?.text ?? '', /^input_cost_per_token is 0\.10000000000000002 .* looks like a rounded float/)
   })
 
   it('becomes a file that is read as what was converted', () => {
@@ -212,8 +212,8 @@ describe('the community list', () => {
 
   it('is refused where it is of another shape', () => {
     assert.throws(() => convert({}, '[1]'), /it must be an object with a member for each model/)
-    assert.deepEqual(convert({}, '{"a": 1}').leftOut, [{ name: 'a', text: 'it is no object' }])
+    assert.deepEqual(convert({}, '{"a": 1}').leftOut, [{ name: 'a', text: 'it is not an object' }])
     assert.throws(() => convert({}, '{"a": {}, "a": {}}'), /duplicate member "a"/)
-    assert.throws(() => convert({}, '{"__proto__": {}}'), /__proto__ is no name/)
+    assert.throws(() => convert({}, '{"__proto__": {}}'), /the name __proto__ is not allowed/)
   })
 })

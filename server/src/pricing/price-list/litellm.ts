@@ -68,16 +68,16 @@ function nameFor(name: string, entry: Tree, prefixes: ReadonlyMap<string, string
   const prefix = prefixes.get(provider)
   const bare = name.startsWith(`${provider}/`) ? name.slice(provider.length + 1) : name
   const id = prefix === undefined ? name : prefix + bare
-  if (!MODEL_NAME.test(id)) throw new Unfit(`${JSON.stringify(id)} can not be a model's name here`)
+  if (!MODEL_NAME.test(id)) throw new Unfit(`${JSON.stringify(id)} cannot be the name of a model here`)
   return id
 }
 
 const MODES: ReadonlySet<string> = new Set(['chat', 'completion', 'responses', 'embedding'])
 
 function converted(id: string, entry: Tree, withCost: boolean) {
-  if (entry.kind !== 'members') throw new Unfit('it is no object')
+  if (entry.kind !== 'members') throw new Unfit('it is not an object')
   const mode = textAt(entry, 'mode') ?? 'chat'
-  if (!MODES.has(mode)) throw new Unfit(`its mode is ${mode}: only models that are sold by the token are carried over`)
+  if (!MODES.has(mode)) throw new Unfit(`its mode is ${mode}: only models that are sold per token are converted`)
   const said: string[] = []
   const read = costsIn(entry.members, said)
   const price = priceOf(read, said)
@@ -152,7 +152,7 @@ function costsIn(members: ReadonlyMap<string, Tree>, said: string[]): Costs {
       const price = perMillion(member, value)
       ratesOf(tables, priced)[priced.name] = price
       if (price.replace(/[.]|^[0.]+/g, '').length > DIGITS_OF_PEOPLE)
-        said.push(`${member} is ${price} for a million, as the list has it: it looks like a float that was rounded`)
+        said.push(`${member} is ${price} for a million, as the list has it: it looks like a rounded float`)
     }
   }
   requireSameReasoning(members, tables.get('')?.rates.output)
@@ -173,11 +173,11 @@ const FILE_SEARCH = 'file_search_cost_per_1k_calls'
 const REASONING = 'output_cost_per_reasoning_token'
 /** Said, and the model stays: whoever asks for it is refused, because it has no price. */
 const NOT_SOLD: Readonly<Record<string, string>> = {
-  code_interpreter_cost_per_session: 'a code interpreter has a price by the session, and is not sold',
+  code_interpreter_cost_per_session: 'a code interpreter has a price per session, and is not sold',
   computer_use_input_cost_per_1k_tokens: 'computer use is not sold',
   computer_use_output_cost_per_1k_tokens: 'computer use is not sold',
   vector_store_cost_per_gb_per_day: 'vector stores are not sold',
-  provider_specific_entry: 'prices of regions and speeds are not carried over, and such requests are refused',
+  provider_specific_entry: 'prices of regions and speeds are not converted, and such requests are refused',
 }
 
 function readOther(member: string, value: Tree, tools: Record<string, string>, said: string[]): void {
@@ -214,7 +214,7 @@ function isNothing(value: Tree): boolean {
 function requireSameReasoning(members: ReadonlyMap<string, Tree>, output: string | undefined): void {
   const value = members.get(REASONING)
   if (value === undefined || (value.kind === 'text' && value.text === null)) return
-  if (perMillion(REASONING, value) !== output) throw new Unfit('its reasoning costs something else than its output')
+  if (perMillion(REASONING, value) !== output) throw new Unfit('its reasoning has another price than its output')
 }
 
 const perMillion = (member: string, value: Tree) => shifted(member, value, 6)
@@ -233,7 +233,7 @@ const PLAIN: ReadonlySet<string> = new Set(['input', 'output', 'cache_read', 'ca
 function priceOf({ tables, tools }: Costs, said: string[]): FilePrice {
   const standard = tables.get('') ?? { rates: {}, above: new Map<number, Rates>() }
   const { input, output, cache_read, cache_write } = standard.rates
-  if (input === undefined || output === undefined) throw new Unfit('it has no price of its input and output tokens')
+  if (input === undefined || output === undefined) throw new Unfit('it has no price for input and output tokens')
   const parts = Object.entries(standard.rates).filter(([name]) => !PLAIN.has(name))
   const tiers = tiersOf(tables, standard, said)
   const classes = {

@@ -112,13 +112,13 @@ describe('a price that moves', () => {
   it('is held back as a first price where everything in it costs nothing', () => {
     assert.deepEqual(held(null, plain), [])
     assert.deepEqual(held(null, { input: '0.1', output: '0' }), [], 'embeddings have no output')
-    assert.deepEqual(held(null, { input: '0', output: '0.00' }), ['price: everything in it costs nothing'])
-    assert.deepEqual(held(null, { images: { 'auto/auto': '0' } }), ['price: everything in it costs nothing'])
+    assert.deepEqual(held(null, { input: '0', output: '0.00' }), ['price: everything in it is free'])
+    assert.deepEqual(held(null, { images: { 'auto/auto': '0' } }), ['price: everything in it is free'])
     assert.deepEqual(held(null, { images: { 'auto/auto': '0.04' } }), [])
   })
 
   it('is held back where the one that stands can not be read', () => {
     const broken = { ...price(plain), classes: { rates: { smell: '1' } } }
-    assert.deepEqual(heldPrices(broken, price(plain)), ['price: the one that stands can not be read'])
+    assert.deepEqual(heldPrices(broken, price(plain)), ['price: the current one cannot be read'])
   })
 })

@@ -32,12 +32,12 @@ export function heldCounts(changes: readonly Change[]): readonly string[] {
 /** What of a price is held back. */
 export function heldPrices(before: PriceText | null, after: PriceText): readonly string[] {
   const [was, is] = [before && chargedBy(before), chargedBy(after)]
-  if (was === undefined) return ['price: the one that stands can not be read']
-  if (is === undefined) return ['price: it could not be read']
+  if (was === undefined) return ['price: the current one cannot be read']
+  if (is === undefined) return ['price: the new one cannot be read']
   const moves = [...movesBetween(was ?? NOTHING_SOLD, is)]
   if (was === null) {
     const prices = moves.filter(({ isCost, after: to }) => !isCost && to !== undefined)
-    return prices.some(({ after: to }) => to?.numerator !== 0n) ? [] : ['price: everything in it costs nothing']
+    return prices.some(({ after: to }) => to?.numerator !== 0n) ? [] : ['price: everything in it is free']
   }
   return moves.flatMap(heldMove)
 }

@@ -91,7 +91,7 @@ function treeOf(node: unknown, lineOf: LineOf, depth: number, keyLine?: number):
     const at = isNode(key) ? lineOf(key.range?.[0]) : line
     const name = isScalar(key) && key.anchor === undefined && key.tag === undefined ? writtenIn(key) : null
     if (name === null || name.length > NAME_MOST) throw new PriceListError([`line ${at}: a name must be a short text`])
-    if (REFUSED_NAMES.has(name)) throw new PriceListError([`line ${at}: ${name} is no name that is taken`])
+    if (REFUSED_NAMES.has(name)) throw new PriceListError([`line ${at}: the name ${name} is not allowed`])
     if (members.has(name))
       throw new PriceListError([`line ${at}: duplicate member ${JSON.stringify(name)}: keep one of them`])
     members.set(name, treeOf(value, lineOf, depth + 1, at))

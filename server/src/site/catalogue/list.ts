@@ -36,7 +36,7 @@ ${staleNote(prices)}
 <form class="finder" action="/catalogue" role="search" aria-label="Operations"><div class="fb-affix"><span>${icon('search')}</span><input class="fb-input fb-input--small" type="search" name="q" maxlength="100" value="${words}" aria-label="Search operations" placeholder="comments under a reel"></div><button class="fb-button fb-button--quiet" type="submit">Search</button>
 <nav class="chips" aria-label="Categories">${chip('/catalogue', `All ${operations.length}`, wanted === undefined)}${categories.map((name) => chip(`/catalogue?category=${name}`, `${CATEGORIES[name].title} ${operations.filter(({ category }) => category === name).length}`, wanted === name))}</nav></form>
 ${found.length === 0 ? html`<p class="source">No operation matches. <a href="/catalogue">See all</a>, or <a href="/search?q=${encodeURIComponent(words)}">search the whole site</a>.</p>` : table(groups, book)}
-<p class="source"><span><b>Pending</b> means that the upstream’s definition is not public: request and answer pass through as they are. <b>Also limited by</b> is in addition to the tier’s requests a minute; tokens a minute and calls at once are the tier’s.</span></p>
+<p class="source"><span><b>Pending</b> means that the upstream’s definition is not public: request and answer pass through as they are. <b>Also limited by</b> is in addition to the requests per minute of the tier; tokens per minute and concurrency are those of the tier.</span></p>
 </div>`,
     })
   }

@@ -53,14 +53,14 @@ export function operationPage(operation: Operation, parts: OperationParts, shown
 <p class="route">${shownMethod(method)}${shownPath(spell(path, { ...names, model: '{model}' }))}${definition === 'complete' ? html`<span class="fb-badge fb-badge--ok">${icon('check')}Complete</span>` : pendingBadge()}${quotable ? html`<span class="fb-badge">${icon('check')}Can be quoted</span>` : undefined}</p></div>
 ${parts.note()}
 <div class="op"><div>
-${call && example && html`<section><h2 id="call">Call it</h2>${needsModel(example) ? modelForm(operation, shown) : undefined}${codeTabs('code', 'Code', [{ title: 'curl', code: curlOf(call) }, { title: 'TypeScript', code: typescriptOf(call, parts.provider) }, { title: 'Python', code: pythonOf(call, headerNames) }, ...(given === undefined ? [] : [{ title: 'Agent tool', code: agentOf(call, price) }])])}<p class="fb-soft"><code>BASE_URL</code> is ${parts.baseUrl === undefined ? 'the address of the gateway' : html`<code>${parts.baseUrl}</code>`}, <code>API_KEY</code> a key of yours. ${given === undefined ? 'Streams are given over HTTP alone.' : html`As a tool, it is what an agent gives <code>use</code>.`} ${isSoldByUnit(operation) && operation.actsFor ? 'A user has to have linked an account to the key before.' : ''}</p></section>`}
-<section><h2 id="fields">What it takes</h2>${definition === 'pending' ? html`<p class="fb-soft">Its definition is pending: beside what stands here, request and answer pass through as they are.</p>` : undefined}${taken ?? html`<p class="fb-soft">Nothing that is described.</p>`}<p class="more">${described && html`<a href="/reference/${id}">Whole reference: every member, headers, answers, refusals</a>`}</p></section>
-${errors && html`<section><h2 id="errors">When it is refused</h2><p class="fb-soft">A refusal before the call costs nothing. These are met most; <a href="/reference/${id}#refusals">all are in the reference</a>.</p>${errors}</section>`}
+${call && example && html`<section><h2 id="call">Call it</h2>${needsModel(example) ? modelForm(operation, shown) : undefined}${codeTabs('code', 'Code', [{ title: 'curl', code: curlOf(call) }, { title: 'TypeScript', code: typescriptOf(call, parts.provider) }, { title: 'Python', code: pythonOf(call, headerNames) }, ...(given === undefined ? [] : [{ title: 'Agent tool', code: agentOf(call, price) }])])}<p class="fb-soft"><code>BASE_URL</code> is ${parts.baseUrl === undefined ? 'the address of the gateway' : html`<code>${parts.baseUrl}</code>`}, <code>API_KEY</code> a key of yours. ${given === undefined ? 'Streaming works over HTTP only.' : html`For agents, these are the arguments of the tool <code>use</code>.`} ${isSoldByUnit(operation) && operation.actsFor ? 'A user must have linked an account to the key first.' : ''}</p></section>`}
+<section><h2 id="fields">What it takes</h2>${definition === 'pending' ? html`<p class="fb-soft">Its definition is pending: apart from what is listed here, request and answer pass through unchanged.</p>` : undefined}${taken ?? html`<p class="fb-soft">It has no documented parameters.</p>`}<p class="more">${described && html`<a href="/reference/${id}">Whole reference: every member, headers, answers, refusals</a>`}</p></section>
+${errors && html`<section><h2 id="errors">When it is refused</h2><p class="fb-soft">A refusal before the call costs nothing. These are common; <a href="/reference/${id}#refusals">all are in the reference</a>.</p>${errors}</section>`}
 </div>
 <aside class="op__side" aria-label="Price and limits">
 <div class="fb-card"><div class="fb-card__head"><h2>Price and limits</h2></div><div class="fb-card__body"><dl class="fb-rows">
 ${priceRows(price)}
-${sideRows(operation)}</dl><p class="fb-hint">Limits are those of the free, starter and growth tiers, for a key.</p></div></div>
+${sideRows(operation)}</dl><p class="fb-hint">Limits per key, in the tiers free, starter and growth.</p></div></div>
 <p class="fb-hint">A price on this page is published. <a href="${price.by === 'model' ? '/models' : '/docs/pricing'}">${price.by === 'model' ? 'Prices by model, and a calculator' : 'How prices and holds work'}</a></p>
 </aside></div>
 </div>`
@@ -85,15 +85,15 @@ function priceRows(price: ShownPrice): Html {
   const row = (name: string, value: Html | string) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`
   if (price.by === 'nothing') return row('Price', 'Free')
   if (price.by === 'nobody') return row('Price', 'Not sold at the moment')
-  if (price.by === 'model') return row(`Price of a ${price.unit}`, html`<a href="/models">by model</a>`)
+  if (price.by === 'model') return row(`Price per ${price.unit}`, html`<a href="/models">by model</a>`)
   const { usd, million, unit, version } = price
-  return html`${row(`Price of a ${unit}`, shownUsd(usd))}${million === undefined ? undefined : row('Price of a million', shownUsd(million))}${row('Price version', version === '0' ? '0, published' : version)}`
+  return html`${row(`Price per ${unit}`, shownUsd(usd))}${million === undefined ? undefined : row('Price per million', shownUsd(million))}${row('Price version', version === '0' ? '0, published' : version)}`
 }
 
 function sideRows(operation: Operation): Html {
   const { limits, attempts } = operation
   const rows: readonly (readonly [string, string])[] = [
-    ['Requests a minute', tiersOf('requestsPerMinute')],
+    ['Requests per minute', tiersOf('requestsPerMinute')],
     ...(limits.includes('tokens') ? [['Tokens a minute', tiersOf('tokensPerMinute')] as const] : []),
     ...(limits.includes('concurrency') ? [['Calls at once', tiersOf('concurrency')] as const] : []),
     ...limitsOf({ ...operation, limits: limits.filter((name) => name !== 'tokens' && name !== 'concurrency') }).map(

@@ -14,7 +14,7 @@ export function guideRoutes({ shell, library }: Parts): readonly PageRoute[] {
   const { guides, drawings } = library
   const list = shell.page({
     title: 'Guides',
-    description: 'Guides for callers, for whoever gives an agent a budget, for whoever pays and for operators.',
+    description: 'Guides for callers, for people who give an agent a budget, for people who pay, and for operators.',
     path: DOCS_PATH,
     section: 'docs',
     main: listOf(guides),

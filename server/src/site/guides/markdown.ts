@@ -154,7 +154,7 @@ function inlineOf(tokens: readonly Token[], linkOf: LinkOf): readonly Html[] {
 const FILE_NAME = /^[\w-]+\.md$/
 
 function refused({ type, raw }: Token): Error {
-  return new Error(`a guide can not have ${type}: ${JSON.stringify(raw.slice(0, 80))}`)
+  return new Error(`a guide cannot have ${type}: ${JSON.stringify(raw.slice(0, 80))}`)
 }
 
 /** What a person reads of them, without any form. */

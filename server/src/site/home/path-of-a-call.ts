@@ -2,7 +2,7 @@ import { type Html, html } from '../../kernel/html.ts'
 
 /** The stops of a call, to the right where there is room and downwards where there is not. What it holds and charges is that of the call shown above. */
 export function pathOfACall({ held, charged }: { readonly held: string; readonly charged: string }): Html {
-  return html`<div class="line"><div class="line--across"><svg viewBox="0 0 1200 404" role="img" aria-labelledby="line-t line-d"><title id="line-t">The path of a call</title><desc id="line-d">Nine stops in three zones. Identify, resolve, parse and price: a refusal here costs nothing. From BEGIN to END the most that the call can cost is held in PostgreSQL, while the upstream is asked and its usage is read. After END the call is charged, and the answer carries its cost.</desc>
+  return html`<div class="line"><div class="line--across"><svg viewBox="0 0 1200 404" role="img" aria-labelledby="line-t line-d"><title id="line-t">The path of a call</title><desc id="line-d">Nine stops in three zones. Identify, resolve, parse and price: a refusal here costs nothing. From BEGIN to END the maximum cost of the call is held in PostgreSQL, while the upstream is asked and its usage is read. After END the call is charged, and the answer carries its cost.</desc>
 <rect class="z1" width="1200" height="404" rx="10"/><rect class="z2" x="600" y="0" width="385" height="404"/>
 <text class="zone" x="24" y="34">Nothing is held yet</text><text class="zone-note" x="24" y="55">A refusal costs nothing and leaves nothing behind.</text>
 <text class="zone" x="620" y="34">Money is held</text>

@@ -40,7 +40,7 @@ export function homeRoutes({ shell, name, catalogue, prices, headerNames }: Part
           path: '/',
           section: 'home',
           main: html`${hero(name, headerNames)}
-<section class="band" aria-labelledby="path"><div class="fb-wrap"><div class="band__head"><h2 id="path">The path of a call</h2><p>Every call runs the same line, whoever asks. The hold is durable before the upstream is asked. The charge is durable before the answer ends.</p></div>
+<section class="band" aria-labelledby="path"><div class="fb-wrap"><div class="band__head"><h2 id="path">The path of a call</h2><p>Every call takes the same path. The hold is durable before the upstream is asked. The charge is durable before the answer ends.</p></div>
 ${pathOfACall({ held: grouped(RECORDED_CALL.heldUsd), charged: grouped(RECORDED_CALL.chargedUsd) })}</div></section>
 <section class="band" aria-labelledby="ceiling"><div class="fb-wrap"><div class="band__head"><h2 id="ceiling">A ceiling, not an alert</h2><p>Give a key 5 dollars. Let 1,000 calls of at most 10 cents race for it from three processes. Drawn to scale, this is what happens each time.</p></div>
 ${CEILING}<p class="source"><span>3 processes, 15 rounds with large batches and 15 with small ones: 50 each time. Recorded on 16 November 2026, <a href="/proof">ledger-races</a>.</span></p>
@@ -67,7 +67,7 @@ function hero(name: string, headers: HeaderNames): Html {
   return html`<section class="fb-wrap hero">
 <div><h1>Nobody spends more than they have.</h1>
 <p class="hero__lead">${name} is a metered gateway for models and data. One credential, the price before you pay, and a hard ceiling on spend: for your app, your team and your agents.</p>
-<div class="fb-actions"><a class="fb-button fb-button--large" href="/docs/quick-start">Start</a><a class="fb-button fb-button--large fb-button--quiet" href="/catalogue">See what it sells</a></div>
+<div class="fb-actions"><a class="fb-button fb-button--large" href="/docs/quick-start">Start</a><a class="fb-button fb-button--large fb-button--quiet" href="/catalogue">See the catalogue</a></div>
 <p class="hero__note">The call shown here was made in the sandbox on ${on}.</p></div>
 <div class="call">${codeBlock({ title: 'A call', code: request, label: 'The request' }, { title: 'Its answer, headers', code: answer, label: 'The headers of the answer' })}${ticket()}</div>
 </section>`
@@ -109,7 +109,7 @@ function offers(catalogue: Catalogue, book: PriceBook): Html {
   const row = ({ operation: { id, summary }, price: { usd, unit } }: (typeof priced)[number]) =>
     html`<tr><th scope="row"><a class="fb-code" href="/catalogue/${id}">${id.split(/(?<=_)/).map((part) => html`${part}<wbr>`)}</a><span class="fb-sub">${summary}</span></th><td class="fb-end">${shownUsd(asPrice(usd), { places: PLACES })}</td><td class="fb-dim">${unit}</td></tr>`
   return html`<section class="band" aria-label="For agents, and at published prices"><div class="fb-wrap"><div class="pair">
-<div><h2>Give an agent a budget</h2><p class="say">A mandate says what an agent may call, for how much in total and for a call, how often and until when. It can’t spend more, however it is prompted. You can pause or end it at any time. Agents connect by MCP, from the address alone.</p>
+<div><h2>Give an agent a budget</h2><p class="say">A mandate says what an agent may call, how much in total and per call, how often and until when. It can’t spend more, however it is prompted. You can pause or end it at any time. Agents connect over MCP; they need only the address.</p>
 <p class="more"><a href="/docs/mandates">How mandates work</a> · <a href="/docs/agents">Connect an agent</a></p></div>
 <div><h2>One key, published prices</h2><p class="say">Models in three protocols, pictures, videos, and data. What an operation costs is on its page and in its quote, before you call it. ${soldText(book)}</p>
 <table class="fb-table"><thead><tr><th scope="col">Operation</th><th scope="col" class="fb-end">USD</th><th scope="col">per</th></tr></thead><tbody>${priced.slice(0, LISTED).map(row)}</tbody></table>

@@ -98,7 +98,7 @@ function listedOf(model: Model): readonly Listed[] {
 function section(kind: Kind, found: readonly Listed[]): Html {
   const title = KIND_TITLES[kind]
   const table = kind === 'pictures' || kind === 'videos' ? byPiece(kind, found) : byToken(kind, found)
-  return html`<section aria-labelledby="k-${kind}"><h2 id="k-${kind}">${title} ${kind === 'conversation' || kind === 'vectors' ? html`<small>USD a million tokens</small>` : undefined}</h2><div class="fb-scroll" tabindex="0" role="region" aria-label="Models: ${title}">${table}</div></section>`
+  return html`<section aria-labelledby="k-${kind}"><h2 id="k-${kind}">${title} ${kind === 'conversation' || kind === 'vectors' ? html`<small>USD per million tokens</small>` : undefined}</h2><div class="fb-scroll" tabindex="0" role="region" aria-label="Models: ${title}">${table}</div></section>`
 }
 
 const usd = (text: string | undefined) => (text === undefined ? undefined : shownUsd(asPrice(text), { places: PLACES }))
@@ -113,7 +113,7 @@ function byToken(kind: Kind, found: readonly Listed[]): Html {
     const rates = shown.pricing?.per_million_tokens ?? {}
     return html`<tr><th scope="row">${nameOf(model)}</th>${classes.map((name) => html`<td class="fb-end">${usd(rates[name])}</td>`)}<td class="fb-end">${withCommas(shown.context_length)}</td>${isText ? html`<td class="fb-end">${withCommas(shown.max_output_tokens ?? 0)}</td>` : undefined}<td class="fb-end">${versionOf(model, shown)}</td><td class="fb-soft">${protocolsOf(shown.protocols)}</td></tr>`
   }
-  return html`<table class="fb-table prices"><thead><tr><th scope="col">Model</th>${head.map((title) => html`<th scope="col" class="fb-end">${title}</th>`)}<th scope="col" class="fb-end">Context</th>${isText ? html`<th scope="col" class="fb-end">Output, most</th>` : undefined}<th scope="col" class="fb-end">Version</th><th scope="col">Protocols</th></tr></thead><tbody>${found.map(row)}</tbody></table>`
+  return html`<table class="fb-table prices"><thead><tr><th scope="col">Model</th>${head.map((title) => html`<th scope="col" class="fb-end">${title}</th>`)}<th scope="col" class="fb-end">Context</th>${isText ? html`<th scope="col" class="fb-end">Output limit</th>` : undefined}<th scope="col" class="fb-end">Version</th><th scope="col">Protocols</th></tr></thead><tbody>${found.map(row)}</tbody></table>`
 }
 
 /** A line for each size or resolution; for a model that sells pictures by the token, for each class. */

@@ -97,8 +97,8 @@ function factsOf(model: Model): string {
   const output =
     max_output_tokens === undefined
       ? ''
-      : ` Output ${withCommas(default_output_tokens ?? 0)} tokens unless you name a limit, ${withCommas(max_output_tokens)} at the most.`
-  return `Asked in: ${protocolsOf(protocols)}. Context ${withCommas(context_length)} tokens.${output}`
+      : ` Output ${withCommas(default_output_tokens ?? 0)} tokens unless you name a limit, at most ${withCommas(max_output_tokens)}.`
+  return `Protocols: ${protocolsOf(protocols)}. Context ${withCommas(context_length)} tokens.${output}`
 }
 
 function priceTable(model: Model): Html {
@@ -124,10 +124,10 @@ function priceTable(model: Model): Html {
 }
 
 const TEXT_WORDS: Readonly<Record<Kind, string>> = {
-  conversation: 'What you would ask',
+  conversation: 'Prompt',
   vectors: 'The text',
-  pictures: 'What is to be seen',
-  videos: 'What is to be seen',
+  pictures: 'Prompt',
+  videos: 'Prompt',
 }
 
 /** A form that is a link: what it says can be passed on. */
@@ -140,16 +140,16 @@ function form(model: Model, { kind }: Sold, { text, most, size, count }: Fields)
           'most',
           'Output limit',
           most,
-          `Tokens, ${withCommas(max_output_tokens ?? 0)} at the most. The model’s own, where it is left out.`,
+          `Tokens, at most ${withCommas(max_output_tokens ?? 0)}. Default: the limit of the model.`,
         )
       : kind === 'videos'
-        ? numberField('most', 'Length', most, `Seconds, ${model.limits.outputMost} at the most.`)
+        ? numberField('most', 'Length', most, `Seconds, at most ${model.limits.outputMost}.`)
         : undefined
   return html`<form class="calculator" action="/models/${model.id}#calculator">
 <div class="fb-field"><label for="text">${TEXT_WORDS[kind]}</label><textarea class="fb-input" id="text" name="text" rows="4" maxlength="${TEXT_MOST}" required>${text === '' ? undefined : text}</textarea></div>
 ${limit}
 ${sizes.length === 0 ? undefined : html`<div class="fb-field"><label for="size">${kind === 'videos' ? 'Resolution' : 'Size and quality'}</label><select class="fb-input" id="size" name="size">${sizes.map((one) => html`<option value="${one}"${one === size ? html` selected` : undefined}>${one.replace('/', ', ')}</option>`)}</select></div>`}
-${kind === 'pictures' ? numberField('count', 'How many', count, 'One, where it is left out.') : undefined}
+${kind === 'pictures' ? numberField('count', 'How many', count, 'Default: 1.') : undefined}
 <button class="fb-button" type="submit">Calculate</button></form>`
 }
 

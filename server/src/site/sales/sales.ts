@@ -45,7 +45,7 @@ export function createSales({ pool, clock, log, freshMs, ...sold }: Parts): Sale
         if (read !== undefined) held = { ...read, readAtMs }
         isFailing = read?.hasFailed === true
       } catch (error) {
-        if (!isFailing) log.warn('the snapshot of what is sold can not be read: the last one is kept', { error })
+        if (!isFailing) log.warn('the snapshot of what is sold cannot be read: the last one is kept', { error })
         isFailing = true
       }
     },

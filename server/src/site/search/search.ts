@@ -60,7 +60,7 @@ ${asked === '' || found.length > 0 ? undefined : nothing()}
 }
 
 function nothing(): Html {
-  return html`<p>Nothing has these words. Try one of them alone, or look through the <a href="/catalogue">catalogue</a>, the <a href="/models">models</a> or the <a href="/docs">guides</a>.</p>`
+  return html`<p>No results. Try a single word, or browse the <a href="/catalogue">catalogue</a>, the <a href="/models">models</a> or the <a href="/docs">guides</a>.</p>`
 }
 
 type Counts = readonly (readonly [Kind, readonly Found[]])[]

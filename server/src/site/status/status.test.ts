@@ -28,7 +28,7 @@ async function told(health: Partial<Health>): Promise<string> {
 
 describe('the status page tells what its process can know', () => {
   it('of calls only where it takes some', async () => {
-    assert.match(await told({}), /Calls are taken, held for and settled/)
+    assert.match(await told({}), /Calls are accepted, held for and settled/)
     const alone = await told({ roles: ['site'] })
     assert.doesNotMatch(alone, /Calls are taken/)
     assert.match(alone, /The ledger answers this process, which takes no calls/)

@@ -87,7 +87,7 @@ function workerRow(sales: SalesNow): Row {
 
 function upstreamRow(asked: number, open: number): Row {
   const name = 'Upstreams'
-  if (asked === 0) return { name, note: 'This process has asked none yet', state: 'unknown', word: 'Not known' }
+  if (asked === 0) return { name, note: 'This process has called none yet', state: 'unknown', word: 'Not known' }
   const note = `${asked} asked by this process since it began`
   if (open === 0) return { name, note, state: 'answers', word: 'All asked' }
   return { name, note, state: 'trouble', word: `${open} not asked` }
@@ -105,7 +105,7 @@ function pageOf(rows: readonly Row[], health: Health, now: Date): Html {
   return html`<div class="fb-wrap"><div class="lead"><h1>${title}</h1><p>${say}</p>
 <p class="fb-soft read">${icon('clock')}Read at ${now.toISOString().slice(11, 19)} UTC on ${dayOf(now)} by one process, from what its health checks know. Load the page again to read it again.</p></div>
 <section aria-labelledby="parts"><h2 id="parts" class="fb-hide">Parts</h2><table class="fb-table fb-table--plain state-table"><thead><tr><th scope="col">Part</th><th scope="col" class="fb-end">Now</th></tr></thead><tbody>${rows.map(({ name, note, state, word }) => html`<tr><th scope="row">${name}<span class="fb-sub">${note}</span></th><td class="state">${BADGES[state](word)}</td></tr>\n`)}</tbody></table></section>
-<section class="past" aria-labelledby="past"><h2 id="past">Since ${minuteOf(since)}</h2><p class="fb-soft">When this process began. What was before it, and what other processes saw, is not known here.</p>${troublesOf(health.watch.troubles())}</section></div>`
+<section class="past" aria-labelledby="past"><h2 id="past">Since ${minuteOf(since)}</h2><p class="fb-soft">The start of this process. What happened before, and what other processes saw, is not known here.</p>${troublesOf(health.watch.troubles())}</section></div>`
 }
 
 /** Of calls it tells only where they are taken by this process: a website alone does not see them. */
@@ -116,18 +116,18 @@ function headlineOf(rows: readonly Row[], takesCalls: boolean): { readonly title
     return {
       title: `All ${known.length} parts that are seen from here answer`,
       say: takesCalls
-        ? 'Calls are taken, held for and settled.'
+        ? 'Calls are accepted, held for and settled.'
         : 'The ledger answers this process, which takes no calls.',
     }
   const title = `${known.length - troubled.length} of ${known.length} parts answer`
   if (troubled.some(({ name }) => name === 'Ledger'))
     return {
       title,
-      say: `The ledger does not answer this process. ${takesCalls ? 'Without it, calls that cost money get 503 billing_dependency_timeout before any upstream is asked, and cost nothing.' : 'Whether it answers those that take calls is not known here.'} Catalogue, prices and guides go on from memory.`,
+      say: `The ledger does not answer this process. ${takesCalls ? 'Without it, calls that cost money get 503 billing_dependency_timeout before any upstream is asked, and cost nothing.' : 'Whether it answers those that take calls is not known here.'} Catalogue, prices and guides stay available from memory.`,
     }
   return {
     title,
-    say: `In trouble: ${troubled.map(({ name }) => name.toLowerCase()).join(', ')}. What else is seen from here answers.`,
+    say: `In trouble: ${troubled.map(({ name }) => name.toLowerCase()).join(', ')}. The other parts that are seen from here answer.`,
   }
 }
 
