@@ -67,7 +67,7 @@ async function tryFile({ source, tests }: Target) {
 /** Changes that are larger than one of Stryker's, and have cost money once: each of the tests named has to fail, and passes without it. */
 function tryPlanted({ id, title, edits, caughtBy }: PlantedBug) {
   const failing = (planted: PlantedBug['edits']) => {
-    const { folder, remove } = makeCopy(planted)
+    const { folder, remove } = makeCopy({ edits: planted })
     try {
       return caughtBy.filter((one) => !passes(folder, one))
     } finally {

@@ -82,7 +82,7 @@ ${await inForce('end_attributed_calls', ENDS_WITH_REGION)}`
 
 /** A copy of the source with one more migration stands for the next version. */
 async function makeNextVersion(cluster: Cluster) {
-  const { folder, remove } = makeCopy([])
+  const { folder, remove } = makeCopy({ edits: [] })
   const files = readdirSync(path.join(folder, MIGRATIONS)).filter((file) => file.endsWith('.sql'))
   const number = String(files.length + 1).padStart(4, '0')
   writeFileSync(path.join(folder, MIGRATIONS, `${number}_regions.sql`), await nextMigration(cluster))

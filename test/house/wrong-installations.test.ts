@@ -104,6 +104,8 @@ describe('an installation', () => {
 
 describe('a master key', () => {
   it('that is not the one of what is stored, or is missing, lets no server start and seals nothing', async () => {
+    // The first server makes a signing key.
+    await (await startGateway({ databaseUrl, env: { FAREBOX_SECRETS_MASTER_KEY: masterKey } })).stop()
     await said('upstreams', 'add', 'vendor', 'https://a.example', '--credential-file', credentialFile)
     const before = [await countOf('upstreams'), await countOf('audit')]
     const add = ['upstreams', 'add', 'vendor', 'https://b.example', '--credential-file', credentialFile]

@@ -1,6 +1,6 @@
 import type { Kind } from '../faults/plan.ts'
 import type { PlantedBug } from './planted-bug.ts'
-import { BEGINNING, SWEEPING } from './statements.ts'
+import { BEGIN, storedFunction } from './statements.ts'
 
 /** A bug that a run of faults has to notice, by an invariant of its own. */
 export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
@@ -13,20 +13,7 @@ export type BugOfFaults = Omit<PlantedBug, 'caughtBy'> & {
   }
 }
 
-/** Where calls of dead processes are marked. */
-const MARKS = 'server/src/storage/migrations/0012_tasks.sql'
-const PIPELINE = 'server/src/gateway/pipeline.ts'
-const SETTLES = 'const settlement = await end(ending)'
-/** What a caller would be told if everything went well. */
-const ANSWERS_FIRST = `const { amount, forgiven } = outcome.ending
-    const settlement = { charged: amount === null || forgiven ? ZERO : amount, free: ZERO }`
-/** One stall that is longer than a caller waits for its settlement, and room for it. */
-const LONG_STALL = {
-  kinds: ['stall database', 'slow client', 'slow upstream', 'slow client', 'slow upstream', 'slow client'] as const,
-  seconds: 30,
-}
-
-/** Written by who knows the code and the judge. */
+/** One for an invariant of the judge, by who knows the code and the judge. */
 export const bugsOfFaultsByInsiders: readonly BugOfFaults[] = [
   {
     id: 'ambiguous-call-asked-again',
@@ -48,40 +35,12 @@ async function sendJustOnce(`,
     caughtBy: { invariants: ['one billed upstream call per charge'], kinds: ['cut upstream'], seconds: 8 },
   },
   {
-    id: 'refused-token-replaced-for-ever',
-    title: 'a call whose token is refused takes another one for as long as the platform issues them',
-    promise: 'One refresh a call, then the link needs renewing.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/gateway/plans/data.ts',
-        find: 'access = await links.another(session, access, left)',
-        replace: 'access = await links.another(session, access, { id, ...operation.attempts })',
-      },
-    ],
-    caughtBy: { invariants: ['no call asks more than its operation says'], kinds: ['slow edge'], seconds: 12 },
-  },
-  {
     id: 'limits-per-process',
     title: 'every process counts requests in a window of its own',
     promise: 'A limit is a limit, however many processes there are.',
     author: 'insider',
-    edits: [
-      {
-        file: 'server/src/limits/ask.ts',
-        find: '{ group: ALL, seconds: SECONDS,',
-        replace: '{ group: ALL + process.pid, seconds: SECONDS,',
-      },
-    ],
+    edits: [{ file: 'server/src/limits/ask.ts', find: '{ group: ALL,', replace: '{ group: ALL + process.pid,' }],
     caughtBy: { invariants: ['no window is exceeded'], kinds: ['slow edge'], seconds: 12 },
-  },
-  {
-    id: 'changes-not-heard',
-    title: 'a cached value is not dropped when the change log names it',
-    promise: 'A change of a price, a key or a limit is known everywhere a second later.',
-    author: 'insider',
-    edits: [{ file: 'server/src/storage/cache.ts', find: '    changed: forget,', replace: '    changed: () => {},' }],
-    caughtBy: { invariants: ['a new price is known in time'], kinds: ['slow database'], seconds: 15 },
   },
   {
     id: 'revoked-key-begins',
@@ -89,35 +48,12 @@ async function sendJustOnce(`,
     promise: 'A revoked key starts no paid call from that instant.',
     author: 'insider',
     edits: [
-      {
-        file: BEGINNING,
-        find: 'from credentials where id = credentials_in[1] and active',
-        replace: 'from credentials where id = credentials_in[1]',
-      },
-      {
-        file: BEGINNING,
-        find: 'from credentials where id = item.id and active',
-        replace: 'from credentials where id = item.id',
-      },
+      { file: BEGIN, find: 'credentials_in[1] and active', replace: 'credentials_in[1]' },
+      { file: BEGIN, find: 'item.id and active', replace: 'item.id' },
       // Long enough for callers to try while the cache still knows the key.
       { file: 'server/src/storage/change-feed.ts', find: 'pollMs = 300', replace: 'pollMs = 900' },
     ],
     caughtBy: { invariants: ['revoked keys start nothing'], kinds: ['slow database'], seconds: 15 },
-  },
-  {
-    id: 'sweeper-takes-the-living',
-    title: 'calls are taken for orphans although their process has its lease',
-    promise: 'A call is unsettled only where nobody can know what became of it.',
-    author: 'insider',
-    edits: [
-      { file: SWEEPING, find: 'where owners.lease_until < at limit', replace: 'limit' },
-      {
-        file: MARKS,
-        find: 'when of is null then owner_id is not null and not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)',
-        replace: 'when of is null then true',
-      },
-    ],
-    caughtBy: { invariants: ['unsettled only for a reason'], kinds: ['slow upstream'], seconds: 18 },
   },
   {
     id: 'key-forgotten-with-its-call',
@@ -127,31 +63,11 @@ async function sendJustOnce(`,
     edits: [
       {
         file: 'server/src/gateway/idempotency.ts',
-        find: 'fingerprint: digest,\n      keepSeconds: KEPT_SECONDS,',
-        replace: 'fingerprint: digest,\n      keepSeconds: 0 * KEPT_SECONDS,',
+        find: 'keepSeconds: KEPT_SECONDS',
+        replace: 'keepSeconds: 0 * KEPT_SECONDS',
       },
     ],
     caughtBy: { invariants: ['no call is charged twice'], kinds: ['cut client', 'slow database'], seconds: 10 },
-  },
-  {
-    id: 'settlement-queued-behind-the-answer',
-    title: 'settlements wait in a queue behind the answer, and a graceful stop does not write what is in it',
-    promise: 'trap 17: no graceful shutdown drops queued spend.',
-    author: 'insider',
-    edits: [
-      {
-        file: PIPELINE,
-        find: SETTLES,
-        replace: `${ANSWERS_FIRST}
-    setTimeout(() => void end(ending), 10_000).unref()`,
-      },
-      {
-        file: 'server/src/calls/calls.ts',
-        find: 'while (open.size > 0 && clock.monotonicMs() < deadlineAtMs) await clock.sleep(LOOK_MS)',
-        replace: 'if (clock.monotonicMs() < deadlineAtMs) await clock.sleep(LOOK_MS)',
-      },
-    ],
-    caughtBy: { invariants: ['unsettled only for a reason'], kinds: ['restart gateway'], seconds: 12 },
   },
   {
     id: 'answered-before-it-is-settled',
@@ -160,45 +76,21 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: PIPELINE,
-        find: SETTLES,
-        replace: `${ANSWERS_FIRST}
+        file: 'server/src/gateway/pipeline.ts',
+        find: 'const settlement = await end(ending)',
+        // What a caller would be told if everything went well.
+        replace: `const { amount, forgiven } = outcome.ending
+    const settlement = { charged: amount === null || forgiven ? ZERO : amount, free: ZERO }
     void end(ending).catch(() => {})`,
       },
     ],
     caughtBy: {
       // A charge that was told and is given back is not there yet, or never.
       invariants: ['no acknowledged charge is lost', 'money is conserved'],
-      ...LONG_STALL,
+      // One stall that is longer than a caller waits for its settlement, and room for it.
+      kinds: ['stall database', 'slow client', 'slow upstream', 'slow client', 'slow upstream', 'slow client'],
+      seconds: 30,
     },
-  },
-  {
-    id: 'failed-settlement-charged',
-    title: 'a call whose caller was told that it could not be settled is charged all the same, a little later',
-    promise: 'Who is told that nothing was charged is not charged.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/calls/calls.ts',
-        find: 'settleInBackground({ ...ending, forgiven: true })',
-        replace: 'settleInBackground(ending)',
-      },
-    ],
-    caughtBy: { invariants: ['no acknowledged charge is lost'], ...LONG_STALL },
-  },
-  {
-    id: 'broken-off-stream-free',
-    title: 'what a stream reports as it goes is forgotten where it breaks off before its end',
-    promise: 'What was delivered of a stream that breaks off is charged.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/protocols/gemini-reply.ts',
-        find: '...classesOf(counts), ...soundTokensOf',
-        replace: '...classesOf(isStopped ? counts : NONE), ...soundTokensOf',
-      },
-    ],
-    caughtBy: { invariants: ['models cost what was used'], kinds: ['cut upstream'], seconds: 12 },
   },
   {
     id: 'embeddings-charged-twice',
@@ -215,17 +107,49 @@ async function sendJustOnce(`,
     caughtBy: { invariants: ['models cost what was used'], kinds: ['slow upstream'], seconds: 12 },
   },
   {
-    id: 'picture-of-another-size',
-    title: 'a picture is charged at the price of the size and quality that an upstream would choose',
-    promise: 'A picture costs what its own size and quality cost.',
+    id: 'lost-task-created-again',
+    title: 'a task is created again where the answer to its creation was lost',
+    promise: 'After a doubt an upstream is never asked again to make a task.',
     author: 'insider',
     edits: [
       {
-        file: 'server/src/pricing/by-image.ts',
-        find: 'const rate = images.get(kind)',
-        replace: "const rate = images.get(kind) && images.get('auto/auto')",
+        file: 'server/src/gateway/plans/video.ts',
+        find: 'mayAskAnother, operation.attempts),',
+        replace: `mayAskAnother, operation.attempts).then((sent) =>
+          sent.outcome === 'unknown'
+            ? firstToTake(targets, (target) => attempt(id, target, room), mayAskAnother, operation.attempts)
+            : sent,
+        ),`,
       },
     ],
-    caughtBy: { invariants: ['models cost what was used'], kinds: ['slow upstream'], seconds: 12 },
+    caughtBy: { invariants: ['tasks are created once'], kinds: ['cut upstream'], seconds: 18 },
+  },
+  {
+    id: 'place-freed-at-hand-over',
+    title: 'a task gives up its place among three at once as soon as its upstream has it',
+    promise: 'A key has at most three tasks at once.',
+    author: 'insider',
+    edits: [
+      {
+        file: storedFunction('hand_over_task'),
+        find: 'update holds set',
+        replace: "delete from claims where call_id = task and scope = 'tasks';\n  update holds set",
+      },
+    ],
+    caughtBy: { invariants: ['three tasks at once'], kinds: ['slow upstream'], seconds: 12 },
+  },
+  {
+    id: 'failed-task-charged',
+    title: 'a task that failed costs all that was held for it',
+    promise: 'A task that failed costs nothing.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/tasks/settle.ts',
+        find: "if (state === 'FAILED') return { amount: null,",
+        replace: "if (state === 'FAILED') return { amount: mostFor(terms, most),",
+      },
+    ],
+    caughtBy: { invariants: ['tasks cost what was made'], kinds: ['slow upstream'], seconds: 12 },
   },
 ]

@@ -1,19 +1,13 @@
 import type { PlantedBug } from './planted-bug.ts'
 
-/** In the files that decide what a call costs: unit tests alone have to notice each. */
+/** In the files that decide what a call costs: unit tests alone have to notice each. `npm run mutants` tries these too. */
 export const bugsOfMoneyFiles: readonly PlantedBug[] = [
   {
     id: 'quote-pins-the-maximum-alone',
     title: 'a call with a quote is held to the quoted maximum, and charged by the price of today',
     promise: 'What was quoted is charged by the quoted price, whatever prices do in between.',
     author: 'insider',
-    edits: [
-      {
-        file: 'server/src/pricing/quotes.ts',
-        find: "    price: fromFraction(prices[at] ?? ''),\n",
-        replace: '',
-      },
-    ],
+    edits: [{ file: 'server/src/pricing/quotes.ts', find: "price: fromFraction(prices[at] ?? ''),", replace: '' }],
     caughtBy: [{ file: 'server/src/pricing/quotes.test.ts', title: 'has the quoted price of a unit' }],
   },
   {
@@ -24,8 +18,8 @@ export const bugsOfMoneyFiles: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/pricing/price-sheet.ts',
-        find: 'isMore(value(name), value(dearest)) ? name : dearest',
-        replace: 'isMore(value(name), value(name)) ? name : dearest',
+        find: 'isMore(value(name), value(dearest))',
+        replace: 'isMore(value(name), value(name))',
       },
     ],
     caughtBy: [
@@ -44,37 +38,12 @@ export const bugsOfMoneyFiles: readonly PlantedBug[] = [
     title: 'who left pays for what was heard out after that, as counted',
     promise: 'Where the upstream reports nothing, what was delivered is counted, and no more.',
     author: 'insider',
-    edits: [
-      {
-        file: 'server/src/gateway/relay.ts',
-        find: `      onLeft() {
-        delivered ??= reader.deliveredText()
-`,
-        replace: `      onLeft() {
-`,
-      },
-    ],
+    edits: [{ file: 'server/src/gateway/relay.ts', find: 'delivered ??= reader.deliveredText()', replace: '' }],
     caughtBy: [
       {
         file: 'server/src/gateway/relay.test.ts',
         title: 'is counted by what was delivered, not by what was heard out',
       },
-    ],
-  },
-  {
-    id: 'plan-scales-everything',
-    title: 'the multiplier of a plan scales the price of every data operation',
-    promise: 'The plan scales the prices of the reseller, and no others.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/pricing/operation-terms.ts',
-        find: 'isScaledByCustomerPlan ? multiply(published, priceMultiplier) : published',
-        replace: 'isScaledByCustomerPlan !== null ? multiply(published, priceMultiplier) : published',
-      },
-    ],
-    caughtBy: [
-      { file: 'server/src/pricing/operation-terms.test.ts', title: 'is the published one where nobody has set' },
     ],
   },
 ]

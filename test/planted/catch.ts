@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { startChild } from '../../harness/child.ts'
 import { isFullProof, seed } from '../../harness/proof.ts'
-import type { Catcher, PlantedBug } from './planted-bug.ts'
+import type { Catcher, Planted, PlantedBug } from './planted-bug.ts'
 import { makeCopy } from './planted-copy.ts'
 import type { Reported } from './report.ts'
 
@@ -20,8 +20,9 @@ export type Verdict =
   | { readonly verdict: 'broken'; readonly because: string }
 
 /** Plants a bug into a copy and runs there what is to catch it. Each of the catchers has to. */
-export async function tryToCatch({ edits, caughtBy }: Pick<PlantedBug, 'edits' | 'caughtBy'>): Promise<Verdict> {
-  const { reported, output } = await runInCopy({ edits, catchers: caughtBy })
+export async function tryToCatch(bug: Planted & Pick<PlantedBug, 'caughtBy'>): Promise<Verdict> {
+  const { caughtBy } = bug
+  const { reported, output } = await runInCopy(bug, caughtBy)
   const by: Catch[] = []
   let missed: Verdict | undefined
   for (const [place, catcher] of caughtBy.entries()) {
@@ -42,7 +43,7 @@ export type Unfit = { readonly catcher: Catcher; readonly because: string }
 
 /** The catchers that do not pass, or have no test, in a copy into which nothing was planted: they can catch nothing. */
 export async function unfitCatchers(catchers: readonly Catcher[]): Promise<Unfit[]> {
-  const { reported, output } = await runInCopy({ edits: [], catchers })
+  const { reported, output } = await runInCopy({ edits: [] }, catchers)
   return catchers.flatMap((catcher, place) => {
     const own = reported.filter((one) => one.place === place)
     if (own.length === 0) return [{ catcher, because: `no test ran: ${output}` }]
@@ -58,11 +59,8 @@ type Run = {
 }
 
 /** Runs tests in a copy, with reduced counts. `place` says for which of the catchers a test was run. */
-async function runInCopy({
-  edits,
-  catchers,
-}: Pick<PlantedBug, 'edits'> & { readonly catchers: readonly Catcher[] }): Promise<Run> {
-  const { folder, remove } = makeCopy(edits)
+async function runInCopy(planted: Planted, catchers: readonly Catcher[]): Promise<Run> {
+  const { folder, remove } = makeCopy(planted)
   try {
     const report = path.join(folder, 'report.jsonl')
     const { NODE_TEST_CONTEXT, HARNESS_PROOF, ...env } = process.env

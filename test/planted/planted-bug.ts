@@ -1,6 +1,6 @@
 /**
  * A defect that is planted into a copy of the project, to see whether the tests notice it. It is a patch of the source,
- * never a switch in the product.
+ * never a switch in the product. CONTRIBUTING.md says which defects are worth one.
  */
 export type PlantedBug = {
   readonly id: string
@@ -11,13 +11,18 @@ export type PlantedBug = {
   /** Written by somebody who knows code and tests, or by somebody who has seen neither. */
   readonly author: 'insider' | 'blind'
   readonly edits: readonly Edit[]
+  /** SQL that the copy's database runs after all migrations: to take away a constraint that would refuse what the bug does. */
+  readonly sql?: string
   /** Each of these has to notice it. */
   readonly caughtBy: readonly Catcher[]
 }
 
+/** What a copy is changed by. */
+export type Planted = Pick<PlantedBug, 'edits' | 'sql'>
+
 export type Edit = {
   readonly file: string
-  /** Occurs exactly once, so that a patch that has become stale fails loudly. */
+  /** A part of one line that occurs exactly once, so that a patch that has become stale fails loudly. */
   readonly find: string
   readonly replace: string
 }

@@ -1,8 +1,8 @@
-import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { temporaryFolder } from '../../harness/postgres.ts'
 import { ROOT } from '../../harness/root.ts'
-import { type Edit, patched } from './planted-bug.ts'
+import { type Planted, patched } from './planted-bug.ts'
 
 /** What the tests of the server and of the client need. Packages are those of the project itself. */
 const COPIED = [
@@ -12,9 +12,11 @@ const COPIED = [
   'docs',
 ]
 const LINKED = 'node_modules'
+const FUNCTIONS = 'server/src/storage/functions/'
+const MIGRATIONS = 'server/src/storage/migrations'
 
-/** A copy of the project with a patch applied, to be removed after use. */
-export function makeCopy(edits: readonly Edit[]): { readonly folder: string; readonly remove: () => void } {
+/** A copy of the project with a bug in it, or with none, to be removed after use. */
+export function makeCopy(planted: Planted): { readonly folder: string; readonly remove: () => void } {
   const folder = temporaryFolder('farebox-planted-')
   const remove = () => rmSync(folder, { recursive: true, force: true })
   try {
@@ -23,13 +25,25 @@ export function makeCopy(edits: readonly Edit[]): { readonly folder: string; rea
       cpSync(path.join(ROOT, place), path.join(folder, place), { recursive: true })
     }
     symlinkSync(path.join(ROOT, LINKED), path.join(folder, LINKED))
-    for (const file of new Set(edits.map((edit) => edit.file))) {
-      const place = path.join(folder, file)
-      writeFileSync(place, patched(file, readFileSync(place, 'utf8'), edits))
-    }
+    plant(folder, planted)
   } catch (error) {
     remove()
     throw error
   }
   return { folder, remove }
+}
+
+/** A database has its functions from migrations: those that were patched, and the bug's own SQL, are one more. */
+function plant(folder: string, { edits, sql }: Planted): void {
+  const statements = sql === undefined ? [] : [sql]
+  for (const file of new Set(edits.map((edit) => edit.file))) {
+    const place = path.join(folder, file)
+    const text = patched(file, readFileSync(place, 'utf8'), edits)
+    writeFileSync(place, text)
+    if (file.startsWith(FUNCTIONS)) statements.push(text)
+  }
+  if (statements.length === 0) return
+  const migrations = path.join(folder, MIGRATIONS)
+  const number = String(readdirSync(migrations).length + 1).padStart(4, '0')
+  writeFileSync(path.join(migrations, `${number}_planted.sql`), statements.join('\n'), { flag: 'wx' })
 }

@@ -1,0 +1,182 @@
+import type { PlantedBug } from './planted-bug.ts'
+
+const KEYS = 'server/src/identity/keys.ts'
+const KEY_SOURCE = 'server/src/identity/key-source.ts'
+const NOWHERE = 'test/identity/secrets-nowhere.test.ts'
+
+/** What would let somebody in who is not, keep somebody in who is out, or write down a secret. */
+export const bugsOfAccess: readonly PlantedBug[] = [
+  {
+    id: 'neighbour-let-in-by-id',
+    title: 'a key that is known from memory is let in by its id, whatever its secret',
+    promise: 'Only the whole right key gets in.',
+    author: 'insider',
+    edits: [
+      { file: 'server/src/identity/identify.ts', find: 'right.get(printOf(given)) && ', replace: '' },
+      {
+        file: KEY_SOURCE,
+        find: 'key !== undefined && matches(given, key, time.nowMs())',
+        replace: 'key?.isRevoked === false',
+      },
+    ],
+    caughtBy: [{ file: 'test/identity/strangers.test.ts', title: 'only the whole right key gets in' }],
+  },
+  {
+    id: 'wrong-secret-refused-from-memory',
+    title: 'a wrong secret of a key that is known from memory is refused without the look-up that an unknown id has',
+    promise: 'Neither the answer nor the time that it takes tells whether an id exists.',
+    author: 'insider',
+    edits: [
+      {
+        file: KEY_SOURCE,
+        find: 'await keys.reload(given.id)',
+        replace: 'keys.peek(given.id) ?? (await keys.reload(given.id))',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'test/identity/timing.test.ts',
+        title: 'is the same for an unknown id and for a wrong secret of a known one',
+      },
+    ],
+  },
+  {
+    id: 'changed-key-untold',
+    title: 'what is changed of a key is not told to processes that know it',
+    promise: 'A change of a key holds within a second in every process.',
+    author: 'insider',
+    edits: [{ file: KEYS, find: "topic => 'key', key => $1", replace: "topic => 'nothing', key => $1" }],
+    caughtBy: [
+      {
+        file: 'test/identity/key-terms.slow.test.ts',
+        title: 'of its requests a minute holds in every process soon',
+      },
+    ],
+  },
+  {
+    id: 'key-in-the-audit-log',
+    title: 'the audit log keeps the new secret of a rotated key',
+    promise: 'A key never appears in a database row.',
+    author: 'insider',
+    edits: [
+      {
+        file: KEYS,
+        // Without what it begins with, by which the scrubber would know it.
+        find: 'after: { overlapSeconds }',
+        replace: 'after: { overlapSeconds, secret: secret.reveal().slice(44) }',
+      },
+    ],
+    caughtBy: [{ file: NOWHERE }],
+  },
+  {
+    id: 'key-sent-to-postgres',
+    title: 'PostgreSQL is sent the key to hash, which its own log then has',
+    promise: 'A key never appears in a log line.',
+    author: 'insider',
+    edits: [
+      {
+        file: KEYS,
+        find: 'values ($1, $2, $3, $4, $5, $6,',
+        replace: "values ($1, $2, $3, sha256(convert_to($4, 'utf8')), $5, $6,",
+      },
+      { file: KEYS, find: 'workspaceId, name, hashOf(secret)', replace: 'workspaceId, name, secret.reveal()' },
+    ],
+    caughtBy: [{ file: NOWHERE }],
+  },
+  {
+    id: 'sealed-credential-in-the-audit-log',
+    title: 'the audit log has the sealed credential of an upstream',
+    promise: 'The audit log has no secret, no hash and nothing sealed.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/upstreams/configure.ts',
+        find: 'const FACTS = `slot, mode, base_url as "baseUrl", kind, credential is not null',
+        replace: 'const FACTS = `slot, mode, base_url as "baseUrl", kind, credential::text',
+      },
+    ],
+    caughtBy: [{ file: 'test/house/audit.test.ts', title: 'has no secret in any form' }],
+  },
+  {
+    id: 'bearer-values-kept',
+    title: 'codes and tokens stand in the payloads of their rows',
+    promise: 'What is kept is of no use to whoever reads it.',
+    author: 'insider',
+    edits: [{ file: 'server/src/oauth/provider/adapter.ts', find: "['jti', 'userCode', ", replace: '[' }],
+    caughtBy: [{ file: 'test/oauth/device.test.ts', title: 'holds no code, token, secret or cookie' }],
+  },
+  {
+    id: 'any-master-key-will-do',
+    title: 'a server starts with a master key that opens nothing that is stored',
+    promise: 'Nobody serves with a master key that does not open what is stored.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/storage/sealed-values.ts',
+        find: 'where name <> all ($1::text[])',
+        replace: 'where name <> all ($1::text[]) and false',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'test/house/wrong-installations.test.ts',
+        title: 'that is not the one of what is stored, or is missing',
+      },
+    ],
+  },
+  {
+    id: 'revoked-grant-stays-active',
+    title: 'a revoked grant is told to every process, and its credential stays active until they have heard',
+    promise: 'No paid call begins from the instant of the revocation.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/grants.ts',
+        find: 'update credentials set active = false where id',
+        replace: 'select from credentials where id',
+      },
+    ],
+    caughtBy: [{ file: 'test/identity/revoked-tokens.test.ts', title: 'begins no call once its grant is revoked' }],
+  },
+  {
+    id: 'pause-without-the-ledger',
+    title: 'a pause is known to processes, and not to BEGIN',
+    promise: 'From its commit on, no paid call begins under a mandate that is paused.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/mandates.ts',
+        find: 'new_amount => 0)',
+        replace: 'new_amount => (select amount from allowances where id = $1))',
+      },
+    ],
+    caughtBy: [{ file: 'test/mandates/mandates.test.ts', title: 'is where a refusal leads' }],
+  },
+  {
+    id: 'session-by-an-old-password',
+    title: 'a session is opened with a password that was changed since it was compared',
+    promise: 'A reset ends every session, those that are just being opened too.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/identity/people/sessions.ts',
+        find: 'or password = $2) for share',
+        replace: 'or true)',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'test/identity/people/sign-in.test.ts',
+        title: 'never leaves a session that was opened with the old one',
+      },
+    ],
+  },
+  {
+    id: 'members-change-without-a-lock',
+    title: 'changes of members do not wait for each other',
+    promise: 'A workspace that has an owner keeps one, whatever happens at once.',
+    author: 'insider',
+    edits: [{ file: 'server/src/identity/people/workspace-lock.ts', find: ' for no key update', replace: '' }],
+    caughtBy: [{ file: 'test/identity/people/members.test.ts', title: 'stays, of two who' }],
+  },
+]

@@ -1,0 +1,138 @@
+import type { PlantedBug } from './planted-bug.ts'
+
+const LOSS_CEILINGS = 'server/src/calls/loss-ceilings.ts'
+const LOSSES = 'test/ledger/losses.test.ts'
+const ACCOUNTS = 'test/house/account-commands.test.ts'
+const WORKER = 'server/src/outbox/worker.test.ts'
+const REFUSED_TOKENS = 'test/acceptance/links/refused-tokens.test.ts'
+
+/** Beyond begin and end: what goes wrong between processes, commands and upstreams, one of which dies, is late or leaves. */
+export const bugsOfProcesses: readonly PlantedBug[] = [
+  {
+    id: 'left-before-the-answer-is-free',
+    title: 'who hangs up before the answer begins pays nothing, as if the upstream had failed',
+    promise: 'Once a request was sent, who hangs up pays at least its input.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/plans/model.ts',
+        find: "sent.outcome === 'not_sent' || !opening.hasLeft()",
+        replace: 'sent !== undefined',
+      },
+    ],
+    caughtBy: [
+      {
+        file: 'test/acceptance/models/on-disconnect.test.ts',
+        title: 'before its answer begins, and the caller pays the input that was sent',
+      },
+    ],
+  },
+  {
+    id: 'refused-token-replaced-for-ever',
+    title: 'a call whose token is refused takes another one for as long as the platform issues them',
+    promise: 'One refresh a call, then the link needs renewing.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/gateway/plans/data.ts',
+        find: 'links.another(session, access, left)',
+        replace: 'links.another(session, access, { id, ...operation.attempts })',
+      },
+    ],
+    caughtBy: [
+      { file: REFUSED_TOKENS, title: 'is asked twice and for one refresh by a call' },
+      { file: REFUSED_TOKENS, title: 'is asked no more when the caller has left' },
+    ],
+  },
+  {
+    id: 'late-loss-unread',
+    title: 'only the oldest hour of the day is read again',
+    promise: 'A loss that is committed late counts within ten minutes.',
+    author: 'insider',
+    edits: [{ file: LOSS_CEILINGS, find: 'hours[turn % (hours.length + 1)]', replace: 'hours[0]' }],
+    caughtBy: [{ file: LOSSES, title: 'committed long after they were judged' }],
+  },
+  {
+    id: 'release-unheard',
+    title: 'a process that is running does not notice a release',
+    promise: 'One command lets calls through again, within a second.',
+    author: 'insider',
+    edits: [{ file: LOSS_CEILINGS, find: ' || read.releases !== releases', replace: '' }],
+    caughtBy: [{ file: LOSSES, title: 'lets it through when released' }],
+  },
+  {
+    id: 'imports-interleave',
+    title: 'an import compares with what stands before it has the models for itself',
+    promise: 'Of two imports at once, one comes whole after the other.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/pricing/price-list/import.ts',
+        find: 'await lockAllNames(query)',
+        replace: 'void lockAllNames',
+      },
+    ],
+    caughtBy: [{ file: 'test/house/import-commands.test.ts', title: 'waits for whoever' }],
+  },
+  {
+    id: 'money-before-its-record',
+    title: 'a credit is added in a transaction of its own, before the record of who added it',
+    promise: 'A change and its record are both there, or neither is.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/ledger/credit.ts',
+        find: 'await creditWithin(query, credit)',
+        replace: 'await creditAccount(pool, credit)',
+      },
+    ],
+    caughtBy: [{ file: 'test/ledger/audit.test.ts', title: 'is not moved where it can not be written down' }],
+  },
+  {
+    id: 'credit-reversed-twice',
+    title: 'a mistaken credit is taken back under another id each time',
+    promise: 'A credit is taken back once, whoever asks and however often.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/ledger/reverse-credit.ts',
+        find: '= reversalOf(paymentId)',
+        replace: '= crypto.randomUUID()',
+      },
+    ],
+    caughtBy: [
+      { file: ACCOUNTS, title: 'takes a mistaken payment back once, and what was spent already is debt' },
+      { file: ACCOUNTS, title: 'takes one back once, whoever of several asks first' },
+    ],
+  },
+  {
+    id: 'delivered-before-delivery',
+    title: 'a message is marked as delivered before it is',
+    promise: 'A worker that dies in the middle of a delivery loses nothing.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/outbox/worker.ts',
+        find: 'const retries = { ...RETRIES, ...deliverer.retries }',
+        replace: 'const retries = { ...RETRIES, ...deliverer.retries }\n    await markDelivered(pool, id)',
+      },
+    ],
+    caughtBy: [{ file: WORKER, title: 'is tried again after a while' }],
+  },
+  {
+    id: 'late-failure-buries',
+    title: 'a worker whose lease has ended buries a message that another is delivering',
+    promise: 'What a worker says after its lease has ended changes nothing.',
+    author: 'insider',
+    edits: [
+      {
+        file: 'server/src/outbox/messages.ts',
+        find: 'bury(pool: pg.Pool, { id, attempts, failure }: Failed): Promise<void> {',
+        replace: `bury(pool: pg.Pool, { id, failure }: Failed): Promise<void> {
+  const { rows } = await pool.query('select attempts from outbox where id = $1', [id])
+  const { attempts } = rows[0]`,
+      },
+    ],
+    caughtBy: [{ file: WORKER, title: 'whose lease has ended' }],
+  },
+]
