@@ -3,7 +3,7 @@ import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { callOf, makeParty, moneyOf, openSession, outcomesOf, type Party, periodsOf, postOf } from './session.ts'
-import { connect, makeAllowance } from './world.ts'
+import { connect, makeAllowance, makeCredential } from './world.ts'
 
 const database = await freshDatabase()
 const { pools, calls } = connect(database.url)
@@ -56,11 +56,14 @@ describe('the calls of a batch', () => {
     await agrees(party)
   })
 
-  it('are all counted, though many belong to one account and one allowance', async () => {
+  it('are all counted, though many belong to one account and one allowance, by two keys', async () => {
     const [party, other] = [await makeParty(pool, 1_000n), await makeParty(pool, 1_000n)]
+    const secondKey = { ...party, credentialId: await makeCredential(pool, party.accountId) }
     const allowance = await makeAllowance(pool, party.accountId, 'total', 1_000n)
     const batch = Array.from({ length: 20 }, (_, n) =>
-      n % 3 === 0 ? callOf(other, { hold: 10n }) : callOf(party, { hold: 10n, allowances: [allowance] }),
+      n % 3 === 0
+        ? callOf(other, { hold: 10n })
+        : callOf(n % 3 === 1 ? party : secondKey, { hold: 10n, allowances: [allowance] }),
     )
     assert.deepEqual(new Set(await outcomesOf(session.begin(...batch))), new Set(['begun']))
     assert.equal((await moneyOf(pool, party)).held, 130n)

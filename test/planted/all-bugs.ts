@@ -4,6 +4,7 @@ import path from 'node:path'
 import { ROOT } from '../../harness/root.ts'
 import { bugsOfAccess } from './bugs-of-access.ts'
 import { bugsOfBegin } from './bugs-of-begin.ts'
+import { bugsOfBudgets } from './bugs-of-budgets.ts'
 import { bugsOfCorrections } from './bugs-of-corrections.ts'
 import { bugsOfDeaths } from './bugs-of-deaths.ts'
 import { bugsOfEnd } from './bugs-of-end.ts'
@@ -12,6 +13,7 @@ import { bugsOfFaultsByTheBlind } from './bugs-of-faults-blind.ts'
 import { bugsOfGrowth } from './bugs-of-growth.ts'
 import { bugsOfMoneyFiles } from './bugs-of-money-files.ts'
 import { bugsOfProcesses } from './bugs-of-processes.ts'
+import { bugsOfUsage } from './bugs-of-usage.ts'
 import { type Planted, type PlantedBug, patched } from './planted-bug.ts'
 
 /** Those of the ledger, half of which are by somebody who has seen neither code nor tests. */
@@ -27,6 +29,8 @@ export const BUGS: readonly PlantedBug[] = [
   ...bugsOfMoneyFiles,
   ...bugsOfAccess,
   ...bugsOfProcesses,
+  ...bugsOfUsage,
+  ...bugsOfBudgets,
 ]
 
 /** Those that the run of faults has to notice. */

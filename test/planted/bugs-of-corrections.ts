@@ -3,7 +3,7 @@ import { END, storedFunction } from './statements.ts'
 
 const REVERSE_PAYMENT = storedFunction('reverse_payment')
 const REVERSE_CHARGE = storedFunction('reverse_charge')
-const USAGE = 'server/src/ledger/usage.ts'
+const USAGE = 'server/src/ledger/usage-statement.ts'
 const CAUGHT = 'test/ledger/caught-under-death.test.ts'
 const VERBS = { file: 'test/ledger/verbs.test.ts', title: 'agrees on every answer and every row' }
 
@@ -147,8 +147,8 @@ export const bugsOfCorrections: readonly PlantedBug[] = [
     promise: 'Usage counts when it is settled, whenever its call began.',
     author: 'blind',
     edits: [
-      { file: USAGE, find: 'IDS_BEFORE_SECONDS = 8', replace: 'IDS_BEFORE_SECONDS = 0' },
-      { file: USAGE, find: 'IDS_AFTER_SECONDS = 8', replace: 'IDS_AFTER_SECONDS = 0' },
+      { file: USAGE, find: 'IDS_BEFORE_SECONDS = 8 *', replace: 'IDS_BEFORE_SECONDS = 0 *' },
+      { file: USAGE, find: 'IDS_AFTER_SECONDS = 8 *', replace: 'IDS_AFTER_SECONDS = 0 *' },
     ],
     caughtBy: [
       { file: 'test/ledger/usage-report.test.ts', title: 'is the plain sum of charges and what was given back' },

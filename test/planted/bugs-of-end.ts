@@ -181,13 +181,11 @@ export const bugsOfEnd: readonly PlantedBug[] = [
       {
         file: END,
         find: 'delete from holds where id = any (array(select hold.id from unnest(ending) hold));',
-        replace: `update usage_hours row set requests = row.requests + again.requests, charged = row.charged + again.charges
-    from (
-      select one.credential_id, count(*) as requests, sum(one.amount) as charges
-      from unnest(call_ids) with ordinality item (id, i) join charges one using (id)
-      where before_outcomes[i] is not null and call_executed[i] group by 1
-    ) again
-    where row.credential_id = again.credential_id and row.hour = date_trunc('hour', at, 'UTC');
+        replace: `insert into usage_tail (account_id, credential_id, at, operation,
+      requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select one.account_id, one.credential_id, at, one.operation, 1, 0, 0, 0, 0, 0, one.value, one.amount
+    from unnest(call_ids) with ordinality item (id, i) join charges one on one.id = item.id
+    where before_outcomes[i] is not null and call_executed[i];
     delete from holds where id = any (array(select hold.id from unnest(ending) hold));`,
       },
     ],

@@ -142,19 +142,9 @@ $$;
     edits: [
       {
         file: END,
-        find: 'count(*), count(*) filter (where call_failed[i])',
-        replace: '1, max(call_failed[i]::integer)',
-      },
-      {
-        file: END,
-        find: 'sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i])',
-        replace:
-          'max(call_input_tokens[i]), max(call_output_tokens[i]), max(call_cache_read_tokens[i]), max(call_cache_write_tokens[i])',
-      },
-      {
-        file: END,
-        find: 'sum(call_values[i]), sum(call_charges[i])',
-        replace: 'max(call_values[i]), max(call_charges[i])',
+        find: 'where hold.id is not null and (call_executed[i] or call_charges[i] > 0);',
+        replace: `where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
+      and i = (select max(other.ordinality) from unnest(ending) with ordinality other where other.credential_id = hold.credential_id);`,
       },
     ],
     caughtBy: { invariants: ['header, record, usage and ledger agree'], kinds: ['slow database'], seconds: 15 },

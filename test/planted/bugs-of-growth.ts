@@ -21,15 +21,24 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
     ],
   },
   {
-    id: 'growth-without-allowances',
-    title: 'an extension asks the account and no allowance, and the allowance is not told of it',
+    id: 'tag-is-not-held-as-a-stream-grows',
+    title: 'an extension asks the first allowance of the call alone, and no other is told of it',
     promise: 'All or none over the account and every allowance.',
-    author: 'insider',
+    author: 'blind',
     edits: [
-      { file: EXTEND, find: 'if more > coalesce(allowance_left, 0) then', replace: 'if false then' },
-      { file: EXTEND, find: 'amount, more from allowances', replace: 'amount, 0 from allowances' },
+      {
+        file: EXTEND,
+        find: 'if more > coalesce(fits, 0) and',
+        replace: 'if one = own.allowances[1] and more > coalesce(fits, 0) and',
+      },
+      {
+        file: EXTEND,
+        find: 'amount, more from allowances',
+        replace: 'amount, case when one = own.allowances[1] then more else 0 end from allowances',
+      },
     ],
-    caughtBy: [{ file: CASES, title: 'is all or none' }],
+    sql: 'alter table allowance_periods drop constraint allowance_periods_held_check, drop constraint no_overspend;',
+    caughtBy: [{ file: 'test/budgets/growing.test.ts', title: 'ends where the budget of its tag does' }],
   },
   {
     id: 'growth-of-a-batch-unseen',

@@ -1,10 +1,13 @@
 import type { PlantedBug } from './planted-bug.ts'
-import { STATEMENTS } from './statements.ts'
+import { BEGIN, END, storedFunction } from './statements.ts'
 
+const ADD_UP = storedFunction('add_up_usage')
+const REVERSE_CHARGE = storedFunction('reverse_charge')
 const CASES = 'test/ledger/attribution.test.ts'
 const REPORT = 'test/ledger/usage-report.test.ts'
 const STATEMENT = 'server/src/ledger/usage-statement.ts'
 
+const TAKE = 'delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *'
 const EQUAL = { file: CASES, title: 'equals the calls to the nano' }
 
 /** What would tell usage twice, not at all, or as somebody else's. */
@@ -16,8 +19,8 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
-        find: 'delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *',
+        file: ADD_UP,
+        find: TAKE,
         replace: 'select * from usage_tail limit most',
       },
     ],
@@ -30,86 +33,66 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
-        find: `  with taken as (
-    delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *
-  )`,
-        replace: `  with gone as (
-    delete from usage_tail returning *
-  ), taken as (
-    select * from gone limit most
-  )`,
+        file: ADD_UP,
+        find: 'with taken as (',
+        replace: 'with gone as (delete from usage_tail returning *), taken as (',
       },
+      { file: ADD_UP, find: TAKE, replace: 'select * from gone limit most' },
     ],
     caughtBy: [{ file: CASES, title: 'dies at any step' }],
   },
   {
-    id: 'usage-by-a-place-in-time',
-    title: 'a step takes what was settled since the last step, so that what commits late is left out of it for good',
+    id: 'watermark-passes-a-late-commit',
+    title: 'a step takes what was settled since the newest that it has seen, so that what commits late is in no sum',
     promise: 'No commit is too late for the sums.',
-    author: 'insider',
+    author: 'blind',
     edits: [
       {
-        file: STATEMENTS,
-        find: `  with taken as (
-    delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *
-  )`,
-        replace: `  create table if not exists usage_place (at timestamptz);
-  with old as (
-    delete from usage_tail where at <= (select max(usage_place.at) from usage_place) returning *
-  ), taken as (
-    delete from usage_tail where at > coalesce((select max(usage_place.at) from usage_place), '-infinity') and ctid = any (
-      array(select ctid from usage_tail limit most)) returning *
-  ), placed as (
-    insert into usage_place select max(taken.at) from taken having max(taken.at) is not null
-  )`,
+        file: ADD_UP,
+        find: 'with taken as (',
+        replace: `with passed as (
+    delete from usage_tail where at <= (select max(watermark.at) from watermark)
+  ), seen as (
+    insert into watermark select max(taken.at) from taken having max(taken.at) is not null
+  ), taken as (`,
+      },
+      {
+        file: ADD_UP,
+        find: 'ctid = any (array(select ctid from usage_tail limit most))',
+        replace: `at > coalesce((select max(watermark.at) from watermark), '-infinity')
+      and ctid = any (array(select ctid from usage_tail limit most))`,
       },
     ],
+    sql: 'create table watermark (at timestamptz);',
     caughtBy: [{ file: CASES, title: 'committed late' }],
   },
   {
-    id: 'sums-overwritten',
-    title: 'a sum that is there already is replaced by what comes to it',
+    id: 'sums-of-an-hour-added-once',
+    title: 'what comes to an hour of which the key has sums already is added to its totals and to no group',
     promise: 'Usage by whose it is equals the ledger.',
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
-        find: `      charged = row.charged + excluded.charged
-  )
-  select count(*)`,
-        replace: `      charged = excluded.charged
-  )
-  select count(*)`,
+        file: ADD_UP,
+        find: 'where operation is not null',
+        replace: `where operation is not null and not exists (
+      select from usage_sums old where old.credential_id = taken.credential_id and old.hour = date_trunc('hour', taken.at, 'UTC'))`,
       },
     ],
     caughtBy: [EQUAL],
   },
   {
-    id: 'tag-cut-at-its-second-sign',
-    title: 'the value of a tag ends at an equals sign where it is added up',
-    promise: 'Usage by tag equals the ledger.',
-    author: 'insider',
-    edits: [
-      {
-        file: STATEMENTS,
-        find: "substr(tag, strpos(tag, '=') + 1), null from",
-        replace: "split_part(tag, '=', 2), null from",
-      },
-    ],
-    caughtBy: [EQUAL],
-  },
-  {
-    id: 'given-back-to-nobody',
-    title: 'what is given back of a charge is taken from the totals and from no group',
+    id: 'reversal-without-its-dimensions',
+    title: 'what is given back of a charge is taken from no tag and from no end user',
     promise: 'What is given back of a call is given back to whom it was booked for.',
-    author: 'insider',
+    author: 'blind',
     edits: [
       {
-        file: STATEMENTS,
-        find: 'values (charge.account_id, charge.credential_id, at, charge.operation, charge.model,',
-        replace: 'values (charge.account_id, charge.credential_id, at, null, charge.model,',
+        file: REVERSE_CHARGE,
+        find: 'at, charge.operation, charge.model, charge.route, charge.end_user, charge.end_user_label,',
+        replace: 'at, charge.operation, charge.model, charge.route, null, null,',
       },
+      { file: REVERSE_CHARGE, find: 'charge.tags, 0,', replace: 'null, 0,' },
     ],
     caughtBy: [EQUAL],
   },
@@ -120,7 +103,7 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
+        file: BEGIN,
         find: 'call_models[i], call_end_users[i],',
         replace: 'call_models[i], call_end_users[held_calls[1]],',
       },
@@ -134,9 +117,9 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     author: 'insider',
     edits: [
       {
-        file: STATEMENTS,
-        find: 'call_routes[1], own.end_user, own.end_user_label, own.tags,\n',
-        replace: 'call_routes[1], own.end_user, own.end_user_label, null,\n',
+        file: END,
+        find: 'own.operation, own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags,',
+        replace: 'own.operation, own.asked_model, call_routes[1], own.end_user, own.end_user_label, null,',
       },
     ],
     caughtBy: [EQUAL],
@@ -146,13 +129,7 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     title: 'a report has what was added up, and nothing of what is still in the tail',
     promise: 'A charge is in the report no later than one second after its response ended.',
     author: 'insider',
-    edits: [
-      {
-        file: STATEMENT,
-        find: '\n    from usage_tail where ',
-        replace: '\n    from usage_tail where false and ',
-      },
-    ],
+    edits: [{ file: STATEMENT, find: 'and at >= ', replace: 'and false and at >= ' }],
     caughtBy: [EQUAL, { file: REPORT, title: 'has what calls have just booked' }],
   },
   {
@@ -176,19 +153,5 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     author: 'insider',
     edits: [{ file: STATEMENT, find: 'case when not booked then operation end', replace: 'operation' }],
     caughtBy: [{ file: CASES, title: 'of the release before has booked it' }],
-  },
-  {
-    id: 'smaller-groups-left-out',
-    title: 'groups beyond the largest are not told at all, and count as calls without a group',
-    promise: 'Groups add up to the totals.',
-    author: 'insider',
-    edits: [
-      {
-        file: STATEMENT,
-        find: 'from grouped where item not in (select item from largest) group by at',
-        replace: 'from grouped where false group by at',
-      },
-    ],
-    caughtBy: [{ file: CASES, title: 'tells the largest groups apart' }],
   },
 ]
