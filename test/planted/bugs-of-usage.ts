@@ -52,9 +52,14 @@ export const bugsOfUsage: readonly PlantedBug[] = [
         find: 'with taken as (',
         replace: `with passed as (
     delete from usage_tail where at <= (select max(watermark.at) from watermark)
-  ), seen as (
-    insert into watermark select max(taken.at) from taken having max(taken.at) is not null
   ), taken as (`,
+      },
+      {
+        file: ADD_UP,
+        find: '), hours as (',
+        replace: `), seen as (
+    insert into watermark select max(taken.at) from taken having max(taken.at) is not null
+  ), hours as (`,
       },
       {
         file: ADD_UP,
