@@ -149,8 +149,8 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENT,
-        find: '\n    from usage_tail where ',
-        replace: '\n    from usage_tail where false and ',
+        find: '\n    from tail where ',
+        replace: '\n    from tail where false and ',
       },
     ],
     caughtBy: [EQUAL, { file: REPORT, title: 'has what calls have just booked' }],
@@ -163,8 +163,8 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENT,
-        find: 'union select credential_id from usage_tail where ',
-        replace: 'union select credential_id from usage_tail where false and ',
+        find: 'union select credential_id from tail',
+        replace: 'union select credential_id from tail where false',
       },
     ],
     caughtBy: [{ file: REPORT, title: 'has what calls have just booked' }],
