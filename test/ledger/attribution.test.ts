@@ -81,7 +81,8 @@ async function happen(team: Team, calls: number): Promise<readonly Happened[]> {
     // Of one and of many: both ways to write the same.
     const some = happened.slice(from, from + (from % 4 === 0 ? 1 : AT_ONCE))
     await session.begin(...some.map(({ call }) => call))
-    await session.end(...some.filter(({ ending }) => ending !== 'orphan').map(endingOf))
+    const endings = some.filter(({ ending }) => ending !== 'orphan').map(endingOf)
+    if (endings.length > 0) await session.end(...endings)
     for (const one of some.filter(({ ending }) => ending === 'orphan')) await endOrphan(one)
     from += some.length
   }

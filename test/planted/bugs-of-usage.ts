@@ -134,7 +134,7 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     title: 'a report has what was added up, and nothing of what is still in the tail',
     promise: 'A charge is in the report no later than one second after its response ended.',
     author: 'insider',
-    edits: [{ file: STATEMENT, find: 'and at >= ', replace: 'and false and at >= ' }],
+    edits: [{ file: STATEMENT, find: 'from tail where ', replace: 'from tail where false and ' }],
     caughtBy: [EQUAL, { file: REPORT, title: 'has what calls have just booked' }],
   },
   {
@@ -145,8 +145,8 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     edits: [
       {
         file: STATEMENT,
-        find: 'union select credential_id from usage_tail where ',
-        replace: 'union select credential_id from usage_tail where false and ',
+        find: 'union select credential_id from tail',
+        replace: 'union select credential_id from tail where false',
       },
     ],
     caughtBy: [{ file: REPORT, title: 'has what calls have just booked' }],

@@ -55,8 +55,7 @@ const COUNTED = [
 ] as const
 
 const COLUMNS = COUNTED.join(', ')
-const SUMS = COUNTED.map((column) => `sum(${column}) as ${column}`).join(', ')
-const TOLD = COUNTED.map((column) => `${column}::bigint as ${column}`).join(', ')
+const SUMS = COUNTED.map((column) => `sum(${column})::bigint as ${column}`).join(', ')
 
 /** Of which sums a report is made: of all hours, or of those that say whose spend it was. */
 type About = '' | 'end_user' | `tag:${string}`
@@ -76,20 +75,20 @@ export function usageStatement(query: UsageQuery): Statement {
   const base = `select at, ${SUMS} from (${all}) used group by at`
   if (groupBy === undefined)
     return {
-      text: `with single as materialized (${sources.singles})
-        select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${TOLD} from (${base}) base`,
+      text: `with tail as materialized (${sources.tail}), single as materialized (${sources.singles})
+        select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${COLUMNS} from (${base}) base`,
       values,
     }
   const groups = groupsOf(sources, { groupBy, about, isPlain })
   return {
-    text: `with single as materialized (${sources.singles}),
+    text: `with tail as materialized (${sources.tail}), single as materialized (${sources.singles}),
       base as (${base}),
       grouped as materialized (
         select at, item, max(label) as label, ${SUMS} from (${groups}) used where item is not null group by at, item
       ),
       whole as materialized (select item, sum(charged) as charged, sum(requests) as requests from grouped group by item),
       largest as materialized (select item from whole order by charged desc, requests desc, item limit ${GROUPS_MOST})
-      select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${TOLD} from (
+      select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${COLUMNS} from (
         select 'all' as part, null as item, null as label, at, ${COLUMNS} from base
         union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select item from largest)
         union all select 'other', null, null, at, ${SUMS} from grouped where item not in (select item from largest) group by at
@@ -114,7 +113,9 @@ function groupsOf(sources: Sources, { groupBy, about, isPlain }: Grouping): stri
 }
 
 type Sources = {
-  /** What is in no sum, or in a sum of which the window has a part. */
+  /** What is in no sum yet. It is read once. */
+  readonly tail: string
+  /** What the window has of the tail, and of the hours that it cuts. */
   readonly singles: string
   /** What was used by hour, with what it is grouped by: `at`, `item`, `label` and the counts. */
   readonly ofHours: (item: string) => string
@@ -133,7 +134,7 @@ function createSources(query: UsageQuery, parameter: (value: string | number) =>
   const ofKey = filter.credentialId === undefined ? 'true' : `credential_id = ${parameter(filter.credentialId)}`
 
   const tail = `select at, credential_id, operation, coalesce(model, '') as model, end_user, end_user_label, tags, ${COLUMNS}
-    from usage_tail where ${isOurs} and at >= ${from} and at < ${to}`
+    from tail where at >= ${from} and at < ${to}`
   const singles = [tail, ...cuts.map((cut) => cutHour(isOurs, cut, parameter))].join(' union all ')
 
   function ofHours(item: string): string {
@@ -152,15 +153,15 @@ function createSources(query: UsageQuery, parameter: (value: string | number) =>
       ...(model === undefined ? [] : [`model = ${parameter(model)}`]),
       ...(subject === undefined ? [] : [`subject = ${parameter(subject)}`]),
     ].join(' and ')
-    return `select ${binned('hour')} as at, ${item} as item, max(label) as label, ${SUMS} from usage_sums
-      where ${isOurs} and about = ${parameter(about)} and hour >= ${from} and hour < ${to} and ${matches} group by 1, 2
+    return `select ${binned('hour')} as at, ${item} as item, label, ${COLUMNS} from usage_sums
+      where ${isOurs} and about = ${parameter(about)} and hour >= ${from} and hour < ${to} and ${matches}
       union all
       select ${binned('at')}, ${item}, label, ${COLUMNS}
       from single cross join lateral (${subjectsOf(about, parameter)}) one (subject, label)
       where operation is not null and ${matches}`
   }
 
-  return { singles, ofHours, ofSums }
+  return { tail: `select * from usage_tail where ${isOurs}`, singles, ofHours, ofSums }
 }
 
 /** Whom or what of a kind a call was for, with what people know it by. */
@@ -168,7 +169,7 @@ function subjectsOf(about: About, parameter: (value: string) => string): string 
   if (about === '') return `select '', null::text`
   if (about === 'end_user') return 'select end_user::text, end_user_label where end_user is not null'
   const start = parameter(`${about.slice('tag:'.length)}=`)
-  return `select substr(tag, length(${start}) + 1), null::text from unnest(tags) tag where starts_with(tag, ${start})`
+  return `select substr(tag, length(${start}) + 1) collate "C", null::text from unnest(tags) tag where starts_with(tag, ${start})`
 }
 
 type Span = { readonly from: number; readonly to: number }
@@ -201,7 +202,7 @@ function cutHour(isOurs: string, span: Span, parameter: (value: number) => strin
   const hour = `to_timestamp(${parameter(floorTo(span.from, HOUR_SECONDS))})`
   const [from, to] = [parameter(span.from), parameter(span.to)]
   const credentials = `array(select credential_id from usage_hours where ${isOurs} and hour = ${hour}
-    union select credential_id from usage_tail where ${isOurs})`
+    union select credential_id from tail)`
   return `
     select ended_at, credential_id, case when not booked then operation end, coalesce(model, ''), end_user, end_user_label, tags,
       1, failed::integer, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, amount

@@ -56,18 +56,19 @@ create table usage_tail (
   autovacuum_vacuum_insert_threshold = -1);
 
 -- Usage by hour of settlement and by whose it is: of all calls, of those for an end user, and of those with a tag. A call with two tags is in
--- the sums of both, so only those of one `about` are added up.
+-- the sums of both, so only those of one `about` are added up. Texts are compared byte by byte: nobody
+-- reads them in order.
 create table usage_sums (
   credential_id uuid not null,
   -- Empty for all calls, end_user, or tag:<name>.
-  about text not null,
+  about text collate "C" not null,
   hour timestamptz not null,
   -- The end user's id or the tag's value; empty for all calls.
-  subject text not null,
-  operation text not null,
+  subject text collate "C" not null,
+  operation text collate "C" not null,
   -- Empty where there is none.
-  model text not null,
-  route text not null,
+  model text collate "C" not null,
+  route text collate "C" not null,
   account_id uuid not null,
   -- Of an end user, for people.
   label text,

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { judge, measure } from '../../harness/figures.ts'
+import { count, recordProof } from '../../harness/proof.ts'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
+import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
+import { readUsage } from '../../server/src/ledger/usage.ts'
+import type { GroupBy, UsageFilter } from '../../server/src/ledger/usage-statement.ts'
+import { createColumnTypes } from '../../server/src/storage/column-types.ts'
+import { callOf, makeParty, openSession, postOf } from './session.ts'
+import { bookAnew, inTail } from './usage-rows.ts'
+import { connect, pg } from './world.ts'
+
+/** How long reports by whose spend it is take: over a week of many charges, and of a key that is being charged all the time. */
+const PROOF = 'attribution-scale'
+const CHARGES = count({ full: 10_000_000, reduced: 21_000 })
+const ACCOUNTS = 50
+const KEYS_EACH = 4
+const END_USERS = 1_000
+const DAYS = 7
+const [HOUR, DAY] = [3_600, 86_400]
+/** Judged in proofs only. */
+const LIMIT_MS = 300
+
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+const client = new pg.Client({ connectionString: database.url, types: createColumnTypes() })
+// The database may be dropped before this is closed.
+client.on('error', () => {})
+await client.connect()
+after(() => Promise.all([client.end(), pools.close()]))
+
+const endSeconds = Math.floor(Date.now() / 1_000 / DAY) * DAY
+const startSeconds = endSeconds - DAYS * DAY
+
+/** A day's charges. A fifth of them is of the first account; everybody's end users have a model each, as people do. */
+async function chargeDay(daySeconds: number): Promise<void> {
+  await client.query(
+    `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
+       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at,
+       model, route, end_user, end_user_label, tags, booked)
+     select (lpad(to_hex(floor((ended - n % 20) * 1000)::bigint), 12, '0') || lpad(to_hex(n), 20, '0'))::uuid,
+       key.account_id, key.id, 'operation ' || person % 8, 'posted', 1000 + n % 977, 1000 + n % 977, 0, 0, 1500 + n % 977, 0, true, n % 50 = 0,
+       n % 1009, n % 997, n % 991, n % 983, '{}', to_timestamp(ended - n % 20), to_timestamp(ended),
+       'model ' || person % 20, 'route ' || person % 3, lpad(to_hex(person), 32, '0')::uuid, 'person ' || person,
+       array['run=' || n % 200, 'team=' || person % 10], false
+     from generate_series(1, $2::integer) n
+     cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended, (n::bigint / 5 * 7919 + n % 5) % $3::integer as person) at
+     join keys key on key.place = case when n % 5 = 0 then (n / 5) % $4::integer else $4::integer + n % ((select count(*) from keys) - $4::integer) end`,
+    [daySeconds, Math.floor(CHARGES / DAYS), END_USERS, KEYS_EACH],
+  )
+}
+
+let busy: { readonly accountId: Id; readonly credentialId: Id }
+
+before(async () => {
+  await client.query('select make_charge_partition(current_date - day) from generate_series(3, $1::integer) day', [
+    DAYS + 1,
+  ])
+  await client.query(
+    `with account as (insert into accounts (id, mode) select gen_random_uuid(), 'live' from generate_series(1, $1::integer) returning id)
+     insert into credentials (id, account_id) select gen_random_uuid(), id from account, generate_series(1, $2::integer)`,
+    [ACCOUNTS, KEYS_EACH],
+  )
+  await client.query(
+    'create temporary table keys as select row_number() over (order by account_id, id) - 1 as place, id, account_id from credentials',
+  )
+  for (let day = 0; day < DAYS; day += 1) await chargeDay(startSeconds + day * DAY)
+  await bookAnew((text) => client.query(text))
+  for (;;) {
+    const { rows } = await client.query('select add_up_usage(most => 200000) as added')
+    if (Number(rows[0]?.added) === 0) break
+  }
+  await client.query('analyze')
+  const { rows } = await client.query(
+    'select account_id as "accountId", id as "credentialId" from keys where place = 0',
+  )
+  busy = z.tuple([z.object({ accountId: z.string(), credentialId: z.string() })]).parse(rows)[0]
+})
+
+const VIEWS: Readonly<Record<string, { readonly groupBy?: GroupBy; readonly filter?: UsageFilter }>> = {
+  plain: {},
+  'by key': { groupBy: 'key' },
+  'by operation': { groupBy: 'operation' },
+  'by model': { groupBy: 'model' },
+  'by end user': { groupBy: 'end_user' },
+  'by team': { groupBy: { tag: 'team' } },
+  'by run': { groupBy: { tag: 'run' } },
+  'by model, of a team': { groupBy: 'model', filter: { tag: { name: 'team', value: '4' } } },
+  'by operation, of an end user': {
+    groupBy: 'operation',
+    filter: { endUserId: '00000000-0000-0000-0000-000000000008' },
+  },
+}
+
+describe(`reports over a week of ${CHARGES} charges`, () => {
+  // Both ends cut an hour.
+  const window = { startSeconds: startSeconds + 777, endSeconds: endSeconds - 777 }
+
+  for (const [name, view] of Object.entries(VIEWS))
+    it(`${name} are what the charges add up to, within ${LIMIT_MS} ms`, async () => {
+      for (const scope of [{ accountId: busy.accountId }, { credentialId: busy.credentialId }]) {
+        const [column, id] =
+          'accountId' in scope ? ['account_id', scope.accountId] : ['credential_id', scope.credentialId]
+        const [filter, value] = view.filter?.tag
+          ? [`and 'team=' || $4 = any (tags)`, view.filter.tag.value]
+          : view.filter?.endUserId
+            ? ['and end_user::text = $4', view.filter.endUserId]
+            : ['and $4::text is null', null]
+        const { rows } = await client.query<{ requests: bigint; charged: bigint }>(
+          `select count(*) as requests, sum(amount)::bigint as charged from charges
+           where ${column} = $1 and ended_at >= to_timestamp($2) and ended_at < to_timestamp($3) ${filter}`,
+          [id, window.startSeconds, window.endSeconds, value],
+        )
+        for (const bucket of ['day', 'hour'] as const) {
+          const query = { scope, ...window, bucket, ...view }
+          const { totals, groups } = await readUsage(pool, query)
+          assert.ok(totals.requests > 0n)
+          assert.equal(totals.requests, rows[0]?.requests)
+          if (groups !== undefined)
+            assert.equal(
+              groups.reduce((sum, group) => sum + group.totals.charged, 0n),
+              rows[0]?.charged,
+            )
+          const title = `${name} of ${'accountId' in scope ? 'an account' : 'a key'}, by the ${bucket}`
+          await measure(PROOF, title, { unit: 'ms', atMost: LIMIT_MS }, async () => {
+            const startedAtMs = performance.now()
+            await readUsage(pool, query)
+            return performance.now() - startedAtMs
+          })
+        }
+      }
+    })
+
+  it('say of what they were made', async () => {
+    const { rows } = await client.query(
+      'select (select count(*) from charges)::integer as charges, (select count(*) from usage_sums)::integer as sums, (select count(*) from usage_hours)::integer as hours',
+    )
+    recordProof(PROOF, 'the world', {
+      ...rows[0],
+      accounts: ACCOUNTS,
+      keys: ACCOUNTS * KEYS_EACH,
+      end_users: END_USERS,
+    })
+    assert.ok(rows[0].sums > 0)
+  })
+})
+
+/** So many calls a second, in batches as a busy gateway sends them. */
+const CALLS_A_SECOND = 3_000
+const SECONDS = count({ full: 20, reduced: 2 })
+const BATCH = 100
+
+describe('a key that is charged all the time', () => {
+  it('has every call in its report that was answered before it was asked for', async () => {
+    const party = await makeParty(pool, 10n ** 12n)
+    const session = await openSession(database.url)
+    const attribution = { model: 'gpt', endUser: null, tags: [{ name: 'team', value: 'search' }] }
+    let [answered, isDone] = [0, false]
+    const charge = async () => {
+      const startedAtMs = performance.now()
+      for (let batch = 0; batch < (CALLS_A_SECOND * SECONDS) / BATCH; batch += 1) {
+        const calls = Array.from({ length: BATCH }, () => callOf(party, { hold: 2n, attribution }))
+        await session.begin(...calls)
+        await session.end(...calls.map((call) => postOf(call, 1n)))
+        answered += BATCH
+        const aheadMs = (answered / CALLS_A_SECOND) * 1_000 - (performance.now() - startedAtMs)
+        if (aheadMs > 0) await delay(aheadMs)
+      }
+      return performance.now() - startedAtMs
+    }
+    const addUp = async () => {
+      while (!isDone) {
+        await addUpUsage(pool)
+        await delay(500)
+      }
+    }
+    const charging = charge().finally(() => {
+      isDone = true
+    })
+    const adding = addUp()
+    const took: number[] = []
+    while (!isDone) {
+      const now = Math.floor(Date.now() / 1_000)
+      for (const groupBy of ['model', { tag: 'team' }] as const) {
+        const [known, askedAtMs] = [answered, performance.now()]
+        const query = { scope: party, startSeconds: now - DAY, endSeconds: now + HOUR, groupBy }
+        const { totals, groups = [] } = await readUsage(pool, query)
+        took.push(performance.now() - askedAtMs)
+        assert.ok(totals.requests >= BigInt(known), `${totals.requests} of ${known}`)
+        assert.equal(groups[0]?.totals.requests ?? 0n, totals.requests)
+      }
+      await delay(200)
+    }
+    const tookMs = await charging
+    await adding
+    await session.close()
+    await addUpUsage(pool)
+    assert.equal(await inTail(pool), 0)
+    judge(PROOF, 'a report of a key with 3,000 calls a second', { unit: 'ms', atMost: LIMIT_MS }, took)
+    recordProof(PROOF, 'how many calls a second there were', {
+      calls_a_second: Math.round((answered / tookMs) * 1_000),
+    })
+  })
+})
