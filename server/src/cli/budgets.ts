@@ -25,9 +25,15 @@ export function addBudgetCommands(program: Command): void {
     .description(
       'set a budget, such as 100/month, 20/week, 5/day or 50/total, or change its amount; of the whole account unless an option says of what',
     )
-    .option('--member <member>', 'budget of a member, by id or e-mail address: keys assigned to it and its grants')
-    .option('--tag <name=value>', 'budget of calls with a tag, or name=* for each value of its own')
-    .option('--end-user <name>', 'budget of an end user, as callers name it, or * for each end user of its own')
+    .option(
+      '--member <member>',
+      'budget of a member, by id or e-mail address: keys assigned to it and its grants (default: any)',
+    )
+    .option('--tag <name=value>', 'budget of calls with a tag, or name=* for each value by itself (default: any)')
+    .option(
+      '--end-user <name>',
+      'budget of an end user, as callers name it, or * for each end user by itself (default: any)',
+    )
     .option('--test', 'of test money (default: of live money)')
     .action((account: string, text: string, options: SetOptions) =>
       running((config) => set(config, account, text, options)),
