@@ -18,6 +18,8 @@ const input = z.looseObject({ place: z.string().min(1), days: z.coerce.number().
 export const weatherForecast = defineOperation<z.output<typeof input>>({
   id: 'weather_forecast',
   summary: 'The weather of the days to come at a place',
+  asks: 'rain sun temperature tomorrow umbrella',
+  example: { place: 'Paris', days: 2 },
   category: 'traffic',
   method: 'GET',
   path: '/apis/v1/{social_a}/weather/forecast',
@@ -45,6 +47,8 @@ export const weatherForecast = defineOperation<z.output<typeof input>>({
 export const weatherModel = defineOperation({
   id: 'weather_model',
   summary: 'The weather as a model imagines it',
+  asks: 'imagine rain sun',
+  example: { contents: [1] },
   category: 'models',
   method: 'POST',
   path: '/v1beta/models/weather',
