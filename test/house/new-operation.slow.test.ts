@@ -12,10 +12,8 @@ const check = (...names: readonly string[]) => runInCopy(copy, 'scripts/check.ts
 const tool = (name: string, ...args: readonly string[]) =>
   spawnSync(path.join(copy, 'node_modules/.bin', name), args, { cwd: copy, encoding: 'utf8' })
 
-const TIDES = [
-  ...['operation', 'harbour_tides', '--summary', "High and low water of a harbour's days", '--price', '0.004'],
-  ...['--category', 'traffic', '--parameter', 'harbour', '--upstream', 'harbours'],
-]
+/** As CONTRIBUTING.md has it, for the shell. */
+const [, WEATHER = ''] = /^ {4}npm run new -- (operation (?:.*\\\n)*.*)$/m.exec(read('CONTRIBUTING.md')) ?? []
 /** One more of a provider that is there, with everything else said too. */
 const NEWS = [
   ...['operation', 'company_news', '--summary', 'What is written about a company', '--price', '0.0125'],
@@ -23,8 +21,8 @@ const NEWS = [
   ...['--parameter', 'company', '--parameter', 'since', '--upstream', 'financial', '--upstream-path', '/v2/news'],
   ...['--asks', 'headlines press'],
 ]
-const TESTS = ['harbour-tides', 'company-news'].map((name) => `test/acceptance/operations/${name}.test.ts`)
-const SOURCES = ['harbour-tides', 'company-news'].flatMap((name) => [
+const TESTS = ['weather-forecast', 'company-news'].map((name) => `test/acceptance/operations/${name}.test.ts`)
+const SOURCES = ['weather-forecast', 'company-news'].flatMap((name) => [
   `server/src/catalogue/operations/${name}.ts`,
   `sandbox/src/answers/${name}.ts`,
 ])
@@ -33,7 +31,7 @@ const DOCUMENTS = ['document of the catalogue', 'document of the commands']
 
 describe('npm run new -- operation', () => {
   it('says in sentences what is missing or wrong, and makes nothing', () => {
-    const { code, output } = make('operation', 'harbour_tides')
+    const { code, output } = make('operation', 'weather_forecast')
     assert.equal(code, 1, output)
     assert.match(
       output,
@@ -41,16 +39,22 @@ describe('npm run new -- operation', () => {
     )
     const help = make('--help')
     assert.deepEqual([help.code, /^Usage: npm run new -- operation <id>/.test(help.output)], [0, true])
-    for (const place of ['server/src/catalogue/operations/harbour-tides.ts', 'sandbox/src/answers/harbour-tides.ts'])
+    for (const place of [
+      'server/src/catalogue/operations/weather-forecast.ts',
+      'sandbox/src/answers/weather-forecast.ts',
+    ])
       assert.ok(!existsSync(path.join(copy, place)))
   })
 
   it('makes operations whose tests are green at once', () => {
-    for (const args of [TIDES, NEWS]) {
-      const { code, output } = make(...args)
-      assert.equal(code, 0, output)
-      assert.match(output, /\nNow: {2}npm test -- test\/acceptance\/operations\//)
-    }
+    const asWritten = spawnSync('sh', ['-c', `exec "$0" scripts/new.ts ${WEATHER}`, process.execPath], {
+      cwd: copy,
+      encoding: 'utf8',
+    })
+    assert.equal(asWritten.status, 0, asWritten.stderr)
+    assert.match(asWritten.stdout, /\nNow: {2}npm test -- test\/acceptance\/operations\/weather-forecast\.test\.ts\n/)
+    const made = make(...NEWS)
+    assert.equal(made.code, 0, made.output)
     const { code, output } = runInCopy(copy, '--test', '--test-reporter=tap', ...TESTS)
     assert.equal(code, 0, output)
     assert.match(output, /^# pass 8$/m)
@@ -67,7 +71,7 @@ describe('npm run new -- operation', () => {
     const types = tool('tsc', '-p', 'new.json')
     assert.equal(types.status, 0, types.stdout + types.stderr)
     for (const document of ['docs/catalogue.md', 'client/src/contract.ts', 'docs/releases/contracts/gateway.json'])
-      for (const id of ['harbour_tides', 'company_news']) assert.match(read(document), new RegExp(id), document)
+      for (const id of ['weather_forecast', 'company_news']) assert.match(read(document), new RegExp(id), document)
   })
 
   it('needs no other test to be told of them', () => {
@@ -77,7 +81,7 @@ describe('npm run new -- operation', () => {
       ...['test/mcp/search.test.ts', 'test/lists.test.ts'],
     )
     assert.equal(code, 0, output)
-    assert.match(output, /ok \d+ - harbour_tides: 1 requests and 0 refreshes, and not one more/)
+    assert.match(output, /ok \d+ - weather_forecast: 1 requests and 0 refreshes, and not one more/)
     assert.match(output, /ok \d+ - financial POST \/v2\/news answers the right key/)
   })
 
@@ -86,12 +90,12 @@ describe('npm run new -- operation', () => {
       const text = read(list).replace(new RegExp(`^import .*\\b${constant}\\b.*\\n`, 'm'), '')
       writeFileSync(path.join(copy, list), text.replace(new RegExp(`,\\s*${constant}\\b`), ''))
     }
-    forget('server/src/catalogue/catalogue.ts', 'harbourTides')
+    forget('server/src/catalogue/catalogue.ts', 'weatherForecast')
     forget('sandbox/src/answers.ts', 'companyNews')
     const { code, output } = check('architecture')
     assert.equal(code, 1, output)
-    assert.match(output, /operations\/harbour-tides\.ts makes harbour_tides, which .*catalogue\.ts does not list/)
-    assert.match(output, /No operation asks for the answer to GET \/harbour\/tides of harbours/)
+    assert.match(output, /operations\/weather-forecast\.ts makes weather_forecast, which .*catalogue\.ts does not list/)
+    assert.match(output, /No operation asks for the answer to GET \/weather\/forecast of weather/)
     assert.match(output, /answers\/company-news\.ts makes the answer to POST \/v2\/news of financial, which /)
     assert.match(output, /The sandbox does not answer company_news \(POST \/v2\/news of financial\)/)
   })
