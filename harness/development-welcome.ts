@@ -53,10 +53,13 @@ From a program, with the SDK that you have already:
   answer = client.chat.completions.create(model="sandbox/echo", messages=[{"role": "user", "content": "Hello"}])
   print(answer.choices[0].message.content)
 
-Small programs to copy, which examples/README.md lists:
+Small programs to copy, which examples/README.md lists, in another terminal of this folder:
 
   export FAREBOX_URL='${base_url}' FAREBOX_KEY='${api_key}'
+  export BASE_URL="$FAREBOX_URL" API_KEY="$FAREBOX_KEY"   # as samples in docs/ call them
+  export PATH="$PWD/node_modules/.bin:$PATH"   # the project's own Node
   bash examples/curl-stream.sh
+  node examples/openai-sdk.ts
 
 Let an agent use it, here Claude Code:
 

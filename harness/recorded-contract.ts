@@ -10,9 +10,14 @@ import { ROOT } from './root.ts'
 /** The contract that callers were given with the last release, by which the next one is judged. */
 const FILE = path.join(ROOT, 'docs/releases/contracts/gateway.json')
 
+/** How a gateway with the default configuration spells the {names} in paths. */
+export function defaultNames() {
+  return loadConfig({ FAREBOX_DATABASE_URL: 'postgres://nobody@127.0.0.1/nothing' }).names
+}
+
 /** The contract that a gateway with the default configuration serves, and what else it sells where somebody says so. */
 export function contractHere(more: readonly Operation[] = []): Contract {
-  const { names } = loadConfig({ FAREBOX_DATABASE_URL: 'postgres://nobody@127.0.0.1/nothing' })
+  const names = defaultNames()
   const operations = [...catalogue.operations, ...more]
   return createContract(contractInputOf({ catalogue: { operations }, names, publicUrl: undefined }))
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
+import { ANSWERS } from '../sandbox/src/answers.ts'
 import { createWorkspace, grantTier } from '../server/src/identity/workspaces.ts'
 import { systemClock } from '../server/src/kernel/clock.ts'
 import { createIds } from '../server/src/kernel/ids.ts'
@@ -19,13 +20,13 @@ export function makeMasterKey(): Secret {
 const ids = createIds({ clock: systemClock })
 const ACTOR: By = { actor: 'operator seed', origin: {} }
 
-/** The sandbox's upstreams by the slots that operations ask. */
-const SLOTS = {
+type Slot = { readonly prefix: string; readonly kind: 'native' | 'managed' }
+
+const OWN_SLOTS: Readonly<Record<string, Slot>> = {
   rerank: { prefix: '/rerank', kind: 'native' },
   reseller: { prefix: '/reseller', kind: 'managed' },
   comments: { prefix: '/comments', kind: 'native' },
   quotes: { prefix: '/quotes', kind: 'native' },
-  financial: { prefix: '/financial', kind: 'native' },
   traffic: { prefix: '/traffic', kind: 'native' },
   deep_research: { prefix: '/deep_research', kind: 'native' },
   openai: { prefix: '/openai', kind: 'native' },
@@ -33,13 +34,22 @@ const SLOTS = {
   gemini: { prefix: '/gemini', kind: 'native' },
   video: { prefix: '/video', kind: 'native' },
   social_a_account: { prefix: '/platform/2', kind: 'native' },
-} as const
+}
+
+/** The sandbox's upstreams by the slots that operations ask. One that is made of answers has the name of its slot. */
+const SLOTS: ReadonlyMap<string, Slot> = new Map([
+  ...ANSWERS.map(({ upstream }) => [upstream, { prefix: `/${upstream}`, kind: 'native' }] as const),
+  ...Object.entries(OWN_SLOTS),
+])
+
+/** Below which path the sandbox has what a slot is bound to; undefined where it has nothing for it. */
+export function sandboxPrefixOf(slot: string): string | undefined {
+  return SLOTS.get(slot)?.prefix
+}
 
 /** The sandbox's upstream that a slot is bound to; undefined where it has none for it. */
 export function upstreamOf(slot: string): string | undefined {
-  return Object.entries(SLOTS)
-    .find(([name]) => name === slot)?.[1]
-    .prefix.split('/')[1]
+  return sandboxPrefixOf(slot)?.split('/')[1]
 }
 
 type Parts = { readonly pool: pg.Pool; readonly masterKey: Secret; readonly sandboxUrl: string }
@@ -164,7 +174,7 @@ function clientOf(sandboxUrl: string) {
 /** Points every slot of test mode at a sandbox, and makes the models that it has. */
 export async function bindSandbox({ pool, masterKey, sandboxUrl }: Parts): Promise<void> {
   const seal = createSeal({ current: masterKey })
-  for (const [slot, { prefix, kind }] of Object.entries(SLOTS))
+  for (const [slot, { prefix, kind }] of SLOTS)
     await saveUpstream(
       { pool, ids, seal },
       {

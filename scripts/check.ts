@@ -3,7 +3,7 @@ import path from 'node:path'
 import { ROOT } from '../harness/root.ts'
 import { scriptArguments } from '../harness/script-arguments.ts'
 
-/** `npm run check`: types, lint, the law of who may import whom, the contract against the last recorded one, and documents that are written by programs, side by side. */
+/** `npm run check`: types, lint, the law of who may import whom, lists that name every file, the contract against the last recorded one, and documents that are written by programs, side by side. */
 const { positionals } = scriptArguments(
   'Usage: npm run check [-- <check>…]: types, lint, architecture, the contract, and documents that programs write; or some of them.',
   {},
@@ -14,7 +14,7 @@ const CHECKS: Readonly<Record<string, readonly string[]>> = {
   'types of the console': ['tsc', '-p', 'console/tsconfig.json'],
   'types of the client': ['tsc', '-p', 'client/tsconfig.json', '--noEmit'],
   lint: ['biome', 'check', '--error-on-warnings'],
-  architecture: [process.execPath, '--test', '--test-reporter=dot', 'test/architecture.test.ts'],
+  architecture: [process.execPath, '--test', '--test-reporter=dot', 'test/architecture.test.ts', 'test/lists.test.ts'],
   'document of the catalogue': [process.execPath, 'scripts/catalogue.ts', '--check'],
   'document of the errors': [process.execPath, 'scripts/errors.ts', '--check'],
   contract: [process.execPath, 'scripts/contract.ts', '--check'],

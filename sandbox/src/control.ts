@@ -3,14 +3,14 @@ import { applyDirectives } from './directives.ts'
 import type { Written } from './find-directives.ts'
 import { isObject } from './json.ts'
 import { planFor } from './plan.ts'
-import { UPSTREAM_NAMES, type Upstream, type UpstreamName } from './upstream.ts'
+import type { Upstream } from './upstream.ts'
 import { Prefixes } from './upstreams/models/prefixes.ts'
 import { Platform } from './upstreams/platform-state.ts'
 import { VideoTasks } from './upstreams/video-tasks.ts'
 import { UPSTREAMS } from './upstreams.ts'
 
 export type Fault = {
-  readonly upstream: UpstreamName
+  readonly upstream: string
   readonly directives: readonly Written[]
   /** Only for requests whose path has this in it. */
   readonly path?: string
@@ -29,7 +29,7 @@ export class Control {
   #faults: Fault[] = []
 
   /** The directives for a request that has just come in; each fault counts down as it is taken, the oldest first. */
-  take(upstream: UpstreamName, path: string): readonly Written[] {
+  take(upstream: string, path: string): readonly Written[] {
     const at = this.#faults.findIndex((fault) => fault.upstream === upstream && path.includes(fault.path ?? ''))
     const fault = this.#faults[at]
     if (fault === undefined) return NONE
@@ -42,8 +42,10 @@ export class Control {
   add(value: unknown): string | undefined {
     const fault = faultIn(value)
     if (typeof fault === 'string') return fault
+    const upstream = UPSTREAMS.get(fault.upstream)
+    if (upstream === undefined) return unknownUpstream()
     if (this.#faults.length >= FAULTS_LIMIT) return `there are ${FAULTS_LIMIT} faults waiting already`
-    const wrong = wrongWith(fault.directives, UPSTREAMS[fault.upstream])
+    const wrong = wrongWith(fault.directives, upstream)
     if (wrong === undefined) this.#faults.push(fault)
     return wrong
   }
@@ -59,9 +61,8 @@ export class Control {
 
 function faultIn(value: unknown): Fault | string {
   if (!isObject(value)) return 'send { upstream, directives, times, path }'
-  const { directives, times = 1, path } = value
-  const upstream = UPSTREAM_NAMES.find((name) => name === value.upstream)
-  if (upstream === undefined) return `upstream is one of ${UPSTREAM_NAMES.join(', ')}`
+  const { upstream, directives, times = 1, path } = value
+  if (typeof upstream !== 'string') return unknownUpstream()
   if (!Array.isArray(directives) || directives.length === 0 || directives.length > DIRECTIVES_LIMIT)
     return 'directives is a list such as ["status=503", "retry-after=2"]'
   const written: string[] = []
@@ -71,6 +72,10 @@ function faultIn(value: unknown): Fault | string {
     return `times is a whole number from 1 to ${TIMES_LIMIT}`
   if (path !== undefined && (typeof path !== 'string' || path.length > PATH_LIMIT)) return 'path is a part of a path'
   return { upstream, directives: written, ...(path !== undefined && { path }), times: Number(times) }
+}
+
+function unknownUpstream(): string {
+  return `upstream is one of ${[...UPSTREAMS.keys()].join(', ')}`
 }
 
 /** Tries the directives on an answer that is never sent, so that a misspelt one is told now and not in the test after. */

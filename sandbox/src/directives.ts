@@ -134,7 +134,7 @@ export function applyDirectives(plan: Plan, written: readonly Written[]): string
   for (const name of values.keys()) if (!Object.hasOwn(DIRECTIVES, name)) return `there is no directive ${name}`
   for (const [name, { only, apply }] of Object.entries(DIRECTIVES)) {
     if (!values.has(name)) continue
-    if (only && !only.includes(plan.upstream.name)) return `${name} means nothing to ${plan.upstream.name}`
+    if (only && !only.some((one) => one === plan.upstream.name)) return `${name} means nothing to ${plan.upstream.name}`
     try {
       apply(plan, values.get(name))
     } catch (error) {

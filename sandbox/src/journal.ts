@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Bill } from './bill.ts'
 import type { JsonObject } from './json.ts'
 import { Ring } from './ring.ts'
-import type { Credential, UpstreamName } from './upstream.ts'
+import type { Credential } from './upstream.ts'
 
 /**
  * `open` while it is answered; `left`: the client went away first; `cut`: the sandbox closed the connection before the
@@ -14,7 +14,7 @@ export type Outcome = 'open' | 'answered' | 'hung' | 'reset' | 'cut' | 'left' | 
 export type JournalEntry = {
   readonly n: number
   readonly at_ms: number
-  readonly upstream: UpstreamName | null
+  readonly upstream: string | null
   /** The words of the deviant that was asked; none where the vendor is as its protocol says. */
   readonly deviant: readonly string[]
   readonly method: string

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { Agent, request } from 'undici'
+import type { Answer } from './answer.ts'
 import type { JournalEntry } from './journal.ts'
 import type { JsonObject } from './json.ts'
 import { createSandbox } from './sandbox.ts'
+import { UPSTREAMS } from './upstreams.ts'
 
 /** A right request for each upstream; tests change what they are about. */
 export const ASK = {
@@ -64,6 +66,22 @@ export type Question = {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
   readonly method?: string
+}
+
+/** A right request for an answer that has a file of its own. */
+export function askFor({
+  upstream,
+  method,
+  path,
+  needs: [needed],
+}: Answer): Question & Required<Pick<Question, 'headers'>> {
+  const [credential] = UPSTREAMS.get(upstream)?.credentials ?? []
+  assert.ok(credential !== undefined, upstream)
+  const place = `/${upstream}${path.replaceAll(/\{\w+\}/g, 'word')}`
+  const headers = { [credential.header]: credential.scheme === 'bearer' ? 'Bearer sandbox-key' : 'sandbox-key' }
+  return method === 'GET'
+    ? { path: `${place}?${needed}=cats`, headers }
+    : { path: place, headers, body: { [needed]: 'cats' } }
 }
 
 export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>

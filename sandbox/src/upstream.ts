@@ -89,12 +89,12 @@ export type Reply = {
   readonly carryOut?: (knobs: Knobs) => string | undefined
 }
 
+/** Vendors with a file of their own. */
 export const UPSTREAM_NAMES = [
   'rerank',
   'reseller',
   'comments',
   'quotes',
-  'financial',
   'traffic',
   'deep_research',
   'openai',
@@ -107,7 +107,7 @@ export type UpstreamName = (typeof UPSTREAM_NAMES)[number]
 
 /** One vendor's wire format. Its name is also its prefix: `rerank` answers under `/rerank/`. */
 export type Upstream = {
-  readonly name: UpstreamName
+  readonly name: string
   readonly methodOf: (path: string) => 'GET' | 'POST' | 'either'
   /** Of several that are sent the first one here counts. */
   readonly credentials: readonly { readonly header: string; readonly scheme: 'bearer' | 'plain' }[]

@@ -1,5 +1,4 @@
 import { createMetadata } from './agent/metadata.ts'
-import { OPERATION_WORDS } from './agent/operation-words.ts'
 import { createOriginCheck } from './agent/origins.ts'
 import { createToolRefusals } from './agent/refusals.ts'
 import { createAgentFace } from './agent/server.ts'
@@ -572,9 +571,6 @@ type Faces = {
   readonly watch: Watch
 }
 
-/** A call to begin with, of each operation: what agents are shown. */
-const EXAMPLES = Object.fromEntries(Object.entries(OPERATION_WORDS).map(([id, { example }]) => [id, example]))
-
 /** What strangers, callers and people meet. */
 function createFaces(ground: Ground, money: Money, gateway: Gateway, faces: Faces, options: Start) {
   const { config, log, clock, metrics, time, ids, cached, headerNames } = ground
@@ -621,7 +617,7 @@ function siteFaceOf(
     pages: [
       ...createSite({
         ...{ pages, siteUrl, baseUrl, catalogue, names: config.names, headerNames, clock },
-        ...{ prices: sitePrices, counter, contract: contracts.current, examples: EXAMPLES },
+        ...{ prices: sitePrices, counter, contract: contracts.current },
         ...{ mcpUrl: config.http.mcp_url, health: healthOf(ground, faces) },
       }),
       ...createSiteRoutes({ people, pages, siteUrl, settings, issuer, authorization }),

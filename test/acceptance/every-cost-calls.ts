@@ -11,8 +11,30 @@ export type Made = Call & {
 
 type Words = readonly [string, ...string[]]
 
+const RESELLER = {
+  creator_search_insights_videos: 1_450_000n,
+  search_word_suggestion: 1_450_000n,
+  tag_detail: 1_450_000n,
+  user_stories: 2_900_000n,
+}
+
+/** What models cost a token, in nanos: the sandbox's. None of these calls asks for a cache. */
+const MODELS = {
+  chat_completions: { input: 500n, output: 2_000n, names: ['prompt_tokens', 'completion_tokens'] },
+  responses: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
+  messages: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
+  embeddings: { input: 100n, output: 0n, names: ['prompt_tokens', 'none'] },
+  embed_content: { input: 100n, output: 0n, names: ['promptTokenCount', 'none'] },
+  batch_embed_contents: { input: 100n, output: 0n, names: ['promptTokenCount', 'none'] },
+} as const
+
+/** Whose price list stands here. What an operation costs that is not among them, its own test says. */
+const KNOWN: ReadonlySet<string> = new Set([
+  ...[...Object.keys(MODELS), ...Object.keys(RESELLER), 'rerank', 'post_comments', 'tweet_quotes'],
+  ...['financial_metrics_snapshot', 'website_traffic_engagement'],
+])
 const OPERATIONS = Object.keys(CALLS).filter(
-  (id) => !FREE.has(id) && !SCARCE.has(id) && !LINKED.has(id),
+  (id) => KNOWN.has(id) && !FREE.has(id) && !SCARCE.has(id) && !LINKED.has(id),
 ) as unknown as Words
 /** What can become of any answer; most are answered well. */
 const ANY: Words = [
@@ -96,24 +118,8 @@ function refusal(operation: string, path: string, random: Random): Partial<Made>
   return random.pick(ways)
 }
 
-const RESELLER = {
-  creator_search_insights_videos: 1_450_000n,
-  search_word_suggestion: 1_450_000n,
-  tag_detail: 1_450_000n,
-  user_stories: 2_900_000n,
-}
 /** Which are about our account, so that the caller gets an answer of ours and pays nothing. */
 const OURS: ReadonlySet<number> = new Set([429, 502, 503])
-
-/** What models cost a token, in nanos: the sandbox's. None of these calls asks for a cache. */
-const MODELS = {
-  chat_completions: { input: 500n, output: 2_000n, names: ['prompt_tokens', 'completion_tokens'] },
-  responses: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
-  messages: { input: 500n, output: 2_000n, names: ['input_tokens', 'output_tokens'] },
-  embeddings: { input: 100n, output: 0n, names: ['prompt_tokens', 'none'] },
-  embed_content: { input: 100n, output: 0n, names: ['promptTokenCount', 'none'] },
-  batch_embed_contents: { input: 100n, output: 0n, names: ['promptTokenCount', 'none'] },
-} as const
 
 type Tokens = { readonly input_tokens: bigint; readonly output_tokens: bigint }
 

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import type pg from 'pg'
 import { type Gateway, startGateways } from '../../harness/gateways.ts'
+import { defaultNames } from '../../harness/recorded-contract.ts'
 import { type SandboxProcess, startSandbox } from '../../harness/sandbox.ts'
 import { bindSandbox, EMBEDDING_MODEL, IMAGE_MODEL, makeMasterKey, VIDEO_MODEL } from '../../harness/seed.ts'
 import { until } from '../../harness/until.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { GROUPS } from '../../server/src/catalogue/limit-groups.ts'
-import { isSoldByUnit, isTask } from '../../server/src/catalogue/operation.ts'
+import { isSoldByUnit, isTask, type Operation, spell } from '../../server/src/catalogue/operation.ts'
 import { createKey, type NewKey } from '../../server/src/identity/keys.ts'
 import { createWorkspace, grantTier } from '../../server/src/identity/workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
@@ -215,8 +216,10 @@ export const SCARCE: ReadonlySet<string> = new Set(
   catalogue.operations.filter(({ limits }) => limits.some((name) => name in GROUPS)).map(({ id }) => id),
 )
 
-/** A call of every operation, with a word for the sandbox where it has a place for one. */
-export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
+type MakeCall = (word: string) => Call
+
+/** Calls of those operations that are not called by their example: models, and what a test knows the words of. */
+const OWN_CALLS: Readonly<Record<string, MakeCall>> = {
   chat_completions: (word) => ({ path: '/v1/chat/completions', body: conversation(word) }),
   responses: (word) => ({ path: '/v1/responses', body: { model: 'sandbox/text', input: `a short story ${word}` } }),
   messages: (word) => ({ path: '/v1/messages', body: conversation(word) }),
@@ -250,16 +253,12 @@ export const CALLS: Readonly<Record<string, (word: string) => Call>> = {
     path: '/v1/rerank',
     body: { query: `a quick animal ${word}`, documents: ['a snail', 'a fox'] },
   }),
-  creator_search_insights_videos: (word) =>
-    get('/reseller/social_c/app/v3/fetch_creator_search_insights_videos', { keyword: `cats ${word}` }),
   search_word_suggestion: (word) =>
     get('/reseller/social_c/shop/web/fetch_search_word_suggestion_v2', { search_word: `cats ${word}` }),
-  tag_detail: (word) => get('/reseller/social_c/web/fetch_tag_detail', { tag_name: `cats ${word}` }),
   user_stories: (word) => get('/reseller/social_b/v2/fetch_user_stories', { username: `cats ${word}` }),
   post_comments: (word) => get('/social_b/post/comments', { url: `https://social-b.invalid/p/1 ${word}` }),
   tweet_quotes: (word) => get('/social_a/tweet/quotes', { tweetId: `123 ${word}` }),
   follow_user: () => ({ path: '/apis/v1/social_a/follow_social_a', body: { target_user_id: '123' } }),
-  financial_metrics_snapshot: (word) => get('/financial/financial-metrics/snapshot', { ticker: `ACME ${word}` }),
   website_traffic_engagement: (word) =>
     get('/traffic_analytics/website/traffic-engagement', { domain: `example.com ${word}` }),
 }
@@ -281,6 +280,28 @@ function conversation(word: string) {
 function get(path: string, query: Readonly<Record<string, string>>): Call {
   return { path: `/apis/v1${path}?${new URLSearchParams(query)}` }
 }
+
+/** The example of an operation that is sold by the unit, with the word behind its first text. */
+function exampleOf(operation: Operation): MakeCall | undefined {
+  if (!isSoldByUnit(operation)) return undefined
+  const { method, example } = operation
+  const path = spell(operation.path, defaultNames())
+  const [first] = Object.entries(example).find(([, value]) => typeof value === 'string') ?? []
+  return (word) => {
+    const given = first === undefined || word === '' ? example : { ...example, [first]: `${example[first]} ${word}` }
+    if (method === 'POST') return { path, body: given }
+    const query = Object.entries(given).map(([name, value]): [string, string] => [name, String(value)])
+    return { path: `${path}?${new URLSearchParams(query)}` }
+  }
+}
+
+/** A call of every operation, with a word for the sandbox where it has a place for one. */
+export const CALLS: Readonly<Record<string, MakeCall>> = Object.fromEntries(
+  catalogue.operations.flatMap((operation) => {
+    const make = OWN_CALLS[operation.id] ?? exampleOf(operation)
+    return make === undefined ? [] : [[operation.id, make]]
+  }),
+)
 
 /** Calls an operation, whatever it is. */
 export function call(url: string, secret: string, operation: string, word = '', also: Ask = {}): Promise<Told> {

@@ -5,7 +5,7 @@ import { usd } from '../../server/src/kernel/money.ts'
 import { rational } from '../../server/src/kernel/rational.ts'
 
 const UPSTREAM = {
-  slot: 'weather',
+  slot: 'imagined',
   adapter: 'pass_through',
   credentialHeader: 'x-api-key',
   totalMs: 10_000,
@@ -15,12 +15,14 @@ const UPSTREAM = {
 const input = z.looseObject({ place: z.string().min(1), days: z.coerce.number().int().min(1).max(16).default(1) })
 
 /** What somebody writes who sells one more thing. */
-export const weatherForecast = defineOperation<z.output<typeof input>>({
-  id: 'weather_forecast',
+export const imaginedForecast = defineOperation<z.output<typeof input>>({
+  id: 'imagined_forecast',
   summary: 'The weather of the days to come at a place',
+  asks: 'rain sun temperature tomorrow umbrella',
+  example: { place: 'Paris', days: 2 },
   category: 'traffic',
   method: 'GET',
-  path: '/apis/v1/{social_a}/weather/forecast',
+  path: '/apis/v1/{social_a}/imagined/forecast',
   dialect: 'data',
   limits: [],
   quotable: true,
@@ -42,12 +44,14 @@ export const weatherForecast = defineOperation<z.output<typeof input>>({
 })
 
 /** The same in the place of another protocol. */
-export const weatherModel = defineOperation({
-  id: 'weather_model',
+export const imaginedModel = defineOperation({
+  id: 'imagined_model',
   summary: 'The weather as a model imagines it',
+  asks: 'imagine rain sun',
+  example: { contents: [1] },
   category: 'models',
   method: 'POST',
-  path: '/v1beta/models/weather',
+  path: '/v1beta/models/imagined',
   dialect: 'gemini',
   limits: [],
   quotable: false,
@@ -56,5 +60,5 @@ export const weatherModel = defineOperation({
   input: z.looseObject({ contents: z.array(z.unknown()).min(1) }),
   output: z.looseObject({}),
   price: perCall({ unitPrice: rational(usd('0.7')), isCharged: ({ status }) => status === 200 }),
-  upstream: { ...UPSTREAM, path: '/v9/models/weather' },
+  upstream: { ...UPSTREAM, path: '/v9/models/imagined' },
 })

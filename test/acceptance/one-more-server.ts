@@ -1,7 +1,7 @@
 import { serve } from '../../harness/serve.ts'
 import { catalogue } from '../../server/src/catalogue/catalogue.ts'
 import { createCatalogue } from '../../server/src/catalogue/operation.ts'
-import { weatherForecast, weatherModel } from './one-more-operation.ts'
+import { imaginedForecast, imaginedModel } from './one-more-operation.ts'
 
 /** The real server as a program, with two operations more in its list. */
-await serve({ catalogue: createCatalogue([...catalogue.operations, weatherForecast, weatherModel]) })
+await serve({ catalogue: createCatalogue([...catalogue.operations, imaginedForecast, imaginedModel]) })

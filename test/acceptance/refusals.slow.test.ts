@@ -44,6 +44,8 @@ after(installation.stop)
 const OPERATIONS = catalogue.operations
   .map(({ id }) => id)
   .filter((id) => !FREE.has(id) && !SCARCE.has(id) && !LINKED.has(id))
+/** Who has no credential is not told of the others. */
+const SHOWN = OPERATIONS.filter((id) => catalogue.find(id)?.isHidden !== true)
 const random = new Random(seed)
 const anyOf = <T>(list: readonly T[]): T => list[random.between(0, list.length - 1)] as T
 const anyUrl = () => anyOf(gateways).url
@@ -105,7 +107,7 @@ const REFUSED: Readonly<Record<string, () => Refusal>> = {
   'no credential': () => ({
     expected: 401,
     code: 'missing_credential',
-    send: () => call(anyUrl(), '', anyOf(OPERATIONS.slice(0, -1))),
+    send: () => call(anyUrl(), '', anyOf(SHOWN)),
   }),
   'a credential that is none': () => ({
     expected: 401,

@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import { contractHere } from '../../harness/recorded-contract.ts'
 import { unquotable } from '../acceptance/hostile-operations.ts'
-import { weatherForecast, weatherModel } from '../acceptance/one-more-operation.ts'
+import { imaginedForecast, imaginedModel } from '../acceptance/one-more-operation.ts'
 
 /** An answer that a caller got, and what it had asked. */
 export type Exchange = {
@@ -160,7 +160,7 @@ function decoded(path: string): string {
 const parametersIn = (path: string) => path.split('{').length
 
 /** Also what some tests sell beside our own list. Made before anybody asks: it takes long enough to make connections wait. */
-const declared = createDeclared(contractHere([weatherForecast, weatherModel, unquotable]).bytes)
+const declared = createDeclared(contractHere([imaginedForecast, imaginedModel, unquotable]).bytes)
 
 /** Throws where an answer is not what the contract declares. */
 export function requireDeclared(exchange: Exchange): void {

@@ -121,9 +121,12 @@ function tokensOf(operation: string, entry: JournalEntry): Tokens | 'none' | und
 }
 
 /** What an upstream's answer was worth that nobody has seen: the sandbox gives the same one again, without the trouble. */
-async function unitsOf(operation: string, { path, query }: JournalEntry, upstreamUrl: string): Promise<bigint> {
+async function unitsOf(operation: string, entry: JournalEntry, upstreamUrl: string): Promise<bigint> {
+  const { method, path, query, billed } = entry
   // What was done in a user's name is not done again to see what it came to.
   if (operation === FOLLOW_OPERATION) return 1n
+  // The journal does not keep bodies; what is posted and not counted by the token is paid by the call.
+  if (method === 'POST') return billed ? 1n : 0n
   const asked = `${upstreamUrl}${path}?${query.replaceAll(/sandbox%3A[^&+]*/g, '')}`
   const headers = { authorization: 'Bearer sandbox-key', 'x-api-key': 'sandbox-key', 'api-key': 'sandbox-key' }
   const { statusCode: status, body } = await request(asked, { headers })

@@ -1,31 +1,8 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { after, describe, it } from 'node:test'
-import { filesOfCheckout } from '../../harness/checkout-files.ts'
-import { ROOT } from '../../harness/root.ts'
-
-/** A copy of the project as git sees it, to plant things in. */
-function copyOfProject(): string {
-  const copy = mkdtempSync(path.join(tmpdir(), 'farebox-copy-'))
-  after(() => rmSync(copy, { recursive: true, force: true }))
-  for (const file of filesOfCheckout()) {
-    mkdirSync(path.dirname(path.join(copy, file)), { recursive: true })
-    cpSync(path.join(ROOT, file), path.join(copy, file))
-  }
-  symlinkSync(path.join(ROOT, 'node_modules'), path.join(copy, 'node_modules'))
-  execFileSync('git', ['init', '--quiet'], { cwd: copy })
-  return copy
-}
-
-function run(copy: string, ...args: string[]): { readonly code: number | null; readonly output: string } {
-  // A test runner inside a test would report to the outer one, and judge nothing itself.
-  const { CI: _, NODE_TEST_CONTEXT: __, ...env } = process.env
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: copy, env, encoding: 'utf8' })
-  return { code: status, output: stdout + stderr }
-}
+import { describe, it } from 'node:test'
+import { copyOfProject, runInCopy as run } from '../../harness/project-copy.ts'
 
 describe('the gates of the project', () => {
   const copy = copyOfProject()

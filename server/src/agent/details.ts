@@ -9,7 +9,6 @@ import { requestSchemaOf } from '../protocols/request-schema.ts'
 import { listed } from './discovery.ts'
 import type { FreeOperation, FreeOperations } from './free-operations.ts'
 import { listedModel } from './model-card.ts'
-import { OPERATION_WORDS } from './operation-words.ts'
 import type { AgentOperations } from './operations.ts'
 import type { AgentParts } from './parts.ts'
 import type { ToolArguments } from './tool-arguments.ts'
@@ -69,7 +68,7 @@ export function createDetails({ operations, free, models, names, prices, quote }
       ...(isTask(operation) && { afterwards: AFTERWARDS }),
       ...(isSoldByUnit(operation) && operation.actsFor && { needs: NEEDS_LINK }),
       http: `${operation.method} ${spell(operation.path, { ...names, model: '{model}' })}`,
-      examples: [{ operation_id: id, arguments: OPERATION_WORDS[id]?.example ?? {}, max_price_usd: 0.05 }],
+      examples: [{ operation_id: id, arguments: operation.example, max_price_usd: 0.05 }],
       ...(given !== undefined && {
         price_of_arguments: isQuoted ? withoutQuote(await quote(request, operation, given)) : FREE,
       }),
@@ -133,7 +132,7 @@ function createSchemas() {
 }
 
 function ofFree(own: FreeOperation, caller: Caller, schemas: Schemas) {
-  const example = { operation_id: own.id, arguments: OPERATION_WORDS[own.id]?.example ?? {}, max_price_usd: 0 }
+  const example = { operation_id: own.id, arguments: own.example, max_price_usd: 0 }
   return {
     ...listed(own, caller),
     definition: 'complete',

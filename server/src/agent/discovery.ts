@@ -7,7 +7,6 @@ import { decimalText } from '../kernel/rational.ts'
 import { createSearchIndex, type SearchIndex, wordsOf } from '../kernel/search-index.ts'
 import type { FreeOperation, FreeOperations } from './free-operations.ts'
 import { listedModel } from './model-card.ts'
-import { OPERATION_WORDS } from './operation-words.ts'
 import type { AgentOperations } from './operations.ts'
 import type { AgentParts } from './parts.ts'
 import type { ToolArguments } from './tool-arguments.ts'
@@ -89,13 +88,13 @@ function isNamed(id: string, asked: ReadonlySet<string>): boolean {
 function indexOf(operations: readonly (Operation | FreeOperation)[], names: Parts['names']): SearchIndex {
   return createSearchIndex(
     operations.map((one) => {
-      const { id, summary, category } = one
+      const { id, summary, asks, category } = one
       return {
         id,
         fields: [
           { text: id.replaceAll('_', ' '), weight: 2 },
           { text: summary, weight: 2 },
-          { text: OPERATION_WORDS[id]?.asks ?? '', weight: 1.5 },
+          { text: asks, weight: 1.5 },
           { text: `${category} ${parametersOf(one)}`, weight: 0.5 },
           { text: 'path' in one ? spellLoosely(one.path, names) : '', weight: 0.3 },
         ],

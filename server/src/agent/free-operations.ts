@@ -8,6 +8,7 @@ import { LINKING } from '../identity/scopes.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, isId } from '../kernel/ids.ts'
 import { type Nanos, ZERO } from '../kernel/money.ts'
+import type { Arguments } from './call-arguments.ts'
 import { listedModel } from './model-card.ts'
 import type { AgentParts } from './parts.ts'
 
@@ -18,6 +19,9 @@ import type { AgentParts } from './parts.ts'
 export type FreeOperation = {
   readonly id: string
   readonly summary: string
+  /** As operations of the catalogue have them. */
+  readonly asks: string
+  readonly example: Arguments
   readonly category: 'video' | 'social' | 'models' | 'account'
   /** The same over HTTP. */
   readonly http: string
@@ -29,7 +33,7 @@ export type FreeOperation = {
 /** What it answers, and what the task cost that it tells of. */
 type Answered = { readonly json: unknown; readonly taskCost?: Nanos }
 
-type Call = { readonly id: Id; readonly given: Readonly<Record<string, unknown>> }
+type Call = { readonly id: Id; readonly given: Arguments }
 
 export type FreeOperations = {
   readonly all: readonly FreeOperation[]
@@ -87,6 +91,9 @@ function taskOperations({ tasks }: Parts, define: Define): readonly FreeOperatio
     define({
       id: 'get_video_task',
       summary: 'See whether a video is ready, and get its address',
+      asks: `video clip status ready done finished progress poll check download result url link task state wait still
+        rendering where is my generated did it fail watch`,
+      example: { task_id: '<task_id>' },
       category: 'video',
       http: `GET ${TASKS}/{task_id}`,
       input: taskId,
@@ -96,6 +103,9 @@ function taskOperations({ tasks }: Parts, define: Define): readonly FreeOperatio
     define({
       id: 'list_video_tasks',
       summary: 'List the videos that this key has asked for, with what each cost',
+      asks: `videos clips all my tasks jobs history earlier previous past recent made generated which list show what
+        pending running queue`,
+      example: {},
       category: 'video',
       http: 'GET /apis/v1/services/aigc/video-generation/tasks',
       input: taskPage,
@@ -107,6 +117,8 @@ function taskOperations({ tasks }: Parts, define: Define): readonly FreeOperatio
     define({
       id: 'cancel_video_task',
       summary: 'Cancel a video that is still waiting',
+      asks: 'cancel stop abort kill end video clip task job rendering generation no longer want changed my mind undo',
+      example: { task_id: '<task_id>' },
       category: 'video',
       http: `POST ${TASKS}/{task_id}/cancel`,
       input: taskId,
@@ -127,6 +139,9 @@ function linkOperations({ links, names, publicUrl }: Parts, define: Define): rea
     define({
       id: 'list_links',
       summary: 'See which account of a social platform is linked to this key, and whether the link still works',
+      asks: `linked connected account accounts social twitter x link status connection which is still valid working
+        authorised authorized permission session expired signed in logged`,
+      example: {},
       category: 'social',
       http: `GET /apis/v1/${platform}/links`,
       input: z.strictObject({}),
@@ -136,6 +151,9 @@ function linkOperations({ links, names, publicUrl }: Parts, define: Define): rea
     define({
       id: LINKING.id,
       summary: 'Start linking an account of a social platform to this key: a person opens the address and approves',
+      asks: `link connect connecting account accounts social twitter x sign in log in login authorise authorize
+        authorization oauth permission grant access my reconnect relink allow attach join`,
+      example: {},
       category: 'social',
       http: `POST /apis/v1/${platform}/auth_${platform}`,
       input: wantedLink,
@@ -163,6 +181,10 @@ function accountOperations({ catalogue, models: sold, pool, time }: Parts, defin
     define({
       id: 'list_models',
       summary: 'List the models on sale with what each costs and how long its answers can be',
+      asks: `models model price prices pricing cost costs how much does cheap cheapest expensive compare per million
+        tokens token rate rates context window available offered which what llm list support supported catalogue
+        catalog largest longest output limit`,
+      example: { contains: '' },
       category: 'models',
       http: 'GET /v1/models',
       input: models,
@@ -178,6 +200,9 @@ function accountOperations({ catalogue, models: sold, pool, time }: Parts, defin
     define({
       id: 'get_balance',
       summary: 'See how much money is left, of the account and of the budget of this key',
+      asks: `balance budget money credit credits funds left remaining remain spend spent spending how much can i have
+        wallet account afford allowance quota bill billing usd dollars`,
+      example: {},
       category: 'account',
       http: 'GET /v1/balance',
       input: z.strictObject({}),

@@ -11,6 +11,10 @@ export type Operation = DataOperation | ModelOperation | TaskOperation
 type Common = {
   readonly id: string
   readonly summary: string
+  /** How people ask for it: words that neither its id nor its summary has. General ones, and none for a single question. */
+  readonly asks: string
+  /** A call to begin with: the query of a GET, the body of a POST, and the model where the path names it. `<model>` stands for any. */
+  readonly example: Readonly<Record<string, unknown>>
   readonly category: 'models' | 'video' | 'social' | 'finance' | 'traffic'
   readonly method: 'GET' | 'POST'
   /** With {names} that the configuration spells. */
@@ -124,6 +128,8 @@ const record = z.looseObject({
   id: z.string().regex(/^[a-z][a-z0-9_]{1,62}$/),
   path: z.string().regex(/^\/(v1|v1beta|apis\/v1)\/[A-Za-z0-9_{}/:-]+$/),
   summary: z.string().min(10),
+  asks: z.string().min(1),
+  example: z.looseObject({}),
   attempts: z.object({ requests: z.int().min(1).max(3), refreshes: z.literal(0) }),
 })
 

@@ -30,8 +30,6 @@ export type SiteParts = {
   /** What the operator calls things in paths and headers. */
   readonly names: Names & { readonly provider: string }
   readonly headerNames: HeaderNames
-  /** A call to begin with, by operation. */
-  readonly examples: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly contract: Contract | null
   readonly prices: KeptPrices
   readonly counter: Pick<TokenCounter, 'count'>

@@ -10,6 +10,10 @@ const isGiven = ({ status }: Reply) => status >= 200 && status < 300
 export const deepResearch = defineOperation({
   id: 'deep_research',
   summary: 'Search the web in depth and write up what was found',
+  asks: `research investigate web internet online report sources citations cite browse google look up find out
+    thorough study topic background literature latest news current events market analysis competitors fact check
+    in-depth comprehensive`,
+  example: { query: 'Why is the sea salty?' },
   category: 'models',
   isHighCost: true,
   method: 'POST',

@@ -11,6 +11,11 @@ const input = z
 export const financialMetricsSnapshot = defineOperation({
   id: 'financial_metrics_snapshot',
   summary: 'Financial metrics of a company as they are now',
+  asks: `stock stocks share shares company fundamentals valuation p/e pe ratio price earnings eps market cap
+    capitalization capitalisation margin margins revenue growth debt equity roe roa return profitability profitable
+    liquidity ticker symbol cik balance sheet finance financials investing investment investor quote overvalued
+    undervalued dividend payout cash flow enterprise value ebitda book`,
+  example: { ticker: 'ACME' },
   category: 'finance',
   method: 'GET',
   path: '/apis/v1/financial/financial-metrics/snapshot',

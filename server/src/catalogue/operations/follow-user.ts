@@ -8,6 +8,8 @@ import { memberOf, perCall } from '../price.ts'
 export const followUser = defineOperation({
   id: 'follow_user',
   summary: 'Follow a user, for the user who linked an account to the key',
+  asks: 'follow following subscribe twitter x account person someone somebody on my behalf add start add friend',
+  example: { target_user_id: '2244994945' },
   category: 'social',
   method: 'POST',
   path: '/apis/v1/{social_a}/follow_{social_a}',

@@ -17,6 +17,9 @@ const user = z.looseObject({
 export const postComments = defineOperation({
   id: 'post_comments',
   summary: 'Top-level comments of a post or reel',
+  asks: `comment comments commenters reply replies under below post reel photo instagram ig what people say said
+    saying think reaction reactions audience feedback sentiment discussion respond thread`,
+  example: { url: 'https://www.example.com/p/abc/' },
   category: 'social',
   method: 'GET',
   path: '/apis/v1/{social_b}/post/comments',

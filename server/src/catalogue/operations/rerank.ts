@@ -42,6 +42,9 @@ async function tokensCounted({ query, instruction, documents }: Input, count: Co
 export const rerank = defineOperation<Input>({
   id: 'rerank',
   summary: 'Reorder documents by relevance to a query',
+  asks: `rerank reorder re-order order sort rank ranking passages snippets documents chunks results candidates
+    relevance relevant best match matches closest query rag retrieval which of these score scoring prioritise`,
+  example: { query: 'a quick animal', documents: ['a snail', 'a fox'], top_n: 1 },
   category: 'models',
   method: 'POST',
   path: '/v1/rerank',

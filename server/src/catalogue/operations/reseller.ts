@@ -25,7 +25,7 @@ const envelope = z.looseObject({
 
 const BASE_PRICE = '0.00145'
 
-type Endpoint = Pick<DataOperation, 'id' | 'summary' | 'input'> & {
+type Endpoint = Pick<DataOperation, 'id' | 'summary' | 'asks' | 'example' | 'input'> & {
   readonly suffix: string
   readonly price?: string
   readonly definition?: DataOperation['definition']
@@ -35,6 +35,8 @@ type Endpoint = Pick<DataOperation, 'id' | 'summary' | 'input'> & {
 export function resellerEndpoint({
   id,
   summary,
+  asks,
+  example,
   suffix,
   input,
   price = BASE_PRICE,
@@ -43,6 +45,8 @@ export function resellerEndpoint({
   return defineOperation({
     id,
     summary,
+    asks,
+    example,
     category: 'social',
     method: 'GET',
     path: `/apis/v1/{reseller}${suffix}`,

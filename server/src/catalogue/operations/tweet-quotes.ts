@@ -7,6 +7,9 @@ import { memberOf, perCall } from '../price.ts'
 export const tweetQuotes = defineOperation({
   id: 'tweet_quotes',
   summary: 'Posts that quote a post, a page at a time',
+  asks: `tweet tweets quote quotes quoted quoting retweet retweets twitter x post posts who shared share with comment
+    reposted repost microblog status reactions`,
+  example: { tweetId: '1846987139428634858' },
   category: 'social',
   method: 'GET',
   path: '/apis/v1/{social_a}/tweet/quotes',

@@ -82,6 +82,10 @@ function isDate(text: string): boolean {
 export const websiteTraffic = defineOperation<Input>({
   id: 'website_traffic_engagement',
   summary: 'Visits of a website and what its visitors do, by month',
+  asks: `website site web domain page traffic visits visitors visitor people visit views pageviews bounce rate
+    engagement duration session sessions audience popularity popular how many monthly unique competitor competitors
+    analytics online presence hits users compare time spent`,
+  example: { domain: 'example.com', metrics: 'visits', start_date: '2026-01', end_date: '2026-01' },
   category: 'traffic',
   method: 'GET',
   path: '/apis/v1/{traffic_analytics}/website/traffic-engagement',

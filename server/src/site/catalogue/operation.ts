@@ -20,8 +20,6 @@ export type OperationParts = {
   readonly provider: string
   readonly headerNames: HeaderNames
   readonly baseUrl: string | undefined
-  /** A call to begin with, by operation. */
-  readonly examples: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly reference: Reference | null
   /** What is to be said above all of it. */
   readonly note: () => Html | undefined
@@ -38,13 +36,13 @@ const MILLISECONDS = 1_000
 
 /** What an operation does, what it costs, how it is called and how it refuses. */
 export function operationPage(operation: Operation, parts: OperationParts, shown: Shown): Html {
-  const { names, headerNames, examples, reference } = parts
-  const { id, summary, method, path, definition, category, quotable } = operation
+  const { names, headerNames, reference } = parts
+  const { id, summary, example, method, path, definition, category, quotable } = operation
   const price = priceOf(operation, shown.book)
   const described = reference?.find(id)
-  const given = examples[id]
-  const example = given ?? examples[WHOLE_OF_STREAM[id] ?? '']
-  const call = example && sampleCall(operation, example, shown.model, { names, headerNames })
+  // Tools answer whole.
+  const isTool = operation.protocol !== 'gemini_stream'
+  const call = sampleCall(operation, example, shown.model, { names, headerNames })
   const taken = described && reference && (shortBodyOf(described, reference) ?? parametersOf(described, reference))
   const errors = described && errorsOf(described, OFTEN)
   return html`<div class="fb-wrap">
@@ -53,7 +51,7 @@ export function operationPage(operation: Operation, parts: OperationParts, shown
 <p class="route">${shownMethod(method)}${shownPath(spell(path, { ...names, model: '{model}' }))}${definition === 'complete' ? html`<span class="fb-badge fb-badge--ok">${icon('check')}Complete</span>` : pendingBadge()}${quotable ? html`<span class="fb-badge">${icon('check')}Can be quoted</span>` : undefined}</p></div>
 ${parts.note()}
 <div class="op"><div>
-${call && example && html`<section><h2 id="call">Call it</h2>${needsModel(example) ? modelForm(operation, shown) : undefined}${codeTabs('code', 'Code', [{ title: 'curl', code: curlOf(call) }, { title: 'TypeScript', code: typescriptOf(call, parts.provider) }, { title: 'Python', code: pythonOf(call, headerNames) }, ...(given === undefined ? [] : [{ title: 'Agent tool', code: agentOf(call, price) }])])}<p class="fb-soft"><code>BASE_URL</code> is ${parts.baseUrl === undefined ? 'the address of the gateway' : html`<code>${parts.baseUrl}</code>`}, <code>API_KEY</code> a key of yours. ${given === undefined ? 'Streaming works over HTTP only.' : html`For agents, these are the arguments of the tool <code>use</code>.`} ${isSoldByUnit(operation) && operation.actsFor ? 'A user must have linked an account to the key first.' : ''}</p></section>`}
+<section><h2 id="call">Call it</h2>${needsModel(example) ? modelForm(operation, shown) : undefined}${codeTabs('code', 'Code', [{ title: 'curl', code: curlOf(call) }, { title: 'TypeScript', code: typescriptOf(call, parts.provider) }, { title: 'Python', code: pythonOf(call, headerNames) }, ...(isTool ? [{ title: 'Agent tool', code: agentOf(call, price) }] : [])])}<p class="fb-soft"><code>BASE_URL</code> is ${parts.baseUrl === undefined ? 'the address of the gateway' : html`<code>${parts.baseUrl}</code>`}, <code>API_KEY</code> a key of yours. ${isTool ? html`For agents, these are the arguments of the tool <code>use</code>.` : 'Streaming works over HTTP only.'} ${isSoldByUnit(operation) && operation.actsFor ? 'A user must have linked an account to the key first.' : ''}</p></section>
 <section><h2 id="fields">What it takes</h2>${definition === 'pending' ? html`<p class="fb-soft">Its definition is pending: apart from what is listed here, request and answer pass through unchanged.</p>` : undefined}${taken ?? html`<p class="fb-soft">It has no documented parameters.</p>`}<p class="more">${described && html`<a href="/reference/${id}">Whole reference: every member, headers, answers, refusals</a>`}</p></section>
 ${errors && html`<section><h2 id="errors">When it is refused</h2><p class="fb-soft">A refusal before the call costs nothing. These are common; <a href="/reference/${id}#refusals">all are in the reference</a>.</p>${errors}</section>`}
 </div>
@@ -72,9 +70,6 @@ const OFTEN: ReadonlySet<FaultCode> = new Set([
   ...(['idempotency_running', 'link_required', 'rate_limit_exceeded'] as const),
   ...(['upstream_transport', 'upstream_unreachable', 'not_configured'] as const),
 ])
-
-/** What answers the same whole, and has the example. */
-const WHOLE_OF_STREAM: Readonly<Record<string, string>> = { stream_generate_content: 'generate_content' }
 
 function modelForm({ id }: Operation, { book, models, model }: Shown): Html | undefined {
   if (models.length === 0) return html`<p class="fb-soft">No model is sold for it at the moment.</p>`

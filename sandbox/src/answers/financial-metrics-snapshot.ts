@@ -1,7 +1,4 @@
-import { creditsBill } from '../bill.ts'
-import type { JsonObject } from '../json.ts'
-import { hashOf, Random } from '../random.ts'
-import type { Reply, Upstream } from '../upstream.ts'
+import type { Answer } from '../answer.ts'
 
 type Range = readonly [least: number, most: number, places: number]
 
@@ -30,22 +27,14 @@ function named(range: Range, names: string): (readonly [string, Range])[] {
   return names.split(' ').map((name) => [name, range] as const)
 }
 
-export const financial: Upstream = {
-  name: 'financial',
-  methodOf: () => 'GET',
-  credentials: [{ header: 'x-api-key', scheme: 'plain' }],
-  has: (path) => path === '/financial-metrics/snapshot',
-  answer(asked): Reply {
-    const ticker = asked.parameters.get('ticker')
-    const cik = asked.parameters.get('cik')
-    if (!ticker && !cik) {
-      const body = financial.errorBody(400, 'ticker or cik must be given', asked)
-      return { status: 400, body, tokens: null, isBilled: false }
-    }
-    const random = new Random(hashOf(asked.seed, 'financial', ticker ? `ticker:${ticker}` : `cik:${cik}`))
-    const snapshot: JsonObject = { ticker: ticker || `CIK${cik}` }
-    for (const [name, [least, most, places]] of METRICS) snapshot[name] = random.decimal(least, most, places)
-    return { status: 200, body: { snapshot }, tokens: null, isBilled: true, bill: creditsBill(1) }
+export const financialMetricsSnapshot: Answer = {
+  upstream: 'financial',
+  method: 'GET',
+  path: '/financial-metrics/snapshot',
+  credential: 'x-api-key',
+  needs: ['ticker', 'cik'],
+  body({ ticker, cik }, random) {
+    const metrics = METRICS.map(([name, [least, most, places]]) => [name, random.decimal(least, most, places)])
+    return { snapshot: { ticker: ticker || `CIK${cik}`, ...Object.fromEntries(metrics) } }
   },
-  errorBody: (_status, message) => ({ error: message, message }),
 }
