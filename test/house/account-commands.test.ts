@@ -203,7 +203,10 @@ describe('farebox credit --reverse', () => {
   it('says what is wrong with no credit, something else beside it, and nothing at all', async () => {
     const { workspaceId } = await makeCustomer(pool)
     assert.match(await refused('credit', '--reverse', NOBODY), new RegExp(`there is no credit ${NOBODY}`))
-    assert.match(await refused('credit', workspaceId, '5', '--reverse', NOBODY), /give no other argument and no other option/)
+    assert.match(
+      await refused('credit', workspaceId, '5', '--reverse', NOBODY),
+      /give no other argument and no other option/,
+    )
     assert.match(await refused('credit', '--test', '--reverse', NOBODY), /give no other argument and no other option/)
     assert.match(await refused('credit', workspaceId), /name the account and the amount/)
   })

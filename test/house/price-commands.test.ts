@@ -99,7 +99,10 @@ describe('farebox prices', () => {
 
   it('account give a customer its own price for live or test money, and take it back', async () => {
     const { id, liveAccountId, testAccountId } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Customer' })
-    assert.equal(await said('prices', 'account', id, 'rerank', '0.00000001'), `Account ${id} pays 0.00000001 USD for rerank.\n`)
+    assert.equal(
+      await said('prices', 'account', id, 'rerank', '0.00000001'),
+      `Account ${id} pays 0.00000001 USD for rerank.\n`,
+    )
     assert.deepEqual(await accountPrices(liveAccountId), [{ operation: 'rerank', unit_price: '0.00000001' }])
     assert.deepEqual(await accountPrices(testAccountId), [])
     await said('prices', 'account', id, 'tag_detail', '0', '--test')
