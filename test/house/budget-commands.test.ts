@@ -31,20 +31,20 @@ describe('farebox budgets', () => {
     assert.deepEqual(
       lines.map((line) => line.replace(ID, 'id')),
       [
-        'id  the workspace  100.000000000 USD a month  100.000000000 left',
-        'id  member Some One  20.000000000 USD a week  20.000000000 left',
-        'id  each value of tag run  1.000000000 USD in all',
-        'id  tag team=search  5.000000000 USD a day  5.000000000 left',
-        'id  each end user  0.500000000 USD a day',
-        'id  end user "alice"  2.000000000 USD a day  2.000000000 left',
-        'id  key first  3.000000000 USD a week  3.000000000 left',
+        'id  the workspace  100.000000000 USD per month  100.000000000 left',
+        'id  member Some One  20.000000000 USD per week  20.000000000 left',
+        'id  each value of tag run  1.000000000 USD in total',
+        'id  tag team=search  5.000000000 USD per day  5.000000000 left',
+        'id  each end user  0.500000000 USD per day',
+        'id  end user "alice"  2.000000000 USD per day  2.000000000 left',
+        'id  key first  3.000000000 USD per week  3.000000000 left',
       ],
     )
-    assert.match(await said('budgets', 'list', workspaceId, '--test'), /the workspace {2}9\.000000000 USD in all/)
-    assert.match(await said('budgets', 'change', all, '80'), /may spend 80\.000000000 USD a month/)
+    assert.match(await said('budgets', 'list', workspaceId, '--test'), /the workspace {2}9\.000000000 USD in total/)
+    assert.match(await said('budgets', 'change', all, '80'), /may spend 80\.000000000 USD per month/)
     assert.match(
       await said('budgets', 'remove', alices),
-      /The budget of end user "alice", 2\.000000000 USD a day, is removed/,
+      /The budget of end user "alice", 2\.000000000 USD per day, is removed/,
     )
     assert.doesNotMatch(await said('budgets', 'list', workspaceId), /alice/)
     assert.match(await said('keys', 'assign', keyId, memberId), /is assigned to member/)
@@ -60,7 +60,7 @@ describe('farebox budgets', () => {
       assert.equal(code, 1, output)
       return output
     }
-    assert.match(await refusal('budgets', 'set', workspaceId, '5/year'), /is no budget: write 20\/month, 10\/week/)
+    assert.match(await refusal('budgets', 'set', workspaceId, '5/year'), /is not a budget: use 20\/month, 10\/week/)
     assert.match(await refusal('budgets', 'set', workspaceId, '5/day', '--tag', 'team'), /name=value/)
     assert.match(
       await refusal('budgets', 'set', workspaceId, '5/day', '--tag', 'a=b', '--end-user', 'c'),

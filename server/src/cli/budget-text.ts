@@ -10,10 +10,10 @@ export function budgetOf(text: string): Budget {
   const [, amount, word] = BUDGET.exec(text) ?? []
   const period = PERIODS.find((one) => one === word)
   if (amount === undefined || period === undefined)
-    throw new Error(`${JSON.stringify(text)} is no budget: write 20/month, 10/week, 5/day or 100/total`)
+    throw new Error(`${JSON.stringify(text)} is not a budget: use 20/month, 10/week, 5/day or 100/total`)
   return { period, amount: usd(amount) }
 }
 
 export function budgetLine({ amount, period }: Budget): string {
-  return `${formatUsd(amount)} USD ${period === 'total' ? 'in all' : `a ${period}`}`
+  return `${formatUsd(amount)} USD ${period === 'total' ? 'in total' : `per ${period}`}`
 }
