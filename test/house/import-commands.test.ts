@@ -319,7 +319,7 @@ Not in the file, and unchanged: maker/other.
       ],
       [
         listOf({ 'maker/fine': { ...LIMITS }, 'maker/new': { routes: [] } }),
-        /: line 1: maker\/new: routes: is no member here\n/,
+        /: line 1: maker\/new: routes: is not a member here\n/,
       ],
       ['format: farebox-prices/1\nmodels: &a\n  x: *a\n', /: line 2: anchors/],
       ['x'.repeat(9 * 1024 * 1024), /: it has 8388609 bytes; the limit is 8388608/],

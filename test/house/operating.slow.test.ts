@@ -11,7 +11,7 @@ import { startSandbox } from '../../harness/sandbox.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { bareEnvironment } from './run-farebox.ts'
 
-/** The script of docs/operating.md, on a PostgreSQL of its own, with the sandbox as the vendor. */
+/** The commands of docs/operating.md as one script, on a PostgreSQL of its own, with the sandbox as the vendor. */
 
 const text = readFileSync(path.join(ROOT, 'docs/operating.md'), 'utf8')
 const blocks = [...text.matchAll(/^```sh(.*)\n([\s\S]*?)^```$/gm)].map(([, kind = '', code = '']) => ({
@@ -48,12 +48,12 @@ async function yours(): Promise<string> {
 describe("the operator's way", () => {
   it('leads from an empty PostgreSQL over one vendor, six models, one customer and one budget to a paid call', async () => {
     assert.equal(blocks.filter(({ isYours }) => isYours).length, 1)
-    assert.ok(blocks.length >= 8)
+    assert.ok(blocks.length >= 11)
     const own = await yours()
     const script = blocks.map(({ isYours, code }) => (isYours ? own : code)).join('\n')
     // Files that it writes are its own; the program is the checkout's.
     symlinkSync(path.join(ROOT, 'node_modules'), path.join(folder, 'node_modules'))
-    writeFileSync(path.join(folder, 'way.sh'), `set -euo pipefail\n${script}\necho "the server ended with $?"\n`)
+    writeFileSync(path.join(folder, 'way.sh'), `set -euo pipefail\n${script}`)
     const way = startChild('bash', ['way.sh'], { cwd: folder, env: bareEnvironment() })
     after(() => way.kill())
     const { code } = await way.exited
@@ -82,8 +82,19 @@ describe("the operator's way", () => {
     assert.match(output, new RegExp(`^It charged ${cost} USD to account `, 'm'))
     assert.match(output, /^The ledger is consistent: every invariant holds\.$/m)
     assert.match(output, /model\.price_set/)
-    assert.match(output, /^the server ended with 0$/m)
-    assert.match(readLog(), /"ready":true/)
+    assert.match(readLog(), /"ready":true[\s\S]*"msg":"stopped"/)
+
+    assert.match(output, /^credentials of upstreams: 1 sealed again$/m)
+    assert.match(output, /^Everything is sealed with secrets\.master_key now\./m)
+    assert.equal(output.match(/^The master key opens what is stored\.$/gm)?.length, 2)
+    assert.equal(output.match(/^Account \S+, First customer, since /gm)?.length, 3)
+    assert.match(
+      output,
+      /^Reversed the payment 01a1dd7c-3f6a-7000-93b4-661a883f55ec: 50\.000000000 USD taken from account /m,
+    )
+    assert.match(output, /^Key \S+ is revoked: it can no longer start paid calls\.$/m)
+    assert.match(output, /^Account \S+ pays 0\.8x the price of vendor\/small, also when that price changes\.$/m)
+    assert.match(output, /^Account \S+ is on the plan partner\.$/m)
   })
 })
 

@@ -101,14 +101,14 @@ describe('a price list', () => {
     [
       'a mistyped member',
       one('    contxt_window: 5\n'),
-      'line 4: maker/one: contxt_window: is no member here (did you mean context_window?)',
+      'line 4: maker/one: contxt_window: is not a member here (did you mean context_window?)',
     ],
     [
       'a mistyped class',
       one('    price:\n      input: 1\n      output: 1\n      cache_reed: 1\n'),
-      'line 7: maker/one: price.cache_reed: is no member here (did you mean cache_read?)',
+      'line 7: maker/one: price.cache_reed: is not a member here (did you mean cache_read?)',
     ],
-    ['a route', one('    routes: []\n'), 'line 4: maker/one: routes: is no member here'],
+    ['a route', one('    routes: []\n'), 'line 4: maker/one: routes: is not a member here'],
     [
       'a price that is none',
       one('    price:\n      input: cheap\n      output: 1\n'),

@@ -152,7 +152,7 @@ function unreadableIn(tree: Tree, id: string, given: NewModelPrice | undefined):
 function problemsOf(tree: Tree, issue: z.core.$ZodIssue): readonly string[] {
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) =>
-      problemAt(tree, [...issue.path, key], `is no member here${hintFor(issue.path, key)}`),
+      problemAt(tree, [...issue.path, key], `is not a member here${hintFor(issue.path, key)}`),
     )
   if (issue.code === 'invalid_key')
     return [problemAt(tree, issue.path, issue.issues[0]?.message ?? 'is no name that is taken')]
