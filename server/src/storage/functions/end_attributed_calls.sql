@@ -7,7 +7,7 @@
 -- they reserved in last, as they began or were extended, if no other has begun since. What they reserved in windows before that one
 -- counts as used there. The windows as they are then are told with the first row.
 --
--- Usage is noted in usage_tail, a row for each call that counts, which add_up_usage adds to the sums of its hour. For processes of the
+-- Usage is noted in usage_tail, a row for the batch's calls that are alike in whose they are, which add_up_usage adds to the sums of their hour. For processes of the
 -- last release it is added to usage_hours at once: their reports read nothing else, and nobody may be there who adds up.
 create or replace function end_attributed_calls(
   accounts_in uuid[],
@@ -325,10 +325,12 @@ begin
       insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
         requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
       select hold.account_id, hold.credential_id, at, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags,
-        1, call_failed[i]::integer,
-        call_input_tokens[i], call_output_tokens[i], call_cache_read_tokens[i], call_cache_write_tokens[i], call_values[i], call_charges[i]
+        count(*), count(*) filter (where call_failed[i]),
+        sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
+        sum(call_values[i]), sum(call_charges[i])
       from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
-      where hold.id is not null and (call_executed[i] or call_charges[i] > 0);
+      where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
+      group by hold.account_id, hold.credential_id, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags;
     end if;
 
     delete from holds where id = any (array(select hold.id from unnest(ending) hold));

@@ -1,7 +1,8 @@
 -- Whose spend it is. A hold says what is known as the call begins, so that whoever ends the call books it; a charge has all of it, and so has
 -- an entry that gives some of it back. Columns are added without a rewrite: what was there has none of it.
 
--- Every call locks its account first. So nobody has one of the tables and waits for another that we have.
+-- Who begins or ends calls locks their accounts first, and so has none of the tables while waiting for another that we have. Who gives a charge
+-- back reads the charge before that: the two may wait for each other, one of them fails, and both can be tried again.
 lock table accounts in access exclusive mode;
 
 alter table holds
@@ -86,19 +87,24 @@ create index usage_sums_of_account on usage_sums (account_id, about, hour);
 -- For those who drop what is old: hours come one after the other.
 create index usage_sums_by_hour on usage_sums using brin (hour);
 
--- For lists of an account's calls. Days that have charges stay without it, because to make it would lock out who settles: lists go back 30
--- days, and every day from now on has it.
+-- For lists of an account's calls. Days before today stay without it, because to make it, or to look whether they have charges, would lock
+-- out who settles for longer: lists go back 30 days, and find calls of those days by key. Today has it where it has no charges yet, as in
+-- a new installation; every day from tomorrow on has it.
 create index charges_of_account on only charges (account_id, ended_at);
 
 do $$
 declare
-  day regclass;
-  has_charges boolean;
+  today constant text := 'charges_' || to_char(now() at time zone 'UTC', 'YYYYMMDD');
+  day text;
+  has_charges boolean := false;
 begin
-  for day in select inhrelid::regclass from pg_inherits where inhparent = 'charges'::regclass loop
-    execute format('select exists (select from %s)', day) into has_charges;
-    if not has_charges then
-      execute format('create index %I on %s (account_id, ended_at)', day || '_of_account', day);
+  for day in
+    select relname from pg_inherits join pg_class on pg_class.oid = inhrelid
+    where inhparent = 'charges'::regclass and relname >= today order by relname
+  loop
+    if day = today then execute format('select exists (select from %I)', day) into has_charges; end if;
+    if day > today or not has_charges then
+      execute format('create index %I on %I (account_id, ended_at)', day || '_of_account', day);
       execute format('alter index charges_of_account attach partition %I', day || '_of_account');
     end if;
   end loop;
@@ -571,7 +577,7 @@ $$;
 -- they reserved in last, as they began or were extended, if no other has begun since. What they reserved in windows before that one
 -- counts as used there. The windows as they are then are told with the first row.
 --
--- Usage is noted in usage_tail, a row for each call that counts, which add_up_usage adds to the sums of its hour. For processes of the
+-- Usage is noted in usage_tail, a row for the batch's calls that are alike in whose they are, which add_up_usage adds to the sums of their hour. For processes of the
 -- last release it is added to usage_hours at once: their reports read nothing else, and nobody may be there who adds up.
 create or replace function end_attributed_calls(
   accounts_in uuid[],
@@ -889,10 +895,12 @@ begin
       insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
         requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
       select hold.account_id, hold.credential_id, at, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags,
-        1, call_failed[i]::integer,
-        call_input_tokens[i], call_output_tokens[i], call_cache_read_tokens[i], call_cache_write_tokens[i], call_values[i], call_charges[i]
+        count(*), count(*) filter (where call_failed[i]),
+        sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
+        sum(call_values[i]), sum(call_charges[i])
       from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
-      where hold.id is not null and (call_executed[i] or call_charges[i] > 0);
+      where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
+      group by hold.account_id, hold.credential_id, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags;
     end if;
 
     delete from holds where id = any (array(select hold.id from unnest(ending) hold));
