@@ -12,7 +12,7 @@ import { forgetUnconfirmed } from './identity/people/forget.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Id } from './kernel/ids.ts'
 import type { Nanos } from './kernel/money.ts'
-import { addUpUsage } from './ledger/add-up-usage.ts'
+import { addUpUsage, tailFigures } from './ledger/add-up-usage.ts'
 import { expirePromotions } from './ledger/credit.ts'
 import { dropOldCharges } from './ledger/retention.ts'
 import { forgetAttempts } from './links/attempts.ts'
@@ -63,7 +63,13 @@ type ChoreParts = {
   readonly notices: Notices | null
   readonly metrics: Pick<
     Metrics,
-    'taskPollLagSeconds' | 'lossUsd' | 'outboxWaiting' | 'outboxOldestSeconds' | 'outboxDead'
+    | 'taskPollLagSeconds'
+    | 'lossUsd'
+    | 'outboxWaiting'
+    | 'outboxOldestSeconds'
+    | 'outboxDead'
+    | 'usageTailRows'
+    | 'usageTailOldestSeconds'
   >
   /** For how many days contracts are kept. */
   readonly keptDays: number
@@ -110,6 +116,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('approvals that are over', MINUTE_MS, () => emptyApprovals(pool)),
     chore('old approvals', 10 * MINUTE_MS, () => pruneApprovals(pool)),
     chore('usage', ADD_UP_MS, () => addUpUsage(pool)),
+    chore('figures of usage', 10 * SECOND_MS, () => sayTail(pool, metrics)),
     chore('promotions', 10 * SECOND_MS, () => expirePromotions(pool)),
     chore('claims', 10 * MINUTE_MS, () => pruneClaims(pool)),
     chore('change log', 10 * MINUTE_MS, () => pruneChanges(pool, { olderThanMs: HOUR_MS })),
@@ -192,6 +199,12 @@ async function sayLag(pool: Pools['rest'], { metrics, log }: Pick<ChoreParts, 'm
     if (seconds > LATE_SECONDS)
       log.warn('tasks are asked for late: raise the quota of polls', { upstream: slot, count: Math.round(seconds) })
   }
+}
+
+async function sayTail(pool: Pools['rest'], metrics: ChoreParts['metrics']): Promise<void> {
+  const { rows, oldestSeconds } = await tailFigures(pool)
+  metrics.usageTailRows.set(rows)
+  metrics.usageTailOldestSeconds.set(oldestSeconds)
 }
 
 async function sayOutbox(pool: Pools['rest'], metrics: ChoreParts['metrics']): Promise<void> {

@@ -7,6 +7,7 @@ import { judge } from '../../harness/figures.ts'
 import { count, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { resolveCall } from '../../server/src/calls/orphans.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
@@ -18,6 +19,7 @@ import { migrate } from '../../server/src/storage/migrate.ts'
 import { MIGRATIONS_FOLDER } from '../../server/src/storage/migrations.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { callOf, makeParty, openSession, type Party, postOf, type Session } from './session.ts'
+import { inTail } from './usage-rows.ts'
 import { connect, ids } from './world.ts'
 
 /** The database of the release before is brought to this one while its calls run, and its processes go on. */
@@ -71,6 +73,30 @@ async function reportAsBefore({ credentialId }: Party) {
     [credentialId],
   )
   return rows[0]
+}
+
+/** And what `farebox ledger verify` of that release compares them with. */
+async function brokenAsBefore({ accountId }: Party): Promise<readonly unknown[]> {
+  const { rows } = await pool.query(
+    `select coalesce(u.hour, c.hour) from (select * from usage_hours where account_id = $1) u
+     full join (
+       select credential_id, date_trunc('hour', at, 'UTC') as hour, sum(charged) as charged, sum(requests) as requests, sum(value) as value from (
+         select credential_id, ended_at as at, amount as charged, executed::integer as requests, case when executed then value else 0 end as value
+         from charges where credential_id is not null and account_id = $1
+         union all select credential_id, entered_at, charged, 0, 0 from entries where credential_id is not null and account_id = $1
+       ) booked group by 1, 2
+     ) c on u.credential_id = c.credential_id and u.hour = c.hour
+     where (coalesce(u.charged, 0), coalesce(u.requests, 0), coalesce(u.value, 0)) <> (coalesce(c.charged, 0), coalesce(c.requests, 0), coalesce(c.value, 0))`,
+    [accountId],
+  )
+  return rows
+}
+
+/** What a worker of the release before asks for every two seconds. */
+function sweepAsBefore() {
+  return pool.query('select id, owner_id from sweep_orphans(sweeper => $1, grace_seconds => 10, most => 100)', [
+    ids.next(),
+  ])
 }
 
 const nowSeconds = Math.floor(Date.now() / 1_000)
@@ -158,9 +184,8 @@ describe('attribution comes to a database of the release before', () => {
     const mixed = {
       requests: 5n,
       groups: [
-        ['group', 'probe', 2n, 14n],
         ['group', 'newer', 1n, 5n],
-        ['none', null, 2n, 14n],
+        ['none', null, 4n, 28n],
       ],
     }
     assert.deepEqual(await reportOf(party), mixed)
@@ -170,13 +195,12 @@ describe('attribution comes to a database of the release before', () => {
     assert.deepEqual(await reportAsBefore(party), { requests: 5n, charged: 33n })
 
     assert.equal(await reverseCharge(pool, ids.next(), meanwhile, nanos(7n)), 7n)
-    assert.equal(await reverseCharge(pool, ids.next(), later, nanos(7n)), 7n)
+    assert.equal(await reverseCharge(pool, ids.next(), call.id, nanos(2n)), 2n)
     await addUpUsage(pool)
-    assert.deepEqual(await reportAsBefore(party), { requests: 5n, charged: 19n })
+    assert.deepEqual(await reportAsBefore(party), { requests: 5n, charged: 24n })
     assert.deepEqual((await reportOf(party)).groups, [
-      ['group', 'probe', 2n, 7n],
-      ['group', 'newer', 1n, 5n],
-      ['none', null, 2n, 7n],
+      ['group', 'newer', 1n, 3n],
+      ['none', null, 4n, 21n],
     ])
     assert.deepEqual(await verifyLedger(pool), [])
     recordProof(PROOF, 'charges of before, and calls of both releases, in one report', {
@@ -185,15 +209,51 @@ describe('attribution comes to a database of the release before', () => {
     })
   })
 
-  it('has the index by account and time on days without charges, and on every day that is made from then on', async () => {
+  it('while processes of before alone run, their reports have every call at once, and nothing waits to be added up', async () => {
+    const party = await makeParty(pool, 1_000n)
+    for (let calls = 1n; calls <= 20n; calls += 1n) {
+      const id = await beginAsBefore(old, party)
+      await endAsBefore(old, party, id)
+      assert.deepEqual(await reportAsBefore(party), { requests: calls, charged: 7n * calls })
+      if (calls < 20n) continue
+      assert.equal(await reverseCharge(pool, ids.next(), id, nanos(3n)), 3n)
+    }
+    assert.deepEqual(await reportAsBefore(party), { requests: 20n, charged: 137n })
+    assert.deepEqual(await brokenAsBefore(party), [])
+    assert.equal(await inTail(pool), 0)
+    assert.deepEqual(await verifyLedger(pool), [])
+  })
+
+  it('what the last new process left in the tail, and what ends without a process, is added up by workers of before', async () => {
+    const party = await makeParty(pool, 1_000n)
+    const call = callOf(party, { hold: 10n })
+    await other.begin(call)
+    await other.end(postOf(call, 5n))
+    const lost = await beginAsBefore(old, party)
+    await old.query('update holds set unsettled_at = clock_timestamp() where id = $1', [lost])
+    assert.ok(await resolveCall(pool, lost, nanos(4n)))
+    assert.equal(await inTail(pool), 2)
+    await sweepAsBefore()
+    assert.equal(await inTail(pool), 0)
+    assert.deepEqual(await reportAsBefore(party), { requests: 2n, charged: 9n })
+    assert.deepEqual(await brokenAsBefore(party), [])
+    assert.equal(await reverseCharge(pool, ids.next(), call.id, nanos(5n)), 5n)
+    await sweepAsBefore()
+    assert.deepEqual(await reportAsBefore(party), { requests: 2n, charged: 4n })
+    assert.deepEqual(await brokenAsBefore(party), [])
+    assert.deepEqual(await verifyLedger(pool), [])
+  })
+
+  it('has the index by account and time from tomorrow on, on every day that is made from then on, and on no day before', async () => {
     await pool.query('select make_charge_partition(current_date + 20)')
-    const { rows } = await pool.query<{ day: string; has: boolean; charges: boolean }>(
-      `select c.relname as day, exists (select from pg_index i where i.indrelid = c.oid and i.indkey::text = (
-           select string_agg(attnum::text, ' ' order by attname) from pg_attribute where attrelid = c.oid and attname in ('account_id', 'ended_at'))) as has,
-         (xpath('/row/c/text()', query_to_xml(format('select count(*) as c from %I', c.relname), false, true, '')))[1]::text::bigint > 0 as charges
+    const { rows } = await pool.query<{ day: string; has: boolean; when: number }>(
+      `select c.relname as day, sign(to_date(right(c.relname, 8), 'YYYYMMDD') - (now() at time zone 'UTC')::date)::integer as when,
+         exists (select from pg_index i where i.indrelid = c.oid and i.indkey::text = (
+           select string_agg(attnum::text, ' ' order by attname) from pg_attribute where attrelid = c.oid and attname in ('account_id', 'ended_at'))) as has
        from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'charges'::regclass`,
     )
-    assert.ok(rows.some(({ charges }) => charges) && rows.some(({ has }) => has))
-    for (const { day, has, charges } of rows) assert.ok(has || charges, day)
+    assert.deepEqual(new Set(rows.map(({ when }) => when)), new Set([-1, 0, 1]))
+    // Today has charges here.
+    for (const { day, has, when } of rows) assert.equal(has, when > 0, day)
   })
 })

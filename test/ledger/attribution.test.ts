@@ -423,10 +423,41 @@ describe('what is added up', () => {
   }
 
   async function charge(party: Party, calls: number, through = session): Promise<void> {
-    const some = Array.from({ length: calls }, () => callOf(party, { hold: 10n }))
+    // Each of another run, so that each has a row of the tail.
+    const some = Array.from({ length: calls }, (_, at) =>
+      callOf(party, {
+        hold: 10n,
+        attribution: { model: null, endUser: null, tags: [{ name: 'run', value: String(at) }] },
+      }),
+    )
     await through.begin(...some)
     await through.end(...some.map((call) => postOf(call, 1n)))
   }
+
+  it('has a row of the tail for the calls of a batch that are alike in whose they are', async () => {
+    const party = await makeParty(pool, 10n ** 6n)
+    const of = (name: string) => ({ model: 'gpt', endUser: null, tags: [{ name: 'team', value: name }] })
+    const calls = ['a', 'a', 'b', 'a', 'b'].map((name) => callOf(party, { hold: 10n, attribution: of(name) }))
+    await session.begin(...calls)
+    await session.end(
+      ...calls.map((call, at) => ({
+        ...postOf(call, BigInt(at), { failed: at === 1 }),
+        ...(at === 3 && { route: 'west' }),
+      })),
+    )
+    const rows = await session.query(
+      `select tags, route, requests, failed_requests as failed, charged from usage_tail where account_id = $1 order by tags, route`,
+      [party.accountId],
+    )
+    assert.deepEqual(rows, [
+      { tags: ['team=a'], route: 'west', requests: 1, failed: 0, charged: 3n },
+      { tags: ['team=a'], route: null, requests: 2, failed: 1, charged: 1n },
+      { tags: ['team=b'], route: null, requests: 2, failed: 0, charged: 6n },
+    ])
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+    await addUpUsage(pool)
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+  })
 
   it('is in the tail or in the sums when whoever adds it up dies at any step', async () => {
     const party = await makeParty(pool, 10n ** 6n)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
+import { z } from 'zod'
 import { count, recordProof, seed } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Call, Ending } from '../../server/src/calls/call.ts'
@@ -10,7 +11,7 @@ import { nanos } from '../../server/src/kernel/money.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { reverseCharge } from '../../server/src/ledger/reverse.ts'
 import { readUsage, type UsageReport, type UsageSums } from '../../server/src/ledger/usage.ts'
-import type { UsageQuery } from '../../server/src/ledger/usage-statement.ts'
+import { type UsageQuery, usageStatement } from '../../server/src/ledger/usage-statement.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { callOf, makeParty, openSession, type Party, postOf } from './session.ts'
 import { bookAnew } from './usage-rows.ts'
@@ -213,6 +214,28 @@ function scopesOf(team: Team): readonly UsageQuery['scope'][] {
   return [...team.map(({ credentialId }) => ({ credentialId })), ...accounts]
 }
 
+const plan = z.object({
+  'Relation Name': z.string().optional(),
+  'Actual Rows': z.number(),
+  'Actual Loops': z.number(),
+  get Plans() {
+    return z.array(plan).default([])
+  },
+})
+
+/** How many charges the statement of a report takes. That it finds them by index is shown where there are many. */
+async function chargesTaken(query: UsageQuery): Promise<number> {
+  const { text, values } = usageStatement(query)
+  const rows = await session.query(`explain (analyze, format json) ${text}`, [...values])
+  const [row] = z.tuple([z.object({ 'QUERY PLAN': z.tuple([z.object({ Plan: plan })]) })]).parse(rows)
+  const takenBy = (node: z.infer<typeof plan>): number => {
+    const own = node['Actual Rows'] * node['Actual Loops']
+    const isOfCharges = node['Relation Name']?.startsWith('charges') === true
+    return node.Plans.reduce((sum, one) => sum + takenBy(one), isOfCharges ? own : 0)
+  }
+  return takenBy(row['QUERY PLAN'][0].Plan)
+}
+
 describe('the usage report', () => {
   let scopes: readonly UsageQuery['scope'][] = []
   const scopeAt = (place: number): UsageQuery['scope'] => {
@@ -252,8 +275,10 @@ describe('the usage report', () => {
     const booked = await readBooked()
     let [cuts, below] = [0, 0]
     await fc.assert(
-      fc.asyncProperty(fc.nat(5), instant, instant, async (place, one, other) => {
-        const query = { scope: scopeAt(place), startSeconds: Math.min(one, other), endSeconds: Math.max(one, other) }
+      fc.asyncProperty(fc.nat(5), instant, instant, fc.option(fc.nat(HOUR)), async (place, one, other, later) => {
+        const window = { scope: scopeAt(place), startSeconds: Math.min(one, other), endSeconds: Math.max(one, other) }
+        // Whatever time it is held to be, which decides what is read.
+        const query = { ...window, ...(later !== null && { nowSeconds: window.endSeconds + later }) }
         const report = await readUsage(pool, query)
         assert.deepEqual(report, expected(booked, query))
         if (report.buckets.some(({ chargedMicros }) => chargedMicros < 0n)) below += 1
@@ -317,6 +342,64 @@ describe('the usage report', () => {
       { ...most, startSeconds: most.endSeconds + 1 },
     ])
       await assert.rejects(readUsage(pool, query), { name: 'Fault', code: 'invalid_request', status: 400 })
+  })
+
+  it('reads none of the running hour’s charges where it ends now', async () => {
+    const party = await makeParty(pool, 10n ** 9n)
+    const calls = Array.from({ length: 30 }, () => callOf(party, { hold: 1_000n }))
+    await session.begin(...calls)
+    const startSeconds = floorTo(Math.floor(Date.now() / 1_000), HOUR)
+    await session.end(...calls.map((call) => postOf(call, 1_000n)))
+    const seconds = Math.floor(Date.now() / 1_000)
+    for (const work of [async () => {}, () => addUpUsage(pool)]) {
+      await work()
+      const untilNow = { scope: party, startSeconds, endSeconds: seconds + 1, nowSeconds: seconds }
+      for (const groupBy of [undefined, 'operation'] as const) {
+        const query = { ...untilNow, ...(groupBy && { groupBy }) }
+        assert.equal((await readUsage(pool, query)).totals.requests, 30n)
+        assert.equal(await chargesTaken(query), 0)
+      }
+      // A window that begins in the hour or just before is read from the charges: so the count can tell.
+      const cut = {
+        scope: party,
+        startSeconds: startSeconds - 1,
+        endSeconds: startSeconds + HOUR - 1,
+        nowSeconds: seconds,
+      }
+      assert.equal((await readUsage(pool, cut)).totals.requests, 30n)
+      const { nowSeconds: _, ...inPart } = { ...cut, endSeconds: seconds + 1, startSeconds: seconds - 600 }
+      assert.ok((await chargesTaken(inPart)) > 0)
+    }
+  })
+
+  it('takes what came after its end from the running hour, and tells no group of which nothing is left', async () => {
+    const party = await makeParty(pool, 10n ** 9n)
+    const hour = floorTo(nowSeconds, HOUR) - HOUR
+    const calls = ['early', 'early', 'late'].map((operation) => callOf(party, { hold: 1_000n, operation }))
+    await session.begin(...calls)
+    await session.end(...calls.map((call) => postOf(call, 1_000n)))
+    await session.query('set session_replication_role = replica')
+    await session.query(
+      `update charges set ended_at = to_timestamp(case operation when 'early' then $2::float8 else $2 + 3 end) where account_id = $1`,
+      [party.accountId, hour + 10],
+    )
+    await session.query('reset session_replication_role')
+    await bookAnew((text) => session.query(text))
+    for (const work of [async () => {}, () => addUpUsage(pool)]) {
+      await work()
+      for (const [endSeconds, left] of [
+        [hour + 13, ['early']],
+        [hour + 14, ['early', 'late']],
+      ] as const) {
+        // As if it were that hour: what is read is not what is said.
+        const query = { scope: party, startSeconds: hour, endSeconds, nowSeconds: endSeconds }
+        const { groups = [], totals, otherGroups } = await readUsage(pool, { ...query, groupBy: 'operation' })
+        assert.deepEqual([groups.map(({ value }) => value), otherGroups], [left, 0])
+        assert.equal(totals.requests, BigInt(left.length + 1))
+        assert.equal(await chargesTaken(query), 3 - left.length - 1)
+      }
+    }
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
   })
 
   it('is of one state of the ledger while calls settle', async () => {

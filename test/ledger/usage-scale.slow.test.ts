@@ -212,6 +212,17 @@ describe(`the usage report over ${CHARGES} charges`, () => {
     console.log(JSON.stringify(shown))
   })
 
+  it('that ends now reads by index what came after, and nothing else of the running hour', async () => {
+    for (const scope of Object.values(scopes())) {
+      const until = endSeconds - 777
+      const query = { scope, startSeconds: endSeconds - DAY, endSeconds: until, nowSeconds: until }
+      const nodes = (await explain(query)).filter((node) => /^charges/.test(node['Relation Name'] ?? ''))
+      const { requests } = await chargedBetween(scope, until, endSeconds)
+      assert.equal(BigInt(nodes.reduce((sum, node) => sum + rowsRead(node), 0)), requests)
+      assert.ok(requests > 0n)
+    }
+  })
+
   it('of an hour that begins and ends on the hour reads no charges at all', async () => {
     const nodes = await explain({ scope: scopes().key, startSeconds: endSeconds - HOUR, endSeconds })
     assert.ok(nodes.every((node) => !/^charges/.test(node['Relation Name'] ?? '')))

@@ -7,6 +7,8 @@ export type UsageQuery = {
   readonly startSeconds: number
   /** Whole Unix seconds, the first of which is past the window. */
   readonly endSeconds: number
+  /** About now, by PostgreSQL's clock. It decides what is read, never what the report says. */
+  readonly nowSeconds?: number
   readonly bucket?: 'day' | 'hour'
   /** Of all that was used, what matches every one of these. */
   readonly filter?: UsageFilter
@@ -55,7 +57,8 @@ const COUNTED = [
 ] as const
 
 const COLUMNS = COUNTED.join(', ')
-const SUMS = COUNTED.map((column) => `sum(${column})::bigint as ${column}`).join(', ')
+const SUMS = COUNTED.map((column) => `sum(${column}) as ${column}`).join(', ')
+const TOLD = COUNTED.map((column) => `${column}::bigint as ${column}`).join(', ')
 
 /** Of which sums a report is made: of all hours, or of those that say whose spend it was. */
 type About = '' | 'end_user' | `tag:${string}`
@@ -75,20 +78,21 @@ export function usageStatement(query: UsageQuery): Statement {
   const base = `select at, ${SUMS} from (${all}) used group by at`
   if (groupBy === undefined)
     return {
-      text: `with tail as materialized (${sources.tail}), single as materialized (${sources.singles})
-        select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${COLUMNS} from (${base}) base`,
+      text: `with ${sources.common}
+        select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${TOLD} from (${base}) base`,
       values,
     }
   const groups = groupsOf(sources, { groupBy, about, isPlain })
   return {
-    text: `with tail as materialized (${sources.tail}), single as materialized (${sources.singles}),
+    text: `with ${sources.common},
       base as (${base}),
       grouped as materialized (
         select at, item, max(label) as label, ${SUMS} from (${groups}) used where item is not null group by at, item
+        having sum(requests) <> 0 or sum(charged) <> 0
       ),
       whole as materialized (select item, sum(charged) as charged, sum(requests) as requests from grouped group by item),
       largest as materialized (select item from whole order by charged desc, requests desc, item limit ${GROUPS_MOST})
-      select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${COLUMNS} from (
+      select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${TOLD} from (
         select 'all' as part, null as item, null as label, at, ${COLUMNS} from base
         union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select item from largest)
         union all select 'other', null, null, at, ${SUMS} from grouped where item not in (select item from largest) group by at
@@ -113,10 +117,8 @@ function groupsOf(sources: Sources, { groupBy, about, isPlain }: Grouping): stri
 }
 
 type Sources = {
-  /** What is in no sum yet. It is read once. */
-  readonly tail: string
-  /** What the window has of the tail, and of the hours that it cuts. */
-  readonly singles: string
+  /** What all of them read: `single` is what is in no sum, or in a sum of which the window has a part. */
+  readonly common: string
   /** What was used by hour, with what it is grouped by: `at`, `item`, `label` and the counts. */
   readonly ofHours: (item: string) => string
   /** The same of the sums that say whose it was. */
@@ -133,9 +135,12 @@ function createSources(query: UsageQuery, parameter: (value: string | number) =>
   const binned = (time: string) => `date_bin('1 ${bucket}', ${time}, 'epoch'::timestamptz)`
   const ofKey = filter.credentialId === undefined ? 'true' : `credential_id = ${parameter(filter.credentialId)}`
 
+  // Read once: it may have many rows that are dead and not yet gone.
   const tail = `select at, credential_id, operation, coalesce(model, '') as model, end_user, end_user_label, tags, ${COLUMNS}
-    from tail where at >= ${from} and at < ${to}`
-  const singles = [tail, ...cuts.map((cut) => cutHour(isOurs, cut, parameter))].join(' union all ')
+    from usage_tail where ${isOurs}`
+  const inWhole = `select * from tail where at >= ${from} and at < ${to}`
+  const singles = [inWhole, ...cuts.map((cut) => cutHour(isOurs, cut, parameter))].join(' union all ')
+  const common = `tail as materialized (${tail}), single as materialized (${singles})`
 
   function ofHours(item: string): string {
     // Added up here already: a year of many keys has tens of thousands of hours, and some hundred days.
@@ -153,15 +158,15 @@ function createSources(query: UsageQuery, parameter: (value: string | number) =>
       ...(model === undefined ? [] : [`model = ${parameter(model)}`]),
       ...(subject === undefined ? [] : [`subject = ${parameter(subject)}`]),
     ].join(' and ')
-    return `select ${binned('hour')} as at, ${item} as item, label, ${COLUMNS} from usage_sums
-      where ${isOurs} and about = ${parameter(about)} and hour >= ${from} and hour < ${to} and ${matches}
+    return `select ${binned('hour')} as at, ${item} as item, max(label) as label, ${SUMS} from usage_sums
+      where ${isOurs} and about = ${parameter(about)} and hour >= ${from} and hour < ${to} and ${matches} group by 1, 2
       union all
       select ${binned('at')}, ${item}, label, ${COLUMNS}
       from single cross join lateral (${subjectsOf(about, parameter)}) one (subject, label)
       where operation is not null and ${matches}`
   }
 
-  return { tail: `select * from usage_tail where ${isOurs}`, singles, ofHours, ofSums }
+  return { common, ofHours, ofSums }
 }
 
 /** Whom or what of a kind a call was for, with what people know it by. */
@@ -169,25 +174,32 @@ function subjectsOf(about: About, parameter: (value: string) => string): string 
   if (about === '') return `select '', null::text`
   if (about === 'end_user') return 'select end_user::text, end_user_label where end_user is not null'
   const start = parameter(`${about.slice('tag:'.length)}=`)
-  return `select substr(tag, length(${start}) + 1) collate "C", null::text from unnest(tags) tag where starts_with(tag, ${start})`
+  return `select substr(tag, length(${start}) + 1), null::text from unnest(tags) tag where starts_with(tag, ${start})`
 }
 
 type Span = { readonly from: number; readonly to: number }
 
-/** The hours that lie in the window as a whole, and the parts of hours at its ends, of which there are two at the most. */
-function splitByHours({ startSeconds, endSeconds }: UsageQuery): { readonly whole: Span; readonly cuts: Span[] } {
-  const whole = {
-    from: floorTo(startSeconds + HOUR_SECONDS - 1, HOUR_SECONDS),
-    to: floorTo(endSeconds, HOUR_SECONDS),
-  }
-  const cuts =
-    whole.from > whole.to
-      ? [{ from: startSeconds, to: endSeconds }]
-      : [
-          { from: startSeconds, to: whole.from },
-          { from: whole.to, to: endSeconds },
-        ]
-  return { whole, cuts: cuts.filter(({ from, to }) => from < to) }
+/** A part of an hour whose charges are read: they are added, or taken from the sum of their hour. */
+type Cut = Span & { readonly sign: '' | '-' }
+
+/**
+ * The hours that are taken as a whole, and the parts of hours at the ends of the window, of which there are two at the most.
+ *
+ * Where more of the last hour lies in the window than after it, it is taken as a whole, less what came after the window. So a
+ * report until now reads no more of the running hour's charges than what came since, however many there are.
+ */
+function splitByHours(query: UsageQuery): { readonly whole: Span; readonly cuts: readonly Cut[] } {
+  const { startSeconds, endSeconds } = query
+  const [from, to] = [floorTo(startSeconds + HOUR_SECONDS - 1, HOUR_SECONDS), floorTo(endSeconds, HOUR_SECONDS)]
+  if (from > to) return { whole: { from, to }, cuts: [{ from: startSeconds, to: endSeconds, sign: '' }] }
+  const next = to + HOUR_SECONDS
+  const secondsAfter = Math.min(next, query.nowSeconds ?? next) - endSeconds
+  const takesLast = endSeconds > to && secondsAfter < endSeconds - to
+  const cuts: readonly Cut[] = [
+    { from: startSeconds, to: from, sign: '' },
+    takesLast ? { from: endSeconds, to: next, sign: '-' } : { from: to, to: endSeconds, sign: '' },
+  ]
+  return { whole: { from, to: takesLast ? next : to }, cuts: cuts.filter((cut) => cut.from < cut.to) }
 }
 
 export function floorTo(seconds: number, width: number): number {
@@ -198,21 +210,22 @@ export function floorTo(seconds: number, width: number): number {
  * What was booked in a part of an hour. Only credentials with a row for that hour, or with one in the tail, have anything in it. Whose
  * spend a charge was that its END booked by itself is said by no sum of its hour, and so not here either.
  */
-function cutHour(isOurs: string, span: Span, parameter: (value: number) => string): string {
-  const hour = `to_timestamp(${parameter(floorTo(span.from, HOUR_SECONDS))})`
-  const [from, to] = [parameter(span.from), parameter(span.to)]
+function cutHour(isOurs: string, { from: first, to: last, sign }: Cut, parameter: (value: number) => string): string {
+  const hour = `to_timestamp(${parameter(floorTo(first, HOUR_SECONDS))})`
+  const [from, to] = [parameter(first), parameter(last)]
   const credentials = `array(select credential_id from usage_hours where ${isOurs} and hour = ${hour}
     union select credential_id from tail)`
+  const counts = ['1', 'failed::integer', ...COUNTED.slice(2, -1), 'amount'].map((column) => `${sign}${column}`)
   return `
     select ended_at, credential_id, case when not booked then operation end, coalesce(model, ''), end_user, end_user_label, tags,
-      1, failed::integer, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, amount
+      ${counts.join(', ')}
     from charges
     where credential_id = any (${credentials}) and executed
       and ended_at >= to_timestamp(${from}) and ended_at < to_timestamp(${to})
       and id >= first_id_at(to_timestamp(greatest(0, ${from} - ${IDS_BEFORE_SECONDS})))
       and id < first_id_at(to_timestamp(${to} + ${IDS_AFTER_SECONDS}))
     union all
-    select entered_at, credential_id, operation, coalesce(model, ''), end_user, end_user_label, tags, 0, 0, 0, 0, 0, 0, 0, charged
+    select entered_at, credential_id, operation, coalesce(model, ''), end_user, end_user_label, tags, 0, 0, 0, 0, 0, 0, 0, ${sign}charged
     from entries
     where credential_id = any (${credentials}) and charged <> 0
       and entered_at >= to_timestamp(${from}) and entered_at < to_timestamp(${to})`

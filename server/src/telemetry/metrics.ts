@@ -245,6 +245,21 @@ function ofMessages(told: Tell) {
         advice: '`farebox outbox` has the reason; after you have mended it, `farebox outbox retry`.',
       }),
     ),
+    usageTailRows: new Gauge(
+      told({
+        name: 'farebox_usage_tail_rows',
+        help: 'Rows of usage that are not added up yet. Every report reads all of them.',
+        advice:
+          'Some thousands at the most. Where it grows, nobody adds up in time: check that a process has the role `worker`, and the log for the chore `usage`.',
+      }),
+    ),
+    usageTailOldestSeconds: new Gauge(
+      told({
+        name: 'farebox_usage_tail_oldest_seconds',
+        help: 'Age of the oldest usage that is not added up yet.',
+        advice: 'A second or two as a rule. Alert above 60. Reports stay right, and get slower.',
+      }),
+    ),
   }
 }
 

@@ -150,7 +150,7 @@ export function addUsage(routes: FastifyInstance, { pool, begin, time }: Parts):
     const endSeconds = end === undefined ? untilSeconds : within(end)
     const isOfAccount = caller.token?.mayReadAccount === true
     const scope = isOfAccount ? { accountId: caller.accountId } : { credentialId: caller.credentialId }
-    const query = { scope, startSeconds, endSeconds, ...view }
+    const query = { scope, startSeconds, endSeconds, nowSeconds, ...view }
     const report = await fromLedger(readUsage(pool, query))
     const lastSeconds = end === undefined ? nowSeconds : endSeconds
     return {

@@ -18,7 +18,8 @@ begin
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
     select credential_id, date_trunc('hour', at, 'UTC'), account_id, sum(requests), sum(failed_requests),
       sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    from taken group by 1, 2, 3
+    -- Whoever ends calls for processes of the last release changes some of these rows too, in the same order.
+    from taken group by 1, 2, 3 order by 1, 2
     on conflict (credential_id, hour) do update set
       requests = row.requests + excluded.requests,
       failed_requests = row.failed_requests + excluded.failed_requests,

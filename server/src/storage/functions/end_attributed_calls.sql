@@ -7,7 +7,8 @@
 -- they reserved in last, as they began or were extended, if no other has begun since. What they reserved in windows before that one
 -- counts as used there. The windows as they are then are told with the first row.
 --
--- Usage is noted in usage_tail, a row for each call that counts, which add_up_usage adds to the sums of its hour.
+-- Usage is noted in usage_tail, a row for the batch's calls that are alike in whose they are, which add_up_usage adds to the sums of their hour. For processes of the
+-- last release it is added to usage_hours at once: their reports read nothing else, and nobody may be there who adds up.
 create or replace function end_attributed_calls(
   accounts_in uuid[],
   call_days date[],
@@ -30,7 +31,9 @@ create or replace function end_attributed_calls(
   -- Windows that somebody asks for, each once, and whether it counts tokens.
   ask_credentials uuid[],
   ask_groups text[],
-  ask_counts_tokens boolean[]
+  ask_counts_tokens boolean[],
+  -- Whether usage goes to usage_hours at once, and whose it is into no sum.
+  books_hours boolean default false
 ) returns table (
   outcome text,
   charged bigint,
@@ -242,8 +245,8 @@ begin
       call_executed[1] or call_charges[1] > 0, call_failed[1],
       call_input_tokens[1], call_output_tokens[1], call_cache_read_tokens[1], call_cache_write_tokens[1],
       own.allowances, own.begun_at, at,
-      own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags, false);
-    if call_executed[1] or call_charges[1] > 0 then
+      own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags, books_hours);
+    if not books_hours and (call_executed[1] or call_charges[1] > 0) then
       insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
         requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
       values (own.account_id, own.credential_id, at, own.operation, own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags,
@@ -314,19 +317,45 @@ begin
       call_executed[i] or call_charges[i] > 0, call_failed[i],
       call_input_tokens[i], call_output_tokens[i], call_cache_read_tokens[i], call_cache_write_tokens[i],
       coalesce(hold.allowances, '{}'), hold.begun_at, at,
-      hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags, false
+      hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags, books_hours
     from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
     where call_outcomes[i] is not null;
 
-    insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
-      requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select hold.account_id, hold.credential_id, at, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags,
-      1, call_failed[i]::integer,
-      call_input_tokens[i], call_output_tokens[i], call_cache_read_tokens[i], call_cache_write_tokens[i], call_values[i], call_charges[i]
-    from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
-    where hold.id is not null and (call_executed[i] or call_charges[i] > 0);
+    if not books_hours then
+      insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
+        requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+      select hold.account_id, hold.credential_id, at, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags,
+        count(*), count(*) filter (where call_failed[i]),
+        sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
+        sum(call_values[i]), sum(call_charges[i])
+      from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
+      where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
+      group by hold.account_id, hold.credential_id, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags;
+    end if;
 
     delete from holds where id = any (array(select hold.id from unnest(ending) hold));
+  end if;
+
+  -- In the order in which add_up_usage changes the same rows.
+  if books_hours then
+    insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select hold.credential_id, date_trunc('hour', at, 'UTC'), hold.account_id, count(*), count(*) filter (where call_failed[i]),
+      sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
+      sum(call_values[i]), sum(call_charges[i])
+    from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
+    where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
+    group by hold.credential_id, hold.account_id
+    order by hold.credential_id
+    on conflict (credential_id, hour) do update set
+      requests = row.requests + excluded.requests,
+      failed_requests = row.failed_requests + excluded.failed_requests,
+      input_tokens = row.input_tokens + excluded.input_tokens,
+      output_tokens = row.output_tokens + excluded.output_tokens,
+      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
+      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
+      value = row.value + excluded.value,
+      charged = row.charged + excluded.charged;
   end if;
 
   -- What was not changed has to be read: windows of endpoints with a limit of their own, and, seldom, those of calls that had ended before.

@@ -1,5 +1,4 @@
--- Ends calls of which nobody asks what is left of their limits, for processes of the last release and for what ends calls of
--- others: see end_attributed_calls.
+-- Ends calls of which nobody asks what is left of their limits, for processes of the last release: see end_attributed_calls.
 create or replace function end_calls(
   accounts_in uuid[],
   call_days date[],
@@ -41,7 +40,8 @@ begin
     call_output_tokens => call_output_tokens,
     call_cache_read_tokens => call_cache_read_tokens,
     call_cache_write_tokens => call_cache_write_tokens,
-    call_routes => '{}', ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}'
+    call_routes => '{}', ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}',
+    books_hours => true
   ) ended;
 end
 $$;

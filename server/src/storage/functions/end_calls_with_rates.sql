@@ -56,7 +56,8 @@ begin
     call_routes => '{}',
     ask_credentials => ask_credentials,
     ask_groups => ask_groups,
-    ask_counts_tokens => ask_counts_tokens
+    ask_counts_tokens => ask_counts_tokens,
+    books_hours => true
   ) ended;
 end
 $$;

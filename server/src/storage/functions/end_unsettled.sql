@@ -1,19 +1,26 @@
--- As before, and what is known of a task is known of its row: that it was never carried out, or nothing.
+-- Ends calls that nobody runs, for whom they were made. What is known of a task is known of its row: that it was never carried out, or nothing.
 create or replace function end_unsettled(ids uuid[], accounts_of uuid[], amounts bigint[], forgiven boolean)
 returns table (id uuid, account_id uuid, outcome text, charged bigint, overrun bigint)
 language sql volatile as $$
   with ended as materialized (
     select item.id, item.account_id, item.amount, ended.outcome, ended.charged, ended.overrun, ended.ended_now, ended.settled_at
-    from end_calls(
-      array(select distinct one from unnest(accounts_of) one), '{}', ids, accounts_of, amounts,
-      array(select forgiven from unnest(ids)),
-      array(select coalesce(amount, 0) from unnest(amounts) amount),
-      array(select 0::bigint from unnest(ids)),
-      array(select amount is not null and not forgiven from unnest(amounts) amount),
-      array(select amount is null or forgiven from unnest(amounts) amount),
-      array(select 0::bigint from unnest(ids)), array(select 0::bigint from unnest(ids)),
-      array(select 0::bigint from unnest(ids)), array(select 0::bigint from unnest(ids))
-    ) with ordinality ended (outcome, charged, overrun, free, ended_now, settled_at, place)
+    from end_attributed_calls(
+      accounts_in => array(select distinct one from unnest(accounts_of) one),
+      call_days => '{}',
+      call_ids => ids,
+      call_accounts => accounts_of,
+      call_amounts => amounts,
+      call_forgiven => array(select forgiven from unnest(ids)),
+      call_values => array(select coalesce(amount, 0) from unnest(amounts) amount),
+      call_upstream_costs => array(select 0::bigint from unnest(ids)),
+      call_executed => array(select amount is not null and not forgiven from unnest(amounts) amount),
+      call_failed => array(select amount is null or forgiven from unnest(amounts) amount),
+      call_input_tokens => array(select 0::bigint from unnest(ids)),
+      call_output_tokens => array(select 0::bigint from unnest(ids)),
+      call_cache_read_tokens => array(select 0::bigint from unnest(ids)),
+      call_cache_write_tokens => array(select 0::bigint from unnest(ids)),
+      call_routes => '{}', ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}'
+    ) with ordinality ended (outcome, charged, overrun, free, ended_now, settled_at, window_keys, window_states, place)
     join unnest(ids, accounts_of, amounts) with ordinality item (id, account_id, amount, place) using (place)
   ), tasks_ended as materialized (
     select end_tasks(

@@ -1,4 +1,6 @@
--- As before, but from the owners to their calls: mostly there is no owner whose lease has ended, and then none is looked for.
+-- Marks calls whose owner is gone. It looks from the owners to their calls: mostly there is no owner whose lease has ended, and then none is
+-- looked for. Where nothing is marked, it adds up some usage: workers of the last release ask for this every two seconds and for
+-- add_up_usage never, and while no others run, what is in the tail has to go to usage_hours all the same.
 create or replace function sweep_orphans(sweeper uuid, grace_seconds double precision, most integer) returns table (id uuid, account_id uuid, owner_id uuid)
 language plpgsql volatile as $$
 #variable_conflict use_column
@@ -10,6 +12,7 @@ begin
     or not exists (
       select from owners where owners.id = sweeper and least(lease_until, renew_by) >= at and held_since <= graceful
     ) then
+    perform add_up_usage(most => 1000);
     return;
   end if;
   return query select orphan.id, orphan.account_id, orphan.owner_id
@@ -17,5 +20,7 @@ begin
     select own.id from owners cross join lateral open_calls_of(owners.id, most) own (id)
     where owners.lease_until < at limit most
   ), null) orphan;
+  -- Not with the locks of what was marked.
+  if not found then perform add_up_usage(most => 1000); end if;
 end
 $$;

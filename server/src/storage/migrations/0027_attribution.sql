@@ -1,7 +1,8 @@
 -- Whose spend it is. A hold says what is known as the call begins, so that whoever ends the call books it; a charge has all of it, and so has
 -- an entry that gives some of it back. Columns are added without a rewrite: what was there has none of it.
 
--- Every call locks its account first. So nobody has one of the tables and waits for another that we have.
+-- Who begins or ends calls locks their accounts first, and so has none of the tables while waiting for another that we have. Who gives a charge
+-- back reads the charge before that: the two may wait for each other, one of them fails, and both can be tried again.
 lock table accounts in access exclusive mode;
 
 alter table holds
@@ -87,19 +88,24 @@ create index usage_sums_of_account on usage_sums (account_id, about, hour);
 -- For those who drop what is old: hours come one after the other.
 create index usage_sums_by_hour on usage_sums using brin (hour);
 
--- For lists of an account's calls. Days that have charges stay without it, because to make it would lock out who settles: lists go back 30
--- days, and every day from now on has it.
+-- For lists of an account's calls. Days before today stay without it, because to make it, or to look whether they have charges, would lock
+-- out who settles for longer: lists go back 30 days, and find calls of those days by key. Today has it where it has no charges yet, as in
+-- a new installation; every day from tomorrow on has it.
 create index charges_of_account on only charges (account_id, ended_at);
 
 do $$
 declare
-  day regclass;
-  has_charges boolean;
+  today constant text := 'charges_' || to_char(now() at time zone 'UTC', 'YYYYMMDD');
+  day text;
+  has_charges boolean := false;
 begin
-  for day in select inhrelid::regclass from pg_inherits where inhparent = 'charges'::regclass loop
-    execute format('select exists (select from %s)', day) into has_charges;
-    if not has_charges then
-      execute format('create index %I on %s (account_id, ended_at)', day || '_of_account', day);
+  for day in
+    select relname from pg_inherits join pg_class on pg_class.oid = inhrelid
+    where inhparent = 'charges'::regclass and relname >= today order by relname
+  loop
+    if day = today then execute format('select exists (select from %I)', day) into has_charges; end if;
+    if day > today or not has_charges then
+      execute format('create index %I on %I (account_id, ended_at)', day || '_of_account', day);
       execute format('alter index charges_of_account attach partition %I', day || '_of_account');
     end if;
   end loop;
@@ -572,7 +578,8 @@ $$;
 -- they reserved in last, as they began or were extended, if no other has begun since. What they reserved in windows before that one
 -- counts as used there. The windows as they are then are told with the first row.
 --
--- Usage is noted in usage_tail, a row for each call that counts, which add_up_usage adds to the sums of its hour.
+-- Usage is noted in usage_tail, a row for the batch's calls that are alike in whose they are, which add_up_usage adds to the sums of their hour. For processes of the
+-- last release it is added to usage_hours at once: their reports read nothing else, and nobody may be there who adds up.
 create or replace function end_attributed_calls(
   accounts_in uuid[],
   call_days date[],
@@ -595,7 +602,9 @@ create or replace function end_attributed_calls(
   -- Windows that somebody asks for, each once, and whether it counts tokens.
   ask_credentials uuid[],
   ask_groups text[],
-  ask_counts_tokens boolean[]
+  ask_counts_tokens boolean[],
+  -- Whether usage goes to usage_hours at once, and whose it is into no sum.
+  books_hours boolean default false
 ) returns table (
   outcome text,
   charged bigint,
@@ -807,8 +816,8 @@ begin
       call_executed[1] or call_charges[1] > 0, call_failed[1],
       call_input_tokens[1], call_output_tokens[1], call_cache_read_tokens[1], call_cache_write_tokens[1],
       own.allowances, own.begun_at, at,
-      own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags, false);
-    if call_executed[1] or call_charges[1] > 0 then
+      own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags, books_hours);
+    if not books_hours and (call_executed[1] or call_charges[1] > 0) then
       insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
         requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
       values (own.account_id, own.credential_id, at, own.operation, own.asked_model, call_routes[1], own.end_user, own.end_user_label, own.tags,
@@ -879,19 +888,45 @@ begin
       call_executed[i] or call_charges[i] > 0, call_failed[i],
       call_input_tokens[i], call_output_tokens[i], call_cache_read_tokens[i], call_cache_write_tokens[i],
       coalesce(hold.allowances, '{}'), hold.begun_at, at,
-      hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags, false
+      hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags, books_hours
     from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
     where call_outcomes[i] is not null;
 
-    insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
-      requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select hold.account_id, hold.credential_id, at, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags,
-      1, call_failed[i]::integer,
-      call_input_tokens[i], call_output_tokens[i], call_cache_read_tokens[i], call_cache_write_tokens[i], call_values[i], call_charges[i]
-    from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
-    where hold.id is not null and (call_executed[i] or call_charges[i] > 0);
+    if not books_hours then
+      insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
+        requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+      select hold.account_id, hold.credential_id, at, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags,
+        count(*), count(*) filter (where call_failed[i]),
+        sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
+        sum(call_values[i]), sum(call_charges[i])
+      from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
+      where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
+      group by hold.account_id, hold.credential_id, hold.operation, hold.asked_model, call_routes[i], hold.end_user, hold.end_user_label, hold.tags;
+    end if;
 
     delete from holds where id = any (array(select hold.id from unnest(ending) hold));
+  end if;
+
+  -- In the order in which add_up_usage changes the same rows.
+  if books_hours then
+    insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select hold.credential_id, date_trunc('hour', at, 'UTC'), hold.account_id, count(*), count(*) filter (where call_failed[i]),
+      sum(call_input_tokens[i]), sum(call_output_tokens[i]), sum(call_cache_read_tokens[i]), sum(call_cache_write_tokens[i]),
+      sum(call_values[i]), sum(call_charges[i])
+    from unnest(ending) with ordinality hold cross join lateral (select hold.ordinality) item (i)
+    where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
+    group by hold.credential_id, hold.account_id
+    order by hold.credential_id
+    on conflict (credential_id, hour) do update set
+      requests = row.requests + excluded.requests,
+      failed_requests = row.failed_requests + excluded.failed_requests,
+      input_tokens = row.input_tokens + excluded.input_tokens,
+      output_tokens = row.output_tokens + excluded.output_tokens,
+      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
+      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
+      value = row.value + excluded.value,
+      charged = row.charged + excluded.charged;
   end if;
 
   -- What was not changed has to be read: windows of endpoints with a limit of their own, and, seldom, those of calls that had ended before.
@@ -976,13 +1011,13 @@ begin
     call_routes => '{}',
     ask_credentials => ask_credentials,
     ask_groups => ask_groups,
-    ask_counts_tokens => ask_counts_tokens
+    ask_counts_tokens => ask_counts_tokens,
+    books_hours => true
   ) ended;
 end
 $$;
 
--- Ends calls of which nobody asks what is left of their limits, for processes of the last release and for what ends calls of
--- others: see end_attributed_calls.
+-- Ends calls of which nobody asks what is left of their limits, for processes of the last release: see end_attributed_calls.
 create or replace function end_calls(
   accounts_in uuid[],
   call_days date[],
@@ -1024,7 +1059,8 @@ begin
     call_output_tokens => call_output_tokens,
     call_cache_read_tokens => call_cache_read_tokens,
     call_cache_write_tokens => call_cache_write_tokens,
-    call_routes => '{}', ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}'
+    call_routes => '{}', ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}',
+    books_hours => true
   ) ended;
 end
 $$;
@@ -1061,7 +1097,7 @@ begin
 
   if given_promo > 0 then perform count_promotions(charge.account_id); end if;
   change := change_account(charge.account_id, 0, 0, -given, given_promo, 0);
-  -- Of a charge that was booked before there was attribution, no sum but that of its hour is corrected.
+  -- Of a charge that was booked without attribution, no sum but that of its hour is corrected.
   if charge.booked then charge.operation := null; end if;
   insert into entries (id, account_id, kind, charged, promo, debt, overrun, credential_id, corrects, entered_at,
     operation, model, route, end_user, end_user_label, tags)
@@ -1077,6 +1113,13 @@ begin
   where allowance.id = any (charge.allowances) and row.allowance_id = allowance.id
     and row.starts_at = period_start(allowance.period, charge.begun_at);
   if given = 0 then return 0; end if;
+  if charge.booked then
+    insert into usage_hours as row (credential_id, hour, account_id, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    values (charge.credential_id, date_trunc('hour', at, 'UTC'), charge.account_id, 0, 0, 0, 0, 0, 0, 0, -given)
+    on conflict (credential_id, hour) do update set charged = row.charged + excluded.charged;
+    return given;
+  end if;
   insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
     requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
   values (charge.account_id, charge.credential_id, at, charge.operation, charge.model, charge.route, charge.end_user, charge.end_user_label,
@@ -1161,7 +1204,8 @@ begin
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
     select credential_id, date_trunc('hour', at, 'UTC'), account_id, sum(requests), sum(failed_requests),
       sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
-    from taken group by 1, 2, 3
+    -- Whoever ends calls for processes of the last release changes some of these rows too, in the same order.
+    from taken group by 1, 2, 3 order by 1, 2
     on conflict (credential_id, hour) do update set
       requests = row.requests + excluded.requests,
       failed_requests = row.failed_requests + excluded.failed_requests,
@@ -1198,5 +1242,70 @@ begin
   )
   select count(*) into added from taken;
   return added;
+end
+$$;
+
+-- Ends calls that nobody runs, for whom they were made. What is known of a task is known of its row: that it was never carried out, or nothing.
+create or replace function end_unsettled(ids uuid[], accounts_of uuid[], amounts bigint[], forgiven boolean)
+returns table (id uuid, account_id uuid, outcome text, charged bigint, overrun bigint)
+language sql volatile as $$
+  with ended as materialized (
+    select item.id, item.account_id, item.amount, ended.outcome, ended.charged, ended.overrun, ended.ended_now, ended.settled_at
+    from end_attributed_calls(
+      accounts_in => array(select distinct one from unnest(accounts_of) one),
+      call_days => '{}',
+      call_ids => ids,
+      call_accounts => accounts_of,
+      call_amounts => amounts,
+      call_forgiven => array(select forgiven from unnest(ids)),
+      call_values => array(select coalesce(amount, 0) from unnest(amounts) amount),
+      call_upstream_costs => array(select 0::bigint from unnest(ids)),
+      call_executed => array(select amount is not null and not forgiven from unnest(amounts) amount),
+      call_failed => array(select amount is null or forgiven from unnest(amounts) amount),
+      call_input_tokens => array(select 0::bigint from unnest(ids)),
+      call_output_tokens => array(select 0::bigint from unnest(ids)),
+      call_cache_read_tokens => array(select 0::bigint from unnest(ids)),
+      call_cache_write_tokens => array(select 0::bigint from unnest(ids)),
+      call_routes => '{}', ask_credentials => '{}', ask_groups => '{}', ask_counts_tokens => '{}'
+    ) with ordinality ended (outcome, charged, overrun, free, ended_now, settled_at, window_keys, window_states, place)
+    join unnest(ids, accounts_of, amounts) with ordinality item (id, account_id, amount, place) using (place)
+  ), tasks_ended as materialized (
+    select end_tasks(
+      array_agg(id),
+      array_agg(case when amount is null then 'FAILED' else 'UNKNOWN' end),
+      array_agg(null::bytea), array_agg(null::double precision), array_agg(null::integer), array_agg(null::integer),
+      array_agg(case when amount is null then 'NotExecuted' end),
+      array_agg(case when amount is null then 'The task was never carried out.' end),
+      array_agg(true), max(settled_at)
+    ) as done from ended
+  )
+  -- Reads what the tasks' part answers, because what nobody reads is not done.
+  select id, account_id, outcome, charged, overrun from ended cross join tasks_ended
+$$;
+
+-- Marks calls whose owner is gone. It looks from the owners to their calls: mostly there is no owner whose lease has ended, and then none is
+-- looked for. Where nothing is marked, it adds up some usage: workers of the last release ask for this every two seconds and for
+-- add_up_usage never, and while no others run, what is in the tail has to go to usage_hours all the same.
+create or replace function sweep_orphans(sweeper uuid, grace_seconds double precision, most integer) returns table (id uuid, account_id uuid, owner_id uuid)
+language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+  at constant timestamptz := clock_timestamp();
+  graceful constant timestamptz := at - make_interval(secs => grace_seconds);
+begin
+  if pg_postmaster_start_time() > graceful
+    or not exists (
+      select from owners where owners.id = sweeper and least(lease_until, renew_by) >= at and held_since <= graceful
+    ) then
+    perform add_up_usage(most => 1000);
+    return;
+  end if;
+  return query select orphan.id, orphan.account_id, orphan.owner_id
+  from mark_unsettled(array(
+    select own.id from owners cross join lateral open_calls_of(owners.id, most) own (id)
+    where owners.lease_until < at limit most
+  ), null) orphan;
+  -- Not with the locks of what was marked.
+  if not found then perform add_up_usage(most => 1000); end if;
 end
 $$;
