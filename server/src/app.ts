@@ -300,7 +300,7 @@ function createGateway(ground: Ground, money: Money, contracts: Contracts) {
   const run = createPipeline({
     requireUnspent,
     attribute: createAttribute({ findEndUser: createFindEndUser({ pool: pools.rest, clock }) }),
-    ceilingsFor: createCeilingsFor({ makeAllowances: createMakeAllowances(pools.rest) }),
+    ceilingsFor: createCeilingsFor({ makeAllowances: createMakeAllowances({ pool: pools.rest, clock }), time }),
     quotedAdmission: createQuotedAdmission({ readBudgets: (some) => readBudgets(pools.rest, some), time }),
     begin,
     end: calls.end,

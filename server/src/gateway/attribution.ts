@@ -1,10 +1,10 @@
-import type { Attribution } from '../calls/call.ts'
 import { type Ceiling, ceilingsOfCall } from '../identity/account-budgets.ts'
 import type { Caller } from '../identity/caller.ts'
-import { type EndUser, endUserOf, type FindEndUser } from '../identity/end-users.ts'
+import { endUserOf, type FindEndUser, type FoundEndUser } from '../identity/end-users.ts'
 import { byName, TAGS_LIMIT, type Tag, tagsIn } from '../identity/tags.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
 import { endUserNamed, type NamedEndUser } from '../protocols/end-user.ts'
+import type { Attributed } from './ceilings.ts'
 
 /** What a request says of whose spend it is: in headers, and for whom in its body. */
 type Said = {
@@ -19,12 +19,12 @@ type Said = {
 type Read = { readonly model?: string | undefined; readonly endUser?: NamedEndUser | undefined }
 
 /** Whose spend a call is; undefined where nothing is said. At once, but for an end user whom this process meets for the first time. */
-export type Attribute = (said: Said, read: Read) => Attribution | undefined | Promise<Attribution>
+export type Attribute = (said: Said, read: Read) => Attributed | undefined | Promise<Attributed>
 
 const NO_TAGS: readonly Tag[] = []
 
 export function createAttribute({ findEndUser }: { readonly findEndUser: FindEndUser }): Attribute {
-  async function withEndUser(attribution: Attribution, finding: Promise<EndUser>): Promise<Attribution> {
+  async function withEndUser(attribution: Attributed, finding: Promise<FoundEndUser>): Promise<Attributed> {
     const endUser = await finding.catch((cause: unknown) => {
       throw unavailable(cause)
     })

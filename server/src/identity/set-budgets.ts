@@ -57,7 +57,6 @@ export function setBudget({ pool }: Parts, by: By, given: NewBudget): Promise<Ac
       [id, accountId, kind, subject, label, budget.period, budget.amount],
     )
     if (!isOfEvery(after)) await own(query, after)
-    await query('select follow_budget(budget => $1)', [id])
     // People are told anew of what they have raised.
     if (before !== undefined && before.amount < budget.amount) await forgetNotices(query, id)
     const facts = difference(before === undefined ? null : factsOf(before), factsOf(after))
@@ -85,7 +84,6 @@ export async function removeBudget({ pool }: Parts, by: By, id: Id): Promise<Acc
     await query('delete from budgets where id = $1', [id])
     const everybodys = everybodysOf(removed)
     if (!isOfEvery(removed)) await query('update allowances set follows = $2 where id = $1', [id, everybodys])
-    if (everybodys !== null) await query('select follow_budget(budget => $1)', [everybodys])
     await forgetNotices(query, id)
     await record(query, by, {
       action: 'budget.removed',

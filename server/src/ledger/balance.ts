@@ -21,9 +21,10 @@ export async function readBalance(pool: pg.Pool, accountId: Id): Promise<Balance
 const budgetRow = z.object({ period: z.enum(PERIODS), amount, spent: amount, held: amount })
 export type BudgetState = z.output<typeof budgetRow>
 
-const BUDGET_SELECT = `select a.id, a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent,
-  coalesce(p.held, 0)::bigint as held
-  from allowances a left join allowance_periods p
+/** One that follows a budget has the amount that the budget has now. */
+const BUDGET_SELECT = `select a.id, a.period, coalesce(b.amount, least(p.amount, a.amount)) as amount,
+  coalesce(p.charged + p.held, 0)::bigint as spent, coalesce(p.held, 0)::bigint as held
+  from allowances a left join budgets b on b.id = a.follows left join allowance_periods p
     on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())`
 
 /** An allowance in the period that is running. */

@@ -164,9 +164,14 @@ begin
       -- One that was lowered below what was spoken for stays lowered when some of that comes free.
       array[greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))]
     into allowance_account, allowance_starts, allowance_amounts, allowance_free
-    from (select account_id, amount, period_start(period, at) as starts_at from allowances where id = allowances_in[1]) allowance
+    -- One that follows a budget has the amount that the budget has now, whatever it was when the period began.
+    from (
+      select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
+      from allowances own left join budgets budget on budget.id = own.follows where own.id = allowances_in[1]
+    ) allowance
     left join lateral (
-      select amount, charged, held from allowance_periods where allowance_id = allowances_in[1] and starts_at = allowance.starts_at limit 1
+      select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
+      where allowance_id = allowances_in[1] and starts_at = allowance.starts_at limit 1
     ) row on true;
   elsif cardinality(allowances_in) > 1 then
     select array_agg(allowance.account_id), array_agg(allowance.starts_at), array_agg(coalesce(row.amount, allowance.amount)),
@@ -174,10 +179,12 @@ begin
     into allowance_account, allowance_starts, allowance_amounts, allowance_free
     from unnest(allowances_in) item (id)
     left join lateral (
-      select account_id, amount, period_start(period, at) as starts_at from allowances where id = item.id limit 1
+      select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
+      from allowances own left join budgets budget on budget.id = own.follows where own.id = item.id limit 1
     ) allowance on true
     left join lateral (
-      select amount, charged, held from allowance_periods where allowance_id = item.id and starts_at = allowance.starts_at limit 1
+      select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
+      where allowance_id = item.id and starts_at = allowance.starts_at limit 1
     ) row on true;
   end if;
   allowance_before := allowance_free;
@@ -347,7 +354,7 @@ begin
     select id, allowance_starts[place], allowance_amounts[place], allowance_before[place] - allowance_free[place]
     from unnest(allowances_in) with ordinality item (id, place)
     where allowance_before[place] <> allowance_free[place]
-    on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held;
+    on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held, amount = greatest(row.amount, excluded.amount);
   end if;
 
   if claim_calls is not null then
