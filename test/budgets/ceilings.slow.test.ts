@@ -45,13 +45,13 @@ async function makeBudgeted() {
     money: 1_000_000_000_000n,
     key: { budget: { period: 'total', amount: nanos(own) } },
   })
-  const { memberId } = await makeMember(pool, customer.workspaceId, 'developer')
+  const { memberId, personId } = await makeMember(pool, customer.workspaceId, 'developer')
   const members = await makeKey(pool, customer.workspaceId, { memberId })
   const plain = await makeKey(pool, customer.workspaceId)
   const ofWorkspace = await set(pool, customer, { kind: 'workspace', amount: amountOf(60), period: 'month' })
   const ofMember = await set(pool, customer, {
     kind: 'member',
-    subject: memberId,
+    subject: personId,
     amount: amountOf(15),
     period: 'week',
   })

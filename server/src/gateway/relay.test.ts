@@ -109,7 +109,9 @@ function startStream(
     },
     kind: 'native',
     held: () => held,
-    growth: growsUnanswered ? createGrowth(growthPlan, { id: 'call', accountId: 'account', windows: [] }) : undefined,
+    growth: growsUnanswered
+      ? createGrowth(growthPlan, { id: 'call', accountId: 'account', windows: [], ceilings: [] })
+      : undefined,
     endedByHeader: 'X-Ended-By',
     room,
     began: () => {

@@ -20,7 +20,7 @@ export type AccountBudget = Budget & {
   readonly id: Id
   readonly accountId: Id
   readonly kind: BudgetKind
-  /** Nothing for a workspace, the id of a member or of an end user, `name=value` of a tag; or every one of them. */
+  /** Nothing for a workspace, who a member is (memberSubjects), the id of an end user, `name=value` of a tag; or every one of them. */
   readonly subject: string
   /** The subject as people know it. */
   readonly label: string
@@ -68,7 +68,7 @@ export const budgetRow = z
 /** Those of one account, by what they are of. */
 export type BudgetsOfAccount = {
   readonly workspace: readonly Ceiling[]
-  readonly ofMember: ReadonlyMap<Id, readonly Ceiling[]>
+  readonly ofMember: ReadonlyMap<string, readonly Ceiling[]>
   /** Those that hang on what a call says of itself; null where none does, so that no call is asked. */
   readonly ofCalls: BudgetsOfCalls | null
 }

@@ -1,4 +1,4 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -18,6 +18,7 @@ import {
   isOfEvery,
 } from './account-budgets.ts'
 import type { Budget } from './budgets.ts'
+import { requireKnown } from './known-budgets.ts'
 
 /** How budgets of workspaces, members, tags and end users are set, changed and removed: under the lock under which calls begin. */
 
@@ -110,21 +111,6 @@ async function own(query: Query, { id, accountId, period, amount }: AccountBudge
 function everybodysOf({ accountId, kind, subject, period }: AccountBudget): Id | null {
   if (kind === 'end_user') return allowanceIdOf(accountId, kind, EVERY, period)
   return kind === 'tag' ? allowanceIdOf(accountId, kind, everyOf(subject.slice(0, subject.indexOf('='))), period) : null
-}
-
-/** SQLSTATE of require_budgets_known. */
-const OLD_PROCESS = 'FB001'
-
-/** A process that does not know of such budgets would not hold calls against them. */
-async function requireKnown(query: Query): Promise<void> {
-  try {
-    await query('select require_budgets_known()')
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || error.code !== OLD_PROCESS) throw error
-    const detail =
-      'A process of the release before is still running, and it would not hold calls against this budget. Finish the upgrade, then set it. Nothing was changed.'
-    throw new Fault('invalid_request', { detail, cause: error })
-  }
 }
 
 function requireFew(budgets: readonly AccountBudget[]): void {

@@ -16,7 +16,7 @@ create table budgets (
   id uuid primary key,
   account_id uuid not null references accounts,
   kind text not null check (kind in ('workspace', 'member', 'tag', 'end_user')),
-  -- Nothing for a workspace, the id of a member, name=value or name=* of a tag, the id of an end user or *.
+  -- Nothing for a workspace, the id of a person or one of an address of the workspace, name=value or name=* of a tag, the id of an end user or *.
   subject text not null check (length(subject) <= 200),
   -- The subject as people know it.
   label text not null check (length(label) <= 200),
@@ -30,8 +30,12 @@ create table budgets (
 -- Tags that a credential's calls have whatever the request says, as name=value.
 alter table api_keys add column fixed_tags text[];
 alter table grants add column fixed_tags text[];
--- Whose key it is. It outlives the membership, so that the member's budget goes on bounding the key.
-alter table api_keys add column member_id uuid;
+-- Whose key it is. It outlives the membership, so that the member's budget goes on bounding the key, and bounds it again when the same person
+-- comes back: the membership, the person, and the address by which a member is known before somebody signs up with it.
+alter table api_keys add column member_id uuid, add column member_person uuid, add column member_email text;
+create index api_keys_unclaimed on api_keys (member_email) where member_email is not null and member_person is null;
+-- Budgets that it had before, of which there is one for a period: set again, they go on counting.
+alter table api_keys add column former_allowances uuid[] not null default '{}';
 
 -- For whom callers make their calls, as far as they say so. Of what they said there is a hash, in the id, and a short label.
 create table end_users (
