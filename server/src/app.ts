@@ -553,7 +553,7 @@ function noticesOf({ config, pools, ids, time, seal }: Ground): Notices | null {
   const told = { pool: pools.rest, sendMail: createSendMail({ ids, seal }), siteUrl: siteUrlOf(config) }
   return {
     mandates: createMandateNotices(told),
-    budgets: createBudgetNotices({ ...told, time }),
+    budgets: createBudgetNotices(told),
     balances: createBalanceNotices({ ...told, low: config.people.low_balance }),
   }
 }

@@ -97,6 +97,7 @@ describe('a budget', () => {
     assertRefusedBy(await detail(customer.secret), 'member', personId)
     const byToken = await detail(granted.token)
     assert.deepEqual([byToken.status, membersOf(byToken).budget_kind], [402, 'member'])
+    assert.equal(membersOf(byToken).mandate_url, undefined, 'its person can do nothing about it there')
     assert.equal(membersOf(byToken).left_usd, undefined, 'a token is told of the account what it may read')
     assert.equal((await detail(nobodys.secret)).status, 200)
     await assert.rejects(assignKey({ pool, ids }, ACTOR, customer.keyId, ids.next()), Fault)
@@ -434,9 +435,30 @@ describe('what a request says of whose spend it is', () => {
       assert.deepEqual([told.status, codeOf(told)], [400, 'invalid_request'], wrong)
       assert.match(String(errorOf(told).message), words)
     }
-    for (const wrong of ['x'.repeat(513)]) assert.equal((await detail(secret, forUser(wrong))).status, 400)
+    const long = 'x'.repeat(513)
+    assert.equal((await detail(secret, forUser(long))).status, 400)
+    const { path, body } = CALLS.chat_completions?.('') ?? assert.fail()
+    const inBody = await ask(url, secret, path, { body: { ...Object(body), user: long } })
+    assert.deepEqual([inBody.status, codeOf(inBody)], [400, 'invalid_request'])
+    assert.match(String(errorOf(inBody).message), /has 513 characters; the limit is 512/)
     assert.equal((await sandbox.journal()).length, asked)
     assert.equal((await detail(secret, tagged('c=1,d=1,e=1,f=1,g=1,h=1'))).status, 200)
+  })
+
+  it('is the same name in a header as in a body and in a command, in any script', async () => {
+    const customer = await makeCustomer(pool)
+    await set(pool, customer, { kind: 'end_user', subject: 'Zo\u00eb \u6797', amount: 0n })
+    const sent = (text: string) => forUser(Buffer.from(text, 'utf8').toString('latin1'))
+    await untilKnown(url, customer.secret, 1, sent('Zo\u00eb \u6797'))
+    assert.equal((await detail(customer.secret, sent('Zoe\u0308 \u6797'))).status, 402)
+    const { path, body } = CALLS.chat_completions?.('') ?? assert.fail()
+    const inBody = await ask(url, customer.secret, path, { body: { ...Object(body), user: 'Zo\u00eb \u6797' } })
+    assert.equal(inBody.status, 402)
+    assert.equal((await detail(customer.secret, forUser('Zo\u00eb'))).status, 200, 'one byte that is no UTF-8')
+    const { rows } = await pool.query("select label from end_users where account_id = $1 and label = 'Zo\u00eb'", [
+      customer.accountId,
+    ])
+    assert.equal(rows.length, 1)
   })
 
   it('is one person from session to session, and the header beats the body', async () => {

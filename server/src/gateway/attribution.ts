@@ -1,9 +1,10 @@
+import { isUtf8 } from 'node:buffer'
 import { type Ceiling, ceilingsOfCall } from '../identity/account-budgets.ts'
 import type { Caller } from '../identity/caller.ts'
 import { endUserOf, type FindEndUser, type FoundEndUser } from '../identity/end-users.ts'
 import { byName, TAGS_LIMIT, type Tag, tagsIn } from '../identity/tags.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
-import { endUserNamed, type NamedEndUser } from '../protocols/end-user.ts'
+import { END_USER_MOST, endUserNamed, type NamedEndUser } from '../protocols/end-user.ts'
 import type { Attributed } from './ceilings.ts'
 
 /** What a request says of whose spend it is: in headers, and for whom in its body. */
@@ -33,7 +34,7 @@ export function createAttribute({ findEndUser }: { readonly findEndUser: FindEnd
 
   return ({ caller, endUser: header, tags: given }, { model, endUser: inBody }) => {
     const tags = tagsOf(caller.tags, given)
-    const named = header === undefined ? inBody : namedIn(header)
+    const named = header === undefined ? bounded(inBody) : namedIn(header)
     if (named === undefined && tags.length === 0) return model === undefined ? undefined : { ...NOBODY, model }
     const attribution = { model: model ?? null, endUser: null, tags }
     if (named === undefined) return attribution
@@ -63,15 +64,27 @@ function read(header: string): readonly Tag[] {
   }
 }
 
-const END_USER_MOST = 512
-
 function namedIn(header: string): NamedEndUser {
-  const text = header.trim()
+  const text = decoded(header).trim()
   if (text === '' || text.length > END_USER_MOST)
     throw new Fault('invalid_request', {
       detail: `The end user header must have 1 to ${END_USER_MOST} characters. Correct it, or leave it out.`,
     })
   return endUserNamed(text)
+}
+
+/** Node reads each byte of a header as a character. What is UTF-8 is read as that, so that a name is the same as in a body. */
+function decoded(header: string): string {
+  const bytes = Buffer.from(header, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : header
+}
+
+function bounded(inBody: NamedEndUser | undefined): NamedEndUser | undefined {
+  if (inBody !== undefined && inBody.text.length > END_USER_MOST)
+    throw new Fault('invalid_request', {
+      detail: `The end user in the body has ${inBody.text.length} characters; the limit is ${END_USER_MOST}. Shorten it, or leave it out.`,
+    })
+  return inBody
 }
 
 function invalid(what: string): Fault {

@@ -8,6 +8,7 @@ import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
+import { beginNoticesAnew } from './budget-notices.ts'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
 import {
@@ -225,7 +226,7 @@ async function allowanceAmong(query: Query, known: readonly Id[], { period }: Bu
 /** People are told anew of what was raised. */
 async function changeAllowance(query: Query, { id, amount: before }: Allowance, amount: bigint): Promise<void> {
   await query('select change_allowance(allowance => $1, new_amount => $2)', [id, amount])
-  if (amount > before) await query('delete from budget_notices where allowance_id = $1', [id])
+  if (amount > before) await beginNoticesAnew(query, id)
 }
 
 /** Says whose key it is, or that it is nobody's. The budget of its member bounds what begins once a process knows, within a second. */

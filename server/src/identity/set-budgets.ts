@@ -17,6 +17,7 @@ import {
   everyOf,
   isOfEvery,
 } from './account-budgets.ts'
+import { beginNoticesAnew } from './budget-notices.ts'
 import type { Budget } from './budgets.ts'
 import { requireKnown } from './known-budgets.ts'
 
@@ -59,7 +60,7 @@ export function setBudget({ pool }: Parts, by: By, given: NewBudget): Promise<Ac
     )
     if (!isOfEvery(after)) await own(query, after)
     // People are told anew of what they have raised.
-    if (before !== undefined && before.amount < budget.amount) await forgetNotices(query, id)
+    if (before === undefined || before.amount < budget.amount) await beginNoticesAnew(query, id)
     const facts = difference(before === undefined ? null : factsOf(before), factsOf(after))
     await record(query, by, { action: 'budget.set', of: accountId, subject: id, ...facts })
     await tell(query, workspaceId)
@@ -85,7 +86,7 @@ export async function removeBudget({ pool }: Parts, by: By, id: Id): Promise<Acc
     await query('delete from budgets where id = $1', [id])
     const everybodys = everybodysOf(removed)
     if (!isOfEvery(removed)) await query('update allowances set follows = $2 where id = $1', [id, everybodys])
-    await forgetNotices(query, id)
+    await beginNoticesAnew(query, id)
     await record(query, by, {
       action: 'budget.removed',
       of: accountId,
@@ -170,10 +171,6 @@ export async function findBudget(pool: pg.Pool, id: Id) {
 
 function noSuchBudget(id: Id): Fault {
   return new Fault('resource_not_found', { detail: `There is no budget ${id}.` })
-}
-
-async function forgetNotices(query: Query, allowanceId: Id): Promise<void> {
-  await query('delete from budget_notices where allowance_id = $1', [allowanceId])
 }
 
 /** For the audit log, which is never emptied: an end user is known there by the id alone. */

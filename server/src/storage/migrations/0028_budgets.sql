@@ -62,14 +62,29 @@ create table end_user_counts (
 create table budget_notices (
   allowance_id uuid primary key references allowances,
   starts_at timestamptz not null,
-  level smallint not null check (level in (50, 80, 100))
+  -- 0 for nothing in this period, and nothing of those before it.
+  level smallint not null check (level in (0, 50, 80, 100))
 );
+
+-- What is used already when notices begin is no news.
+insert into budget_notices (allowance_id, starts_at, level)
+select allowance.id, period_start(allowance.period, clock_timestamp()), case
+  when row.charged * 100::numeric > allowance.amount * 99::numeric then 100
+  when row.charged * 100::numeric >= allowance.amount * 80::numeric then 80
+  when row.charged * 100::numeric >= allowance.amount * 50::numeric then 50
+  else 0 end
+from api_keys key join allowances allowance on allowance.id = key.allowance_id
+left join allowance_periods row on row.allowance_id = allowance.id and row.starts_at = period_start(allowance.period, clock_timestamp())
+on conflict do nothing;
 
 -- Accounts whose people were told that the balance is low, and have not been above it since.
 create table balance_notices (
   account_id uuid primary key references accounts,
   told_at timestamptz not null default clock_timestamp()
 );
+
+-- The same of balances. The first look forgets those that are above what counts as low.
+insert into balance_notices (account_id) select live_account_id from workspaces;
 
 -- Those with a budget, of which somebody may have to be told.
 create index api_keys_with_budget on api_keys (id) where allowance_id is not null and revoked_at is null;
