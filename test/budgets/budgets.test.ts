@@ -319,9 +319,10 @@ describe('a budget', () => {
   })
 
   it('is what a quote goes by: whether the call would begin, and what would refuse it', async () => {
-    const customer = await makeCustomer(pool, { money: 2n * PRICE })
-    await set(pool, customer, { kind: 'tag', subject: 'team=a', amount: PRICE - 1n, period: 'day' })
+    const customer = await makeCustomer(pool, { money: 3n * PRICE })
+    await set(pool, customer, { kind: 'tag', subject: 'team=a', amount: 2n * PRICE - 1n, period: 'day' })
     await untilKnown(url, customer.secret, 1, tagged('team=a'))
+    assert.equal((await detail(customer.secret, tagged('team=a'))).status, 200)
     const admission = async (headers: Readonly<Record<string, string>>, operation = 'tag_detail') =>
       Object(
         (await call(url, customer.secret, operation, '', { headers: { ...headers, 'x-farebox-cost-mode': 'quote' } }))

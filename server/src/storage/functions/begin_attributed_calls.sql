@@ -63,7 +63,9 @@ create or replace function begin_attributed_calls(
   token_limit bigint,
   tokens_left bigint,
   tokens_reset_at timestamptz,
-  judged_at timestamptz
+  judged_at timestamptz,
+  -- All of the call's allowances that refused it, counted as the subject is.
+  refusing integer[]
 )
 language plpgsql volatile
 set enable_seqscan = off
@@ -262,6 +264,7 @@ begin
         for j in allowance_from .. ask_allowances_to[i] loop
           a := ask_allowances[j];
           if allowance_account[a] is distinct from locked[account] or call_amounts[i] > allowance_free[a] then
+            refusing := refusing || (j - allowance_from);
             fits := case when allowance_account[a] = locked[account] then allowance_free[a] else 0 end;
             -- Of several that are in the way the tightest is told: what fits into it fits into all of them.
             if subject is null or fits < allowance_left then
@@ -317,7 +320,7 @@ begin
     exit when i = calls;
 
     requests_left := null; tokens_left := null; request_limit := null; token_limit := null;
-    if outcome <> 'begun' then subject := null; holder := null; end if;
+    if outcome <> 'begun' then subject := null; holder := null; refusing := null; end if;
     window_from := ask_windows_to[i] + 1;
     set_from := ask_sets_to[i] + 1;
     allowance_from := ask_allowances_to[i] + 1;

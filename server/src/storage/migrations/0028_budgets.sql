@@ -232,6 +232,9 @@ begin
 end
 $$;
 
+-- It says more from now on.
+drop function begin_attributed_calls;
+
 -- BEGIN: admits, claims and holds, or refuses, for a batch of calls. All or none for each call: a refusal for one reason
 -- consumes nothing of the others, but for the request that it may cost.
 --
@@ -297,7 +300,9 @@ create or replace function begin_attributed_calls(
   token_limit bigint,
   tokens_left bigint,
   tokens_reset_at timestamptz,
-  judged_at timestamptz
+  judged_at timestamptz,
+  -- All of the call's allowances that refused it, counted as the subject is.
+  refusing integer[]
 )
 language plpgsql volatile
 set enable_seqscan = off
@@ -496,6 +501,7 @@ begin
         for j in allowance_from .. ask_allowances_to[i] loop
           a := ask_allowances[j];
           if allowance_account[a] is distinct from locked[account] or call_amounts[i] > allowance_free[a] then
+            refusing := refusing || (j - allowance_from);
             fits := case when allowance_account[a] = locked[account] then allowance_free[a] else 0 end;
             -- Of several that are in the way the tightest is told: what fits into it fits into all of them.
             if subject is null or fits < allowance_left then
@@ -551,7 +557,7 @@ begin
     exit when i = calls;
 
     requests_left := null; tokens_left := null; request_limit := null; token_limit := null;
-    if outcome <> 'begun' then subject := null; holder := null; end if;
+    if outcome <> 'begun' then subject := null; holder := null; refusing := null; end if;
     window_from := ask_windows_to[i] + 1;
     set_from := ask_sets_to[i] + 1;
     allowance_from := ask_allowances_to[i] + 1;
