@@ -58,7 +58,7 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   audit: ['storage'],
   accounts: ['ledger', 'identity', 'tasks'],
   allowances: ['ledger', 'identity'],
-  budgets: ['identity'],
+  budgets: ['identity', 'ledger'],
   budget_notices: ['identity'],
   balance_notices: ['identity'],
   end_users: ['identity'],

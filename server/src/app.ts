@@ -299,7 +299,7 @@ function createGateway(ground: Ground, money: Money, contracts: Contracts) {
   const run = createPipeline({
     requireUnspent,
     attribute: createAttribute({ findEndUser: createFindEndUser({ pool: pools.rest, clock }) }),
-    ceilingsFor: createCeilingsFor({ makeAllowances: createMakeAllowances(pools.rest) }),
+    ceilingsFor: createCeilingsFor({ makeAllowances: createMakeAllowances({ pool: pools.rest, clock }), time }),
     quotedAdmission: createQuotedAdmission({ readBudgets: (some) => readBudgets(pools.rest, some), time }),
     begin,
     end: calls.end,
@@ -552,7 +552,7 @@ function noticesOf({ config, pools, ids, time, seal }: Ground): Notices | null {
   const told = { pool: pools.rest, sendMail: createSendMail({ ids, seal }), siteUrl: siteUrlOf(config) }
   return {
     mandates: createMandateNotices(told),
-    budgets: createBudgetNotices({ ...told, time }),
+    budgets: createBudgetNotices(told),
     balances: createBalanceNotices({ ...told, low: config.people.low_balance }),
   }
 }

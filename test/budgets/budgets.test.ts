@@ -4,7 +4,10 @@ import { freePort } from '../../harness/free-port.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { allowanceIdOf } from '../../server/src/identity/account-budgets.ts'
-import { assignKey } from '../../server/src/identity/keys.ts'
+import type { Budget } from '../../server/src/identity/budgets.ts'
+import { assignKey, setKeyBudget } from '../../server/src/identity/keys.ts'
+import { memberSubjects } from '../../server/src/identity/member-subjects.ts'
+import { addMember, removeMember } from '../../server/src/identity/people/members.ts'
 import { changeBudget, removeBudget } from '../../server/src/identity/set-budgets.ts'
 import { tagsIn } from '../../server/src/identity/tags.ts'
 import { Fault } from '../../server/src/kernel/fault.ts'
@@ -88,15 +91,85 @@ describe('a budget', () => {
     })
     const nobodys = await makeKey(pool, customer.workspaceId)
     await assignKey({ pool, ids }, ACTOR, customer.keyId, memberId)
-    await set(pool, customer, { kind: 'member', subject: memberId, amount: TWO })
+    await set(pool, customer, { kind: 'member', subject: personId, amount: TWO })
     await untilKnown(url, customer.secret, 1)
     assert.deepEqual(statuses([await detail(customer.secret), await detail(granted.token)]), [200, 200])
-    assertRefusedBy(await detail(customer.secret), 'member', memberId)
+    assertRefusedBy(await detail(customer.secret), 'member', personId)
     const byToken = await detail(granted.token)
     assert.deepEqual([byToken.status, membersOf(byToken).budget_kind], [402, 'member'])
+    assert.equal(membersOf(byToken).mandate_url, undefined, 'its person can do nothing about it there')
     assert.equal(membersOf(byToken).left_usd, undefined, 'a token is told of the account what it may read')
     assert.equal((await detail(nobodys.secret)).status, 200)
     await assert.rejects(assignKey({ pool, ids }, ACTOR, customer.keyId, ids.next()), Fault)
+  })
+
+  it('of a member is that of the person: who leaves and comes back has spent what it has spent', async () => {
+    const customer = await makeCustomer(pool)
+    const { workspaceId } = customer
+    const { memberId, personId, email } = await makeMember(pool, workspaceId, 'developer')
+    await assignKey({ pool, ids }, ACTOR, customer.keyId, memberId)
+    await set(pool, customer, { kind: 'member', subject: personId, amount: PRICE + 1n })
+    await untilKnown(url, customer.secret, 1)
+    assert.equal((await detail(customer.secret)).status, 200)
+    await removeMember(pool, { by: ACTOR, personId: null }, workspaceId, memberId)
+    assertRefusedBy(await detail(customer.secret), 'member', personId)
+    const again = await addMember({ pool, ids }, { by: ACTOR, personId: null }, workspaceId, {
+      email,
+      role: 'developer',
+    })
+    assert.notEqual(again, memberId)
+    const key = await makeKey(pool, workspaceId, { memberId: again })
+    const granted = await makeGranted(pool, {
+      ...{ workspaceId, personId, mode: 'test', audiences: [BASE_URL], scopes: ['calls'] },
+    })
+    assertRefusedBy(await detail(key.secret), 'member', personId)
+    assert.equal(membersOf(await detail(granted.token)).budget_kind, 'member')
+  })
+
+  it('of a member who has not signed up is that of the address, and of the person once there is one', async () => {
+    const customer = await makeCustomer(pool)
+    const { workspaceId } = customer
+    const email = `new-${ids.next()}@example.com`
+    const member = { email, role: 'developer' } as const
+    const hand = { by: ACTOR, personId: null }
+    const memberId = await addMember({ pool, ids }, hand, workspaceId, member)
+    await assignKey({ pool, ids }, ACTOR, customer.keyId, memberId)
+    const [subject = ''] = memberSubjects(workspaceId, { personId: null, email })
+    await set(pool, customer, { kind: 'member', subject, amount: PRICE + 1n })
+    await untilKnown(url, customer.secret, 1)
+    assert.equal((await detail(customer.secret)).status, 200)
+    await removeMember(pool, hand, workspaceId, memberId)
+    const personId = ids.next()
+    await pool.query("insert into people (id, email, name, verified_at) values ($1, $2, 'New', clock_timestamp())", [
+      personId,
+      email,
+    ])
+    await addMember({ pool, ids }, hand, workspaceId, member)
+    const granted = await makeGranted(pool, {
+      ...{ workspaceId, personId, mode: 'test', audiences: [BASE_URL], scopes: ['calls'] },
+    })
+    assert.equal(membersOf(await detail(granted.token)).budget_kind, 'member')
+    assertRefusedBy(await detail(customer.secret), 'member', subject)
+  })
+
+  it('of a key that is taken away and given back goes on counting, also after one of another period', async () => {
+    const customer = await makeCustomer(pool, { key: { budget: { period: 'month', amount: nanos(PRICE + 1n) } } })
+    const give = (budget: Budget | null) => setKeyBudget({ pool, ids }, ACTOR, customer.keyId, budget)
+    assert.equal((await detail(customer.secret)).status, 200)
+    await give(null)
+    await untilKnown(url, customer.secret, 0)
+    await give({ period: 'day', amount: nanos(PRICE - 1n) })
+    await untilKnown(url, customer.secret, 1)
+    assert.equal((await detail(customer.secret)).status, 402)
+    await give(null)
+    await untilKnown(url, customer.secret, 0)
+    await give({ period: 'month', amount: nanos(PRICE + 1n) })
+    await untilKnown(url, customer.secret, 1)
+    assertRefusedBy(await detail(customer.secret), 'key', undefined)
+    const { rows } = await pool.query('select cardinality(former_allowances) as former from api_keys where id = $1', [
+      customer.keyId,
+    ])
+    assert.deepEqual(rows, [{ former: 1 }])
   })
 
   it('of a tag is one ceiling for all calls with it, by header or fixed by a key, which beats the header', async () => {
@@ -246,9 +319,10 @@ describe('a budget', () => {
   })
 
   it('is what a quote goes by: whether the call would begin, and what would refuse it', async () => {
-    const customer = await makeCustomer(pool, { money: 2n * PRICE })
-    await set(pool, customer, { kind: 'tag', subject: 'team=a', amount: PRICE - 1n, period: 'day' })
+    const customer = await makeCustomer(pool, { money: 3n * PRICE })
+    await set(pool, customer, { kind: 'tag', subject: 'team=a', amount: 2n * PRICE - 1n, period: 'day' })
     await untilKnown(url, customer.secret, 1, tagged('team=a'))
+    assert.equal((await detail(customer.secret, tagged('team=a'))).status, 200)
     const admission = async (headers: Readonly<Record<string, string>>, operation = 'tag_detail') =>
       Object(
         (await call(url, customer.secret, operation, '', { headers: { ...headers, 'x-farebox-cost-mode': 'quote' } }))
@@ -310,7 +384,7 @@ describe('a budget', () => {
     ] as const)
       await assert.rejects(
         set(pool, customer, { amount: 1n, ...one }),
-        /could count against 9 budgets at once; the limit is 8/,
+        /could count against (9|10) budgets at once; the limit is 8/,
       )
     await set(pool, customer, { kind: 'tag', subject: 'a=2', amount: 1_000_000_000n })
     await set(pool, customer, { kind: 'tag', subject: 'a=1', amount: 900_000_000n })
@@ -362,9 +436,30 @@ describe('what a request says of whose spend it is', () => {
       assert.deepEqual([told.status, codeOf(told)], [400, 'invalid_request'], wrong)
       assert.match(String(errorOf(told).message), words)
     }
-    for (const wrong of ['x'.repeat(513)]) assert.equal((await detail(secret, forUser(wrong))).status, 400)
+    const long = 'x'.repeat(513)
+    assert.equal((await detail(secret, forUser(long))).status, 400)
+    const { path, body } = CALLS.chat_completions?.('') ?? assert.fail()
+    const inBody = await ask(url, secret, path, { body: { ...Object(body), user: long } })
+    assert.deepEqual([inBody.status, codeOf(inBody)], [400, 'invalid_request'])
+    assert.match(String(errorOf(inBody).message), /has 513 characters; the limit is 512/)
     assert.equal((await sandbox.journal()).length, asked)
     assert.equal((await detail(secret, tagged('c=1,d=1,e=1,f=1,g=1,h=1'))).status, 200)
+  })
+
+  it('is the same name in a header as in a body and in a command, in any script', async () => {
+    const customer = await makeCustomer(pool)
+    await set(pool, customer, { kind: 'end_user', subject: 'Zo\u00eb \u6797', amount: 0n })
+    const sent = (text: string) => forUser(Buffer.from(text, 'utf8').toString('latin1'))
+    await untilKnown(url, customer.secret, 1, sent('Zo\u00eb \u6797'))
+    assert.equal((await detail(customer.secret, sent('Zoe\u0308 \u6797'))).status, 402)
+    const { path, body } = CALLS.chat_completions?.('') ?? assert.fail()
+    const inBody = await ask(url, customer.secret, path, { body: { ...Object(body), user: 'Zo\u00eb \u6797' } })
+    assert.equal(inBody.status, 402)
+    assert.equal((await detail(customer.secret, forUser('Zo\u00eb'))).status, 200, 'one byte that is no UTF-8')
+    const { rows } = await pool.query("select label from end_users where account_id = $1 and label = 'Zo\u00eb'", [
+      customer.accountId,
+    ])
+    assert.equal(rows.length, 1)
   })
 
   it('is one person from session to session, and the header beats the body', async () => {

@@ -4,7 +4,6 @@ import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { setKeyBudget } from '../../server/src/identity/keys.ts'
 import { changeBudget } from '../../server/src/identity/set-budgets.ts'
-import { systemClock } from '../../server/src/kernel/clock.ts'
 import { nanos, usd } from '../../server/src/kernel/money.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
 import { creditAccount } from '../../server/src/ledger/credit.ts'
@@ -29,7 +28,7 @@ const siteUrl = 'https://farebox.example'
 const told = { pool, sendMail, siteUrl }
 const WORKERS = 6
 const together = (look: () => Promise<void>) => Promise.all(Array.from({ length: WORKERS }, look))
-const notice = () => together(createBudgetNotices({ ...told, time: systemClock }))
+const notice = () => together(createBudgetNotices(told))
 const LOW = usd('1')
 const noticeBalances = () => together(createBalanceNotices({ ...told, low: LOW }))
 
@@ -98,6 +97,25 @@ describe('a budget that is used', () => {
     assert.deepEqual(await percentsTo(customer.owner), [80, 50, 100, 100], 'as on the next day')
   })
 
+  it('is told of the period before too: what was passed after the last look of it', async () => {
+    const customer = await makeStaffed()
+    const { id } = await set(pool, customer, { kind: 'workspace', amount: 1_000n, period: 'day' })
+    await spend(calls, customer, 600n, [id])
+    await notice()
+    await spend(calls, customer, 300n, [id])
+    const aDayPasses = async () => {
+      for (const table of ['allowance_periods', 'budget_notices'])
+        await pool.query(`update ${table} set starts_at = starts_at - interval '1 day' where allowance_id = $1`, [id])
+    }
+    await aDayPasses()
+    await spend(calls, customer, 500n, [id])
+    await notice()
+    await notice()
+    assert.deepEqual(await percentsTo(customer.owner), [50, 80, 50], 'of yesterday, then of today')
+    const [, late] = await lettersTo(customer.owner)
+    assert.ok(late?.what === 'budget_used' && late.resetsAt !== null && new Date(late.resetsAt) <= new Date())
+  })
+
   it('of a key is told as well; of those that everybody has, nobody is told one by one', async () => {
     const customer = await makeStaffed(
       await makeCustomer(pool, { money: 1_000_000_000n, key: { budget: { period: 'month', amount: nanos(100n) } } }),
@@ -140,6 +158,26 @@ describe('a balance that is low', () => {
     await spend(calls, customer, usd('0.6'), [])
     await noticeBalances()
     assert.deepEqual(await percentsTo(customer.owner), ['balance_low', 'balance_low'])
+  })
+
+  it('is told to others where a letter of one account fails', async () => {
+    const customers = await Promise.all(
+      Array.from({ length: 3 }, async () =>
+        makeStaffed(await makeCustomer(pool, { money: usd('3'), key: { mode: 'live' } })),
+      ),
+    )
+    for (const customer of customers) await spend(calls, customer, usd('2.5'), [])
+    const { rows } = await pool.query<{ id: string }>('select id from accounts where id = any ($1) order by id', [
+      customers.map(({ accountId }) => accountId),
+    ])
+    const first = customers.find(({ accountId }) => accountId === rows[0]?.id) ?? assert.fail()
+    const failing: typeof sendMail = (query, letter) =>
+      letter.to === first.owner ? Promise.reject(new Error('no letter')) : sendMail(query, letter)
+    await assert.rejects(createBalanceNotices({ ...told, sendMail: failing, low: LOW })(), /of 1 low balances/)
+    for (const { owner } of customers)
+      assert.deepEqual(await percentsTo(owner), owner === first.owner ? [] : ['balance_low'])
+    await noticeBalances()
+    assert.deepEqual(await percentsTo(first.owner), ['balance_low'])
   })
 
   it('is no news where there never was as much, or of test money', async () => {

@@ -36,7 +36,7 @@ describe('several allowances of a call', () => {
     ]) {
       const judgement = await calls.begin(callOf(95n, order))
       assert.ok(judgement.outcome === 'allowance_spent')
-      assert.deepEqual([judgement.allowanceId, judgement.left], [tight, 40n])
+      assert.deepEqual([judgement.allowanceId, judgement.left, judgement.refusing], [tight, 40n, order])
     }
     const among = await Promise.all(
       [callOf(50n, [wide, tight]), callOf(10n, [wide]), callOf(41n, [tight, wide]), callOf(40n, [wide, tight])].map(
@@ -44,11 +44,11 @@ describe('several allowances of a call', () => {
       ),
     )
     assert.deepEqual(
-      among.map((one) => [one.outcome, one.outcome === 'allowance_spent' ? one.allowanceId : null]),
+      among.map((one) => [one.outcome, one.outcome === 'allowance_spent' ? one.refusing : null]),
       [
-        ['allowance_spent', tight],
+        ['allowance_spent', [tight]],
         ['begun', null],
-        ['allowance_spent', tight],
+        ['allowance_spent', [tight]],
         ['begun', null],
       ],
     )

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { setKeyBudget } from '../../server/src/identity/keys.ts'
 import { removeBudget, setBudget } from '../../server/src/identity/set-budgets.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { nanos } from '../../server/src/kernel/money.ts'
@@ -38,7 +39,7 @@ async function beginAsBefore({ accountId, keyId }: Customer, allowanceId?: Id): 
 
 describe('while a new release is rolled out', () => {
   it('no budget is set that a process of the release before would not hold calls against', async () => {
-    const { workspaceId } = await makeCustomer(pool)
+    const { workspaceId, keyId } = await makeCustomer(pool)
     const wanted = { workspaceId, mode: 'test', kind: 'workspace', subject: '', label: '' } as const
     const budget = { period: 'month', amount: nanos(1n) } as const
     const [before, after] = [ids.next(), ids.next()]
@@ -49,7 +50,14 @@ describe('while a new release is rolled out', () => {
       /A process of the release before is still running/,
     )
     assert.equal((await pool.query('select from budgets')).rowCount, 0)
+    const weekly = { period: 'week', amount: nanos(1n) } as const
+    await assert.rejects(
+      setKeyBudget({ pool, ids }, ACTOR, keyId, weekly),
+      /A process of the release before is still running/,
+    )
+    await setKeyBudget({ pool, ids }, ACTOR, keyId, budget)
     await end(before)
+    await setKeyBudget({ pool, ids }, ACTOR, keyId, weekly)
     const made = await setBudget({ pool }, ACTOR, { ...wanted, budget })
     await assert.rejects(renewAsBefore(before), /budgets that this release of the program does not know/)
     await assert.rejects(renewAsBefore(ids.next()), /budgets that this release of the program does not know/)

@@ -6,7 +6,7 @@ import { arrayText, daysOf, Positions } from './columns.ts'
 import { type Beside, type Column, createCall, type Query, Row } from './query.ts'
 import { RATES_SELECT, ratesIn } from './rates.ts'
 
-const SELECT = `outcome, free, subject, allowance_left, holder, ${RATES_SELECT}, judged_at::text`
+const SELECT = `outcome, free, subject, allowance_left, holder, ${RATES_SELECT}, judged_at::text, refusing::text`
 
 const callOf = createCall('begin_attributed_calls', SELECT)
 
@@ -204,14 +204,26 @@ function verdict(call: Call, row: Row): Begun | Refused {
     case 'claim_differs':
       return { outcome, claim: pick<Claim>(call.claims, row), holder: row.isNull(4) ? null : row.text(4) }
     case 'allowance_spent':
-      return { outcome, allowanceId: pick(allowancesOf(call), row), left: nanos(row.bigint(3)) }
+      return {
+        ...{ outcome, allowanceId: pick(allowancesOf(call), row), left: nanos(row.bigint(3)) },
+        refusing: placesIn(row.text(12)).map((place) => at(allowancesOf(call), place)),
+      }
     default:
       throw new Error(`begin_attributed_calls answered ${outcome}, which is no outcome`)
   }
 }
 
+/** An array of numbers as PostgreSQL writes it. */
+function placesIn(text: string): readonly number[] {
+  return text.slice(1, -1).split(',').map(Number)
+}
+
 function pick<T>(items: readonly T[], row: Row): T {
-  const item = items[row.number(2)]
+  return at(items, row.number(2))
+}
+
+function at<T>(items: readonly T[], place: number): T {
+  const item = items[place]
   if (item === undefined) throw new Error('begin_attributed_calls names something that the call did not ask for')
   return item
 }

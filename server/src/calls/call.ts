@@ -76,7 +76,14 @@ export type Refused =
   | { readonly outcome: 'ended' | 'account_unknown' | 'account_inactive' | 'account_suspended' | 'credential_inactive' }
   | { readonly outcome: 'requests_spent' | 'tokens_spent'; readonly window: Window }
   | { readonly outcome: 'claim_taken' | 'claim_differs'; readonly claim: Claim; readonly holder: Id | null }
-  | { readonly outcome: 'allowance_spent'; readonly allowanceId: Id; readonly left: Nanos }
+  | {
+      readonly outcome: 'allowance_spent'
+      /** The tightest of those that refuse, and what is left of it. */
+      readonly allowanceId: Id
+      readonly left: Nanos
+      /** All that do. */
+      readonly refusing: readonly Id[]
+    }
   | { readonly outcome: 'money_spent' }
 
 /** PostgreSQL's judgement, with the account's free money, the rates, and its clock when it judged. */

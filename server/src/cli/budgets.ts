@@ -5,6 +5,7 @@ import { ceilingName } from '../gateway/money-words.ts'
 import { type AccountBudget, EVERY, everyOf, isOfEvery } from '../identity/account-budgets.ts'
 import { endUserOf } from '../identity/end-users.ts'
 import { listKeys } from '../identity/keys.ts'
+import { memberSubjects } from '../identity/member-subjects.ts'
 import { membersOf } from '../identity/people/members.ts'
 import { changeBudget, listBudgets, type NewBudget, removeBudget, setBudget } from '../identity/set-budgets.ts'
 import { everyValueIn, tagIn, tagText } from '../identity/tags.ts'
@@ -77,7 +78,7 @@ async function subjectOf(
   mode: Mode,
   { member, tag, endUser }: SetOptions,
 ): Promise<Subject> {
-  if (member !== undefined) return memberNamed(pool, workspace.id, member)
+  if (member !== undefined) return memberNamed(pool, workspace.id, mode, member)
   if (tag !== undefined) return tagNamed(tag)
   if (endUser === undefined) return { kind: 'workspace', subject: '', label: '' }
   if (endUser === EVERY) return { kind: 'end_user', subject: EVERY, label: EVERY }
@@ -86,10 +87,14 @@ async function subjectOf(
   return { kind: 'end_user', subject: id, label }
 }
 
-async function memberNamed(pool: pg.Pool, workspaceId: Id, name: string): Promise<Subject> {
+async function memberNamed(pool: pg.Pool, workspaceId: Id, mode: Mode, name: string): Promise<Subject> {
   const found = (await membersOf(pool, workspaceId)).find(({ id, email }) => [id, email].includes(name.toLowerCase()))
   if (found === undefined) throw new Error(`there is no member ${name}: see farebox members list`)
-  return { kind: 'member', subject: found.id, label: found.name ?? found.id }
+  const subjects = memberSubjects(workspaceId, found)
+  // One that was set when nobody had signed up yet goes on by the address.
+  const before = (await listBudgets(pool, workspaceId, mode)).map(({ subject }) => subject)
+  const subject = subjects.find((one) => before.includes(one)) ?? subjects[0] ?? ''
+  return { kind: 'member', subject, label: found.name ?? found.id }
 }
 
 function tagNamed(text: string): Subject {

@@ -114,6 +114,16 @@ function headersOf(operation: Operation, names: HeaderNames): readonly ContractP
         pattern: '^\\d{1,9}(\\.\\d{1,9})?$',
       },
     ),
+    header(
+      names.endUser,
+      'For whom the call is made, in place of what the body says. Reports count it, and budgets of end users limit it.',
+      { type: 'string', minLength: 1, maxLength: 512 },
+    ),
+    header(
+      names.tags,
+      'Whose spend the call is, as name=value pairs separated by commas, such as team=search,run=42. Tags that the key fixes beat them.',
+      { type: 'string', minLength: 1 },
+    ),
     header(names.tell, 'What a whole answer is to tell beside its cost, in a header of its own.', {
       type: 'string',
       enum: ['budget'],

@@ -1,10 +1,11 @@
-import type { Attribution } from '../calls/call.ts'
+import { isUtf8 } from 'node:buffer'
 import { type Ceiling, ceilingsOfCall } from '../identity/account-budgets.ts'
 import type { Caller } from '../identity/caller.ts'
-import { type EndUser, endUserOf, type FindEndUser } from '../identity/end-users.ts'
+import { endUserOf, type FindEndUser, type FoundEndUser } from '../identity/end-users.ts'
 import { byName, TAGS_LIMIT, type Tag, tagsIn } from '../identity/tags.ts'
 import { Fault, unavailable } from '../kernel/fault.ts'
-import { endUserNamed, type NamedEndUser } from '../protocols/end-user.ts'
+import { END_USER_MOST, endUserNamed, type NamedEndUser } from '../protocols/end-user.ts'
+import type { Attributed } from './ceilings.ts'
 
 /** What a request says of whose spend it is: in headers, and for whom in its body. */
 type Said = {
@@ -19,12 +20,12 @@ type Said = {
 type Read = { readonly model?: string | undefined; readonly endUser?: NamedEndUser | undefined }
 
 /** Whose spend a call is; undefined where nothing is said. At once, but for an end user whom this process meets for the first time. */
-export type Attribute = (said: Said, read: Read) => Attribution | undefined | Promise<Attribution>
+export type Attribute = (said: Said, read: Read) => Attributed | undefined | Promise<Attributed>
 
 const NO_TAGS: readonly Tag[] = []
 
 export function createAttribute({ findEndUser }: { readonly findEndUser: FindEndUser }): Attribute {
-  async function withEndUser(attribution: Attribution, finding: Promise<EndUser>): Promise<Attribution> {
+  async function withEndUser(attribution: Attributed, finding: Promise<FoundEndUser>): Promise<Attributed> {
     const endUser = await finding.catch((cause: unknown) => {
       throw unavailable(cause)
     })
@@ -33,7 +34,7 @@ export function createAttribute({ findEndUser }: { readonly findEndUser: FindEnd
 
   return ({ caller, endUser: header, tags: given }, { model, endUser: inBody }) => {
     const tags = tagsOf(caller.tags, given)
-    const named = header === undefined ? inBody : namedIn(header)
+    const named = header === undefined ? bounded(inBody) : namedIn(header)
     if (named === undefined && tags.length === 0) return model === undefined ? undefined : { ...NOBODY, model }
     const attribution = { model: model ?? null, endUser: null, tags }
     if (named === undefined) return attribution
@@ -63,15 +64,27 @@ function read(header: string): readonly Tag[] {
   }
 }
 
-const END_USER_MOST = 512
-
 function namedIn(header: string): NamedEndUser {
-  const text = header.trim()
+  const text = decoded(header).trim()
   if (text === '' || text.length > END_USER_MOST)
     throw new Fault('invalid_request', {
       detail: `The end user header must have 1 to ${END_USER_MOST} characters. Correct it, or leave it out.`,
     })
   return endUserNamed(text)
+}
+
+/** Node reads each byte of a header as a character. What is UTF-8 is read as that, so that a name is the same as in a body. */
+function decoded(header: string): string {
+  const bytes = Buffer.from(header, 'latin1')
+  return isUtf8(bytes) ? bytes.toString('utf8') : header
+}
+
+function bounded(inBody: NamedEndUser | undefined): NamedEndUser | undefined {
+  if (inBody !== undefined && inBody.text.length > END_USER_MOST)
+    throw new Fault('invalid_request', {
+      detail: `The end user in the body has ${inBody.text.length} characters; the limit is ${END_USER_MOST}. Shorten it, or leave it out.`,
+    })
+  return inBody
 }
 
 function invalid(what: string): Fault {

@@ -11,6 +11,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
 import { createIds, type Id } from '../kernel/ids.ts'
 import { nanos, ZERO } from '../kernel/money.ts'
+import type { Period } from '../kernel/period.ts'
 import { askOf } from '../limits/ask.ts'
 import { createSpentWindows } from '../limits/spent-windows.ts'
 import type { Rates } from '../limits/window.ts'
@@ -338,7 +339,12 @@ describe('a call that there is no money for', () => {
   })
 
   it('is told what its budget has left, and when there is more', async () => {
-    const { begin } = createHouse({ outcome: 'allowance_spent', allowanceId: 'a', left: nanos(2_000n) })
+    const { begin } = createHouse({
+      outcome: 'allowance_spent',
+      allowanceId: 'a',
+      left: nanos(2_000n),
+      refusing: ['a'],
+    })
     const caller = testCaller({ budget: BUDGET, ceilings: [ceilingOf('key', null)] })
     const fault = await thrownBy(() => begin(wishOf({ caller, moneyAdvice: advice })))
     const told = { budget_kind: 'key', budget_period: 'day', budget_resets_at: '1970-01-02T00:00:00.000Z' }
@@ -349,8 +355,35 @@ describe('a call that there is no money for', () => {
     assert.match(fault.message, /With 2000 it would fit\. The next day begins at 1970-01-02 00:00 UTC\.$/)
   })
 
+  it('is told when the last of several begins anew, and of no time where waiting does not help', async () => {
+    const of = (allowanceId: string, period: Period, amount: bigint): Ceiling => ({
+      ...{ allowanceId, kind: 'tag', subject: `run=${allowanceId}`, budget: { period, amount: nanos(amount) } },
+    })
+    const day = of('a', 'day', 9_000n)
+    const refusalBy = (others: readonly Ceiling[], refusing: readonly string[]) =>
+      thrownBy(() =>
+        createHouse({ outcome: 'allowance_spent', allowanceId: 'a', left: nanos(1n), refusing }).begin(
+          wishOf({ ceilings: [day, ...others] }),
+        ),
+      )
+    const both = await refusalBy([of('b', 'month', 9_000n)], ['a', 'b'])
+    assert.deepEqual(
+      [both.members.budget_subject, both.members.left_usd, both.members.budget_resets_at],
+      ['run=a', '0.000000001', '1970-02-01T00:00:00.000Z'],
+    )
+    assert.match(both.message, /The next month begins at 1970-02-01 00:00 UTC\.$/)
+    const fits = await refusalBy([of('b', 'month', 9_000n)], ['a'])
+    assert.equal(fits.members.budget_resets_at, '1970-01-02T00:00:00.000Z', 'one that fits is not waited for')
+    const total = await refusalBy([of('b', 'total', 9_000n)], ['a', 'b'])
+    assert.equal(total.members.budget_resets_at, undefined)
+    assert.match(total.message, /A budget in the way is a total: waiting does not restore it\.$/)
+    const small = await refusalBy([of('b', 'month', 6_999n)], ['a', 'b'])
+    assert.equal(small.members.budget_resets_at, undefined)
+    assert.match(small.message, /Waiting does not help: this call alone exceeds a budget\.$/)
+  })
+
   it('is told whose budget it is, where it is not its own, and what would fit into the balance as well', async () => {
-    const spent = { outcome: 'allowance_spent', allowanceId: 'a', left: nanos(6_000n) } as const
+    const spent = { outcome: 'allowance_spent', allowanceId: 'a', left: nanos(6_000n), refusing: ['a'] } as const
     const ceilings = [ceilingOf('tag', 'team=search')]
     const fault = await thrownBy(() => createHouse(spent).begin(wishOf({ ceilings, moneyAdvice: advice })))
     assert.deepEqual([fault.members.budget_kind, fault.members.budget_subject], ['tag', 'team=search'])

@@ -171,11 +171,12 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
 
 /** The ceiling that refused, what is left of it, and what is left of all: a call that is to fit has to fit into the balance too. */
 function spentOf(
-  { allowanceId, left, free }: Extract<Judgement, { outcome: 'allowance_spent' }>,
+  { allowanceId, left, free, refusing }: Extract<Judgement, { outcome: 'allowance_spent' }>,
   { caller, ceilings = caller.ceilings }: Wish,
 ) {
   const ceiling = ceilings.find((one) => one.allowanceId === allowanceId)
-  return { left, fits: free < left && seesBalance(caller) ? free : left, ceiling }
+  const inTheWay = ceilings.filter((one) => refusing.includes(one.allowanceId))
+  return { left, fits: free < left && seesBalance(caller) ? free : left, ceiling, inTheWay }
 }
 
 function requestsSpent({ window, rates, untilMs }: Spent, { limits }: Caller, nowMs: number): Fault {

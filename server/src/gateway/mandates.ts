@@ -131,12 +131,16 @@ export function createMandates({ pool, ids, seal, siteUrl }: Parts): Mandates {
 
     linked({ token, credentialId }, fault) {
       // Who may make no calls has no mandate, and no page of one.
-      if (token === null || !token.mayCall || !THEIRS.has(fault.code) || fault.members.mandate_url !== undefined)
-        return fault
+      if (token === null || !token.mayCall || !isTheirs(fault) || fault.members.mandate_url !== undefined) return fault
       const members = { ...fault.members, mandate_url: `${siteUrl}${MANDATES_PATH}/${credentialId}` }
       return fault.with({ members })
     },
   }
+}
+
+/** Of budgets, the person can raise that of the mandate. */
+function isTheirs({ code, members: { budget_kind: kind = 'mandate' } }: Fault): boolean {
+  return THEIRS.has(code) && kind === 'mandate'
 }
 
 const FULL = `Approval limit reached: ${WAITING_MOST} calls of this mandate already wait. Try again when some are decided.`

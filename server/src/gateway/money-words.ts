@@ -28,13 +28,19 @@ export function capPassed(short: Short & { readonly left: Nanos }): Fault {
 }
 
 type OfBudget = Short & {
+  /** The tightest of those that refuse. */
   readonly ceiling: Ceiling | undefined
+  /** All that refuse. */
+  readonly inTheWay: readonly Ceiling[]
   /** Whether the caller is told of budgets that it shares with others. */
   readonly isToldOf: boolean
   readonly nowMs: number
 }
 
-export function budgetShort({ ceiling, isToldOf, nowMs, ...short }: OfBudget, headers: Fault['headers']): Fault {
+export function budgetShort(
+  { ceiling, inTheWay, isToldOf, nowMs, ...short }: OfBudget,
+  headers: Fault['headers'],
+): Fault {
   if (ceiling === undefined) return shortFault('budget_exceeded', short, { headers })
   const { budget } = ceiling
   const { period, amount } = budget
@@ -43,8 +49,8 @@ export function budgetShort({ ceiling, isToldOf, nowMs, ...short }: OfBudget, he
   return shortFault('budget_exceeded', told, {
     headers,
     amounts: `${amountsOf(told, ` of ${shortUsd(amount)} USD ${perPeriod(period)}`)}${whoseBudget(ceiling)}`,
-    remedy: isTold ? remedyOf(period, short.needed > amount, nowMs) : askRemedy(period, nowMs),
-    members: { ...ceilingMembers(ceiling, nowMs), ...moneyMembers(told) },
+    remedy: remedyOf(isTold && short.needed > amount ? ceiling : undefined, inTheWay, { needed: short.needed, nowMs }),
+    members: { ...ceilingMembers(ceiling, resetOfAll(inTheWay, short.needed, nowMs)), ...moneyMembers(told) },
   })
 }
 
@@ -80,8 +86,10 @@ export function ceilingName({ kind, subject }: Pick<Ceiling, 'kind' | 'subject'>
 }
 
 /** What programs read of the ceiling in the way. */
-export function ceilingMembers({ kind, subject, budget: { period } }: Ceiling, nowMs: number): Record<string, string> {
-  const resetsAt = resetOf(period, nowMs)
+export function ceilingMembers(
+  { kind, subject, budget: { period } }: Ceiling,
+  resetsAt: string | null,
+): Record<string, string> {
   return {
     budget_kind: kind,
     ...(subject !== null && { budget_subject: subject }),
@@ -96,16 +104,35 @@ export function resetOf(period: Period, nowMs: number): string | null {
   return nextMs === null ? null : new Date(nextMs).toISOString()
 }
 
-/** Waiting helps where the next period begins with enough. */
-function remedyOf(period: Period, isBeyond: boolean, nowMs: number): string {
-  if (period !== 'total' && isBeyond) return `This call alone exceeds the budget of a ${period}.`
-  return askRemedy(period, nowMs)
+/** When the call fits again into all that refuse it, for all that is known now: when the last of them begins anew; null where waiting does not help. */
+export function resetOfAll(inTheWay: readonly Ceiling[], needed: Nanos, nowMs: number): string | null {
+  const last = lastOf(inTheWay, needed, nowMs)
+  return last === undefined ? null : resetOf(last, nowMs)
 }
 
-function askRemedy(period: Period, nowMs: number): string {
-  const nextMs = nextPeriodMs(period, nowMs)
-  if (nextMs === null) return 'The budget is a total: waiting does not restore it.'
-  return `The next ${period} begins at ${new Date(nextMs).toISOString().slice(0, 10)} 00:00 UTC.`
+/** The period that begins anew last; undefined where one never does, or begins with less than the call needs. */
+function lastOf(inTheWay: readonly Ceiling[], needed: Nanos, nowMs: number): Period | undefined {
+  if (inTheWay.some(({ budget: { period, amount } }) => period === 'total' || needed > amount)) return undefined
+  const startOf = (period: Period) => nextPeriodMs(period, nowMs) ?? 0
+  return inTheWay.map(({ budget }) => budget.period).toSorted((one, other) => startOf(other) - startOf(one))[0]
+}
+
+/** What is to be expected of waiting. `beyond` is the ceiling that is told, where the call alone is more than its amount. */
+function remedyOf(
+  beyond: Ceiling | undefined,
+  inTheWay: readonly Ceiling[],
+  { needed, nowMs }: { readonly needed: Nanos; readonly nowMs: number },
+): string {
+  if (beyond !== undefined && beyond.budget.period !== 'total')
+    return `This call alone exceeds the budget of a ${beyond.budget.period}.`
+  const last = lastOf(inTheWay, needed, nowMs)
+  const nextMs = last === undefined ? null : nextPeriodMs(last, nowMs)
+  if (nextMs !== null) return `The next ${last} begins at ${new Date(nextMs).toISOString().slice(0, 10)} 00:00 UTC.`
+  const isTotal = inTheWay.some(({ budget: { period } }) => period === 'total')
+  if (!isTotal) return 'Waiting does not help: this call alone exceeds a budget.'
+  return inTheWay.length === 1
+    ? 'The budget is a total: waiting does not restore it.'
+    : 'A budget in the way is a total: waiting does not restore it.'
 }
 
 type Words = {

@@ -6,7 +6,7 @@ import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { type BudgetState, leftOf } from '../ledger/balance.ts'
 import type { Quote } from '../pricing/quote-body.ts'
-import { ceilingMembers } from './money-words.ts'
+import { ceilingMembers, resetOfAll } from './money-words.ts'
 import { requireBudget } from './require-budget.ts'
 import { seesBalance } from './require-scope.ts'
 
@@ -35,18 +35,27 @@ export function createQuotedAdmission({ readBudgets, time }: Parts): QuotedAdmis
         : await readBudgets(ceilings.map(({ allowanceId }) => allowanceId)).catch((cause: unknown) => {
             throw unavailable(cause)
           })
-    const [tightest] = ceilings
+    const refusing = ceilings
       .map((ceiling) => ({ ceiling, left: leftIn(ceiling, states) }))
+      .filter(({ left }) => needed > left)
       .sort((one, other) => (one.left < other.left ? -1 : 1))
+    const [tightest] = refusing
     const isTold = seesBalance(caller)
-    if (tightest !== undefined && needed > tightest.left) {
+    if (tightest !== undefined) {
       const { ceiling, left } = tightest
       const isOwn = ceiling.kind === 'key' || ceiling.kind === 'mandate'
       return {
         fits: false,
         code: 'budget_exceeded',
         ...((isTold || isOwn) && { left_usd: formatUsd(left) }),
-        ...ceilingMembers(ceiling, time.nowMs()),
+        ...ceilingMembers(
+          ceiling,
+          resetOfAll(
+            refusing.map((one) => one.ceiling),
+            needed,
+            time.nowMs(),
+          ),
+        ),
       }
     }
     if (needed <= free) return { fits: true }

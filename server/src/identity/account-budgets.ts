@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { derivedId } from '../kernel/derived-id.ts'
 import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
-import { PERIODS, type Period } from '../kernel/period.ts'
+import { PERIODS, type Period, periodStartMs } from '../kernel/period.ts'
 import type { Budget } from './budgets.ts'
 
 /**
@@ -20,7 +20,7 @@ export type AccountBudget = Budget & {
   readonly id: Id
   readonly accountId: Id
   readonly kind: BudgetKind
-  /** Nothing for a workspace, the id of a member or of an end user, `name=value` of a tag; or every one of them. */
+  /** Nothing for a workspace, who a member is (memberSubjects), the id of an end user, `name=value` of a tag; or every one of them. */
   readonly subject: string
   /** The subject as people know it. */
   readonly label: string
@@ -35,6 +35,8 @@ export type Ceiling = {
   readonly budget: Budget
   /** The budget of everybody that it is one of: its allowance is made when it is met first. */
   readonly follows?: Id
+  /** Whether it counts only where there is an allowance already, and none is made. */
+  readonly isLookedFor?: true
 }
 
 /** The most that a call is held against, whatever it says of itself. What would be more is refused when it is set. */
@@ -66,7 +68,7 @@ export const budgetRow = z
 /** Those of one account, by what they are of. */
 export type BudgetsOfAccount = {
   readonly workspace: readonly Ceiling[]
-  readonly ofMember: ReadonlyMap<Id, readonly Ceiling[]>
+  readonly ofMember: ReadonlyMap<string, readonly Ceiling[]>
   /** Those that hang on what a call says of itself; null where none does, so that no call is asked. */
   readonly ofCalls: BudgetsOfCalls | null
 }
@@ -103,8 +105,21 @@ function ceilingOf({ id, kind, label, period, amount }: AccountBudget): Ceiling 
 
 /** Whose a call is, as far as budgets ask. */
 type Whose = {
-  readonly endUser: { readonly id: Id; readonly label: string } | null
+  readonly endUser: BudgetedEndUser | null
   readonly tags: readonly { readonly name: string; readonly value: string }[]
+}
+
+/** An end user by its own name, and with whom else it is or was counted, where the account has no place for it or had none. */
+export type BudgetedEndUser = {
+  readonly id: Id
+  readonly label: string
+  readonly others?: {
+    readonly id: Id
+    readonly label: string
+    /** Until when it can have been one of them, in Unix milliseconds; null while it is. */
+    readonly untilMs: number | null
+    readonly nowMs: number
+  }
 }
 
 const NONE: readonly AccountBudget[] = []
@@ -122,8 +137,32 @@ export function ceilingsOfCall(
       if (!own.some(({ period }) => period === budget.period)) ceilings.push(followerOf(budget, subject, label))
   }
   for (const { name, value } of given) add(tags, `${name}=${value}`, everyOf(name), `${name}=${value}`)
-  if (endUser !== null) add(endUsers, endUser.id, EVERY, endUser.label)
+  if (endUser !== null) {
+    add(endUsers, endUser.id, EVERY, endUser.label)
+    if (endUser.others !== undefined) return withOthers(ceilings, endUsers.get(EVERY) ?? NONE, endUser.others)
+  }
   return ceilings
+}
+
+/** Clocks may differ by as much, and a call may begin in the period before. */
+const PERIOD_MARGIN_MS = 3_600_000
+
+/**
+ * One for whom there is no place counts against what the others share, and against its own where it had one before. One who got a place later
+ * counts against both for as long as the period lasts: so nobody has an amount once with the others and once alone.
+ */
+function withOthers(
+  ceilings: readonly Ceiling[],
+  everybodys: readonly AccountBudget[],
+  { id, label, untilMs, nowMs }: NonNullable<BudgetedEndUser['others']>,
+): readonly Ceiling[] {
+  return ceilings.flatMap((ceiling) => {
+    const budget = ceiling.kind === 'end_user' && everybodys.find((one) => one.id === ceiling.follows)
+    if (!budget) return [ceiling]
+    const shared = followerOf(budget, id, label)
+    if (untilMs === null) return [{ ...ceiling, isLookedFor: true as const }, shared]
+    return untilMs >= periodStartMs(budget.period, nowMs - PERIOD_MARGIN_MS) ? [ceiling, shared] : [ceiling]
+  })
 }
 
 /** Every value of a tag. */
@@ -153,13 +192,17 @@ export function ceilingsMost(own: readonly AccountBudget[]): number {
   return [...kinds, ...ofTags.slice(0, TAGS_MOST)].reduce((sum, count) => sum + count, 0)
 }
 
-/** Of the subject that has most: its own, and everybody's in other periods. */
+/** Of the subject that has most: its own, and everybody's in other periods. Everybody's among end users may count twice: see withOthers. */
 function mostOfOne(budgets: readonly AccountBudget[]): number {
   const everybodys = budgets.filter(isOfEvery).map(({ period }) => period)
+  const weight = budgets.some(({ kind }) => kind === 'end_user') ? 2 : 1
   const own = Map.groupBy(
     budgets.filter((budget) => !isOfEvery(budget)),
     ({ subject }) => subject,
   )
-  const counts = [...own.values()].map((some) => new Set([...everybodys, ...some.map(({ period }) => period)]).size)
-  return Math.max(everybodys.length, ...counts)
+  const counts = [...own.values()].map((some) => {
+    const others = everybodys.filter((period) => !some.some((one) => one.period === period))
+    return some.length + weight * others.length
+  })
+  return Math.max(weight * everybodys.length, ...counts)
 }

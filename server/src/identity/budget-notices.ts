@@ -82,6 +82,16 @@ export function noticeBudgetOnce(
   })
 }
 
+/** Of the running period people are told anew, and of those before it no more. */
+export async function beginNoticesAnew(query: Query, allowanceId: Id): Promise<void> {
+  await query(
+    `insert into budget_notices (allowance_id, starts_at, level)
+     select id, period_start(period, clock_timestamp()), 0 from allowances where id = $1
+     on conflict (allowance_id) do update set starts_at = excluded.starts_at, level = excluded.level`,
+    [allowanceId],
+  )
+}
+
 const TOLD_MOST = 50
 const addresses = z.array(z.object({ email: z.string() }))
 
@@ -103,13 +113,14 @@ const lowAccount = z.array(
  * Live accounts whose balance, whatever is held of it, has fallen below an amount, and whose people were not told since. One that never had
  * as much is no news.
  */
-export async function listLowBalances(pool: pg.Pool, low: Nanos, limit: number) {
+export async function listLowBalances(pool: pg.Pool, low: Nanos, after: Id | null, limit: number) {
   const { rows } = await pool.query(
     `select a.id as "accountId", w.id as "workspaceId", w.name as workspace, a.credited - a.charged as balance
      from accounts a join workspaces w on w.live_account_id = a.id
      where a.credited >= $1 and a.credited - a.charged < $1 and not exists (select from balance_notices n where n.account_id = a.id)
-     order by a.id limit $2`,
-    [low, limit],
+       and ($2::uuid is null or a.id > $2)
+     order by a.id limit $3`,
+    [low, after, limit],
   )
   return lowAccount.parse(rows)
 }

@@ -9,6 +9,7 @@ import type { Face } from './faces.ts'
 import type { Parsed } from './key-format.ts'
 import { type KeyTerms, TERMS_ROW, TERMS_SELECT, termsIn } from './key-terms.ts'
 import type { Asks } from './mandate-terms.ts'
+import { memberSubjects } from './member-subjects.ts'
 
 /** A key or an access token that is right: what its caller is made of. The same object for as long as nothing of it changes. */
 export type Credential = {
@@ -20,8 +21,8 @@ export type Credential = {
   readonly allowanceId: Id | null
   /** What that allows, in words for whoever has met it; PostgreSQL decides. */
   readonly budget: Budget | null
-  /** The member whose it is; null for nobody's. */
-  readonly memberId: Id | null
+  /** By what budgets know the member whose it is; nothing for nobody's. */
+  readonly memberSubjects: readonly string[]
   readonly terms: KeyTerms
   readonly token: TokenAccess | null
 }
@@ -75,7 +76,8 @@ const row = z.object({
   expires_at: z.date().nullable(),
   is_revoked: z.boolean(),
   allowance_id: z.string().nullable(),
-  member_id: z.string().nullable(),
+  member_person: z.string().nullable(),
+  member_email: z.string().nullable(),
   ...BUDGET_ROW,
   ...TERMS_ROW,
 })
@@ -91,7 +93,10 @@ export function credentialIn(columns: z.output<typeof row>) {
     expiresAtMs: columns.expires_at?.getTime() ?? null,
     isRevoked: columns.is_revoked,
     allowanceId: columns.allowance_id,
-    memberId: columns.member_id,
+    memberSubjects: memberSubjects(columns.workspace_id, {
+      personId: columns.member_person,
+      email: columns.member_email,
+    }),
     budget: budgetIn(columns),
     terms: termsIn(columns),
   }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
+import { createCollected } from '../kernel/collected.ts'
 import { derivedId } from '../kernel/derived-id.ts'
 import type { Id } from '../kernel/ids.ts'
 import { createRecentMap } from '../kernel/recent-map.ts'
@@ -16,9 +17,15 @@ export const END_USERS_LIMIT = 100_000
 export const END_USER_IDLE_DAYS = 90
 
 const LABEL_LIMIT = 40
+/** Of what is longer, the rest is not looked at. */
+const LABEL_SOURCE = 200
 
-export function endUserOf(accountId: Id, { text, label }: NamedEndUser): EndUser {
-  return { id: derivedId('end user', accountId, hash('sha256', text)), label: shortened(label) }
+export function endUserOf(accountId: Id, named: NamedEndUser): EndUser {
+  return { id: endUserIdOf(accountId, named), label: shortened(named.label) }
+}
+
+function endUserIdOf(accountId: Id, { text }: NamedEndUser): Id {
+  return derivedId('end user', accountId, hash('sha256', text))
 }
 
 /** Those for whom there is no place, as one. */
@@ -29,6 +36,7 @@ export function otherEndUsers(accountId: Id): EndUser {
 /** Without what a terminal or a page would obey, and never empty. */
 function shortened(label: string): string {
   const plain = label
+    .slice(0, LABEL_SOURCE)
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
     .trim()
@@ -36,38 +44,62 @@ function shortened(label: string): string {
   return short === '' ? 'unnamed' : short
 }
 
+/** An end user whose calls are counted, and by what budgets know it. */
+export type FoundEndUser = EndUser & {
+  /** By its own name, also where it is counted with the others. */
+  readonly named: EndUser
+  /** Until when it can have been counted with the others, in Unix milliseconds; null where it never was. */
+  readonly lateAtMs: number | null
+}
+
 /** Finds an end user, at once where this process has met it in the last hours. */
-export type FindEndUser = (accountId: Id, named: NamedEndUser) => EndUser | Promise<EndUser>
+export type FindEndUser = (accountId: Id, named: NamedEndUser) => FoundEndUser | Promise<FoundEndUser>
 
 type Parts = { readonly pool: pg.Pool; readonly clock: Pick<Clock, 'monotonicMs'>; readonly limit?: number }
 
 const REMEMBERED = 200_000
 /** After which it is noted again that somebody was seen. */
 const SEEN_AGAIN_MS = 12 * 3_600_000
-/** Others may have made room. */
+/** Others may have made room. It is less than the two minutes that know_end_users grants. */
 const FULL_AGAIN_MS = 60_000
 
-const knownRow = z.object({ known: z.boolean() })
+const knownRows = z.array(z.object({ known: z.boolean(), late_at: z.date().nullable() }))
+
+type Met = { readonly accountId: Id; readonly one: EndUser }
 
 export function createFindEndUser({ pool, clock, limit = END_USERS_LIMIT }: Parts): FindEndUser {
-  const met = createRecentMap<Id, { readonly endUser: EndUser; readonly untilMs: number }>(REMEMBERED)
+  const met = createRecentMap<Id, { readonly endUser: FoundEndUser; readonly untilMs: number }>(REMEMBERED)
+  const know = createCollected<Met, FoundEndUser>(
+    ({ one }) => one.id,
+    async (some) => {
+      const { rows } = await pool.query({
+        name: 'know_end_users',
+        text: `select known, late_at from know_end_users(accounts_in => $1, end_users_in => $2, labels => $3, most => $4)`,
+        values: [
+          some.map(({ accountId }) => accountId),
+          some.map(({ one }) => one.id),
+          some.map(({ one }) => one.label),
+          limit,
+        ],
+      })
+      return knownRows.parse(rows).map(({ known, late_at: lateAt }, at) => noted(some[at], known, lateAt))
+    },
+  )
 
-  async function know(accountId: Id, one: EndUser): Promise<EndUser> {
-    const { rows } = await pool.query({
-      name: 'know_end_user',
-      text: 'select know_end_user(account => $1, end_user => $2, label_in => $3, most => $4) as known',
-      values: [accountId, one.id, one.label, limit],
-    })
-    const { known } = knownRow.parse(rows[0])
-    const endUser = known ? one : otherEndUsers(accountId)
+  function noted(asked: Met | undefined, known: boolean, lateAt: Date | null): FoundEndUser {
+    if (asked === undefined) throw new Error('know_end_users answered for somebody whom nobody asked for')
+    const { accountId, one } = asked
+    const counted = known ? one : otherEndUsers(accountId)
+    const endUser = { ...counted, named: one, lateAtMs: lateAt?.getTime() ?? null }
     met.set(one.id, { endUser, untilMs: clock.monotonicMs() + (known ? SEEN_AGAIN_MS : FULL_AGAIN_MS) })
     return endUser
   }
 
   return (accountId, named) => {
-    const one = endUserOf(accountId, named)
-    const known = met.get(one.id)
-    return known !== undefined && clock.monotonicMs() < known.untilMs ? known.endUser : know(accountId, one)
+    const id = endUserIdOf(accountId, named)
+    const known = met.get(id)
+    if (known !== undefined && clock.monotonicMs() < known.untilMs) return known.endUser
+    return know({ accountId, one: endUserOf(accountId, named) })
   }
 }
 

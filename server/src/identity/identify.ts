@@ -136,13 +136,13 @@ function budgetsIn(workspace: WorkspaceRecord, accountId: Id): BudgetsOfAccount 
 }
 
 function ceilingsOf(
-  { allowanceId, budget, memberId, token }: Credential,
+  { allowanceId, budget, memberSubjects, token }: Credential,
   budgets: BudgetsOfAccount,
 ): readonly Ceiling[] {
   const kind = token === null ? 'key' : 'mandate'
   return [
     ...(allowanceId === null || budget === null ? [] : [{ allowanceId, kind, subject: null, budget } as const]),
-    ...((memberId !== null && budgets.ofMember.get(memberId)) || []),
+    ...memberSubjects.flatMap((subject) => budgets.ofMember.get(subject) ?? []),
     ...budgets.workspace,
   ]
 }

@@ -82,7 +82,7 @@ type KeyRecord = z.output<typeof keyRow>
 async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_key',
-    text: `select ${CREDENTIAL_SELECT}, k.member_id, k.hash, k.previous_hash, k.previous_until
+    text: `select ${CREDENTIAL_SELECT}, k.member_person, k.member_email, k.hash, k.previous_hash, k.previous_until
       from (select * from api_keys where id <= $1 order by id desc limit 1) k
       ${CREDENTIAL_JOINS}`,
     values: [id],

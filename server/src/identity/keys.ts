@@ -8,6 +8,7 @@ import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
+import { beginNoticesAnew } from './budget-notices.ts'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
 import {
@@ -22,6 +23,8 @@ import {
   termsPlaces,
   termsValues,
 } from './key-terms.ts'
+import { requireKnownPeriod } from './known-budgets.ts'
+import type { MemberIdentity } from './member-subjects.ts'
 import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
 
 type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
@@ -44,15 +47,19 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
   const terms = changed(NO_TERMS, key)
   const id = ids.next()
   return inTransaction(pool, async (query) => {
+    await requireKnownPeriod(query, budget)
     const { shard, accountId } = await lockForNewKey(query, workspaceId, mode)
-    if (memberId !== null) await requireMember(query, workspaceId, memberId)
+    const member = await memberWith(query, workspaceId, memberId)
     const secret = makeKey(id, mode, shard)
     await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
     const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
     await query(
-      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, ${TERMS_COLUMNS})
-       values ($1, $2, $3, $4, $5, $6, $7, ${termsPlaces(8)})`,
-      [id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId, memberId, ...termsValues(terms)],
+      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, member_person, member_email, ${TERMS_COLUMNS})
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, ${termsPlaces(10)})`,
+      [
+        ...[id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId],
+        ...[memberId, member.personId, member.email, ...termsValues(terms)],
+      ],
     )
     const after = {
       name,
@@ -184,46 +191,70 @@ export async function setKeyExpiry({ pool }: Parts, by: By, id: Id, expiresAt: D
 
 /**
  * Changes what a key may spend in a period. Lowering it takes effect at once, as what is spoken for already where that is
- * more; another period begins with a count of its own.
+ * more; another period has a count of its own. One that it had before goes on counting where it was.
  */
 export async function setKeyBudget({ pool, ids }: Parts, by: By, id: Id, budget: Budget | null): Promise<void> {
   await inTransaction(pool, async (query) => {
-    const { accountId, allowanceId, budget: before } = await lockKey(query, id)
-    if (budget !== null && before?.period === budget.period)
-      await changeAllowance(query, { id: allowanceId, before: before.amount }, budget.amount)
-    else {
-      const made = budget === null ? null : await makeAllowance(query, ids, accountId, budget)
-      await query('update api_keys set allowance_id = $2 where id = $1', [id, made])
-    }
+    await requireKnownPeriod(query, budget)
+    const { accountId, allowanceId, formerAllowances, budget: before } = await lockKey(query, id)
+    const known = allowanceId === null ? formerAllowances : [allowanceId, ...formerAllowances]
+    const again = budget === null ? undefined : await allowanceAmong(query, known, budget)
+    if (budget !== null && again !== undefined) await changeAllowance(query, again, budget.amount)
+    const next = budget === null ? null : (again?.id ?? (await makeAllowance(query, ids, accountId, budget)))
+    await query('update api_keys set allowance_id = $2, former_allowances = $3 where id = $1', [
+      id,
+      next,
+      known.filter((one) => one !== next),
+    ])
     await record(query, by, { ...deedTo(id, 'budget_set'), ...difference(budgetFacts(before), budgetFacts(budget)) })
     await tell(query, id)
   })
 }
 
+const allowanceRow = z.object({ id: z.string(), amount: z.bigint() })
+type Allowance = z.output<typeof allowanceRow>
+
+/** Of those that the key has or had, the one for the same period: there is at most one. */
+async function allowanceAmong(query: Query, known: readonly Id[], { period }: Budget): Promise<Allowance | undefined> {
+  const { rows } = await query('select id, amount from allowances where id = any ($1::uuid[]) and period = $2', [
+    known,
+    period,
+  ])
+  return rows[0] && allowanceRow.parse(rows[0])
+}
+
 /** People are told anew of what was raised. */
-async function changeAllowance(
-  query: Query,
-  { id, before }: { readonly id: Id | null; readonly before: bigint },
-  amount: bigint,
-): Promise<void> {
+async function changeAllowance(query: Query, { id, amount: before }: Allowance, amount: bigint): Promise<void> {
   await query('select change_allowance(allowance => $1, new_amount => $2)', [id, amount])
-  if (amount > before) await query('delete from budget_notices where allowance_id = $1', [id])
+  if (amount > before) await beginNoticesAnew(query, id)
 }
 
 /** Says whose key it is, or that it is nobody's. The budget of its member bounds what begins once a process knows, within a second. */
 export async function assignKey({ pool }: Parts, by: By, id: Id, memberId: Id | null): Promise<void> {
   await inTransaction(pool, async (query) => {
     const { workspaceId, memberId: before } = await lockKey(query, id)
-    if (memberId !== null) await requireMember(query, workspaceId, memberId)
-    await query('update api_keys set member_id = $2 where id = $1', [id, memberId])
+    const { personId, email } = await memberWith(query, workspaceId, memberId)
+    await query('update api_keys set member_id = $2, member_person = $3, member_email = $4 where id = $1', [
+      ...[id, memberId, personId, email],
+    ])
     await record(query, by, { ...deedTo(id, 'assigned'), ...difference({ memberId: before }, { memberId }) })
     await tell(query, id)
   })
 }
 
-async function requireMember(query: Query, workspaceId: Id, memberId: Id): Promise<void> {
-  const { rowCount } = await query('select from members where id = $1 and workspace_id = $2', [memberId, workspaceId])
-  if (rowCount !== 1) throw noSuchThing('member', memberId)
+const memberRow = z.object({ personId: z.string().nullable(), email: z.string() })
+const NOBODY: MemberIdentity = { personId: null, email: null }
+
+/** Who a member is. It is noted on the key, so that it outlives the membership. */
+async function memberWith(query: Query, workspaceId: Id, memberId: Id | null): Promise<MemberIdentity> {
+  if (memberId === null) return NOBODY
+  // Locked against a sign-up with the address, which claims keys too.
+  const { rows } = await query(
+    'select person_id as "personId", email from members where id = $1 and workspace_id = $2 for no key update',
+    [memberId, workspaceId],
+  )
+  if (rows[0] === undefined) throw noSuchThing('member', memberId)
+  return memberRow.parse(rows[0])
 }
 
 /** Changes what is named of how fast, for what and from where a key may be used. Every process follows within a second. */
@@ -302,6 +333,7 @@ const lockedKey = z
     mode: z.enum(['live', 'test']),
     shard: z.int(),
     allowance_id: z.string().nullable(),
+    former_allowances: z.array(z.string()),
     workspace_id: z.string(),
     member_id: z.string().nullable(),
     ...BUDGET_ROW,
@@ -318,6 +350,7 @@ const lockedKey = z
     mode: row.mode,
     shard: row.shard,
     allowanceId: row.allowance_id,
+    formerAllowances: row.former_allowances,
     workspaceId: row.workspace_id,
     memberId: row.member_id,
   }))
@@ -328,7 +361,7 @@ async function lockKey(query: Query, id: Id): Promise<z.output<typeof lockedKey>
     id,
   ])
   const { rows } = await query(
-    `select c.account_id, a.mode, w.shard, k.allowance_id, k.workspace_id, k.member_id, b.period, b.amount, k.expires_at,
+    `select c.account_id, a.mode, w.shard, k.allowance_id, k.former_allowances, k.workspace_id, k.member_id, b.period, b.amount, k.expires_at,
        k.revoked_at is not null as is_revoked, ${TERMS_SELECT}
      from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
      join workspaces w on w.id = k.workspace_id left join allowances b on b.id = k.allowance_id where k.id = $1`,

@@ -1,4 +1,4 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
@@ -17,7 +17,9 @@ import {
   everyOf,
   isOfEvery,
 } from './account-budgets.ts'
+import { beginNoticesAnew } from './budget-notices.ts'
 import type { Budget } from './budgets.ts'
+import { requireKnown } from './known-budgets.ts'
 
 /** How budgets of workspaces, members, tags and end users are set, changed and removed: under the lock under which calls begin. */
 
@@ -57,9 +59,8 @@ export function setBudget({ pool }: Parts, by: By, given: NewBudget): Promise<Ac
       [id, accountId, kind, subject, label, budget.period, budget.amount],
     )
     if (!isOfEvery(after)) await own(query, after)
-    await query('select follow_budget(budget => $1)', [id])
     // People are told anew of what they have raised.
-    if (before !== undefined && before.amount < budget.amount) await forgetNotices(query, id)
+    if (before === undefined || before.amount < budget.amount) await beginNoticesAnew(query, id)
     const facts = difference(before === undefined ? null : factsOf(before), factsOf(after))
     await record(query, by, { action: 'budget.set', of: accountId, subject: id, ...facts })
     await tell(query, workspaceId)
@@ -85,8 +86,7 @@ export async function removeBudget({ pool }: Parts, by: By, id: Id): Promise<Acc
     await query('delete from budgets where id = $1', [id])
     const everybodys = everybodysOf(removed)
     if (!isOfEvery(removed)) await query('update allowances set follows = $2 where id = $1', [id, everybodys])
-    if (everybodys !== null) await query('select follow_budget(budget => $1)', [everybodys])
-    await forgetNotices(query, id)
+    await beginNoticesAnew(query, id)
     await record(query, by, {
       action: 'budget.removed',
       of: accountId,
@@ -112,21 +112,6 @@ async function own(query: Query, { id, accountId, period, amount }: AccountBudge
 function everybodysOf({ accountId, kind, subject, period }: AccountBudget): Id | null {
   if (kind === 'end_user') return allowanceIdOf(accountId, kind, EVERY, period)
   return kind === 'tag' ? allowanceIdOf(accountId, kind, everyOf(subject.slice(0, subject.indexOf('='))), period) : null
-}
-
-/** SQLSTATE of require_budgets_known. */
-const OLD_PROCESS = 'FB001'
-
-/** A process that does not know of such budgets would not hold calls against them. */
-async function requireKnown(query: Query): Promise<void> {
-  try {
-    await query('select require_budgets_known()')
-  } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || error.code !== OLD_PROCESS) throw error
-    const detail =
-      'A process of the release before is still running, and it would not hold calls against this budget. Finish the upgrade, then set it. Nothing was changed.'
-    throw new Fault('invalid_request', { detail, cause: error })
-  }
 }
 
 function requireFew(budgets: readonly AccountBudget[]): void {
@@ -186,10 +171,6 @@ export async function findBudget(pool: pg.Pool, id: Id) {
 
 function noSuchBudget(id: Id): Fault {
   return new Fault('resource_not_found', { detail: `There is no budget ${id}.` })
-}
-
-async function forgetNotices(query: Query, allowanceId: Id): Promise<void> {
-  await query('delete from budget_notices where allowance_id = $1', [allowanceId])
 }
 
 /** For the audit log, which is never emptied: an end user is known there by the id alone. */

@@ -129,7 +129,7 @@ async function loadGrant(pool: pg.Pool, id: Id): Promise<GrantRecord | undefined
   const { rows } = await pool.query({
     name: 'load_grant',
     text: `select ${CREDENTIAL_SELECT}, ${ASKS_SELECT},
-        (select m.id from members m where m.workspace_id = k.workspace_id and m.person_id = k.person_id) as member_id
+        k.person_id as member_person, (select email from people where people.id = k.person_id) as member_email
       from (select * from grants where id <= $1 order by id desc limit 1) k
       ${CREDENTIAL_JOINS}`,
     values: [id],

@@ -20,3 +20,19 @@ export function nextPeriodMs(period: Period, nowMs: number): number | null {
       return null
   }
 }
+
+/** When the period that is running began, in Unix milliseconds. */
+export function periodStartMs(period: Period, nowMs: number): number {
+  const now = new Date(nowMs)
+  const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()]
+  switch (period) {
+    case 'day':
+      return Date.UTC(year, month, day)
+    case 'week':
+      return Date.UTC(year, month, day) - ((now.getUTCDay() + 6) % 7) * DAY_MS
+    case 'month':
+      return Date.UTC(year, month, 1)
+    case 'total':
+      return Date.UTC(2000, 0, 1)
+  }
+}

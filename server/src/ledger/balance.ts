@@ -21,9 +21,10 @@ export async function readBalance(pool: pg.Pool, accountId: Id): Promise<Balance
 const budgetRow = z.object({ period: z.enum(PERIODS), amount, spent: amount, held: amount })
 export type BudgetState = z.output<typeof budgetRow>
 
-const BUDGET_SELECT = `select a.id, a.period, least(p.amount, a.amount) as amount, coalesce(p.charged + p.held, 0)::bigint as spent,
-  coalesce(p.held, 0)::bigint as held
-  from allowances a left join allowance_periods p
+/** One that follows a budget has the amount that the budget has now. */
+const BUDGET_SELECT = `select a.id, a.period, coalesce(b.amount, least(p.amount, a.amount)) as amount,
+  coalesce(p.charged + p.held, 0)::bigint as spent, coalesce(p.held, 0)::bigint as held
+  from allowances a left join budgets b on b.id = a.follows left join allowance_periods p
     on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())`
 
 /** An allowance in the period that is running. */
@@ -51,17 +52,23 @@ const periodRows = z.array(
     .transform(({ starts_at: startsAt, ...row }) => ({ ...row, startsAt })),
 )
 
-/** An allowance in the period that is running, and since when that is. */
+/** An allowance in a period, and since when that is. */
 export type PeriodState = BudgetState & { readonly startsAt: Date }
 
-export async function readPeriods(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, PeriodState>> {
+/**
+ * Of each the period before, for a day after it is over, and the one that is running, in this order: what was charged at the end of a period, and
+ * what calls are charged that began in it, is seen in the next.
+ */
+export async function readPeriods(pool: pg.Pool, ids: readonly Id[]): Promise<ReadonlyMap<Id, readonly PeriodState[]>> {
   const { rows } = await pool.query(
     `select a.id, a.period, a.amount, p.charged + p.held as spent, p.held, p.starts_at
-     from allowances a join allowance_periods p on p.allowance_id = a.id and p.starts_at = period_start(a.period, clock_timestamp())
-     where a.id = any($1::uuid[])`,
+     from allowances a cross join clock_timestamp() now cross join period_start(a.period, now) running
+     join allowance_periods p on p.allowance_id = a.id and (p.starts_at = running
+       or (p.starts_at = period_start(a.period, running - interval '1 second') and now < running + interval '1 day'))
+     where a.id = any($1::uuid[]) order by p.starts_at`,
     [ids],
   )
-  return new Map(periodRows.parse(rows).map(({ id, ...state }) => [id, state]))
+  return Map.groupBy(periodRows.parse(rows), ({ id }) => id)
 }
 
 /** Since when there is an account. */

@@ -9,7 +9,6 @@ import {
   type NoticeSource,
   noticeBudgetOnce,
 } from '../identity/budget-notices.ts'
-import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, nanos } from '../kernel/money.ts'
 import { leftOf, type PeriodState, readPeriods } from '../ledger/balance.ts'
@@ -18,7 +17,6 @@ import type { SendMail } from '../storage/mail.ts'
 type Parts = {
   readonly pool: pg.Pool
   readonly sendMail: SendMail
-  readonly time: Pick<Clock, 'nowMs'>
   /** Where people reach the pages. */
   readonly siteUrl: string
 }
@@ -30,14 +28,14 @@ const NAME_LIMIT = 200
  * Writes to owners and admins when a budget is used to a half, to four fifths and to its end: once a level and period, however many workers
  * look and whenever one dies. Several levels that are passed at once are one letter.
  */
-export function createBudgetNotices({ pool, sendMail, time, siteUrl }: Parts): () => Promise<void> {
+export function createBudgetNotices({ pool, sendMail, siteUrl }: Parts): () => Promise<void> {
   async function notice(budget: BudgetToNotice, state: PeriodState, level: BudgetNoticeLevel): Promise<void> {
     const { period, startsAt, amount, spent, held } = state
     const letter = {
       ...({ what: 'budget_used', workspace: budget.workspace.slice(0, NAME_LIMIT), isTest: budget.isTest } as const),
       ...{ budget: nameOf(budget).slice(0, NAME_LIMIT), percent: level, period, amount: formatUsd(amount) },
       ...{ charged: formatUsd(nanos(spent - held)), held: formatUsd(held), left: formatUsd(leftOf(state)) },
-      ...{ resetsAt: resetOf(period, time.nowMs()), siteUrl },
+      ...{ resetsAt: resetOf(period, startsAt.getTime()), siteUrl },
     }
     await noticeBudgetOnce(pool, budget, { startsAt, level, amount }, async (query, people) => {
       for (const to of people) await sendMail(query, { ...letter, to })
@@ -52,10 +50,10 @@ export function createBudgetNotices({ pool, sendMail, time, siteUrl }: Parts): (
       found.map(({ allowanceId }) => allowanceId),
     )
     for (const budget of found) {
-      const state = states.get(budget.allowanceId)
-      const level = state && levelToTell(budget, state)
-      if (state === undefined || level === undefined) continue
-      await notice(budget, state, level).catch((error: unknown) => failures.push(error))
+      for (const state of states.get(budget.allowanceId) ?? []) {
+        const level = levelToTell(budget, state)
+        if (level !== undefined) await notice(budget, state, level).catch((error: unknown) => failures.push(error))
+      }
     }
     return failures
   }
@@ -88,7 +86,7 @@ function nameOf({ kind, subject }: BudgetToNotice): string {
   return kind === 'key' ? `key ${subject}` : ceilingName({ kind, subject })
 }
 
-/** What there is to tell now and was not told in this period; undefined for nothing. Less than a hundredth that is left is the end. */
+/** What there is to tell of a period and was not told; undefined for nothing. Less than a hundredth that is left is the end. */
 export function levelToTell(
   { noticedFrom, noticed }: Pick<BudgetToNotice, 'noticedFrom' | 'noticed'>,
   { startsAt, amount, spent, held }: Pick<PeriodState, 'startsAt' | 'amount' | 'spent' | 'held'>,
@@ -98,6 +96,8 @@ export function levelToTell(
   const isPast = (level: BudgetNoticeLevel) =>
     level === 100 ? charged * 100n > amount * 99n : charged * 100n >= amount * BigInt(level)
   const level = NOTICE_LEVELS.filter(isPast).at(-1)
+  // Who was told of a later period is told of none before it.
+  if (noticedFrom !== null && noticedFrom > startsAt) return undefined
   const told = noticedFrom?.getTime() === startsAt.getTime() ? noticed : 0
   return level !== undefined && level > told ? level : undefined
 }

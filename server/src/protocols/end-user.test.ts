@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { endUserIn, endUserNamed } from './end-user.ts'
+import { END_USER_MOST, endUserIn, endUserNamed } from './end-user.ts'
 
 const textIn = (body: unknown) => endUserIn(body)?.text
 
@@ -10,6 +10,12 @@ describe('the end user of a request', () => {
     assert.equal(textIn({ safety_identifier: 'alice' }), 'alice')
     assert.equal(textIn({ user: 'old', safety_identifier: 'new' }), 'new')
     assert.equal(textIn({ metadata: { user_id: 'alice' } }), 'alice')
+  })
+
+  it('is the same however its letters are composed, and not looked into where it is too long', () => {
+    assert.deepEqual(endUserNamed('Zo\u00eb'), endUserNamed('Zoe\u0308'))
+    const long = 'x'.repeat(END_USER_MOST + 1)
+    assert.deepEqual(endUserIn({ user: long }), { text: long, label: '' })
   })
 
   it('is nobody where it is left out, empty, or no text', () => {

@@ -11,19 +11,21 @@ export function endUserIn(body: unknown): NamedEndUser | undefined {
     memberOf(memberOf(body, 'metadata'), 'user_id'),
   ]
   const text = given.find((one) => typeof one === 'string' && one.trim() !== '')
-  return typeof text === 'string' ? endUserNamed(text) : undefined
+  if (typeof text !== 'string') return undefined
+  // What is too long is not looked into: whoever uses it refuses it.
+  return text.length > END_USER_MOST ? { text, label: '' } : endUserNamed(text)
 }
 
-const SESSION = /^user_(?<device>[0-9a-z]+)_account_(?<account>[0-9a-z-]*)_session_/i
-/** A text that is longer is no object with a few ids. */
-const OBJECT_MOST = 2_000
+/** Characters that the name of an end user may have. */
+export const END_USER_MOST = 512
 
+const SESSION = /^user_(?<device>[0-9a-z]+)_account_(?<account>[0-9a-z-]*)_session_/i
 /**
  * A person, by what a client says. Some say a device, an account and a session: the session is left out, so that a person stays one from
  * session to session, and where there is an account, from device to device.
  */
 export function endUserNamed(given: string): NamedEndUser {
-  const text = given.trim()
+  const text = given.trim().normalize('NFC')
   const { account, device } = SESSION.exec(text)?.groups ?? {}
   if (device !== undefined) return account ? ofAccount(account) : ofDevice(device)
   const ids = objectIn(text)
@@ -42,7 +44,7 @@ const ofAccount = (id: string): NamedEndUser => ({ text: `account ${id}`, label:
 const ofDevice = (id: string): NamedEndUser => ({ text: `device ${id}`, label: `device ${id.slice(0, 12)}` })
 
 function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
-  if (!text.startsWith('{') || text.length > OBJECT_MOST) return undefined
+  if (!text.startsWith('{')) return undefined
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : undefined

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
+import { createKey } from '../../../server/src/identity/keys.ts'
 import { addMember } from '../../../server/src/identity/people/members.ts'
 import { createWorkspace } from '../../../server/src/identity/workspaces.ts'
 import { ZERO } from '../../../server/src/kernel/money.ts'
@@ -136,8 +137,11 @@ describe('a sign-up', () => {
     const email = anotherAddress()
     const { id: owned } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Named', ownerEmail: email })
     const { id: other } = await createWorkspace({ pool, ids }, ACTOR, { name: 'Other' })
-    await addMember({ pool, ids }, { by: ACTOR, personId: null }, other, { email, role: 'billing' })
+    const memberId = await addMember({ pool, ids }, { by: ACTOR, personId: null }, other, { email, role: 'billing' })
+    const key = await createKey({ pool, ids }, ACTOR, { workspaceId: other, mode: 'test', name: 'named', memberId })
     const personId = await join(email)
+    const { rows } = await pool.query('select member_person from api_keys where id = $1', [key.id])
+    assert.deepEqual(rows, [{ member_person: personId }], 'and the keys of the member are theirs')
     const roles = (await people.workspacesOf(personId)).map(({ id, role }) => [id, role])
     assert.deepEqual(new Map(roles.map(([id, role]) => [id, role])).get(owned), 'owner')
     assert.deepEqual(new Map(roles.map(([id, role]) => [id, role])).get(other), 'billing')

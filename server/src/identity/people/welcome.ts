@@ -58,4 +58,10 @@ async function joinAsNamed(query: Query, by: By, { id: personId, email }: Person
   )
   for (const { id, workspace_id: of, role } of joined.parse(rows))
     await record(query, by, { action: 'member.joined', of, subject: id, before: null, after: { personId, role } })
+  // Keys of who was named by the address alone are the person's from now on, whose budget may be set by either.
+  await query(
+    `with claimed as (update api_keys set member_person = $1 where member_email = $2 and member_person is null returning id)
+     select record_change(topic => 'key', key => id::text) from claimed`,
+    [personId, email],
+  )
 }

@@ -63,7 +63,9 @@ create or replace function begin_attributed_calls(
   token_limit bigint,
   tokens_left bigint,
   tokens_reset_at timestamptz,
-  judged_at timestamptz
+  judged_at timestamptz,
+  -- All of the call's allowances that refused it, counted as the subject is.
+  refusing integer[]
 )
 language plpgsql volatile
 set enable_seqscan = off
@@ -164,9 +166,14 @@ begin
       -- One that was lowered below what was spoken for stays lowered when some of that comes free.
       array[greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))]
     into allowance_account, allowance_starts, allowance_amounts, allowance_free
-    from (select account_id, amount, period_start(period, at) as starts_at from allowances where id = allowances_in[1]) allowance
+    -- One that follows a budget has the amount that the budget has now, whatever it was when the period began.
+    from (
+      select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
+      from allowances own left join budgets budget on budget.id = own.follows where own.id = allowances_in[1]
+    ) allowance
     left join lateral (
-      select amount, charged, held from allowance_periods where allowance_id = allowances_in[1] and starts_at = allowance.starts_at limit 1
+      select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
+      where allowance_id = allowances_in[1] and starts_at = allowance.starts_at limit 1
     ) row on true;
   elsif cardinality(allowances_in) > 1 then
     select array_agg(allowance.account_id), array_agg(allowance.starts_at), array_agg(coalesce(row.amount, allowance.amount)),
@@ -174,10 +181,12 @@ begin
     into allowance_account, allowance_starts, allowance_amounts, allowance_free
     from unnest(allowances_in) item (id)
     left join lateral (
-      select account_id, amount, period_start(period, at) as starts_at from allowances where id = item.id limit 1
+      select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
+      from allowances own left join budgets budget on budget.id = own.follows where own.id = item.id limit 1
     ) allowance on true
     left join lateral (
-      select amount, charged, held from allowance_periods where allowance_id = item.id and starts_at = allowance.starts_at limit 1
+      select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
+      where allowance_id = item.id and starts_at = allowance.starts_at limit 1
     ) row on true;
   end if;
   allowance_before := allowance_free;
@@ -255,6 +264,7 @@ begin
         for j in allowance_from .. ask_allowances_to[i] loop
           a := ask_allowances[j];
           if allowance_account[a] is distinct from locked[account] or call_amounts[i] > allowance_free[a] then
+            refusing := refusing || (j - allowance_from);
             fits := case when allowance_account[a] = locked[account] then allowance_free[a] else 0 end;
             -- Of several that are in the way the tightest is told: what fits into it fits into all of them.
             if subject is null or fits < allowance_left then
@@ -310,7 +320,7 @@ begin
     exit when i = calls;
 
     requests_left := null; tokens_left := null; request_limit := null; token_limit := null;
-    if outcome <> 'begun' then subject := null; holder := null; end if;
+    if outcome <> 'begun' then subject := null; holder := null; refusing := null; end if;
     window_from := ask_windows_to[i] + 1;
     set_from := ask_sets_to[i] + 1;
     allowance_from := ask_allowances_to[i] + 1;
@@ -347,7 +357,7 @@ begin
     select id, allowance_starts[place], allowance_amounts[place], allowance_before[place] - allowance_free[place]
     from unnest(allowances_in) with ordinality item (id, place)
     where allowance_before[place] <> allowance_free[place]
-    on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held;
+    on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held, amount = greatest(row.amount, excluded.amount);
   end if;
 
   if claim_calls is not null then

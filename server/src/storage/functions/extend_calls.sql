@@ -126,9 +126,13 @@ begin
         foreach one in array own.allowances loop
           fits := (
             select greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))
-            from (select id, amount, period_start(period, own.begun_at) as starts_at from allowances where id = one) allowance
+            from (
+              select item.id, coalesce(budget.amount, item.amount) as amount, budget.amount as followed, period_start(item.period, own.begun_at) as starts_at
+              from allowances item left join budgets budget on budget.id = item.follows where item.id = one
+            ) allowance
             left join lateral (
-              select amount, charged, held from allowance_periods where allowance_id = allowance.id and starts_at = allowance.starts_at limit 1
+              select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
+              where allowance_id = allowance.id and starts_at = allowance.starts_at limit 1
             ) row on true
           );
           -- Of several that are in the way the tightest is told, as in BEGIN.
@@ -143,8 +147,11 @@ begin
         account_free[account] := account_free[account] - more;
         foreach one in array own.allowances loop
           insert into allowance_periods as row (allowance_id, starts_at, amount, held)
-          select id, period_start(period, own.begun_at), amount, more from allowances where id = one
-          on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held;
+          select item.id, period_start(item.period, own.begun_at), coalesce(budget.amount, before.amount, item.amount), more
+          from allowances item left join budgets budget on budget.id = item.follows
+          left join allowance_periods before on before.allowance_id = item.id and before.starts_at = period_start(item.period, own.begun_at)
+          where item.id = one
+          on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held, amount = greatest(row.amount, excluded.amount);
         end loop;
       end if;
 

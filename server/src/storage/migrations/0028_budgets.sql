@@ -6,11 +6,9 @@ lock table accounts in access exclusive mode;
 
 alter table allowances drop constraint allowances_period_check;
 alter table allowances add constraint allowances_period_check check (period in ('day', 'week', 'month', 'total'));
--- The budget whose amount it has; null for that of a key or of a grant, and where the budget is gone.
+-- The budget whose amount it has, which is read there and not here; null for that of a key or of a grant. Where there is no such budget, it has
+-- its own.
 alter table allowances add column follows uuid;
--- Amounts of many change at once, where a default does: with room on their pages no index has to be written.
-alter table allowances set (fillfactor = 50);
-create index allowances_that_follow on allowances (follows) where follows is not null;
 
 -- What an account's spend may be in a period: all of it, that of a member, of calls with a tag, of an end user. Its id follows from the rest.
 -- A budget of one subject has an allowance of the same id; one of every value of a tag, or of every end user, has one for each that is met.
@@ -18,7 +16,7 @@ create table budgets (
   id uuid primary key,
   account_id uuid not null references accounts,
   kind text not null check (kind in ('workspace', 'member', 'tag', 'end_user')),
-  -- Nothing for a workspace, the id of a member, name=value or name=* of a tag, the id of an end user or *.
+  -- Nothing for a workspace, the id of a person or one of an address of the workspace, name=value or name=* of a tag, the id of an end user or *.
   subject text not null check (length(subject) <= 200),
   -- The subject as people know it.
   label text not null check (length(label) <= 200),
@@ -32,8 +30,12 @@ create table budgets (
 -- Tags that a credential's calls have whatever the request says, as name=value.
 alter table api_keys add column fixed_tags text[];
 alter table grants add column fixed_tags text[];
--- Whose key it is. It outlives the membership, so that the member's budget goes on bounding the key.
-alter table api_keys add column member_id uuid;
+-- Whose key it is. It outlives the membership, so that the member's budget goes on bounding the key, and bounds it again when the same person
+-- comes back: the membership, the person, and the address by which a member is known before somebody signs up with it.
+alter table api_keys add column member_id uuid, add column member_person uuid, add column member_email text;
+create index api_keys_unclaimed on api_keys (member_email) where member_email is not null and member_person is null;
+-- Budgets that it had before, of which there is one for a period: set again, they go on counting.
+alter table api_keys add column former_allowances uuid[] not null default '{}';
 
 -- For whom callers make their calls, as far as they say so. Of what they said there is a hash, in the id, and a short label.
 create table end_users (
@@ -42,6 +44,8 @@ create table end_users (
   label text not null check (length(label) between 1 and 60),
   -- To the day or so.
   seen_at timestamptz not null,
+  -- Until when it can have been one of those for whom there was no place; null where it never was.
+  late_at timestamptz,
   primary key (account_id, id)
 );
 create index end_users_by_last_seen on end_users (seen_at);
@@ -49,21 +53,38 @@ create index end_users_by_last_seen on end_users (seen_at);
 -- How many an account has, so that there is a bound.
 create table end_user_counts (
   account_id uuid primary key references accounts,
-  users integer not null check (users >= 0)
+  users integer not null check (users >= 0),
+  -- Whether there ever was no place for one.
+  turned_away boolean not null default false
 );
 
 -- What people were told of a budget last: per cent of the amount, in which period. It changes in the transaction of the letters.
 create table budget_notices (
   allowance_id uuid primary key references allowances,
   starts_at timestamptz not null,
-  level smallint not null check (level in (50, 80, 100))
+  -- 0 for nothing in this period, and nothing of those before it.
+  level smallint not null check (level in (0, 50, 80, 100))
 );
+
+-- What is used already when notices begin is no news.
+insert into budget_notices (allowance_id, starts_at, level)
+select allowance.id, period_start(allowance.period, clock_timestamp()), case
+  when row.charged * 100::numeric > allowance.amount * 99::numeric then 100
+  when row.charged * 100::numeric >= allowance.amount * 80::numeric then 80
+  when row.charged * 100::numeric >= allowance.amount * 50::numeric then 50
+  else 0 end
+from api_keys key join allowances allowance on allowance.id = key.allowance_id
+left join allowance_periods row on row.allowance_id = allowance.id and row.starts_at = period_start(allowance.period, clock_timestamp())
+on conflict do nothing;
 
 -- Accounts whose people were told that the balance is low, and have not been above it since.
 create table balance_notices (
   account_id uuid primary key references accounts,
   told_at timestamptz not null default clock_timestamp()
 );
+
+-- The same of balances. The first look forgets those that are above what counts as low.
+insert into balance_notices (account_id) select live_account_id from workspaces;
 
 -- Those with a budget, of which somebody may have to be told.
 create index api_keys_with_budget on api_keys (id) where allowance_id is not null and revoked_at is null;
@@ -81,53 +102,67 @@ return case period
   else timestamptz '2000-01-01 00:00:00+00'
 end;
 
--- Gives every allowance that follows a budget the amount that the budget has now. Lowering takes effect as what is spoken for already, where
--- that is more, as for a single allowance.
-create or replace function follow_budget(budget uuid) returns void
-language plpgsql volatile as $$
-begin
-  perform 1 from accounts where id = (select account_id from budgets where id = budget) for no key update;
-  update allowances set amount = budgets.amount from budgets
-  where budgets.id = budget and allowances.follows = budget and allowances.amount <> budgets.amount;
-  update allowance_periods row set amount = greatest(allowance.amount, row.charged + row.held)
-  from allowances allowance
-  where allowance.follows = budget and row.allowance_id = allowance.id and row.starts_at = period_start(allowance.period, clock_timestamp());
-end
-$$;
-
 -- Makes the allowances of those who have a budget because everybody has one, each when it is met for the first time: `ids` are theirs, and
--- `budgets_in` what they follow. Who comes second finds it made. Gives those that there are: where a budget was removed meanwhile, there may
--- be none.
-create or replace function make_allowances(account uuid, ids uuid[], budgets_in uuid[]) returns setof uuid
-language plpgsql volatile as $$
+-- `budgets_in` what they follow; null for one that is only looked for. Who comes second finds it made. Gives those that there are: where a
+-- budget was removed meanwhile, there may be none. It waits for no account: the amount is that of the budget, whenever it is asked for.
+create or replace function make_allowances(ids uuid[], budgets_in uuid[]) returns setof uuid
+language plpgsql volatile
+set lock_timeout = '2s'
+as $$
 begin
-  -- Under the lock under which amounts are changed, so that none begins with what was before.
-  perform 1 from accounts where id = account for no key update;
   insert into allowances (id, account_id, period, amount, follows)
   select item.id, budget.account_id, budget.period, budget.amount, budget.id
-  from unnest(ids, budgets_in) item (id, budget_id) join budgets budget on budget.id = item.budget_id and budget.account_id = account
+  from unnest(ids, budgets_in) item (id, budget_id) join budgets budget on budget.id = item.budget_id
+  order by item.id
   on conflict (id) do nothing;
-  return query select id from allowances where id = any (ids) and account_id = account;
+  return query select id from allowances where id = any (ids);
 end
 $$;
 
--- Notes that an account has an end user, and that it was seen. False where the account has as many as it may and this is none of them.
-create or replace function know_end_user(account uuid, end_user uuid, label_in text, most integer) returns boolean
-language plpgsql volatile as $$
+-- Notes that accounts have end users, and that they were seen; no end user stands in it twice. Known is false where the account has as many as it
+-- may and this is none of them. One who gets a place when others have been turned away may have spent as one of those before: late_at says
+-- until when that can have been.
+create or replace function know_end_users(accounts_in uuid[], end_users_in uuid[], labels text[], most integer)
+returns table (known boolean, late_at timestamptz)
+language plpgsql volatile
+set lock_timeout = '2s'
+as $$
+declare
+  place integer; is_known boolean; late timestamptz;
+  answers_known boolean[] := array_fill(false, array[cardinality(end_users_in)]);
+  answers_late timestamptz[] := array_fill(null::timestamptz, array[cardinality(end_users_in)]);
 begin
-  update end_users set seen_at = clock_timestamp() where account_id = account and id = end_user;
-  if found then return true; end if;
-  -- New ones of an account come one after the other, so that none is one too many.
-  insert into end_user_counts (account_id, users) values (account, 0) on conflict do nothing;
-  perform 1 from end_user_counts where account_id = account for no key update;
-  insert into end_users (account_id, id, label, seen_at)
-  select account, end_user, label_in, clock_timestamp() from end_user_counts where account_id = account and users < most
-  on conflict do nothing;
-  if found then
-    update end_user_counts set users = users + 1 where account_id = account;
-    return true;
-  end if;
-  return exists (select from end_users where account_id = account and id = end_user);
+  -- In one order, so that two batches do not wait for each other.
+  for place in select item.place from unnest(accounts_in, end_users_in) with ordinality item (account, id, place) order by account, id loop
+    update end_users row set seen_at = clock_timestamp() where account_id = accounts_in[place] and id = end_users_in[place]
+    returning row.late_at into late;
+    is_known := found;
+    if is_known then
+      answers_known[place] := true; answers_late[place] := late;
+      continue;
+    end if;
+    -- New ones of an account come one after the other, so that none is one too many.
+    insert into end_user_counts (account_id, users) values (accounts_in[place], 0) on conflict do nothing;
+    perform 1 from end_user_counts where account_id = accounts_in[place] for no key update;
+    insert into end_users as row (account_id, id, label, seen_at, late_at)
+    select account_id, end_users_in[place], labels[place], clock_timestamp(),
+      -- A process may take it for one of the others for a minute more.
+      case when turned_away then clock_timestamp() + interval '2 minutes' end
+    from end_user_counts where account_id = accounts_in[place] and users < most
+    on conflict do nothing returning row.late_at into late;
+    is_known := found;
+    if is_known then
+      update end_user_counts set users = users + 1 where account_id = accounts_in[place];
+    else
+      select row.late_at into late from end_users row where row.account_id = accounts_in[place] and row.id = end_users_in[place];
+      is_known := found;
+      if not is_known then
+        update end_user_counts set turned_away = true where account_id = accounts_in[place] and not turned_away;
+      end if;
+    end if;
+    answers_known[place] := is_known; answers_late[place] := late;
+  end loop;
+  return query select * from unnest(answers_known, answers_late);
 end
 $$;
 
@@ -197,6 +232,9 @@ begin
 end
 $$;
 
+-- It says more from now on.
+drop function begin_attributed_calls;
+
 -- BEGIN: admits, claims and holds, or refuses, for a batch of calls. All or none for each call: a refusal for one reason
 -- consumes nothing of the others, but for the request that it may cost.
 --
@@ -262,7 +300,9 @@ create or replace function begin_attributed_calls(
   token_limit bigint,
   tokens_left bigint,
   tokens_reset_at timestamptz,
-  judged_at timestamptz
+  judged_at timestamptz,
+  -- All of the call's allowances that refused it, counted as the subject is.
+  refusing integer[]
 )
 language plpgsql volatile
 set enable_seqscan = off
@@ -363,9 +403,14 @@ begin
       -- One that was lowered below what was spoken for stays lowered when some of that comes free.
       array[greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))]
     into allowance_account, allowance_starts, allowance_amounts, allowance_free
-    from (select account_id, amount, period_start(period, at) as starts_at from allowances where id = allowances_in[1]) allowance
+    -- One that follows a budget has the amount that the budget has now, whatever it was when the period began.
+    from (
+      select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
+      from allowances own left join budgets budget on budget.id = own.follows where own.id = allowances_in[1]
+    ) allowance
     left join lateral (
-      select amount, charged, held from allowance_periods where allowance_id = allowances_in[1] and starts_at = allowance.starts_at limit 1
+      select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
+      where allowance_id = allowances_in[1] and starts_at = allowance.starts_at limit 1
     ) row on true;
   elsif cardinality(allowances_in) > 1 then
     select array_agg(allowance.account_id), array_agg(allowance.starts_at), array_agg(coalesce(row.amount, allowance.amount)),
@@ -373,10 +418,12 @@ begin
     into allowance_account, allowance_starts, allowance_amounts, allowance_free
     from unnest(allowances_in) item (id)
     left join lateral (
-      select account_id, amount, period_start(period, at) as starts_at from allowances where id = item.id limit 1
+      select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
+      from allowances own left join budgets budget on budget.id = own.follows where own.id = item.id limit 1
     ) allowance on true
     left join lateral (
-      select amount, charged, held from allowance_periods where allowance_id = item.id and starts_at = allowance.starts_at limit 1
+      select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
+      where allowance_id = item.id and starts_at = allowance.starts_at limit 1
     ) row on true;
   end if;
   allowance_before := allowance_free;
@@ -454,6 +501,7 @@ begin
         for j in allowance_from .. ask_allowances_to[i] loop
           a := ask_allowances[j];
           if allowance_account[a] is distinct from locked[account] or call_amounts[i] > allowance_free[a] then
+            refusing := refusing || (j - allowance_from);
             fits := case when allowance_account[a] = locked[account] then allowance_free[a] else 0 end;
             -- Of several that are in the way the tightest is told: what fits into it fits into all of them.
             if subject is null or fits < allowance_left then
@@ -509,7 +557,7 @@ begin
     exit when i = calls;
 
     requests_left := null; tokens_left := null; request_limit := null; token_limit := null;
-    if outcome <> 'begun' then subject := null; holder := null; end if;
+    if outcome <> 'begun' then subject := null; holder := null; refusing := null; end if;
     window_from := ask_windows_to[i] + 1;
     set_from := ask_sets_to[i] + 1;
     allowance_from := ask_allowances_to[i] + 1;
@@ -546,7 +594,7 @@ begin
     select id, allowance_starts[place], allowance_amounts[place], allowance_before[place] - allowance_free[place]
     from unnest(allowances_in) with ordinality item (id, place)
     where allowance_before[place] <> allowance_free[place]
-    on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held;
+    on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held, amount = greatest(row.amount, excluded.amount);
   end if;
 
   if claim_calls is not null then
@@ -790,9 +838,13 @@ begin
         foreach one in array own.allowances loop
           fits := (
             select greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))
-            from (select id, amount, period_start(period, own.begun_at) as starts_at from allowances where id = one) allowance
+            from (
+              select item.id, coalesce(budget.amount, item.amount) as amount, budget.amount as followed, period_start(item.period, own.begun_at) as starts_at
+              from allowances item left join budgets budget on budget.id = item.follows where item.id = one
+            ) allowance
             left join lateral (
-              select amount, charged, held from allowance_periods where allowance_id = allowance.id and starts_at = allowance.starts_at limit 1
+              select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
+              where allowance_id = allowance.id and starts_at = allowance.starts_at limit 1
             ) row on true
           );
           -- Of several that are in the way the tightest is told, as in BEGIN.
@@ -807,8 +859,11 @@ begin
         account_free[account] := account_free[account] - more;
         foreach one in array own.allowances loop
           insert into allowance_periods as row (allowance_id, starts_at, amount, held)
-          select id, period_start(period, own.begun_at), amount, more from allowances where id = one
-          on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held;
+          select item.id, period_start(item.period, own.begun_at), coalesce(budget.amount, before.amount, item.amount), more
+          from allowances item left join budgets budget on budget.id = item.follows
+          left join allowance_periods before on before.allowance_id = item.id and before.starts_at = period_start(item.period, own.begun_at)
+          where item.id = one
+          on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held, amount = greatest(row.amount, excluded.amount);
         end loop;
       end if;
 
