@@ -115,7 +115,10 @@ export const USAGE_ROUTES: readonly ContractRoute[] = [
         description: 'What usage is told apart by: key, operation, model, end_user, or tag:<name>.',
         schema: { type: 'string', pattern: GROUP_BY.source },
       },
-      filterParameter('operation', 'Calls of this operation alone.'),
+      filterParameter(
+        'operation',
+        'Calls of this operation alone. Calls from before there was attribution match no operation.',
+      ),
       filterParameter('model', 'Calls of this model alone, by the name that was asked for.'),
       filterParameter('key', 'Calls of this key alone, by its id.'),
       filterParameter(
