@@ -547,7 +547,7 @@ function authorizationOf(
 }
 
 /** Tells people of their money; nobody can be told without a master key, under which letters are sealed. */
-function noticesOf({ config, pools, ids, time, seal }: Ground): Notices | null {
+function noticesOf({ config, pools, ids, seal }: Ground): Notices | null {
   if (seal === null) return null
   const told = { pool: pools.rest, sendMail: createSendMail({ ids, seal }), siteUrl: siteUrlOf(config) }
   return {
