@@ -132,3 +132,20 @@ describe('the examples', () => {
     })
   }
 })
+
+describe('the README of the project', () => {
+  it('makes a call with the address and the key that npm run dev prints', async () => {
+    const text = readFileSync(path.join(ROOT, README), 'utf8')
+    const samples = [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code)
+    assert.equal(samples.length, 1)
+    const customer = await makeCustomer(pool, { money: MONEY })
+    const variables = { FAREBOX_URL: installation.url, FAREBOX_KEY: customer.secret }
+    const { stdout } = await promisify(execFile)('bash', ['-c', samples.join('')], {
+      env: { ...process.env, ...variables },
+      timeout: COMMAND_DEADLINE_MS,
+    })
+    assert.match(stdout, /^HTTP\/1\.1 200 OK\r?$/m)
+    const [, cost = ''] = /^x-farebox-cost-usd: (\d+\.\d{9})\r?$/im.exec(stdout) ?? []
+    assert.deepEqual([...(await chargesOf(pool, customer.accountId)).values()], [usd(cost)])
+  })
+})

@@ -63,8 +63,8 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/identity/token-source.ts',
-        find: '(select m.id from members m where m.workspace_id = k.workspace_id and m.person_id = k.person_id) as member_id',
-        replace: 'null::uuid as member_id',
+        find: 'k.person_id as member_person,',
+        replace: 'null::uuid as member_person,',
       },
     ],
     caughtBy: [{ file: BUDGETS_TEST, title: 'of a member is one ceiling' }],
@@ -106,8 +106,8 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
     edits: [
       {
         file: 'server/src/gateway/ceilings.ts',
-        find: 'ceilingsOfCall(budgetsOfCalls, attribution)',
-        replace: 'ceilingsOfCall(budgetsOfCalls, { ...attribution, tags: attribution.tags.slice(0, 1) })',
+        find: 'ceilingsOfCall(budgetsOfCalls, { tags,',
+        replace: 'ceilingsOfCall(budgetsOfCalls, { tags: tags.slice(0, 1),',
       },
     ],
     caughtBy: [{ file: BUDGETS_TEST, title: 'of a tag is one ceiling' }],
@@ -121,20 +121,6 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
       { file: 'server/src/gateway/plans/model.ts', find: 'endUser: endUserIn(body),', replace: 'endUser: undefined,' },
     ],
     caughtBy: [{ file: BUDGETS_TEST, title: 'trap: a second protocol or an agent bypasses it' }],
-  },
-  {
-    id: 'default-not-followed',
-    title: 'who was met before does not follow when the amount of everybody changes',
-    promise: CEILING,
-    author: 'insider',
-    edits: [
-      {
-        file: SET_BUDGETS,
-        find: "await query('select follow_budget(budget => $1)', [id])",
-        replace: '',
-      },
-    ],
-    caughtBy: [{ file: BUDGETS_TEST, title: 'of every end user is a ceiling for each' }],
   },
   {
     id: 'budget-beside-an-old-process',

@@ -138,7 +138,7 @@ export const bugsOfCorrections: readonly PlantedBug[] = [
     title: 'a report whose window lies inside one hour reads that hour from its start on and up to its end',
     promise: 'What the usage report says and what the ledger holds agree, in any window.',
     author: 'blind',
-    edits: [{ file: USAGE, find: 'whole.from > whole.to', replace: 'whole.from > whole.to + HOUR_SECONDS' }],
+    edits: [{ file: USAGE, find: 'if (from > to) return', replace: 'if (from > to + HOUR_SECONDS) return' }],
     caughtBy: [{ file: 'test/ledger/usage-report.test.ts', title: 'has what calls have just booked' }],
   },
   {

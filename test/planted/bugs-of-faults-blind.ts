@@ -142,9 +142,9 @@ $$;
     edits: [
       {
         file: END,
-        find: 'where hold.id is not null and (call_executed[i] or call_charges[i] > 0);',
-        replace: `where hold.id is not null and (call_executed[i] or call_charges[i] > 0)
-      and i = (select max(other.ordinality) from unnest(ending) with ordinality other where other.credential_id = hold.credential_id);`,
+        find: 'group by hold.account_id, hold.credential_id, hold.operation',
+        replace: `and i = (select max(other.ordinality) from unnest(ending) with ordinality other where other.credential_id = hold.credential_id)
+      group by hold.account_id, hold.credential_id, hold.operation`,
       },
     ],
     caughtBy: { invariants: ['header, record, usage and ledger agree'], kinds: ['slow database'], seconds: 15 },

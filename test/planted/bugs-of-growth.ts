@@ -33,8 +33,8 @@ export const bugsOfGrowth: readonly PlantedBug[] = [
       },
       {
         file: EXTEND,
-        find: 'amount, more from allowances',
-        replace: 'amount, case when one = own.allowances[1] then more else 0 end from allowances',
+        find: 'before.amount, item.amount), more',
+        replace: 'before.amount, item.amount), case when one = own.allowances[1] then more else 0 end',
       },
     ],
     sql: 'alter table allowance_periods drop constraint allowance_periods_held_check, drop constraint no_overspend;',

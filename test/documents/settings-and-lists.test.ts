@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { ROOT } from '../../harness/root.ts'
+import { loadConfig } from '../../server/src/config.ts'
+import { readPriceList } from '../../server/src/pricing/price-list/format.ts'
+
+/** YAML that papers show is read by what reads it in earnest. */
+
+const folder = mkdtempSync(path.join(tmpdir(), 'papers-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+function samplesIn(paper: string): readonly string[] {
+  const text = readFileSync(path.join(ROOT, paper), 'utf8')
+  return [...text.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code)
+}
+
+/** With files of the test's own in place of those that the paper names. */
+function fileWith(name: string, content: string): string {
+  const file = path.join(folder, name)
+  writeFileSync(file, content)
+  return file
+}
+
+describe('samples of settings', () => {
+  const databaseUrl = 'postgres://user:password@127.0.0.1:5432/farebox'
+  const load = (yaml: string, env: Readonly<Record<string, string>> = {}) =>
+    loadConfig({ FAREBOX_CONFIG: fileWith('farebox.yaml', yaml), ...env })
+
+  it('of configuration.md are taken, and mean what is said of them', () => {
+    const [sample = '', ...more] = samplesIn('docs/configuration.md')
+    assert.equal(more.length, 0)
+    const { roles, http, database } = load(
+      sample.replace('/run/secrets/database-url', fileWith('database-url', `${databaseUrl}\n`)),
+    )
+    assert.equal(database.url.reveal(), databaseUrl)
+    assert.deepEqual(roles, ['gateway', 'worker', 'admin'])
+    assert.deepEqual([http.public_url, http.trusted_proxies], ['https://api.example.com', ['10.0.0.0/8']])
+  })
+
+  it('of operating.md are taken: its colours can be read', () => {
+    const [sample = '', ...more] = samplesIn('docs/operating.md')
+    assert.equal(more.length, 0)
+    const logo = fileWith('logo.svg', '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0h9v9z"/></svg>')
+    const { site } = load(sample.replace('/etc/farebox/logo.svg', logo), { FAREBOX_DATABASE_URL: databaseUrl })
+    assert.equal(site.name, 'Harbour Gateway')
+  })
+})
+
+describe('the sample of a price list', () => {
+  it('is one', () => {
+    const [sample = '', ...more] = samplesIn('docs/price-lists.md')
+    assert.equal(more.length, 0)
+    const { models } = readPriceList(Buffer.from(sample))
+    assert.deepEqual(
+      models.map(({ settings }) => settings.id),
+      ['maker/model', 'maker/painter'],
+    )
+  })
+})
