@@ -169,7 +169,7 @@ begin
     -- One that follows a budget has the amount that the budget has now, whatever it was when the period began.
     from (
       select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
-      from allowances own left join budgets budget on budget.id = own.follows where own.id = allowances_in[1]
+      from allowances own left join lateral (select amount from budgets where id = own.follows limit 1) budget on true where own.id = allowances_in[1]
     ) allowance
     left join lateral (
       select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
@@ -182,7 +182,7 @@ begin
     from unnest(allowances_in) item (id)
     left join lateral (
       select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
-      from allowances own left join budgets budget on budget.id = own.follows where own.id = item.id limit 1
+      from allowances own left join lateral (select amount from budgets where id = own.follows limit 1) budget on true where own.id = item.id limit 1
     ) allowance on true
     left join lateral (
       select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods

@@ -406,7 +406,7 @@ begin
     -- One that follows a budget has the amount that the budget has now, whatever it was when the period began.
     from (
       select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
-      from allowances own left join budgets budget on budget.id = own.follows where own.id = allowances_in[1]
+      from allowances own left join lateral (select amount from budgets where id = own.follows limit 1) budget on true where own.id = allowances_in[1]
     ) allowance
     left join lateral (
       select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
@@ -419,7 +419,7 @@ begin
     from unnest(allowances_in) item (id)
     left join lateral (
       select own.account_id, coalesce(budget.amount, own.amount) as amount, budget.amount as followed, period_start(own.period, at) as starts_at
-      from allowances own left join budgets budget on budget.id = own.follows where own.id = item.id limit 1
+      from allowances own left join lateral (select amount from budgets where id = own.follows limit 1) budget on true where own.id = item.id limit 1
     ) allowance on true
     left join lateral (
       select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
@@ -840,7 +840,7 @@ begin
             select greatest(0, coalesce(least(row.amount, allowance.amount) - row.charged - row.held, allowance.amount))
             from (
               select item.id, coalesce(budget.amount, item.amount) as amount, budget.amount as followed, period_start(item.period, own.begun_at) as starts_at
-              from allowances item left join budgets budget on budget.id = item.follows where item.id = one
+              from allowances item left join lateral (select amount from budgets where id = item.follows limit 1) budget on true where item.id = one
             ) allowance
             left join lateral (
               select coalesce(allowance.followed, amount) as amount, charged, held from allowance_periods
@@ -860,8 +860,10 @@ begin
         foreach one in array own.allowances loop
           insert into allowance_periods as row (allowance_id, starts_at, amount, held)
           select item.id, period_start(item.period, own.begun_at), coalesce(budget.amount, before.amount, item.amount), more
-          from allowances item left join budgets budget on budget.id = item.follows
-          left join allowance_periods before on before.allowance_id = item.id and before.starts_at = period_start(item.period, own.begun_at)
+          from allowances item left join lateral (select amount from budgets where id = item.follows limit 1) budget on true
+          left join lateral (
+            select amount from allowance_periods where allowance_id = item.id and starts_at = period_start(item.period, own.begun_at) limit 1
+          ) before on true
           where item.id = one
           on conflict (allowance_id, starts_at) do update set held = row.held + excluded.held, amount = greatest(row.amount, excluded.amount);
         end loop;
