@@ -43,8 +43,8 @@ const ENDS_WITH_REGION: readonly Edit[] = [
   },
   {
     file: 'end_attributed_calls',
-    find: 'own.tags, false);',
-    replace: 'own.tags, false, own.region);',
+    find: 'own.tags, books_hours);',
+    replace: 'own.tags, books_hours, own.region);',
   },
   {
     file: 'end_attributed_calls',
@@ -53,8 +53,8 @@ const ENDS_WITH_REGION: readonly Edit[] = [
   },
   {
     file: 'end_attributed_calls',
-    find: 'hold.tags, false\n',
-    replace: 'hold.tags, false, hold.region\n',
+    find: 'hold.tags, books_hours\n',
+    replace: 'hold.tags, books_hours, hold.region\n',
   },
 ]
 
