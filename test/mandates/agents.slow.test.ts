@@ -77,7 +77,7 @@ async function withinMandate(client: McpClient): Promise<void> {
 
     await page.goto(String(refusal.mandate_url))
     await page.getByLabel('In total, at most').fill('0.50')
-    await page.getByLabel('For a call').fill('0.005')
+    await page.getByLabel('Per call').fill('0.005')
     await page.getByRole('button', { name: 'Review the change' }).click()
     await page.getByRole('button', { name: 'Change it' }).click()
     await page.getByText('The mandate is changed').waitFor()
