@@ -442,8 +442,8 @@ describe('farebox says what is wrong', () => {
     ['what is no overlap', ['keys', 'rotate', NOBODY, '--overlap', '-1'], '--overlap must be a whole number above 0'],
     [
       'what is no budget',
-      ['keys', 'budget', NOBODY, '5/week'],
-      '"5/week" is not a budget: use 20/month, 5/day or 100/total',
+      ['keys', 'budget', NOBODY, '5/year'],
+      '"5/year" is not a budget: use 20/month, 10/week, 5/day or 100/total',
     ],
     [
       'no scopes',

@@ -87,7 +87,7 @@ describe("the operator's way", () => {
     assert.match(output, /^credentials of upstreams: 1 sealed again$/m)
     assert.match(output, /^Everything is sealed with secrets\.master_key now\./m)
     assert.equal(output.match(/^The master key opens what is stored\.$/gm)?.length, 2)
-    assert.equal(output.match(/^Account \S+, First customer, since /gm)?.length, 3)
+    assert.equal(output.match(/^Account \S+, First customer, since /gm)?.length, 2)
     assert.match(
       output,
       /^Reversed the payment 01a1dd7c-3f6a-7000-93b4-661a883f55ec: 50\.000000000 USD taken from account /m,
