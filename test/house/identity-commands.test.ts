@@ -198,6 +198,8 @@ describe('farebox keys change and show', () => {
       'Addresses: 10.0.0.0/8',
       'On disconnect: cancel (default)',
       'Holding: growing (default)',
+      'Tags: none',
+      'Member: nobody',
       '',
     ])
     assert.match(
