@@ -40,12 +40,12 @@ describe('farebox contract', () => {
 
   it('tells what is added from what breaks, by a code', async () => {
     const added = fileOf('added.json', (document) => {
-      usageIn(document).parameters.push({ in: 'query', name: 'bucket', required: false, schema: { type: 'string' } })
+      usageIn(document).parameters.push({ in: 'query', name: 'colour', required: false, schema: { type: 'string' } })
     })
-    assert.equal(await said('contract', 'diff', served, added), 'additive  GET /v1/usage query bucket is new\n')
+    assert.equal(await said('contract', 'diff', served, added), 'additive  GET /v1/usage query colour is new\n')
     const { code, output } = await farebox('contract', 'diff', added, served)
     assert.equal(code, 1)
-    assert.match(output, /^breaking {2}GET \/v1\/usage query bucket is gone\n/)
+    assert.match(output, /^breaking {2}GET \/v1\/usage query colour is gone\n/)
     assert.match(output, /increase the major version/)
   })
 

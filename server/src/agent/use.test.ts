@@ -20,7 +20,7 @@ async function failing(code: FaultCode, headers: Record<string, string> = {}) {
     refused() {},
   } as unknown as Parameters<typeof createUse>[0])
   const wanted = { id: 'c' as Id, operationId: 'tag_detail', given: {}, maxCost: '0.5', idempotencyKey: undefined }
-  return use({ caller } as unknown as AgentRequest, wanted)
+  return use({ caller, headers: {} } as unknown as AgentRequest, wanted)
 }
 
 describe('a call that failed without saying what it cost', () => {
