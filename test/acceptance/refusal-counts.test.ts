@@ -81,6 +81,9 @@ describe('refusals of keys', () => {
     const printed = await said('keys', 'refusals', poor.keyId)
     for (const { hour, count } of refused)
       assert.ok(printed.includes(`${hour.toISOString()}  ${count}  insufficient_balance\n`), printed)
-    assert.match(await said('keys', 'refusals', poor.workspaceId), /No calls of key .* were refused in the last 30 days/)
+    assert.match(
+      await said('keys', 'refusals', poor.workspaceId),
+      /No calls of key .* were refused in the last 30 days/,
+    )
   })
 })
