@@ -149,6 +149,17 @@ describe('what is asked of PostgreSQL before a call', () => {
     assert.equal(slots.length, 1)
   })
 
+  it('is held in the budgets of the call, where it has others than its key', async () => {
+    const { begin, asked } = createHouse({ outcome: 'begun' })
+    const caller = testCaller({ allowances: [ids.next()] })
+    const ceilings = [ids.next(), ids.next()].map((allowanceId) => ({ ...ceilingOf('tag', 'run=1'), allowanceId }))
+    await begin(wishOf({ caller, ceilings }))
+    assert.deepEqual(
+      asked.map(({ hold }) => hold?.allowances),
+      [ceilings.map(({ allowanceId }) => allowanceId)],
+    )
+  })
+
   it('is no place where nothing is held, but what it claims all the same', async () => {
     const { begin, asked } = createHouse({ outcome: 'begun' })
     await begin(wishOf({ operation: counted, hold: null }))
@@ -372,6 +383,12 @@ describe('a call that there is no money for', () => {
       ['run=a', '0.000000001', '1970-02-01T00:00:00.000Z'],
     )
     assert.match(both.message, /The next month begins at 1970-02-01 00:00 UTC\.$/)
+    const second = await thrownBy(() =>
+      createHouse({ outcome: 'allowance_spent', allowanceId: 'b', left: nanos(1n), refusing: ['b'] }).begin(
+        wishOf({ ceilings: [day, of('b', 'month', 9_000n)] }),
+      ),
+    )
+    assert.equal(second.members.budget_subject, 'run=b', 'the one that refused, wherever it stands')
     const fits = await refusalBy([of('b', 'month', 9_000n)], ['a'])
     assert.equal(fits.members.budget_resets_at, '1970-01-02T00:00:00.000Z', 'one that fits is not waited for')
     const total = await refusalBy([of('b', 'total', 9_000n)], ['a', 'b'])

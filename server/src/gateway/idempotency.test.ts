@@ -65,7 +65,7 @@ const unwritten = { ...charged, detail: null }
 type Found = { readonly open?: Open; readonly ended?: readonly Ended[]; readonly isTask?: boolean }
 
 /** What is told of a call that is open or has ended, as each look at it finds it; the last one is found from then on. */
-async function told({ open, ended = [], isTask = false }: Found) {
+async function faultOf({ open, ended = [], isTask = false }: Found) {
   const waits: number[] = []
   const asked: unknown[] = []
   const firstCall = createFirstCall({
@@ -79,8 +79,14 @@ async function told({ open, ended = [], isTask = false }: Found) {
     },
     clock: { sleep: async (durationMs) => void waits.push(durationMs) },
   })
-  const { code, members, retryAfterSeconds } = await firstCall('credential', { id: 'first', isTask })
+  const fault = await firstCall('credential', { id: 'first', isTask })
   for (const who of asked) assert.deepEqual(who, ['credential', 'first'])
+  return { fault, waits }
+}
+
+async function told(found: Found) {
+  const { fault, waits } = await faultOf(found)
+  const { code, members, retryAfterSeconds } = fault
   return { code, members, retryAfterSeconds, waits }
 }
 
@@ -118,6 +124,8 @@ describe('what is told of the call that has the key already', () => {
     const members = { ...MEMBERS, task_id: 'first' }
     const running = { code: 'idempotency_running', members, retryAfterSeconds: 5, waits: [] }
     assert.deepEqual(await told({ isTask: true }), running)
+    assert.match((await faultOf({ isTask: true })).fault.message, /Poll the task first\./)
+    assert.doesNotMatch((await faultOf({})).fault.message, /Poll/)
     assert.deepEqual((await told({ isTask: true, open: { unsettled_at: new Date() } })).members, members)
     assert.equal((await told({ isTask: true, ended: [charged] })).members.task_id, 'first')
   })
