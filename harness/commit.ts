@@ -12,9 +12,9 @@ export function commitHere(): string | undefined {
   return git('rev-parse', 'HEAD')?.trim()
 }
 
-/** The files that differ from those of a commit; undefined where that commit is not here. */
-export function changedSince(commit: string): readonly string[] | undefined {
-  return git('diff', '--name-only', commit)?.trim().split('\n')
+/** The files that differ from those of a commit; none where that commit is not here. */
+export function changedSince(commit: string): ReadonlySet<string> {
+  return new Set(git('diff', '--name-only', commit)?.trim().split('\n'))
 }
 
 /** The commit of a release that docs/releases/ knows, of a tag, or of what else git calls one; undefined where that commit is not here. */

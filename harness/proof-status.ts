@@ -30,17 +30,24 @@ export type Proof = z.output<typeof Proof>
 export function statusOfProofs(): Status[] {
   const sources = createSources()
   const papers = readPapers()
+  const asked = new Map<string, ReadonlySet<string>>()
+  // Many proofs are of one commit.
+  const changedOnce = (commit: string) => {
+    const changed = asked.get(commit) ?? changedSince(commit)
+    asked.set(commit, changed)
+    return changed
+  }
   return readdirSync(PROOFS)
     .filter((file) => file.endsWith('.json'))
     .map((file) => {
       const proof = Proof.parse(JSON.parse(readFileSync(path.join(PROOFS, file), 'utf8')))
       const citedBy = [...papers].filter(([, text]) => text.includes(`${proof.proof}.json`)).map(([paper]) => paper)
-      return { proof: proof.proof, recordedAt: proof.recorded_at, ...stateOf(proof, sources), citedBy }
+      return { proof: proof.proof, recordedAt: proof.recorded_at, ...stateOf(proof, sources, changedOnce), citedBy }
     })
 }
 
 /** A proof that names no program was recorded before proofs did; one whose program is gone can't be recorded again. */
-export function stateOf(proof: Proof, sources: Sources): Pick<Status, 'state' | 'changed'> {
+export function stateOf(proof: Proof, sources: Sources, changed = changedSince): Pick<Status, 'state' | 'changed'> {
   const { program, sources: recorded, commit } = proof
   if (program === undefined || recorded === undefined) return { state: 'unknown', changed: [] }
   let files: readonly string[]
@@ -50,8 +57,8 @@ export function stateOf(proof: Proof, sources: Sources): Pick<Status, 'state' | 
   } catch {
     return { state: 'stale', changed: [program] }
   }
-  const changed = commit === undefined || commit === null ? [] : (changedSince(commit) ?? [])
-  return { state: 'stale', changed: changed.filter((file) => files.includes(file)) }
+  const since = typeof commit === 'string' ? changed(commit) : undefined
+  return { state: 'stale', changed: files.filter((file) => since?.has(file)) }
 }
 
 /** One line each: those that need to be recorded again first, and of them those that papers cite. */
