@@ -24,6 +24,8 @@ const OF_A_CHANGE = 'embeddings-charged-twice'
 const sample = isFullProof ? BUGS_OF_FAULTS : BUGS_OF_FAULTS.filter(({ id }) => id === OF_A_CHANGE)
 /** What a copy needs beside what tests do. */
 const ALSO = ['scripts/faults.ts']
+/** What a bug breaks that only makes the service fail: no judge of money is needed to see that. */
+const FAILURES = ['nobody is told of a mistake of ours', 'no process ends by itself']
 /** Just under what a test may take. */
 const RUN_TIMEOUT_MS = 220_000
 
@@ -79,7 +81,7 @@ describe('bugs planted against the run of faults', () => {
   it('fit the source, and name invariants that there are', () => {
     for (const bug of BUGS_OF_FAULTS) {
       assertFit(bug)
-      for (const name of bug.caughtBy.invariants) assert.ok(name in INVARIANTS, name)
+      for (const name of [...FAILURES, ...bug.caughtBy.invariants]) assert.ok(name in INVARIANTS, name)
     }
   })
 
@@ -92,6 +94,8 @@ describe('bugs planted against the run of faults', () => {
       const { verdicts, seconds } = await judgedIn(bug, caughtBy)
       const broken = caughtBy.invariants.filter((name) => verdicts[name]?.startsWith('broken'))
       assert.ok(broken.length > 0, JSON.stringify(verdicts))
+      for (const name of FAILURES)
+        if (!caughtBy.invariants.includes(name)) assert.equal(verdicts[name], 'ok', `the bug makes it fail: ${name}`)
       const by = Object.fromEntries(broken.map((name) => [name, verdicts[name]?.slice(0, 200)]))
       judge(PROOF, `${id}: to its verdict`, CAUGHT_WITHIN, [seconds * 1_000])
       const caughtIn = Math.round(seconds * 10) / 10
