@@ -47,12 +47,12 @@ const limits = {
   ),
   header_bytes: setting(
     integer(4_096, 65_536).prefault(16_384),
-    'Size limit of the request line and all headers together.',
+    'Size limit of the request line and all headers together; larger ones get 431 `headers_too_large`.',
     'Raise it where a proxy in front adds large headers.',
   ),
   json_depth: setting(
     integer(8, 512).prefault(64),
-    'Nesting limit of JSON in requests.',
+    'Limit of levels of nesting of JSON in requests; deeper ones get 400 `body_too_deep`.',
     'Raise it where callers send deeply nested JSON Schemas for tools.',
   ),
   connections: setting(
@@ -70,7 +70,7 @@ const times = {
   ),
   request_timeout_ms: setting(
     integer(1_000, 600_000).prefault(60_000),
-    'Timeout for a whole request with its body. The answer may take longer.',
+    'Timeout for a whole request with its body; a slower one gets 408 `request_timeout`. The answer may take longer.',
     'Raise it where callers send large bodies over slow connections.',
   ),
   drain_ms: setting(
@@ -103,7 +103,7 @@ const names = {
   ),
   public_url: setting(
     publicOrigin('https://api.example.com').optional(),
-    'Origin under which callers reach the gateway. It is the audience of access tokens for the API.',
+    'Origin under which callers reach the gateway. It is the audience of access tokens for the API. Without it, the API accepts no access tokens (API keys work), and accounts of platforms cannot be linked.',
     'Set it before users link accounts or clients get tokens.',
   ),
   site_url: setting(
@@ -133,7 +133,7 @@ export const memory = section(
     .strictObject({
       budget_bytes: setting(
         integer(MIB, 65_536 * MIB).prefault(448 * MIB),
-        'Memory budget for requests, replies and unread answers together, beside what the program itself needs. A call without room waits for up to a second, then it is refused with 503 `overloaded`.',
+        'Memory budget for requests, replies and unread answers together, beside what the program itself needs. A call without room waits for up to a second, then it is refused with 503 `overloaded`. The largest call has to fit: the budget is at least 8/3 of (64 MiB + three times the larger of `http.body_bytes` and `http.model_body_bytes`), which is 179 MiB if neither is set.',
         'Give the container this and about 400 MiB more. Raise it when `farebox_memory_refusals_total` grows.',
       ),
     })

@@ -5,7 +5,7 @@ import { ceiling, integer, list, modelName, segment, segments, word } from './ki
 const PART_OF_URLS = 'Choose it before the first customer: it is a part of URLs that programs have.'
 
 const platform = (name: string, what: string) =>
-  setting(segment.prefault(name), `Path segment of ${what} below \`/apis/v1\`.`, PART_OF_URLS)
+  setting(segment.prefault(name), `Path segment of ${what}: \`/apis/v1/${name}/…\` by default.`, PART_OF_URLS)
 
 export const names = section(
   z

@@ -104,7 +104,7 @@ export const site = section(
     .strictObject({
       name: setting(
         siteName.optional(),
-        'Name in titles and beside the menu. Without it: `names.provider`.',
+        'Name of the installation in titles of pages and beside the menu. Without it: `names.provider`.',
         'Set it to the name that your customers know.',
       ),
       logo: setting(
@@ -114,13 +114,13 @@ export const site = section(
       ),
       accent_light: setting(
         accent('light').optional(),
-        'Colour of links, buttons and the focus on light pages.',
-        'Give `site.accent_dark` too: pages have both schemes.',
+        'Colour of links, buttons and the focus on light pages. Without it, pages have the built-in colours.',
+        'Give `site.accent_dark` too, or neither: pages have both schemes.',
       ),
       accent_dark: setting(
         accent('dark').optional(),
-        'Colour of links, buttons and the focus on dark pages.',
-        'Give `site.accent_light` too: pages have both schemes.',
+        'Colour of links, buttons and the focus on dark pages. Without it, pages have the built-in colours.',
+        'Give `site.accent_light` too, or neither: pages have both schemes.',
       ),
       terms_url: setting(link.optional(), 'Link to your terms at the end of every page.', NOT_SHOWN),
       privacy_url: setting(link.optional(), 'Link to your privacy policy at the end of every page.', NOT_SHOWN),

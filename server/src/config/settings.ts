@@ -63,7 +63,7 @@ const log = section(
 export const settings = z.strictObject({
   roles: setting(
     list(choice(ROLES, `must be among ${ROLES.join(', ')}`)).prefault([...ROLES]),
-    'Roles of a process: which listeners it has, and whether it does the work in the background (`worker`). At least one.',
+    'Roles of a process. Each is a listener, for the API (`gateway`), agents (`agent`), the website (`site`) or metrics (`admin`), or the work in the background (`worker`). At least one.',
     'Run all in one process to begin with. Every installation needs one process with the role `worker`.',
   ),
   database,

@@ -53,10 +53,15 @@ const managed = (code: string) =>
 const EXPLAINED: Readonly<Record<string, string>> = {
   quote_invalid:
     'The message ends with the cause: the quote has expired (after five minutes), or it was made for another key, another account or another request, or this installation did not issue it. A quote is valid only for exactly the request that it was made for.',
+  invalid_credential: 'A key that was revoked, and an access token that has expired, get this too: get a new one.',
   insufficient_balance:
     'Ask the operator to add credit, or lower the maximum cost of the call, for example its output limit (`max_tokens`). The error has `needed_usd` and `left_usd`. A part of the balance may be held by calls that still run: what they do not use returns when they end (`held` of `GET /v1/balance`).',
   account_suspended:
     'A refund or a chargeback of money that was already spent leaves a debt: `debt` of `GET /v1/balance`. New calls are refused, and a stream that runs may end early, until the operator has booked a payment that covers the debt (`farebox credit`).',
+  budget_exceeded:
+    'The error names the tightest budget in the way (`budget_kind`, `budget_subject`, `budget_period`), what the call needs (`needed_usd`), what is left (`left_usd`), and when it starts again (`budget_resets_at`): [budgets.md](budgets.md#what-is-left).',
+  forbidden:
+    'The message names what is missing: a scope of a key ([keys.md](keys.md#scopes)) or of an access token, or the role of a person.',
   link_required: 'Start with `POST /apis/v1/{social_a}/auth_{social_a}`: [links.md](links.md).',
   loss_ceiling_account:
     'Losses of the last 60 minutes and of the last 24 hours count, so the limit opens again by itself as they get older. Nothing was carried out: the same request is safe to send again then.',
@@ -65,6 +70,17 @@ const EXPLAINED: Readonly<Record<string, string>> = {
   idempotency_running: 'The first call is charged when it completes; this request costs nothing.',
   outcome_unknown:
     'The error has the id of the first call as `first_request_id`. That call is not charged yet: its money stays held until the operator settles it by what the provider reports. If nobody does within 24 hours, it is voided: it costs nothing, its money is free again, and the same request with the same idempotency key is carried out as a new call. Until then nothing is carried out with this idempotency key. With another one, the request could be carried out and charged twice.',
+  idempotency_mismatch:
+    'For 24 hours, an idempotency key belongs to the first request that was sent with it (`first_request_id`). This request was not carried out.',
+  unsupported_media_type: 'The API accepts `Content-Type: application/json`, and no `Content-Encoding` (no gzip).',
+  rate_limit_exceeded:
+    'The message says which limit it is and whose: requests per minute, tokens per minute, or concurrent calls, of your key or of your tier. The headers `X-RateLimit-*` have what is left: [limits.md](limits.md).',
+  upstream_rate_limit: "It is the limit of the operator's account with the provider, not yours.",
+  contract_hash_mismatch:
+    'The hash is the parameter `hash` of `GET /api/contracts/source`. The error has the hash that is served as `content_hash`.',
+  contract_unavailable:
+    'It concerns only the OpenAPI contract (`GET /api/contracts/…`) and the API reference on the website. Other calls are not affected.',
+  sales_data_unavailable: 'It concerns only `GET /api/sales-api-data`. Calls and quotes are not affected.',
   task_not_cancelable: 'The task is charged if it succeeds.',
   misdirected_request:
     'The Host header is none that this listener serves. Operators set the names with `http.site_url` (website), `http.mcp_url` (agents) and `http.admin_hosts` (metrics); the API answers under every name.',
