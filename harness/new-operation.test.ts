@@ -37,6 +37,10 @@ describe('what can not be made as a new operation', () => {
     'an id that is sold': [{ id: 'tag_detail' }, /^There is an operation tag_detail already\. Choose another id\.$/],
     'an id of what is free': [{ id: 'get_usage' }, /^There is an operation get_usage already/],
     'a file of that name': [{ id: 'website_traffic' }, /operations\/website-traffic\.ts is there already\.$/],
+    'a path that begins with a word of a setting': [
+      { path: '/apis/v1/social_a/tides' },
+      /^The word "social_a" in the path is what a setting spells/,
+    ],
     'no summary': [{ summary: '' }, /^Give --summary "what it does"/],
     'a summary with a full stop': [{ summary: 'High and low water.' }, /^Give --summary .* without a full stop\.$/],
     'no words': [{ asks: ' ' }, /^Give --asks /],

@@ -29,7 +29,11 @@ export type Made = {
   readonly test: string
 }
 
-export const LISTS = { operations: 'server/src/catalogue/catalogue.ts', answers: 'sandbox/src/answers.ts' } as const
+export const LISTS = {
+  operations: 'server/src/catalogue/catalogue.ts',
+  answers: 'sandbox/src/answers.ts',
+  words: 'server/src/config/reserved-segments.ts',
+} as const
 export const CATEGORIES = ['social', 'finance', 'traffic'] as const
 const CREDENTIALS: readonly Upstream['credentialHeader'][] = ['x-api-key', 'api-key', 'authorization']
 const USUAL_CREDENTIAL = 'x-api-key'
@@ -90,6 +94,9 @@ function* placesWrong({ method, path: at, upstreamPath }: Wanted, names: Names):
     yield `The path "${at}" must begin with /apis/v1/ and have lower-case words, such as /apis/v1/weather/forecast.`
   if (!/^(\/([\w.-]+|\{\w+\}))+$/.test(upstreamPath))
     yield `The path of the upstream "${upstreamPath}" must begin with / and be without a query, such as /v1/forecast.`
+  const word = ownWordOf(at)
+  if (word !== undefined && Object.values(names).includes(word))
+    yield `The word "${word}" in the path is what a setting spells by default. Choose another --path.`
   for (const [, name = ''] of `${at}${upstreamPath}`.matchAll(/\{(\w+)\}/g))
     if (!Object.hasOwn(names, name))
       yield `Nothing spells {${name}}. These names are configured: ${Object.keys(names).join(', ')}.`
@@ -144,6 +151,7 @@ export function makeOperation(wanted: Wanted, root: string): Made {
     constant,
   )
   enter(path.join(root, LISTS.answers), `import { ${constant} } from './answers/${fileOf(wanted.id)}.ts'`, constant)
+  reserve(path.join(root, LISTS.words), wanted.path)
   return made
 }
 
@@ -164,6 +172,20 @@ function enter(file: string, line: string, constant: string): void {
   const end = text.lastIndexOf(']')
   const entries = text.slice(0, end).replace(/,?\s*$/, '')
   writeFileSync(file, `${line}\n${entries}, ${constant}${text.slice(end)}`)
+}
+
+/** The first word of a path below /apis/v1, where it is none that a setting spells. */
+export function ownWordOf(at: string): string | undefined {
+  return /^\/apis\/v1\/([a-z0-9][a-z0-9_-]*)/.exec(at)?.[1]
+}
+
+/** No setting may spell it from now on: two operations would have one path. */
+function reserve(file: string, at: string): void {
+  const word = ownWordOf(at)
+  const text = readFileSync(file, 'utf8')
+  if (word === undefined || text.includes(`'${word}'`)) return
+  const end = text.lastIndexOf(']')
+  writeFileSync(file, `${text.slice(0, end).replace(/,?\s*$/, '')}, '${word}'${text.slice(end)}`)
 }
 
 const quoted = (text: string) => `'${text.replaceAll(/[\\']/g, '\\$&')}'`

@@ -65,7 +65,7 @@ console.log(`Made ${id}:
   ${made.operation}: what it takes, gives and costs
   ${made.answer}: what the sandbox answers in the provider's place
   ${made.test}: its test
-Entered it in ${LISTS.operations} and ${LISTS.answers}.
+Entered it in ${LISTS.operations} and ${LISTS.answers}; the first word of its path is in ${LISTS.words}.
 Wrote the contract, the client's types, docs/catalogue.md and docs/cli.md anew.
 
 Now:  npm test -- ${made.test}

@@ -3,12 +3,24 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { ownWordOf } from '../harness/new-operation.ts'
+import { contractHere, defaultNames } from '../harness/recorded-contract.ts'
 import { ROOT } from '../harness/root.ts'
 import { financialMetricsSnapshot as answer } from '../sandbox/src/answers/financial-metrics-snapshot.ts'
 import { ANSWERS } from '../sandbox/src/answers.ts'
 import { catalogue } from '../server/src/catalogue/catalogue.ts'
 import { financialMetricsSnapshot } from '../server/src/catalogue/operations/financial-metrics-snapshot.ts'
-import { answerName, isAnswer, isOperation, type Listed, unanswered, unevenIn, unusedAnswers } from './lists.ts'
+import { RESERVED_SEGMENTS } from '../server/src/config/reserved-segments.ts'
+import {
+  answerName,
+  isAnswer,
+  isOperation,
+  type Listed,
+  unanswered,
+  unevenIn,
+  unevenWords,
+  unusedAnswers,
+} from './lists.ts'
 
 const OPERATIONS = {
   folder: 'server/src/catalogue/operations',
@@ -25,6 +37,28 @@ describe('the list of operations', () => {
 
   it('is answered by the sandbox as far as it is sold by the unit', () => {
     assert.deepEqual(unanswered(catalogue.operations), [])
+  })
+})
+
+describe('the list of words that no setting may spell', () => {
+  const spelled = Object.values(defaultNames())
+  // Of everything that is served, sold or not, without what a setting spells.
+  const paths = Object.keys(Object(JSON.parse(contractHere().bytes.toString('utf8'))).paths).filter(
+    (at) => !spelled.includes(ownWordOf(at) ?? ''),
+  )
+
+  it('has the first word of every path below /apis/v1 that no setting spells, and no other', () => {
+    assert.deepEqual(unevenWords(paths, RESERVED_SEGMENTS), [])
+  })
+
+  it('would be told of a word that it forgets, and of one that it has for nothing', () => {
+    assert.deepEqual(
+      unevenWords(['/apis/v1/harbour/tides', '/apis/v1/{social_a}/tides', '/v1/rerank'], ['financial']),
+      [
+        'server/src/config/reserved-segments.ts does not have "harbour": add it',
+        'server/src/config/reserved-segments.ts has "financial", which no path begins with',
+      ],
+    )
   })
 })
 

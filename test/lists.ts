@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { ownWordOf } from '../harness/new-operation.ts'
 import { defaultNames } from '../harness/recorded-contract.ts'
 import { sandboxPrefixOf } from '../harness/seed.ts'
 import type { Answer } from '../sandbox/src/answer.ts'
@@ -50,6 +51,16 @@ export function isAnswer(value: unknown): value is Answer {
 
 export function answerName({ upstream, method, path: at }: Answer): string {
   return `the answer to ${method} ${at} of ${upstream}`
+}
+
+/** First words of paths below /apis/v1 that no setting spells and the list of them forgets, and those that it has for nothing. */
+export function unevenWords(paths: readonly string[], reserved: readonly string[]): readonly string[] {
+  const words = new Set(paths.flatMap((at) => ownWordOf(at) ?? []))
+  const list = 'server/src/config/reserved-segments.ts'
+  return [
+    ...[...words].filter((word) => !reserved.includes(word)).map((word) => `${list} does not have "${word}": add it`),
+    ...reserved.filter((word) => !words.has(word)).map((word) => `${list} has "${word}", which no path begins with`),
+  ]
 }
 
 /** Answers of the sandbox that no operation asks for. */

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { BODY_MOST_BYTES, MIB, MODEL_BODY_MOST_BYTES } from './config/bytes.ts'
 import { kindOf, leavesOf } from './config/described.ts'
+import { RESERVED_SEGMENTS } from './config/reserved-segments.ts'
 import { settings } from './config/settings.ts'
 import { type Environment, readSources, variableOf } from './config/sources.ts'
 import { CONTRIBUTORS_LEAST } from './kernel/contributors.ts'
@@ -24,8 +25,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** Words of our own below /apis/v1. */
-const RESERVED_SEGMENTS = ['services', 'financial']
 /** Names that are no words of a path there. */
 const OTHER_NAMES = ['provider', 'deep_research', 'deep_research_upstream']
 /** Words of our own below /v1. */

@@ -123,7 +123,10 @@ describe('an operation that can not be sold now', () => {
     assert.equal(told.status, 503)
     assert.deepEqual(
       [errorOf(told).code, errorOf(told).message],
-      ['not_configured', 'This operation is not set up on this installation. Ask the operator.'],
+      [
+        'not_configured',
+        'This operation is not set up on this installation. Ask the operator. You sent a live key, and live keys reach live upstreams only: none is set up for this operation.',
+      ],
     )
     assert.equal(told.headers.get('x-should-retry'), null)
     const { rows } = await pool.query('select count(*)::integer from charges where account_id = $1', [accountId])

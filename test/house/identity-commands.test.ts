@@ -65,7 +65,10 @@ describe('farebox accounts and keys', () => {
 
     assert.equal(await said('keys', 'list', account), 'There are no keys.\n')
     const key = await said('keys', 'create', account)
-    assert.match(key, new RegExp(`^Key ${ID} created. Its secret, which is shown only once:\n${KEY}\n$`))
+    assert.match(
+      key,
+      new RegExp(`^Key ${ID} created. It is a live key: .+ Its secret, which is shown only once:\n${KEY}\n$`),
+    )
     const secret = first(key, KEY)
     assert.equal(await statusOf(secret, { hold: 1_000 }), 402)
     assert.match(

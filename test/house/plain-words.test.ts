@@ -43,7 +43,7 @@ const UNCLEAR = [
 const FIXED_TEXTS: ReadonlySet<string> = new Set(['unsupported_uri'])
 
 const ACTION =
-  /(?:^|[.:;] |, then |, or )(?:Add|Ask|Call|Change|Check|Correct|Create|Do not|Flatten|Have|Leave|Link|Look|Lower|Make|Open|Pay|Poll|Quote|Raise|Remove|Retry|Send|Shorten|Sign|Try|Use|ask|use|have)\b/
+  /(?:^|[.:;] |, then |, or )(?:Add|Ask|Call|Change|Check|Correct|Create|Do not|Flatten|Have|Leave|Link|Look|Lower|Make|Open|Pay|Poll|Quote|Raise|Remove|Report|Retry|Send|Shorten|Sign|Try|Use|ask|use|have)\b/
 const WHOSE_FAULT = /on our side|not on your side|^The provider (?:exceeded|rejected)/
 
 function problemsOf(text: string): readonly string[] {

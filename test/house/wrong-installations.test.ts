@@ -48,13 +48,16 @@ async function sellModel(): Promise<void> {
 }
 
 describe('an installation', () => {
-  it('tells a caller whose operation nobody has set up so, with a code of its own, and a test key why', async () => {
+  it('tells a caller whose operation nobody has set up so, with a code of its own, and why by the kind of its key', async () => {
     await sellModel()
     const gateway = await startGateway({ databaseUrl, env: { FAREBOX_SECRETS_MASTER_KEY: masterKey } })
     after(() => gateway.stop())
     const text = 'This operation is not set up on this installation. Ask the operator.'
     for (const [mode, message] of [
-      ['live', text],
+      [
+        'live',
+        `${text} You sent a live key, and live keys reach live upstreams only: none is set up for this operation.`,
+      ],
       [
         'test',
         `${text} You sent a test key, and test keys reach test upstreams only: none is set up for this operation. A live key may work.`,

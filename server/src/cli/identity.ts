@@ -92,6 +92,11 @@ type KeyOptions = TermsOptions & {
   readonly member?: string
 }
 
+const MODES: Readonly<Record<Mode, string>> = {
+  live: 'It is a live key: it spends live money, and reaches live upstreams only.',
+  test: 'It is a test key: it spends test money, and reaches test upstreams only.',
+}
+
 async function addKey(config: Config, account: string, options: KeyOptions): Promise<void> {
   const mode: Mode = options.test === true ? 'test' : 'live'
   const { expires, budget, member } = options
@@ -110,7 +115,7 @@ async function addKey(config: Config, account: string, options: KeyOptions): Pro
     await checkTerms({ pool, config }, terms)
     const missing = member === undefined ? `account ${account}` : `member ${member} of the account`
     const { id, secret } = await createKey({ pool, ids }, operator(), key).catch(unknown(missing))
-    print(`Key ${id} created. Its secret, which is shown only once:`)
+    print(`Key ${id} created. ${MODES[mode]} Its secret, which is shown only once:`)
     print(secret.reveal())
   })
 }

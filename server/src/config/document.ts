@@ -24,7 +24,7 @@ Written by \`node scripts/configuration.ts\` from the schema by which the progra
 - **Environment**: each has a variable too, which wins over the file. A list is comma-separated there.
 - **Secrets** come from the environment, or from a file of their own that \`<name>_file\` or \`<VARIABLE>_FILE\` names. In \`farebox.yaml\`
   itself they are refused.
-- A name that is no setting is refused, with the nearest one that is. Settings are read when a process starts: restart it after a change.
+- A value outside its bounds, or an unknown name, stops the start: the process says which setting, and what it has to be. Settings are read when a process starts: restart it after a change.
 - \`farebox config check\` says whether the service would start.
 
 \`\`\`yaml

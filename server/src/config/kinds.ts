@@ -128,11 +128,13 @@ export const origin = kind(
   { type: 'origin', bounds: ORIGIN },
 )
 
-const PUBLIC_ORIGIN = 'an origin with https, such as https://api.example.com'
-export const publicOrigin = kind(z.string().refine(isPublicOrigin, must(PUBLIC_ORIGIN)), {
-  type: 'origin',
-  bounds: `${PUBLIC_ORIGIN}; http on this machine alone`,
-})
+export const publicOrigin = (example: string) => {
+  const bounds = `an origin with https, such as ${example}`
+  return kind(z.string().refine(isPublicOrigin, must(bounds)), {
+    type: 'origin',
+    bounds: `${bounds}; http on this machine alone`,
+  })
+}
 
 const HTTP_ORIGIN = 'an origin, such as https://issuer.example.com or http://10.0.0.7:8080'
 export const httpOrigin = kind(

@@ -42,22 +42,22 @@ const limits = {
   ),
   model_body_bytes: setting(
     integer(1_024, MODEL_BODY_MOST_BYTES).optional(),
-    'Size limit of the request body of a call of a model, which can carry pictures and long conversations. Without it: 32 MiB, or what `memory.budget_bytes` has room for.',
-    'Lower it where callers send no pictures or files.',
+    'Size limit of a request body at the endpoints of models, which can carry pictures and long conversations. Without it: 32 MiB. If `memory.budget_bytes` is below 427 MiB, there is room for less: a third of (3/8 of the budget − 64 MiB).',
+    'Lower it where callers send no pictures or files. A larger body is refused with 413 `body_too_large`.',
   ),
   header_bytes: setting(
     integer(4_096, 65_536).prefault(16_384),
-    'Size limit of the request line and all headers together.',
+    'Size limit of the request line and all headers together; larger ones get 431 `headers_too_large`.',
     'Raise it where a proxy in front adds large headers.',
   ),
   json_depth: setting(
     integer(8, 512).prefault(64),
-    'Nesting limit of JSON in requests.',
+    'Limit of levels of nesting of JSON in requests; deeper ones get 400 `body_too_deep`.',
     'Raise it where callers send deeply nested JSON Schemas for tools.',
   ),
   connections: setting(
     integer(10, 100_000).prefault(10_000),
-    'Connection limit of each listener.',
+    'Limit of open connections of each listener. At the limit, a new connection takes the place of the one that has been idle longest; if none is idle, the new one is closed. One address has at most 1,000, unless it is in `http.trusted_proxies`.',
     'Raise the limit of open files (`ulimit -n`) with it: a call takes a connection here and one to its upstream.',
   ),
 }
@@ -70,12 +70,12 @@ const times = {
   ),
   request_timeout_ms: setting(
     integer(1_000, 600_000).prefault(60_000),
-    'Timeout for a whole request with its body. The answer may take longer.',
+    'Timeout for a whole request with its body; a slower one gets 408 `request_timeout`. The answer may take longer.',
     'Raise it where callers send large bodies over slow connections.',
   ),
   drain_ms: setting(
     integer(0, 600_000).prefault(60_000),
-    'Graceful shutdown: how long accepted requests may take to finish after SIGTERM.',
+    'Graceful shutdown: how long accepted requests may take to finish after SIGTERM. What still runs then is cut off: a stream costs its caller the input and what was delivered, any other call costs nothing.',
     'Give the process manager a longer stop timeout than this (`TimeoutStopSec`, `terminationGracePeriodSeconds`).',
   ),
   drain_pause_ms: setting(
@@ -102,13 +102,13 @@ const names = {
     'List every proxy in front: rate limits and keys with addresses need the real one ([keys.md](keys.md#addresses)).',
   ),
   public_url: setting(
-    publicOrigin.optional(),
-    'Origin under which callers reach the gateway. It is the audience of access tokens for the API.',
+    publicOrigin('https://api.example.com').optional(),
+    'Origin under which callers reach the gateway. It is the audience of access tokens for the API. Without it, the API accepts no access tokens (API keys work), and accounts of platforms cannot be linked.',
     'Set it before users link accounts or clients get tokens.',
   ),
   site_url: setting(
-    publicOrigin.optional(),
-    'Origin under which people reach the website. It is the issuer of the authorization server. Without it, the website answers under names of this machine alone.',
+    publicOrigin('https://www.example.com').optional(),
+    'Origin under which people reach the website. It is also the issuer of the authorization server, and links in e-mails lead to it. Without it, the website answers only under `localhost`, `127.0.0.1` and `[::1]`, and nobody can sign up.',
     'Set it once and keep it: a change ends the trust of all OAuth clients.',
   ),
   mcp_url: setting(
@@ -133,7 +133,7 @@ export const memory = section(
     .strictObject({
       budget_bytes: setting(
         integer(MIB, 65_536 * MIB).prefault(448 * MIB),
-        'Memory budget for requests, replies and unread answers together, beside what the program itself needs. A call without room waits for up to a second, then it is refused with 503 `overloaded`.',
+        'Memory budget for requests, replies and unread answers together, beside what the program itself needs. A call without room waits for up to a second, then it is refused with 503 `overloaded`. The largest call has to fit: the budget is at least 8/3 of (64 MiB + three times the larger of `http.body_bytes` and `http.model_body_bytes`), which is 179 MiB if neither is set.',
         'Give the container this and about 400 MiB more. Raise it when `farebox_memory_refusals_total` grows.',
       ),
     })

@@ -5,7 +5,7 @@ import { ceiling, integer, list, modelName, segment, segments, word } from './ki
 const PART_OF_URLS = 'Choose it before the first customer: it is a part of URLs that programs have.'
 
 const platform = (name: string, what: string) =>
-  setting(segment.prefault(name), `Path segment of ${what} below \`/apis/v1\`.`, PART_OF_URLS)
+  setting(segment.prefault(name), `Path segment of ${what}: \`/apis/v1/${name}/…\` by default.`, PART_OF_URLS)
 
 export const names = section(
   z
@@ -52,7 +52,10 @@ const lossOf = (most: string, what: string, advice: string) =>
   setting(ceiling.prefault(most), `Loss ceiling of ${what}.`, advice)
 
 const OF_ACCOUNT = "one account's calls to one route"
-const OF_ROUTE = 'a route over all accounts'
+const OF_ROUTE = 'all calls to one route together'
+
+const THREE_TIMES = (window: string) =>
+  `It has to be at least three times \`loss.account_${window}_usd\`: of the losses of one account, no more than a third of it counts.`
 
 export const loss = section(
   z
@@ -70,16 +73,16 @@ export const loss = section(
       route_hour_usd: lossOf(
         '50',
         `${OF_ROUTE}, within the last 60 minutes`,
-        'Keep it at three times `loss.account_hour_usd` or more; less is refused.',
+        `Set it to what you would pay for one bad hour of one provider. ${THREE_TIMES('hour')}`,
       ),
       route_day_usd: lossOf(
         '200',
         `${OF_ROUTE}, within the last 24 hours`,
-        'Keep it at three times `loss.account_day_usd` or more; less is refused.',
+        `Set it to what you would pay for one bad day of one provider. ${THREE_TIMES('day')}`,
       ),
     })
     .prefault({}),
-  'Loss ceilings: how much an upstream may provably cost you beyond what was charged before calls are refused. The hour and the day are rolling, so calls are accepted again as losses get older ([hostile-upstreams.md](hostile-upstreams.md#a-ceiling-on-loss)).',
+  'Loss ceilings: how much an upstream may provably cost you beyond what was charged, before calls are refused. A route is a model (or another operation) at one upstream slot. At the ceiling of an account, its calls to the route get 403 `loss_ceiling_account`; at that of a route, all calls to it get 503 `loss_ceiling_route`. Where a model has another route, that one is used instead. The hour and the day are rolling, so calls are accepted again as losses get older ([hostile-upstreams.md](hostile-upstreams.md#a-ceiling-on-loss)).',
 )
 
 export const contract = section(

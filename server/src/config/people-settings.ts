@@ -47,8 +47,8 @@ export const people = section(
       ),
       domains: setting(
         list(domain).prefault([]),
-        'Domains of e-mail addresses that may sign up. None: all may.',
-        'List the domains of your company where sign-up is open to its people alone.',
+        'Sign-up only with e-mail addresses of exactly these domains, without their subdomains. Empty: every domain. Invited people may have any address.',
+        'List the domains of your company if only its people may sign up. It matters only where `people.sign_up` is `open`.',
       ),
       credit: setting(
         amount.prefault('2'),
@@ -57,8 +57,8 @@ export const people = section(
       ),
       low_balance: setting(
         amount.prefault('1'),
-        'Low balance: owners and admins get a letter when the live balance of their workspace falls below it.',
-        'Set 0 where nobody is to be told. A letter comes once, and again after the balance was above it.',
+        'Low balance: owners and admins get an e-mail when the live balance of their workspace falls below it.',
+        'Set 0 for no such e-mails. One is sent once, and again only after the balance was above it.',
       ),
       issuer: issuer.optional(),
     })
@@ -104,7 +104,7 @@ export const site = section(
     .strictObject({
       name: setting(
         siteName.optional(),
-        'Name in titles and beside the menu. Without it: `names.provider`.',
+        'Name of the installation in titles of pages and beside the menu. Without it: `names.provider`.',
         'Set it to the name that your customers know.',
       ),
       logo: setting(
@@ -114,13 +114,13 @@ export const site = section(
       ),
       accent_light: setting(
         accent('light').optional(),
-        'Colour of links, buttons and the focus on light pages.',
-        'Give `site.accent_dark` too: pages have both schemes.',
+        'Colour of links, buttons and the focus on light pages. Without it, pages have the built-in colours.',
+        'Give `site.accent_dark` too, or neither: pages have both schemes.',
       ),
       accent_dark: setting(
         accent('dark').optional(),
-        'Colour of links, buttons and the focus on dark pages.',
-        'Give `site.accent_light` too: pages have both schemes.',
+        'Colour of links, buttons and the focus on dark pages. Without it, pages have the built-in colours.',
+        'Give `site.accent_light` too, or neither: pages have both schemes.',
       ),
       terms_url: setting(link.optional(), 'Link to your terms at the end of every page.', NOT_SHOWN),
       privacy_url: setting(link.optional(), 'Link to your privacy policy at the end of every page.', NOT_SHOWN),
@@ -158,8 +158,8 @@ export const outbound = section(
       ),
       allowed_origins: setting(
         list(httpOrigin).prefault([]),
-        'Origins that may be asked wherever they lead, also in your network and by plain http.',
-        'List only what every customer may reach.',
+        'Exceptions: origins to which such requests are always allowed, also at private addresses of your network, on any port and by plain http. With `outbound.access: listed`, requests go only to these.',
+        'List only what every customer may reach. Scheme, host and port are compared exactly.',
       ),
       refused_networks: setting(
         list(network).prefault([]),

@@ -17,7 +17,7 @@ const database = section(
     money_connections: setting(
       integer(1, 64).prefault(4),
       'Connection pool for the statements that begin, extend and end calls. They go in batches, so a few connections carry many calls.',
-      "Leave it. The sum over all processes has to fit into PostgreSQL's `max_connections`.",
+      "Leave it. PostgreSQL's `max_connections` has to be at least (`money_connections` + `rest_connections` + 2) × the number of processes, and some more for commands. By default a process has 14.",
     ),
     rest_connections: setting(
       integer(1, 64).prefault(8),
@@ -25,7 +25,7 @@ const database = section(
       'Raise it where lists and reports are slow while PostgreSQL itself has little to do.',
     ),
   }),
-  'PostgreSQL. A process has one more connection for its lease.',
+  'PostgreSQL. A process has two connections more than its two pools: one for its lease, and one that listens for changes.',
 )
 
 const secrets = section(
@@ -63,7 +63,7 @@ const log = section(
 export const settings = z.strictObject({
   roles: setting(
     list(choice(ROLES, `must be among ${ROLES.join(', ')}`)).prefault([...ROLES]),
-    'Roles of a process: which listeners it has, and whether it does the work in the background (`worker`). At least one.',
+    'Roles of a process. Each is a listener, for the API (`gateway`), agents (`agent`), the website (`site`) or metrics (`admin`), or the work in the background (`worker`). At least one.',
     'Run all in one process to begin with. Every installation needs one process with the role `worker`.',
   ),
   database,

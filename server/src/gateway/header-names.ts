@@ -85,6 +85,12 @@ export function requireOwnWord(strange: string | undefined, { maxCost, costMode,
   })
 }
 
+/** For who asks for a quote where none is given. */
+export function noQuotes({ costMode }: Pick<HeaderNames, 'costMode'>): Fault {
+  const detail = `This endpoint gives no quotes. Send the request without the header ${costMode}.`
+  return new Fault('quote_not_supported', { detail })
+}
+
 /** Headers of the website that say which contract, and which input of it, an answer is about. */
 export type ContractHeaderNames = { readonly contractHash: string; readonly docsRevision: string }
 

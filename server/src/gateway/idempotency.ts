@@ -68,18 +68,22 @@ export function createFirstCall(parts: Parts): FirstCall {
     })
     // A task has the id of the call that created it, by which it is polled, whatever became of the creation.
     const members = { first_request_id: id, ...(isTask && { task_id: id }) }
-    if (open !== undefined && open.unsettled_at !== null) return new Fault('outcome_unknown', { members })
+    const poll = isTask && { detail: `Poll the task ${id}.` }
+    if (open !== undefined && open.unsettled_at !== null) return new Fault('outcome_unknown', { members, ...poll })
     // One that has just ended uncharged frees its key: the next try begins a call.
     if (ended === undefined || ended.amount === ZERO)
       return new Fault('idempotency_running', {
         members,
-        ...(isTask && { detail: `Poll the task ${id}.` }),
+        ...poll,
         retryAfterSeconds: isTask ? TASK_SECONDS : RUNNING_SECONDS,
       })
     // What was given back since then does not undo that it completed.
     const cost = nanos(ended.amount - ended.given_back)
     const status = kept.safeParse(ended.detail).data?.status ?? null
-    return new Fault('idempotency_completed', { members: { ...members, status, cost_usd: formatUsd(cost) } })
+    return new Fault('idempotency_completed', {
+      members: { ...members, status, cost_usd: formatUsd(cost) },
+      ...poll,
+    })
   }
 }
 

@@ -20,7 +20,7 @@ import { type Begin, ClaimTaken, type RequireUnspent } from './begin.ts'
 import type { CeilingsFor } from './ceilings.ts'
 import { FITS, shrunk, toldOf } from './fit.ts'
 import { type CreateGrowth, firstSlice, type Growth, type GrowthPlan, type Slice } from './growth.ts'
-import { type HeaderNames, requireOwnWord } from './header-names.ts'
+import { type HeaderNames, noQuotes, requireOwnWord } from './header-names.ts'
 import { type FirstCall, IDEMPOTENCY, idempotencyClaim, isKey } from './idempotency.ts'
 import { judge, type Outcome } from './judge.ts'
 import { lossRoute } from './loss-guard.ts'
@@ -266,7 +266,7 @@ export function createPipeline(parts: Parts): Pipeline {
     let quoteClaim: Claim | undefined
     try {
       requireOwnWord(request.strange, headerNames)
-      requireMode(request)
+      requireMode(request, headerNames)
       requireWord('disconnects', request.onDisconnect, ON_DISCONNECT)
       requireWord('what does not fit', request.fit, FITS)
       requireWord('holds', request.hold, HOLDINGS)
@@ -464,13 +464,13 @@ function mayHaveActed(operation: Operation, status: number): boolean {
 }
 
 /** A free quote must never turn into a paid call. */
-function requireMode({ costMode, quoteId, operation }: CallRequest): void {
+function requireMode({ costMode, quoteId, operation }: CallRequest, headerNames: HeaderNames): void {
   if (costMode === undefined) return
   if (costMode !== 'quote')
     throw new Fault('invalid_request', {
       detail: 'The cost mode must be "quote". Correct the header, or leave it out.',
     })
-  if (!operation.quotable) throw new Fault('quote_not_supported')
+  if (!operation.quotable) throw noQuotes(headerNames)
   if (quoteId !== undefined)
     throw new Fault('invalid_request', {
       detail: 'A request can ask for a quote or use one, not both. Send one of the two headers.',

@@ -111,10 +111,12 @@ export function findBindings(bindings: Bindings, slot: string, mode: Binding['mo
   return found instanceof Promise ? found.catch(asUnavailable) : found
 }
 
-/** Nobody can be asked. Keys of test mode reach sandboxes alone, which an operator may have forgotten. */
+/** Nobody can be asked. A key of the wrong mode is what newcomers stumble over: each reaches upstreams of its own mode alone. */
 export function notConfigured(mode: Binding['mode']): Fault {
-  return new Fault('not_configured', mode === 'test' ? { detail: NO_TEST_UPSTREAM } : {})
+  return new Fault('not_configured', { detail: NO_UPSTREAM[mode] })
 }
 
-const NO_TEST_UPSTREAM =
-  'You sent a test key, and test keys reach test upstreams only: none is set up for this operation. A live key may work.'
+const NO_UPSTREAM: Readonly<Record<Binding['mode'], string>> = {
+  live: 'You sent a live key, and live keys reach live upstreams only: none is set up for this operation.',
+  test: 'You sent a test key, and test keys reach test upstreams only: none is set up for this operation. A live key may work.',
+}

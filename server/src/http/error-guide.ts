@@ -16,7 +16,7 @@ export function errorGuide(faults: Readonly<Record<string, Row>> = FAULTS): stri
 Written by \`node scripts/errors.ts\` from the table of faults in the code: ${entries.length} codes. A code is never renamed. The first
 paragraph of an entry is the message, often with the details of your case: the limit, what was needed and what is left. Each protocol
 has the code in its own place: \`error.code\` for OpenAI and data endpoints, \`error.details.error_code\` for Anthropic,
-\`details[].reason\` for Gemini.
+\`error.details[].reason\` for Gemini, \`error.code\` in the result of an agent's tool, \`code\` in errors of the website.
 
 - **Charges**: a request that ends with one of these errors costs nothing, unless its entry or its message says otherwise. A stream that
   fails after its first words costs what you received of it: \`cost_usd\` in the error says how much.
@@ -43,30 +43,63 @@ const AGAIN: Readonly<Record<string, string>> = {
   not_configured: 'Safe to send again, but that helps only once the operator has set it up: do not retry in a loop.',
 }
 
-const CARRIED_OUT =
-  'The request may have been carried out: before you repeat one that changes something, check whether it already has.'
+const BY_ID = '`GET /v1/requests/{id}`; the id is the `X-Request-ID` of the answer'
+const CARRIED_OUT = `A whole answer that did not come is not charged; a stream is charged as far as you received it (\`cost_usd\`). The provider may have carried the request out: before you repeat one that changes something, check whether it already has. What was tried and what it cost: ${BY_ID}.`
 const NO_USE = 'Sending the request again does not help until that is fixed.'
+const managed = (code: string) =>
+  `The same as [${code}](#${code}), with status 503 in place of 502: the operator has set this provider up as managed (\`farebox upstreams add --managed\`).`
 
 /** Where more has to be said than the sentence of the table does. */
 const EXPLAINED: Readonly<Record<string, string>> = {
+  quote_invalid:
+    'The message ends with the cause: the quote has expired (after five minutes), or it was made for another key, another account or another request, or this installation did not issue it. A quote is valid only for exactly the request that it was made for.',
+  invalid_credential: 'A key that was revoked, and an access token that has expired, get this too: get a new one.',
+  insufficient_balance:
+    'Ask the operator to add credit, or lower the maximum cost of the call, for example its output limit (`max_tokens`). The error has `needed_usd` and `left_usd`. A part of the balance may be held by calls that still run: what they do not use returns when they end (`held` of `GET /v1/balance`).',
+  account_suspended:
+    'A refund or a chargeback of money that was already spent leaves a debt: `debt` of `GET /v1/balance`. New calls are refused, and a stream that runs may end early, until the operator has booked a payment that covers the debt (`farebox credit`).',
+  budget_exceeded:
+    'The error names the tightest budget in the way (`budget_kind`, `budget_subject`, `budget_period`), what the call needs (`needed_usd`), what is left (`left_usd`), and when it starts again (`budget_resets_at`): [budgets.md](budgets.md#what-is-left).',
+  forbidden:
+    'The message names what is missing: a scope of a key ([keys.md](keys.md#scopes)) or of an access token, or the role of a person.',
   link_required: 'Start with `POST /apis/v1/{social_a}/auth_{social_a}`: [links.md](links.md).',
   loss_ceiling_account:
-    'Losses of the last 60 minutes and of the last 24 hours count, so the limit opens again by itself as they get older.',
-  idempotency_completed: 'The first call was charged. It is not carried out again, and this request costs nothing.',
+    'Losses of the last 60 minutes and of the last 24 hours count, so the limit opens again by itself as they get older. Nothing was carried out: the same request is safe to send again then.',
+  idempotency_completed:
+    'The error has `first_request_id`, and `status` and `cost_usd` of the first call. The answer itself is not stored; a task can still be polled (`task_id`). This request costs nothing and is not carried out. To make and pay for another call, use a new idempotency key.',
   idempotency_running: 'The first call is charged when it completes; this request costs nothing.',
   outcome_unknown:
-    'This error has the id as `first_request_id`. The first call is not charged yet and may still be: its money stays held until the outcome is known, for at most 24 hours. Until then nothing is carried out with this key. Do not send the request with another key: it could be carried out twice.',
+    'The error has the id of the first call as `first_request_id`. That call is not charged yet: its money stays held until the operator settles it by what the provider reports. If nobody does within 24 hours, it is voided: it costs nothing, its money is free again, and the same request with the same idempotency key is carried out as a new call. Until then nothing is carried out with this idempotency key. With another one, the request could be carried out and charged twice.',
+  idempotency_mismatch:
+    'For 24 hours, an idempotency key belongs to the first request that was sent with it (`first_request_id`). This request was not carried out.',
+  unsupported_media_type: 'The API accepts `Content-Type: application/json`, and no `Content-Encoding` (no gzip).',
+  rate_limit_exceeded:
+    'The message says which limit it is and whose: requests per minute, tokens per minute, or concurrent calls, of your key or of your tier. The headers `X-RateLimit-*` have what is left: [limits.md](limits.md).',
+  upstream_rate_limit: "It is the limit of the operator's account with the provider, not yours.",
+  contract_hash_mismatch:
+    'The hash is the parameter `hash` of `GET /api/contracts/source`. The error has the hash that is served as `content_hash`.',
+  contract_unavailable:
+    'It concerns only the OpenAPI contract (`GET /api/contracts/…`) and the API reference on the website. Other calls are not affected.',
+  sales_data_unavailable: 'It concerns only `GET /api/sales-api-data`. Calls and quotes are not affected.',
   task_not_cancelable: 'The task is charged if it succeeds.',
-  internal_error:
-    'The outcome is unknown, and the call may have been charged: look it up with `GET /v1/requests/{id}` before you send it again. Its id is the `X-Request-ID` of the answer.',
+  misdirected_request:
+    'The Host header is none that this listener serves. Operators set the names with `http.site_url` (website), `http.mcp_url` (agents) and `http.admin_hosts` (metrics); the API answers under every name.',
+  quota_exceeded:
+    'Mostly the limit of tokens per minute of your key or tier: the call may use more (`needed_tokens`) than a whole minute has (`limit_tokens`). Lower `max_tokens`, shorten the input, or ask the operator for a higher tier. When something is created, it is the limit on how many there may be (keys, budgets, grants, workspaces): the message says which, and what to remove.',
+  internal_error: `The outcome is unknown, and the call may have been charged: look it up before you send it again, with ${BY_ID}.`,
   unsupported_uri:
     'These two words are the whole message. Send the id of a task in the path, `GET /apis/v1/services/aigc/tasks/{task_id}`, and not as a query parameter.',
   upstream_transport: CARRIED_OUT,
-  managed_upstream_transport: CARRIED_OUT,
-  upstream_unreadable: 'The request was carried out: if you send it again, it is carried out again.',
-  output_limit_passed: 'Raise the output limit, or use another model.',
-  settlement_timeout: 'Use `GET /v1/requests/{id}`; the id is the `X-Request-ID` of the answer.',
+  managed_upstream_transport: managed('upstream_transport'),
+  managed_upstream_unreachable: managed('upstream_unreachable'),
+  upstream_unreadable:
+    'Only data endpoints answer like this. The request was carried out: if you send it again, it is carried out again. Use another endpoint until the operator has fixed it.',
+  output_limit_passed:
+    'Only a stream ends like this. Its HTTP status was 200 already: this error is its last event, and 502 is the status in it. `cost_usd` says what was charged. Raise the output limit, or use another model.',
+  settlement_timeout: `The provider had answered, but the ledger did not in time. A whole answer is withheld; a stream breaks off before its end. Sent again, the request is carried out again, and charged. Look it up: ${BY_ID}. Its cost is 0, or it is shown as running until the ledger has voided it.`,
   upstream_account: `Report it to the operator. ${NO_USE}`,
   upstream_not_found: `Report it to the operator. ${NO_USE}`,
   invalid_billing_configuration: NO_USE,
+  not_configured:
+    'No provider is set up for this operation and this kind of key (live or test), or a setting that it needs is missing, such as `secrets.master_key` for videos. Nothing was carried out or charged.',
 }

@@ -22,7 +22,7 @@ describe('faults', () => {
       detail: 'Needed 2 USD, left 1 USD.',
       members: { needed_usd: '2', left_usd: '1' },
     })
-    assert.match(fault.message, /Add credit\. Needed 2 USD/)
+    assert.match(fault.message, /Add credit, or ask for less\. Needed 2 USD/)
     assert.equal(fault.status, 402)
   })
 

@@ -20,12 +20,18 @@ export const FAULTS = {
   invalid_request: general(400, 'The request is invalid. Correct it and send it again.'),
   invalid_json: general(400, 'The body is not valid JSON in UTF-8. Correct it and send it again.'),
   body_too_deep: general(400, 'The JSON body is nested too deeply. Flatten it and send it again.'),
-  quote_not_supported: row(400, 'This endpoint gives no quotes. Send the request without the cost-mode header.'),
+  quote_not_supported: general(
+    400,
+    'This endpoint gives no quotes. Send the request without the header x-farebox-cost-mode.',
+  ),
   quote_invalid: row(400, 'The quote is not valid for this request. Nothing was charged. Ask for a new one.'),
   missing_credential: row(401, 'No credential was sent. Send your API key as "Authorization: Bearer <key>".'),
   invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
   expired_credential: row(401, 'This key has expired. Create a new one.'),
-  insufficient_balance: row(402, 'Insufficient balance: it does not cover the maximum cost of this call. Add credit.'),
+  insufficient_balance: row(
+    402,
+    'Insufficient balance: it does not cover the maximum cost of this call. Add credit, or ask for less.',
+  ),
   budget_exceeded: row(
     402,
     'Budget exceeded: what is left does not cover the maximum cost of this call. Ask for less, or have the budget raised.',
@@ -42,7 +48,10 @@ export const FAULTS = {
     402,
     'Cost cap exceeded: the maximum cost of this call is above the cap you sent. Raise the cap, or ask for less.',
   ),
-  account_suspended: row(402, 'The account is suspended because it owes money. Pay the debt to continue.'),
+  account_suspended: row(
+    402,
+    'The account is suspended: a payment was reversed after it was spent. Pay the debt to continue.',
+  ),
   forbidden: row(403, 'The credential is not allowed to do this. Use one with the right scope.'),
   address_not_allowed: row(
     403,
@@ -79,12 +88,12 @@ export const FAULTS = {
   quote_used: row(409, 'The quote has already been used. Nothing was charged. Ask for a new one.'),
   idempotency_completed: row(
     409,
-    'A call with this idempotency key has already completed. Look it up with GET /v1/requests/{first_request_id}.',
+    'A call with this idempotency key has already completed and was charged. Look it up with GET /v1/requests/{first_request_id}.',
   ),
   idempotency_running: row(409, 'A call with this idempotency key is still running. Try again shortly.', RETRYABLE),
   outcome_unknown: row(
     409,
-    'The first call with this idempotency key was interrupted; its outcome is unknown. Look it up with GET /v1/requests/{first_request_id}.',
+    'The first call with this idempotency key was interrupted; its outcome is unknown. Look it up with GET /v1/requests/{first_request_id}. Do not repeat it with another idempotency key.',
   ),
   task_not_cancelable: row(409, 'The task cannot be canceled now and continues. Poll it until it ends.'),
   last_owner: row(409, 'A workspace needs at least one owner. Make another member an owner first.'),
@@ -104,7 +113,7 @@ export const FAULTS = {
     'The type or the encoding of the body is not supported. Check the headers Content-Type and Content-Encoding.',
   ),
   expectation_failed: row(417, 'The expectation in the Expect header is not supported. Leave the header out.'),
-  misdirected_request: row(421, 'This server does not serve that host. Check the URL.'),
+  misdirected_request: row(421, 'This server does not answer under the host name of your URL. Check the URL.'),
   idempotency_mismatch: row(422, 'This idempotency key was already used with a different request. Use a new key.'),
   rate_limit_exceeded: general(429, 'Rate limit reached. Retry after the time in Retry-After.', RETRYABLE),
   upstream_rate_limit: row(
@@ -112,7 +121,10 @@ export const FAULTS = {
     "The provider's rate limit is reached. Retry after the time in Retry-After.",
     RETRYABLE,
   ),
-  quota_exceeded: general(429, 'Quota exceeded: waiting does not help. Ask for less, or for a higher limit.'),
+  quota_exceeded: general(
+    429,
+    'Quota exceeded, and waiting does not help: this call alone needs more than your limit. Ask for less, or for a higher limit.',
+  ),
   headers_too_large: general(431, 'The headers are too large. Send fewer or shorter ones.'),
   internal_error: row(500, 'Something failed on our side. Quote the request id when you report it.'),
   unsupported_uri: row(500, 'unsupported uri'),
@@ -127,7 +139,7 @@ export const FAULTS = {
   ),
   upstream_unreadable: row(
     502,
-    'The provider answered without a cost that we can read, so the answer is withheld. The problem is not on your side; you were not charged.',
+    'The provider answered without a cost that we can read, so the answer is withheld. You were not charged. Report the request id to the operator.',
   ),
   output_limit_passed: row(
     502,
@@ -159,7 +171,7 @@ export const FAULTS = {
   ),
   settlement_timeout: row(
     503,
-    'The call ran but could not be settled, so it is not charged. Look it up by its request id before you send it again.',
+    'The call was carried out but could not be settled in time, so it is not charged. Look it up by its request id before you send it again.',
   ),
   invalid_billing_configuration: row(
     503,

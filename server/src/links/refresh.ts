@@ -45,8 +45,8 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
       if (session.isFresh) {
         const found = await kept(session)
         if (found !== undefined) return found
-      } else if (!session.canRefresh) await give(session, 'expired')
-      else if (session.refreshing === 'lost') await give(session, 'lost')
+      } else if (!session.canRefresh) await endAndRefuse(session, 'expired')
+      else if (session.refreshing === 'lost') await endAndRefuse(session, 'lost')
       else if (session.refreshing === 'yes') await clock.sleep(LOOK_MS)
       else {
         const refreshed = await refresh(session, callId)
@@ -103,12 +103,12 @@ export function createRefresh({ pool, seal, clock, log, platforms, needsLink }: 
         throw new Fault('upstream_transport', { cause: error })
       }
       log.warn('a session could not be refreshed', { key_id: session.credentialId, error })
-      return give(session, error instanceof Refused ? 'revoked' : 'lost')
+      return endAndRefuse(session, error instanceof Refused ? 'revoked' : 'lost')
     }
     throw needsLink('The link has since ended or been replaced.')
   }
 
-  async function give(session: Session, why: NonNullable<Session['ended']>): Promise<never> {
+  async function endAndRefuse(session: Session, why: NonNullable<Session['ended']>): Promise<never> {
     await endSession(pool, session, why, { by: SERVICE, action: 'link.ended' })
     throw needsLink(`The link has ended (${why}).`)
   }

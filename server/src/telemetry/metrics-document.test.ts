@@ -33,6 +33,20 @@ describe('the document of metrics', () => {
     if (process.platform === 'linux') assert.deepEqual(documented.toSorted(), theirs.toSorted())
   })
 
+  it('says of each its unit, where its name has one, and each of its labels', () => {
+    const units = [
+      [/_seconds(?:_total)?$/, /seconds/i],
+      [/_bytes(?:_total)?$/, /bytes/],
+      [/_usd(?:_total)?$/, /USD/],
+    ] as const
+    const silent = all.filter(
+      ({ name, help, labelNames }) =>
+        units.some(([ending, word]) => ending.test(name) && !word.test(help)) ||
+        labelNames.some((label) => !new RegExp(`\\b${label}\\b`).test(help)),
+    )
+    assert.deepEqual(silent, [])
+  })
+
   it('has a part for each, with type, labels and what to do', () => {
     const headings = [...text.matchAll(/^### (\w+)$/gm)].map(([, name]) => name)
     assert.deepEqual(

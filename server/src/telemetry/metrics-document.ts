@@ -43,7 +43,7 @@ Written by \`node scripts/metrics.ts\` from where metrics are declared: ${own.le
 ${own.map(metricText).join('\n')}
 ## Process
 
-Of Node.js and the operating system. Those of file descriptors, the heap of the process and virtual memory are there on Linux alone.
+Metrics of Node.js and the operating system. Those of file descriptors, the data segment and virtual memory exist only on Linux.
 
 ${runtime.map(metricText).join('\n')}`
 }

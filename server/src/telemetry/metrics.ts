@@ -60,37 +60,37 @@ function ofRequests(told: Tell) {
     requests: new Counter(
       told({
         name: 'farebox_http_requests_total',
-        help: 'Answered requests by route family, method and status.',
+        help: 'HTTP requests that have ended, by family of routes (data, messages, gemini, models, health and others), HTTP method and status.',
         labelNames: ['family', 'method', 'status'],
         advice:
-          'Alert on the share of `status` 5xx. A `status` of `aborted` is a caller who left before the answer began.',
+          'Alert on the share of `status` 5xx. The `status` is `aborted` where the caller disconnected before the answer began.',
       }),
     ),
     requestSeconds: new Histogram(
       told({
         name: 'farebox_http_request_seconds',
-        help: "Time from the end of a request's headers to the last byte of its answer.",
+        help: "Duration of HTTP requests in seconds, from the end of the request's headers to the last byte of its answer, by family of routes.",
         labelNames: ['family'],
         buckets: LATENCY_SECONDS,
         advice:
-          "Most of it is the upstream's time. Where all families are slow, look at `nodejs_eventloop_lag_p99_seconds` and PostgreSQL.",
+          "Most of it is the upstream's time. If all families are slow, look at `nodejs_eventloop_lag_p99_seconds` and at PostgreSQL.",
       }),
     ),
     requestsOpen: new Gauge(
       told({
         name: 'farebox_http_requests_open',
-        help: 'Requests that are being answered now.',
+        help: 'HTTP requests that are being answered now, streams included.',
         advice:
-          'Where it grows without end, upstreams are slow: look at `farebox_upstream_breaker`. Add processes where they are not.',
+          'If it keeps growing, upstreams are slow: look at `farebox_upstream_breaker`. If they are not, add processes.',
       }),
     ),
     faults: new Counter(
       told({
         name: 'farebox_faults_total',
-        help: 'Refusals and failures of ours by code.',
+        help: 'Requests that ended with an error of the gateway itself, by its code. Errors of upstreams that are passed on are not counted.',
         labelNames: ['code'],
         advice:
-          '[errors.md](errors.md) has each code. Alert on `internal_error`, `overloaded`, `not_configured` and `upstream_account`: those are yours to mend.',
+          '[errors.md](errors.md) explains each code. Alert on `internal_error`, `overloaded`, `not_configured` and `upstream_account`: only you can fix their causes.',
       }),
     ),
   }
@@ -102,18 +102,18 @@ function ofStorage(told: Tell) {
     cacheLoads: new Counter(
       told({
         name: 'farebox_cache_loads_total',
-        help: 'Look-ups that a cache had to make in PostgreSQL, by cache.',
+        help: 'Cache misses: rows that had to be read from PostgreSQL, by cache (keys, workspaces, tokens, grants, models, prices, upstreams and others).',
         labelNames: ['cache'],
         advice:
-          'A high rate beside few requests is somebody who tries unknown keys, or a change log that is not read: look at `farebox_change_log_lag_seconds`.',
+          'If it is high while there are few requests, somebody tries unknown keys, or the change log is not read: look at `farebox_change_log_lag_seconds`.',
       }),
     ),
     changeLagSeconds: new Gauge(
       told({
         name: 'farebox_change_log_lag_seconds',
-        help: 'Seconds since the change log was last read to its end.',
+        help: 'Seconds since this process last read the change log to its end. The change log tells processes of changed keys, prices and upstreams.',
         advice:
-          'Above some seconds, this process may act on old keys, prices and upstreams. Look at PostgreSQL, and at the log.',
+          'Above 10, this process may still use old keys, prices and upstreams. Look at PostgreSQL, and at the log of the process.',
       }),
     ),
   }
@@ -125,26 +125,27 @@ function ofLoss(told: Tell) {
     overrunUsd: new Counter(
       told({
         name: 'farebox_overrun_usd_total',
-        help: 'What upstreams cost beyond what was charged, in USD as far as a metric can say, by operation.',
+        help: 'Overrun in USD: what upstreams cost beyond what was charged, by operation. It is rounded; the ledger has it exactly.',
         labelNames: ['operation'],
         advice:
-          'The upstream uses more than calls are priced for. Measure it (`farebox upstreams probe`), and correct the limits and prices of its models.',
+          'An upstream uses more than calls are priced for. Measure it (`farebox upstreams probe`), and correct the limits and prices of its models.',
       }),
     ),
     lossUsd: new Counter(
       told({
         name: 'farebox_loss_usd_total',
-        help: 'What upstreams cost beyond what was charged, in USD, by evidence: reported beyond the hold, delivered and unreadable, or presumed, which counts towards no ceiling.',
+        help: 'The same overrun in USD, by kind of evidence: reported (the upstream reported more than was held), unreadable (it delivered without usage that can be read), presumed (only possible; it counts towards no ceiling).',
         labelNames: ['kind'],
-        advice: 'Look at `farebox losses`: it names route and account ([hostile-upstreams.md](hostile-upstreams.md)).',
+        advice: 'Run `farebox losses`: it names route and account ([hostile-upstreams.md](hostile-upstreams.md)).',
       }),
     ),
     lossCeilingsReached: new Gauge(
       told({
         name: 'farebox_loss_ceilings_reached',
-        help: 'Ceilings on loss that are reached, by scope: an account at a route, or a route for everybody. Alert above 0 in mode live.',
+        help: 'Loss ceilings that are reached now, by scope (account: of one account at a route; route: of a route for all) and mode (live or test). Alert above 0 in mode live.',
         labelNames: ['scope', 'mode'],
-        advice: 'Calls are refused. `farebox losses` names the route; mend it, then `farebox losses release`.',
+        advice:
+          'Calls are refused. `farebox losses` names the route. Fix its cause, then run `farebox losses release`.',
       }),
     ),
   }
@@ -156,45 +157,46 @@ function ofUpstreams(told: Tell) {
     streams: new Counter(
       told({
         name: 'farebox_streams_total',
-        help: 'Streams by how they ended: complete, caller_left, upstream_failed, over_limit, hold_spent or not_settled.',
+        help: 'Streams that have ended, by how they ended: complete, caller_left (disconnected), upstream_failed, over_limit (more output than asked for), hold_spent (no money left to hold) or not_settled.',
         labelNames: ['how'],
         advice:
-          'Many `upstream_failed`: look at that upstream. Any `not_settled`: look at PostgreSQL, and at `farebox ledger unsettled`.',
+          'Many `upstream_failed`: see `farebox_upstream_failures_total` for the reason. Any `not_settled`: look at PostgreSQL, and run `farebox ledger unsettled`.',
       }),
     ),
     upstreamFailures: new Counter(
       told({
         name: 'farebox_upstream_failures_total',
-        help: 'Requests to upstreams that got no proper answer, by reason and by whether they may have been carried out.',
+        help: 'Requests to upstreams without a valid answer, by reason (connect, dns, tls, headers_timeout, reset and others) and certainty: not_sent, or unknown where the upstream may have carried them out.',
         labelNames: ['reason', 'certainty'],
         advice:
-          'The reason says where to look: `dns`, `connect` and `tls` at the network, timeouts and `reset` at the vendor. Where they may have been carried out, the call is voided for its caller, and what the vendor bills is a loss of the operator.',
+          'The reason says where to look: `dns`, `connect` and `tls` at the network, timeouts and `reset` at the provider; `breaker` is the circuit breaker. With `unknown`, the caller pays nothing, and what the provider bills is your loss.',
       }),
     ),
     upstreamBreakers: new Gauge(
       told({
         name: 'farebox_upstream_breaker',
-        help: 'Whether an upstream is asked: 0 yes, 1 tried again, 2 no.',
+        help: 'State of the circuit breaker of each upstream: 0 closed (it gets requests), 1 half-open (it is tried again), 2 open (it gets none).',
         labelNames: ['upstream'],
-        advice: 'The upstream fails call after call. Ask its vendor, or take it out: `farebox upstreams off <id>`.',
+        advice:
+          'At 2 the upstream has failed call after call. Ask its provider, or turn it off: `farebox upstreams off <id>`.',
       }),
     ),
     taskPolls: new Counter(
       told({
         name: 'farebox_task_polls_total',
-        help: 'Questions to upstreams about tasks, by slot and by the state that was told; nothing where none was.',
+        help: 'Polls of tasks at upstreams, by slot and by the state that the upstream told (`nothing` if it told none).',
         labelNames: ['slot', 'told'],
         advice:
-          'A high share of nothing told is an upstream that does not know its tasks, or refuses our questions: `farebox tasks status`.',
+          'With a high share of `nothing`, the upstream does not know its tasks, or refuses the polls: run `farebox tasks status`.',
       }),
     ),
     taskPollLagSeconds: new Gauge(
       told({
         name: 'farebox_task_poll_lag_seconds',
-        help: 'How overdue the question about a task is that has waited longest, by slot.',
+        help: 'Seconds by which the most overdue poll of a task is late, by slot of upstreams.',
         labelNames: ['slot'],
         advice:
-          'Raise `--polls-per-second` of the upstream as far as its vendor allows, or add processes with the role `worker`.',
+          'If it grows, raise `--polls-per-second` of the upstream as far as its provider allows, or add processes with the role `worker`.',
       }),
     ),
   }
@@ -206,58 +208,58 @@ function ofMessages(told: Tell) {
     outboundRequests: new Counter(
       told({
         name: 'farebox_outbound_requests_total',
-        help: 'Requests to addresses that strangers gave, by outcome: answered, or why not.',
+        help: 'Requests to URLs that customers or OAuth clients gave, by outcome: answered, or the reason why not (unreachable, timeout, redirect and others).',
         labelNames: ['outcome'],
         advice:
-          'Many `unreachable`: a receiver is down, or somebody tries to reach your network. The log has the addresses ([outbound.md](outbound.md)).',
+          'Many `unreachable`: an address is down, or somebody tries to reach your internal network. The log has the addresses ([outbound.md](outbound.md)).',
       }),
     ),
     outboxDeliveries: new Counter(
       told({
         name: 'farebox_outbox_deliveries_total',
-        help: 'Attempts to deliver a message, by kind and outcome: delivered, failed and tried again, or died.',
+        help: 'Attempts to deliver a message of the outbox, by kind of message and outcome: delivered, failed (it is tried again), or died (it was the last attempt).',
         labelNames: ['kind', 'outcome'],
-        advice: 'A high share of `failed`: `farebox outbox` has the reason ([outbox.md](outbox.md)).',
+        advice: 'If many are `failed`, `farebox outbox` has the reason ([outbox.md](outbox.md)).',
       }),
     ),
     outboxWaiting: new Gauge(
       told({
         name: 'farebox_outbox_waiting',
-        help: 'Messages that wait for delivery, by kind.',
+        help: 'Messages in the outbox that wait for delivery, by kind of message.',
         labelNames: ['kind'],
         advice:
-          'Where it grows, nobody delivers: check that a process has the role `worker`, and that the receiver answers.',
+          'If it grows, nothing is delivered: check that a process has the role `worker`, and that the receiver (such as the mail server) answers.',
       }),
     ),
     outboxOldestSeconds: new Gauge(
       told({
         name: 'farebox_outbox_oldest_seconds',
-        help: 'Age of the oldest message that waits for delivery, by kind.',
+        help: 'Age in seconds of the oldest message that waits for delivery, by kind of message.',
         labelNames: ['kind'],
-        advice: 'Alert above what you accept. Check that a process has the role `worker`.',
+        advice: 'Alert above the delay that you accept. Check that a process has the role `worker`.',
       }),
     ),
     outboxDead: new Gauge(
       told({
         name: 'farebox_outbox_dead',
-        help: 'Messages whose delivery was given up, by kind. Alert above 0: see farebox outbox.',
+        help: 'Dead letters: messages whose delivery was given up after the last attempt, by kind of message. Alert above 0: see farebox outbox.',
         labelNames: ['kind'],
-        advice: '`farebox outbox` has the reason; after you have mended it, `farebox outbox retry`.',
+        advice: '`farebox outbox` has the reason. Fix it, then run `farebox outbox retry`.',
       }),
     ),
     usageTailRows: new Gauge(
       told({
         name: 'farebox_usage_tail_rows',
-        help: 'Rows of usage that are not added up yet. Every report reads all of them.',
+        help: 'Rows of usage that are not added up into sums yet. Every usage report reads all of them.',
         advice:
-          'Some thousands at the most. Where it grows, nobody adds up in time: check that a process has the role `worker`, and the log for the chore `usage`.',
+          'Up to some thousands are normal. If it grows, check that a process has the role `worker`, and look for the chore `usage` in its log.',
       }),
     ),
     usageTailOldestSeconds: new Gauge(
       told({
         name: 'farebox_usage_tail_oldest_seconds',
-        help: 'Age of the oldest usage that is not added up yet.',
-        advice: 'A second or two as a rule. Alert above 60. Reports stay right, and get slower.',
+        help: 'Age in seconds of the oldest row of usage that is not added up yet.',
+        advice: 'One or two are normal. Alert above 60. Reports stay correct, but get slower.',
       }),
     ),
   }
@@ -283,32 +285,32 @@ function watchMemory(memory: Pick<MemoryBudget, 'figures'>, told: Tell): void {
   gauge(
     {
       name: 'farebox_memory_reserved_bytes',
-      help: 'Memory reserved for requests, replies and unread answers.',
+      help: 'Memory in bytes that is reserved for bodies of requests, replies of upstreams and answers that callers have not read yet.',
       advice:
-        'Near `memory.budget_bytes`, calls wait: raise the budget with the memory of the machine, or add processes.',
+        'Near `memory.budget_bytes`, calls wait. Raise the budget and the memory of the machine, or add processes.',
     },
     (now) => now.reservedBytes,
   )
   gauge(
     {
       name: 'farebox_memory_reserved_large_bytes',
-      help: 'Memory reserved for calls above 1 MiB, as a part of farebox_memory_reserved_bytes.',
-      advice: 'They share three quarters of the budget. Lower `http.model_body_bytes` where such calls are not wanted.',
+      help: 'The part of farebox_memory_reserved_bytes, in bytes, that is reserved for calls that need more than 1 MiB each.',
+      advice: 'Such calls share three quarters of the budget. Lower `http.model_body_bytes` if you do not want them.',
     },
     (now) => now.largeBytes,
   )
   gauge(
     {
       name: 'farebox_memory_waiting',
-      help: 'Calls that wait for memory.',
-      advice: 'Above 0 for long: as for `farebox_memory_refusals_total`.',
+      help: 'Calls that wait for a reservation of memory now.',
+      advice: 'If it stays above 0, raise `memory.budget_bytes`, or add processes.',
     },
     (now) => now.waiting,
   )
   counter(
     {
       name: 'farebox_memory_waits_total',
-      help: 'Reservations of memory that had to wait.',
+      help: 'Reservations of memory that had to wait, whether they got it in the end or not.',
       advice: 'An early sign of refusals: raise `memory.budget_bytes` before they come.',
     },
     (now) => now.waits,
@@ -316,9 +318,9 @@ function watchMemory(memory: Pick<MemoryBudget, 'figures'>, told: Tell): void {
   counter(
     {
       name: 'farebox_memory_refusals_total',
-      help: 'Reservations of memory that got none.',
+      help: 'Reservations of memory that were refused, because there was no room in time.',
       advice:
-        'Calls that had not begun got 503 `overloaded` and cost nothing; streams that ran broke off. Raise `memory.budget_bytes`, or add processes.',
+        'Calls that had not begun got 503 `overloaded` and cost nothing; running streams were cut. Raise `memory.budget_bytes`, or add processes.',
     },
     (now) => now.refusals,
   )

@@ -106,7 +106,7 @@ describe('a call whose output limit holds more than there is', () => {
     const told = await call(url, poor.secret, 'tag_detail')
     assert.equal(
       messageOf(told),
-      'Insufficient balance: it does not cover the maximum cost of this call. Add credit. Hold needed: 0.00145 USD; left: 0.000000001 USD.',
+      'Insufficient balance: it does not cover the maximum cost of this call. Add credit, or ask for less. Hold needed: 0.00145 USD; left: 0.000000001 USD.',
     )
     const { json } = await chat(poor.secret, 'openai', ASKED, { headers: QUOTE })
     const quoted = await chat(poor.secret, 'openai', ASKED, {

@@ -2,10 +2,9 @@ import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import type { Catalogue, Names, Operation } from '../../catalogue/operation.ts'
 import type { Begin } from '../../gateway/begin.ts'
-import type { HeaderNames } from '../../gateway/header-names.ts'
+import { type HeaderNames, noQuotes } from '../../gateway/header-names.ts'
 import type { Pipeline } from '../../gateway/pipeline.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { Fault } from '../../kernel/fault.ts'
 import type { ReadBudgetState } from '../../ledger/budget-reader.ts'
 import type { Links } from '../../links/links.ts'
 import type { Models } from '../../pricing/models.ts'
@@ -73,7 +72,7 @@ function addFree(scope: FastifyInstance, parts: Parts, add: Add): void {
   scope.register(async (free) => {
     // They are free; whoever asks for a quote here all the same is told, as everywhere, that there is none.
     free.addHook('preHandler', async ({ headers }) => {
-      if (headers[parts.headerNames.costMode] !== undefined) throw new Fault('quote_not_supported')
+      if (headers[parts.headerNames.costMode] !== undefined) throw noQuotes(parts.headerNames)
     })
     add(free, parts)
   })
