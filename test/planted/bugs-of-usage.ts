@@ -5,7 +5,7 @@ const ADD_UP = storedFunction('add_up_usage')
 const REVERSE_CHARGE = storedFunction('reverse_charge')
 const CASES = 'test/ledger/attribution.test.ts'
 const REPORT = 'test/ledger/usage-report.test.ts'
-const STATEMENT = 'server/src/ledger/usage-statement.ts'
+const STATEMENT = 'server/src/ledger/usage-sources.ts'
 
 const TAKE = 'delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *'
 const EQUAL = { file: CASES, title: 'equals the calls to the nano' }
