@@ -137,6 +137,22 @@ describe('sums that are old', () => {
   })
 })
 
+describe('whose spend a call is', () => {
+  it('is kept short by the database too', async () => {
+    const party = await makeParty(pool, 10n ** 6n)
+    const tags = (count: number, value = 'x') => Array.from({ length: count }, (_, at) => ({ name: `t${at}`, value }))
+    const beginWith = (label: string, some: ReturnType<typeof tags>) =>
+      session.begin(
+        callOf(party, { hold: 1n, attribution: { model: null, endUser: { id: ids.next(), label }, tags: some } }),
+      )
+    const [begun] = await beginWith('x'.repeat(64), tags(8, 'v'.repeat(64)))
+    assert.equal(begun?.outcome, 'begun')
+    await assert.rejects(beginWith('x'.repeat(65), []), /short_attribution/)
+    await assert.rejects(beginWith('x', tags(9)), /short_attribution/)
+    await assert.rejects(beginWith('x', tags(1, 'v'.repeat(1_100))), /short_attribution/)
+  })
+})
+
 describe('sums by day come to a database that has sums by hour', () => {
   it('with what was added up before, and who still runs the old text adds nothing', async () => {
     const migrations = readdirSync(MIGRATIONS_FOLDER).toSorted()

@@ -65,6 +65,11 @@ from usage_sums cross join lateral (
 cross join lateral (values (account_id), (credential_id)) scope (scope_id)
 group by 1, 2, 3, 4, 5;
 
+-- What the edge refuses, whoever writes: what is there already is not looked at.
+alter table holds add constraint short_attribution check (
+  length(end_user_label) <= 64 and (tags is null or cardinality(tags) <= 8 and length(tags::text) <= 1000)
+) not valid;
+
 -- Adds what usage_tail has, at most so many rows, to the sums of their hours, and takes it out of there: both, or neither. So a row is in
 -- the tail or in the sums, never in both and never in none, whoever dies and whoever commits late: what is not visible yet stays for the
 -- next time. Says how many rows it took; null where somebody else is at it.
