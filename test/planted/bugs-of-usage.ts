@@ -87,6 +87,20 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     caughtBy: [EQUAL],
   },
   {
+    id: 'days-of-the-account-alone',
+    title: 'sums by day are kept of accounts, and of none of their keys',
+    promise: 'Usage by whose it is equals the ledger.',
+    author: 'insider',
+    edits: [
+      {
+        file: ADD_UP,
+        find: 'cross join lateral (values (account_id), (credential_id)) scope (scope_id)',
+        replace: 'cross join lateral (values (account_id)) scope (scope_id)',
+      },
+    ],
+    caughtBy: [EQUAL],
+  },
+  {
     id: 'reversal-without-its-dimensions',
     title: 'what is given back of a charge is taken from no tag and from no end user',
     promise: 'What is given back of a call is given back to whom it was booked for.',
