@@ -92,21 +92,6 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
     caughtBy: [{ file: 'test/budgets/upgrade.test.ts' }],
   },
   {
-    id: 'tag-is-not-held-as-a-stream-grows',
-    title: 'as a hold grows, only the first of its budgets is asked',
-    promise: CEILING,
-    author: 'blind',
-    edits: [
-      {
-        file: storedFunction('extend_calls'),
-        find: 'if more > coalesce(fits, 0) and (',
-        replace: 'if one = own.allowances[1] and more > coalesce(fits, 0) and (',
-      },
-    ],
-    sql: 'alter table allowance_periods drop constraint no_overspend;',
-    caughtBy: [{ file: 'test/budgets/growing.test.ts', title: 'a stream whose hold grows' }],
-  },
-  {
     id: 'end-user-default-copied-at-first-sight',
     title:
       'the amount of everybody is copied for an end user at its first call, and a changed one reaches newcomers alone',

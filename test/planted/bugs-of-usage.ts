@@ -72,6 +72,21 @@ export const bugsOfUsage: readonly PlantedBug[] = [
     caughtBy: [{ file: CASES, title: 'committed late' }],
   },
   {
+    id: 'sums-of-an-hour-added-once',
+    title: 'what comes to an hour of which the key has sums already is added to its totals and to no group',
+    promise: 'Usage by whose it is equals the ledger.',
+    author: 'insider',
+    edits: [
+      {
+        file: ADD_UP,
+        find: 'where operation is not null',
+        replace: `where operation is not null and not exists (
+      select from usage_sums old where old.credential_id = taken.credential_id and old.hour = date_trunc('hour', taken.at, 'UTC'))`,
+      },
+    ],
+    caughtBy: [EQUAL],
+  },
+  {
     id: 'days-of-the-account-alone',
     title: 'sums by day are kept of accounts, and of none of their keys',
     promise: 'Usage by whose it is equals the ledger.',
