@@ -69,6 +69,8 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   promotions: ['ledger'],
   usage_hours: ['ledger'],
   usage_sums: ['ledger'],
+  usage_days: ['ledger'],
+  usage_kept: ['ledger'],
   usage_tail: ['ledger'],
   dropped_allowances: ['ledger'],
   dropped_charges: ['ledger'],

@@ -15,11 +15,23 @@ const ROUNDS = 5
 const IN_FLIGHT = 200
 const ACCOUNTS = 10_000
 const HOT = 7
-const PAIRS = { ours: 10_000, bare: 20_000, unbatched: 1_000, single: 200 }
+const PAIRS = { ours: 10_000, bare: 20_000, unbatched: 1_000, single: 200, budgets: 4_000 }
 
 type Round = Readonly<
   Record<
-    'spread' | 'spreadBare' | 'hot' | 'hotBare' | 'hotUnbatched' | 'begin' | 'commit' | 'pgUs' | 'gatewayUs',
+    | 'spread'
+    | 'spreadBare'
+    | 'hot'
+    | 'hotBare'
+    | 'hotUnbatched'
+    | 'begin'
+    | 'commit'
+    | 'pgUs'
+    | 'gatewayUs'
+    | 'beginNone'
+    | 'beginFive'
+    | 'endNone'
+    | 'endFive',
     number
   >
 >
@@ -74,17 +86,45 @@ async function measure(postgres: Postgres, ours: Ours, bare: pg.Client, clients:
     unbatchedPairs(clients, accounts, PAIRS.unbatched, hotAccount),
   )
   const { begin, commit } = await ours.latencies(PAIRS.single, bare)
-  return { spread, spreadBare, hot, hotBare, hotUnbatched, begin, commit, pgUs, gatewayUs }
+  return {
+    spread,
+    spreadBare,
+    hot,
+    hotBare,
+    hotUnbatched,
+    begin,
+    commit,
+    pgUs,
+    gatewayUs,
+    ...(await budgetsBesideNone(postgres, ours)),
+  }
+}
+
+/** CPU microseconds of PostgreSQL for a BEGIN and an END, of calls with budgets of all five kinds and of calls with none, in turn. */
+export async function budgetsBesideNone(postgres: Pick<Postgres, 'pid'>, ours: Ours, count = PAIRS.budgets) {
+  const spent = async (counted: 'none' | 'five') => {
+    const cpu = () => treeCpuMicroseconds(postgres.pid())
+    const [before, between, after] = await ours.phases(count, IN_FLIGHT, anyAccount, counted, cpu)
+    return { begin: (between - before) / count, end: (after - between) / count }
+  }
+  const [none, five] = [await spent('none'), await spent('five')]
+  return { beginNone: none.begin, beginFive: five.begin, endNone: none.end, endFive: five.end }
 }
 
 function metricsOf(rounds: readonly Round[], simpleUpdates: number | null): Metric[] {
   const middle = (value: (round: Round) => number) => median(rounds.map(value))
-  const ratio = (name: string, of: keyof Round, to: keyof Round, goal: string) =>
+  const ratio = (name: string, of: keyof Round, to: keyof Round, goal?: string) =>
     metric(
       name,
       middle((round) => round[of] / round[to]),
       'x',
-      { baseline: middle((round) => round[to]), goal },
+      { baseline: middle((round) => round[to]), ...(goal !== undefined && { goal }) },
+    )
+  const us = (name: string, of: keyof Round) =>
+    metric(
+      name,
+      middle((round) => round[of]),
+      'us',
     )
   return [
     metric(
@@ -111,6 +151,10 @@ function metricsOf(rounds: readonly Round[], simpleUpdates: number | null): Metr
       middle(({ gatewayUs }) => gatewayUs),
       'us',
     ),
+    us('begin_pg_us_no_budget', 'beginNone'),
+    us('end_pg_us_no_budget', 'endNone'),
+    ratio('begin_ratio_five_budgets', 'beginFive', 'beginNone'),
+    ratio('end_ratio_five_budgets', 'endFive', 'endNone'),
     ...(simpleUpdates === null ? [] : [metric('pgbench_simple_update', simpleUpdates, 'tx/s')]),
   ]
 }

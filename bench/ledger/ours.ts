@@ -10,12 +10,29 @@ import { createPools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
 import { median } from '../bench.ts'
 
-export type Accounts = readonly { readonly id: Id; readonly credentialId: Id; readonly allowanceId: Id }[]
+export type Accounts = readonly {
+  readonly id: Id
+  readonly credentialId: Id
+  readonly allowanceId: Id
+  /** Those of a workspace, a member, the key, a tag and an end user. */
+  readonly budgets: readonly Id[]
+}[]
+
+/** What a call counts against: the allowance of its key, nothing, or budgets of all five kinds, saying whose spend it is. */
+type Counted = 'key' | 'none' | 'five'
 
 export type Ours = {
   readonly accounts: Accounts
   /** Begins and ends calls, so many of them in flight. */
   readonly pairs: (count: number, inFlight: number, pick: () => number) => Promise<void>
+  /** Begins so many, then ends them. Between the two, and after, what the caller wants to know is asked. */
+  readonly phases: <T>(
+    count: number,
+    inFlight: number,
+    pick: () => number,
+    counted: Counted,
+    ask: () => T,
+  ) => Promise<[T, T, T]>
   /** Medians in milliseconds of a begin alone and of one bare commit, taken in turn. */
   readonly latencies: (count: number, bare: pg.Client) => Promise<{ readonly begin: number; readonly commit: number }>
   readonly close: () => Promise<void>
@@ -29,8 +46,9 @@ export async function seedAccounts(client: pg.Client, count: number): Promise<Ac
     id: ids.next(),
     credentialId: ids.next(),
     allowanceId: ids.next(),
+    budgets: Array.from({ length: 5 }, () => ids.next()),
   }))
-  const column = (name: keyof Accounts[number]) => accounts.map((account) => account[name])
+  const column = (name: 'id' | 'credentialId' | 'allowanceId') => accounts.map((account) => account[name])
   const ownIds = column('id')
   await client.query(`insert into accounts (id, mode, credited) select unnest($1::uuid[]), 'live', ${PLENTY}`, [ownIds])
   await client.query(`insert into bare_accounts (id, balance) select unnest($1::uuid[]), ${PLENTY}`, [ownIds])
@@ -41,6 +59,10 @@ export async function seedAccounts(client: pg.Client, count: number): Promise<Ac
   await client.query(
     `insert into allowances (id, account_id, period, amount) select a, b, 'month', ${PLENTY} from unnest($1::uuid[], $2::uuid[]) t (a, b)`,
     [column('allowanceId'), ownIds],
+  )
+  await client.query(
+    `insert into allowances (id, account_id, period, amount) select a, b, 'month', ${PLENTY} from unnest($1::uuid[], $2::uuid[]) t (a, b)`,
+    [accounts.flatMap(({ budgets }) => budgets), accounts.flatMap(({ id, budgets }) => budgets.map(() => id))],
   )
   await client.query('analyze')
   return accounts
@@ -66,6 +88,34 @@ export function createOurs(url: string, accounts: Accounts): Ours {
     await Promise.all(Array.from({ length: inFlight }, caller))
   }
 
+  async function phases<T>(
+    count: number,
+    inFlight: number,
+    pick: () => number,
+    counted: Counted,
+    ask: () => T,
+  ): Promise<[T, T, T]> {
+    const begun: BegunCall[] = []
+    const each = async (work: () => Promise<unknown>) => {
+      let left = count
+      const caller = async () => {
+        for (; left > 0; ) {
+          left -= 1
+          await work()
+        }
+      }
+      await Promise.all(Array.from({ length: inFlight }, caller))
+    }
+    const first = ask()
+    await each(async () => begun.push(await begin(calls, accounts, pick(), counted)))
+    const second = ask()
+    await each(async () => {
+      const one = begun.pop()
+      if (one !== undefined) await end(calls, one)
+    })
+    return [first, second, ask()]
+  }
+
   async function latencies(count: number, bare: pg.Client) {
     const times = { begin: [] as number[], commit: [] as number[] }
     for (let at = 0; at < count; at += 1) {
@@ -80,26 +130,33 @@ export function createOurs(url: string, accounts: Accounts): Ours {
     return { begin: median(times.begin), commit: median(times.commit) }
   }
 
-  return { accounts, pairs, latencies, close: () => pools.close() }
+  return { accounts, pairs, phases, latencies, close: () => pools.close() }
 }
 
 type BegunCall = { readonly id: Id; readonly accountId: Id; readonly asked: Asked }
 
+const ATTRIBUTION = {
+  model: 'sandbox/echo',
+  endUser: { id: ids.next(), label: 'alice' },
+  tags: [{ name: 'team', value: 'search' }],
+}
 const WINDOWS = [{ group: 'all', seconds: 60, requestLimit: 2_000_000_000, tokenLimit: 2 ** 50 }]
 
-async function begin(calls: Calls, accounts: Accounts, at: number): Promise<BegunCall> {
+async function begin(calls: Calls, accounts: Accounts, at: number, counted: Counted = 'key'): Promise<BegunCall> {
   const account = accounts[at]
   if (account === undefined) throw new Error('no such account')
   const id = ids.next()
+  const allowances = { key: [account.allowanceId], none: [], five: account.budgets }[counted]
   const { outcome } = await calls.begin({
     id,
     accountId: account.id,
     credentialId: account.credentialId,
     operation: 'rerank',
-    hold: { amount: nanos(1_000n), terms: '{"token":"50/1000000"}', allowances: [account.allowanceId] },
+    hold: { amount: nanos(1_000n), terms: '{"token":"50/1000000"}', allowances },
     tokens: 100,
     windows: WINDOWS,
     claims: [],
+    ...(counted === 'five' && { attribution: ATTRIBUTION }),
   })
   if (outcome !== 'begun') throw new Error(`a call was refused: ${outcome}`)
   return { id, accountId: account.id, asked: { credentialId: account.credentialId, windows: WINDOWS } }

@@ -14,7 +14,7 @@ import type { Id } from './kernel/ids.ts'
 import type { Nanos } from './kernel/money.ts'
 import { addUpUsage, tailFigures } from './ledger/add-up-usage.ts'
 import { expirePromotions } from './ledger/credit.ts'
-import { dropOldCharges } from './ledger/retention.ts'
+import { dropOldCharges, dropOldUsage } from './ledger/retention.ts'
 import { forgetAttempts } from './links/attempts.ts'
 import type { Links } from './links/links.ts'
 import type { OauthUpkeep } from './oauth/provider/upkeep.ts'
@@ -127,6 +127,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('old refusals', 10 * MINUTE_MS, () => pruneRefusals(pool, REFUSALS_KEPT_DAYS)),
     chore('owners', HOUR_MS, () => forgetOwners(pool, 3_600)),
     chore('charges', HOUR_MS, () => dropOldCharges({ pool, log, keepDays: CHARGES_KEPT_DAYS })),
+    chore('old sums of usage', HOUR_MS, () => dropOldUsage(pool, CHARGES_KEPT_DAYS)),
   ]
 }
 

@@ -33,13 +33,14 @@ type Options = {
   readonly processes?: number
   readonly env?: Readonly<Record<string, string>>
   readonly program?: string
+  readonly masterKey?: Secret
   /** Is told every line that the processes log. */
   readonly onLine?: (line: string) => void
 }
 
 export async function startInstallation(databaseUrl: string, options: Options = {}): Promise<Installation> {
   const { processes = 1, env = {}, program, onLine } = options
-  const masterKey = makeMasterKey()
+  const masterKey = options.masterKey ?? makeMasterKey()
   const sandbox = await startSandbox()
   const { pools } = connect(databaseUrl)
   await bindSandbox({ pool: pools.rest, masterKey, sandboxUrl: sandbox.url })

@@ -42,6 +42,8 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   ...named('counted with the calls', [
     'allowance_periods',
     'usage_hours',
+    'usage_days',
+    'usage_kept',
     'usage_sums',
     'usage_tail',
     'windows',

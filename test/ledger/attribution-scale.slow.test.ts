@@ -8,7 +8,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { readUsage } from '../../server/src/ledger/usage.ts'
-import type { GroupBy, UsageFilter } from '../../server/src/ledger/usage-statement.ts'
+import type { GroupBy, UsageFilter } from '../../server/src/ledger/usage-query.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
 import { callOf, makeParty, openSession, postOf } from './session.ts'
 import { bookAnew, inTail } from './usage-rows.ts'
@@ -19,7 +19,8 @@ const PROOF = 'attribution-scale'
 const CHARGES = count({ full: 10_000_000, reduced: 21_000 })
 const ACCOUNTS = 50
 const KEYS_EACH = 4
-const END_USERS = 1_000
+/** Of the first account, and of each of the others. */
+const END_USERS = { first: 100_000, others: 1_000 }
 const DAYS = 7
 const [HOUR, DAY] = [3_600, 86_400]
 /** Judged in proofs only. */
@@ -49,13 +50,14 @@ async function chargeDay(daySeconds: number): Promise<void> {
        'model ' || person % 20, 'route ' || person % 3, lpad(to_hex(person), 32, '0')::uuid, 'person ' || person,
        array['run=' || n % 200, 'team=' || person % 10], false
      from generate_series(1, $2::integer) n
-     cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended, (n::bigint / 5 * 7919 + n % 5) % $3::integer as person) at
+     cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended, (n::bigint / 5 * 7919 + n % 5 + $1::bigint / 86400 * 31) % case when n % 5 = 0 then $3::integer else $5::integer end as person) at
      join keys key on key.place = case when n % 5 = 0 then (n / 5) % $4::integer else $4::integer + n % ((select count(*) from keys) - $4::integer) end`,
-    [daySeconds, Math.floor(CHARGES / DAYS), END_USERS, KEYS_EACH],
+    [daySeconds, Math.floor(CHARGES / DAYS), END_USERS.first, KEYS_EACH, END_USERS.others],
   )
 }
 
-let busy: { readonly accountId: Id; readonly credentialId: Id }
+/** A key of the first account, and an end user of it. */
+let busy: Readonly<Record<'accountId' | 'credentialId' | 'endUserId', Id>>
 
 before(async () => {
   await client.query('select make_charge_partition(current_date - day) from generate_series(3, $1::integer) day', [
@@ -77,40 +79,44 @@ before(async () => {
   }
   await client.query('analyze')
   const { rows } = await client.query(
-    'select account_id as "accountId", id as "credentialId" from keys where place = 0',
+    `select account_id as "accountId", credential_id as "credentialId", end_user as "endUserId" from charges
+     where credential_id = (select id from keys where place = 0) and ended_at > to_timestamp($1) order by ended_at limit 1`,
+    [startSeconds + 3 * DAY],
   )
-  busy = z.tuple([z.object({ accountId: z.string(), credentialId: z.string() })]).parse(rows)[0]
+  busy = z.tuple([z.object({ accountId: z.string(), credentialId: z.string(), endUserId: z.string() })]).parse(rows)[0]
 })
 
-const VIEWS: Readonly<Record<string, { readonly groupBy?: GroupBy; readonly filter?: UsageFilter }>> = {
-  plain: {},
-  'by key': { groupBy: 'key' },
-  'by operation': { groupBy: 'operation' },
-  'by model': { groupBy: 'model' },
-  'by end user': { groupBy: 'end_user' },
-  'by team': { groupBy: { tag: 'team' } },
-  'by run': { groupBy: { tag: 'run' } },
-  'by model, of a team': { groupBy: 'model', filter: { tag: { name: 'team', value: '4' } } },
-  'by operation, of an end user': {
-    groupBy: 'operation',
-    filter: { endUserId: '00000000-0000-0000-0000-000000000008' },
-  },
+type View = { readonly groupBy?: GroupBy; readonly filter?: UsageFilter }
+const VIEWS: Readonly<Record<string, () => View>> = {
+  plain: () => ({}),
+  'by key': () => ({ groupBy: 'key' }),
+  'by operation': () => ({ groupBy: 'operation' }),
+  'by model': () => ({ groupBy: 'model' }),
+  'by end user': () => ({ groupBy: 'end_user' }),
+  'by team': () => ({ groupBy: { tag: 'team' } }),
+  'by run': () => ({ groupBy: { tag: 'run' } }),
+  'by end user, of a model': () => ({ groupBy: 'end_user', filter: { model: 'model 8' } }),
+  'by model, of a team': () => ({ groupBy: 'model', filter: { tag: { name: 'team', value: '4' } } }),
+  'by operation, of an end user': () => ({ groupBy: 'operation', filter: { endUserId: busy.endUserId } }),
 }
 
 describe(`reports over a week of ${CHARGES} charges`, () => {
   // Both ends cut an hour.
   const window = { startSeconds: startSeconds + 777, endSeconds: endSeconds - 777 }
 
-  for (const [name, view] of Object.entries(VIEWS))
+  for (const [name, viewOf] of Object.entries(VIEWS))
     it(`${name} are what the charges add up to, within ${LIMIT_MS} ms`, async () => {
+      const view = viewOf()
       for (const scope of [{ accountId: busy.accountId }, { credentialId: busy.credentialId }]) {
         const [column, id] =
           'accountId' in scope ? ['account_id', scope.accountId] : ['credential_id', scope.credentialId]
         const [filter, value] = view.filter?.tag
           ? [`and 'team=' || $4 = any (tags)`, view.filter.tag.value]
-          : view.filter?.endUserId
-            ? ['and end_user::text = $4', view.filter.endUserId]
-            : ['and $4::text is null', null]
+          : view.filter?.model
+            ? ['and model = $4', view.filter.model]
+            : view.filter?.endUserId
+              ? ['and end_user::text = $4', view.filter.endUserId]
+              : ['and $4::text is null', null]
         const { rows } = await client.query<{ requests: bigint; charged: bigint }>(
           `select count(*) as requests, sum(amount)::bigint as charged from charges
            where ${column} = $1 and ended_at >= to_timestamp($2) and ended_at < to_timestamp($3) ${filter}`,
@@ -138,7 +144,7 @@ describe(`reports over a week of ${CHARGES} charges`, () => {
 
   it('say of what they were made', async () => {
     const { rows } = await client.query(
-      'select (select count(*) from charges)::integer as charges, (select count(*) from usage_sums)::integer as sums, (select count(*) from usage_hours)::integer as hours',
+      'select (select count(*) from charges)::integer as charges, (select count(*) from usage_sums)::integer as sums, (select count(*) from usage_days)::integer as days, (select count(*) from usage_hours)::integer as hours',
     )
     recordProof(PROOF, 'the world', {
       ...rows[0],

@@ -88,6 +88,7 @@ describe('verbs that are sent at once', () => {
           'claims',
           'usage_hours',
           'usage_sums',
+          'usage_days',
           'usage_tail',
         )
       }
@@ -134,6 +135,7 @@ async function verifyAndForget(accounts: readonly Id[]): Promise<void> {
     'claims',
     'usage_hours',
     'usage_sums',
+    'usage_days',
     'usage_tail',
   )
 }

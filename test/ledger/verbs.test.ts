@@ -100,6 +100,7 @@ describe('every verb of the ledger, against the pure model', () => {
       'claims',
       'usage_hours',
       'usage_sums',
+      'usage_days',
       'usage_tail',
     ]
     await emptyTables(pools.rest, 'accounts', 'credentials', ...own)

@@ -1,5 +1,5 @@
 import type { PlantedBug } from './planted-bug.ts'
-import { BEGIN } from './statements.ts'
+import { BEGIN, storedFunction } from './statements.ts'
 
 const BEGIN_STEP = 'server/src/gateway/begin.ts'
 const SET_BUDGETS = 'server/src/identity/set-budgets.ts'
@@ -25,35 +25,6 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
       },
     ],
     caughtBy: [{ file: 'test/ledger/batches.test.ts', title: 'are all counted, though many belong to one account' }],
-  },
-  {
-    id: 'workspace-budget-forgotten',
-    title: 'calls are not held against the budget of their workspace',
-    promise: CEILING,
-    author: 'insider',
-    edits: [
-      {
-        file: BEGIN_STEP,
-        find: 'allowancesOf(ceilings, caller)',
-        replace: "allowancesOf(ceilings.filter(({ kind }) => kind !== 'workspace'), caller)",
-      },
-    ],
-    caughtBy: [{ file: BUDGETS_TEST, title: 'of a workspace is one ceiling' }],
-  },
-  {
-    id: 'budget-begins-anew',
-    title: 'a budget that is removed and set again has nothing counted',
-    promise: CEILING,
-    author: 'insider',
-    edits: [
-      {
-        file: SET_BUDGETS,
-        find: "await query('delete from budgets where id = $1', [id])",
-        replace:
-          "await query('delete from budgets where id = $1', [id])\n    await query('delete from allowance_periods where allowance_id = $1', [id])",
-      },
-    ],
-    caughtBy: [{ file: BUDGETS_TEST, title: 'that is set again counts what it counted' }],
   },
   {
     id: 'member-budget-without-grants',
@@ -113,22 +84,42 @@ export const bugsOfBudgets: readonly PlantedBug[] = [
     caughtBy: [{ file: BUDGETS_TEST, title: 'of a tag is one ceiling' }],
   },
   {
-    id: 'end-user-in-the-body-unread',
-    title: 'an end user that the body names is not looked at',
-    promise: CEILING,
-    author: 'insider',
-    edits: [
-      { file: 'server/src/gateway/plans/model.ts', find: 'endUser: endUserIn(body),', replace: 'endUser: undefined,' },
-    ],
-    caughtBy: [{ file: BUDGETS_TEST, title: 'trap: a second protocol or an agent bypasses it' }],
-  },
-  {
     id: 'budget-beside-an-old-process',
     title: 'a budget can be set while a process runs that does not know of it',
     promise: CEILING,
     author: 'insider',
     edits: [{ file: SET_BUDGETS, find: 'await requireKnown(query)', replace: '' }],
     caughtBy: [{ file: 'test/budgets/upgrade.test.ts' }],
+  },
+  {
+    id: 'end-user-default-copied-at-first-sight',
+    title:
+      'the amount of everybody is copied for an end user at its first call, and a changed one reaches newcomers alone',
+    promise: 'A changed default applies at once to everybody.',
+    author: 'blind',
+    edits: [
+      {
+        file: storedFunction('make_allowances'),
+        find: 'budget.amount, budget.id',
+        replace: 'budget.amount, null::uuid',
+      },
+    ],
+    caughtBy: [{ file: 'test/budgets/beyond-the-limit.test.ts', title: 'is one row: who follows it' }],
+  },
+  {
+    id: 'notice-lost-with-the-last-seconds-of-a-period',
+    title:
+      'a worker looks at the running period alone: what was passed after the last look of the one before is never told',
+    promise: ONCE,
+    author: 'blind',
+    edits: [
+      {
+        file: 'server/src/oauth/budget-notices.ts',
+        find: 'of states.get(budget.allowanceId) ?? [])',
+        replace: 'of (states.get(budget.allowanceId) ?? []).slice(-1))',
+      },
+    ],
+    caughtBy: [{ file: NOTICES_TEST, title: 'is told of the period before too' }],
   },
   {
     id: 'budget-told-twice',

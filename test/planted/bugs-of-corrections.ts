@@ -3,7 +3,7 @@ import { END, storedFunction } from './statements.ts'
 
 const REVERSE_PAYMENT = storedFunction('reverse_payment')
 const REVERSE_CHARGE = storedFunction('reverse_charge')
-const USAGE = 'server/src/ledger/usage-statement.ts'
+const USAGE = 'server/src/ledger/usage-sources.ts'
 const CAUGHT = 'test/ledger/caught-under-death.test.ts'
 const VERBS = { file: 'test/ledger/verbs.test.ts', title: 'agrees on every answer and every row' }
 
@@ -138,7 +138,13 @@ export const bugsOfCorrections: readonly PlantedBug[] = [
     title: 'a report whose window lies inside one hour reads that hour from its start on and up to its end',
     promise: 'What the usage report says and what the ledger holds agree, in any window.',
     author: 'blind',
-    edits: [{ file: USAGE, find: 'if (from > to) return', replace: 'if (from > to + HOUR_SECONDS) return' }],
+    edits: [
+      {
+        file: 'server/src/ledger/usage-window.ts',
+        find: 'if (from > to) return',
+        replace: 'if (from > to + HOUR_SECONDS) return',
+      },
+    ],
     caughtBy: [{ file: 'test/ledger/usage-report.test.ts', title: 'has what calls have just booked' }],
   },
   {

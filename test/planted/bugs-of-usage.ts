@@ -5,7 +5,7 @@ const ADD_UP = storedFunction('add_up_usage')
 const REVERSE_CHARGE = storedFunction('reverse_charge')
 const CASES = 'test/ledger/attribution.test.ts'
 const REPORT = 'test/ledger/usage-report.test.ts'
-const STATEMENT = 'server/src/ledger/usage-statement.ts'
+const STATEMENT = 'server/src/ledger/usage-sources.ts'
 
 const TAKE = 'delete from usage_tail where ctid = any (array(select ctid from usage_tail limit most)) returning *'
 const EQUAL = { file: CASES, title: 'equals the calls to the nano' }
@@ -82,6 +82,20 @@ export const bugsOfUsage: readonly PlantedBug[] = [
         find: 'where operation is not null',
         replace: `where operation is not null and not exists (
       select from usage_sums old where old.credential_id = taken.credential_id and old.hour = date_trunc('hour', taken.at, 'UTC'))`,
+      },
+    ],
+    caughtBy: [EQUAL],
+  },
+  {
+    id: 'days-of-the-account-alone',
+    title: 'sums by day are kept of accounts, and of none of their keys',
+    promise: 'Usage by whose it is equals the ledger.',
+    author: 'insider',
+    edits: [
+      {
+        file: ADD_UP,
+        find: 'cross join lateral (values (account_id), (credential_id)) scope (scope_id)',
+        replace: 'cross join lateral (values (account_id)) scope (scope_id)',
       },
     ],
     caughtBy: [EQUAL],

@@ -1,9 +1,16 @@
 import type pg from 'pg'
+import { inPortions } from '../storage/in-portions.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /** Summing up a day of charges takes far longer than whatever else its pool is for. */
 const LONGEST_MS = 600_000
 const ANSWER_MARGIN_MS = 1_000
+
+/** Sums of hours by end user and by tag are as many as there are names: they are kept for less long than those of days. */
+export const NAMED_HOURS_KEPT_DAYS = 100
+/** A report that was asked for a moment ago finds what it was promised. */
+const MARGIN_DAYS = 1
+const PORTION = 5_000
 
 type Parts = { readonly pool: pg.Pool; readonly log: Log; readonly keepDays: number }
 
@@ -35,4 +42,16 @@ async function dropOldest(client: pg.PoolClient, keepDays: number): Promise<stri
   }
   const { rows } = await client.query<{ day: string | null }>(statement)
   return rows[0]?.day ?? null
+}
+
+/** Drops the sums that are to be kept no longer, some at a time: nobody waits for long, and who dies has done a part of it. */
+export function dropOldUsage(pool: pg.Pool, keepDays: number): Promise<number> {
+  return inPortions(PORTION, async (most) => {
+    const { rows } = await pool.query<{ dropped: number }>(
+      `select drop_usage_before(first_day => today - make_interval(days => $1), first_hour => today - make_interval(days => $2), most => $3) as dropped
+       from date_trunc('day', clock_timestamp(), 'UTC') today`,
+      [keepDays, Math.min(keepDays, NAMED_HOURS_KEPT_DAYS + MARGIN_DAYS), most],
+    )
+    return rows[0]?.dropped ?? 0
+  })
 }

@@ -2,7 +2,10 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import { microsByBucket, type Nanos, nanos, wholeMicros } from '../kernel/money.ts'
-import { DAY_SECONDS, floorTo, HOUR_SECONDS, type UsageQuery, usageStatement } from './usage-statement.ts'
+import { NAMED_HOURS_KEPT_DAYS } from './retention.ts'
+import type { GroupBy, UsageQuery } from './usage-query.ts'
+import { usageStatement } from './usage-statement.ts'
+import { DAY_SECONDS, floorTo, HOUR_SECONDS } from './usage-window.ts'
 
 type Counts = {
   readonly requests: bigint
@@ -43,7 +46,7 @@ export type UsageReport = {
   readonly buckets: readonly UsageBucket[]
   /** Where it is grouped: the largest first, then the smaller ones together, then what has no group. */
   readonly groups?: readonly UsageGroup[]
-  /** How many the smaller ones are. */
+  /** How many the smaller ones are, where they are not too many to count. */
   readonly otherGroups?: number
 }
 
@@ -52,11 +55,12 @@ const BUCKETS_MAX = 1_100
 const GROUPED_BUCKETS_MAX = 400
 
 const row = z.object({
-  part: z.enum(['all', 'group', 'other']),
+  part: z.enum(['all', 'group', 'other', 'some']),
   /** What it is grouped by. */
   item: z.string().nullable(),
   label: z.string().nullable(),
-  groups: z.int(),
+  /** How many there are; null where they are too many to count. */
+  groups: z.int().nullable(),
   at: z.number(),
   requests: z.bigint(),
   failed_requests: z.bigint(),
@@ -72,6 +76,7 @@ type Row = z.output<typeof row>
 /** Buckets, groups and totals come from one statement, hence from one state of the ledger, and add up to the micro; groups to the nano. */
 export async function readUsage(pool: pg.Pool, query: UsageQuery): Promise<UsageReport> {
   const windows = bucketWindows(query)
+  requireKept(query)
   const { text, values } = usageStatement(query)
   const { rows: found } = await pool.query({ text, values: [...values] })
   const rows = z.array(row).parse(found)
@@ -90,7 +95,8 @@ export async function readUsage(pool: pg.Pool, query: UsageQuery): Promise<Usage
   if (query.groupBy === undefined) return report
   const groups = groupsIn(rows, windows, sums)
   const shown = groups.filter(({ kind }) => kind === 'group').length
-  return { ...report, groups, otherGroups: Math.max(0, (rows[0]?.groups ?? 0) - shown) }
+  const counted = rows.length === 0 ? 0 : rows[0]?.groups
+  return { ...report, groups, ...(typeof counted === 'number' && { otherGroups: Math.max(0, counted - shown) }) }
 }
 
 type BucketWindow = Times & { readonly at: number }
@@ -113,26 +119,56 @@ function bucketWindows({ startSeconds, endSeconds, bucket = 'day', groupBy }: Us
   })
 }
 
-/** What no group has is what is left of all. */
+/** Further back there are sums by end user and by tag of days alone, and of these not for some operations or models. */
+function requireKept({ startSeconds, endSeconds, nowSeconds, bucket, filter = {}, groupBy }: UsageQuery): void {
+  const { tag, endUserId, operation, model } = filter
+  const isNamed = tag !== undefined || endUserId !== undefined || groupBy === 'end_user' || typeof groupBy === 'object'
+  if (!isNamed || nowSeconds === undefined) return
+  const keptFrom = floorTo(nowSeconds, DAY_SECONDS) - NAMED_HOURS_KEPT_DAYS * DAY_SECONDS
+  const isWhole = (seconds: number) => seconds >= keptFrom || seconds % DAY_SECONDS === 0
+  const isOfDays = bucket !== 'hour' && isWhole(startSeconds) && isWhole(endSeconds)
+  const isOfNames = operation === undefined && model === undefined && (groupBy === undefined || isOfName(groupBy))
+  if (startSeconds >= keptFrom || (isOfDays && isOfNames)) return
+  throw new Fault('invalid_request', {
+    detail: `Usage by end user and by tag goes back ${NAMED_HOURS_KEPT_DAYS} days. Before that there are whole days (UTC) alone, without other filters or groups. Start later, or at midnight UTC.`,
+  })
+}
+
+const isOfName = (groupBy: GroupBy) => groupBy === 'end_user' || typeof groupBy === 'object'
+
+/** What no group has is what is left of all. Where `some` says what all groups have, the smaller ones are what the largest leave of it. */
 function groupsIn(
   rows: readonly Row[],
   windows: readonly BucketWindow[],
   all: readonly ExactSums[],
 ): readonly UsageGroup[] {
-  const grouped = rows.filter(({ part }) => part !== 'all')
-  const largest = [...Map.groupBy(grouped, ({ part, item }) => `${part} ${item}`).values()]
+  const told = rows.filter(({ part }) => part === 'group' || part === 'other')
+  const largest = [...Map.groupBy(told, ({ part, item }) => `${part} ${item}`).values()]
     .map((some) => groupOf(some, windows))
     .sort((one, other) => rank(one, other))
-  const byBucket = Map.groupBy(grouped, ({ at }) => at)
-  const rest = windows.map(({ at }, place) =>
-    minus(all[place] ?? NOTHING, added((byBucket.get(at) ?? []).map(exactOf))),
-  )
-  if (rest.every(isNothing)) return largest
+  const byBucket = (some: readonly Row[]) => {
+    const at = Map.groupBy(some, (one) => one.at)
+    return windows.map((window) => added((at.get(window.at) ?? []).map(exactOf)))
+  }
+  const grouped = byBucket(told)
+  const ofSome = rows.filter(({ part }) => part === 'some')
+  const having = ofSome.length === 0 ? grouped : byBucket(ofSome)
+  return [...largest, ...restOf('other', having, grouped, windows), ...restOf('none', all, having, windows)]
+}
+
+function restOf(
+  kind: 'other' | 'none',
+  of: readonly ExactSums[],
+  told: readonly ExactSums[],
+  windows: readonly BucketWindow[],
+): readonly UsageGroup[] {
+  const rest = of.map((sums, place) => minus(sums, told[place] ?? NOTHING))
+  if (rest.every(isNothing)) return []
   const buckets = windows.flatMap(({ at: _, ...times }, place) => {
     const sums = rest[place] ?? NOTHING
     return isNothing(sums) ? [] : [{ ...times, ...sums }]
   })
-  return [...largest, { kind: 'none', value: null, label: null, totals: added(rest), buckets }]
+  return [{ kind, value: null, label: null, totals: added(rest), buckets }]
 }
 
 function groupOf(rows: readonly Row[], windows: readonly BucketWindow[]): UsageGroup {

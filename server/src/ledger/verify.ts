@@ -30,15 +30,57 @@ const COUNTED = [
 ] as const
 const sumsOf = (...columns: readonly string[]) => columns.map((column) => `sum(${column}) as ${column}`).join(', ')
 const ATTRIBUTED = 'credential_id, hour, about, subject, operation, model, route'
-
-/** All sums that a call is in, by what they are about. */
-const SUBJECTS = `
-  select '', ''
-  union all select 'end_user', tail.end_user::text where tail.end_user is not null
-  union all select 'tag:' || split_part(tag, '=', 1), substr(tag, strpos(tag, '=') + 1) from unnest(tail.tags) tag`
+const DAILY = 'scope_id, hour, about, subject'
 
 /** Calls of days that were dropped may have been settled in the days after. */
 const NOT_OF_DROPPED_DAYS = `and coalesce(u.hour, c.hour) >= coalesce((select max(day) + 7 from dropped_days), '-infinity'::date)`
+
+/** All sums that a call is in, by what they are about: those of one end user, and of one value of a tag, and of all that have one. */
+const OWNED_SUBJECTS = `
+  select 'end_user', subject from (values (tail.end_user::text), ('')) own (subject) where tail.end_user is not null
+  union all
+  select 'tag:' || split_part(tag, '=', 1), subject
+  from unnest(tail.tags) tag cross join lateral (values (substr(tag, strpos(tag, '=') + 1)), ('')) own (subject)`
+const SUBJECTS = `select '', '' union all ${OWNED_SUBJECTS}`
+/** And of sums by day. */
+const SUBJECTS_OF_DAYS = `
+  select 'operation', tail.operation union all select 'model', tail.model where tail.model is not null union all ${OWNED_SUBJECTS}`
+
+/** What was booked with whose it was, for each sum that it is in: from the ledger, or from what is not added up yet. */
+const attributedIn = (source: 'ledger' | 'tail', subjects: string) =>
+  source === 'tail'
+    ? `select credential_id, account_id, at, about, subject, operation, model, route, ${COUNTED.join(', ')}
+       from usage_tail tail cross join lateral (${subjects}) one (about, subject)
+       where operation is not null and ($1::uuid[] is null or account_id = any ($1))`
+    : `select credential_id, account_id, ended_at as at, about, subject, operation, model, route, 1 as requests, failed::integer as failed_requests,
+         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, amount as charged
+       from charges tail cross join lateral (${subjects}) one (about, subject)
+       where credential_id is not null and executed and not booked and ($1::uuid[] is null or account_id = any ($1))
+       union all
+       select credential_id, account_id, entered_at, about, subject, operation, model, route, 0, 0, 0, 0, 0, 0, 0, charged
+       from entries tail cross join lateral (${subjects}) one (about, subject)
+       where operation is not null and charged <> 0 and ($1::uuid[] is null or account_id = any ($1))`
+
+const BY_HOUR = `credential_id, date_trunc('hour', at, 'UTC') as hour, about, subject, operation, coalesce(model, '') as model,
+  coalesce(route, '') as route, ${COUNTED.join(', ')}`
+const BY_DAY = `scope_id, date_trunc('day', at, 'UTC') as hour, about, subject, ${COUNTED.join(', ')}`
+const SCOPES = 'cross join lateral (values (account_id), (credential_id)) scope (scope_id)'
+
+/** What differs between sums and what is booked. */
+const differing = (columns: string, sums: string, booked: string) => `
+    select concat_ws(' ', ${columns
+      .split(', ')
+      .slice(0, 4)
+      .map((column) => `coalesce(u.${column}, c.${column})`)
+      .join(', ')})
+    from (select ${columns}, ${sumsOf(...COUNTED)} from (${sums}) used group by ${columns}) u
+    full join (select ${columns}, ${sumsOf(...COUNTED)} from (${booked}) booked group by ${columns}) c
+      on ${columns
+        .split(', ')
+        .map((column) => `u.${column} = c.${column}`)
+        .join(' and ')}
+    where (${COUNTED.map((column) => `coalesce(u.${column}, 0)`).join(', ')}) <> (${COUNTED.map((column) => `coalesce(c.${column}, 0)`).join(', ')})
+      ${NOT_OF_DROPPED_DAYS}`
 
 /**
  * Each promise as a query for the rows that break it, `$1` being the accounts to look at or null for all. They are
@@ -175,36 +217,21 @@ const PROMISES: Readonly<Record<string, string>> = {
       ${NOT_OF_DROPPED_DAYS}`,
 
   'usage by operation, model, route, end user and tag equals the ledger, hour by hour': `
-    select concat_ws(' ', coalesce(u.credential_id, c.credential_id), coalesce(u.hour, c.hour), coalesce(u.about, c.about), coalesce(u.subject, c.subject))
-    from (
-      select ${ATTRIBUTED}, ${sumsOf(...COUNTED)} from (
-        select ${ATTRIBUTED}, ${COUNTED.join(', ')} from usage_sums where $1::uuid[] is null or account_id = any ($1)
-        union all
-        select credential_id, date_trunc('hour', at, 'UTC'), about, subject, operation, coalesce(model, ''), coalesce(route, ''), ${COUNTED.join(', ')}
-        from usage_tail tail cross join lateral (${SUBJECTS}) one (about, subject)
-        where operation is not null and ($1::uuid[] is null or account_id = any ($1))
-      ) used
-      group by ${ATTRIBUTED}
-    ) u
-    full join (
-      select ${ATTRIBUTED}, ${sumsOf(...COUNTED)} from (
-        select credential_id, date_trunc('hour', ended_at, 'UTC') as hour, about, subject, operation, coalesce(model, '') as model,
-          coalesce(route, '') as route, 1 as requests, failed::integer as failed_requests, input_tokens, output_tokens, cache_read_tokens,
-          cache_write_tokens, value, amount as charged
-        from charges tail cross join lateral (${SUBJECTS}) one (about, subject)
-        where credential_id is not null and executed and not booked and ($1::uuid[] is null or account_id = any ($1))
-        union all
-        select credential_id, date_trunc('hour', entered_at, 'UTC'), about, subject, operation, coalesce(model, ''), coalesce(route, ''),
-          0, 0, 0, 0, 0, 0, 0, charged
-        from entries tail cross join lateral (${SUBJECTS}) one (about, subject)
-        where operation is not null and charged <> 0 and ($1::uuid[] is null or account_id = any ($1))
-      ) booked
-      group by ${ATTRIBUTED}
-    ) c on ${ATTRIBUTED.split(', ')
-      .map((column) => `u.${column} = c.${column}`)
-      .join(' and ')}
-    where (${COUNTED.map((column) => `coalesce(u.${column}, 0)`).join(', ')}) <> (${COUNTED.map((column) => `coalesce(c.${column}, 0)`).join(', ')})
-      ${NOT_OF_DROPPED_DAYS}`,
+    ${differing(
+      ATTRIBUTED,
+      `select ${ATTRIBUTED}, ${COUNTED.join(', ')} from usage_sums where $1::uuid[] is null or account_id = any ($1)
+       union all select ${BY_HOUR} from (${attributedIn('tail', SUBJECTS)}) waiting`,
+      `select ${BY_HOUR} from (${attributedIn('ledger', SUBJECTS)}) made`,
+    )}
+      -- Sums of hours by end user and by tag are kept for less long.
+      and (coalesce(u.subject, c.subject) = '' or coalesce(u.hour, c.hour) >= coalesce((select hours_from from usage_kept), '-infinity'))`,
+
+  'usage by operation, model, end user and tag equals the ledger, day by day, of keys and of accounts': differing(
+    DAILY,
+    `select scope_id, day as hour, about, subject, ${COUNTED.join(', ')} from usage_days where $1::uuid[] is null or account_id = any ($1)
+     union all select ${BY_DAY} from (${attributedIn('tail', SUBJECTS_OF_DAYS)}) waiting ${SCOPES}`,
+    `select ${BY_DAY} from (${attributedIn('ledger', SUBJECTS_OF_DAYS)}) made ${SCOPES}`,
+  ),
 
   'what is given back of a call is given back to whom it was booked for': `
     select e.id from entries e join charges c on c.id = e.corrects

@@ -70,6 +70,8 @@ export function createPools(parts: Parts): Pools {
       queryTimeoutMs: restStatementTimeoutMs + ANSWER_MARGIN_MS,
     }),
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    // To compile the statement of a large report takes seconds, to run it some tens of milliseconds.
+    options: '-c jit=off',
     max: restConnections,
     idleTimeoutMillis: IDLE_REST_MS,
   })

@@ -10,7 +10,7 @@ import { Fault } from '../../kernel/fault.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import { readAccountLife } from '../../ledger/balance.ts'
 import { type ExactSums, readUsage, type UsageGroup, type UsageReport, type UsageSums } from '../../ledger/usage.ts'
-import type { GroupBy, UsageFilter } from '../../ledger/usage-statement.ts'
+import type { GroupBy, UsageFilter } from '../../ledger/usage-query.ts'
 import { int64 } from '../int64.ts'
 import { millisecondsIn } from '../milliseconds-in.ts'
 import { admit } from './admit.ts'
@@ -76,7 +76,10 @@ const report = z.strictObject({
     .meta({ description: 'In the order of time.' }),
   group_by: z.string().optional().meta({ description: 'Where it was asked for, as are the groups.' }),
   groups: z.array(group).optional().meta({ description: 'The largest 50 first. They add up to the totals, exactly.' }),
-  other_groups: z.int().optional().meta({ description: 'How many are told as one.' }),
+  other_groups: z
+    .int()
+    .optional()
+    .meta({ description: 'How many are told as one; left out where there are more than 500.' }),
 })
 
 const TIMESTAMP = { type: 'integer', format: 'int64', minimum: 1 }

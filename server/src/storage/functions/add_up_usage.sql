@@ -29,12 +29,8 @@ begin
       cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
       value = row.value + excluded.value,
       charged = row.charged + excluded.charged
-  ), sums as (
-    insert into usage_sums as row (credential_id, about, hour, subject, operation, model, route, account_id, label, requests,
-      failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select taken.credential_id, one.about, date_trunc('hour', at, 'UTC'), one.subject, operation, coalesce(model, ''), coalesce(route, ''),
-      taken.account_id, max(one.label), sum(requests), sum(failed_requests),
-      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+  ), parts as materialized (
+    select taken.*, one.about, one.subject, one.label
     from taken cross join lateral (
       select '', '', null
       union all select 'end_user', end_user::text, end_user_label where end_user is not null
@@ -42,8 +38,42 @@ begin
     ) one (about, subject, label)
     -- What was booked before there was attribution is in no sum but that of its hour, and so is what is given back of it.
     where operation is not null
+  ), sums as (
+    insert into usage_sums as row (credential_id, about, hour, subject, operation, model, route, account_id, subject_label, requests,
+      failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select credential_id, about, date_trunc('hour', at, 'UTC'), one.subject, operation, coalesce(model, ''), coalesce(route, ''),
+      account_id, max(one.label), sum(requests), sum(failed_requests),
+      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+    from parts cross join lateral (
+      select parts.subject, parts.label
+      -- All that have an end user, or a tag of that name.
+      union all select '', null where about <> ''
+    ) one (subject, label)
     group by 1, 2, 3, 4, 5, 6, 7, 8
-    on conflict (credential_id, about, hour, subject, operation, model, route) do update set
+    on conflict (credential_id, about, subject, hour, operation, model, route) do update set
+      subject_label = coalesce(excluded.subject_label, row.subject_label),
+      requests = row.requests + excluded.requests,
+      failed_requests = row.failed_requests + excluded.failed_requests,
+      input_tokens = row.input_tokens + excluded.input_tokens,
+      output_tokens = row.output_tokens + excluded.output_tokens,
+      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
+      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
+      value = row.value + excluded.value,
+      charged = row.charged + excluded.charged
+  ), days as (
+    insert into usage_days as row (scope_id, about, subject, day, account_id, label, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select scope_id, one.about, one.subject, date_trunc('day', at, 'UTC'), account_id, max(one.label), sum(requests), sum(failed_requests),
+      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+    from parts cross join lateral (
+      select parts.about, parts.subject, parts.label where about <> ''
+      union all select about, '', null where about <> ''
+      union all select 'operation', operation, null where about = ''
+      union all select 'model', model, null where about = '' and model is not null
+    ) one (about, subject, label)
+    cross join lateral (values (account_id), (credential_id)) scope (scope_id)
+    group by 1, 2, 3, 4, 5
+    on conflict (scope_id, about, subject, day) do update set
       label = coalesce(excluded.label, row.label),
       requests = row.requests + excluded.requests,
       failed_requests = row.failed_requests + excluded.failed_requests,

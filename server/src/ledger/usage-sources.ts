@@ -1,0 +1,228 @@
+import type { UsageFilter, UsageQuery } from './usage-query.ts'
+import { type Cut, DAY_SECONDS, floorTo, HOUR_SECONDS, splitByDays, splitByHours } from './usage-window.ts'
+
+/** The largest; the others are told as one. */
+export const GROUPS_MOST = 50
+/** Of so many the largest are found exactly; where there are more, among those that are the largest of a day. */
+export const CANDIDATES_MOST = 500
+/** Of all days together. */
+const LEADERS_ALL = 4_000
+
+/**
+ * Charges stand by the day of their id and are asked for by the time of their end, so the days are bounded that are looked
+ * at: all of them, a thousand and more, would take longer to plan than the report may take.
+ *
+ * An id is made when its call arrives. From then, a call runs for minutes and a task for hours, and one that nobody runs
+ * any more is voided after a day. A week and a day leaves the upkeep that voids it a week in which to fail.
+ */
+const IDS_BEFORE_SECONDS = 8 * DAY_SECONDS
+/** A call begins only where its id has a partition, and those are made for seven days after today. */
+const IDS_AFTER_SECONDS = 8 * DAY_SECONDS
+
+const COUNTED = [
+  'requests',
+  'failed_requests',
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'value',
+  'charged',
+] as const
+
+export const COLUMNS = COUNTED.join(', ')
+export const SUMS = COUNTED.map((column) => `sum(${column}) as ${column}`).join(', ')
+export const TOLD = COUNTED.map((column) => `${column}::bigint as ${column}`).join(', ')
+
+/** Of which sums a report is made: of all hours, or of those that say whose spend it was. */
+export type About = '' | 'end_user' | `tag:${string}`
+
+/** What used is told with: `at`, `item`, `label` and the counts. */
+export type Sources = {
+  /** What all of them read: `single` is what is in no sum, or in a sum of which the window has a part. */
+  readonly common: string
+  /** All that the report is about. */
+  readonly all: () => string
+  readonly groups: (groupBy: 'key' | 'operation' | 'model') => string
+  /** The largest of each day that the window touches, by all that they used on it; `is_cut` where a day has more of them. */
+  readonly leaders: (about: About) => string
+  /** What those used that are in `candidates`. */
+  readonly candidates: (about: About) => string
+  /** What all used that have an end user, or a tag of that name. */
+  readonly some: (about: About) => string
+}
+
+/** A part of the sums: which subjects, by a condition, and what they are told by. A condition is made where it is used: it may have parameters. */
+type Part = {
+  readonly about: About
+  readonly item: string
+  readonly subject: () => string
+  /** The same by day. There are sums of one dimension alone: none where it is of two. */
+  readonly day?: { readonly about: string; readonly item: string; readonly subject: () => string }
+}
+
+export function createSources(query: UsageQuery, parameter: (value: string | number) => string): Sources {
+  const { scope, filter = {}, bucket = 'day' } = query
+  const { whole, cuts } = splitByHours(query)
+  const [column, owner] =
+    'credentialId' in scope ? ['credential_id', scope.credentialId] : ['account_id', scope.accountId]
+  const isOurs = `${column} = ${parameter(owner)}`
+  const at = (seconds: number) => `to_timestamp(${parameter(seconds)})`
+  const binned = (time: string) => `date_bin('1 ${bucket}', ${time}, 'epoch'::timestamptz)`
+  const ofKey = filter.credentialId === undefined ? 'true' : `credential_id = ${parameter(filter.credentialId)}`
+  const { operation, model } = filter
+  const ofCalls = [
+    ...(operation === undefined ? [] : [`operation = ${parameter(operation)}`]),
+    ...(model === undefined ? [] : [`model = ${parameter(model)}`]),
+  ]
+  const asked = aboutOf(filter)
+  const subjectAsked = filter.tag?.value ?? filter.endUserId
+  const isPlain = asked === '' && ofCalls.length === 0
+  const matches = [ofKey, ...ofCalls].join(' and ')
+
+  // Read once: it may have many rows that are dead and not yet gone.
+  const tail = `select at, credential_id, operation, coalesce(model, '') as model, end_user, end_user_label, tags, ${COLUMNS}
+    from usage_tail where ${isOurs}`
+  const inWhole = `select * from tail where at >= ${at(whole.from)} and at < ${at(whole.to)}`
+  const singles = [inWhole, ...cuts.map((cut) => cutHour(isOurs, cut, parameter))].join(' union all ')
+  const common = `tail as materialized (${tail}), single as materialized (${singles})`
+
+  function ofHours(item: string): string {
+    // Added up here already: a year of many keys has tens of thousands of hours, and some hundred days.
+    return `select ${binned('hour')} as at, ${item} as item, null::text as label, ${SUMS}
+      from usage_hours where ${isOurs} and hour >= ${at(whole.from)} and hour < ${at(whole.to)} and ${ofKey} group by 1, 2
+      union all select ${binned('at')}, ${item}, null, ${COLUMNS} from single where ${ofKey}`
+  }
+
+  /** Days where there are sums of them, and hours around them. */
+  function ofStored({ about, item, subject, day }: Part): string {
+    const { days, hours } = splitByDays(whole, bucket === 'day' && day !== undefined)
+    const ofDays = days.map(
+      ({ from, to }) => `select day as at, ${day?.item} as item, label, ${COLUMNS} from usage_days
+        where ${ofScope()} and about = ${parameter(day?.about ?? '')} and ${day?.subject()} and day >= ${at(from)} and day < ${at(to)}`,
+    )
+    const ofHours = hours.map(
+      ({
+        from,
+        to,
+      }) => `select ${binned('hour')} as at, ${item} as item, max(subject_label) as label, ${SUMS} from usage_sums
+        where ${isOurs} and about = ${parameter(about)} and ${subject()} and hour >= ${at(from)} and hour < ${at(to)} and ${matches} group by 1, 2`,
+    )
+    return [...ofDays, ...ofHours].join(' union all ')
+  }
+
+  /** What is in no sum. */
+  function ofSingles({ about, item, subject }: Pick<Part, 'about' | 'item' | 'subject'>): string {
+    return `select ${binned('at')} as at, ${item} as item, label, ${COLUMNS}
+      from single cross join lateral (${subjectsOf(about, parameter)}) one (subject, label)
+      where operation is not null and ${subject()} and ${matches}`
+  }
+
+  /** The sums of a key stand under its own id. */
+  function ofScope(): string {
+    if (filter.credentialId === undefined) return `scope_id = ${parameter(owner)}`
+    const isOfOwner = 'credentialId' in scope ? `scope_id = ${parameter(owner)}` : isOurs
+    return `scope_id = ${parameter(filter.credentialId)} and ${isOfOwner}`
+  }
+
+  const subjectIs = (value: string) => () => `subject = ${parameter(value)}`
+  const both = (part: Part) => [ofStored(part), ofSingles(part)].join(' union all ')
+
+  function all(): string {
+    if (isPlain) return ofHours('null::text')
+    const part = { about: asked, item: 'null::text', subject: subjectIs(subjectAsked ?? '') }
+    if (subjectAsked !== undefined) return both({ ...part, ...(ofCalls.length === 0 && { day: part }) })
+    if (operation !== undefined && model !== undefined) return both(part)
+    const about = operation === undefined ? 'model' : 'operation'
+    return both({ ...part, day: { about, item: part.item, subject: subjectIs(operation ?? model ?? '') } })
+  }
+
+  function groups(groupBy: 'key' | 'operation' | 'model'): string {
+    if (groupBy === 'key' && isPlain) return ofHours('credential_id::text')
+    const subject = subjectIs(subjectAsked ?? '')
+    if (groupBy === 'key') return both({ about: asked, item: 'credential_id::text', subject })
+    const part = { about: asked, item: `nullif(${groupBy}, '')`, subject }
+    return both({ ...part, ...(isPlain && { day: { about: groupBy, item: 'subject', subject: () => 'true' } }) })
+  }
+
+  function leaders(about: About): string {
+    if (subjectAsked !== undefined)
+      return `select ${parameter(subjectAsked)}::text as subject, 0 as charged, 0 as requests, false as is_cut`
+    const { days, most } = leadersOf(query)
+    return `select large.* from unnest(array[${days.map(at).join(', ')}]) one (day)
+      cross join lateral (
+        select subject, charged, requests, row_number() over () = ${most} as is_cut from (
+          select subject, charged, requests from usage_days
+          where ${ofScope()} and about = ${parameter(about)} and usage_days.day = one.day and subject <> '' order by size desc limit ${most}
+        ) of_day
+      ) large
+      union all
+      select subject, charged, requests, false from single cross join lateral (${subjectsOf(about, parameter)}) one (subject, label)`
+  }
+
+  function candidates(about: About): string {
+    const part = { about, item: 'subject', subject: () => 'subject = candidate.subject' }
+    const stored = ofStored({ ...part, ...(ofCalls.length === 0 && { day: part }) })
+    // What is in no sum is read once, and not for each.
+    const alone = ofSingles({ ...part, subject: () => 'subject in (select candidates.subject from candidates)' })
+    return `select used.* from candidates candidate cross join lateral (${stored}) used union all ${alone}`
+  }
+
+  function some(about: About): string {
+    const part = { about, item: 'null::text', subject: subjectIs(subjectAsked ?? '') }
+    const alone = ofSingles({ ...part, ...(subjectAsked === undefined && { subject: () => 'true' }) })
+    return `${ofStored({ ...part, ...(ofCalls.length === 0 && { day: part }) })} union all ${alone}`
+  }
+
+  return { common, all, groups, leaders, candidates, some }
+}
+
+/** A tag or an end user that is asked for has sums of its own. */
+function aboutOf({ tag, endUserId }: UsageFilter): About {
+  if (tag !== undefined) return `tag:${tag.name}`
+  return endUserId === undefined ? '' : 'end_user'
+}
+
+/** The days of which the window has a part, and how many of the largest are looked at of each. */
+function leadersOf({ startSeconds, endSeconds }: UsageQuery): {
+  readonly days: readonly number[]
+  readonly most: number
+} {
+  const first = floorTo(startSeconds, DAY_SECONDS)
+  const length = Math.ceil((Math.max(endSeconds, startSeconds + 1) - first) / DAY_SECONDS)
+  const days = Array.from({ length }, (_, place) => first + place * DAY_SECONDS)
+  return { days, most: Math.min(CANDIDATES_MOST, Math.max(GROUPS_MOST, Math.floor(LEADERS_ALL / length))) }
+}
+
+/** Whom or what of a kind a call was for, with what people know it by. */
+function subjectsOf(about: About, parameter: (value: string) => string): string {
+  if (about === '') return `select '', null::text`
+  if (about === 'end_user') return 'select end_user::text, end_user_label where end_user is not null'
+  const start = parameter(`${about.slice('tag:'.length)}=`)
+  return `select substr(tag, length(${start}) + 1), null::text from unnest(tags) tag where starts_with(tag, ${start})`
+}
+
+/**
+ * What was booked in a part of an hour. Only credentials with a row for that hour, or with one in the tail, have anything in it. Whose
+ * spend a charge was that its END booked by itself is said by no sum of its hour, and so not here either.
+ */
+function cutHour(isOurs: string, { from: first, to: last, sign }: Cut, parameter: (value: number) => string): string {
+  const hour = `to_timestamp(${parameter(floorTo(first, HOUR_SECONDS))})`
+  const [from, to] = [parameter(first), parameter(last)]
+  const credentials = `array(select credential_id from usage_hours where ${isOurs} and hour = ${hour}
+    union select credential_id from tail)`
+  const counts = ['1', 'failed::integer', ...COUNTED.slice(2, -1), 'amount'].map((column) => `${sign}${column}`)
+  return `
+    select ended_at, credential_id, case when not booked then operation end, coalesce(model, ''), end_user, end_user_label, tags,
+      ${counts.join(', ')}
+    from charges
+    where credential_id = any (${credentials}) and executed
+      and ended_at >= to_timestamp(${from}) and ended_at < to_timestamp(${to})
+      and id >= first_id_at(to_timestamp(greatest(0, ${from} - ${IDS_BEFORE_SECONDS})))
+      and id < first_id_at(to_timestamp(${to} + ${IDS_AFTER_SECONDS}))
+    union all
+    select entered_at, credential_id, operation, coalesce(model, ''), end_user, end_user_label, tags, 0, 0, 0, 0, 0, 0, 0, ${sign}charged
+    from entries
+    where credential_id = any (${credentials}) and charged <> 0
+      and entered_at >= to_timestamp(${from}) and entered_at < to_timestamp(${to})`
+}

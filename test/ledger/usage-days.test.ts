@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
+import { dropOldUsage } from '../../server/src/ledger/retention.ts'
+import { readUsage } from '../../server/src/ledger/usage.ts'
+import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { MIGRATIONS_FOLDER } from '../../server/src/storage/migrations.ts'
+import { callOf, makeParty, openSession, type Party, postOf } from './session.ts'
+import { bookAnew } from './usage-rows.ts'
+import { connect, ids } from './world.ts'
+
+/** Sums by day: of very many names, for how long they are kept, and how they come to a database that has sums by hour. */
+const database = await freshDatabase()
+const { pools } = connect(database.url)
+const pool = pools.rest
+const session = await openSession(database.url)
+after(() => Promise.all([session.close(), pools.close()]))
+
+const DAY = 86_400
+const nowSeconds = Math.floor(Date.now() / 1_000)
+const todaySeconds = Math.floor(nowSeconds / DAY) * DAY
+const AT_ONCE = 200
+
+/** A call for each, each for another end user and of another run. */
+async function charge(party: Party, amounts: readonly bigint[], name = 'person'): Promise<void> {
+  for (let from = 0; from < amounts.length; from += AT_ONCE) {
+    const some = amounts.slice(from, from + AT_ONCE).map((amount, at) => {
+      const endUser = { id: ids.next(), label: `${name} ${from + at}` }
+      const tags = [{ name: 'run', value: String(from + at) }]
+      return { amount, call: callOf(party, { hold: 10_000n, attribution: { model: 'gpt', endUser, tags } }) }
+    })
+    await session.begin(...some.map(({ call }) => call))
+    await session.end(...some.map(({ call, amount }) => postOf(call, amount)))
+  }
+}
+
+async function move({ accountId }: Party, days: number): Promise<void> {
+  await session.query('set session_replication_role = replica')
+  await session.query(
+    `update charges set ended_at = $2 where account_id = $1 and ended_at > now() - interval '1 hour'`,
+    [accountId, new Date((todaySeconds - days * DAY + 7 * 3_600) * 1_000)],
+  )
+  await session.query('reset session_replication_role')
+  await bookAnew((text) => session.query(text))
+  while ((await addUpUsage(pool)) > 0);
+}
+
+describe('a report by day', () => {
+  it('finds the largest of very many end users and runs, has the others as one, and does not count them', async () => {
+    const MANY = 1_300
+    const party = await makeParty(pool, 10n ** 12n)
+    await charge(
+      party,
+      Array.from({ length: MANY }, (_, at) => BigInt(1 + ((at * 7) % MANY))),
+    )
+    await move(party, 2)
+    const sum = (BigInt(MANY) * BigInt(MANY + 1)) / 2n
+    const largest = Array.from({ length: 50 }, (_, at) => BigInt(MANY - at))
+    // Whole days, and from and until the middle of one.
+    for (const window of [
+      { startSeconds: todaySeconds - 3 * DAY, endSeconds: todaySeconds },
+      { startSeconds: todaySeconds - 3 * DAY - 777, endSeconds: todaySeconds - 1.5 * DAY },
+    ])
+      for (const scope of [party, { accountId: party.accountId }])
+        for (const groupBy of ['end_user', { tag: 'run' }] as const)
+          for (const bucket of ['day', 'hour'] as const)
+            for (const filter of [{}, { model: 'gpt' }, { credentialId: party.credentialId }]) {
+              const { groups = [], otherGroups } = await readUsage(pool, { scope, ...window, groupBy, bucket, filter })
+              assert.deepEqual(
+                groups.filter(({ kind }) => kind === 'group').map(({ totals }) => totals.charged),
+                largest,
+              )
+              const rest = groups.slice(50).map(({ kind, totals }) => [kind, totals.requests, totals.charged])
+              const told = largest.reduce((all, one) => all + one, 0n)
+              assert.deepEqual(rest, [['other', BigInt(MANY - 50), sum - told]])
+              assert.equal(otherGroups, undefined, 'too many to count')
+            }
+    assert.deepEqual(await verifyLedger(pool), [])
+  })
+})
+
+describe('sums that are old', () => {
+  it('are dropped in portions, those of hours by name first; days stay right, and a report that has none is refused', async () => {
+    const party = await makeParty(pool, 10n ** 12n)
+    await session.query('select make_charge_partition(current_date - day) from generate_series(100, 131) day')
+    await charge(
+      party,
+      Array.from({ length: 30 }, () => 7n),
+    )
+    await move(party, 130)
+    const rows = async () => {
+      const [counts] = await session.query(
+        `select (select count(*)::integer from usage_sums where account_id = $1 and subject <> '') as named,
+           (select count(*)::integer from usage_sums where account_id = $1 and subject = '') as others,
+           (select count(*)::integer from usage_days where account_id = $1) as days`,
+        [party.accountId],
+      )
+      return counts
+    }
+    const before = await rows()
+    const window = { scope: party, startSeconds: todaySeconds - 131 * DAY, endSeconds: nowSeconds, nowSeconds }
+    const told = async () => {
+      const { totals, groups = [] } = await readUsage(pool, { ...window, groupBy: 'end_user' })
+      return [totals.requests, groups.length, groups.reduce((all, one) => all + one.totals.charged, 0n)]
+    }
+    assert.deepEqual(await told(), [30n, 30, 210n])
+    const portion = (days: number, most: number) =>
+      session.query(
+        `select drop_usage_before(first_day => now() - make_interval(days => 1100), first_hour => now() - make_interval(days => $1), most => $2) as dropped`,
+        [days, most],
+      )
+    assert.deepEqual(await portion(101, 25), [{ dropped: 25 }])
+    assert.deepEqual(await told(), [30n, 30, 210n])
+    assert.deepEqual(await verifyLedger(pool), [])
+    assert.equal(await dropOldUsage(pool, 1_100), 35)
+    assert.deepEqual(await rows(), { ...before, named: 0 })
+    assert.deepEqual(await told(), [30n, 30, 210n])
+    assert.deepEqual(await verifyLedger(pool), [])
+
+    for (const wrong of [
+      { ...window, groupBy: 'end_user', bucket: 'hour', endSeconds: window.startSeconds + 2 * DAY },
+      { ...window, groupBy: 'end_user', startSeconds: window.startSeconds + 1 },
+      { ...window, groupBy: 'end_user', filter: { model: 'gpt' } },
+      { ...window, groupBy: 'model', filter: { tag: { name: 'run', value: '1' } } },
+    ] as const)
+      await assert.rejects(readUsage(pool, wrong), { code: 'invalid_request' })
+    const { totals } = await readUsage(pool, { ...window, filter: { tag: { name: 'run', value: '1' } } })
+    assert.equal(totals.requests, 1n)
+    const { groups } = await readUsage(pool, { ...window, startSeconds: window.startSeconds + 1, groupBy: 'model' })
+    assert.equal(groups?.[0]?.totals.requests, 30n)
+
+    assert.ok((await dropOldUsage(pool, 120)) > 0)
+    assert.deepEqual(await rows(), { named: 0, others: 0, days: 0 })
+  })
+})
+
+describe('whose spend a call is', () => {
+  it('is kept short by the database too', async () => {
+    const party = await makeParty(pool, 10n ** 6n)
+    const tags = (count: number, value = 'x') => Array.from({ length: count }, (_, at) => ({ name: `t${at}`, value }))
+    const beginWith = (label: string, some: ReturnType<typeof tags>) =>
+      session.begin(
+        callOf(party, { hold: 1n, attribution: { model: null, endUser: { id: ids.next(), label }, tags: some } }),
+      )
+    const [begun] = await beginWith('x'.repeat(64), tags(8, 'v'.repeat(64)))
+    assert.equal(begun?.outcome, 'begun')
+    await assert.rejects(beginWith('x'.repeat(65), []), /short_attribution/)
+    await assert.rejects(beginWith('x', tags(1, 'v'.repeat(1_100))), /short_attribution/)
+  })
+})
+
+describe('sums by day come to a database that has sums by hour', () => {
+  it('with what was added up before, and who still runs the old text adds nothing', async () => {
+    const migrations = readdirSync(MIGRATIONS_FOLDER).toSorted()
+    const textOf = (file: string) => readFileSync(path.join(MIGRATIONS_FOLDER, file), 'utf8')
+    const own = migrations.findIndex((file) => file.startsWith('0029'))
+    await session.query('drop schema public cascade')
+    await session.query('create schema public')
+    for (const file of migrations.slice(0, own)) await session.query(textOf(file))
+    const party = await makeParty(pool, 10n ** 12n)
+    await charge(party, [1n, 2n, 3n])
+    await charge(party, [4n, 5n], 'other')
+    await session.query('select add_up_usage(most => 3)')
+    const [old] = await session.query(`select pg_get_functiondef('add_up_usage'::regproc) as text`)
+    await session.query('begin')
+    await session.query(textOf(migrations[own] ?? ''))
+    await session.query('commit')
+    for (const file of migrations.slice(own + 1)) await session.query(textOf(file))
+    await session.query(String(old?.text).replace('add_up_usage', 'add_up_as_before'))
+    assert.deepEqual(await verifyLedger(pool), [])
+    await assert.rejects(session.query('select add_up_as_before(most => 5)'), /column "label"/)
+    assert.equal(await addUpUsage(pool), 2)
+    assert.deepEqual(await verifyLedger(pool), [])
+    const window = { startSeconds: todaySeconds, endSeconds: todaySeconds + DAY }
+    const { groups = [] } = await readUsage(pool, { scope: party, ...window, groupBy: { tag: 'run' } })
+    assert.deepEqual(
+      groups.map(({ value, totals }) => [value, totals.charged]),
+      [
+        ['1', 7n],
+        ['0', 5n],
+        ['2', 3n],
+      ],
+    )
+  })
+})
