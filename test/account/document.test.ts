@@ -20,7 +20,7 @@ const gateway = await startGateway({
     if (url.startsWith('/account/v1/')) routes.push(...methods.map((method) => `${method} ${url}`))
   },
 })
-after(gateway.stop)
+after(() => gateway.stop())
 
 const document = Object(await (await fetch(`${gateway.siteUrl}/account/v1/openapi.json`)).json())
 
