@@ -11,6 +11,8 @@ export const KEY_STATES = ['active', 'expired', 'revoked'] as const
 export type KeyState = (typeof KEY_STATES)[number]
 
 export type KeyPage = {
+  readonly workspaceId: Id
+  /** Of the mode that is asked for. */
   readonly accountId: Id
   readonly state?: KeyState | undefined
   readonly memberId?: Id | undefined
@@ -26,13 +28,14 @@ const IS_IN: Readonly<Record<KeyState, string>> = {
 }
 
 /** The newest first. */
-export function keyPageStatement({ accountId, state, memberId, after, most }: KeyPage) {
+export function keyPageStatement({ workspaceId, accountId, state, memberId, after, most }: KeyPage) {
   const values: unknown[] = [accountId, most]
   const parameter = (value: unknown) => `$${values.push(value)}`
   const conditions = [
     'c.account_id = $1',
     ...(after === undefined ? [] : [`c.id < ${parameter(after)}`]),
-    ...(state === undefined ? [] : [IS_IN[state]]),
+    // By the workspace, those of a state have an index of their own: few may be behind very many others.
+    ...(state === undefined ? [] : [`k.workspace_id = ${parameter(workspaceId)}`, IS_IN[state]]),
     ...(memberId === undefined ? [] : [`k.member_id = ${parameter(memberId)}`]),
   ]
   return { text: `${LISTED_SELECT} where ${conditions.join(' and ')} order by c.id desc limit $2`, values }

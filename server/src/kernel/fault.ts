@@ -107,12 +107,12 @@ export const FAULTS = {
   ),
   quota_request_open: row(
     409,
-    'The workspace has an open quota request already. Wait for the decision, or withdraw it first.',
+    'The workspace already has an open quota request. Try again after the decision, or withdraw it first.',
   ),
   quota_request_decided: row(409, 'This quota request was decided already. Make a new one.'),
   precondition_failed: row(
     412,
-    'It was changed after you read it. Nothing was changed. Read it again and send the change with its new ETag.',
+    'It was changed after you read it, so your change was not made. Look at it again, then send the change with its new ETag.',
   ),
   body_too_large: general(413, 'The body is too large. Send a smaller one.'),
   uri_too_long: general(414, 'The URL is too long. Shorten it.'),
@@ -123,10 +123,7 @@ export const FAULTS = {
   expectation_failed: row(417, 'The expectation in the Expect header is not supported. Leave the header out.'),
   misdirected_request: row(421, 'This server does not serve that host. Check the URL.'),
   idempotency_mismatch: row(422, 'This idempotency key was already used with a different request. Use a new key.'),
-  precondition_required: row(
-    428,
-    'This change needs the header If-Match with the ETag of what you read. Read it, then send the change.',
-  ),
+  precondition_required: row(428, 'This change needs the header If-Match. Send it with the ETag of what you read.'),
   rate_limit_exceeded: general(429, 'Rate limit reached. Retry after the time in Retry-After.', RETRYABLE),
   upstream_rate_limit: row(
     429,

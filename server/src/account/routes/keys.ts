@@ -188,7 +188,14 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     async run({ pool, time }, { place, mode, query }) {
       const { limit, cursor, state, member_id: memberId } = query
       const accountId = accountIn(place, mode)
-      const rows = await listKeyPage(pool, { accountId, state, memberId, after: cursor, most: limit + 1 })
+      const rows = await listKeyPage(pool, {
+        workspaceId: place.id,
+        accountId,
+        state,
+        memberId,
+        after: cursor,
+        most: limit + 1,
+      })
       return { body: pageFrom(rows, limit, (row) => toldOf(row, time.nowMs())) }
     },
   }),

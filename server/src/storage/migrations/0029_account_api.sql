@@ -45,10 +45,12 @@ create table quota_requests (
 create unique index quota_requests_open on quota_requests (workspace_id) where state = 'open';
 create index quota_requests_of_workspace on quota_requests (workspace_id, id);
 create index quota_requests_by_state on quota_requests (state, id);
+create index quota_requests_of_person on quota_requests (person_id);
 
 -- A page of a list is a range of an index.
 create index credentials_in_order on credentials (account_id, id);
 drop index credentials_of_account;
 create index api_keys_in_order on api_keys (workspace_id, id) where revoked_at is null;
+create index api_keys_revoked on api_keys (workspace_id, id) where revoked_at is not null;
 create index entries_of_account_in_time on entries (account_id, entered_at, id);
 create index tasks_of_account on tasks (account_id, id);
