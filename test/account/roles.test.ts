@@ -122,6 +122,12 @@ describe('who asks', () => {
     const live = await ask(siteUrl, owner, `${path}?mode=live`, { method: 'POST', body: { name: 'live' } })
     assert.equal((await ask(siteUrl, owner, `${path}/${live.json.id}`)).status, 200)
     assert.equal((await ask(siteUrl, manages, `${path}/${live.json.id}`)).status, 404)
+    // Nor is it let in from elsewhere than its grant says.
+    const bounds = await letIn(house, team.workspaceId, { personId: owner.personId })
+    await pool.query("update grants set allowed_networks = '{198.51.100.0/24}' where id = $1", [bounds.id])
+    assert.equal((await ask(siteUrl, bounds, '/me')).json.code, 'address_not_allowed')
+    await pool.query('update grants set allowed_networks = null where id = $1', [bounds.id])
+    assert.equal((await ask(siteUrl, bounds, '/me')).status, 200)
     // Neither is another workspace of the same person.
     await pool.query('insert into members (id, workspace_id, email, role, person_id) values ($1, $2, $3, $4, $5)', [
       ...['01a1e0c2-0000-7000-8000-0000000000aa', foreign.workspaceId, owner.email, 'owner', owner.personId],

@@ -62,6 +62,9 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
       failures.note(address)
       throw wrongToken(audience)
     }
+    const { networks } = grant.terms
+    if (networks !== null && !networks.has(address)) throw new Fault('address_not_allowed')
+    if (grant.isPaused) throw new Fault('mandate_paused')
     const scope = isWrite ? 'account.manage' : 'account.read'
     if (!token.scopes.some((one) => one === scope || one === 'account.manage'))
       throw new Fault('forbidden', { detail: `The access token needs the scope ${scope}.` })

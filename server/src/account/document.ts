@@ -151,7 +151,7 @@ const IF_MATCH: ContractParameter = {
 
 const WITH_MEMBER: readonly FaultCode[] = [
   ...(['sign_in_required', 'invalid_credential', 'forbidden', 'rate_limit_exceeded'] as const),
-  'billing_dependency_timeout',
+  ...(['address_not_allowed', 'mandate_paused', 'billing_dependency_timeout'] as const),
 ]
 const OF_WRITES: readonly FaultCode[] = [
   ...(['cross_site_refused', 'idempotency_mismatch', 'invalid_json', 'body_too_deep'] as const),
