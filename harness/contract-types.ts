@@ -14,7 +14,7 @@ type Operation = {
   readonly isStreamed: boolean
 }
 
-const METHODS = ['get', 'post', 'delete'] as const
+const METHODS = ['get', 'post', 'patch', 'delete'] as const
 const JSON_TYPE = 'application/json'
 const EVENTS = 'text/event-stream'
 
@@ -37,6 +37,18 @@ export function typesOfContract(contract: unknown): string {
   ].join('\n')
 }
 
+/** The same of the account API: every route is one of a member's. */
+export function typesOfAccount(contract: unknown): string {
+  const writer = createWriter(record(at(contract, 'components', 'schemas')))
+  const all = operationsOf(contract).filter(({ id }) => id !== 'get_document')
+  return [
+    '// Written by scripts/client-types.ts from docs/releases/contracts/account.json. Do not edit.\n',
+    `/** What members do: what each operation takes, and what it answers. */\nexport interface AccountOperations {\n${all.map((one) => memberOf(one, writer)).join('')}}\n`,
+    tableOf('ACCOUNT_OPERATIONS', 'Where each operation is.', all),
+    ...writer.declarations().slice(1),
+  ].join('\n')
+}
+
 function operationsOf(contract: unknown): readonly Operation[] {
   return Object.entries(record(at(contract, 'paths'))).flatMap(([path, methods]) =>
     METHODS.flatMap((method) => {
@@ -47,7 +59,7 @@ function operationsOf(contract: unknown): readonly Operation[] {
 }
 
 function operationOf(path: string, method: string, found: unknown): Operation {
-  const content = record(at(found, 'responses', '200', 'content'))
+  const content = record(at(found, 'responses', '200', 'content') ?? at(found, 'responses', '201', 'content'))
   return {
     id: String(at(found, 'operationId')),
     method: method.toUpperCase(),
@@ -183,7 +195,7 @@ function createWriter(schemas: Schema): Writer {
     target: (ref) => record(schemas[ref.slice(PREFIX.length)]),
     /** Those that are named by what was written so far, and by each other. */
     declarations() {
-      const ordered = ['Quote', 'Money']
+      const ordered = ['Quote', 'Money'].filter((id) => id in schemas)
       for (const id of ordered) wanted.add(id)
       for (let before = -1; before !== wanted.size; ) {
         before = wanted.size

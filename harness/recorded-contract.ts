@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { accountContractInput } from '../server/src/account/document.ts'
 import { catalogue } from '../server/src/catalogue/catalogue.ts'
 import type { Operation } from '../server/src/catalogue/operation.ts'
 import { loadConfig } from '../server/src/config.ts'
@@ -7,8 +8,12 @@ import { type Contract, createContract } from '../server/src/contracts/contract.
 import { contractInputOf } from '../server/src/http/routes/contract-input.ts'
 import { ROOT } from './root.ts'
 
-/** The contract that callers were given with the last release, by which the next one is judged. */
-const FILE = path.join(ROOT, 'docs/releases/contracts/gateway.json')
+/** The contracts that callers and members were given with the last release, by which the next ones are judged. */
+const FOLDER = path.join(ROOT, 'docs/releases/contracts')
+export const CONTRACTS = ['gateway', 'account'] as const
+export type ContractName = (typeof CONTRACTS)[number]
+
+const fileOf = (name: ContractName) => path.join(FOLDER, `${name}.json`)
 
 /** How a gateway with the default configuration spells the {names} in paths. */
 export function defaultNames() {
@@ -22,11 +27,24 @@ export function contractHere(more: readonly Operation[] = []): Contract {
   return createContract(contractInputOf({ catalogue: { operations }, names, publicUrl: undefined }))
 }
 
-export function readRecordedContract(): unknown {
-  return JSON.parse(readFileSync(FILE, 'utf8'))
+/** The document of the account API, as a site with the default configuration serves it. */
+export function accountContractHere(): Contract {
+  return createContract(accountContractInput({ provider: defaultNames().provider, siteUrl: undefined }))
+}
+
+export function currentContract(name: ContractName): Contract {
+  return name === 'gateway' ? contractHere() : accountContractHere()
+}
+
+export function readRecordedContract(name: ContractName = 'gateway'): unknown {
+  return JSON.parse(readFileSync(fileOf(name), 'utf8'))
 }
 
 /** On many lines, so that a review shows what changed. */
 export function writeRecordedContract(): void {
-  writeFileSync(FILE, `${JSON.stringify(JSON.parse(contractHere().bytes.toString('utf8')), null, 1)}\n`)
+  for (const name of CONTRACTS)
+    writeFileSync(
+      fileOf(name),
+      `${JSON.stringify(JSON.parse(currentContract(name).bytes.toString('utf8')), null, 1)}\n`,
+    )
 }

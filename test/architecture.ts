@@ -22,7 +22,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['http'],
   ['oauth', 'agent', 'site', 'account', 'admin', 'mail'],
   ['cli'],
-  ['chores.ts', 'listeners.ts'],
+  ['account-api.ts', 'chores.ts', 'listeners.ts'],
   ['app.ts'],
   ['main.ts'],
 ]
@@ -45,6 +45,8 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   mailed_links: ['identity'],
   invitations: ['identity'],
   door_attempts: ['identity'],
+  account_writes: ['identity'],
+  quota_requests: ['identity'],
   plans: ['identity'],
   api_keys: ['identity', 'links'],
   grants: ['identity', 'links'],

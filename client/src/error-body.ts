@@ -11,7 +11,10 @@ const NOTHING: ErrorBody = { code: undefined, message: undefined, members: {} }
 export function errorIn(status: number, headers: Headers, text: string): ErrorBody {
   if (status < 400 || !isJson(headers)) return NOTHING
   const body = parse(text)
-  const { error, code } = asRecord(body)
+  const { error, code, detail: problem } = asRecord(body)
+  // RFC 9457, in which the account API refuses.
+  if (error === undefined && typeof problem === 'string')
+    return { code: asText(code), message: problem, members: asRecord(body) }
   if (typeof error === 'string') return { code: asText(code), message: error, members: {} }
   const members = asRecord(error)
   // One dialect has its code among the details, one in an object of them.

@@ -1,3 +1,4 @@
+import { type Account, createAccount } from './account.ts'
 import type { Answered, Fetch } from './attempt.ts'
 import { baseUrlOf, newKey, requireIdempotencyKey, requireKey, requireWhole } from './checks.ts'
 import { systemClock } from './clock.ts'
@@ -29,6 +30,7 @@ export class Farebox {
   readonly tasks: Tasks
   readonly requests: Requests
   readonly sdk: Sdks
+  readonly account: Account
   readonly #send: Send
   readonly #parts: SendParts
   readonly #settings: Required<Pick<FareboxOptions, 'timeoutMs' | 'maxRetries' | 'maxWaitMs'>>
@@ -54,6 +56,10 @@ export class Farebox {
     const free: Free = (id, input, how) => this.#free(id, input, how)
     this.tasks = createTasks({ clock, random, free, create: (input, how) => this.call('video_synthesis', input, how) })
     this.requests = createRequests(free, (key, operation) => this.#readByKey(key, operation, undefined))
+    this.account = createAccount({
+      ...{ options: options.account, word: this.#parts.word },
+      answered: (wanted, how) => this.#answered(wanted, this.#how(how)),
+    })
     this.sdk = createSdks({ apiKey, baseUrl: this.#baseUrl, fetch: this.fetch })
   }
 

@@ -7,6 +7,8 @@ export type FareboxOptions = {
   readonly apiKey: string
   /** Where the gateway is, such as `https://gateway.example.com`. */
   readonly baseUrl: string
+  /** For `account`: what a member sees and changes of a workspace. */
+  readonly account?: AccountOptions
   /** The most that any call may cost, in decimal USD, such as `'0.05'`. A call can set its own. */
   readonly maxCostUsd?: string
   /**
@@ -25,6 +27,13 @@ export type FareboxOptions = {
   /** Time and chance, for tests. */
   readonly clock?: Clock
   readonly random?: () => number
+}
+
+export type AccountOptions = {
+  /** Where the website is, such as `https://www.example.com`. */
+  readonly siteUrl: string
+  /** An access token for the account API. */
+  readonly token: string
 }
 
 export type Names = {

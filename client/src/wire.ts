@@ -28,7 +28,7 @@ export function wireOf(
     rest.delete(name)
     return encodeURIComponent(value)
   })
-  if (method === 'POST') {
+  if (method === 'POST' || method === 'PATCH') {
     const body = rest.size === 0 ? undefined : JSON.stringify(Object.fromEntries(rest))
     const type = body === undefined ? undefined : { 'content-type': 'application/json' }
     return { url: baseUrl + filled, method, headers: { ...headers, ...type }, body }

@@ -1,3 +1,4 @@
+import { createAccountApi } from './account-api.ts'
 import { createMetadata } from './agent/metadata.ts'
 import { createOriginCheck } from './agent/origins.ts'
 import { createToolRefusals } from './agent/refusals.ts'
@@ -602,7 +603,7 @@ function createFaces(ground: Ground, money: Money, gateway: Gateway, faces: Face
 /** What people and clients meet on site_url. */
 function siteFaceOf(
   ground: Ground,
-  faces: Faces & Pick<Gateway, 'models' | 'counter' | 'breakers'>,
+  faces: Faces & Pick<Gateway, 'models' | 'counter' | 'breakers' | 'tasks' | 'links'>,
   pages: Pages,
   { catalogue = ours }: Start,
 ) {
@@ -623,6 +624,11 @@ function siteFaceOf(
       ...createSiteRoutes({ people, pages, siteUrl, settings, issuer, authorization }),
     ],
     raw: server === null ? [] : doorRoutes(server),
+    account: createAccountApi({
+      ...{ ...ground, pool: pools.rest, people, tasks: faces.tasks, links: faces.links },
+      ...{ ownUrl: siteUrl, siteUrl: siteUrlOf(config), issuer: issuerOf(config), provider: config.names.provider },
+      ...{ operations: catalogue.operations, rerankModels: config.rerank.models, support: config.site.support },
+    }),
     faultPage: createSiteFaultPage({ pages, shell: createShell({ pages, siteUrl }) }),
   }
 }

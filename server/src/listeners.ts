@@ -52,6 +52,8 @@ export type SiteFace = {
   readonly pages: readonly PageRoute[]
   /** What the authorization server answers by itself; none where there is none. */
   readonly raw: readonly RawRoute[]
+  /** What members reach of their workspaces. */
+  readonly account: Family
   /** How what is refused looks there. */
   readonly faultPage: FaultPage
 }
@@ -92,7 +94,7 @@ export function createListeners(parts: Parts): readonly Listener<ListeningRole>[
         ...shared,
         policy: createSitePolicy(http.site_url),
         faultPage: face.faultPage,
-        families: [...siteFamilies(face), assetsFamily(assets), ...contractFamilies],
+        families: [...siteFamilies(face), assetsFamily(assets), face.account, ...contractFamilies],
       })
     },
     agent: () => {

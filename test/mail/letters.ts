@@ -39,4 +39,14 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     low: '1.000000000',
     siteUrl: SITE,
   },
+  quota_asked: {
+    ...{ what: 'quota_asked', to: 'help@farebox.example', workspace: 'Harbour Labs', siteUrl: SITE },
+    ...{ workspaceId: '01a1e0c2-0000-7000-8000-000000000002', requestId: '01a1e0c2-0000-7000-8000-000000000003' },
+    ...{ requestsPerMinute: 6_000, tokensPerMinute: 9_000_000, targets: 'rerank, tag_detail' },
+    useCase: 'The search of our shop asks it for every word that is typed.',
+  },
+  quota_decided: {
+    ...{ what: 'quota_decided', ...TO, workspace: 'Harbour Labs', isApproved: true, note: 'For the sale until May.' },
+    ...{ limits: { requestsPerMinute: 6_000, tokensPerMinute: 9_000_000, concurrency: 50 }, siteUrl: SITE },
+  },
 }

@@ -26,6 +26,13 @@ const MONEY: Readonly<Record<FaultCode, 'unasked' | 'said' | 'unknown'>> = {
   approval_refused: 'said',
   mandate_paused: 'said',
   form_refused: 'unknown',
+  // No call is refused so: they are of the account API.
+  sign_in_required: 'unknown',
+  cross_site_refused: 'unknown',
+  quota_request_open: 'unknown',
+  quota_request_decided: 'unknown',
+  precondition_failed: 'unknown',
+  precondition_required: 'unknown',
   link_required: 'unasked',
   link_scope_missing: 'unasked',
   sign_up_closed: 'unknown',

@@ -1,20 +1,14 @@
 import type { Command } from 'commander'
-import type pg from 'pg'
 import type { Config } from '../config.ts'
 import { ceilingName } from '../gateway/money-words.ts'
-import { type AccountBudget, EVERY, everyOf, isOfEvery } from '../identity/account-budgets.ts'
-import { endUserOf } from '../identity/end-users.ts'
+import { type AccountBudget, isOfEvery } from '../identity/account-budgets.ts'
+import { budgetSubject } from '../identity/budget-subjects.ts'
 import { listKeys } from '../identity/keys.ts'
-import { memberSubjects } from '../identity/member-subjects.ts'
-import { membersOf } from '../identity/people/members.ts'
-import { changeBudget, listBudgets, type NewBudget, removeBudget, setBudget } from '../identity/set-budgets.ts'
-import { everyValueIn, tagIn, tagText } from '../identity/tags.ts'
-import { findWorkspace, type Workspace } from '../identity/workspaces.ts'
-import type { Id } from '../kernel/ids.ts'
+import { changeBudget, listBudgets, removeBudget, setBudget } from '../identity/set-budgets.ts'
+import { findWorkspace } from '../identity/workspaces.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { formatUsd, usd } from '../kernel/money.ts'
 import { leftOf, readBudgets } from '../ledger/balance.ts'
-import { endUserNamed } from '../protocols/end-user.ts'
 import { budgetLine, budgetOf } from './budget-text.ts'
 import { idOf, operator, plain, print, reading, running, unknown, withPools, writing } from './command.ts'
 
@@ -64,43 +58,12 @@ async function set(config: Config, account: string, text: string, options: SetOp
   await withPools(config, async ({ rest: pool }) => {
     const workspace = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
     const mode = modeOf(options)
-    const what = await subjectOf(pool, workspace, mode, options)
+    const what = await budgetSubject(pool, workspace, mode, options).catch(
+      unknown(`member ${member}: see farebox members list`),
+    )
     const made = await setBudget({ pool }, operator(), { workspaceId: workspace.id, mode, budget, ...what })
     print(plain(`Budget ${made.id}: ${nameOf(made)} may spend ${budgetLine(made)} of ${mode} money.`))
   })
-}
-
-type Subject = Pick<NewBudget, 'kind' | 'subject' | 'label'>
-
-async function subjectOf(
-  pool: pg.Pool,
-  workspace: Workspace,
-  mode: Mode,
-  { member, tag, endUser }: SetOptions,
-): Promise<Subject> {
-  if (member !== undefined) return memberNamed(pool, workspace.id, mode, member)
-  if (tag !== undefined) return tagNamed(tag)
-  if (endUser === undefined) return { kind: 'workspace', subject: '', label: '' }
-  if (endUser === EVERY) return { kind: 'end_user', subject: EVERY, label: EVERY }
-  const accountId = mode === 'live' ? workspace.liveAccountId : workspace.testAccountId
-  const { id, label } = endUserOf(accountId, endUserNamed(endUser))
-  return { kind: 'end_user', subject: id, label }
-}
-
-async function memberNamed(pool: pg.Pool, workspaceId: Id, mode: Mode, name: string): Promise<Subject> {
-  const found = (await membersOf(pool, workspaceId)).find(({ id, email }) => [id, email].includes(name.toLowerCase()))
-  if (found === undefined) throw new Error(`there is no member ${name}: see farebox members list`)
-  const subjects = memberSubjects(workspaceId, found)
-  // One that was set when nobody had signed up yet goes on by the address.
-  const before = (await listBudgets(pool, workspaceId, mode)).map(({ subject }) => subject)
-  const subject = subjects.find((one) => before.includes(one)) ?? subjects[0] ?? ''
-  return { kind: 'member', subject, label: found.name ?? found.id }
-}
-
-function tagNamed(text: string): Subject {
-  const every = everyValueIn(text)
-  const subject = every === undefined ? tagText(tagIn(text)) : everyOf(every)
-  return { kind: 'tag', subject, label: subject }
 }
 
 function nameOf(budget: AccountBudget): string {

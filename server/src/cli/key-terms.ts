@@ -9,11 +9,9 @@ import type { Tier, TierLimits } from '../catalogue/tiers.ts'
 import type { Config } from '../config.ts'
 import { type KeyTerms, networksIn, type TermsChange } from '../identity/key-terms.ts'
 import type { ListedKey } from '../identity/keys.ts'
-import { checkScopes } from '../identity/scopes.ts'
 import { tagsIn, tagText } from '../identity/tags.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { namesOfModels } from '../pricing/configure-models.ts'
-import { DEFAULT_RERANK_MODEL } from '../upstreams/adapters/rerank.ts'
+import { requireKnownScopes } from '../pricing/check-scopes.ts'
 import { budgetLine } from './budget-text.ts'
 import { wholeNumber } from './command.ts'
 
@@ -111,8 +109,8 @@ type Parts = { readonly pool: pg.Pool; readonly config: Config }
 /** Throws where scopes name what is not there. */
 export async function checkTerms({ pool, config }: Parts, { scopes }: TermsChange): Promise<void> {
   if (scopes === undefined || scopes === null) return
-  const models = [...(await namesOfModels({ pool })), DEFAULT_RERANK_MODEL, ...config.rerank.models]
-  checkScopes(scopes, { operations: catalogue.operations, models })
+  const { operations } = catalogue
+  await requireKnownScopes({ pool, operations, rerankModels: config.rerank.models }, scopes)
 }
 
 /** What a key has of its own, in a few words; nothing for one that has nothing. */

@@ -18,6 +18,7 @@ import { addModelCommands } from './models.ts'
 import { addOutboxCommands } from './outbox.ts'
 import { addPeopleCommands } from './people.ts'
 import { addPriceCommands } from './prices.ts'
+import { addQuotaCommands } from './quota.ts'
 import { addSecretCommands, SEALED_COLUMNS } from './rotate.ts'
 import { addTaskCommands } from './tasks.ts'
 import { addUpstreamCommands } from './upstreams.ts'
@@ -54,6 +55,7 @@ export function createProgram({ serve }: Parts): Command {
   addBudgetCommands(program)
   addGrantCommands(program)
   addCreditCommand(program)
+  addQuotaCommands(program)
   addPeopleCommands(program)
   addPriceCommands(program)
   addModelCommands(program)

@@ -15,6 +15,8 @@ export type ContractInput = {
   readonly routes: readonly ContractRoute[]
   /** How refusals look, by dialect. */
   readonly refusals: Readonly<Record<string, RefusalShape>>
+  /** What requests can be made with, of which one is enough; an API key or a token where left out. */
+  readonly credentials?: Readonly<Record<string, JsonSchema>>
   /** Headers of answers, by their names. */
   readonly headers: Readonly<Record<string, HeaderWords>>
 }
@@ -27,7 +29,14 @@ export const OPENAPI = '3.0.3'
 /** On every answer. */
 const REQUEST_ID = 'X-Request-ID'
 const RETRY_AFTER = 'Retry-After'
-const BEARER = 'bearer'
+
+const KEY_OR_TOKEN: NonNullable<ContractInput['credentials']> = {
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'An API key, or an OAuth access token, as `Authorization: Bearer <credential>`.',
+  },
+}
 const JSON_TYPE = 'application/json'
 
 /** For answers that nobody here describes. */
@@ -59,17 +68,11 @@ export function openapiOf(input: ContractInput): JsonSchema {
     },
     servers: [{ url: input.serverUrl ?? '/' }],
     tags: [...used].sort().map((name) => ({ name, description: input.tags[name] ?? missing(`the tag ${name}`) })),
-    security: [{ [BEARER]: [] }],
+    security: securityBy(input),
     paths,
     components: {
       ...components.all(),
-      securitySchemes: {
-        [BEARER]: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'An API key, or an OAuth access token, as `Authorization: Bearer <credential>`.',
-        },
-      },
+      securitySchemes: input.credentials ?? KEY_OR_TOKEN,
     },
   }
 }
@@ -85,7 +88,7 @@ function operationOf(parts: Parts, route: ContractRoute): JsonSchema {
     ...descriptionOf(route),
     tags: [tag],
     ...(definition === 'pending' && { 'x-definition': 'pending' }),
-    ...securityOf(access),
+    ...securityOf(access, parts.input),
     ...(route.parameters !== undefined && {
       parameters: route.parameters.map((one) => parameterOf(one, place)).sort(byPlaceAndName),
     }),
@@ -108,9 +111,16 @@ function descriptionOf({ definition, description }: ContractRoute): { readonly d
   return said.length === 0 ? {} : { description: said.join('\n\n') }
 }
 
-function securityOf(access: ContractRoute['access']): { readonly security?: readonly JsonSchema[] } {
+function securityBy({ credentials = KEY_OR_TOKEN }: ContractInput): readonly JsonSchema[] {
+  return Object.keys(credentials).map((name) => ({ [name]: [] }))
+}
+
+function securityOf(
+  access: ContractRoute['access'],
+  input: ContractInput,
+): { readonly security?: readonly JsonSchema[] } {
   if (access === 'credential') return {}
-  return { security: access === 'public' ? [] : [{ [BEARER]: [] }, {}] }
+  return { security: access === 'public' ? [] : [...securityBy(input), {}] }
 }
 
 function parameterOf(

@@ -7,7 +7,7 @@ import type { FaultCode } from '../kernel/fault.ts'
  */
 export type ContractRoute = {
   readonly operationId: string
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Whole, with {parameters} as OpenAPI has them; other {names} are spelt already. */
   readonly path: string
   readonly summary: string

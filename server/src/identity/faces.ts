@@ -19,6 +19,8 @@ export const OAUTH_SCOPES = {
   agent: 'Use the tools for agents, within the amount that you set',
   /** Read what the whole account has used, not the grant's own part alone. */
   'account.read': 'See the usage and the balance of the whole account',
+  /** Change what the person may change, by the account API. */
+  'account.manage': 'See and change keys, budgets, members and settings of your workspace, as far as your role allows',
 } as const
 
 export type OAuthScope = keyof typeof OAUTH_SCOPES
@@ -32,6 +34,8 @@ export function isOAuthScope(text: string): text is OAuthScope {
 
 /** What of these scopes somebody with this role may give away: nobody lets a client do what they may not. */
 export function mayGive(role: Role, scope: OAuthScope): boolean {
+  // What a client may change there is asked of the role at every request.
+  if (scope === 'account.manage') return may(role, 'keys.manage') || may(role, 'billing.manage')
   return may(role, scope === 'account.read' ? 'billing.read' : 'mandates.give')
 }
 

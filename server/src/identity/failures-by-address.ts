@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net'
 import type { Clock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
 import { createRecentMap } from '../kernel/recent-map.ts'
 
 /**
@@ -72,6 +73,14 @@ export function createFailuresByAddress(parts: Parts): FailuresByAddress {
       else counts.set(network, { failures: 1, endsAtMs: nowMs + windowMs })
     },
   }
+}
+
+/** Refuses an address from which too many came that nobody knows. */
+export function requireFewFailures(failures: Pick<FailuresByAddress, 'waitSeconds'>, address: string): void {
+  const retryAfterSeconds = failures.waitSeconds(address)
+  if (retryAfterSeconds === 0) return
+  const detail = `Too many unknown keys from your network: the limit is ${FAILURES_PER_SECOND} per second. Retry in ${retryAfterSeconds} s.`
+  throw new Fault('rate_limit_exceeded', { detail, retryAfterSeconds })
 }
 
 /** Whoever has one address of IPv6 has the 2^64 beside it; one that stands for an address of IPv4 is that one. */

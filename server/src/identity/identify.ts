@@ -13,7 +13,7 @@ import { type BudgetsOfAccount, budgetsOf, type Ceiling } from './account-budget
 import type { Caller } from './caller.ts'
 import type { Credential, Source } from './credential.ts'
 import type { Face } from './faces.ts'
-import { FAILURES_PER_SECOND, type FailuresByAddress } from './failures-by-address.ts'
+import { type FailuresByAddress, requireFewFailures } from './failures-by-address.ts'
 import { type Parsed, parseCredential } from './key-format.ts'
 import { createKeySource } from './key-source.ts'
 import { scopesIn } from './scopes.ts'
@@ -70,8 +70,7 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
     if (right.has(printOf(given))) return lookUp(given, address, face)
     await failures.enter(address)
     try {
-      const waitSeconds = failures.waitSeconds(address)
-      if (waitSeconds > 0) throw tooManyFailures(waitSeconds)
+      requireFewFailures(failures, address)
       return await lookUp(given, address, face)
     } finally {
       failures.leave(address)
@@ -108,11 +107,6 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
 
 function printOf({ hash }: Parsed): string {
   return hash.toString('latin1')
-}
-
-function tooManyFailures(retryAfterSeconds: number): Fault {
-  const detail = `Too many unknown keys from your network: the limit is ${FAILURES_PER_SECOND} per second. Retry in ${retryAfterSeconds} s.`
-  return new Fault('rate_limit_exceeded', { detail, retryAfterSeconds })
 }
 
 /** That we can't look somebody up says nothing about them. */

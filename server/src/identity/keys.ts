@@ -7,7 +7,7 @@ import type { Mode } from '../kernel/mode.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
-import { inTransaction, type Query } from '../storage/transaction.ts'
+import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
 import { beginNoticesAnew } from './budget-notices.ts'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
@@ -27,7 +27,7 @@ import { requireKnownPeriod } from './known-budgets.ts'
 import type { MemberIdentity } from './member-subjects.ts'
 import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
 
-type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
+type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
 export type NewKey = {
   readonly workspaceId: Id
@@ -271,7 +271,7 @@ export async function changeKey({ pool }: Parts, by: By, id: Id, change: TermsCh
   })
 }
 
-const listedKey = z
+export const listedKey = z
   .object({
     id: z.string(),
     workspace_id: z.string(),
@@ -280,6 +280,7 @@ const listedKey = z
     created_at: z.date(),
     expires_at: z.date().nullable(),
     revoked_at: z.date().nullable(),
+    previous_until: z.date().nullable(),
     account_id: z.string(),
     allowance_id: z.string().nullable(),
     member_id: z.string().nullable(),
@@ -295,6 +296,8 @@ const listedKey = z
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
+    /** Until when the secret before the last rotation works; null where there is none, or it works no more. */
+    previousUntil: row.previous_until,
     budget: budgetIn(row),
     accountId: row.account_id,
     allowanceId: row.allowance_id,
@@ -305,7 +308,8 @@ export type ListedKey = z.output<typeof listedKey>
 
 const LISTED = 1_000
 
-const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, c.account_id, k.allowance_id, k.member_id, b.period, b.amount, ${TERMS_SELECT}
+export const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at,
+    case when k.previous_until > clock_timestamp() then k.previous_until end as previous_until, c.account_id, k.allowance_id, k.member_id, b.period, b.amount, ${TERMS_SELECT}
   from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
   left join allowances b on b.id = k.allowance_id`
 

@@ -62,6 +62,8 @@ function isGroup(name: LimitName): name is GroupName {
 export type Known = {
   readonly operations: readonly Operation[]
   readonly models: readonly string[]
+  /** Where models are listed, as whoever asks knows it. */
+  readonly modelsAt?: string
 }
 
 const MOST_SCOPES = 100
@@ -75,13 +77,13 @@ export function checkScopes(texts: readonly string[], known: Known): readonly st
   return [...new Set(texts)]
 }
 
-function requireKnown(text: string, { operations, models }: Known): void {
+function requireKnown(text: string, { operations, models, modelsAt = 'farebox models list' }: Known): void {
   if (text.startsWith(MODEL)) {
     const name = text.slice(MODEL.length)
     if (models.includes(name)) return
     const near = nearest(name, models)
     const hint = near === undefined ? '.' : `: did you mean ${MODEL}${near}?`
-    throw new RangeError(`${quoted(text)} is not a model${hint} See farebox models list`)
+    throw new RangeError(`${quoted(text)} is not a model${hint} See ${modelsAt}`)
   }
   const categories = [...new Set(operations.map(({ category }) => category))]
   const ids = [...new Set([...operations.map(({ id }) => id), LINKING.id, ...Object.keys(GROUPS), ACCOUNT_READ])]

@@ -1,11 +1,10 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { type By, difference, record } from '../storage/audit.ts'
-import { inTransaction, type Query } from '../storage/transaction.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import {
   type AccountBudget,
   allowanceIdOf,
@@ -23,7 +22,7 @@ import { requireKnown } from './known-budgets.ts'
 
 /** How budgets of workspaces, members, tags and end users are set, changed and removed: under the lock under which calls begin. */
 
-type Parts = { readonly pool: pg.Pool }
+type Parts = { readonly pool: Transactions }
 
 export type NewBudget = {
   readonly workspaceId: Id
@@ -128,6 +127,11 @@ function requireFew(budgets: readonly AccountBudget[]): void {
 
 const accountRow = z.object({ id: z.string() })
 
+/** Nobody else sets, changes or removes one in that mode until the transaction has ended. */
+export async function lockBudgets(on: Transactions, workspaceId: Id, mode: Mode): Promise<void> {
+  await lockAccount(queryOn(on), workspaceId, mode)
+}
+
 /** The account of a workspace, locked: everything that a call touches is changed under that lock. */
 async function lockAccount(query: Query, workspaceId: Id, mode: Mode): Promise<Id> {
   const { rows } = await query(
@@ -145,8 +149,8 @@ async function budgetsOfAccount(query: Query, accountId: Id): Promise<readonly A
 }
 
 /** Of a workspace in one mode, those of all of it first. */
-export async function listBudgets(pool: pg.Pool, workspaceId: Id, mode: Mode): Promise<readonly AccountBudget[]> {
-  const { rows } = await pool.query(
+export async function listBudgets(on: Transactions, workspaceId: Id, mode: Mode): Promise<readonly AccountBudget[]> {
+  const { rows } = await queryOn(on)(
     `select ${COLUMNS} from budgets where account_id = (
        select case $2 when 'live' then live_account_id else test_account_id end from workspaces where id = $1)
      order by array_position(array['workspace', 'member', 'tag', 'end_user'], kind), label, period`,
@@ -158,8 +162,8 @@ export async function listBudgets(pool: pg.Pool, workspaceId: Id, mode: Mode): P
 const ownerRow = z.object({ workspace_id: z.string(), mode: z.enum(['live', 'test']) })
 
 /** With whose it is. */
-export async function findBudget(pool: pg.Pool, id: Id) {
-  const { rows } = await pool.query(
+export async function findBudget(on: Transactions, id: Id) {
+  const { rows } = await queryOn(on)(
     `select b.${COLUMNS.replaceAll(', ', ', b.')}, w.id as workspace_id, case b.account_id when w.live_account_id then 'live' else 'test' end as mode
      from budgets b join workspaces w on b.account_id in (w.live_account_id, w.test_account_id) where b.id = $1`,
     [id],

@@ -1,8 +1,8 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import { TIERS, type Tier, type TierLimits, tierOf } from '../catalogue/tiers.ts'
 import type { Id } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
+import { OpenTransaction, type Transactions } from '../storage/transaction.ts'
 import { BUDGETS_JSON, budgetRow } from './account-budgets.ts'
 
 /** What the keys of a workspace share: its tier, what its customer plan pays, and budgets of both its accounts. */
@@ -20,14 +20,14 @@ const workspaceRow = z.object({
 
 export type WorkspaceRecord = z.output<typeof workspaceRow>
 
-export async function loadWorkspace(pool: pg.Pool, id: Id): Promise<WorkspaceRecord | undefined> {
-  const { rows } = await pool.query({
-    name: 'load_workspace',
-    text: `select w.id, a.paid, w.tier_granted, w.requests_per_minute, w.tokens_per_minute, w.concurrency, p.numerator, p.denominator,
-        (select ${BUDGETS_JSON} from budgets b where b.account_id in (w.live_account_id, w.test_account_id)) as budgets
-      from workspaces w join accounts a on a.id = w.live_account_id join plans p on p.id = w.plan where w.id = $1`,
-    values: [id],
-  })
+const LOAD = `select w.id, a.paid, w.tier_granted, w.requests_per_minute, w.tokens_per_minute, w.concurrency, p.numerator, p.denominator,
+    (select ${BUDGETS_JSON} from budgets b where b.account_id in (w.live_account_id, w.test_account_id)) as budgets
+  from workspaces w join accounts a on a.id = w.live_account_id join plans p on p.id = w.plan where w.id = $1`
+
+export async function loadWorkspace(on: Transactions, id: Id): Promise<WorkspaceRecord | undefined> {
+  const { rows } = await (on instanceof OpenTransaction
+    ? on.query(LOAD, [id])
+    : on.query({ name: 'load_workspace', text: LOAD, values: [id] }))
   return rows[0] && workspaceRow.parse(rows[0])
 }
 

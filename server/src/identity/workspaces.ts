@@ -7,10 +7,10 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import { nanos } from '../kernel/money.ts'
 import { type Rational, rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
-import { inTransaction, type Query } from '../storage/transaction.ts'
+import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
 import { personWith } from './people/person-with.ts'
 
-type Parts = { readonly pool: pg.Pool; readonly ids: Ids }
+type Parts = { readonly pool: Transactions; readonly ids: Ids }
 
 export type Workspace = {
   readonly id: Id
@@ -66,6 +66,21 @@ export async function createWorkspaceWithin(
   await record(query, by, { action: 'workspace.created', of: id, subject: id, before: null, after })
   return workspace
 }
+
+/** Its name as people see it, which whoever calls has checked. */
+export async function renameWorkspace({ pool }: Pick<Parts, 'pool'>, by: By, id: Id, name: string): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const { rows } = await query('select name from workspaces where id = $1 for no key update', [id])
+    const before = namedRow.optional().parse(rows[0])
+    if (before === undefined) throw new Fault('resource_not_found', { detail: `There is no workspace ${id}.` })
+    await query('update workspaces set name = $2 where id = $1', [id, name])
+    const changed = difference(before, { name })
+    await record(query, by, { action: 'workspace.renamed', of: id, subject: id, ...changed })
+    await tell(query, id)
+  })
+}
+
+const namedRow = z.object({ name: z.string() })
 
 export type TierGrant =
   | { readonly tier: 'growth' }

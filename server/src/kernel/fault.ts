@@ -28,6 +28,10 @@ export const FAULTS = {
   missing_credential: row(401, 'No credential was sent. Send your API key as "Authorization: Bearer <key>".'),
   invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
   expired_credential: row(401, 'This key has expired. Create a new one.'),
+  sign_in_required: row(
+    401,
+    'Nobody is signed in. Sign in on the website, or send an access token of a member as "Authorization: Bearer <token>".',
+  ),
   insufficient_balance: row(
     402,
     'Insufficient balance: it does not cover the maximum cost of this call. Add credit, or ask for less.',
@@ -69,6 +73,10 @@ export const FAULTS = {
     403,
     'This form was not sent from our page, or the page is out of date. Open the page again and send the form once more.',
   ),
+  cross_site_refused: row(
+    403,
+    'This request did not come from a page of this website. Send the header X-Form-Token with the form_token that GET /account/v1/me returns, or use an access token.',
+  ),
   link_required: general(403, 'No platform account is linked to this key. Link one, then make the same call again.'),
   link_scope_missing: row(
     403,
@@ -106,6 +114,15 @@ export const FAULTS = {
     409,
     'No contract with this hash is served here. Use the hash that GET /api/contracts/version returns.',
   ),
+  quota_request_open: row(
+    409,
+    'The workspace already has an open quota request. Try again after the decision, or withdraw it first.',
+  ),
+  quota_request_decided: row(409, 'This quota request was decided already. Make a new one.'),
+  precondition_failed: row(
+    412,
+    'It was changed after you read it, so your change was not made. Look at it again, then send the change with its new ETag.',
+  ),
   body_too_large: general(413, 'The body is too large. Send a smaller one.'),
   uri_too_long: general(414, 'The URL is too long. Shorten it.'),
   unsupported_media_type: row(
@@ -115,6 +132,7 @@ export const FAULTS = {
   expectation_failed: row(417, 'The expectation in the Expect header is not supported. Leave the header out.'),
   misdirected_request: row(421, 'This server does not answer under the host name of your URL. Check the URL.'),
   idempotency_mismatch: row(422, 'This idempotency key was already used with a different request. Use a new key.'),
+  precondition_required: row(428, 'This change needs the header If-Match. Send it with the ETag of what you read.'),
   rate_limit_exceeded: general(429, 'Rate limit reached. Retry after the time in Retry-After.', RETRYABLE),
   upstream_rate_limit: row(
     429,

@@ -58,9 +58,9 @@ const endedRow = z.object({
 export type EndedRequest = z.output<typeof endedRow>
 
 export type RequestFilter = {
-  /** Whose the credentials are, where they may be several. */
+  /** Whose the credentials are, where they may be several; all of its calls where none are named. */
   readonly accountId?: Id
-  readonly credentialIds: readonly Id[]
+  readonly credentialIds?: readonly Id[]
   readonly operation?: string
   readonly outcome?: 'posted' | 'voided'
   readonly model?: string
@@ -133,10 +133,13 @@ function listStatement(filter: RequestFilter): { readonly text: string; readonly
   const time = (ms: number) => `to_timestamp(${parameter(ms)}::float8 / 1000)`
   // Of one, as it is as a rule, the index has them in order; of an account, another one has.
   const ofAccount = () => (accountId === undefined ? 'true' : `c.account_id = ${parameter(accountId)}`)
+  if (accountId === undefined && credentialIds === undefined) throw new Error('calls of nobody in particular')
   const whose =
-    credentialIds.length === 1
-      ? `c.credential_id = ${parameter(credentialIds[0])}`
-      : `${ofAccount()} and c.credential_id = any (${parameter(credentialIds)}::uuid[])`
+    credentialIds === undefined
+      ? ofAccount()
+      : credentialIds.length === 1
+        ? `c.credential_id = ${parameter(credentialIds[0])}`
+        : `${ofAccount()} and c.credential_id = any (${parameter(credentialIds)}::uuid[])`
   const beyond =
     after === undefined
       ? ''
@@ -176,14 +179,20 @@ function matchesOf(filter: RequestFilter, parameter: (value: unknown) => string)
   return conditions.length === 0 ? 'true' : conditions.join(' and ')
 }
 
-export async function findEnded(
-  pool: pg.Pool,
-  credentialIds: readonly Id[],
-  id: Id,
-): Promise<EndedRequest | undefined> {
+/** By some credentials, or by whatever credential of an account. */
+export type WhoseRequests = readonly Id[] | { readonly accountId: Id }
+
+function owned(whose: WhoseRequests): { readonly condition: string; readonly owner: unknown } {
+  return 'accountId' in whose
+    ? { condition: 'account_id = $2', owner: whose.accountId }
+    : { condition: 'credential_id = any ($2::uuid[])', owner: whose }
+}
+
+export async function findEnded(pool: pg.Pool, whose: WhoseRequests, id: Id): Promise<EndedRequest | undefined> {
+  const { condition, owner } = owned(whose)
   const { rows } = await pool.query({
-    text: `select ${COLUMNS} from charges c left join request_records r on r.id = c.id where c.id = $1 and c.credential_id = any ($2::uuid[])`,
-    values: [id, credentialIds],
+    text: `select ${COLUMNS} from charges c left join request_records r on r.id = c.id where c.id = $1 and c.${condition}`,
+    values: [id, owner],
   })
   return rows[0] && endedRow.parse(rows[0])
 }
@@ -217,10 +226,11 @@ const openRow = z.object({
 export type OpenRequest = z.output<typeof openRow>
 
 /** One that runs, or of which nobody knows what it used. */
-export async function findOpen(pool: pg.Pool, credentialIds: readonly Id[], id: Id): Promise<OpenRequest | undefined> {
+export async function findOpen(pool: pg.Pool, whose: WhoseRequests, id: Id): Promise<OpenRequest | undefined> {
+  const { condition, owner } = owned(whose)
   const { rows } = await pool.query(
-    'select id, operation, amount, begun_at, unsettled_at from holds where id = $1 and credential_id = any ($2::uuid[])',
-    [id, credentialIds],
+    `select id, operation, amount, begun_at, unsettled_at from holds where id = $1 and ${condition}`,
+    [id, owner],
   )
   return rows[0] && openRow.parse(rows[0])
 }

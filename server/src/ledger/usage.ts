@@ -50,6 +50,11 @@ export type UsageReport = {
   readonly otherGroups?: number
 }
 
+/** The same with totals and buckets to the nano beside those in micros. */
+export type ExactUsageReport = UsageReport & {
+  readonly exact: { readonly totals: ExactSums; readonly buckets: readonly (ExactSums & Times)[] }
+}
+
 const BUCKETS_MAX = 1_100
 /** Every group may have as many. */
 const GROUPED_BUCKETS_MAX = 400
@@ -75,6 +80,11 @@ type Row = z.output<typeof row>
 
 /** Buckets, groups and totals come from one statement, hence from one state of the ledger, and add up to the micro; groups to the nano. */
 export async function readUsage(pool: pg.Pool, query: UsageQuery): Promise<UsageReport> {
+  const { exact: _, ...report } = await readExactUsage(pool, query)
+  return report
+}
+
+export async function readExactUsage(pool: pg.Pool, query: UsageQuery): Promise<ExactUsageReport> {
   const windows = bucketWindows(query)
   requireKept(query)
   const { text, values } = usageStatement(query)
@@ -91,6 +101,10 @@ export async function readUsage(pool: pg.Pool, query: UsageQuery): Promise<Usage
       ...times,
       ...inMicros(sums[place] ?? NOTHING, valueMicros[place] ?? 0n, chargedMicros[place] ?? 0n),
     })),
+    exact: {
+      totals,
+      buckets: windows.map(({ at: _, ...times }, place) => ({ ...times, ...(sums[place] ?? NOTHING) })),
+    },
   }
   if (query.groupBy === undefined) return report
   const groups = groupsIn(rows, windows, sums)

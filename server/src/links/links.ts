@@ -26,8 +26,10 @@ import {
   findByUndo,
   findEnding,
   findSession,
+  type LinksPage,
   readTokens,
   type Session,
+  sessionsOfAccount,
   storeSession,
   takeBackSession,
 } from './sessions.ts'
@@ -43,6 +45,8 @@ export type Links = {
   readonly undo: (token: string, origin: Origin) => Promise<'undone' | 'unknown'>
   /** The one of a key, if any. */
   readonly list: (credentialId: Id) => Promise<readonly Session[]>
+  /** Those of the keys of an account, behind one of them in the order of the keys' ids. */
+  readonly listOfAccount: (accountId: Id, page: LinksPage) => Promise<readonly Session[]>
   /** Ends one, here and at the platform. False where there is none of that id. */
   readonly revoke: (credentialId: Id, id: string, origin: Origin) => Promise<boolean>
   /** The linked account that a key's call acts for, or the fault that says how to get one. */
@@ -255,6 +259,7 @@ export function createLinks(parts: Parts): Links {
       const session = await findSession(pool, credentialId).catch(asUnavailable)
       return session === undefined ? [] : [session]
     },
+    listOfAccount: (accountId, page) => sessionsOfAccount(pool, accountId, page).catch(asUnavailable),
     async revoke(credentialId, id, origin) {
       const session = await findSession(pool, credentialId).catch(asUnavailable)
       if (session === undefined || session.id !== id) return false

@@ -77,6 +77,23 @@ export async function findSession(pool: pg.Pool, credentialId: Id): Promise<Sess
   return row.optional().parse(rows[0])
 }
 
+export type LinksPage = { readonly after: Id | null; readonly most: number }
+
+/** Of all keys and grants of an account, the newest key first. */
+export async function sessionsOfAccount(
+  pool: pg.Pool,
+  accountId: Id,
+  { after, most }: LinksPage,
+): Promise<readonly Session[]> {
+  const columns = COLUMNS.replace('id, credential_id', 'l.id, l.credential_id')
+  const { rows } = await pool.query(
+    `select ${columns} from credentials c join link_sessions l on l.credential_id = c.id
+     where c.account_id = $1 and ($2::uuid is null or c.id < $2) order by c.id desc limit $3`,
+    [accountId, after, most],
+  )
+  return z.array(row).parse(rows)
+}
+
 const sealed = z.object({ wrapped_key: z.instanceof(Buffer), tokens: z.instanceof(Buffer) })
 
 function opened(seal: Seal, credentialId: Id, row: unknown): Kept | undefined {

@@ -28,6 +28,10 @@ export function letterOf(mail: Mail): Letter {
       return budgetUsed(mail)
     case 'balance_low':
       return balanceLow(mail)
+    case 'quota_asked':
+      return quotaAsked(mail)
+    case 'quota_decided':
+      return quotaDecided(mail)
   }
 }
 
@@ -205,6 +209,62 @@ function balanceLow({ workspace, balance, low, siteUrl }: Of<'balance_low'>): Le
     ],
   }
 }
+
+function quotaAsked(mail: Of<'quota_asked'>): Letter {
+  const { workspaceId, requestId, requestsPerMinute, tokensPerMinute, targets, useCase, siteUrl } = mail
+  const place = nameOf(mail.workspace)
+  const title = `${place} asks for higher limits`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`${strong(place)} (${workspaceId}) expects a peak above its limits.`,
+      {
+        kind: 'table',
+        rows: [
+          ['Requests per minute', count(requestsPerMinute)],
+          ['Tokens per minute', count(tokensPerMinute)],
+        ],
+      },
+      paragraph`For: ${targets}.`,
+      paragraph`Use case: ${useCase}`,
+      paragraph`Decide with ${strong('farebox quota approve')} or ${strong('farebox quota refuse')}, and the id ${strong(requestId)}.`,
+      link('The website', siteUrl),
+      small`You get this because this address is the support address of the website.`,
+    ],
+  }
+}
+
+function quotaDecided({ workspace, isApproved, note, limits, siteUrl }: Of<'quota_decided'>): Letter {
+  const place = nameOf(workspace)
+  const title = `Your quota request for ${place} was ${isApproved ? 'approved' : 'refused'}`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      isApproved
+        ? paragraph`${strong(place)} has higher limits from now on. The headers of your next calls show them.`
+        : paragraph`The limits of ${strong(place)} stay as they are.`,
+      ...(limits === null
+        ? []
+        : [
+            {
+              kind: 'table' as const,
+              rows: [
+                ['Requests per minute', count(limits.requestsPerMinute)],
+                ['Tokens per minute', count(limits.tokensPerMinute)],
+                ['Concurrent calls', count(limits.concurrency)],
+              ] as const,
+            },
+          ]),
+      ...(note === '' ? [] : [paragraph`The operator says: ${note}`]),
+      link('The website', siteUrl),
+      small`You get this because you made the request.`,
+    ],
+  }
+}
+
+const count = (number: number) => number.toLocaleString('en-US')
 
 /** As it was set: with two places at the least. */
 function short(amount: string): string {

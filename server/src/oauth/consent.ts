@@ -31,7 +31,7 @@ export type Asking = {
 
 /** Whether it could spend anything, if it were given something. */
 export function canPay({ scopes }: Pick<Asking, 'scopes'>): boolean {
-  return scopes.some((scope) => scope !== 'account.read')
+  return scopes.some((scope) => scope === 'calls' || scope === 'agent')
 }
 
 /** Workspaces in whose name somebody may allow it. */

@@ -57,6 +57,18 @@ export const mail = z.discriminatedUnion('what', [
   }),
   /** The balance has fallen below what the operator calls low. */
   z.strictObject({ what: z.literal('balance_low'), to, workspace: text, balance: text, low: text, siteUrl: url }),
+  /** To operators: a workspace asks for higher limits. */
+  z.strictObject({
+    ...{ what: z.literal('quota_asked'), to, workspace: text, workspaceId: text, requestId: text },
+    ...{ requestsPerMinute: z.int(), tokensPerMinute: z.int(), targets: text, useCase: z.string().max(2_000) },
+    siteUrl: url,
+  }),
+  /** To who asked. The limits of each key from then on; null where it was refused. */
+  z.strictObject({
+    ...{ what: z.literal('quota_decided'), to, workspace: text, isApproved: z.boolean(), note: z.string().max(2_000) },
+    limits: z.strictObject({ requestsPerMinute: z.int(), tokensPerMinute: z.int(), concurrency: z.int() }).nullable(),
+    siteUrl: url,
+  }),
 ])
 export type Mail = z.output<typeof mail>
 

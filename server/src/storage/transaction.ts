@@ -2,8 +2,31 @@ import pg from 'pg'
 
 export type Query = (text: string, values?: readonly unknown[]) => Promise<pg.QueryResult>
 
+/** A transaction that is open. What is done in it is committed, or rolled back, by whoever opened it. */
+export class OpenTransaction {
+  readonly query: Query
+
+  constructor(query: Query) {
+    this.query = query
+  }
+}
+
+/** Where a change is made: in a transaction of its own, or as a part of one that is open. */
+export type Transactions = pg.Pool | OpenTransaction
+
+/** One statement there. */
+export function queryOn(on: Transactions): Query {
+  return on instanceof OpenTransaction ? on.query : (text, values = []) => on.query(text, [...values])
+}
+
 /** Runs `work` in one transaction: committed when it returns, rolled back when it throws. */
-export async function inTransaction<T>(pool: pg.Pool, work: (query: Query) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(on: Transactions, work: (query: Query) => Promise<T>): Promise<T> {
+  // What is thrown there ends the whole transaction: nobody goes on after a part of it failed.
+  if (on instanceof OpenTransaction) return work(on.query)
+  return inOneOfItsOwn(on, work)
+}
+
+async function inOneOfItsOwn<T>(pool: pg.Pool, work: (query: Query) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let lost: Error | undefined
   const query: Query = async (text, values = []) => {

@@ -20,6 +20,8 @@ export type Tasks = {
   readonly cancel: (credentialId: Id, id: string) => Promise<SeenTask>
   /** The newest first, those before a cursor. */
   readonly list: (credentialIds: readonly Id[], page: Page) => Promise<TaskList>
+  /** The same of all keys of an account. */
+  readonly listOfAccount: (accountId: Id, page: Page) => Promise<TaskList>
 }
 
 export type TaskResource = ReturnType<typeof taskResource> | ReturnType<typeof unknownTask>
@@ -126,22 +128,28 @@ export function createTasks({ pool, bindings, transport, kind, seal }: Parts): T
     if (status >= 300) throw new Fault('task_not_cancelable', { detail: 'The provider can cancel only queued tasks.' })
   }
 
-  async function list(credentialIds: readonly Id[], { limit, before }: Page): Promise<TaskList> {
+  function list(credentialIds: readonly Id[], page: Page): Promise<TaskList> {
+    return credentialIds.length === 1
+      ? listOf('credential_id = $1', credentialIds[0], page)
+      : listOf('credential_id = any ($1::uuid[])', credentialIds, page)
+  }
+
+  async function listOf(isTheirs: string, whose: unknown, { limit, before }: Page): Promise<TaskList> {
     const { rows } = await ask(
       pool,
       `select ${COLUMNS} from tasks
-       where credential_id = ${credentialIds.length === 1 ? '$1' : 'any ($1::uuid[])'} and ($2::uuid is null or id < $2)
+       where ${isTheirs} and ($2::uuid is null or id < $2)
          and coalesce(ended_at > clock_timestamp() - make_interval(secs => $3), true)
        order by id desc limit $4`,
       // One more than is shown tells whether there is more.
-      [credentialIds.length === 1 ? credentialIds[0] : credentialIds, before ?? null, TASK_KEPT_SECONDS, limit + 1],
+      [whose, before ?? null, TASK_KEPT_SECONDS, limit + 1],
     )
     const found = z.array(taskRow).parse(rows)
     const page = found.slice(0, limit)
     return { tasks: await seen(page), next: found.length > limit ? (page.at(-1)?.id ?? null) : null }
   }
 
-  return { read, cancel, list }
+  return { read, cancel, list, listOfAccount: (accountId, page) => listOf('account_id = $1', accountId, page) }
 }
 
 function ask(pool: pg.Pool, text: string, values: readonly unknown[]): Promise<pg.QueryResult> {

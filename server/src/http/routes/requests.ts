@@ -24,6 +24,8 @@ import {
   listRequests,
   type OpenRequest,
   type Position,
+  type RequestFilter,
+  type WhoseRequests,
 } from '../../ledger/requests.ts'
 import { millisecondsIn } from '../milliseconds-in.ts'
 import { admit } from './admit.ts'
@@ -42,6 +44,7 @@ type Parts = {
 }
 
 const DAY_MS = 86_400_000
+/** For how long records are kept. */
 const KEPT_DAYS = 30
 
 const seconds = wholeNumber(0, 999_999_999_999)
@@ -57,7 +60,7 @@ const cost = z
   .transform((value) => usd(value))
   .meta({ type: 'string' })
 
-const filters = z.strictObject({
+export const requestFilters = z.strictObject({
   limit: pageLimit,
   cursor: z
     .string()
@@ -92,7 +95,7 @@ const filters = z.strictObject({
 })
 
 const time = z.iso.datetime()
-const short = z.strictObject({
+export const requestInShort = z.strictObject({
   id: z.string(),
   operation: z.string().nullable(),
   model: z.string().nullable(),
@@ -108,7 +111,7 @@ const short = z.strictObject({
   tags: z.record(z.string(), z.string()).meta({ description: 'What the call was made for.' }),
 })
 const milliseconds = z.number().nullable()
-const full = short.extend({
+export const requestInFull = requestInShort.extend({
   executed: z.boolean(),
   route: z.string().nullable().meta({ description: 'Whom the call went to, by the slot of the upstream.' }),
   published_value: moneyBody,
@@ -143,7 +146,7 @@ const full = short.extend({
     .nullable()
     .meta({ description: 'How the call ran; null where that was not kept.' }),
 })
-const open = z.strictObject({
+export const openRequest = z.strictObject({
   id: z.string(),
   operation: z.string().nullable(),
   outcome: z.enum(['running', 'unsettled']),
@@ -152,8 +155,8 @@ const open = z.strictObject({
   unsettled_at: time.nullable(),
 })
 const list = z.strictObject({
-  data: z.array(short),
-  open: z.array(open).optional().meta({
+  data: z.array(requestInShort),
+  open: z.array(openRequest).optional().meta({
     description: 'Where idempotency_key was asked for: those that run, or whose outcome nobody knows yet.',
   }),
   next_cursor: z.string().nullable(),
@@ -167,7 +170,7 @@ export const REQUEST_ROUTES: readonly ContractRoute[] = [
     summary: 'Calls of this key that have ended, the latest first',
     tag: 'account',
     access: 'credential',
-    parameters: queryParameters(filters),
+    parameters: queryParameters(requestFilters),
     answers: { 200: answer('A page of calls.', list) },
     refusals: refusalsOfFree('openai'),
   },
@@ -179,7 +182,7 @@ export const REQUEST_ROUTES: readonly ContractRoute[] = [
     tag: 'account',
     access: 'credential',
     parameters: [idInPath('The id of a request, as X-Request-ID told it.')],
-    answers: { 200: answer('The call, as it ended or as it stands.', z.union([full, open])) },
+    answers: { 200: answer('The call, as it ended or as it stands.', z.union([requestInFull, openRequest])) },
     refusals: refusalsOfFree('openai', { name: 'one_of_yours', codes: ['resource_not_found'] }),
   },
 ]
@@ -190,7 +193,7 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time, catalog
     const caller = await admit(begin, 'requests', request, reply)
     const detail = millisecondsIn(memberOf(request.query, 'start_time'))
     if (detail !== undefined) throw new Fault('invalid_request', { detail, members: { param: 'start_time' } })
-    const { success, data, error } = filters.safeParse(request.query)
+    const { success, data, error } = requestFilters.safeParse(request.query)
     if (!success) throw inputFault(error, request.query)
     if (data.idempotency_key !== undefined) {
       requireAlone(request.query)
@@ -198,43 +201,61 @@ export function addRequests(scope: FastifyInstance, { pool, begin, time, catalog
       const keys = operations.map(({ id }) => claimKeyOf(id, data.idempotency_key ?? ''))
       return withKeys(pool, caller.credentialId, keys)
     }
-    if ((data.start_time ?? 0) > (data.end_time ?? Number.POSITIVE_INFINITY))
-      throw new Fault('invalid_request', {
-        detail: 'start_time is after end_time. Swap them.',
-        members: { param: 'start_time' },
-      })
-    const nowMs = time.nowMs()
-    const filter = {
-      accountId: caller.accountId,
-      credentialIds: await whoseRecords(pool, caller),
-      ...(data.operation !== undefined && { operation: data.operation }),
-      ...(data.outcome !== undefined && { outcome: data.outcome }),
-      sinceMs: Math.max(nowMs - KEPT_DAYS * DAY_MS, (data.start_time ?? 0) * 1_000),
-      untilMs: Math.min(nowMs + 1_000, (data.end_time ?? Number.MAX_SAFE_INTEGER / 1_000) * 1_000),
-      ...(data.cursor !== undefined && { after: data.cursor }),
-      ...(data.model !== undefined && { model: data.model }),
-      ...(data.tag !== undefined && { tag: data.tag }),
-      ...(data.end_user !== undefined && { endUserId: data.end_user }),
-      ...(data.min_cost_usd !== undefined && { costAtLeast: data.min_cost_usd }),
-      ...(data.max_cost_usd !== undefined && { costAtMost: data.max_cost_usd }),
-      limit: data.limit,
-    }
-    const { rows, next } = await fromLedger(listRequests(pool, filter))
-    return { data: rows.map(inShort), next_cursor: next === null ? null : cursorOf(next) }
+    const times = { startMs: inMs(data.start_time), endMs: inMs(data.end_time), nowMs: time.nowMs() }
+    const whose = { accountId: caller.accountId, credentialIds: await whoseRecords(pool, caller) }
+    return fromLedger(pageOfRequests(pool, whose, data, times))
   })
 
   scope.get<{ Params: { id: string } }>('/requests/:id', async (request, reply) => {
     const caller = await admit(begin, 'requests', request, reply)
     const { id } = request.params
     if (!isId(id)) throw new Fault('resource_not_found')
-    // In this order: one that ends between the two is found by the second.
-    const whose = await whoseRecords(pool, caller)
-    const open = await fromLedger(findOpen(pool, whose, id))
-    if (open !== undefined) return ofOpen(open)
-    const ended = await fromLedger(findEnded(pool, whose, id))
-    if (ended !== undefined) return inFull(ended, await fromLedger(correctionsOf(pool, id)))
-    throw new Fault('resource_not_found')
+    return fromLedger(requestOf(pool, await whoseRecords(pool, caller), id))
   })
+}
+
+/** One of somebody's calls, as it ended or as it stands. */
+export async function requestOf(pool: pg.Pool, whose: WhoseRequests, id: Id) {
+  // In this order: one that ends between the two is found by the second.
+  const open = await findOpen(pool, whose, id)
+  if (open !== undefined) return ofOpen(open)
+  const ended = await findEnded(pool, whose, id)
+  if (ended !== undefined) return inFull(ended, await correctionsOf(pool, id))
+  throw new Fault('resource_not_found')
+}
+
+const inMs = (seconds: number | undefined) => (seconds === undefined ? undefined : seconds * 1_000)
+
+type Times = { readonly startMs: number | undefined; readonly endMs: number | undefined; readonly nowMs: number }
+type Filters = Omit<z.output<typeof requestFilters>, 'start_time' | 'end_time' | 'idempotency_key'>
+
+/** A page of somebody's calls that have ended, as both APIs tell it. */
+export async function pageOfRequests(
+  pool: pg.Pool,
+  whose: Pick<RequestFilter, 'accountId' | 'credentialIds'>,
+  data: Filters,
+  { startMs = 0, endMs = Number.MAX_SAFE_INTEGER, nowMs }: Times,
+) {
+  if (startMs > endMs)
+    throw new Fault('invalid_request', {
+      detail: 'start_time is after end_time. Swap them.',
+      members: { param: 'start_time' },
+    })
+  const { rows, next } = await listRequests(pool, {
+    ...whose,
+    ...(data.operation !== undefined && { operation: data.operation }),
+    ...(data.outcome !== undefined && { outcome: data.outcome }),
+    sinceMs: Math.max(nowMs - KEPT_DAYS * DAY_MS, startMs),
+    untilMs: Math.min(nowMs + 1_000, endMs),
+    ...(data.cursor !== undefined && { after: data.cursor }),
+    ...(data.model !== undefined && { model: data.model }),
+    ...(data.tag !== undefined && { tag: data.tag }),
+    ...(data.end_user !== undefined && { endUserId: data.end_user }),
+    ...(data.min_cost_usd !== undefined && { costAtLeast: data.min_cost_usd }),
+    ...(data.max_cost_usd !== undefined && { costAtMost: data.max_cost_usd }),
+    limit: data.limit,
+  })
+  return { data: rows.map(inShort), next_cursor: next === null ? null : cursorOf(next) }
 }
 
 const BESIDE_KEY: ReadonlySet<string> = new Set(['idempotency_key', 'operation'])

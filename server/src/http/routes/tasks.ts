@@ -61,8 +61,10 @@ export const createdTask = z.looseObject({
   output: z.looseObject({ task_id: z.string(), task_status: z.enum(['PENDING', 'RUNNING']) }),
   request_id: z.string(),
 })
+/** One of a list, with what it cost. */
+export const listedTask = task.extend({ cost_usd: z.string().nullable() })
 const tasks = z.strictObject({
-  data: z.array(task.extend({ cost_usd: z.string().nullable() })),
+  data: z.array(listedTask),
   next_before: z.string().nullable(),
   request_id: z.string(),
 })

@@ -31,10 +31,11 @@ const NAME_LIMIT = 100
 const VALUE_LIMIT = 200
 const TAG = /^([a-z][a-z0-9_.-]{0,31})=(.+)$/s
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-const GROUP_BY = /^(?:key|operation|model|end_user|tag:([a-z][a-z0-9_.-]{0,31}))$/
+export const GROUP_BY = /^(?:key|operation|model|end_user|tag:([a-z][a-z0-9_.-]{0,31}))$/
 
 const count = z.int().meta({ format: 'int64' })
-const counts = {
+/** What is counted of usage, beside money. */
+export const usageCounts = {
   requests: count,
   failed_requests: count,
   input_tokens: count,
@@ -43,13 +44,13 @@ const counts = {
   cache_write_tokens: count,
 }
 const sums = z.strictObject({
-  ...counts,
+  ...usageCounts,
   usage_value_micros_usd: count.meta({ description: 'The metered value at published prices.' }),
   charged_micros_usd: count.meta({ description: 'What was charged.' }),
 })
 const seconds = count.meta({ description: 'In Unix seconds.' })
 const exact = z.strictObject({
-  ...counts,
+  ...usageCounts,
   usage_value_usd: z.string().meta({ description: 'The metered value at published prices, exact, in USD.' }),
   charged_usd: z.string().meta({ description: 'What was charged, exact, in USD.' }),
 })
@@ -145,7 +146,7 @@ export function addUsage(routes: FastifyInstance, { pool, begin, time }: Parts):
     const caller = await admit(begin, 'usage', request, reply)
     const nowSeconds = Math.floor(time.nowMs() / 1_000)
     const { start, end } = windowOf(request.query, nowSeconds)
-    const view = viewOf(request.query)
+    const view = usageViewOf(request.query)
     const { createdAtMs } = await fromLedger(readAccountLife(pool, caller.accountId))
     const bornSeconds = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
     // The second that is running belongs to a window that ends now: what was just charged is in the report.
@@ -197,7 +198,7 @@ function exactMembersOf(sums: ExactSums) {
   }
 }
 
-function countsOf(sums: Omit<ExactSums, 'value' | 'charged'>) {
+export function countsOf(sums: Omit<ExactSums, 'value' | 'charged'>) {
   return {
     requests: Number(sums.requests),
     failed_requests: Number(sums.failedRequests),
@@ -230,10 +231,10 @@ function windowOf(query: Query, nowSeconds: number): { readonly start: bigint; r
   return { start, end }
 }
 
-type View = { readonly bucket: 'day' | 'hour'; readonly groupBy?: GroupBy; readonly filter: UsageFilter }
+export type UsageView = { readonly bucket: 'day' | 'hour'; readonly groupBy?: GroupBy; readonly filter: UsageFilter }
 
 /** How it is told, and of what. */
-function viewOf(query: Query): View {
+export function usageViewOf(query: Query): UsageView {
   const { bucket = 'day' } = query
   if (bucket !== 'day' && bucket !== 'hour') throw invalid('bucket must be day or hour.')
   const filter = filterOf(query)

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { inPortions } from '../../storage/in-portions.ts'
+import { WRITES_KEPT_HOURS } from '../account-writes.ts'
 
 /** What is kept no longer: people who never confirmed, and whatever has run out. */
 
@@ -19,6 +20,9 @@ const PORTIONS = [
      select hash from remembered_browsers where expires_at < clock_timestamp() limit $1 for update skip locked)`,
   `delete from invitations where id in (
      select id from invitations where expires_at < clock_timestamp() - interval '30 days' limit $1 for update skip locked)`,
+  `delete from account_writes where (person_id, key) in (
+     select person_id, key from account_writes where written_at < clock_timestamp() - interval '${WRITES_KEPT_HOURS} hours'
+     limit $1 for update skip locked)`,
   `delete from door_attempts where (kind, key) in (
      select kind, key from door_attempts where ends_at < clock_timestamp() limit $1 for update skip locked)`,
 ]

@@ -3,7 +3,7 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { ROLES, type Role } from '../../kernel/role.ts'
 import { record } from '../../storage/audit.ts'
-import { inTransaction, type Query } from '../../storage/transaction.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../../storage/transaction.ts'
 import { triedLink } from './links.ts'
 import { mailboxHash } from './mailbox.ts'
 import { enter, requireRoom } from './members.ts'
@@ -46,17 +46,12 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
   return {
     /** Invites an address; another invitation that it has from this workspace is over with it. */
     async invite(hand: Hand, workspaceId: Id, typed: Invited): Promise<Id> {
-      const email = requireAddress(typed.email)
-      const { limits } = attempts
-      const tried = [
-        { limit: limits.invitationsOfWorkspace, key: hashOf(workspaceId) },
-        { limit: limits.mailToMailbox, key: mailboxHash(email) },
-      ]
-      // Whoever may not invite must not use up what those may who do.
-      await withWorkspace(pool, workspaceId, hand, async ({ requireChange }) => requireChange(null, typed.role))
-      await attempts.take(tried)
-      return withWorkspace(pool, workspaceId, hand, (locked) => add(locked, { email, role: typed.role }))
+      await requireInvite(hand, workspaceId, typed)
+      return inviteWithin(pool, hand, workspaceId, typed)
     },
+
+    requireInvite,
+    inviteWithin,
 
     /** For the page behind the link. Changes nothing. */
     readInvitation(token: string, visitor: Visitor): Promise<Invitation | null> {
@@ -89,8 +84,8 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
     },
 
     /** False where it was decided before. */
-    revokeInvitation(hand: Hand, workspaceId: Id, id: Id): Promise<boolean> {
-      return withWorkspace(pool, workspaceId, hand, async ({ query, by, requireChange }) => {
+    revokeInvitation(hand: Hand, workspaceId: Id, id: Id, on: Transactions = pool): Promise<boolean> {
+      return withWorkspace(on, workspaceId, hand, async ({ query, by, requireChange }) => {
         const { rows } = await query(
           'select role from invitations where id = $1 and workspace_id = $2 and decided_at is null for update',
           [id, workspaceId],
@@ -106,14 +101,30 @@ export function createInvitations({ pool, ids, sendMail, attempts, settings }: P
     },
 
     /** Those that nobody has decided on yet, for who may see the members. */
-    async invitationsOf(workspaceId: Id): Promise<readonly OpenInvitation[]> {
-      const { rows } = await pool.query(
+    async invitationsOf(workspaceId: Id, on: Transactions = pool): Promise<readonly OpenInvitation[]> {
+      const { rows } = await queryOn(on)(
         `select id, email, role, created_at as "createdAt", expires_at as until from invitations
          where workspace_id = $1 and decided_at is null and expires_at > clock_timestamp() order by id limit 500`,
         [workspaceId],
       )
       return z.array(openRow).parse(rows)
     },
+  }
+
+  /** Refuses who may not invite, and who invites too often. It has to be asked outside of every transaction, before the invitation is made. */
+  async function requireInvite(hand: Hand, workspaceId: Id, { email, role }: Invited): Promise<void> {
+    const { limits } = attempts
+    const tried = [
+      { limit: limits.invitationsOfWorkspace, key: hashOf(workspaceId) },
+      { limit: limits.mailToMailbox, key: mailboxHash(requireAddress(email)) },
+    ]
+    // Whoever may not invite must not use up what those may who do.
+    await withWorkspace(pool, workspaceId, hand, async ({ requireChange }) => requireChange(null, role))
+    await attempts.take(tried)
+  }
+
+  function inviteWithin(on: Transactions, hand: Hand, workspaceId: Id, { email, role }: Invited): Promise<Id> {
+    return withWorkspace(on, workspaceId, hand, (locked) => add(locked, { email: requireAddress(email), role }))
   }
 
   async function add(locked: Locked, { email, role }: Invited): Promise<Id> {

@@ -4,7 +4,7 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
 import { ROLES, type Role } from '../../kernel/role.ts'
 import { difference, record } from '../../storage/audit.ts'
-import { inTransaction, type Query } from '../../storage/transaction.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../../storage/transaction.ts'
 import { revokeGrantsWithin } from '../grants.ts'
 import { createWorkspaceWithin, type Workspace } from '../workspaces.ts'
 import { readName } from './names.ts'
@@ -38,8 +38,8 @@ const member = z
 /** Without a person while nobody has signed up with the address. */
 export type Member = Readonly<z.output<typeof member>>
 
-export async function membersOf(pool: pg.Pool, workspaceId: Id): Promise<readonly Member[]> {
-  const { rows } = await pool.query(
+export async function membersOf(on: Transactions, workspaceId: Id): Promise<readonly Member[]> {
+  const { rows } = await queryOn(on)(
     `select members.id, person_id, members.email, people.name, role, members.created_at,
        totp_since is not null as has_second_factor
      from members left join people on people.id = person_id where workspace_id = $1 order by members.id limit $2`,
@@ -71,7 +71,7 @@ const owner = z.object({ email: z.string(), owned: z.int() })
 
 /** Another workspace, of which the person is the owner. It is given no credit. */
 export function foundWorkspace(
-  { pool, ids }: { readonly pool: pg.Pool; readonly ids: Ids },
+  { pool, ids }: { readonly pool: Transactions; readonly ids: Ids },
   personId: Id,
   typed: string,
   visitor: Visitor,
@@ -95,7 +95,7 @@ export function foundWorkspace(
   })
 }
 
-export function changeRole(pool: pg.Pool, hand: Hand, workspaceId: Id, memberId: Id, to: Role): Promise<void> {
+export function changeRole(pool: Transactions, hand: Hand, workspaceId: Id, memberId: Id, to: Role): Promise<void> {
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const found = await findMember(locked, memberId)
     locked.requireChange(found.role, to)
@@ -103,7 +103,7 @@ export function changeRole(pool: pg.Pool, hand: Hand, workspaceId: Id, memberId:
   })
 }
 
-export function removeMember(pool: pg.Pool, hand: Hand, workspaceId: Id, memberId: Id): Promise<void> {
+export function removeMember(pool: Transactions, hand: Hand, workspaceId: Id, memberId: Id): Promise<void> {
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const found = await findMember(locked, memberId)
     // Anybody may go.
@@ -113,7 +113,7 @@ export function removeMember(pool: pg.Pool, hand: Hand, workspaceId: Id, memberI
 }
 
 /** A person goes by themselves. */
-export function leave(pool: pg.Pool, hand: Hand & { readonly personId: Id }, workspaceId: Id): Promise<void> {
+export function leave(pool: Transactions, hand: Hand & { readonly personId: Id }, workspaceId: Id): Promise<void> {
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const { rows } = await locked.query('select id from members where workspace_id = $1 and person_id = $2', [
       workspaceId,
@@ -127,7 +127,7 @@ export function leave(pool: pg.Pool, hand: Hand & { readonly personId: Id }, wor
 type Transfer = { readonly from: Id; readonly to: Id }
 
 /** An owner makes another member one, and is an admin from then on: both, or neither. */
-export function transfer(pool: pg.Pool, hand: Hand, workspaceId: Id, { from, to }: Transfer): Promise<void> {
+export function transfer(pool: Transactions, hand: Hand, workspaceId: Id, { from, to }: Transfer): Promise<void> {
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const [giver, taker] = [await findMember(locked, from), await findMember(locked, to)]
     locked.requireChange('owner', 'owner')

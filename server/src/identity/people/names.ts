@@ -23,7 +23,8 @@ export function cutName(given: string): string | null {
   return name === '' ? null : name
 }
 
-function plain(text: string): string {
+/** A text of several words as it is kept, on one line. */
+export function plain(text: string): string {
   return text.toWellFormed().normalize('NFC').replaceAll(OBEYED, ' ').trim()
 }
 

@@ -1,5 +1,6 @@
 import type { Id } from '../../kernel/ids.ts'
 import type { Role } from '../../kernel/role.ts'
+import type { Transactions } from '../../storage/transaction.ts'
 import { type Attempts, createAttempts } from './attempts.ts'
 import { forgetUnconfirmed } from './forget.ts'
 import { createInvitations, type Invited } from './invitations.ts'
@@ -51,11 +52,16 @@ export function createPeople({ attempts: given, ...rest }: Parts) {
 
     invite: (actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
       invitations.invite(handOf(actor, visitor), workspaceId, invited),
+    /** The two steps of it, for whoever makes the invitation a part of a transaction. */
+    requireInvite: (actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
+      invitations.requireInvite(handOf(actor, visitor), workspaceId, invited),
+    inviteWithin: (on: Transactions, actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
+      invitations.inviteWithin(on, handOf(actor, visitor), workspaceId, invited),
     readInvitation: invitations.readInvitation,
     decideInvitation: invitations.decideInvitation,
     invitationsOf: invitations.invitationsOf,
-    revokeInvitation: (actor: Id, workspaceId: Id, id: Id, visitor: Visitor) =>
-      invitations.revokeInvitation(handOf(actor, visitor), workspaceId, id),
+    revokeInvitation: (actor: Id, workspaceId: Id, id: Id, visitor: Visitor, on?: Transactions) =>
+      invitations.revokeInvitation(handOf(actor, visitor), workspaceId, id, on),
 
     forgetUnconfirmed: () => forgetUnconfirmed(pool),
   }

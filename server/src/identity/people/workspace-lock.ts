@@ -1,10 +1,9 @@
-import type pg from 'pg'
 import { z } from 'zod'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
 import { mayChange, ROLES, type Role } from '../../kernel/role.ts'
 import type { By } from '../../storage/audit.ts'
-import { inTransaction, type Query } from '../../storage/transaction.ts'
+import { inTransaction, type Query, type Transactions } from '../../storage/transaction.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 
 /**
@@ -33,12 +32,12 @@ const roleRow = z.object({ role: z.enum(ROLES) })
 const nameRow = z.object({ name: z.string() })
 
 export function withWorkspace<T>(
-  pool: pg.Pool,
+  on: Transactions,
   workspaceId: Id,
   { by, personId }: Hand,
   work: (locked: Locked) => Promise<T>,
 ): Promise<T> {
-  return inTransaction(pool, async (query) => {
+  return inTransaction(on, async (query) => {
     const { rows } = await query('select name from workspaces where id = $1 for no key update', [workspaceId])
     const workspace = nameRow.optional().parse(rows[0])
     const role = personId === null ? 'operator' : await roleOf(query, workspaceId, personId)

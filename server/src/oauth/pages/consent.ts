@@ -81,7 +81,9 @@ function side({ asking, workspaces, decided, offer }: Shown): Html {
 }
 
 function note({ client, scopes }: Asking): Html {
-  const unseen = scopes.includes('account.read') ? null : ' It does not see your balance, other keys or other calls.'
+  const unseen = scopes.some((scope) => scope.startsWith('account.'))
+    ? null
+    : ' It does not see your balance, other keys or other calls.'
   return html`<p class="fb-hint">${icon('lock')} <bdi>${client.name}</bdi> gets a token of its own, not your key and not your password.${unseen}</p>`
 }
 

@@ -7,7 +7,7 @@ export type FaceName = 'callers' | 'agent' | 'account'
 export const SCOPES_OF = {
   callers: ['calls', 'account.read'],
   agent: ['agent'],
-  account: ['account.read'],
+  account: ['account.read', 'account.manage'],
 } as const satisfies Readonly<Record<FaceName, readonly OAuthScope[]>>
 
 /** What a client gets that asks for nothing in particular. */

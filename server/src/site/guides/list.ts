@@ -57,6 +57,7 @@ export const GUIDES: readonly Readers[] = [
     guides: [
       guide('usage', 'Usage reports', 'By model, key, end user or tag; to the nano'),
       guide('budgets', 'Budgets', 'For the account, a key, a request: hard ceilings'),
+      guide('account-api', 'Account API', 'Keys, budgets, members, statement and usage by a program'),
       guide('keys', 'Keys', 'What a key may do: how much, how fast, for what, from where'),
       guide('people', 'People and members', 'Who may do what'),
     ],

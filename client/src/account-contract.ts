@@ -1,0 +1,1112 @@
+// Written by scripts/client-types.ts from docs/releases/contracts/account.json. Do not edit.
+
+/** What members do: what each operation takes, and what it answers. */
+export interface AccountOperations {
+  /** Who is signed in. */
+  get_me: { input: Record<string, never>; answer: GetMeAnswer }
+  /** Revoke a secret that somebody found. */
+  revoke_secret: { input: RevokeSecretRequest; answer: RevokeSecretAnswer }
+  /** Workspaces that you are a member of, the oldest first. */
+  list_workspaces: { input: { cursor?: string; limit?: number }; answer: ListWorkspacesAnswer }
+  /** Make a workspace, of which you are the owner. */
+  create_workspace: { input: CreateWorkspaceRequest; answer: CreateWorkspaceAnswer }
+  /** A workspace, with its tier and its limits. */
+  get_workspace: { input: { workspace_id: string }; answer: GetWorkspaceAnswer }
+  /** Rename a workspace. */
+  update_workspace: { input: { workspace_id: string } & UpdateWorkspaceRequest; answer: UpdateWorkspaceAnswer }
+  /** Who changed what, the newest first. */
+  list_audit: {
+    input: {
+      workspace_id: string
+      action?: string
+      cursor?: string
+      end?: string
+      limit?: number
+      start?: string
+      subject?: string
+    }
+    answer: ListAuditAnswer
+  }
+  /** What a workspace can spend now. */
+  get_balance: { input: { workspace_id: string; mode?: 'live' | 'test' }; answer: GetBalanceAnswer }
+  /** Budgets of a workspace, its members, tags and end users, with what is left. */
+  list_budgets: {
+    input: {
+      workspace_id: string
+      cursor?: string
+      kind?: 'workspace' | 'member' | 'tag' | 'end_user'
+      limit?: number
+      mode?: 'live' | 'test'
+    }
+    answer: ListBudgetsAnswer
+  }
+  /** Set a budget, or change the one of the same subject and period. */
+  set_budget: { input: { workspace_id: string; mode?: 'live' | 'test' } & SetBudgetRequest; answer: SetBudgetAnswer }
+  /** A budget. */
+  get_budget: { input: { budget_id: string; workspace_id: string }; answer: GetBudgetAnswer }
+  /** Change the amount of a budget; a lower one holds from the answer on. */
+  update_budget: {
+    input: { budget_id: string; workspace_id: string } & UpdateBudgetRequest
+    answer: UpdateBudgetAnswer
+  }
+  /** Remove a budget. */
+  remove_budget: { input: { budget_id: string; workspace_id: string }; answer: RemoveBudgetAnswer }
+  /** Invitations that nobody has decided on yet, the oldest first. */
+  list_invitations: { input: { workspace_id: string; cursor?: string; limit?: number }; answer: ListInvitationsAnswer }
+  /** Invite an address, by a mail with a link that works for a week. */
+  create_invitation: { input: { workspace_id: string } & CreateInvitationRequest; answer: CreateInvitationAnswer }
+  /** Take an invitation back. */
+  revoke_invitation: { input: { invitation_id: string; workspace_id: string }; answer: RevokeInvitationAnswer }
+  /** Keys of a workspace, the newest first. */
+  list_keys: {
+    input: {
+      workspace_id: string
+      cursor?: string
+      limit?: number
+      member_id?: string
+      mode?: 'live' | 'test'
+      state?: 'active' | 'expired' | 'revoked'
+    }
+    answer: ListKeysAnswer
+  }
+  /** Make a key; its secret is told once. */
+  create_key: { input: { workspace_id: string; mode?: 'live' | 'test' } & CreateKeyRequest; answer: CreateKeyAnswer }
+  /** A key. */
+  get_key: { input: { key_id: string; workspace_id: string }; answer: GetKeyAnswer }
+  /** Change what a key may do; what is left out stays as it is. */
+  update_key: { input: { key_id: string; workspace_id: string } & Partial<UpdateKeyRequest>; answer: UpdateKeyAnswer }
+  /** Revoke a key; from the answer on, no paid call begins with it. */
+  revoke_key: { input: { key_id: string; workspace_id: string }; answer: RevokeKeyAnswer }
+  /** End a linked account of a key, here and at the platform. */
+  remove_link: { input: { key_id: string; link_id: string; workspace_id: string }; answer: RemoveLinkAnswer }
+  /** Give a key a new secret, which is told once. */
+  rotate_key: { input: { key_id: string; workspace_id: string } & Partial<RotateKeyRequest>; answer: RotateKeyAnswer }
+  /** Linked accounts of all keys, by the newest key first. */
+  list_links: {
+    input: { workspace_id: string; cursor?: string; limit?: number; mode?: 'live' | 'test' }
+    answer: ListLinksAnswer
+  }
+  /** Members of a workspace, the oldest first. */
+  list_members: {
+    input: {
+      workspace_id: string
+      cursor?: string
+      limit?: number
+      role?: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+    }
+    answer: ListMembersAnswer
+  }
+  /** A member. */
+  get_member: { input: { member_id: string; workspace_id: string }; answer: GetMemberAnswer }
+  /** Change the role of a member. */
+  update_member: {
+    input: { member_id: string; workspace_id: string } & UpdateMemberRequest
+    answer: UpdateMemberAnswer
+  }
+  /** Remove a member, or leave. */
+  remove_member: { input: { member_id: string; workspace_id: string }; answer: RemoveMemberAnswer }
+  /** Quota requests of a workspace, the newest first. */
+  list_quota_requests: {
+    input: {
+      workspace_id: string
+      cursor?: string
+      limit?: number
+      state?: 'open' | 'approved' | 'refused' | 'withdrawn'
+    }
+    answer: ListQuotaRequestsAnswer
+  }
+  /** Ask for higher limits. */
+  create_quota_request: {
+    input: { workspace_id: string } & CreateQuotaRequestRequest
+    answer: CreateQuotaRequestAnswer
+  }
+  /** A quota request, and what was decided. */
+  get_quota_request: { input: { quota_request_id: string; workspace_id: string }; answer: GetQuotaRequestAnswer }
+  /** Withdraw a quota request that is open. */
+  withdraw_quota_request: {
+    input: { quota_request_id: string; workspace_id: string }
+    answer: WithdrawQuotaRequestAnswer
+  }
+  /** Calls of all keys that have ended, the latest first. */
+  list_requests: {
+    input: {
+      workspace_id: string
+      cursor?: string
+      end?: string
+      end_user?: string
+      key?: string
+      limit?: number
+      max_cost_usd?: string
+      min_cost_usd?: string
+      mode?: 'live' | 'test'
+      model?: string
+      operation?: string
+      outcome?: 'posted' | 'voided'
+      start?: string
+      tag?: string
+    }
+    answer: ListRequestsAnswer
+  }
+  /** One call: what it cost, why, and how it went. */
+  get_request: { input: { request_id: string; workspace_id: string; mode?: 'live' | 'test' }; answer: GetRequestAnswer }
+  /** What changed the balance, the latest first. */
+  get_statement: {
+    input: {
+      workspace_id: string
+      cursor?: string
+      format?: 'json' | 'csv'
+      from?: string
+      limit?: number
+      mode?: 'live' | 'test'
+      to?: string
+    }
+    answer: GetStatementAnswer
+  }
+  /** Tasks of all keys, the newest first. */
+  list_tasks: {
+    input: { workspace_id: string; cursor?: string; limit?: number; mode?: 'live' | 'test' }
+    answer: ListTasksAnswer
+  }
+  /** Make another member the owner, and yourself an admin. */
+  transfer_workspace: { input: { workspace_id: string } & TransferWorkspaceRequest; answer: TransferWorkspaceAnswer }
+  /** What all keys of a workspace have used. */
+  get_usage: {
+    input: {
+      workspace_id: string
+      bucket?: 'day' | 'hour'
+      end?: string
+      end_user?: string
+      group_by?: string
+      key?: string
+      mode?: 'live' | 'test'
+      model?: string
+      operation?: string
+      start: string
+      tag?: string
+    }
+    answer: GetUsageAnswer
+  }
+}
+
+/** Where each operation is. */
+export const ACCOUNT_OPERATIONS = {
+  get_me: 'GET /account/v1/me',
+  revoke_secret: 'POST /account/v1/revoke-secret',
+  list_workspaces: 'GET /account/v1/workspaces',
+  create_workspace: 'POST /account/v1/workspaces',
+  get_workspace: 'GET /account/v1/workspaces/{workspace_id}',
+  update_workspace: 'PATCH /account/v1/workspaces/{workspace_id}',
+  list_audit: 'GET /account/v1/workspaces/{workspace_id}/audit',
+  get_balance: 'GET /account/v1/workspaces/{workspace_id}/balance',
+  list_budgets: 'GET /account/v1/workspaces/{workspace_id}/budgets',
+  set_budget: 'POST /account/v1/workspaces/{workspace_id}/budgets',
+  get_budget: 'GET /account/v1/workspaces/{workspace_id}/budgets/{budget_id}',
+  update_budget: 'PATCH /account/v1/workspaces/{workspace_id}/budgets/{budget_id}',
+  remove_budget: 'DELETE /account/v1/workspaces/{workspace_id}/budgets/{budget_id}',
+  list_invitations: 'GET /account/v1/workspaces/{workspace_id}/invitations',
+  create_invitation: 'POST /account/v1/workspaces/{workspace_id}/invitations',
+  revoke_invitation: 'DELETE /account/v1/workspaces/{workspace_id}/invitations/{invitation_id}',
+  list_keys: 'GET /account/v1/workspaces/{workspace_id}/keys',
+  create_key: 'POST /account/v1/workspaces/{workspace_id}/keys',
+  get_key: 'GET /account/v1/workspaces/{workspace_id}/keys/{key_id}',
+  update_key: 'PATCH /account/v1/workspaces/{workspace_id}/keys/{key_id}',
+  revoke_key: 'DELETE /account/v1/workspaces/{workspace_id}/keys/{key_id}',
+  remove_link: 'DELETE /account/v1/workspaces/{workspace_id}/keys/{key_id}/links/{link_id}',
+  rotate_key: 'POST /account/v1/workspaces/{workspace_id}/keys/{key_id}/rotate',
+  list_links: 'GET /account/v1/workspaces/{workspace_id}/links',
+  list_members: 'GET /account/v1/workspaces/{workspace_id}/members',
+  get_member: 'GET /account/v1/workspaces/{workspace_id}/members/{member_id}',
+  update_member: 'PATCH /account/v1/workspaces/{workspace_id}/members/{member_id}',
+  remove_member: 'DELETE /account/v1/workspaces/{workspace_id}/members/{member_id}',
+  list_quota_requests: 'GET /account/v1/workspaces/{workspace_id}/quota-requests',
+  create_quota_request: 'POST /account/v1/workspaces/{workspace_id}/quota-requests',
+  get_quota_request: 'GET /account/v1/workspaces/{workspace_id}/quota-requests/{quota_request_id}',
+  withdraw_quota_request: 'DELETE /account/v1/workspaces/{workspace_id}/quota-requests/{quota_request_id}',
+  list_requests: 'GET /account/v1/workspaces/{workspace_id}/requests',
+  get_request: 'GET /account/v1/workspaces/{workspace_id}/requests/{request_id}',
+  get_statement: 'GET /account/v1/workspaces/{workspace_id}/statement',
+  list_tasks: 'GET /account/v1/workspaces/{workspace_id}/tasks',
+  transfer_workspace: 'POST /account/v1/workspaces/{workspace_id}/transfer',
+  get_usage: 'GET /account/v1/workspaces/{workspace_id}/usage',
+} as const
+
+export type Money = {
+  micros_usd: number
+  usd: string
+}
+
+export type CreateInvitationAnswer = {
+  created_at: string
+  email: string
+  expires_at: string
+  id: string
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+}
+
+export type CreateInvitationRequest = {
+  email: string
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+}
+
+export type CreateKeyAnswer = {
+  allowed_addresses: string[] | null
+  budget: {
+    amount: Money
+    period: string
+  } | null
+  created_at: string
+  expires_at: string | null
+  holding: string | null
+  id: string
+  member_id: string | null
+  mode: 'live' | 'test'
+  name: string
+  on_disconnect: string | null
+  /** Until when the secret before the last rotation works. */
+  previous_secret_until: string | null
+  rates: {
+    concurrency: number | null
+    requests_per_minute: number | null
+    tokens_per_minute: number | null
+  }
+  revoked_at: string | null
+  scopes: string[] | null
+  /** Told once. Null where the request is a repetition: rotate the key if you missed it. */
+  secret: string | null
+  state: 'active' | 'expired' | 'revoked'
+  tags: string[] | null
+}
+
+export type CreateKeyRequest = {
+  /** Addresses and networks that it may be used from; null for any. */
+  allowed_addresses?: string[] | null
+  /** Null for none. */
+  budget?: {
+    /** Decimal USD, such as 12.50. */
+    amount_usd: string
+    period: 'day' | 'week' | 'month' | 'total'
+  } | null
+  /** In the future; null for never. */
+  expires_at?: string | null
+  /** Null for what the installation does. */
+  holding?: 'full' | 'growing' | null
+  /** Whose it is, so that their budget bounds it; null for nobody. */
+  member_id?: string | null
+  name: string
+  /** Null for what the installation does. */
+  on_disconnect?: 'finish' | 'cancel' | null
+  /** Within those of the tier; null for those. */
+  rates?: {
+    concurrency?: number | null
+    requests_per_minute?: number | null
+    tokens_per_minute?: number | null
+  }
+  /** Operations, categories and models (model:<name>) that it may use; null for all. */
+  scopes?: string[] | null
+  /** name=value: what all of its calls are tagged with; null for nothing. */
+  tags?: string[] | null
+}
+
+export type CreateQuotaRequestAnswer = {
+  created_at: string
+  decided_at: string | null
+  /** The limits of each key from the approval on. */
+  granted: {
+    concurrency: number
+    requests_per_minute: number
+    tokens_per_minute: number
+  } | null
+  id: string
+  /** What the operator says to the decision. */
+  note: string | null
+  /** What is expected at the most. */
+  peak: {
+    requests_per_minute: number
+    tokens_per_minute: number
+  }
+  state: 'open' | 'approved' | 'refused' | 'withdrawn'
+  targets: string[]
+  use_case: string
+  workspace_id: string
+}
+
+export type CreateQuotaRequestRequest = {
+  /** The expected peak. */
+  requests_per_minute: number
+  /** The models or endpoints that it is for. */
+  targets: string[]
+  /** The expected peak, input and output together. */
+  tokens_per_minute: number
+  /** What it is for, for the operator to read. */
+  use_case: string
+}
+
+export type CreateWorkspaceAnswer = {
+  id: string
+  /** Of each key, where it has none of its own that are lower. */
+  limits: {
+    concurrency: number
+    requests_per_minute: number
+    tokens_per_minute: number
+  }
+  /** By which you are a member. */
+  member_id: string
+  name: string
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  tier: 'free' | 'starter' | 'growth' | 'enterprise'
+}
+
+export type CreateWorkspaceRequest = {
+  /** At most 100 characters. */
+  name: string
+}
+
+export type GetBalanceAnswer = {
+  available: Money
+  /** In all. */
+  charged: unknown
+  debt: Money
+  /** By calls that run, or whose outcome nobody knows yet. */
+  held: unknown
+  mode: 'live' | 'test'
+  /** As much of it was given, and is spent first. */
+  promotional: unknown
+}
+
+export type GetBudgetAnswer = {
+  amount: Money
+  id: string
+  /** Whether each value or end user has the amount for itself. */
+  is_for_each: boolean
+  kind: 'workspace' | 'member' | 'tag' | 'end_user'
+  mode: 'live' | 'test'
+  period: 'day' | 'week' | 'month' | 'total'
+  /** Of which member, tag or end user; null for the whole workspace. */
+  subject: string | null
+}
+
+export type GetKeyAnswer = {
+  allowed_addresses: string[] | null
+  budget: {
+    amount: Money
+    period: string
+  } | null
+  created_at: string
+  expires_at: string | null
+  holding: string | null
+  id: string
+  member_id: string | null
+  mode: 'live' | 'test'
+  name: string
+  on_disconnect: string | null
+  /** Until when the secret before the last rotation works. */
+  previous_secret_until: string | null
+  rates: {
+    concurrency: number | null
+    requests_per_minute: number | null
+    tokens_per_minute: number | null
+  }
+  revoked_at: string | null
+  scopes: string[] | null
+  state: 'active' | 'expired' | 'revoked'
+  tags: string[] | null
+}
+
+export type GetMeAnswer = {
+  /** Of an access token: what it is for. Null for a browser, which sees all workspaces. */
+  access: {
+    mode: 'live' | 'test'
+    workspace_id: string
+  } | null
+  email: string
+  /** For a browser: what every change has to bring as X-Form-Token. Null for an access token. */
+  form_token: string | null
+  has_second_factor: boolean
+  id: string
+  name: string
+  /** Those that can be seen, at most 1,000. */
+  workspaces: {
+    id: string
+    name: string
+    role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  }[]
+}
+
+export type GetMemberAnswer = {
+  email: string
+  has_second_factor: boolean
+  id: string
+  joined_at: string
+  /** Null while nobody has signed up with the address. */
+  name: string | null
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+}
+
+export type GetQuotaRequestAnswer = {
+  created_at: string
+  decided_at: string | null
+  /** The limits of each key from the approval on. */
+  granted: {
+    concurrency: number
+    requests_per_minute: number
+    tokens_per_minute: number
+  } | null
+  id: string
+  /** What the operator says to the decision. */
+  note: string | null
+  /** What is expected at the most. */
+  peak: {
+    requests_per_minute: number
+    tokens_per_minute: number
+  }
+  state: 'open' | 'approved' | 'refused' | 'withdrawn'
+  targets: string[]
+  use_case: string
+  workspace_id: string
+}
+
+export type GetRequestAnswer =
+  | {
+      begun_at: string | null
+      cost: Money
+      /** How the call ran; null where that was not kept. */
+      detail: {
+        evidence: {
+          [name: string]: unknown
+        }
+        first_byte_ms: number | null
+        /** How the price was worked out. */
+        formula: string | null
+        status: number | null
+        timeline: {
+          [name: string]: unknown
+        }
+        upstream: {
+          began_ms: number | null
+          ended_ms: number | null
+          outcome: string
+          reason: string | null
+          slot: string
+          status: number | null
+        }[]
+      } | null
+      /** For whom the call was made. */
+      end_user: {
+        id: string
+        label: string | null
+      } | null
+      ended_at: string
+      executed: boolean
+      failed: boolean
+      id: string
+      ledger: {
+        at: string
+        charged: Money
+        id: string
+        kind: string
+        promotional?: Money
+      }[]
+      model: string | null
+      operation: string | null
+      outcome: 'posted' | 'voided'
+      published_value: Money
+      /** Whom the call went to, by the slot of the upstream. */
+      route: string | null
+      /** What the call was made for. */
+      tags: {
+        [name: string]: unknown
+      }
+      tokens: {
+        cache_read: number
+        cache_write: number
+        input: number
+        output: number
+      }
+    }
+  | {
+      begun_at: string
+      held: Money
+      id: string
+      operation: string | null
+      outcome: 'running' | 'unsettled'
+      unsettled_at: string | null
+    }
+
+export type GetStatementAnswer = {
+  /** At the end of the last day, or now. */
+  closing_balance: unknown
+  data: {
+    /** What the balance was changed by: below zero where it was taken. */
+    amount: unknown
+    /** Of usage: the day, by its beginning. */
+    at: string
+    id: string
+    /** usage for the calls of a day; payment, promotion, expiry and others one by one. */
+    kind: string
+  }[]
+  from: string
+  mode: 'live' | 'test'
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+  /** At the beginning of the first day, with what was held. */
+  opening_balance: unknown
+  to: string
+}
+
+export type GetUsageAnswer = {
+  bucket: 'day' | 'hour'
+  /** In the order of time. */
+  buckets: {
+    cache_read_tokens: number
+    cache_write_tokens: number
+    charged: Money
+    end: string
+    failed_requests: number
+    input_tokens: number
+    output_tokens: number
+    requests: number
+    start: string
+    value: Money
+  }[]
+  end: string
+  group_by: string | null
+  /** The largest 50 first. They add up to the totals, to the nano. Null where it is not grouped. */
+  groups:
+    | {
+        buckets: {
+          cache_read_tokens: number
+          cache_write_tokens: number
+          charged: Money
+          end: string
+          failed_requests: number
+          input_tokens: number
+          output_tokens: number
+          requests: number
+          start: string
+          value: Money
+        }[]
+        /** A group; the smaller ones together; or what has none of what it is grouped by. */
+        kind: 'group' | 'other' | 'none'
+        label: string | null
+        totals: {
+          cache_read_tokens: number
+          cache_write_tokens: number
+          charged: Money
+          failed_requests: number
+          input_tokens: number
+          output_tokens: number
+          requests: number
+          value: Money
+        }
+        value: string | null
+      }[]
+    | null
+  mode: 'live' | 'test'
+  /** How many are told as one. */
+  other_groups: number
+  start: string
+  totals: {
+    cache_read_tokens: number
+    cache_write_tokens: number
+    charged: Money
+    failed_requests: number
+    input_tokens: number
+    output_tokens: number
+    requests: number
+    value: Money
+  }
+}
+
+export type GetWorkspaceAnswer = {
+  id: string
+  /** Of each key, where it has none of its own that are lower. */
+  limits: {
+    concurrency: number
+    requests_per_minute: number
+    tokens_per_minute: number
+  }
+  /** By which you are a member. */
+  member_id: string
+  name: string
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  tier: 'free' | 'starter' | 'growth' | 'enterprise'
+}
+
+export type ListAuditAnswer = {
+  data: {
+    action: string
+    /** member <id>, operator, worker or service. */
+    actor: string
+    /** From where a member changed it. */
+    address: string | null
+    /** Null for what is no more. */
+    after: {
+      [name: string]: unknown
+    } | null
+    at: string
+    /** Null for what was not there. */
+    before: {
+      [name: string]: unknown
+    } | null
+    id: string
+    /** The id or the name of what was changed. */
+    subject: string
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListBudgetsAnswer = {
+  data: {
+    amount: Money
+    id: string
+    /** Whether each value or end user has the amount for itself. */
+    is_for_each: boolean
+    kind: 'workspace' | 'member' | 'tag' | 'end_user'
+    mode: 'live' | 'test'
+    period: 'day' | 'week' | 'month' | 'total'
+    /** In the period that is running, with what is held; null where each has its own. */
+    state: {
+      left: Money
+      resets_at: string | null
+      spent: Money
+    } | null
+    /** Of which member, tag or end user; null for the whole workspace. */
+    subject: string | null
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListInvitationsAnswer = {
+  data: {
+    created_at: string
+    email: string
+    expires_at: string
+    id: string
+    role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListKeysAnswer = {
+  data: {
+    allowed_addresses: string[] | null
+    budget: {
+      amount: Money
+      period: string
+    } | null
+    created_at: string
+    expires_at: string | null
+    holding: string | null
+    id: string
+    member_id: string | null
+    mode: 'live' | 'test'
+    name: string
+    on_disconnect: string | null
+    /** Until when the secret before the last rotation works. */
+    previous_secret_until: string | null
+    rates: {
+      concurrency: number | null
+      requests_per_minute: number | null
+      tokens_per_minute: number | null
+    }
+    revoked_at: string | null
+    scopes: string[] | null
+    state: 'active' | 'expired' | 'revoked'
+    tags: string[] | null
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListLinksAnswer = {
+  data: {
+    /** The key, or the grant, that acts for it. */
+    credential_id: string
+    id: string
+    linked_at: string
+    scopes: string[]
+    state: 'linked' | 'expired' | 'revoked' | 'lost' | 'ending'
+    username: string | null
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListMembersAnswer = {
+  data: {
+    email: string
+    has_second_factor: boolean
+    id: string
+    joined_at: string
+    /** Null while nobody has signed up with the address. */
+    name: string | null
+    role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListQuotaRequestsAnswer = {
+  data: {
+    created_at: string
+    decided_at: string | null
+    /** The limits of each key from the approval on. */
+    granted: {
+      concurrency: number
+      requests_per_minute: number
+      tokens_per_minute: number
+    } | null
+    id: string
+    /** What the operator says to the decision. */
+    note: string | null
+    /** What is expected at the most. */
+    peak: {
+      requests_per_minute: number
+      tokens_per_minute: number
+    }
+    state: 'open' | 'approved' | 'refused' | 'withdrawn'
+    targets: string[]
+    use_case: string
+    workspace_id: string
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListRequestsAnswer = {
+  data: {
+    begun_at: string | null
+    cost: Money
+    /** For whom the call was made. */
+    end_user: {
+      id: string
+      label: string | null
+    } | null
+    ended_at: string
+    failed: boolean
+    id: string
+    model: string | null
+    operation: string | null
+    outcome: 'posted' | 'voided'
+    /** What the call was made for. */
+    tags: {
+      [name: string]: unknown
+    }
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListTasksAnswer = {
+  data: {
+    cost_usd: string | null
+    output: {
+      /** Of a task that failed. */
+      code?: string
+      end_time?: string
+      /** Of a task that failed. */
+      message?: string
+      orig_prompt?: string
+      scheduled_time?: string
+      submit_time?: string
+      task_id: string
+      task_status: 'PENDING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'CANCELED' | 'UNKNOWN'
+      /** Of a task that succeeded. It works for a few hours. */
+      video_url?: string
+    }
+    /** Of a task that succeeded. */
+    usage?: {
+      SR: number | null
+      output_video_duration: number
+      video_count: number
+    }
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListWorkspacesAnswer = {
+  data: {
+    id: string
+    name: string
+    role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type RemoveBudgetAnswer = {
+  amount: Money
+  id: string
+  /** Whether each value or end user has the amount for itself. */
+  is_for_each: boolean
+  kind: 'workspace' | 'member' | 'tag' | 'end_user'
+  mode: 'live' | 'test'
+  period: 'day' | 'week' | 'month' | 'total'
+  /** Of which member, tag or end user; null for the whole workspace. */
+  subject: string | null
+}
+
+export type RemoveLinkAnswer = {
+  credential_id: string
+  id: string
+}
+
+export type RemoveMemberAnswer = {
+  email: string
+  has_second_factor: boolean
+  id: string
+  joined_at: string
+  /** Null while nobody has signed up with the address. */
+  name: string | null
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+}
+
+export type RevokeInvitationAnswer = {
+  created_at: string
+  email: string
+  expires_at: string
+  id: string
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+}
+
+export type RevokeKeyAnswer = {
+  allowed_addresses: string[] | null
+  budget: {
+    amount: Money
+    period: string
+  } | null
+  created_at: string
+  expires_at: string | null
+  holding: string | null
+  id: string
+  member_id: string | null
+  mode: 'live' | 'test'
+  name: string
+  on_disconnect: string | null
+  /** Until when the secret before the last rotation works. */
+  previous_secret_until: string | null
+  rates: {
+    concurrency: number | null
+    requests_per_minute: number | null
+    tokens_per_minute: number | null
+  }
+  revoked_at: string | null
+  scopes: string[] | null
+  state: 'active' | 'expired' | 'revoked'
+  tags: string[] | null
+}
+
+export type RevokeSecretAnswer = {
+  ended: 'key' | 'previous'
+  key_id: string
+}
+
+export type RevokeSecretRequest = {
+  secret: string
+}
+
+export type RotateKeyAnswer = {
+  allowed_addresses: string[] | null
+  budget: {
+    amount: Money
+    period: string
+  } | null
+  created_at: string
+  expires_at: string | null
+  holding: string | null
+  id: string
+  member_id: string | null
+  mode: 'live' | 'test'
+  name: string
+  on_disconnect: string | null
+  /** Until when the secret before the last rotation works. */
+  previous_secret_until: string | null
+  rates: {
+    concurrency: number | null
+    requests_per_minute: number | null
+    tokens_per_minute: number | null
+  }
+  revoked_at: string | null
+  scopes: string[] | null
+  /** Told once. Null where the request is a repetition: rotate the key if you missed it. */
+  secret: string | null
+  state: 'active' | 'expired' | 'revoked'
+  tags: string[] | null
+}
+
+export type RotateKeyRequest = {
+  /** For how long the old secret works, too. */
+  overlap_seconds?: number
+}
+
+export type SetBudgetAnswer = {
+  amount: Money
+  id: string
+  /** Whether each value or end user has the amount for itself. */
+  is_for_each: boolean
+  kind: 'workspace' | 'member' | 'tag' | 'end_user'
+  mode: 'live' | 'test'
+  period: 'day' | 'week' | 'month' | 'total'
+  /** Of which member, tag or end user; null for the whole workspace. */
+  subject: string | null
+}
+
+export type SetBudgetRequest = {
+  /** Decimal USD, such as 12.50. */
+  amount_usd: string
+  /** Of an end user as callers name it, or * for each by itself. */
+  end_user?: string
+  /** Of a member: their keys and grants. */
+  member_id?: string
+  period: 'day' | 'week' | 'month' | 'total'
+  /** Of calls with a tag: name=value, or name=* for each value by itself. */
+  tag?: string
+}
+
+export type TransferWorkspaceAnswer = {
+  email: string
+  has_second_factor: boolean
+  id: string
+  joined_at: string
+  /** Null while nobody has signed up with the address. */
+  name: string | null
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+}
+
+export type TransferWorkspaceRequest = {
+  member_id: string
+}
+
+export type UpdateBudgetAnswer = {
+  amount: Money
+  id: string
+  /** Whether each value or end user has the amount for itself. */
+  is_for_each: boolean
+  kind: 'workspace' | 'member' | 'tag' | 'end_user'
+  mode: 'live' | 'test'
+  period: 'day' | 'week' | 'month' | 'total'
+  /** Of which member, tag or end user; null for the whole workspace. */
+  subject: string | null
+}
+
+export type UpdateBudgetRequest = {
+  /** Decimal USD, such as 12.50. */
+  amount_usd: string
+}
+
+export type UpdateKeyAnswer = {
+  allowed_addresses: string[] | null
+  budget: {
+    amount: Money
+    period: string
+  } | null
+  created_at: string
+  expires_at: string | null
+  holding: string | null
+  id: string
+  member_id: string | null
+  mode: 'live' | 'test'
+  name: string
+  on_disconnect: string | null
+  /** Until when the secret before the last rotation works. */
+  previous_secret_until: string | null
+  rates: {
+    concurrency: number | null
+    requests_per_minute: number | null
+    tokens_per_minute: number | null
+  }
+  revoked_at: string | null
+  scopes: string[] | null
+  state: 'active' | 'expired' | 'revoked'
+  tags: string[] | null
+}
+
+export type UpdateKeyRequest = {
+  /** Addresses and networks that it may be used from; null for any. */
+  allowed_addresses?: string[] | null
+  /** Null for none. */
+  budget?: {
+    /** Decimal USD, such as 12.50. */
+    amount_usd: string
+    period: 'day' | 'week' | 'month' | 'total'
+  } | null
+  /** In the future; null for never. */
+  expires_at?: string | null
+  /** Null for what the installation does. */
+  holding?: 'full' | 'growing' | null
+  /** Whose it is, so that their budget bounds it; null for nobody. */
+  member_id?: string | null
+  /** Null for what the installation does. */
+  on_disconnect?: 'finish' | 'cancel' | null
+  /** Within those of the tier; null for those. */
+  rates?: {
+    concurrency?: number | null
+    requests_per_minute?: number | null
+    tokens_per_minute?: number | null
+  }
+  /** Operations, categories and models (model:<name>) that it may use; null for all. */
+  scopes?: string[] | null
+  /** name=value: what all of its calls are tagged with; null for nothing. */
+  tags?: string[] | null
+}
+
+export type UpdateMemberAnswer = {
+  email: string
+  has_second_factor: boolean
+  id: string
+  joined_at: string
+  /** Null while nobody has signed up with the address. */
+  name: string | null
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+}
+
+export type UpdateMemberRequest = {
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+}
+
+export type UpdateWorkspaceAnswer = {
+  id: string
+  /** Of each key, where it has none of its own that are lower. */
+  limits: {
+    concurrency: number
+    requests_per_minute: number
+    tokens_per_minute: number
+  }
+  /** By which you are a member. */
+  member_id: string
+  name: string
+  role: 'owner' | 'admin' | 'developer' | 'billing' | 'viewer'
+  tier: 'free' | 'starter' | 'growth' | 'enterprise'
+}
+
+export type UpdateWorkspaceRequest = {
+  /** At most 100 characters. */
+  name: string
+}
+
+export type WithdrawQuotaRequestAnswer = {
+  created_at: string
+  decided_at: string | null
+  /** The limits of each key from the approval on. */
+  granted: {
+    concurrency: number
+    requests_per_minute: number
+    tokens_per_minute: number
+  } | null
+  id: string
+  /** What the operator says to the decision. */
+  note: string | null
+  /** What is expected at the most. */
+  peak: {
+    requests_per_minute: number
+    tokens_per_minute: number
+  }
+  state: 'open' | 'approved' | 'refused' | 'withdrawn'
+  targets: string[]
+  use_case: string
+  workspace_id: string
+}

@@ -1,0 +1,60 @@
+import type pg from 'pg'
+import { routeOf } from './account/answer.ts'
+import { createAuthenticate } from './account/authenticate.ts'
+import { ACCOUNT_PREFIX, accountContractInput } from './account/document.ts'
+import type { AccountParts } from './account/parts.ts'
+import { ACCOUNT_ROUTES } from './account/routes.ts'
+import type { Operation } from './catalogue/operation.ts'
+import { createContract } from './contracts/contract.ts'
+import type { Family } from './http/families.ts'
+import { jsonFamily } from './http/json-routes.ts'
+import { audienceOf } from './identity/faces.ts'
+import { createFailuresByAddress } from './identity/failures-by-address.ts'
+import type { Clock } from './kernel/clock.ts'
+import type { Ids } from './kernel/ids.ts'
+import { isMailAddress } from './kernel/mail-address.ts'
+import type { Seal } from './kernel/seal.ts'
+import { createBrowserRequests } from './oauth/browser-requests.ts'
+import { createCheckScopes } from './pricing/check-scopes.ts'
+import { createSendMail } from './storage/mail.ts'
+
+type Parts = Pick<AccountParts, 'people' | 'tasks' | 'links' | 'time' | 'siteUrl'> & {
+  readonly pool: pg.Pool
+  readonly ids: Ids
+  readonly clock: Clock
+  readonly seal: Seal | null
+  /** As the operator wrote it; undefined where nobody did. */
+  readonly ownUrl: string | undefined
+  /** Who issues tokens; undefined where nobody does. */
+  readonly issuer: string | undefined
+  readonly provider: string
+  readonly operations: readonly Operation[]
+  readonly rerankModels: readonly string[]
+  /** Where people get help: a mailbox, or a page. */
+  readonly support: string | undefined
+}
+
+/** The most that a change has. */
+const BODY_BYTES = 65_536
+
+/** The account API: made of what identity, ledger, tasks and links do, for members who have signed in. */
+export function createAccountApi(given: Parts): Family {
+  const { pool, ids, clock, seal, ownUrl, issuer, provider, people, tasks, links, time, siteUrl, support } = given
+  const failures = createFailuresByAddress({ clock })
+  const audience = issuer === undefined ? null : audienceOf(issuer + ACCOUNT_PREFIX)
+  const parts: AccountParts = {
+    ...{ pool, ids, time, people, tasks, links, siteUrl, failures },
+    authenticate: createAuthenticate({
+      ...{ pool, people, failures, audience, browser: createBrowserRequests({ siteUrl: ownUrl }) },
+    }),
+    checkScopes: createCheckScopes(given),
+    sendMail: createSendMail({ ids, seal }),
+    // Letters are sealed, so that nobody is written to without a master key.
+    operatorMail: seal !== null && support !== undefined && isMailAddress(support) ? support : null,
+    document: createContract(accountContractInput({ provider, siteUrl: ownUrl })).bytes,
+  }
+  return jsonFamily({
+    ...{ name: 'account', prefix: ACCOUNT_PREFIX, bodyBytes: BODY_BYTES },
+    routes: ACCOUNT_ROUTES.map((route) => routeOf(parts, route)),
+  })
+}

@@ -1,0 +1,132 @@
+import { hash } from 'node:crypto'
+import { isKey } from '../gateway/idempotency.ts'
+import type { JsonAsked, JsonReply, JsonRoute } from '../http/json-routes.ts'
+import { fromLedger } from '../http/routes/from-ledger.ts'
+import { findWrite, fingerprintOf, type Write, type WriteAnswer, writeOnce } from '../identity/account-writes.ts'
+import { findPlace, type Place, requireDeed } from '../identity/people/place.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Mode } from '../kernel/mode.ts'
+import { inTransaction, OpenTransaction, type Transactions } from '../storage/transaction.ts'
+import type { Member } from './authenticate.ts'
+import type { AccountParts } from './parts.ts'
+import { type AccountRoute, type Given, modeIn, type Told } from './route.ts'
+
+/** By which a repetition says that it is one. */
+export const REPLAYED = 'Idempotency-Replayed'
+
+/** Makes a route of the framework of a record: who asks, what they may, and that a write is made once. */
+export function routeOf(parts: AccountParts, route: AccountRoute): JsonRoute {
+  const { method, path } = route
+  return {
+    method,
+    path: path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    answer: (asked) => fromLedger(method === 'GET' ? readBy(parts, route, asked) : writeBy(parts, route, asked)),
+  }
+}
+
+async function readBy(parts: AccountParts, route: AccountRoute, asked: JsonAsked): Promise<JsonReply> {
+  const member = route.need === 'nothing' ? null : await parts.authenticate(asked, false)
+  const place = await placeOf(parts.pool, route, asked, member)
+  const told = await route.run(parts, givenOf(route, asked, { member, place, on: parts.pool }))
+  return replyOf(route, told, told.type === undefined ? etagOf(told.body) : null)
+}
+
+async function writeBy(parts: AccountParts, route: AccountRoute, asked: JsonAsked): Promise<JsonReply> {
+  const { pool } = parts
+  if (route.need === 'nothing')
+    return replyOf(route, await route.run(parts, givenOf(route, asked, { member: null, place: null, on: pool })), null)
+  const member = await parts.authenticate(asked, true)
+  // Asked twice: here, so that nobody who may not learns what else is wrong, and again under the lock.
+  const place = await placeOf(pool, route, asked, member)
+  const write = writeOf(asked, member)
+  if (route.method === 'PATCH' && asked.header('if-match') === undefined) throw new Fault('precondition_required')
+  if (route.prepare !== undefined || route.isOutside === true) {
+    const before = await findWrite(pool, write)
+    if (before !== null) return again(before)
+    await route.prepare?.(parts, givenOf(route, asked, { member, place, on: pool }))
+  }
+  // What asks others is done first, and then noted: sent again in between, it finds that it was done.
+  const first =
+    route.isOutside === true ? await route.run(parts, givenOf(route, asked, { member, place, on: pool })) : undefined
+  return inTransaction(pool, async (query) => {
+    const on = new OpenTransaction(query)
+    const locked = await placeOf(on, route, asked, member, true)
+    const made = await writeOnce(query, on, { ...write, requestId: asked.id }, async () => {
+      const told = first ?? (await route.run(parts, givenOf(route, asked, { member, place: locked, on })))
+      const etag = etagOf(told.body)
+      return { status: route.answer.status ?? 200, body: told.kept ?? told.body, etag, told }
+    })
+    return 'again' in made ? again(made.again) : replyOf(route, made.told, made.etag)
+  })
+}
+
+async function placeOf(
+  on: Transactions,
+  { need }: AccountRoute,
+  asked: JsonAsked,
+  member: Member | null,
+  isLocked = false,
+): Promise<Place | null> {
+  if (member === null || need === 'sign_in' || need === 'nothing') return null
+  const { personId, granted } = member
+  const workspaceId = asked.params.workspace_id ?? ''
+  // Another workspace than the one that a client was let into is not there for it, and as long looked for.
+  const sought = granted === null || granted.workspaceId === workspaceId ? workspaceId : NOBODYS
+  const place = await findPlace(on, { personId, workspaceId: sought, isLocked })
+  requireDeed(place, need)
+  return place
+}
+
+/** An id that nothing has. */
+const NOBODYS = '00000000-0000-7000-8000-000000000000'
+
+type Found = Pick<Given, 'member' | 'place' | 'on'>
+
+function givenOf(route: AccountRoute, asked: JsonAsked, found: Found): Given {
+  const { id, params, query, body, visitor } = asked
+  const ifMatch = asked.header('if-match')
+  return {
+    ...{ id, params, query, body, visitor, ...found },
+    mode: modeOf(route, query, found.member),
+    requireMatch(current) {
+      if (ifMatch !== '*' && ifMatch !== etagOf(current)) throw new Fault('precondition_failed')
+    },
+  }
+}
+
+function modeOf({ hasMode }: AccountRoute, query: unknown, member: Member | null): Mode {
+  const own = member?.granted?.mode
+  const asked = hasMode === true ? modeIn(query) : undefined
+  if (asked !== undefined && own !== undefined && asked !== own)
+    throw new Fault('forbidden', { detail: `The access token is for ${own} mode. Use one for ${asked} mode.` })
+  return asked ?? own ?? 'live'
+}
+
+function writeOf(asked: JsonAsked, { personId }: Member): Write {
+  const key = asked.header('idempotency-key')
+  if (key === undefined || !isKey(key))
+    throw new Fault('invalid_request', {
+      detail:
+        'Send the header Idempotency-Key with 1 to 255 visible ASCII characters, a new one for each change, and the same one when you send it again.',
+      members: { param: 'Idempotency-Key' },
+    })
+  return { personId, key, fingerprint: fingerprintOf(asked.method, asked.path, asked.body) }
+}
+
+/** Strong: two answers have the same one if and only if they say the same. */
+export function etagOf(body: unknown): string {
+  return `"${hash('sha256', JSON.stringify(body), 'base64url').slice(0, 22)}"`
+}
+
+function replyOf({ answer }: AccountRoute, { body, type }: Told, etag: string | null): JsonReply {
+  return {
+    status: answer.status ?? 200,
+    body,
+    ...(type !== undefined && { type }),
+    ...(answer.hasEtag === true && etag !== null && { headers: { etag } }),
+  }
+}
+
+function again({ status, body, etag }: WriteAnswer): JsonReply {
+  return { status, body, headers: { [REPLAYED]: 'true', ...(etag !== null && { etag }) } }
+}

@@ -1,0 +1,25 @@
+import type { AccountRoute } from './route.ts'
+import { AUDIT_ROUTES } from './routes/audit.ts'
+import { BUDGET_ROUTES } from './routes/budgets.ts'
+import { KEY_ROUTES } from './routes/keys.ts'
+import { LINK_ROUTES } from './routes/links.ts'
+import { ME_ROUTES } from './routes/me.ts'
+import { MEMBER_ROUTES } from './routes/members.ts'
+import { MONEY_ROUTES } from './routes/money.ts'
+import { QUOTA_ROUTES } from './routes/quota-requests.ts'
+import { RECORD_ROUTES } from './routes/records.ts'
+import { WORKSPACE_ROUTES } from './routes/workspaces.ts'
+
+/** Every route of the account API. The document, the routes that run and the table of roles are made of this list. */
+export const ACCOUNT_ROUTES: readonly AccountRoute[] = [
+  ...ME_ROUTES,
+  ...WORKSPACE_ROUTES,
+  ...KEY_ROUTES,
+  ...MONEY_ROUTES,
+  ...RECORD_ROUTES,
+  ...BUDGET_ROUTES,
+  ...MEMBER_ROUTES,
+  ...LINK_ROUTES,
+  ...AUDIT_ROUTES,
+  ...QUOTA_ROUTES,
+]

@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { type AuditEntry, listAudit } from '../../storage/audit.ts'
+import { timeForm } from '../forms.ts'
+import { PAGE, pageFrom, pageOf } from '../pages.ts'
+import { type AccountRoute, inWorkspace } from '../route.ts'
+
+const facts = z.record(z.string(), z.unknown()).nullable()
+const entry = z.strictObject({
+  id: z.string(),
+  at: z.iso.datetime(),
+  actor: z.string().meta({ description: 'member <id>, operator, worker or service.' }),
+  action: z.string(),
+  subject: z.string().meta({ description: 'The id or the name of what was changed.' }),
+  before: facts.meta({ description: 'Null for what was not there.' }),
+  after: facts.meta({ description: 'Null for what is no more.' }),
+  address: z.string().nullable().meta({ description: 'From where a member changed it.' }),
+})
+
+/** Who of the operator's people it was, and on which machine, is theirs alone. */
+function toldOf({ id, at, actor, action, subject, before, after, origin }: AuditEntry): z.output<typeof entry> {
+  const [kind = ''] = actor.split(' ')
+  const isMember = kind === 'member'
+  return {
+    ...{ id, at: at.toISOString(), actor: isMember ? actor : kind, action, subject, before, after },
+    address: isMember ? (origin.address ?? null) : null,
+  }
+}
+
+const text = z.string().min(1).max(100).optional()
+
+export const AUDIT_ROUTES: readonly AccountRoute[] = [
+  inWorkspace({
+    operationId: 'list_audit',
+    method: 'GET',
+    path: '/workspaces/{workspace_id}/audit',
+    need: 'workspace.manage',
+    summary: 'Who changed what, the newest first',
+    tag: 'audit',
+    query: z.strictObject({
+      ...PAGE,
+      action: text.meta({ description: 'Such as key.revoked, or key for all of keys.' }),
+      subject: text.meta({ description: 'Changes of this alone, by its id.' }),
+      start: timeForm.optional().meta({ description: 'At this time or later.' }),
+      end: timeForm.optional().meta({ description: 'Before this time.' }),
+    }),
+    answer: { description: 'A page of the audit log.', body: pageOf(entry) },
+    async run({ pool }, { place, query: { limit, cursor, action, subject, start, end } }) {
+      const filter = { workspaceId: place.id, action, subject, since: start, until: end }
+      const rows = await listAudit(pool, filter, { after: cursor, most: limit + 1 })
+      return { body: pageFrom(rows, limit, toldOf) }
+    },
+  }),
+]

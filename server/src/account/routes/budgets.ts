@@ -1,0 +1,193 @@
+import { z } from 'zod'
+import { resetOf } from '../../gateway/money-words.ts'
+import { money, moneyBody } from '../../http/routes/money.ts'
+import { type AccountBudget, BUDGET_KINDS, isOfEvery } from '../../identity/account-budgets.ts'
+import { budgetSubject } from '../../identity/budget-subjects.ts'
+import type { Place } from '../../identity/people/place.ts'
+import {
+  changeBudget,
+  findBudget,
+  listBudgets,
+  lockBudgets,
+  removeBudget,
+  setBudget,
+} from '../../identity/set-budgets.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { ZERO } from '../../kernel/money.ts'
+import { PERIODS } from '../../kernel/period.ts'
+import { leftOf, readBudgets } from '../../ledger/balance.ts'
+import type { Member } from '../authenticate.ts'
+import { amountForm, budgetForm, budgetOf, idForm, orFault } from '../forms.ts'
+import { PAGE, pageAmong, pageOf } from '../pages.ts'
+import { type AccountRoute, type Given, inWorkspace } from '../route.ts'
+
+const budget = z.strictObject({
+  id: z.string(),
+  mode: z.enum(['live', 'test']),
+  kind: z.enum(BUDGET_KINDS),
+  subject: z
+    .string()
+    .nullable()
+    .meta({ description: 'Of which member, tag or end user; null for the whole workspace.' }),
+  is_for_each: z.boolean().meta({ description: 'Whether each value or end user has the amount for itself.' }),
+  period: z.enum(PERIODS),
+  amount: moneyBody,
+})
+const state = z
+  .strictObject({ spent: moneyBody, left: moneyBody, resets_at: z.iso.datetime().nullable() })
+  .nullable()
+  .meta({ description: 'In the period that is running, with what is held; null where each has its own.' })
+const listed = budget.extend({ state })
+
+function toldOf(one: AccountBudget, mode: 'live' | 'test'): z.output<typeof budget> {
+  const { id, kind, label, period, amount } = one
+  const subject = kind === 'workspace' ? null : label
+  return { id, mode, kind, subject, is_for_each: isOfEvery(one), period, amount: money(amount) }
+}
+
+type AboutBudget = Pick<Given, 'on' | 'params'> & { readonly place: Place; readonly member: Member }
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** One of the workspace; that of another is as absent as one that never was. */
+async function budgetIn({ on, params, place, member }: AboutBudget, isLocked = false) {
+  const id = params.budget_id ?? ''
+  if (!UUID.test(id)) throw new Fault('resource_not_found')
+  const find = () =>
+    findBudget(on, id).catch((error: unknown) => {
+      throw error instanceof Fault ? new Fault('resource_not_found') : error
+    })
+  const found = await find()
+  const isTheirs = found.workspaceId === place.id && (member.granted?.mode ?? found.mode) === found.mode
+  if (!isTheirs) throw new Fault('resource_not_found')
+  if (!isLocked) return found
+  await lockBudgets(on, place.id, found.mode)
+  return find()
+}
+
+const ONE = '/workspaces/{workspace_id}/budgets/{budget_id}'
+
+export const BUDGET_ROUTES: readonly AccountRoute[] = [
+  inWorkspace({
+    operationId: 'list_budgets',
+    method: 'GET',
+    path: '/workspaces/{workspace_id}/budgets',
+    need: 'billing.read',
+    hasMode: true,
+    summary: 'Budgets of a workspace, its members, tags and end users, with what is left',
+    description: 'Budgets of keys are with the keys.',
+    tag: 'budgets',
+    query: z.strictObject({
+      ...PAGE,
+      kind: z.enum(BUDGET_KINDS).optional().meta({ description: 'Only those of this kind.' }),
+    }),
+    answer: { description: 'A page of budgets.', body: pageOf(listed) },
+    async run({ pool, time }, { place, mode, query }) {
+      const all = await listBudgets(pool, place.id, mode)
+      const some = all.filter(({ kind }) => query.kind === undefined || kind === query.kind)
+      const page = pageAmong(some, query, (one) => one)
+      const states = await readBudgets(
+        pool,
+        page.data.map(({ id }) => id),
+      )
+      const stateOf = (one: AccountBudget) => {
+        if (isOfEvery(one)) return null
+        const { amount, spent } = states.get(one.id) ?? { amount: one.amount, spent: ZERO }
+        const left = leftOf({ amount, spent })
+        return { spent: money(spent), left: money(left), resets_at: resetOf(one.period, time.nowMs()) }
+      }
+      const data = page.data.map((one) => ({ ...toldOf(one, mode), state: stateOf(one) }))
+      return { body: { data, next_cursor: page.next_cursor } }
+    },
+  }),
+  inWorkspace({
+    operationId: 'set_budget',
+    method: 'POST',
+    path: '/workspaces/{workspace_id}/budgets',
+    need: 'workspace.manage',
+    hasMode: true,
+    summary: 'Set a budget, or change the one of the same subject and period',
+    description:
+      'Of the whole workspace where neither member_id, tag nor end_user is named. A lower amount holds from the answer on.',
+    tag: 'budgets',
+    body: budgetForm.extend({
+      member_id: idForm.optional().meta({ description: 'Of a member: their keys and grants.' }),
+      tag: z
+        .string()
+        .min(1)
+        .max(100)
+        .optional()
+        .meta({ description: 'Of calls with a tag: name=value, or name=* for each value by itself.' }),
+      end_user: z
+        .string()
+        .min(1)
+        .max(512)
+        .optional()
+        .meta({ description: 'Of an end user as callers name it, or * for each by itself.' }),
+    }),
+    answer: { status: 201, description: 'The budget.', body: budget, hasEtag: true },
+    codes: ['quota_exceeded', 'resource_not_found'],
+    async run(_, { member, place, mode, body, on }) {
+      const { member_id: memberId, tag, end_user: endUser } = body
+      if ([memberId, tag, endUser].filter((one) => one !== undefined).length > 1)
+        throw new Fault('invalid_request', { detail: 'A budget is of one thing: name member_id, tag or end_user.' })
+      const what = await budgetSubject(on, place, mode, { member: memberId, tag, endUser }).catch((error: unknown) =>
+        orFault('tag', () => fail(error)),
+      )
+      const made = await setBudget({ pool: on }, member.by, {
+        workspaceId: place.id,
+        mode,
+        budget: budgetOf(body),
+        ...what,
+      })
+      return { body: toldOf(made, mode) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'get_budget',
+    method: 'GET',
+    path: ONE,
+    need: 'billing.read',
+    summary: 'A budget',
+    tag: 'budgets',
+    answer: { description: 'The budget.', body: budget, hasEtag: true },
+    async run(_, asked) {
+      const found = await budgetIn(asked)
+      return { body: toldOf(found.budget, found.mode) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'update_budget',
+    method: 'PATCH',
+    path: ONE,
+    need: 'workspace.manage',
+    summary: 'Change the amount of a budget; a lower one holds from the answer on',
+    tag: 'budgets',
+    body: z.strictObject({ amount_usd: amountForm }),
+    answer: { description: 'The budget.', body: budget, hasEtag: true },
+    codes: ['quota_exceeded'],
+    async run(_, asked) {
+      const { budget: found, mode } = await budgetIn(asked, true)
+      asked.requireMatch(toldOf(found, mode))
+      const changed = await changeBudget({ pool: asked.on }, asked.member.by, found.id, asked.body.amount_usd)
+      return { body: toldOf(changed, mode) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'remove_budget',
+    method: 'DELETE',
+    path: ONE,
+    need: 'workspace.manage',
+    summary: 'Remove a budget',
+    tag: 'budgets',
+    answer: { description: 'The budget as it was.', body: budget },
+    async run(_, asked) {
+      const { budget: found, mode } = await budgetIn(asked)
+      return { body: toldOf(await removeBudget({ pool: asked.on }, asked.member.by, found.id), mode) }
+    },
+  }),
+]
+
+function fail(error: unknown): never {
+  throw error
+}

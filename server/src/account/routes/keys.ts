@@ -1,0 +1,333 @@
+import { z } from 'zod'
+import { HOLDINGS } from '../../catalogue/holding.ts'
+import { ON_DISCONNECT } from '../../catalogue/on-disconnect.ts'
+import { money, moneyBody } from '../../http/routes/money.ts'
+import { requireFewFailures } from '../../identity/failures-by-address.ts'
+import { networksIn, type TermsChange } from '../../identity/key-terms.ts'
+import {
+  assignKey,
+  changeKey,
+  createKey,
+  type ListedKey,
+  revokeKey,
+  revokeSecret,
+  rotateKey,
+  setKeyBudget,
+  setKeyExpiry,
+} from '../../identity/keys.ts'
+import { findKeyIn, KEY_STATES, listKeyPage, stateOfKey } from '../../identity/keys-of-account.ts'
+import { accountIn } from '../../identity/people/place.ts'
+import { tagsIn, tagText } from '../../identity/tags.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { Secret } from '../../kernel/secret.ts'
+import type { Member } from '../authenticate.ts'
+import { budgetForm, budgetOf, idForm, orFault, timeForm } from '../forms.ts'
+import { PAGE, pageFrom, pageOf } from '../pages.ts'
+import type { AccountParts } from '../parts.ts'
+import { type AccountRoute, forAnybody, type Given, inWorkspace } from '../route.ts'
+
+const rate = z.int().positive().max(1_000_000_000).nullable()
+const terms = {
+  expires_at: timeForm.nullable().optional().meta({ description: 'In the future; null for never.' }),
+  budget: budgetForm.nullable().optional().meta({ description: 'Null for none.' }),
+  member_id: idForm
+    .nullable()
+    .optional()
+    .meta({ description: 'Whose it is, so that their budget bounds it; null for nobody.' }),
+  rates: z
+    .strictObject({
+      requests_per_minute: rate.optional(),
+      tokens_per_minute: rate.optional(),
+      concurrency: rate.optional(),
+    })
+    .optional()
+    .meta({ description: 'Within those of the tier; null for those.' }),
+  scopes: z
+    .array(z.string().min(1).max(200))
+    .min(1)
+    .max(100)
+    .nullable()
+    .optional()
+    .meta({ description: 'Operations, categories and models (model:<name>) that it may use; null for all.' }),
+  allowed_addresses: z
+    .array(z.string().min(1).max(100))
+    .min(1)
+    .max(50)
+    .nullable()
+    .optional()
+    .meta({ description: 'Addresses and networks that it may be used from; null for any.' }),
+  tags: z
+    .array(z.string().min(1).max(100))
+    .max(8)
+    .nullable()
+    .optional()
+    .meta({ description: 'name=value: what all of its calls are tagged with; null for nothing.' }),
+  on_disconnect: z
+    .enum(ON_DISCONNECT)
+    .nullable()
+    .optional()
+    .meta({ description: 'Null for what the installation does.' }),
+  holding: z.enum(HOLDINGS).nullable().optional().meta({ description: 'Null for what the installation does.' }),
+}
+const keyName = z.string().trim().min(1).max(200)
+
+const nullableTime = z.iso.datetime().nullable()
+const key = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  mode: z.enum(['live', 'test']),
+  state: z.enum(KEY_STATES),
+  created_at: z.iso.datetime(),
+  expires_at: nullableTime,
+  revoked_at: nullableTime,
+  previous_secret_until: nullableTime.meta({ description: 'Until when the secret before the last rotation works.' }),
+  member_id: z.string().nullable(),
+  budget: z.strictObject({ period: z.string(), amount: moneyBody }).nullable(),
+  rates: z.strictObject({
+    requests_per_minute: z.int().nullable(),
+    tokens_per_minute: z.int().nullable(),
+    concurrency: z.int().nullable(),
+  }),
+  scopes: z.array(z.string()).nullable(),
+  allowed_addresses: z.array(z.string()).nullable(),
+  tags: z.array(z.string()).nullable(),
+  on_disconnect: z.string().nullable(),
+  holding: z.string().nullable(),
+})
+const withSecret = key.extend({
+  secret: z
+    .string()
+    .nullable()
+    .meta({ description: 'Told once. Null where the request is a repetition: rotate the key if you missed it.' }),
+})
+
+function toldOf(row: ListedKey, nowMs: number): z.output<typeof key> {
+  const { rates, scopes, networks, tags, onDisconnect, holding } = row.terms
+  return {
+    ...{ id: row.id, name: row.name, mode: row.mode, state: stateOfKey(row, nowMs) },
+    created_at: row.createdAt.toISOString(),
+    expires_at: row.expiresAt?.toISOString() ?? null,
+    revoked_at: row.revokedAt?.toISOString() ?? null,
+    previous_secret_until: row.previousUntil?.toISOString() ?? null,
+    member_id: row.memberId,
+    budget: row.budget && { period: row.budget.period, amount: money(row.budget.amount) },
+    rates: {
+      requests_per_minute: rates.requestsPerMinute,
+      tokens_per_minute: rates.tokensPerMinute,
+      concurrency: rates.concurrency,
+    },
+    scopes: scopes && [...scopes],
+    allowed_addresses: networks && [...networks.texts],
+    tags: tags?.map(tagText) ?? null,
+    on_disconnect: onDisconnect,
+    holding,
+  }
+}
+
+type Terms = z.output<ReturnType<typeof z.strictObject<typeof terms>>>
+
+/** What of them is named. */
+function changeIn(given: Terms): TermsChange {
+  const { rates, scopes, allowed_addresses: addresses, tags, on_disconnect: onDisconnect, holding } = given
+  return {
+    ...(rates !== undefined && {
+      rates: {
+        ...(rates.requests_per_minute !== undefined && { requestsPerMinute: rates.requests_per_minute }),
+        ...(rates.tokens_per_minute !== undefined && { tokensPerMinute: rates.tokens_per_minute }),
+        ...(rates.concurrency !== undefined && { concurrency: rates.concurrency }),
+      },
+    }),
+    ...(scopes !== undefined && { scopes: scopes && [...new Set(scopes)] }),
+    ...(addresses !== undefined && {
+      networks: addresses && orFault('allowed_addresses', () => networksIn(addresses)),
+    }),
+    ...(tags !== undefined && { tags: tags && orFault('tags', () => tagsIn(tags)) }),
+    ...(onDisconnect !== undefined && { onDisconnect }),
+    ...(holding !== undefined && { holding }),
+  }
+}
+
+async function checkTerms(
+  { checkScopes, time }: AccountParts,
+  { scopes, expires_at: expiresAt }: Terms,
+): Promise<void> {
+  if (expiresAt !== undefined && expiresAt !== null && expiresAt.getTime() <= time.nowMs())
+    throw new Fault('invalid_request', {
+      detail: '"expires_at" must be in the future.',
+      members: { param: 'expires_at' },
+    })
+  if (scopes !== undefined && scopes !== null) await checkScopes(scopes)
+}
+
+type AboutKey = Pick<Given, 'on' | 'params'> & { readonly place: { readonly id: string }; readonly member: Member }
+
+/** One of the workspace; to a client, one of its own mode. */
+async function keyIn({ on, params, place, member }: AboutKey, isLocked = false): Promise<ListedKey> {
+  const found = await findKeyIn(on, { workspaceId: place.id, id: params.key_id ?? '', isLocked })
+  if (member.granted !== null && member.granted.mode !== found.mode) throw new Fault('resource_not_found')
+  return found
+}
+
+const ONE = '/workspaces/{workspace_id}/keys/{key_id}'
+
+export const KEY_ROUTES: readonly AccountRoute[] = [
+  inWorkspace({
+    operationId: 'list_keys',
+    method: 'GET',
+    path: '/workspaces/{workspace_id}/keys',
+    need: 'workspace.read',
+    hasMode: true,
+    summary: 'Keys of a workspace, the newest first',
+    tag: 'keys',
+    query: z.strictObject({
+      ...PAGE,
+      state: z.enum(KEY_STATES).optional().meta({ description: 'Only those in this state.' }),
+      member_id: idForm.optional().meta({ description: 'Only those of this member.' }),
+    }),
+    answer: { description: 'A page of keys.', body: pageOf(key) },
+    async run({ pool, time }, { place, mode, query }) {
+      const { limit, cursor, state, member_id: memberId } = query
+      const accountId = accountIn(place, mode)
+      const rows = await listKeyPage(pool, {
+        workspaceId: place.id,
+        accountId,
+        state,
+        memberId,
+        after: cursor,
+        most: limit + 1,
+      })
+      return { body: pageFrom(rows, limit, (row) => toldOf(row, time.nowMs())) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'create_key',
+    method: 'POST',
+    path: '/workspaces/{workspace_id}/keys',
+    need: 'keys.manage',
+    hasMode: true,
+    summary: 'Make a key; its secret is told once',
+    tag: 'keys',
+    body: z.strictObject({ name: keyName, ...terms }),
+    answer: { status: 201, description: 'The key, with its secret.', body: withSecret, hasEtag: true },
+    codes: ['quota_exceeded', 'resource_not_found'],
+    prepare: async (parts, { body }) => checkTerms(parts, body),
+    async run({ ids, time }, { member, place, mode, body, on }) {
+      const { name, expires_at: expiresAt, budget, member_id: memberId } = body
+      const { id, secret } = await createKey({ pool: on, ids }, member.by, {
+        ...{ workspaceId: place.id, mode, name },
+        ...(expiresAt && { expiresAt }),
+        ...(budget && { budget: budgetOf(budget) }),
+        ...(memberId && { memberId }),
+        ...changeIn(body),
+      })
+      const told = toldOf(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
+      return { body: { ...told, secret: secret.reveal() }, kept: { ...told, secret: null } }
+    },
+  }),
+  inWorkspace({
+    operationId: 'get_key',
+    method: 'GET',
+    path: ONE,
+    need: 'workspace.read',
+    summary: 'A key',
+    tag: 'keys',
+    answer: { description: 'The key.', body: key, hasEtag: true },
+    run: async ({ time }, asked) => ({ body: toldOf(await keyIn(asked), time.nowMs()) }),
+  }),
+  inWorkspace({
+    operationId: 'update_key',
+    method: 'PATCH',
+    path: ONE,
+    need: 'keys.manage',
+    summary: 'Change what a key may do; what is left out stays as it is',
+    description: 'A lower budget holds from the answer on. Other changes reach every process within a second.',
+    tag: 'keys',
+    body: z.strictObject(terms),
+    answer: { description: 'The key.', body: key, hasEtag: true },
+    prepare: async (parts, { body }) => checkTerms(parts, body),
+    async run({ ids, time }, asked) {
+      const { member, body, on, requireMatch, place } = asked
+      const { id, mode } = await keyIn(asked)
+      requireMatch(toldOf(await findKeyIn(on, { workspaceId: place.id, id, isLocked: true }), time.nowMs()))
+      const parts = { pool: on, ids }
+      const { expires_at: expiresAt, budget, member_id: memberId } = body
+      if (expiresAt !== undefined) await setKeyExpiry(parts, member.by, id, expiresAt)
+      if (budget !== undefined) await setKeyBudget(parts, member.by, id, budget && budgetOf(budget))
+      if (memberId !== undefined) await assignKey(parts, member.by, id, memberId)
+      const change = changeIn(body)
+      if (Object.keys(change).length > 0) await changeKey(parts, member.by, id, change)
+      const after = await findKeyIn(on, { workspaceId: place.id, id })
+      if (after.mode !== mode) throw new Error('a key has changed its mode')
+      return { body: toldOf(after, time.nowMs()) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'rotate_key',
+    method: 'POST',
+    path: `${ONE}/rotate`,
+    need: 'keys.manage',
+    summary: 'Give a key a new secret, which is told once',
+    description: 'The secret before it works until the overlap is over; one before that works no more.',
+    tag: 'keys',
+    body: z.strictObject({
+      overlap_seconds: z
+        .int()
+        .min(0)
+        .max(30 * 86_400)
+        .default(86_400)
+        .meta({ description: 'For how long the old secret works, too.' }),
+    }),
+    answer: { description: 'The key, with its new secret.', body: withSecret, hasEtag: true },
+    async run({ ids, time }, asked) {
+      const { member, body, on, place } = asked
+      const { id } = await keyIn(asked, true)
+      const secret = await rotateKey({ pool: on, ids }, member.by, id, body.overlap_seconds)
+      const told = toldOf(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
+      return { body: { ...told, secret: secret.reveal() }, kept: { ...told, secret: null } }
+    },
+  }),
+  inWorkspace({
+    operationId: 'revoke_key',
+    method: 'DELETE',
+    path: ONE,
+    need: 'keys.manage',
+    summary: 'Revoke a key; from the answer on, no paid call begins with it',
+    tag: 'keys',
+    answer: { description: 'The key.', body: key, hasEtag: true },
+    async run({ ids, time }, asked) {
+      const { member, on, place } = asked
+      const { id } = await keyIn(asked, true)
+      await revokeKey({ pool: on, ids }, member.by, id)
+      return { body: toldOf(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs()) }
+    },
+  }),
+  forAnybody({
+    operationId: 'revoke_secret',
+    method: 'POST',
+    path: '/revoke-secret',
+    summary: 'Revoke a secret that somebody found',
+    description:
+      'Whoever has the secret may: nobody has to sign in, and no Idempotency-Key is needed. The current secret ends its key. The one before the last rotation ends alone.',
+    tag: 'keys',
+    body: z.strictObject({ secret: z.string().min(1).max(200) }),
+    answer: {
+      description: 'What has ended.',
+      body: z.strictObject({ key_id: z.string(), ended: z.enum(['key', 'previous']) }),
+    },
+    codes: ['rate_limit_exceeded', 'resource_not_found', 'billing_dependency_timeout'],
+    async run({ pool, ids, failures }, { body, visitor }) {
+      requireFewFailures(failures, visitor.address)
+      const by = { actor: 'service revocation', origin: { via: 'http', address: visitor.address } } as const
+      const { id, ended } = await revokeSecret({ pool, ids }, by, new Secret(body.secret)).catch((error: unknown) => {
+        failures.note(visitor.address)
+        throw error instanceof Fault && error.code === 'resource_not_found'
+          ? new Fault('resource_not_found', { detail: NO_SECRET })
+          : error
+      })
+      return { body: { key_id: id, ended } }
+    },
+  }),
+]
+
+/** The same for one that never was: who guesses learns nothing. */
+const NO_SECRET = 'This secret is already invalid. Nothing has to be done.'

@@ -1,0 +1,182 @@
+import { z } from 'zod'
+import { changeRole, type Member, membersOf, removeMember, transfer } from '../../identity/people/members.ts'
+import { handOf } from '../../identity/people/workspace-lock.ts'
+import { Fault } from '../../kernel/fault.ts'
+import type { Id } from '../../kernel/ids.ts'
+import { ROLES } from '../../kernel/role.ts'
+import type { Transactions } from '../../storage/transaction.ts'
+import { idForm } from '../forms.ts'
+import { PAGE, pageAmong, pageOf } from '../pages.ts'
+import { type AccountRoute, inWorkspace } from '../route.ts'
+
+const role = z.enum(ROLES)
+const member = z.strictObject({
+  id: z.string(),
+  email: z.string(),
+  name: z.string().nullable().meta({ description: 'Null while nobody has signed up with the address.' }),
+  role,
+  has_second_factor: z.boolean(),
+  joined_at: z.iso.datetime(),
+})
+
+function toldOf({ id, email, name, role: given, hasSecondFactor, createdAt }: Member): z.output<typeof member> {
+  return { id, email, name, role: given, has_second_factor: hasSecondFactor, joined_at: createdAt.toISOString() }
+}
+
+/** One of the workspace; that of another is as absent as one that never was. */
+async function memberIn(on: Transactions, workspaceId: Id, id: string | undefined): Promise<z.output<typeof member>> {
+  const found = (await membersOf(on, workspaceId)).find((one) => one.id === id)
+  if (found === undefined) throw new Fault('resource_not_found')
+  return toldOf(found)
+}
+
+const invitation = z.strictObject({
+  id: z.string(),
+  email: z.string(),
+  role,
+  created_at: z.iso.datetime(),
+  expires_at: z.iso.datetime(),
+})
+
+type Open = {
+  readonly id: Id
+  readonly email: string
+  readonly role: (typeof ROLES)[number]
+  readonly createdAt: Date
+  readonly until: Date
+}
+
+function toldInvitation({ id, email, role: given, createdAt, until }: Open): z.output<typeof invitation> {
+  return { id, email, role: given, created_at: createdAt.toISOString(), expires_at: until.toISOString() }
+}
+
+const ALL = '/workspaces/{workspace_id}/members'
+const ONE = `${ALL}/{member_id}` as const
+const INVITATIONS = '/workspaces/{workspace_id}/invitations'
+
+export const MEMBER_ROUTES: readonly AccountRoute[] = [
+  inWorkspace({
+    operationId: 'list_members',
+    method: 'GET',
+    path: ALL,
+    need: 'workspace.read',
+    summary: 'Members of a workspace, the oldest first',
+    tag: 'members',
+    query: z.strictObject({ ...PAGE, role: role.optional().meta({ description: 'Only those with this role.' }) }),
+    answer: { description: 'A page of members.', body: pageOf(member) },
+    async run({ pool }, { place, query }) {
+      const all = await membersOf(pool, place.id)
+      const some = all.filter((one) => query.role === undefined || one.role === query.role)
+      return { body: pageAmong(some, query, toldOf) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'get_member',
+    method: 'GET',
+    path: ONE,
+    need: 'workspace.read',
+    summary: 'A member',
+    tag: 'members',
+    answer: { description: 'The member.', body: member, hasEtag: true },
+    run: async ({ pool }, { place, params }) => ({ body: await memberIn(pool, place.id, params.member_id) }),
+  }),
+  inWorkspace({
+    operationId: 'update_member',
+    method: 'PATCH',
+    path: ONE,
+    need: 'members.manage',
+    summary: 'Change the role of a member',
+    description:
+      'Only owners make or demote owners. What the role no longer allows ends with it: grants, and invitations that the member made.',
+    tag: 'members',
+    body: z.strictObject({ role }),
+    answer: { description: 'The member.', body: member, hasEtag: true },
+    codes: ['last_owner'],
+    async run(_, { member: { personId }, place, params, body, on, visitor, requireMatch }) {
+      const before = await memberIn(on, place.id, params.member_id)
+      requireMatch(before)
+      await changeRole(on, handOf(personId, visitor), place.id, before.id, body.role)
+      return { body: await memberIn(on, place.id, before.id) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'remove_member',
+    method: 'DELETE',
+    path: ONE,
+    need: 'workspace.read',
+    summary: 'Remove a member, or leave',
+    description:
+      'Everybody may leave. Others are removed by owners and admins, and owners by owners alone. Grants of the member end with it.',
+    tag: 'members',
+    answer: { description: 'The member as it was.', body: member },
+    codes: ['last_owner'],
+    async run(_, { member: { personId }, place, params, on, visitor }) {
+      const before = await memberIn(on, place.id, params.member_id)
+      await removeMember(on, handOf(personId, visitor), place.id, before.id)
+      return { body: before }
+    },
+  }),
+  inWorkspace({
+    operationId: 'transfer_workspace',
+    method: 'POST',
+    path: '/workspaces/{workspace_id}/transfer',
+    need: 'owners.manage',
+    summary: 'Make another member the owner, and yourself an admin',
+    tag: 'members',
+    body: z.strictObject({ member_id: idForm }),
+    answer: { description: 'The new owner.', body: member },
+    async run(_, { member: { personId }, place, body, on, visitor }) {
+      const to = await memberIn(on, place.id, body.member_id)
+      await transfer(on, handOf(personId, visitor), place.id, { from: place.memberId, to: to.id })
+      return { body: await memberIn(on, place.id, to.id) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'list_invitations',
+    method: 'GET',
+    path: INVITATIONS,
+    need: 'workspace.read',
+    summary: 'Invitations that nobody has decided on yet, the oldest first',
+    tag: 'members',
+    query: z.strictObject(PAGE),
+    answer: { description: 'A page of invitations.', body: pageOf(invitation) },
+    async run({ people }, { place, query }) {
+      return { body: pageAmong(await people.invitationsOf(place.id), query, toldInvitation) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'create_invitation',
+    method: 'POST',
+    path: INVITATIONS,
+    need: 'members.manage',
+    summary: 'Invite an address, by a mail with a link that works for a week',
+    description: 'Only owners invite owners. Another invitation of the same address is over with it.',
+    tag: 'members',
+    body: z.strictObject({ email: z.string().min(3).max(300), role }),
+    answer: { status: 201, description: 'The invitation.', body: invitation },
+    codes: ['already_member', 'members_full'],
+    prepare: async ({ people }, { member: { personId }, place, body, visitor }) =>
+      people.requireInvite(personId, place.id, body, visitor),
+    async run({ people }, { member: { personId }, place, body, on, visitor }) {
+      const id = await people.inviteWithin(on, personId, place.id, body, visitor)
+      const made = (await people.invitationsOf(place.id, on)).find((one) => one.id === id)
+      if (made === undefined) throw new Error('an invitation that was just made is not there')
+      return { body: toldInvitation(made) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'revoke_invitation',
+    method: 'DELETE',
+    path: `${INVITATIONS}/{invitation_id}`,
+    need: 'members.manage',
+    summary: 'Take an invitation back',
+    tag: 'members',
+    answer: { description: 'The invitation as it was.', body: invitation },
+    async run({ people }, { member: { personId }, place, params, on, visitor }) {
+      const before = (await people.invitationsOf(place.id, on)).find((one) => one.id === params.invitation_id)
+      if (before === undefined) throw new Fault('resource_not_found')
+      await people.revokeInvitation(personId, place.id, before.id, visitor, on)
+      return { body: toldInvitation(before) }
+    },
+  }),
+]

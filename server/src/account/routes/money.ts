@@ -1,0 +1,242 @@
+import { z } from 'zod'
+import { money, moneyBody } from '../../http/routes/money.ts'
+import { countsOf, GROUP_BY, usageCounts, usageViewOf } from '../../http/routes/usage.ts'
+import { accountIn } from '../../identity/people/place.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { formatUsd } from '../../kernel/money.ts'
+import { readAccountLife, readBalance } from '../../ledger/balance.ts'
+import { readStatement, type Statement, type StatementLine, type StatementPosition } from '../../ledger/statement.ts'
+import { type ExactSums, readExactUsage } from '../../ledger/usage.ts'
+import { dayForm, idForm, timeForm } from '../forms.ts'
+import { PAGE, pageOf } from '../pages.ts'
+import { type AccountRoute, inWorkspace } from '../route.ts'
+
+const mode = z.enum(['live', 'test'])
+const balance = z.strictObject({
+  mode,
+  available: moneyBody,
+  held: moneyBody.meta({ description: 'By calls that run, or whose outcome nobody knows yet.' }),
+  promotional: moneyBody.meta({ description: 'As much of it was given, and is spent first.' }),
+  debt: moneyBody,
+  charged: moneyBody.meta({ description: 'In all.' }),
+})
+
+const statementLine = z.strictObject({
+  id: z.string(),
+  at: z.iso.datetime().meta({ description: 'Of usage: the day, by its beginning.' }),
+  kind: z
+    .string()
+    .meta({ description: 'usage for the calls of a day; payment, promotion, expiry and others one by one.' }),
+  amount: moneyBody.meta({ description: 'What the balance was changed by: below zero where it was taken.' }),
+})
+const statement = pageOf(statementLine).extend({
+  mode,
+  from: z.iso.date(),
+  to: z.iso.date(),
+  opening_balance: moneyBody.meta({ description: 'At the beginning of the first day, with what was held.' }),
+  closing_balance: moneyBody.meta({ description: 'At the end of the last day, or now.' }),
+})
+
+const DAY_MS = 86_400_000
+const DAYS_MOST = 366
+const TABLE_MOST = 5_000
+
+const positionForm = z
+  .string()
+  .max(200)
+  .transform((text, context): StatementPosition => {
+    const [, us, id] = /^(\d{1,18}) ([0-9a-z-]{1,40})$/.exec(Buffer.from(text, 'base64url').toString('latin1')) ?? []
+    if (us !== undefined && id !== undefined) return { atUs: BigInt(us), id }
+    context.addIssue({ code: 'custom', message: 'is not a valid cursor: use one that this endpoint returned' })
+    return z.NEVER
+  })
+  .optional()
+  .meta({ description: 'The next_cursor of the page before.' })
+
+type Days = { readonly from?: Date | undefined; readonly to?: Date | undefined }
+
+/** The last thirty days where none are named. */
+function daysOf({ from, to }: Days, nowMs: number): { readonly from: Date; readonly to: Date; readonly behind: Date } {
+  const last = to ?? new Date(Math.floor(nowMs / DAY_MS) * DAY_MS)
+  const first = from ?? new Date(last.getTime() - 29 * DAY_MS)
+  const days = (last.getTime() - first.getTime()) / DAY_MS + 1
+  if (days < 1)
+    throw new Fault('invalid_request', { detail: '"from" is after "to". Swap them.', members: { param: 'from' } })
+  if (days > DAYS_MOST)
+    throw new Fault('invalid_request', {
+      detail: `The window is ${days} days; the limit is ${DAYS_MOST}. Ask for fewer days.`,
+    })
+  return { from: first, to: last, behind: new Date(last.getTime() + DAY_MS) }
+}
+
+const dayText = (day: Date) => day.toISOString().slice(0, 10)
+
+/** Kinds and ids are ours, so that no cell is read as a formula. */
+function tableOf({ lines }: Statement): string {
+  const rows = lines.map(({ at, kind, id, amount }) => [at.toISOString(), kind, id, formatUsd(amount)].join(','))
+  return `${['at,kind,id,amount_usd', ...rows].join('\r\n')}\r\n`
+}
+
+function toldLine({ id, at, kind, amount }: StatementLine) {
+  return { id, at: at.toISOString(), kind, amount: money(amount) }
+}
+
+const usageSums = z.strictObject({ ...usageCounts, value: moneyBody, charged: moneyBody })
+const usageBucket = usageSums.extend({ start: z.iso.datetime(), end: z.iso.datetime() })
+const usage = z.strictObject({
+  mode,
+  start: z.iso.datetime(),
+  end: z.iso.datetime(),
+  bucket: z.enum(['day', 'hour']),
+  totals: usageSums,
+  buckets: z.array(usageBucket).meta({ description: 'In the order of time.' }),
+  group_by: z.string().nullable(),
+  groups: z
+    .array(
+      z.strictObject({
+        kind: z.enum(['group', 'other', 'none']).meta({
+          description: 'A group; the smaller ones together; or what has none of what it is grouped by.',
+        }),
+        value: z.string().nullable(),
+        label: z.string().nullable(),
+        totals: usageSums,
+        buckets: z.array(usageBucket),
+      }),
+    )
+    .nullable()
+    .meta({
+      description: 'The largest 50 first. They add up to the totals, to the nano. Null where it is not grouped.',
+    }),
+  other_groups: z.int().meta({ description: 'How many are told as one.' }),
+})
+
+const text = z.string().min(1).max(200).optional()
+
+function sumsOf(sums: ExactSums) {
+  return { ...countsOf(sums), value: money(sums.value), charged: money(sums.charged) }
+}
+
+function bucketOf(one: ExactSums & { readonly startSeconds: number; readonly endSeconds: number }) {
+  return { start: time(one.startSeconds), end: time(one.endSeconds), ...sumsOf(one) }
+}
+
+const time = (seconds: number) => new Date(seconds * 1_000).toISOString()
+
+export const MONEY_ROUTES: readonly AccountRoute[] = [
+  inWorkspace({
+    operationId: 'get_balance',
+    method: 'GET',
+    path: '/workspaces/{workspace_id}/balance',
+    need: 'billing.read',
+    hasMode: true,
+    summary: 'What a workspace can spend now',
+    tag: 'money',
+    answer: { description: 'The balance.', body: balance },
+    async run({ pool }, { place, mode: asked }) {
+      const { free, held, promo, debt, charged } = await readBalance(pool, accountIn(place, asked))
+      return {
+        body: {
+          ...{ mode: asked, available: money(free), held: money(held), promotional: money(promo) },
+          ...{ debt: money(debt), charged: money(charged) },
+        },
+      }
+    },
+  }),
+  inWorkspace({
+    operationId: 'get_statement',
+    method: 'GET',
+    path: '/workspaces/{workspace_id}/statement',
+    need: 'billing.read',
+    hasMode: true,
+    summary: 'What changed the balance, the latest first',
+    description:
+      'What calls were charged is one line a day (UTC), less what was given back that day. As text/csv, with format=csv, it is all of the window, at most 5,000 lines.',
+    tag: 'money',
+    query: z.strictObject({
+      limit: PAGE.limit,
+      cursor: positionForm,
+      from: dayForm.optional().meta({ description: 'The first day (UTC); 30 days where both are left out.' }),
+      to: dayForm.optional().meta({ description: 'The last day (UTC); today where left out.' }),
+      format: z.enum(['json', 'csv']).default('json').meta({ description: 'JSON in pages, or a table of all.' }),
+    }),
+    answer: { description: 'A page of the statement, or all of it as a table.', body: statement, isTable: true },
+    async run({ pool, time: clock }, { place, mode: asked, query }) {
+      const { limit, cursor, format } = query
+      const { from, to, behind } = daysOf(query, clock.nowMs())
+      const most = format === 'csv' ? TABLE_MOST + 1 : limit + 1
+      const window = { accountId: accountIn(place, asked), from, to: behind, most }
+      const read = await readStatement(pool, { ...window, after: format === 'csv' ? undefined : cursor })
+      if (format === 'csv') {
+        if (read.lines.length > TABLE_MOST)
+          throw new Fault('invalid_request', {
+            detail: `The window has more than ${TABLE_MOST} lines. Ask for fewer days.`,
+          })
+        return { body: tableOf(read), type: 'text/csv; charset=utf-8' }
+      }
+      const lines = read.lines.slice(0, limit)
+      const last = read.lines.length > limit ? lines.at(-1) : undefined
+      return {
+        body: {
+          ...{ mode: asked, from: dayText(from), to: dayText(to) },
+          ...{ opening_balance: money(read.opening), closing_balance: money(read.closing) },
+          data: lines.map(toldLine),
+          next_cursor: last === undefined ? null : Buffer.from(`${last.at_us} ${last.id}`).toString('base64url'),
+        },
+      }
+    },
+  }),
+  inWorkspace({
+    operationId: 'get_usage',
+    method: 'GET',
+    path: '/workspaces/{workspace_id}/usage',
+    need: 'workspace.read',
+    hasMode: true,
+    summary: 'What all keys of a workspace have used',
+    tag: 'money',
+    query: z.strictObject({
+      start: timeForm.meta({ description: 'Where the window starts.' }),
+      end: timeForm.optional().meta({ description: 'Where it ends; now where left out.' }),
+      bucket: z.enum(['day', 'hour']).default('day').meta({ description: 'How long a bucket is.' }),
+      group_by: z
+        .string()
+        .regex(GROUP_BY, 'must be key, operation, model, end_user or tag:<name>')
+        .optional()
+        .meta({ description: 'What usage is told apart by: key, operation, model, end_user, or tag:<name>.' }),
+      operation: text.meta({ description: 'Calls of this operation alone.' }),
+      model: text.meta({ description: 'Calls of this model alone.' }),
+      key: idForm.optional().meta({ description: 'Calls of this key alone.' }),
+      tag: text.meta({ description: 'Calls with this tag alone: name=value.' }),
+      end_user: idForm.optional().meta({ description: 'Calls for this end user alone, by its id.' }),
+    }),
+    answer: { description: 'The report.', body: usage },
+    async run({ pool, time: clock }, { place, mode: asked, query }) {
+      const accountId = accountIn(place, asked)
+      const { start, end, ...said } = query
+      const view = usageViewOf(Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)))
+      const nowSeconds = Math.floor(clock.nowMs() / 1_000)
+      const { createdAtMs } = await readAccountLife(pool, accountId)
+      const born = Math.floor(createdAtMs / DAY_MS) * (DAY_MS / 1_000)
+      const within = (at: Date) => Math.min(Math.max(Math.floor(at.getTime() / 1_000), born), nowSeconds + 1)
+      if (end !== undefined && end < start)
+        throw new Fault('invalid_request', {
+          detail: '"start" is after "end". Swap them.',
+          members: { param: 'start' },
+        })
+      const [startSeconds, endSeconds] = [within(start), end === undefined ? nowSeconds + 1 : within(end)]
+      const window = { scope: { accountId }, startSeconds, endSeconds, nowSeconds }
+      const { exact, groups, otherGroups = 0 } = await readExactUsage(pool, { ...window, ...view })
+      return {
+        body: {
+          ...{ mode: asked, start: start.toISOString(), end: (end ?? new Date(nowSeconds * 1_000)).toISOString() },
+          ...{ bucket: view.bucket, totals: sumsOf(exact.totals), buckets: exact.buckets.map(bucketOf) },
+          group_by: query.group_by ?? null,
+          groups:
+            groups?.map(({ kind, value, label, totals, buckets }) => ({
+              ...{ kind, value, label, totals: sumsOf(totals), buckets: buckets.map(bucketOf) },
+            })) ?? null,
+          other_groups: otherGroups,
+        },
+      }
+    },
+  }),
+]

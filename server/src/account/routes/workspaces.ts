@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { foundWorkspace, workspacesOf } from '../../identity/people/members.ts'
+import { readName } from '../../identity/people/names.ts'
+import { findPlace } from '../../identity/people/place.ts'
+import { loadWorkspace, tierIn } from '../../identity/tier-of-workspace.ts'
+import { renameWorkspace } from '../../identity/workspaces.ts'
+import { Fault } from '../../kernel/fault.ts'
+import type { Id } from '../../kernel/ids.ts'
+import { ROLES } from '../../kernel/role.ts'
+import type { Transactions } from '../../storage/transaction.ts'
+import { PAGE, pageAmong, pageOf } from '../pages.ts'
+import { type AccountRoute, forAnyMember, inWorkspace } from '../route.ts'
+
+const listed = z.strictObject({ id: z.string(), name: z.string(), role: z.enum(ROLES) })
+
+const workspace = listed.extend({
+  member_id: z.string().meta({ description: 'By which you are a member.' }),
+  tier: z.enum(['free', 'starter', 'growth', 'enterprise']),
+  limits: z
+    .strictObject({ requests_per_minute: z.int(), tokens_per_minute: z.int(), concurrency: z.int() })
+    .meta({ description: 'Of each key, where it has none of its own that are lower.' }),
+})
+
+const name = z.string().min(1).max(400).meta({ description: 'At most 100 characters.' })
+
+async function toldOf(on: Transactions, personId: Id, workspaceId: Id): Promise<z.output<typeof workspace>> {
+  const { id, name: called, role, memberId } = await findPlace(on, { personId, workspaceId })
+  const record = await loadWorkspace(on, id)
+  if (record === undefined) throw new Fault('resource_not_found')
+  const { tier, limits } = tierIn(record)
+  return {
+    ...{ id, name: called, role, member_id: memberId, tier },
+    limits: {
+      requests_per_minute: limits.requestsPerMinute,
+      tokens_per_minute: limits.tokensPerMinute,
+      concurrency: limits.concurrency,
+    },
+  }
+}
+
+export const WORKSPACE_ROUTES: readonly AccountRoute[] = [
+  forAnyMember({
+    operationId: 'list_workspaces',
+    method: 'GET',
+    path: '/workspaces',
+    summary: 'Workspaces that you are a member of, the oldest first',
+    tag: 'workspaces',
+    query: z.strictObject(PAGE),
+    answer: { description: 'A page of workspaces.', body: pageOf(listed) },
+    async run({ pool }, { member: { personId, granted }, query }) {
+      const all = await workspacesOf(pool, personId)
+      const seen = all.filter(({ id }) => granted === null || id === granted.workspaceId)
+      return { body: pageAmong(seen, query, ({ id, name: called, role }) => ({ id, name: called, role })) }
+    },
+  }),
+  forAnyMember({
+    operationId: 'create_workspace',
+    method: 'POST',
+    path: '/workspaces',
+    summary: 'Make a workspace, of which you are the owner',
+    description: 'An access token can not do this: it is for one workspace.',
+    tag: 'workspaces',
+    body: z.strictObject({ name }),
+    answer: { status: 201, description: 'The workspace.', body: workspace, hasEtag: true },
+    codes: ['quota_exceeded'],
+    async run({ ids }, { member: { personId, granted }, body, on, visitor }) {
+      if (granted !== null)
+        throw new Fault('forbidden', { detail: 'An access token is for one workspace. Sign in to make another one.' })
+      const { id } = await foundWorkspace({ pool: on, ids }, personId, body.name, visitor)
+      return { body: await toldOf(on, personId, id) }
+    },
+  }),
+  inWorkspace({
+    operationId: 'get_workspace',
+    method: 'GET',
+    path: '/workspaces/{workspace_id}',
+    need: 'workspace.read',
+    summary: 'A workspace, with its tier and its limits',
+    tag: 'workspaces',
+    answer: { description: 'The workspace.', body: workspace, hasEtag: true },
+    run: async (_, { member, place, on }) => ({ body: await toldOf(on, member.personId, place.id) }),
+  }),
+  inWorkspace({
+    operationId: 'update_workspace',
+    method: 'PATCH',
+    path: '/workspaces/{workspace_id}',
+    need: 'workspace.manage',
+    summary: 'Rename a workspace',
+    tag: 'workspaces',
+    body: z.strictObject({ name }),
+    answer: { description: 'The workspace.', body: workspace, hasEtag: true },
+    async run(_, { member, place, body, on, requireMatch }) {
+      requireMatch(await toldOf(on, member.personId, place.id))
+      await renameWorkspace({ pool: on }, member.by, place.id, readName(body.name))
+      return { body: await toldOf(on, member.personId, place.id) }
+    },
+  }),
+]

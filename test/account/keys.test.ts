@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { call, codeOf, makeKey } from '../acceptance/installation.ts'
+import { created } from '../acceptance/tasks/video.ts'
+import { ask, listIn, makeTeam, startHouse } from './house.ts'
+
+const database = await freshDatabase()
+const house = await startHouse(database.url)
+const { pool, siteUrl, gateway } = house
+after(house.stop)
+
+const team = await makeTeam(pool, ['owner'])
+const owner = team.of('owner')
+const KEYS = `/workspaces/${team.workspaceId}/keys`
+const make = (body: object, query = '?mode=test') => ask(siteUrl, owner, KEYS + query, { method: 'POST', body })
+const tags = (secret: unknown) => call(gateway.url, String(secret), 'tag_detail')
+
+describe('keys of the account API', () => {
+  it('have all that a key can have, from the start', async () => {
+    const wanted = {
+      name: 'search',
+      expires_at: '2099-01-31T00:00:00.000Z',
+      budget: { period: 'month', amount_usd: '12.5' },
+      member_id: owner.memberId,
+      rates: { requests_per_minute: 30, tokens_per_minute: null, concurrency: 2 },
+      scopes: ['social', 'rerank'],
+      allowed_addresses: ['203.0.113.0/24'],
+      tags: ['team=search'],
+      on_disconnect: 'finish',
+      holding: 'full',
+    }
+    const { json, status } = await make(wanted)
+    assert.equal(status, 201)
+    const { id, secret, budget, created_at: _, ...rest } = json
+    assert.match(String(secret), /^fb_test_/)
+    assert.deepEqual(budget, { period: 'month', amount: { usd: '12.500000000', micros_usd: 12_500_000 } })
+    const { budget: __, ...said } = wanted
+    assert.deepEqual(rest, { ...said, mode: 'test', state: 'active', revoked_at: null, previous_secret_until: null })
+    const again = await ask(siteUrl, owner, `${KEYS}/${id}`)
+    assert.deepEqual({ ...again.json, secret }, json, 'the secret is told once')
+  })
+
+  it('are used at once, changed within their ETag, rotated with an overlap, and revoked', async () => {
+    const made = await make({ name: 'used' })
+    const path = `${KEYS}/${made.json.id}`
+    assert.equal((await tags(made.json.secret)).status, 200)
+    const read = await ask(siteUrl, owner, path)
+    const etag = read.headers.get('etag') ?? ''
+    const patch = (body: object, headers: Record<string, string>) =>
+      ask(siteUrl, owner, path, { method: 'PATCH', body, headers })
+    assert.equal((await patch({ scopes: ['rerank'] }, {})).json.code, 'precondition_required')
+    assert.equal((await patch({ scopes: ['rerank'] }, { 'if-match': '"another"' })).json.code, 'precondition_failed')
+    const changed = await patch(
+      { scopes: ['rerank'], budget: { period: 'day', amount_usd: '1' } },
+      { 'if-match': etag },
+    )
+    assert.deepEqual([changed.status, changed.json.scopes], [200, ['rerank']])
+    assert.notEqual(changed.headers.get('etag'), etag)
+    assert.equal((await patch({ scopes: null }, { 'if-match': etag })).json.code, 'precondition_failed')
+    await until(async () => codeOf(await tags(made.json.secret)) === 'forbidden', PATIENCE_MS, 'the scope')
+    const open = await patch({ scopes: null }, { 'if-match': changed.headers.get('etag') ?? '' })
+    assert.equal(open.status, 200)
+
+    const rotated = await ask(siteUrl, owner, `${path}/rotate`, { method: 'POST', body: { overlap_seconds: 3_600 } })
+    assert.match(String(rotated.json.previous_secret_until), /^20/)
+    for (const secret of [made.json.secret, rotated.json.secret])
+      await until(async () => (await tags(secret)).status === 200, PATIENCE_MS, 'both secrets')
+    const revoked = await ask(siteUrl, owner, path, { method: 'DELETE' })
+    assert.equal(revoked.json.state, 'revoked')
+    for (const secret of [made.json.secret, rotated.json.secret]) assert.notEqual((await tags(secret)).status, 200)
+    assert.equal((await ask(siteUrl, owner, `${path}/rotate`, { method: 'POST', body: {} })).status, 404)
+  })
+
+  it('are ended by a leaked secret itself, by whoever found it', async () => {
+    const made = await make({ name: 'leaked' })
+    const { secret } = made.json
+    const rotated = await ask(siteUrl, owner, `${KEYS}/${made.json.id}/rotate`, { method: 'POST', body: {} })
+    const revoke = (given: unknown) => ask(siteUrl, null, '/revoke-secret', { method: 'POST', body: { secret: given } })
+    assert.deepEqual((await revoke(secret)).json, { key_id: made.json.id, ended: 'previous' })
+    assert.equal((await ask(siteUrl, owner, `${KEYS}/${made.json.id}`)).json.state, 'active')
+    assert.deepEqual((await revoke(rotated.json.secret)).json, { key_id: made.json.id, ended: 'key' })
+    assert.equal((await ask(siteUrl, owner, `${KEYS}/${made.json.id}`)).json.state, 'revoked')
+    // One that is over, and one that never was.
+    const over = await revoke(secret)
+    assert.equal(over.status, 404)
+    assert.equal((await revoke('fb_live_nothing')).status, 400)
+  })
+
+  it('are listed page by page, by state and by member, one mode at a time', async () => {
+    const other = await makeTeam(pool, ['owner'])
+    const path = `/workspaces/${other.workspaceId}/keys`
+    const made = [other.keyId]
+    for (let at = 0; at < 4; at += 1) made.push((await makeKey(pool, other.workspaceId)).keyId)
+    const newest = made.toReversed()
+    await ask(siteUrl, other.of('owner'), `${path}/${newest[0]}`, { method: 'DELETE' })
+    const list = (query: string) => ask(siteUrl, other.of('owner'), `${path}?${query}`)
+    const first = await list('mode=test&limit=3')
+    const second = await list(`mode=test&limit=3&cursor=${first.json.next_cursor}`)
+    assert.deepEqual(
+      [...listIn(first), ...listIn(second)].map(({ id }) => id),
+      newest,
+    )
+    assert.equal(second.json.next_cursor, null)
+    assert.deepEqual(
+      listIn(await list('mode=test&state=revoked')).map(({ id }) => id),
+      newest.slice(0, 1),
+    )
+    assert.deepEqual(
+      listIn(await list('mode=test&state=active')).map(({ id }) => id),
+      newest.slice(1),
+    )
+    assert.deepEqual(listIn(await list(`mode=test&member_id=${owner.memberId}`)), [])
+    assert.deepEqual(listIn(await list('mode=live')), [])
+  })
+
+  it('refuse what can’t be, and say what to do', async () => {
+    for (const [body, words] of [
+      [{}, /"name" is required/],
+      [{ name: 'x', scopes: ['rerunk'] }, /"rerunk" is not a scope/],
+      [{ name: 'x', scopes: ['model:nothing-such-at-all'] }, /GET \/v1\/models/],
+      [{ name: 'x', allowed_addresses: ['somewhere'] }, /allowed_addresses/],
+      [{ name: 'x', tags: ['team'] }, /name=value/],
+      [{ name: 'x', expires_at: '2001-01-01T00:00:00Z' }, /in the future/],
+      [{ name: 'x', budget: { period: 'year', amount_usd: '1' } }, /must be "day" or "week"/],
+      [{ name: 'x', budget: { period: 'day', amount_usd: '0.0000000001' } }, /decimal amount/],
+      [{ name: 'x', colour: 'red' }, /Unknown parameter "colour"/],
+    ] as const) {
+      const told = await make(body)
+      assert.equal(told.status, 400, told.text)
+      assert.match(String(told.json.detail), words)
+    }
+    const keyless = await ask(siteUrl, owner, KEYS, {
+      method: 'POST',
+      body: { name: 'x' },
+      headers: { 'idempotency-key': '' },
+    })
+    assert.match(String(keyless.json.detail), /Idempotency-Key/)
+    assert.equal((await ask(siteUrl, owner, `${KEYS}?cursor=abc`)).status, 400)
+  })
+})
+
+describe('money and records of the account API', () => {
+  const PATH = `/workspaces/${team.workspaceId}`
+
+  it('tell balance, statement and usage of all keys, which agree to the nano', async () => {
+    const { secret } = await makeKey(pool, team.workspaceId)
+    for (let at = 0; at < 3; at += 1) assert.equal((await tags(secret)).status, 200)
+    const balance = Object(await ask(siteUrl, owner, `${PATH}/balance?mode=test`)).json
+    const statement = await ask(siteUrl, owner, `${PATH}/statement?mode=test`)
+    assert.equal(Object(statement.json.opening_balance).usd, '0.000000000')
+    const nano = (text: unknown) => BigInt(String(text).replace('.', ''))
+    const lines = listIn(statement)
+    assert.deepEqual(lines.map(({ kind }) => kind).toSorted(), ['payment', 'usage'])
+    const sum = lines.reduce((all, { amount }) => all + nano(Object(amount).usd), 0n)
+    assert.equal(sum, nano(Object(statement.json.closing_balance).usd))
+    assert.equal(sum, nano(balance.available.usd) + nano(balance.held.usd))
+    const usage = Object(
+      await ask(siteUrl, owner, `${PATH}/usage?mode=test&start=2026-01-01T00:00:00Z&group_by=key`),
+    ).json
+    assert.equal(nano(usage.totals.charged.usd), nano(balance.charged.usd))
+    const groups: { totals: { charged: { usd: string } } }[] = usage.groups
+    assert.equal(
+      groups.reduce((all, { totals }) => all + nano(totals.charged.usd), 0n),
+      nano(usage.totals.charged.usd),
+    )
+    // Page by page, and as a table.
+    const first = await ask(siteUrl, owner, `${PATH}/statement?mode=test&limit=1`)
+    const second = await ask(siteUrl, owner, `${PATH}/statement?mode=test&limit=1&cursor=${first.json.next_cursor}`)
+    assert.deepEqual([...listIn(first), ...listIn(second)], lines)
+    assert.equal(second.json.next_cursor, null)
+    const table = await ask(siteUrl, owner, `${PATH}/statement?mode=test&format=csv`)
+    assert.match(table.headers.get('content-type') ?? '', /^text\/csv/)
+    assert.equal(table.text.split('\r\n').length, 2 + lines.length)
+    // Live money is apart.
+    assert.equal(Object(await ask(siteUrl, owner, `${PATH}/balance`)).json.available.usd, '0.000000000')
+    assert.deepEqual(listIn(await ask(siteUrl, owner, `${PATH}/statement`)), [])
+    assert.equal((await ask(siteUrl, owner, `${PATH}/statement?from=2026-02-01&to=2026-01-01`)).status, 400)
+  })
+
+  it('list calls and tasks of all keys, and find one by its id', async () => {
+    const other = await makeKey(pool, team.workspaceId)
+    const told = await tags(other.secret)
+    const all = await ask(siteUrl, owner, `${PATH}/requests?mode=test&operation=tag_detail&limit=2`)
+    assert.equal(listIn(all)[0]?.id, told.id)
+    assert.notEqual(all.json.next_cursor, null)
+    const own = await ask(siteUrl, owner, `${PATH}/requests?mode=test&key=${other.keyId}`)
+    assert.deepEqual(
+      listIn(own).map(({ id }) => id),
+      [told.id],
+    )
+    assert.deepEqual(listIn(await ask(siteUrl, owner, `${PATH}/requests?mode=live`)), [])
+    const one = await ask(siteUrl, owner, `${PATH}/requests/${told.id}?mode=test`)
+    assert.equal(Object(one.json.cost).usd, '0.001450000')
+    assert.equal((await ask(siteUrl, owner, `${PATH}/requests/${told.id}?mode=live`)).status, 404)
+    const stranger = await makeTeam(pool, [])
+    assert.equal((await ask(siteUrl, owner, `${PATH}/requests?mode=test&key=${stranger.keyId}`)).status, 404)
+    const task = await created(gateway.url, other.secret, { words: 'sandbox:pending-ms=600000' })
+    const tasks = await ask(siteUrl, owner, `${PATH}/tasks?mode=test`)
+    assert.deepEqual(
+      listIn(tasks).map(({ output }) => Object(output).task_id),
+      [task],
+    )
+  })
+})

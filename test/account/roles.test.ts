@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import type { AccountRoute } from '../../server/src/account/route.ts'
+import { ACCOUNT_ROUTES } from '../../server/src/account/routes.ts'
+import { may, ROLES } from '../../server/src/kernel/role.ts'
+import { type Asker, ask, join, letIn, makeTeam, plainProblem, startHouse, type Told } from './house.ts'
+import { SAMPLES, type Sample } from './samples.ts'
+
+const database = await freshDatabase()
+const house = await startHouse(database.url)
+const { pool, siteUrl } = house
+after(house.stop)
+
+const team = await makeTeam(pool, ['owner'])
+const foreign = await makeTeam(pool, ['owner'])
+const stranger = foreign.of('owner')
+/** Looks like an id, and is nothing's. */
+const ABSENT = '01a1e0c2-0000-7000-8000-00000000ffff'
+
+function pathOf({ path }: AccountRoute, { params = {}, query = '' }: Sample, workspaceId = team.workspaceId): string {
+  return (
+    path.replaceAll(/\{(\w+)\}/g, (_, name) => (name === 'workspace_id' ? workspaceId : (params[name] ?? ABSENT))) +
+    query
+  )
+}
+
+async function sampleOf({ operationId }: AccountRoute, asker: Asker): Promise<Sample> {
+  const make = SAMPLES[operationId] ?? assert.fail(`${operationId} has no sample`)
+  return make({ house, team, asker })
+}
+
+function send(
+  route: AccountRoute,
+  who: Parameters<typeof ask>[1],
+  sample: Sample,
+  workspaceId?: string,
+): Promise<Told> {
+  const { body, headers } = sample
+  const { method } = route
+  return ask(siteUrl, who, pathOf(route, sample, workspaceId), {
+    ...{ method, ...(method !== 'GET' && body !== undefined && { body }), ...(headers !== undefined && { headers }) },
+  })
+}
+
+const isOfWorkspace = ({ path }: AccountRoute) => path.includes('{workspace_id}')
+
+describe('who may do what: every role at every route', () => {
+  for (const route of ACCOUNT_ROUTES)
+    for (const role of ROLES) {
+      const { need, operationId, answer } = route
+      const isAllowed = need === 'nothing' || need === 'sign_in' || may(role, need)
+      it(`${operationId}: ${role} ${isAllowed ? 'may' : 'may not'}`, async () => {
+        const asker = await join(pool, team.workspaceId, role)
+        const told = await send(route, asker, await sampleOf(route, asker))
+        assert.equal(told.status, isAllowed ? (answer.status ?? 200) : 403, told.text)
+        if (!isAllowed) assert.match(String(told.json.detail), new RegExp(`Your role is ${role}`))
+      })
+    }
+
+  it('removes others by those alone who manage members, and owners by owners alone', async () => {
+    const path = (id: string) => `/workspaces/${team.workspaceId}/members/${id}`
+    for (const [by, whom, status] of [
+      ['developer', 'viewer', 403],
+      ['viewer', 'viewer', 403],
+      ['admin', 'viewer', 200],
+      ['admin', 'owner', 403],
+      ['owner', 'owner', 200],
+    ] as const) {
+      const [actor, target] = [await join(pool, team.workspaceId, by), await join(pool, team.workspaceId, whom)]
+      const told = await ask(siteUrl, actor, path(target.memberId), { method: 'DELETE' })
+      assert.equal(told.status, status, `${by} removes ${whom}: ${told.text}`)
+    }
+  })
+})
+
+describe('who asks', () => {
+  it('is nobody without a session or a token: 401 at every route that is not open', async () => {
+    for (const route of ACCOUNT_ROUTES.filter(({ need }) => need !== 'nothing')) {
+      const told = await send(route, null, {})
+      assert.deepEqual([told.status, told.json.code], [401, 'sign_in_required'], route.operationId)
+    }
+  })
+
+  it('is not known by an API key, an unknown token, or one for another resource', async () => {
+    const other = await letIn({ pool, siteUrl: 'https://other.example' }, team.workspaceId)
+    for (const text of [team.secret, other.token, 'fb_at_nothing', 'x'.repeat(50)]) {
+      const told = await ask(siteUrl, { headers: { authorization: `Bearer ${text}` } }, '/me')
+      assert.deepEqual([told.status, told.json.code], [401, 'invalid_credential'], told.text)
+    }
+  })
+
+  it('changes nothing from a page of somebody else, nor without the form token', async () => {
+    const { headers } = await join(pool, team.workspaceId)
+    for (const wrong of [
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': '' },
+      { origin: 'https://evil.example' },
+      { 'x-form-token': '' },
+      { 'x-form-token': 'A'.repeat(43) },
+    ])
+      for (const route of ACCOUNT_ROUTES.filter(({ need, method }) => need !== 'nothing' && method !== 'GET')) {
+        const told = await send(route, { headers: { ...headers, ...wrong } }, {})
+        assert.deepEqual([told.status, told.json.code], [403, 'cross_site_refused'], route.operationId)
+      }
+    const own = await ask(siteUrl, { headers }, '/me')
+    assert.equal(own.json.form_token, headers['x-form-token'])
+  })
+
+  it('is a client within what it was let into: one workspace, one mode, reading or changing', async () => {
+    const owner = await join(pool, team.workspaceId)
+    const reads = await letIn(house, team.workspaceId, { scopes: ['account.read'], personId: owner.personId })
+    const manages = await letIn(house, team.workspaceId, { personId: owner.personId })
+    const path = `/workspaces/${team.workspaceId}/keys`
+    assert.equal((await ask(siteUrl, reads, path)).status, 200)
+    const refused = await ask(siteUrl, reads, path, { method: 'POST', body: { name: 'a key' } })
+    assert.deepEqual([refused.status, refused.json.code], [403, 'forbidden'])
+    const made = await ask(siteUrl, manages, path, { method: 'POST', body: { name: 'a key' } })
+    assert.deepEqual([made.status, made.json.mode], [201, 'test'])
+    assert.equal((await ask(siteUrl, manages, `${path}?mode=live`)).status, 403)
+    // A live key of the same workspace is not there for it.
+    const live = await ask(siteUrl, owner, `${path}?mode=live`, { method: 'POST', body: { name: 'live' } })
+    assert.equal((await ask(siteUrl, owner, `${path}/${live.json.id}`)).status, 200)
+    assert.equal((await ask(siteUrl, manages, `${path}/${live.json.id}`)).status, 404)
+    // Nor is it let in from elsewhere than its grant says.
+    const bounds = await letIn(house, team.workspaceId, { personId: owner.personId })
+    await pool.query("update grants set allowed_networks = '{198.51.100.0/24}' where id = $1", [bounds.id])
+    assert.equal((await ask(siteUrl, bounds, '/me')).json.code, 'address_not_allowed')
+    await pool.query('update grants set allowed_networks = null where id = $1', [bounds.id])
+    assert.equal((await ask(siteUrl, bounds, '/me')).status, 200)
+    // Neither is another workspace of the same person.
+    await pool.query('insert into members (id, workspace_id, email, role, person_id) values ($1, $2, $3, $4, $5)', [
+      ...['01a1e0c2-0000-7000-8000-0000000000aa', foreign.workspaceId, owner.email, 'owner', owner.personId],
+    ])
+    assert.equal((await ask(siteUrl, owner, `/workspaces/${foreign.workspaceId}`)).status, 200)
+    assert.equal((await ask(siteUrl, manages, `/workspaces/${foreign.workspaceId}`)).status, 404)
+    assert.deepEqual(Object(await ask(siteUrl, manages, '/workspaces')).json.data.length, 1)
+    assert.equal((await ask(siteUrl, manages, '/workspaces', { method: 'POST', body: { name: 'x' } })).status, 403)
+    // What it may ends with the role of whoever let it in.
+    await ask(
+      siteUrl,
+      await join(pool, team.workspaceId),
+      `/workspaces/${team.workspaceId}/members/${owner.memberId}`,
+      {
+        ...{ method: 'PATCH', body: { role: 'viewer' }, headers: { 'if-match': '*' } },
+      },
+    )
+    assert.equal((await ask(siteUrl, manages, path)).status, 401)
+  })
+})
+
+describe('what is somebody else’s', () => {
+  it('answers as what is not there: every route of another workspace', async () => {
+    for (const route of ACCOUNT_ROUTES.filter(isOfWorkspace)) {
+      const sample = { body: {}, headers: { 'if-match': '*' } }
+      const [theirs, absent] = [await send(route, stranger, sample), await send(route, stranger, sample, ABSENT)]
+      assert.equal(theirs.status, 404, route.operationId)
+      assert.equal(plainProblem(theirs), plainProblem(absent), route.operationId)
+    }
+  })
+
+  it('answers as what is not there: every id of another workspace below one’s own', async () => {
+    const owner = team.of('owner')
+    for (const route of ACCOUNT_ROUTES.filter(({ path }) => path.split('{').length > 2)) {
+      // Ids of this team, asked for by the owner of the other one below the other one.
+      const sample = await sampleOf(route, owner)
+      const { params = {} } = sample
+      assert.notDeepEqual(params, {}, route.operationId)
+      const asked = { ...sample, ...(route.method === 'PATCH' && { headers: { 'if-match': '*' } }) }
+      const theirs = await send(route, stranger, asked, foreign.workspaceId)
+      const absent = await send(route, stranger, { ...asked, params: {} }, foreign.workspaceId)
+      assert.equal(theirs.status, 404, `${route.operationId} ${theirs.text}`)
+      assert.equal(plainProblem(theirs), plainProblem(absent), route.operationId)
+    }
+  })
+})

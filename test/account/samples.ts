@@ -1,0 +1,148 @@
+import type pg from 'pg'
+import { newToken } from '../../server/src/identity/people/tokens.ts'
+import { makeQuotaRequest } from '../../server/src/identity/quota-requests.ts'
+import { setBudget } from '../../server/src/identity/set-budgets.ts'
+import { usd } from '../../server/src/kernel/money.ts'
+import { call, makeKey } from '../acceptance/installation.ts'
+import { linkAccount } from '../acceptance/links/linking.ts'
+import { ACTOR, ids } from '../identity/customers.ts'
+import { makeMember } from '../identity/granted.ts'
+import { type Asker, ask, type House, type Team } from './house.ts'
+
+/** A request that whoever may make it makes with success, once. */
+export type Sample = {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: string
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+type World = { readonly house: House; readonly team: Team /** Who will ask. */; readonly asker: Asker }
+type Make = (world: World) => Promise<Sample>
+
+const TEST = '?mode=test'
+const nothing: Make = async () => ({})
+const inTest: Make = async () => ({ query: TEST })
+
+async function key({ house, team }: World): Promise<Readonly<Record<string, string>>> {
+  return { key_id: (await makeKey(house.pool, team.workspaceId)).keyId }
+}
+
+async function budget({ house: { pool }, team }: World): Promise<Readonly<Record<string, string>>> {
+  const { id } = await setBudget({ pool }, ACTOR, {
+    ...{ workspaceId: team.workspaceId, mode: 'test', kind: 'tag', subject: 'team=search', label: 'team=search' },
+    budget: { period: 'month', amount: usd('5') },
+  })
+  return { budget_id: id }
+}
+
+async function invitation({ house: { pool }, team }: World): Promise<Readonly<Record<string, string>>> {
+  const id = ids.next()
+  await pool.query(
+    `insert into invitations (id, hash, workspace_id, email, role, expires_at)
+     values ($1, $4, $2, $3, 'viewer', clock_timestamp() + interval '1 day')`,
+    [id, team.workspaceId, `guest-${id}@harbour.example`, newToken().hash],
+  )
+  return { invitation_id: id }
+}
+
+async function quotaRequest({ house: { pool }, team, asker }: World): Promise<Readonly<Record<string, string>>> {
+  await closeQuota(pool, team)
+  const parts = { pool, ids, sendMail: async () => {}, operatorMail: null, siteUrl: 'https://site.example' }
+  const { id } = await makeQuotaRequest(parts, ACTOR, {
+    ...{ workspaceId: team.workspaceId, personId: asker.personId, requestsPerMinute: 100, tokensPerMinute: 1_000 },
+    ...{ targets: ['rerank'], useCase: 'A test.' },
+  })
+  return { quota_request_id: id }
+}
+
+const closeQuota = (pool: pg.Pool, { workspaceId }: Team) =>
+  pool.query(
+    "update quota_requests set state = 'withdrawn', decided_at = clock_timestamp() where workspace_id = $1 and state = 'open'",
+    [workspaceId],
+  )
+
+const member = async ({ house, team }: World) => ({
+  member_id: (await makeMember(house.pool, team.workspaceId, 'viewer')).memberId,
+})
+
+/** What is read first, as whoever changes something has to; that anybody may who is a member. */
+async function matching({ house, asker }: World, path: string): Promise<Readonly<Record<string, string>>> {
+  const told = await ask(house.siteUrl, asker, path)
+  return { 'if-match': told.headers.get('etag') ?? '*' }
+}
+
+/** One for every route, by its operation. */
+export const SAMPLES: Readonly<Record<string, Make>> = {
+  get_document: nothing,
+  get_me: nothing,
+  list_workspaces: nothing,
+  create_workspace: async () => ({ body: { name: 'One more' } }),
+  get_workspace: nothing,
+  update_workspace: async (world) => ({
+    headers: await matching(world, `/workspaces/${world.team.workspaceId}`),
+    body: { name: `Renamed ${world.asker.memberId.slice(-6)}` },
+  }),
+  list_keys: inTest,
+  create_key: async () => ({ query: TEST, body: { name: 'made by a member', scopes: ['rerank'] } }),
+  get_key: async (world) => ({ params: await key(world) }),
+  update_key: async (world) => {
+    const params = await key(world)
+    const path = `/workspaces/${world.team.workspaceId}/keys/${params.key_id}`
+    return { params, headers: await matching(world, path), body: { rates: { requests_per_minute: 7 } } }
+  },
+  rotate_key: async (world) => ({ params: await key(world), body: { overlap_seconds: 60 } }),
+  revoke_key: async (world) => ({ params: await key(world) }),
+  revoke_secret: async ({ house, team }) => ({
+    body: { secret: (await makeKey(house.pool, team.workspaceId)).secret },
+  }),
+  get_balance: inTest,
+  get_statement: inTest,
+  get_usage: async () => ({ query: `${TEST}&start=2026-01-01T00:00:00Z&group_by=key` }),
+  list_requests: inTest,
+  get_request: async ({ house, team }) => ({
+    query: TEST,
+    params: { request_id: (await call(house.gateway.url, team.secret, 'tag_detail')).id },
+  }),
+  list_tasks: inTest,
+  list_budgets: inTest,
+  set_budget: async () => ({ query: TEST, body: { period: 'day', amount_usd: '12.50', tag: 'team=ads' } }),
+  get_budget: async (world) => ({ params: await budget(world) }),
+  update_budget: async (world) => {
+    const params = await budget(world)
+    const path = `/workspaces/${world.team.workspaceId}/budgets/${params.budget_id}`
+    return { params, headers: await matching(world, path), body: { amount_usd: '6' } }
+  },
+  remove_budget: async (world) => ({ params: await budget(world) }),
+  list_members: nothing,
+  get_member: async (world) => ({ params: await member(world) }),
+  update_member: async (world) => {
+    const params = await member(world)
+    const path = `/workspaces/${world.team.workspaceId}/members/${params.member_id}`
+    return { params, headers: await matching(world, path), body: { role: 'developer' } }
+  },
+  remove_member: async ({ asker }) => ({ params: { member_id: asker.memberId } }),
+  transfer_workspace: async (world) => ({ body: await member(world) }),
+  list_invitations: nothing,
+  create_invitation: async () => ({ body: { email: `guest-${ids.next()}@harbour.example`, role: 'viewer' } }),
+  revoke_invitation: async (world) => ({ params: await invitation(world) }),
+  list_links: inTest,
+  remove_link: async ({ house, team }) => {
+    const { keyId, secret } = await makeKey(house.pool, team.workspaceId)
+    await linkAccount(house.gateway.url, secret)
+    const { rows } = await house.pool.query<{ id: string }>('select id from link_sessions where credential_id = $1', [
+      keyId,
+    ])
+    return { params: { key_id: keyId, link_id: rows[0]?.id ?? '' } }
+  },
+  list_audit: nothing,
+  list_quota_requests: nothing,
+  create_quota_request: async ({ house, team }) => {
+    await closeQuota(house.pool, team)
+    return {
+      body: { requests_per_minute: 6_000, tokens_per_minute: 9_000_000, targets: ['rerank'], use_case: 'Search.' },
+    }
+  },
+  get_quota_request: async (world) => ({ params: await quotaRequest(world) }),
+  withdraw_quota_request: async (world) => ({ params: await quotaRequest(world) }),
+}

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { call, codeOf } from '../acceptance/installation.ts'
+import { linkAccount } from '../acceptance/links/linking.ts'
+import { startShell } from '../house/command-shell.ts'
+import { linkIn } from '../people/site.ts'
+import { ask, join, listIn, makeTeam, SUPPORT, startHouse } from './house.ts'
+
+const database = await freshDatabase()
+const house = await startHouse(database.url)
+const { pool, siteUrl, gateway, sandbox } = house
+after(house.stop)
+const { said, farebox } = startShell({ ...process.env, ...house.env, FAREBOX_DATABASE_URL: database.url })
+
+const mailTo = async (address: string) => {
+  await until(async () => (await sandbox.mail(address)).length > 0, PATIENCE_MS, `mail to ${address}`)
+  return (await sandbox.mail(address))[0] ?? assert.fail()
+}
+
+describe('budgets of the account API', () => {
+  it('are ceilings of all kinds: set, told with what is left, changed and removed', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const owner = team.of('owner')
+    const path = `/workspaces/${team.workspaceId}/budgets`
+    const set = (body: object) => ask(siteUrl, owner, `${path}?mode=test`, { method: 'POST', body })
+    const whole = await set({ period: 'day', amount_usd: '0.002' })
+    assert.deepEqual([whole.status, whole.json.kind, whole.json.subject], [201, 'workspace', null])
+    const kinds = [
+      [{ member_id: owner.memberId }, 'member', false],
+      [{ tag: 'team=search' }, 'tag', false],
+      [{ end_user: '*' }, 'end_user', true],
+    ] as const
+    for (const [of, kind, isForEach] of kinds) {
+      const { json } = await set({ period: 'month', amount_usd: '5', ...of })
+      assert.deepEqual([json.kind, json.is_for_each], [kind, isForEach])
+    }
+    assert.equal((await set({ period: 'day', amount_usd: '1', tag: 'a=b', end_user: 'x' })).status, 400)
+    assert.equal((await set({ period: 'day', amount_usd: '1', tag: 'no tag' })).status, 400)
+    // It holds: the second call does not fit.
+    await until(
+      async () => codeOf(await call(gateway.url, team.secret, 'tag_detail')) === 'budget_exceeded',
+      PATIENCE_MS,
+      'the ceiling',
+    )
+    const listed = listIn(await ask(siteUrl, owner, `${path}?mode=test&kind=workspace`))
+    assert.equal(listed.length, 1)
+    const state = Object(listed[0]?.state)
+    assert.ok(Number(state.spent.usd) > 0 && Number(state.left.usd) < 0.00145, JSON.stringify(state))
+    assert.equal(listIn(await ask(siteUrl, owner, `${path}?mode=test`)).length, 4)
+    assert.deepEqual(listIn(await ask(siteUrl, owner, path)), [])
+    const one = `${path}/${whole.json.id}`
+    const etag = (await ask(siteUrl, owner, one)).headers.get('etag') ?? ''
+    const change = (amount: string) =>
+      ask(siteUrl, owner, one, { method: 'PATCH', body: { amount_usd: amount }, headers: { 'if-match': etag } })
+    assert.equal((await change('1')).status, 200)
+    assert.equal((await change('2')).json.code, 'precondition_failed')
+    await until(
+      async () => (await call(gateway.url, team.secret, 'tag_detail')).status === 200,
+      PATIENCE_MS,
+      'the higher amount',
+    )
+    assert.equal((await ask(siteUrl, owner, one, { method: 'DELETE' })).status, 200)
+    assert.equal((await ask(siteUrl, owner, one)).status, 404)
+  })
+})
+
+describe('members of the account API', () => {
+  it('are invited by mail once, change roles, leave, and never leave a workspace without an owner', async () => {
+    const team = await makeTeam(pool, ['owner', 'viewer'])
+    const owner = team.of('owner')
+    const path = `/workspaces/${team.workspaceId}`
+    const guest = `guest-${team.workspaceId}@harbour.example`
+    const invite = () =>
+      ask(siteUrl, owner, `${path}/invitations`, {
+        method: 'POST',
+        body: { email: guest, role: 'viewer' },
+        key: 'invite',
+      })
+    const first = await invite()
+    assert.deepEqual([first.status, (await invite()).json], [201, first.json])
+    linkIn(await mailTo(guest), /^\/invitations\//)
+    assert.deepEqual(
+      listIn(await ask(siteUrl, owner, `${path}/invitations`)).map(({ id }) => id),
+      [first.json.id],
+    )
+    const { rows } = await pool.query('select from invitations where workspace_id = $1', [team.workspaceId])
+    assert.equal(rows.length, 1)
+    assert.equal((await ask(siteUrl, owner, `${path}/invitations/${first.json.id}`, { method: 'DELETE' })).status, 200)
+    assert.deepEqual(listIn(await ask(siteUrl, owner, `${path}/invitations`)), [])
+
+    const viewer = team.of('viewer')
+    const set = (id: string, role: string) =>
+      ask(siteUrl, owner, `${path}/members/${id}`, { method: 'PATCH', body: { role }, headers: { 'if-match': '*' } })
+    assert.equal((await set(viewer.memberId, 'admin')).json.role, 'admin')
+    assert.equal((await set(owner.memberId, 'admin')).json.code, 'last_owner')
+    assert.equal(
+      (await ask(siteUrl, owner, `${path}/members/${owner.memberId}`, { method: 'DELETE' })).json.code,
+      'last_owner',
+    )
+    const moved = await ask(siteUrl, owner, `${path}/transfer`, {
+      method: 'POST',
+      body: { member_id: viewer.memberId },
+    })
+    assert.equal(moved.json.role, 'owner')
+    assert.equal((await ask(siteUrl, owner, path)).json.role, 'admin')
+    assert.equal((await ask(siteUrl, owner, `${path}/members/${owner.memberId}`, { method: 'DELETE' })).status, 200)
+    assert.equal((await ask(siteUrl, owner, path)).status, 404)
+  })
+
+  it('make workspaces of their own, and see who changed what, but not who of the operator’s people', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const owner = team.of('owner')
+    const made = await ask(siteUrl, owner, '/workspaces', { method: 'POST', body: { name: 'Second harbour' } })
+    assert.deepEqual([made.status, made.json.role, made.json.tier], [201, 'owner', 'free'])
+    assert.equal(listIn(await ask(siteUrl, owner, '/workspaces')).length, 2)
+    await ask(siteUrl, owner, `/workspaces/${team.workspaceId}/keys/${team.keyId}`, { method: 'DELETE' })
+    const log = await ask(siteUrl, owner, `/workspaces/${team.workspaceId}/audit?limit=2`)
+    const [newest] = listIn(log)
+    assert.deepEqual(
+      [newest?.action, newest?.subject, newest?.actor],
+      ['key.revoked', team.keyId, `member ${owner.personId}`],
+    )
+    const keys = listIn(
+      await ask(siteUrl, owner, `/workspaces/${team.workspaceId}/audit?action=key&subject=${team.keyId}`),
+    )
+    assert.deepEqual(
+      keys.map(({ action, actor }) => [action, actor]),
+      [
+        ['key.revoked', `member ${owner.personId}`],
+        ['key.created', 'operator'],
+      ],
+    )
+    const next = await ask(
+      siteUrl,
+      owner,
+      `/workspaces/${team.workspaceId}/audit?limit=2&cursor=${log.json.next_cursor}`,
+    )
+    assert.notEqual(listIn(next)[0]?.id, newest?.id)
+  })
+
+  it('see and end linked accounts of their keys', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    await linkAccount(gateway.url, team.secret)
+    const path = `/workspaces/${team.workspaceId}`
+    const [link] = listIn(await ask(siteUrl, team.of('owner'), `${path}/links?mode=test`))
+    assert.deepEqual([link?.credential_id, link?.state, link?.username], [team.keyId, 'linked', 'alice'])
+    const end = () =>
+      ask(siteUrl, team.of('owner'), `${path}/keys/${team.keyId}/links/${link?.id}`, { method: 'DELETE', key: 'end' })
+    const ended = await end()
+    assert.equal(ended.status, 200)
+    assert.deepEqual((await end()).json, ended.json, 'sent again, it is told as done')
+    assert.deepEqual(listIn(await ask(siteUrl, team.of('owner'), `${path}/links?mode=test`)), [])
+  })
+})
+
+describe('LIMIT-6 a quota increase', () => {
+  const wanted = {
+    requests_per_minute: 6_000,
+    tokens_per_minute: 9_000_000,
+    targets: ['rerank', 'tag_detail'],
+    use_case: 'Search of\nour shop.',
+  }
+
+  it('is requested with workspace, expected peak, endpoints and use case, approved by an operator, and seen in the next answer', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    await said('accounts', 'tier', team.workspaceId, 'earned')
+    const asker = await join(pool, team.workspaceId, 'developer')
+    const path = `/workspaces/${team.workspaceId}/quota-requests`
+    const limit = async () =>
+      (await call(gateway.url, team.secret, 'tag_detail')).headers.get('x-ratelimit-limit-requests')
+    await until(async () => (await limit()) === '60', PATIENCE_MS, 'the limit of the tier')
+    const made = await ask(siteUrl, asker, path, { method: 'POST', body: wanted })
+    assert.deepEqual([made.status, made.json.state, made.json.workspace_id], [201, 'open', team.workspaceId])
+    const told = await mailTo(SUPPORT)
+    assert.match(told.text, /6,000/)
+    assert.match(told.text, /Search of our shop/)
+    const second = await ask(siteUrl, asker, path, { method: 'POST', body: wanted })
+    assert.equal(second.json.code, 'quota_request_open')
+    assert.match(await said('quota', 'list'), new RegExp(`${made.json.id}  open  account ${team.workspaceId}`))
+    assert.match(
+      await said('quota', 'show', String(made.json.id)),
+      /Expected peak: 6000 requests per minute, 9000000 tokens/,
+    )
+
+    const approved = await said('quota', 'approve', String(made.json.id), '--note', 'For the sale.', '--rpm', '5000')
+    assert.match(approved, /Approved. Each key has 5000 requests per minute, 9000000 tokens per minute/)
+    // The change log is heard within a second; then every answer has it.
+    await until(async () => (await limit()) === '5000', PATIENCE_MS, 'the new limit')
+    const after = await ask(siteUrl, asker, `${path}/${made.json.id}`)
+    assert.deepEqual([after.json.state, after.json.note], ['approved', 'For the sale.'])
+    assert.equal(Object(after.json.granted).requests_per_minute, 5_000)
+    assert.equal(
+      Object((await ask(siteUrl, asker, `/workspaces/${team.workspaceId}`)).json.limits).requests_per_minute,
+      5_000,
+    )
+    const letter = await mailTo(asker.email)
+    assert.match(letter.subject, /was approved/)
+    assert.match(letter.text, /The operator says: For the sale/)
+    const again = await farebox('quota', 'refuse', String(made.json.id), '--note', 'Too late')
+    assert.equal(again.code, 1)
+    assert.equal(
+      (await ask(siteUrl, asker, `${path}/${made.json.id}`, { method: 'DELETE' })).json.code,
+      'quota_request_decided',
+    )
+  })
+
+  it('can be refused with a note, or withdrawn, and changes no limit then', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const owner = team.of('owner')
+    const path = `/workspaces/${team.workspaceId}/quota-requests`
+    const made = await ask(siteUrl, owner, path, { method: 'POST', body: wanted })
+    await said('quota', 'refuse', String(made.json.id), '--note', 'Use batches.')
+    const after = await ask(siteUrl, owner, `${path}/${made.json.id}`)
+    assert.deepEqual([after.json.state, after.json.note, after.json.granted], ['refused', 'Use batches.', null])
+    assert.match((await mailTo(owner.email)).subject, /was refused/)
+    const next = await ask(siteUrl, owner, path, { method: 'POST', body: wanted })
+    assert.equal((await ask(siteUrl, owner, `${path}/${next.json.id}`, { method: 'DELETE' })).json.state, 'withdrawn')
+    assert.deepEqual(
+      listIn(await ask(siteUrl, owner, path)).map(({ state }) => state),
+      ['withdrawn', 'refused'],
+    )
+    assert.equal(
+      Object((await ask(siteUrl, owner, `/workspaces/${team.workspaceId}`)).json.limits).requests_per_minute,
+      1_000_000,
+    )
+  })
+})
