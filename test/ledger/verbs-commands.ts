@@ -198,6 +198,7 @@ export const RARE: readonly (readonly Command[])[] = [
     ...[grant(30, 30), hold(10), extend(null), { do: 'expire', afterSeconds: 61 } as const, reversal(60), extend(90)],
     ...[end(10), extend(20, false)],
   ],
+  [hold(20), reversal(60), extend(40)],
   [hold(20), extend(40), extend(30), ...ORPHANED, extend(50), { do: 'resolve', which: 0, amount: 35 }],
   [
     ...[grant(10, 2_000), grant(10, 4_000), hold(40, 7), end(15), giveBack(5), giveBack(5, true)],
