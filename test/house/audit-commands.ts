@@ -54,6 +54,18 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
   let made = 0
   const another = (what: string) => `${what}_${made++}`
 
+  async function quotaRequest() {
+    const { workspaceId } = await makeCustomer(pool)
+    const { personId } = await makeMember(pool, workspaceId)
+    const id = ids.next()
+    await pool.query(
+      `insert into quota_requests (id, workspace_id, person_id, requests_per_minute, tokens_per_minute, targets, use_case)
+       values ($1, $2, $3, 100, 1000, '{rerank}', 'Search.')`,
+      [id, workspaceId, personId],
+    )
+    return { workspaceId, id }
+  }
+
   async function deadLetter() {
     // Whose it is, is not in the audit log: it may be an address of e-mail.
     const letter = { kind: 'note' }
@@ -312,6 +324,28 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         deed: () => ({
           ...{ action: 'grant.revoked', workspaceId, subject: id },
           ...{ before: { isRevoked: false }, after: { isRevoked: true } },
+        }),
+      }
+    },
+    async 'quota approve'() {
+      const { workspaceId, id } = await quotaRequest()
+      const limits = { requestsPerMinute: 900, tokensPerMinute: 1_000, concurrency: 7 }
+      const before = { state: 'open', tier: null, requestsPerMinute: null, tokensPerMinute: null, concurrency: null }
+      return {
+        line: ['quota', 'approve', id, '--note', 'Fine.', '--rpm', '900', '--concurrency', '7'],
+        deed: () => ({
+          ...{ action: 'quota_request.approved', workspaceId, subject: id, before },
+          after: { state: 'approved', tier: 'enterprise', ...limits },
+        }),
+      }
+    },
+    async 'quota refuse'() {
+      const { workspaceId, id } = await quotaRequest()
+      return {
+        line: ['quota', 'refuse', id, '--note', 'Use batches.'],
+        deed: () => ({
+          ...{ action: 'quota_request.refused', workspaceId, subject: id },
+          ...{ before: { state: 'open' }, after: { state: 'refused' } },
         }),
       }
     },

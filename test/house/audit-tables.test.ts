@@ -10,7 +10,7 @@ const SOURCES = path.join(ROOT, 'server/src')
 /** What people change: whoever writes one of these says in the audit log who did it. */
 const RECORDED = [
   ...['workspaces', 'members', 'accounts', 'allowances', 'budgets', 'credentials', 'api_keys', 'plans'],
-  ...['grants', 'access_tokens', 'approvals'],
+  ...['grants', 'access_tokens', 'approvals', 'quota_requests'],
   ...['price_versions', 'account_prices', 'models', 'model_prices', 'model_routes', 'upstreams'],
   ...['link_sessions', 'loss_releases'],
   ...['people', 'person_identities', 'recovery_codes', 'invitations'],
@@ -60,6 +60,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
     'remembered_browsers',
   ]),
   ...named('part of a sign-up or a reset, which has its row when it is done', ['mailed_links', 'sign_up_credits']),
+  ...named('written with a change that has its row', ['account_writes']),
   ...named('counted attempts', ['door_attempts']),
   ...named('what people were told, with the letter', ['budget_notices', 'balance_notices']),
   ...named('whom calls are made for, as their callers say', ['end_users', 'end_user_counts']),

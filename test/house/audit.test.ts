@@ -44,6 +44,12 @@ describe('a command', () => {
       `insert into models (id, display_name, owned_by, context_window, output_cap, output_most, part_tokens, tokenizer, enabled)
        values ('maker/read', 'Read', 'maker', 1000, 10, 100, '{}', 'bytes_3', true)`,
     )
+    const quotaId = ids.next()
+    await pool.query(
+      `insert into quota_requests (id, workspace_id, requests_per_minute, tokens_per_minute, targets, use_case)
+       values ($1, $2, 100, 1000, '{rerank}', 'Search.')`,
+      [quotaId, workspaceId],
+    )
     const community = path.join(folder, 'community.json')
     writeFileSync(community, '{"a": {"input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}}')
     const contract = path.join(folder, 'contract.json')
@@ -61,6 +67,7 @@ describe('a command', () => {
       'ledger explain': [accountId],
       'people show': [personId],
       'members list': [workspaceId],
+      'quota show': [quotaId],
     }
     const before = await rowsOfAudit()
     assert.ok(named('reads').length >= 10)

@@ -112,7 +112,7 @@ async function decide(config: Config, text: string, decision: QuotaDecision): Pr
     const id = idOf(text)
     const [seal, siteUrl] = [await sealFor(pool, config), config.http.site_url]
     const sendMail = seal === null || siteUrl === undefined ? null : createSendMail({ ids, seal })
-    const parts = { pool, ids, sendMail, siteUrl: siteUrl ?? '' }
+    const parts = { pool, sendMail, siteUrl: siteUrl ?? '' }
     const decided = await decideQuotaRequest(parts, operator(), id, decision).catch(unknown(`quota request ${text}`))
     const { granted } = decided
     print(granted === null ? 'Refused: the limits stay as they are.' : `Approved. Each key has ${limitsLine(granted)}.`)

@@ -2,12 +2,12 @@ import { z } from 'zod'
 import type { TierLimits } from '../catalogue/tiers.ts'
 import { Fault } from '../kernel/fault.ts'
 import { type Id, type Ids, isId } from '../kernel/ids.ts'
-import { type By, record } from '../storage/audit.ts'
+import { type By, type Deed, record } from '../storage/audit.ts'
 import type { SendMail } from '../storage/mail.ts'
 import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import { plain } from './people/names.ts'
 import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
-import { grantTier } from './workspaces.ts'
+import { grantTierWithin } from './workspaces.ts'
 
 /** A workspace asks for higher limits, and an operator decides. Each is told of what the other did, in the transaction of it. */
 
@@ -159,7 +159,6 @@ export type QuotaDecision =
 
 type DecideParts = {
   readonly pool: Transactions
-  readonly ids: Ids
   /** Null where nobody can be written to. */
   readonly sendMail: SendMail | null
   /** Where people reach the pages. */
@@ -168,18 +167,22 @@ type DecideParts = {
 
 /** An operator decides: the limits, the state and the letter to who asked, all or none. */
 export function decideQuotaRequest(
-  { pool, ids, sendMail, siteUrl }: DecideParts,
+  { pool, sendMail, siteUrl }: DecideParts,
   by: By,
   id: Id,
   decision: QuotaDecision,
 ): Promise<QuotaRequest> {
   return inTransaction(pool, async (query) => {
-    const on = { pool: new OpenTransaction(query), ids }
-    const asked = await findQuotaRequest(on.pool, { id })
-    const granted = decision.isApproved ? await limitsFor(on.pool, asked, decision.limits) : null
+    const on = new OpenTransaction(query)
+    const asked = await findQuotaRequest(on, { id })
+    const granted = decision.isApproved ? await limitsFor(on, asked, decision.limits) : null
     const state = decision.isApproved ? 'approved' : 'refused'
-    const decided = await end(query, by, id, { state, note: plain(decision.note), granted })
-    if (granted !== null) await grantTier(on, by, asked.workspaceId, { tier: 'enterprise', limits: granted })
+    // One row of the audit log tells both: the decision, and the limits that it changed.
+    const changed =
+      granted === null
+        ? undefined
+        : await grantTierWithin(query, asked.workspaceId, { tier: 'enterprise', limits: granted })
+    const decided = await end(query, by, id, { state, note: plain(decision.note), granted }, changed)
     if (sendMail !== null) await tellAsker(query, sendMail, decided, siteUrl)
     return decided
   })
@@ -196,7 +199,13 @@ async function limitsFor(on: Transactions, asked: QuotaRequest, given: Partial<T
 type Ended = Pick<QuotaRequest, 'state' | 'note' | 'granted'>
 
 /** Only one that is open is ended, once. */
-async function end(query: Query, by: By, id: Id, { state, note, granted }: Ended): Promise<QuotaRequest> {
+async function end(
+  query: Query,
+  by: By,
+  id: Id,
+  { state, note, granted }: Ended,
+  { before, after }: Pick<Deed, 'before' | 'after'> = { before: null, after: null },
+): Promise<QuotaRequest> {
   const { requestsPerMinute = null, tokensPerMinute = null, concurrency = null } = granted ?? {}
   const { rows } = await query(
     `update quota_requests set state = $2, note = $3, granted_requests_per_minute = $4, granted_tokens_per_minute = $5,
@@ -205,10 +214,9 @@ async function end(query: Query, by: By, id: Id, { state, note, granted }: Ended
   )
   const ended = row.optional().parse(rows[0])
   if (ended === undefined) throw new Fault('quota_request_decided')
-  const after = { state, ...(granted !== null && { requestsPerMinute, tokensPerMinute, concurrency }) }
   await record(query, by, {
     ...{ action: `quota_request.${state}`, of: ended.workspaceId, subject: id },
-    ...{ before: { state: 'open' }, after },
+    ...{ before: { state: 'open', ...before }, after: { state, ...after } },
   })
   return ended
 }

@@ -90,19 +90,28 @@ export type TierGrant =
   | { readonly tier: 'earned' }
 
 export async function grantTier({ pool }: Parts, by: By, workspaceId: Id, grant: TierGrant): Promise<void> {
+  await inTransaction(pool, async (query) => {
+    const changed = await grantTierWithin(query, workspaceId, grant)
+    await record(query, by, { action: 'workspace.tier_granted', of: workspaceId, subject: workspaceId, ...changed })
+  })
+}
+
+/** The same, together with whatever else its transaction does, which records what is given back. */
+export async function grantTierWithin(
+  query: Query,
+  workspaceId: Id,
+  grant: TierGrant,
+): Promise<ReturnType<typeof difference>> {
   const limits = grant.tier === 'enterprise' ? grant.limits : null
   const { requestsPerMinute = null, tokensPerMinute = null, concurrency = null } = limits ?? {}
   const tier = grant.tier === 'earned' ? null : grant.tier
-  await inTransaction(pool, async (query) => {
-    const { plan: _, ...before } = await lockWorkspace(query, workspaceId)
-    await query(
-      'update workspaces set tier_granted = $2, requests_per_minute = $3, tokens_per_minute = $4, concurrency = $5 where id = $1',
-      [workspaceId, tier, requestsPerMinute, tokensPerMinute, concurrency],
-    )
-    const changed = difference(before, { tier, requestsPerMinute, tokensPerMinute, concurrency })
-    await record(query, by, { action: 'workspace.tier_granted', of: workspaceId, subject: workspaceId, ...changed })
-    await tell(query, workspaceId)
-  })
+  const { plan: _, ...before } = await lockWorkspace(query, workspaceId)
+  await query(
+    'update workspaces set tier_granted = $2, requests_per_minute = $3, tokens_per_minute = $4, concurrency = $5 where id = $1',
+    [workspaceId, tier, requestsPerMinute, tokensPerMinute, concurrency],
+  )
+  await tell(query, workspaceId)
+  return difference(before, { tier, requestsPerMinute, tokensPerMinute, concurrency })
 }
 
 /** Puts a workspace on a customer plan, which must exist. */
