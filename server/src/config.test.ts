@@ -315,7 +315,7 @@ describe('configuration', () => {
       /from 1024 to/,
     ],
     'a budget of memory that is too small for the largest call': [
-      { FAREBOX_DATABASE_URL: URL, FAREBOX_MEMORY_BUDGET_BYTES: '104857600' },
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_MEMORY_BUDGET_BYTES: '180000000' },
       /must be at least 179 MiB/,
     ],
     'bodies of models for which the memory has no room': [

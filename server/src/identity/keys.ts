@@ -280,6 +280,7 @@ const listedKey = z
     created_at: z.date(),
     expires_at: z.date().nullable(),
     revoked_at: z.date().nullable(),
+    previous_until: z.date().nullable(),
     account_id: z.string(),
     allowance_id: z.string().nullable(),
     member_id: z.string().nullable(),
@@ -295,6 +296,8 @@ const listedKey = z
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
+    /** Until when the secret before the last rotation works. */
+    previousUntil: row.previous_until,
     budget: budgetIn(row),
     accountId: row.account_id,
     allowanceId: row.allowance_id,
@@ -305,7 +308,7 @@ export type ListedKey = z.output<typeof listedKey>
 
 const LISTED = 1_000
 
-const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, c.account_id, k.allowance_id, k.member_id, b.period, b.amount, ${TERMS_SELECT}
+const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at, k.previous_until, c.account_id, k.allowance_id, k.member_id, b.period, b.amount, ${TERMS_SELECT}
   from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
   left join allowances b on b.id = k.allowance_id`
 
