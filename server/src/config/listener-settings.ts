@@ -129,8 +129,7 @@ export const http = section(
   'Limits and timeouts of HTTP, shutdown, and the URLs by which others reach the listeners.',
 )
 
-/** With the smallest bodies that can be set. */
-const MEMORY_LEAST_BYTES = leastBudgetFor(1_024)
+/** The least depends on the bodies, so whoever gives less is told by what is checked together. */
 const MEMORY_MOST_BYTES = 65_536 * MIB
 const MEMORY_BOUNDS = `${leastBudgetFor(MIB)} to ${MEMORY_MOST_BYTES} with bodies of the default sizes; more is needed for larger ones`
 
@@ -138,7 +137,7 @@ export const memory = section(
   z
     .strictObject({
       budget_bytes: setting(
-        integer(MEMORY_LEAST_BYTES, MEMORY_MOST_BYTES, MEMORY_BOUNDS).prefault(448 * MIB),
+        integer(MIB, MEMORY_MOST_BYTES, MEMORY_BOUNDS).prefault(448 * MIB),
         'Memory budget for requests, replies and unread answers together, beside what the program itself needs. A call without room waits for up to a second, then it is refused with 503 `overloaded`. The largest call has to fit: the budget is at least 8/3 of (64 MiB + three times the larger of `http.body_bytes` and `http.model_body_bytes`). That is 179 MiB if neither is set.',
         'Give the container this and about 400 MiB more. Raise it when `farebox_memory_refusals_total` grows.',
       ),
