@@ -53,23 +53,23 @@ From a program, with the SDK that you have already:
   answer = client.chat.completions.create(model="sandbox/echo", messages=[{"role": "user", "content": "Hello"}])
   print(answer.choices[0].message.content)
 
-Small programs to copy, which examples/README.md lists, in another terminal of this folder:
-
-  export FAREBOX_URL='${base_url}' FAREBOX_KEY='${api_key}'
-  export BASE_URL="$FAREBOX_URL" API_KEY="$FAREBOX_KEY"   # as samples in docs/ call them
-  export PATH="$PWD/node_modules/.bin:$PATH"   # the project's own Node
-  bash examples/curl-stream.sh
-  node examples/openai-sdk.ts
-
 Let an agent use it, here Claude Code:
 
   claude mcp add --transport http farebox ${mcp_url} --header "Authorization: Bearer ${agent_key}"
 
-For the command line, in another terminal of this folder:
+Copy this to another terminal, in this folder. It is all that README.md, examples/ and docs/ need:
 
-  export FAREBOX_DATABASE_URL='${database_url}'
+  export FAREBOX_URL='${base_url}' FAREBOX_KEY='${api_key}'
+  export BASE_URL="$FAREBOX_URL" API_KEY="$FAREBOX_KEY"   # as samples in docs/ call them
+  export FAREBOX_DATABASE_URL='${database_url}'   # for the command farebox, with the next one
   export FAREBOX_SECRETS_MASTER_KEY='${master_key}'
-  npx farebox accounts list
+  export PATH="$PWD/node_modules/.bin:$PATH"   # the project's own Node, and the command farebox
+
+Then, for example:
+
+  bash examples/curl-stream.sh
+  node examples/openai-sdk.ts
+  farebox accounts list
 
 Ctrl-C stops everything and deletes this run's database.`
 }

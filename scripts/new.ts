@@ -13,7 +13,8 @@ Enters it in their lists, and writes the contract, the client's types and the do
   <id>             lower-case words with _ between them, such as weather_forecast
   --summary        what it does, without a full stop
   --price          in USD for a call, such as 0.004
-  --category       one of ${CATEGORIES.join(', ')}
+  --category       one of ${CATEGORIES.join(', ')}; it decides which scope of keys and mandates allows it,
+                   and under which heading people and agents find it
   --method         GET (default) or POST
   --path           where callers ask for it (default: /apis/v1/<id with slashes>)
   --parameter      one that has to be given (default: query); may stand several times

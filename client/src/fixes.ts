@@ -5,6 +5,8 @@ const OPERATOR = 'Report the request id to the operator. Sending the call again 
 const INPUT = 'Correct the input. The message says what is wrong with it.'
 
 const PERSON = 'Ask the person who gave the mandate. Nothing was charged.'
+const CARRIED_OUT =
+  'A whole answer is not charged; of a stream, the input and what was delivered are (cost_usd). The provider may have carried it out: check before you call again.'
 const ELSEWHERE = 'Use another model or endpoint, try again later, or ask the operator. Nothing was charged.'
 
 /** What to do about an error. What nobody knows is told as something on the way has told it. */
@@ -47,7 +49,7 @@ export const FIXES: Readonly<Record<string, string>> = {
   loss_ceiling_account: ELSEWHERE,
   loss_ceiling_route: ELSEWHERE,
   quote_invalid: 'Ask for a new quote with exactly this input.',
-  quote_used: 'Ask for a new quote.',
+  quote_used: 'Look up the call that used the quote in the list of your requests, then ask for a new quote.',
   quote_not_supported: 'This operation gives no quotes. Use maxCostUsd.',
   idempotency_mismatch: 'Use a new idempotencyKey for another input.',
   idempotency_completed:
@@ -64,12 +66,12 @@ export const FIXES: Readonly<Record<string, string>> = {
   sales_data_unavailable: LATER,
   overloaded: LATER,
   shutting_down: LATER,
-  billing_dependency_timeout: LATER,
+  billing_dependency_timeout:
+    'It can be sent again after a while, unless a stream had begun: then the input and what was delivered are charged (cost_usd).',
   upstream_unreachable: LATER,
   managed_upstream_unreachable: LATER,
-  upstream_transport: 'Nothing was charged. The provider may still have carried it out: check before you call again.',
-  managed_upstream_transport:
-    'Nothing was charged. The provider may still have carried it out: check before you call again.',
+  upstream_transport: CARRIED_OUT,
+  managed_upstream_transport: CARRIED_OUT,
   settlement_timeout: 'Nothing is charged, but the provider has carried it out: check before you call again.',
   upstream_unreadable: 'Nothing was charged, and the answer is withheld. Use another model or endpoint.',
   output_limit_passed: 'What you received is charged. Raise the output limit, or use another model.',

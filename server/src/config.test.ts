@@ -441,7 +441,11 @@ describe('configuration', () => {
     ],
     'headers that may take longer than their request': [
       { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_HEADERS_TIMEOUT_MS: '50000', FAREBOX_HTTP_REQUEST_TIMEOUT_MS: '40000' },
-      /is longer than http\.request_timeout_ms/,
+      /is longer than http\.request_timeout_ms, .*: lower it, or raise http\.request_timeout_ms/,
+    ],
+    'a pause of the drain that is longer than all of it': [
+      { FAREBOX_DATABASE_URL: URL, FAREBOX_HTTP_DRAIN_PAUSE_MS: '5000', FAREBOX_HTTP_DRAIN_MS: '4000' },
+      /is longer than http\.drain_ms, .*: lower it, or raise http\.drain_ms/,
     ],
   }
   for (const [what, [env, expected]] of Object.entries(refused)) {

@@ -59,7 +59,10 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
     if (twin) yield [['listen', name], `is the same as listen.${twin[0]}: give each a listener of its own`]
   }
   if (http.headers_timeout_ms > http.request_timeout_ms) {
-    yield [['http', 'headers_timeout_ms'], 'is longer than http.request_timeout_ms: headers are part of the request']
+    yield [
+      ['http', 'headers_timeout_ms'],
+      'is longer than http.request_timeout_ms, and headers are part of the request: lower it, or raise http.request_timeout_ms',
+    ]
   }
   if (http.cors_origins.includes('*') && http.cors_origins.length > 1) {
     yield [['http', 'cors_origins'], 'names * and others: * means every origin, so leave out one or the other']
@@ -70,7 +73,10 @@ function* contradictions(config: z.infer<typeof settings>): Generator<[path: str
       yield [['loss', `route_${window}_usd`], `is less than three times loss.account_${window}_usd: raise it`]
   }
   if (http.drain_pause_ms > http.drain_ms) {
-    yield [['http', 'drain_pause_ms'], 'is longer than http.drain_ms, of which it is a part']
+    yield [
+      ['http', 'drain_pause_ms'],
+      'is longer than http.drain_ms, of which it is a part: lower it, or raise http.drain_ms',
+    ]
   }
   const { body_bytes, model_body_bytes = body_bytes } = http
   const leastBudget = leastBudgetFor(Math.max(body_bytes, model_body_bytes))

@@ -62,11 +62,15 @@ describe('the first steps of README.md', async () => {
   })
 
   it('are refused by a budget, which explains itself', () => {
-    const { error } = JSON.parse(refusal)
-    assert.equal(error.code, 'budget_exceeded')
+    const [first, second, { error }] = refusal
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    assert.deepEqual([first.error, second.error, error.code], [undefined, undefined, 'budget_exceeded'])
+    assert.match(error.budget_resets_at, /^\d{4}-\d\d-\d\dT00:00:00/)
     assert.match(
       error.message,
-      /^Budget exceeded: .* Hold needed: [\d.]+ USD; left: 0\.000001 USD of 0\.000001 USD per day\. /,
+      /^Budget exceeded: .* Hold needed: [\d.]+ USD; left: 0\.000005 USD of 0\.000006 USD per day\. /,
     )
   })
 

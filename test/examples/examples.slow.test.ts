@@ -44,10 +44,9 @@ const SHOWS: Readonly<Record<string, (ran: Ran) => void | Promise<void>>> = {
     said(TOKENS)
     said(/^(Echo: Hello from the OpenAI SDK)$/m)
   },
-  'anthropic-sdk.ts': ({ said, cost }) => {
+  'anthropic-sdk.ts': ({ said }) => {
     said(TOKENS)
     said(/^(Echo: Hello from the Anthropic SDK)$/m)
-    assert.equal(said(/^balance: (.*) USD$/m), formatUsd(nanos(MONEY - cost)))
   },
   'gemini-sdk.ts': ({ said }) => {
     said(TOKENS)
@@ -134,13 +133,13 @@ describe('the examples', () => {
 })
 
 describe('the README of the project', () => {
-  it('makes a call with the address and the key that npm run dev prints', async () => {
+  it('makes its first call with the address and the key that npm run dev prints, and is charged what the answer says', async () => {
     const text = readFileSync(path.join(ROOT, README), 'utf8')
-    const samples = [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code)
-    assert.equal(samples.length, 1)
+    // The other steps have a test of their own: test/documents/first-steps.slow.test.ts.
+    const [, sample = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(text) ?? []
     const customer = await makeCustomer(pool, { money: MONEY })
     const variables = { FAREBOX_URL: installation.url, FAREBOX_KEY: customer.secret }
-    const { stdout } = await promisify(execFile)('bash', ['-c', samples.join('')], {
+    const { stdout } = await promisify(execFile)('bash', ['-c', sample], {
       env: { ...process.env, ...variables },
       timeout: COMMAND_DEADLINE_MS,
     })

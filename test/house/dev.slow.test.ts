@@ -109,13 +109,11 @@ describe('npm run dev', () => {
     const text = lines.join('\n')
     const [snippet = ''] = /^ *import OpenAI[\s\S]*?console\.log\(.*$/m.exec(text) ?? []
     assert.equal(await run(process.execPath, ['--input-type=module', '--eval', snippet]), 'Echo: Hello\n')
-    const [exports = ''] = /^ *export FAREBOX_DATABASE_URL[\s\S]*?accounts list$/m.exec(text) ?? []
-    const [examples = ''] = /^ *export FAREBOX_URL(?:.*\n)*? *node examples\/.*$/m.exec(text) ?? []
-    assert.equal((await shell(examples)).match(/^cost: 0\.000\d{6} USD$/gm)?.length, 2, examples)
-    const variables = (examples.match(/^ *export .*$/gm) ?? []).join('\n')
-    // Whoever has both in one terminal is not refused.
-    const accounts = await shell(`${variables}\n${exports.replace('npx farebox', 'node_modules/.bin/farebox')}`)
-    assert.match(accounts, /^\S+ {2}Development {2}growth {2}2 keys {2}0\.000000000 USD {2}99\.99\d{7} test\n$/)
+    const [, exports = ''] = /^Copy this .*\n\n((?: +export .*\n)+)\n/m.exec(text) ?? []
+    const [, examples = ''] = /^Then, for example:\n\n((?: +.*\n)+)/m.exec(text) ?? []
+    const ran = await shell(`${exports}${examples}`)
+    assert.equal(ran.match(/^cost: 0\.000\d{6} USD$/gm)?.length, 2, ran)
+    assert.match(ran, /^\S+ {2}Development {2}growth {2}2 keys {2}0\.000000000 USD {2}99\.99\d{7} test\n$/m)
     const [, key = ''] = /^ *key +(fb_test_\w+)/m.exec(text) ?? []
     assert.equal(key, keptForDevelopment().key.secret.reveal(), 'the same in every run')
     process.kill(-dev.pid, 'SIGINT')

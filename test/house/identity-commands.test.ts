@@ -99,13 +99,18 @@ describe('farebox accounts and keys', () => {
     assert.match(
       rotated,
       new RegExp(
-        `^Key ${keyId} has a new secret; the old one works for 86400 more seconds. The new secret, which is shown only once:\n${KEY}\n$`,
+        `^Key ${keyId} has a new secret; the old one still works for 24 hours. The new secret, which is shown only once:\n${KEY}\n$`,
       ),
     )
     const second = first(rotated, KEY)
+    const oldSecret = /^Old secret: works until (\S+)$/m
+    const [, until = ''] = oldSecret.exec(await said('keys', 'show', keyId)) ?? []
+    const { rows: rotations } = await pool.query('select previous_until from api_keys where id = $1', [keyId])
+    assert.deepEqual(new Date(until), rotations[0].previous_until)
     assert.deepEqual([await statusOf(secret), await statusOf(second)], [200, 200])
     const again = await said('keys', 'rotate', keyId, '--overlap', '0')
     assert.match(again, /; the old one no longer works\. /)
+    assert.doesNotMatch(await said('keys', 'show', keyId), oldSecret)
     const third = first(again, KEY)
     assert.equal(await statusOf(third), 200)
     await inTime(async () => (await statusOf(second)) === 401)
@@ -442,9 +447,26 @@ describe('farebox says what is wrong', () => {
       ['keys', 'create', NOBODY, '--addresses', Array.from({ length: 51 }, (_, at) => `10.0.0.${at}`).join(',')],
       'a key can have at most 50 networks, and you named 51',
     ],
-    ['what is no id', ['keys', 'list', 'nonsense'], '"nonsense" is not an id'],
-    ['a secret instead of an id', ['keys', 'revoke', LEAKED], '"[redacted]" is not an id'],
-    ['what is no overlap', ['keys', 'rotate', NOBODY, '--overlap', '-1'], '--overlap must be a whole number above 0'],
+    [
+      'what is no id',
+      ['keys', 'list', 'nonsense'],
+      '"nonsense" is not an id of an account: "farebox accounts list" lists the ids',
+    ],
+    [
+      'a secret instead of an id',
+      ['keys', 'revoke', LEAKED],
+      '"[redacted]" is not an id of a key: "farebox keys list <account>" lists the ids',
+    ],
+    [
+      'what is no overlap',
+      ['keys', 'rotate', NOBODY, '--overlap', '-1'],
+      '--overlap must be a whole number of seconds from 0 to 31536000',
+    ],
+    [
+      'an overlap of more than a year',
+      ['keys', 'rotate', NOBODY, '--overlap', '31536001'],
+      '--overlap must be a whole number of seconds from 0 to 31536000',
+    ],
     [
       'what is no budget',
       ['keys', 'budget', NOBODY, '5/year'],

@@ -19,6 +19,7 @@ import { decimal, decimalText, type Rational } from '../kernel/rational.ts'
 import { readBalance } from '../ledger/balance.ts'
 import { listAccountPrices } from '../pricing/prices.ts'
 import {
+  accountIdOf,
   idOf,
   ids,
   nameOf,
@@ -144,7 +145,7 @@ type TierOptions = { readonly rpm?: string; readonly tpm?: string; readonly conc
 async function setTier(config: Config, account: string, tier: string, options: TierOptions): Promise<void> {
   const grant = grantOf(tier, options)
   await withPools(config, async ({ rest: pool }) => {
-    await grantTier({ pool, ids }, operator(), idOf(account), grant).catch(unknown(`account ${account}`))
+    await grantTier({ pool, ids }, operator(), accountIdOf(account), grant).catch(unknown(`account ${account}`))
     print(
       tier === 'earned'
         ? `Account ${account} is on the tier that its payments have earned.`
@@ -173,13 +174,13 @@ function grantOf(tier: string, { rpm, tpm, concurrency }: TierOptions): TierGran
 
 async function setPlan(config: Config, account: string, plan: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
+    await findWorkspace(pool, accountIdOf(account)).catch(unknown(`account ${account}`))
     const plans = await listCustomerPlans(pool)
     if (!plans.some(({ id }) => id === plan))
       throw new Error(
         `there is no plan ${JSON.stringify(plan)}. Plans: ${plans.map(({ id }) => id).join(', ')}. To add one: farebox plans set`,
       )
-    await setCustomerPlan({ pool, ids }, operator(), idOf(account), plan)
+    await setCustomerPlan({ pool, ids }, operator(), accountIdOf(account), plan)
     print(`Account ${account} is on the plan ${plan}.`)
   })
 }

@@ -10,7 +10,7 @@ import type { Mode } from '../kernel/mode.ts'
 import { formatUsd, usd } from '../kernel/money.ts'
 import { leftOf, readBudgets } from '../ledger/balance.ts'
 import { budgetLine, budgetOf } from './budget-text.ts'
-import { idOf, operator, plain, print, reading, running, unknown, withPools, writing } from './command.ts'
+import { accountIdOf, idOf, operator, plain, print, reading, running, unknown, withPools, writing } from './command.ts'
 
 export function addBudgetCommands(program: Command): void {
   const budgets = program
@@ -56,7 +56,7 @@ async function set(config: Config, account: string, text: string, options: SetOp
   if ([member, tag, endUser].filter((one) => one !== undefined).length > 1)
     throw new Error('a budget is of one thing: give --member, --tag or --end-user')
   await withPools(config, async ({ rest: pool }) => {
-    const workspace = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
+    const workspace = await findWorkspace(pool, accountIdOf(account)).catch(unknown(`account ${account}`))
     const mode = modeOf(options)
     const what = await budgetSubject(pool, workspace, mode, options).catch(
       unknown(`member ${member}: see farebox members list`),
@@ -73,7 +73,7 @@ function nameOf(budget: AccountBudget): string {
 
 async function list(config: Config, account: string, options: ModeOption): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    const { id } = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
+    const { id } = await findWorkspace(pool, accountIdOf(account)).catch(unknown(`account ${account}`))
     const mode = modeOf(options)
     const budgets = await listBudgets(pool, id, mode)
     const keys = (await listKeys(pool, id)).filter((key) => key.mode === mode && key.revokedAt === null)

@@ -157,8 +157,16 @@ export async function readInput(most: number): Promise<string> {
 /** Any UUID: entries that the ledger makes by itself have ids of another version than ours. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-export function idOf(text: string): Id {
+export function idOf(text: string, advice = ''): Id {
   const id = text.toLowerCase()
-  if (!UUID.test(id)) throw new Error(`${JSON.stringify(text)} is not an id`)
+  if (!UUID.test(id)) throw new Error(`${JSON.stringify(text)} is not an id${advice}`)
   return id
+}
+
+export function accountIdOf(text: string): Id {
+  return idOf(text, ' of an account: "farebox accounts list" lists the ids')
+}
+
+export function keyIdOf(text: string): Id {
+  return idOf(text, ' of a key: "farebox keys list <account>" lists the ids')
 }

@@ -6,7 +6,7 @@ import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
 import { creditAccountBy } from '../ledger/credit.ts'
 import { explainId } from '../ledger/explain.ts'
 import { reverseCredit } from '../ledger/reverse-credit.ts'
-import { futureOf, idOf, ids, operator, print, running, unknown, withPools, writing } from './command.ts'
+import { accountIdOf, futureOf, idOf, ids, operator, print, running, unknown, withPools, writing } from './command.ts'
 
 export function addCreditCommand(program: Command): void {
   writing(program, 'credit [account] [usd]')
@@ -50,7 +50,7 @@ async function credit(
     throw new Error('--expires is only for --promotion: paid credit does not expire')
   const expiresAt = options.expires === undefined ? {} : { expiresAt: futureOf(options.expires) }
   await withPools(config, async ({ rest: pool }) => {
-    const workspace = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
+    const workspace = await findWorkspace(pool, accountIdOf(account)).catch(unknown(`account ${account}`))
     // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
     if (options.id === undefined) print(`To retry safely, add: --id ${entryId}`)
     const added = await creditAccountBy(pool, operator(), {

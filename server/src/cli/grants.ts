@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import { type ListedGrant, listGrants, revokeGrant } from '../identity/grants.ts'
 import { findWorkspace } from '../identity/workspaces.ts'
 import { budgetLine } from './budget-text.ts'
-import { idOf, operator, print, reading, running, unknown, withPools, writing } from './command.ts'
+import { accountIdOf, idOf, operator, print, reading, running, unknown, withPools, writing } from './command.ts'
 import { ownTerms, stateOf } from './key-terms.ts'
 
 export function addGrantCommands(program: Command): void {
@@ -18,7 +18,7 @@ export function addGrantCommands(program: Command): void {
 
 async function list(config: Config, account: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    const { id } = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
+    const { id } = await findWorkspace(pool, accountIdOf(account)).catch(unknown(`account ${account}`))
     const grants = await listGrants(pool, { workspaceId: id })
     if (grants.length === 0) return print('There are no grants.')
     // Clients choose their names, and a terminal obeys what it is shown.

@@ -19,9 +19,11 @@ import type { Mode } from '../kernel/mode.ts'
 import { Secret } from '../kernel/secret.ts'
 import { budgetLine, budgetOf } from './budget-text.ts'
 import {
+  accountIdOf,
   futureOf,
   idOf,
   ids,
+  keyIdOf,
   nameOf,
   operator,
   plain,
@@ -30,12 +32,12 @@ import {
   reading,
   running,
   unknown,
-  wholeNumber,
   withPools,
   writing,
 } from './command.ts'
 import { keyLines, spendOf } from './key-spend.ts'
 import { checkTerms, linesOf, ownTerms, type TermsOptions, termsOf, withTerms } from './key-terms.ts'
+import { durationText } from './time.ts'
 
 export function addIdentityCommands(program: Command): void {
   const keys = program.command('keys').description("manage a customer's API keys")
@@ -64,7 +66,7 @@ export function addIdentityCommands(program: Command): void {
     .action((account: string) => running((config) => list(config, account)))
   writing(keys, 'rotate <key>')
     .description('rotate the secret of a key; the old one works until the overlap ends')
-    .option('--overlap <seconds>', 'how long the old secret keeps working', '86400')
+    .option('--overlap <seconds>', 'how long the old secret still works: 0 (not at all) to 31536000 (a year)', '86400')
     .action((key: string, { overlap }: { overlap: string }) => running((config) => rotate(config, key, overlap)))
   writing(keys, 'revoke [key]')
     .description('revoke a key: it can no longer start paid calls')
@@ -102,7 +104,7 @@ async function addKey(config: Config, account: string, options: KeyOptions): Pro
   const { expires, budget, member } = options
   const terms = termsOf(options)
   const key: NewKey = {
-    workspaceId: idOf(account),
+    workspaceId: accountIdOf(account),
     mode,
     name: nameOf(options.name),
     ...terms,
@@ -122,7 +124,7 @@ async function addKey(config: Config, account: string, options: KeyOptions): Pro
 
 async function list(config: Config, account: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    const { id } = await findWorkspace(pool, idOf(account)).catch(unknown(`account ${account}`))
+    const { id } = await findWorkspace(pool, accountIdOf(account)).catch(unknown(`account ${account}`))
     const keys = await listKeys(pool, id)
     if (keys.length === 0) return print('There are no keys.')
     for (const line of await keyLines(pool, keys)) print(line)
@@ -133,10 +135,10 @@ async function change(config: Config, key: string, options: TermsOptions): Promi
   const terms = termsOf(options)
   if (Object.keys(terms).length === 0) throw new Error('name at least one change: see farebox keys change --help')
   await withPools(config, async ({ rest: pool }) => {
-    await findKey(pool, idOf(key)).catch(unknown(`key ${key}`))
+    await findKey(pool, keyIdOf(key)).catch(unknown(`key ${key}`))
     await checkTerms({ pool, config }, terms)
-    await changeKey({ pool, ids }, operator(), idOf(key), terms).catch(unknown(`key ${key}`))
-    const [first = '', ...rest] = ownTerms((await findKey(pool, idOf(key))).terms)
+    await changeKey({ pool, ids }, operator(), keyIdOf(key), terms).catch(unknown(`key ${key}`))
+    const [first = '', ...rest] = ownTerms((await findKey(pool, keyIdOf(key))).terms)
     if (first === '')
       return print(`Key ${key} has the limits of its tier, all scopes, and may be used from any address.`)
     print(`Key ${key} now has: ${[first, ...rest].join('; ')}.`)
@@ -145,16 +147,25 @@ async function change(config: Config, key: string, options: TermsOptions): Promi
 
 async function show(config: Config, key: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    const found = await findKey(pool, idOf(key)).catch(unknown(`key ${key}`))
+    const found = await findKey(pool, keyIdOf(key)).catch(unknown(`key ${key}`))
     for (const line of linesOf(found, await spendOf(pool, found))) print(plain(line))
   })
 }
 
+const OVERLAP_MOST_SECONDS = 31_536_000
+
+function overlapOf(text: string): number {
+  const seconds = /^\d{1,8}$/.test(text) ? Number(text) : Number.NaN
+  if (!(seconds <= OVERLAP_MOST_SECONDS))
+    throw new Error(`--overlap must be a whole number of seconds from 0 to ${OVERLAP_MOST_SECONDS}`)
+  return seconds
+}
+
 async function rotate(config: Config, key: string, overlap: string): Promise<void> {
-  const overlapSeconds = overlap === '0' ? 0 : wholeNumber('--overlap', overlap)
-  const old = overlapSeconds === 0 ? 'no longer works' : `works for ${overlapSeconds} more seconds`
+  const overlapSeconds = overlapOf(overlap)
+  const old = overlapSeconds === 0 ? 'no longer works' : `still works for ${durationText(overlapSeconds)}`
   await withPools(config, async ({ rest: pool }) => {
-    const secret = await rotateKey({ pool, ids }, operator(), idOf(key), overlapSeconds).catch(unknown(`key ${key}`))
+    const secret = await rotateKey({ pool, ids }, operator(), keyIdOf(key), overlapSeconds).catch(unknown(`key ${key}`))
     print(`Key ${key} has a new secret; the old one ${old}. The new secret, which is shown only once:`)
     print(secret.reveal())
   })
@@ -166,7 +177,7 @@ async function revoke(config: Config, key: string | undefined, { secret }: Revok
   if ((key === undefined) === (secret === undefined)) throw new Error('name the key, or give --secret -')
   if (key === undefined) return revokeLeaked(config, secret)
   await withPools(config, async ({ rest: pool }) => {
-    await revokeKey({ pool, ids }, operator(), idOf(key)).catch(unknown(`key ${key}`))
+    await revokeKey({ pool, ids }, operator(), keyIdOf(key)).catch(unknown(`key ${key}`))
     print(`Key ${key} is revoked: it can no longer start paid calls.`)
   })
 }
@@ -190,7 +201,7 @@ async function revokeLeaked(config: Config, from: string | undefined): Promise<v
 async function changeBudget(config: Config, key: string, text: string): Promise<void> {
   const budget = text === 'none' ? null : budgetOf(text)
   await withPools(config, async ({ rest: pool }) => {
-    await setKeyBudget({ pool, ids }, operator(), idOf(key), budget).catch(unknown(`key ${key}`))
+    await setKeyBudget({ pool, ids }, operator(), keyIdOf(key), budget).catch(unknown(`key ${key}`))
     print(
       budget === null
         ? `Key ${key} has no budget: only the balance of the account limits it.`
@@ -202,8 +213,8 @@ async function changeBudget(config: Config, key: string, text: string): Promise<
 async function assign(config: Config, key: string, member: string): Promise<void> {
   const memberId = member === 'none' ? null : idOf(member)
   await withPools(config, async ({ rest: pool }) => {
-    await findKey(pool, idOf(key)).catch(unknown(`key ${key}`))
-    await assignKey({ pool, ids }, operator(), idOf(key), memberId).catch(unknown(`member ${member} of its account`))
+    await findKey(pool, keyIdOf(key)).catch(unknown(`key ${key}`))
+    await assignKey({ pool, ids }, operator(), keyIdOf(key), memberId).catch(unknown(`member ${member} of its account`))
     print(memberId === null ? `Key ${key} is nobody's.` : `Key ${key} is assigned to member ${member}.`)
   })
 }
@@ -212,7 +223,7 @@ const REFUSALS_MS = 30 * 86_400_000
 
 async function listRefusals(config: Config, key: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    const refusals = await refusalsOf(pool, idOf(key), new Date(systemClock.nowMs() - REFUSALS_MS))
+    const refusals = await refusalsOf(pool, keyIdOf(key), new Date(systemClock.nowMs() - REFUSALS_MS))
     if (refusals.length === 0) return print(`No calls of key ${key} were refused in the last 30 days.`)
     for (const { hour, reason, count } of refusals) print(`${hour.toISOString()}  ${count}  ${reason}`)
     print('Counts can be a minute old.')

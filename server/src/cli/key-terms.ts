@@ -142,6 +142,7 @@ export function linesOf(
     `Key ${key.id}, ${key.mode}, ${key.name}`,
     `Account ${key.workspaceId}, tier ${key.tier}`,
     `State: ${stateOf(key)}`,
+    ...oldSecretLines(key),
     `Budget: ${key.budget === null ? 'none' : budgetLine(key.budget)}`,
     ...spend,
     ...limitLines(key.limits, key.terms.rates),
@@ -162,6 +163,15 @@ function limitLines(tier: TierLimits, rates: KeyRates): readonly string[] {
     const own = rates[kind] === null ? '' : `; the key's own limit is ${rates[kind]}`
     return `${words[0]?.toUpperCase()}${words.slice(1)}: ${limits[kind]} ${above === undefined ? `(limit of the tier${own})` : `(limit of the key; the tier allows ${above})`}`
   })
+}
+
+/** A secret that was rotated away is worth a line while it works. */
+function oldSecretLines({
+  revokedAt,
+  previousUntil,
+}: Pick<ListedKey, 'revokedAt' | 'previousUntil'>): readonly string[] {
+  if (revokedAt !== null || previousUntil === null || previousUntil.getTime() <= systemClock.nowMs()) return []
+  return [`Old secret: works until ${previousUntil.toISOString()}`]
 }
 
 export function stateOf({ revokedAt, expiresAt }: Pick<ListedKey, 'revokedAt' | 'expiresAt'>): string {

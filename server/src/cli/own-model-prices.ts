@@ -7,7 +7,7 @@ import { belowCost, type Margin, marginsOf, marginText } from '../pricing/margin
 import { setAccountModelTimes } from '../pricing/prices.ts'
 import { readPrices } from '../pricing/set-model-price.ts'
 import { timesOf, timesText } from './accounts.ts'
-import { idOf, operator, print, running, unknown, withPools, writing } from './command.ts'
+import { accountIdOf, operator, print, running, unknown, withPools, writing } from './command.ts'
 
 /** `farebox models account`: what a customer pays for a model by agreement. */
 export function addOwnModelPriceCommand(models: Command): void {
@@ -26,7 +26,7 @@ type Own = OwnOptions & { readonly account: string; readonly model: string; read
 async function setOwn(config: Config, { account, model, times: text, test, belowCost: mayLose }: Own): Promise<void> {
   const times = text === 'none' ? null : timesOf(text)
   await withPools(config, async ({ rest: pool }) => {
-    const { liveAccountId, testAccountId } = await findWorkspace(pool, idOf(account)).catch(
+    const { liveAccountId, testAccountId } = await findWorkspace(pool, accountIdOf(account)).catch(
       unknown(`account ${account}`),
     )
     const margins = times === null ? [] : await marginsAt(pool, model, times)

@@ -12,7 +12,7 @@ import { findWorkspace } from '../identity/workspaces.ts'
 import { Fault } from '../kernel/fault.ts'
 import { ROLES, type Role } from '../kernel/role.ts'
 import { createSendMail } from '../storage/mail.ts'
-import { idOf, ids, operator, plain, print, reading, running, withPools, writing } from './command.ts'
+import { accountIdOf, idOf, ids, operator, plain, print, reading, running, withPools, writing } from './command.ts'
 import { sealFor } from './rotate.ts'
 
 export function addPeopleCommands(program: Command): void {
@@ -113,7 +113,7 @@ async function personOf(pool: pg.Pool, who: string): Promise<ShownPerson> {
 
 async function listMembers(config: Config, account: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    const { id } = await findWorkspace(pool, idOf(account)).catch(inWords(`account ${account}`))
+    const { id } = await findWorkspace(pool, accountIdOf(account)).catch(inWords(`account ${account}`))
     const members = await membersOf(pool, id)
     if (members.length === 0) return print('There are no members.')
     for (const member of members) print(plain(lineOf(member)))
@@ -131,7 +131,7 @@ const hand = (): Hand => ({ by: operator(), personId: null })
 async function add(config: Config, account: string, typed: string, text: string): Promise<void> {
   const [email, role] = [emailOf(typed), roleOf(text)]
   await withPools(config, async ({ rest: pool }) => {
-    const id = await addMember({ pool, ids }, hand(), idOf(account), { email, role }).catch(inWords(account))
+    const id = await addMember({ pool, ids }, hand(), accountIdOf(account), { email, role }).catch(inWords(account))
     print(`Member ${id} added as ${role}.`)
   })
 }
@@ -139,14 +139,14 @@ async function add(config: Config, account: string, typed: string, text: string)
 async function setRole(config: Config, account: string, member: string, text: string): Promise<void> {
   const role = roleOf(text)
   await withPools(config, async ({ rest: pool }) => {
-    await changeRole(pool, hand(), idOf(account), idOf(member), role).catch(inWords(account))
+    await changeRole(pool, hand(), accountIdOf(account), idOf(member), role).catch(inWords(account))
     print(`Member ${member} now has the role ${role}.`)
   })
 }
 
 async function remove(config: Config, account: string, member: string): Promise<void> {
   await withPools(config, async ({ rest: pool }) => {
-    await removeMember(pool, hand(), idOf(account), idOf(member)).catch(inWords(account))
+    await removeMember(pool, hand(), accountIdOf(account), idOf(member)).catch(inWords(account))
     print(`Member ${member} removed.`)
   })
 }
@@ -154,7 +154,7 @@ async function remove(config: Config, account: string, member: string): Promise<
 async function handOver(config: Config, account: string, from: string, to: string): Promise<void> {
   const members = { from: idOf(from), to: idOf(to) }
   await withPools(config, async ({ rest: pool }) => {
-    await transfer(pool, hand(), idOf(account), members).catch(inWords(account))
+    await transfer(pool, hand(), accountIdOf(account), members).catch(inWords(account))
     print(`Member ${to} is now the owner; ${from} is now an admin.`)
   })
 }
@@ -169,7 +169,7 @@ async function invite(config: Config, account: string, typed: string, text: stri
     if (seal === null) throw new Error('secrets.master_key (FAREBOX_SECRETS_MASTER_KEY) is missing: mail needs it')
     const sendMail = createSendMail({ ids, seal })
     const parts = { pool, ids, sendMail, attempts: createAttempts({ pool }), settings: { siteUrl } }
-    const id = await createInvitations(parts).invite(hand(), idOf(account), invited).catch(inWords(account))
+    const id = await createInvitations(parts).invite(hand(), accountIdOf(account), invited).catch(inWords(account))
     print(`Invitation ${id} is being sent. It is valid for 7 days.`)
   })
 }

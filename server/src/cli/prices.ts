@@ -8,7 +8,7 @@ import { decimalText } from '../kernel/rational.ts'
 import { isBelowCost, marginText } from '../pricing/margins.ts'
 import { listPrices, setAccountPrice, setPrice } from '../pricing/prices.ts'
 import { picturePriceIn as usdPriceIn } from '../pricing/unit-prices.ts'
-import { idOf, operator, print, reading, running, withPools, writing } from './command.ts'
+import { accountIdOf, operator, print, reading, running, withPools, writing } from './command.ts'
 
 export function addPriceCommands(program: Command): void {
   const prices = program.command('prices').description('manage the prices of operations')
@@ -78,7 +78,7 @@ async function setForAccount(config: Config, { account, operation, price, test, 
   const { id } = operationOf(operation)
   const unitPrice = price === 'none' ? null : priceOf(price)
   await withPools(config, async ({ rest }) => {
-    const { liveAccountId, testAccountId } = await findWorkspace(rest, idOf(account))
+    const { liveAccountId, testAccountId } = await findWorkspace(rest, accountIdOf(account))
     const cost = (await listPrices(rest)).get(id)?.providerCost ?? null
     // Test money is nobody's, and sandboxes cost nothing.
     if (unitPrice !== null) requireAboveCost(id, { price: unitPrice, cost }, test ?? belowCost)

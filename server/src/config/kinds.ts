@@ -13,18 +13,19 @@ const must = (bounds: string) => ({ error: `must be ${bounds}` })
 const fromText = <T extends z.ZodType>(read: (text: string) => unknown, type: T) =>
   z.preprocess((value) => (typeof value === 'string' ? read(value) : value), type)
 
-export const integer = (least: number, most: number) => {
+/** `bounds` is for where there is more to say of them than two numbers. */
+export const integer = (least: number, most: number, bounds = `${least} to ${most}`) => {
   const { error } = must(`a whole number from ${least} to ${most}`)
   const type = fromText(
     (text) => (/^\d{1,15}$/.test(text) ? Number(text) : text),
     z.int({ error }).min(least, { error }).max(most, { error }),
   )
-  return kind(type, { type: 'integer', bounds: `${least} to ${most}` })
+  return kind(type, { type: 'integer', bounds })
 }
 
 const LIST_MOST = 100
 
-export const list = <T extends z.ZodType>(item: T) => {
+export const list = <T extends z.ZodType>(item: T, bounds?: string) => {
   const type = fromText(
     (text) =>
       text
@@ -34,7 +35,10 @@ export const list = <T extends z.ZodType>(item: T) => {
     z.array(item).max(LIST_MOST),
   )
   const each = kindOf(item) ?? { type: 'text', bounds: 'any' }
-  return kind(type, { type: `list of ${each.type}s`, bounds: `at most ${LIST_MOST}; each: ${each.bounds}` })
+  return kind(type, {
+    type: `list of ${each.type}s`,
+    bounds: bounds ?? `at most ${LIST_MOST}; each: ${each.bounds}`,
+  })
 }
 
 /** One of some words. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { leastBudgetFor } from '../kernel/memory-budget.ts'
 import { BODY_MOST_BYTES, MIB, MODEL_BODY_MOST_BYTES } from './bytes.ts'
 import { section, setting } from './described.ts'
 import { address, hostName, integer, list, network, origin, publicOrigin, publicUrl } from './kinds.ts'
@@ -37,7 +38,7 @@ export const listen = section(
 const limits = {
   body_bytes: setting(
     integer(1_024, BODY_MOST_BYTES).prefault(MIB),
-    'Size limit of a request body, except for calls of models.',
+    'Size limit of a request body, except for calls of models. A larger one gets 413 `body_too_large`. Whatever it is, bodies of the tools of agents have at most 1 MiB, and forms of the website 16 KiB.',
     'Raise it only for operations that need larger bodies; a body takes three times its size of `memory.budget_bytes`.',
   ),
   model_body_bytes: setting(
@@ -64,8 +65,8 @@ const limits = {
 
 const times = {
   headers_timeout_ms: setting(
-    integer(1_000, 60_000).prefault(10_000),
-    'Timeout for the headers of a request. It can be at most `http.request_timeout_ms`.',
+    integer(1_000, 60_000, '1000 to 60000, and at most `http.request_timeout_ms`').prefault(10_000),
+    'Timeout for the headers of a request; slower ones get 408 `request_timeout`.',
     'Leave it; a short timeout is what ends slow attacks (Slowloris).',
   ),
   request_timeout_ms: setting(
@@ -79,13 +80,13 @@ const times = {
     'Give the process manager a longer stop timeout than this (`TimeoutStopSec`, `terminationGracePeriodSeconds`).',
   ),
   drain_pause_ms: setting(
-    integer(0, 60_000).prefault(0),
+    integer(0, 60_000, '0 to 60000, and at most `http.drain_ms`').prefault(0),
     'How long a stopping process goes on accepting while `/readyz` already says 503. It is a part of `http.drain_ms`.',
     'Behind a load balancer, set it to more than the balancer takes to notice ([reliability.md](reliability.md#rolling-restarts)).',
   ),
   abandoned_stream_ms: setting(
     integer(0, 600_000).prefault(30_000),
-    'How long we go on reading a stream from its upstream after the caller has disconnected, to learn what was used ([models.md](models.md)).',
+    'How long we go on reading a stream from its upstream after the caller has disconnected, to learn what was used. It does not apply to a stream that is canceled: that is the default of keys (`X-Farebox-On-Disconnect: cancel`), at an upstream whose meter stops when we disconnect ([models.md](models.md#calling-one)).',
     'Raise it when your upstreams bill the whole answer even if we disconnect. Usage that they do not report in this time is counted from the text.',
   ),
 }
@@ -128,12 +129,16 @@ export const http = section(
   'Limits and timeouts of HTTP, shutdown, and the URLs by which others reach the listeners.',
 )
 
+/** The least depends on the bodies, so whoever gives less is told by what is checked together. */
+const MEMORY_MOST_BYTES = 65_536 * MIB
+const MEMORY_BOUNDS = `${leastBudgetFor(MIB)} to ${MEMORY_MOST_BYTES} with bodies of the default sizes; more is needed for larger ones`
+
 export const memory = section(
   z
     .strictObject({
       budget_bytes: setting(
-        integer(MIB, 65_536 * MIB).prefault(448 * MIB),
-        'Memory budget for requests, replies and unread answers together, beside what the program itself needs. A call without room waits for up to a second, then it is refused with 503 `overloaded`. The largest call has to fit: the budget is at least 8/3 of (64 MiB + three times the larger of `http.body_bytes` and `http.model_body_bytes`), which is 179 MiB if neither is set.',
+        integer(MIB, MEMORY_MOST_BYTES, MEMORY_BOUNDS).prefault(448 * MIB),
+        'Memory budget for requests, replies and unread answers together, beside what the program itself needs. A call without room waits for up to a second, then it is refused with 503 `overloaded`. The largest call has to fit: the budget is at least 8/3 of (64 MiB + three times the larger of `http.body_bytes` and `http.model_body_bytes`). That is 179 MiB if neither is set.',
         'Give the container this and about 400 MiB more. Raise it when `farebox_memory_refusals_total` grows.',
       ),
     })

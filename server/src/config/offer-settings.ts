@@ -55,7 +55,7 @@ const OF_ACCOUNT = "one account's calls to one route"
 const OF_ROUTE = 'all calls to one route together'
 
 const THREE_TIMES = (window: string) =>
-  `It has to be at least three times \`loss.account_${window}_usd\`: of the losses of one account, no more than a third of it counts.`
+  `It has to be at least three times \`loss.account_${window}_usd\`: the losses of one account count for at most a third of this ceiling. If either is \`none\`, this is not checked.`
 
 export const loss = section(
   z
@@ -103,7 +103,7 @@ export const sales = section(
     .strictObject({
       fresh_seconds: setting(
         integer(2, 86_400).prefault(300),
-        'How long a snapshot of what is sold counts as fresh. The worker makes five in that time.',
+        'How long a snapshot of what is sold counts as fresh. The worker makes five in that time. An older one is still served, marked `stale`; 503 `sales_data_unavailable` comes only if there is none at all.',
         'Lower it where published prices have to follow a change sooner; quotes follow within a second anyway.',
       ),
     })

@@ -52,7 +52,7 @@ export const people = section(
       ),
       credit: setting(
         amount.prefault('2'),
-        'Promotional credit for the first workspace of a mailbox.',
+        'Promotional credit for the first workspace of a mailbox, in USD. Addresses that differ only in a label (`jo+test@…`) are one mailbox; at Gmail also those that differ in dots.',
         'Set 0 where nobody is to get anything for free.',
       ),
       low_balance: setting(

@@ -62,8 +62,8 @@ const log = section(
 /** Every setting that there is, with what people are told of it. */
 export const settings = z.strictObject({
   roles: setting(
-    list(choice(ROLES, `must be among ${ROLES.join(', ')}`)).prefault([...ROLES]),
-    'Roles of a process. Each is a listener, for the API (`gateway`), agents (`agent`), the website (`site`) or metrics (`admin`), or the work in the background (`worker`). At least one.',
+    list(choice(ROLES, `must be among ${ROLES.join(', ')}`), `one or more of ${ROLES.join(', ')}`).prefault([...ROLES]),
+    'Roles of a process. Each is a listener, for the API (`gateway`), agents (`agent`), the website (`site`) or metrics (`admin`), or the work in the background (`worker`).',
     'Run all in one process to begin with. Every installation needs one process with the role `worker`.',
   ),
   database,

@@ -25,7 +25,10 @@ export const FAULTS = {
     'This endpoint gives no quotes. Send the request without the header x-farebox-cost-mode.',
   ),
   quote_invalid: row(400, 'The quote is not valid for this request. Nothing was charged. Ask for a new one.'),
-  missing_credential: row(401, 'No credential was sent. Send your API key as "Authorization: Bearer <key>".'),
+  missing_credential: row(
+    401,
+    'No credential was sent. Send your API key as "Authorization: Bearer <key>", or in the header x-api-key or x-goog-api-key.',
+  ),
   invalid_credential: row(401, 'The credential is not valid. Check the key, or create a new one.'),
   expired_credential: row(401, 'This key has expired. Create a new one.'),
   sign_in_required: row(
@@ -86,14 +89,17 @@ export const FAULTS = {
   invitation_for_another: row(403, 'This invitation is for another e-mail address. Sign in with that address.'),
   loss_ceiling_account: row(
     403,
-    'Loss limit reached: the provider used more than your calls were priced for. Nothing was charged for this call. Use another model or endpoint, try again later, or ask the operator.',
+    'Loss limit reached: the provider used more than was held for your calls. Nothing was charged for this call. Use another model or endpoint, try again later, or ask the operator.',
   ),
   route_not_found: row(404, 'There is no such endpoint. Check the method and the path.'),
   resource_not_found: general(404, 'There is no such resource. Check the id.'),
   model_not_found: general(404, 'There is no such model. Use one that GET /v1/models lists.'),
   method_not_allowed: row(405, 'This endpoint does not support this method. Use one that the Allow header lists.'),
   request_timeout: row(408, 'Request timeout: the request did not arrive in time. Send it again.', RETRYABLE),
-  quote_used: row(409, 'The quote has already been used. Nothing was charged. Ask for a new one.'),
+  quote_used: row(
+    409,
+    'The quote has already been used, so this request was not carried out and costs nothing. Look up the call that used it with GET /v1/requests before you ask for a new quote.',
+  ),
   idempotency_completed: row(
     409,
     'A call with this idempotency key has already completed and was charged. Look it up with GET /v1/requests/{first_request_id}.',
@@ -112,7 +118,7 @@ export const FAULTS = {
   ),
   contract_hash_mismatch: row(
     409,
-    'No contract with this hash is served here. Use the hash that GET /api/contracts/version returns.',
+    'No contract with this hash is served or kept here. Use the hash that GET /api/contracts/version returns.',
   ),
   quota_request_open: row(
     409,
