@@ -602,8 +602,8 @@ export type GetUsageAnswer = {
       }[]
     | null
   mode: 'live' | 'test'
-  /** How many are told as one. */
-  other_groups: number
+  /** How many are told as one. Null where it is not grouped, or where they are too many to count. */
+  other_groups: number | null
   start: string
   totals: {
     cache_read_tokens: number

@@ -1352,7 +1352,7 @@ export type GetUsageAnswer = {
     /** The key, operation, model, end user or value of the tag. */
     value: string | null
   }[]
-  /** How many are told as one; left out where there are more than 500. */
+  /** How many are told as one; left out where they are too many to count. */
   other_groups?: number
   /** What the credential lets the report be about, such as key or account. */
   scope: string

@@ -132,6 +132,8 @@ describe('sums that are old', () => {
     const { groups } = await readUsage(pool, { ...window, startSeconds: window.startSeconds + 1, groupBy: 'model' })
     assert.equal(groups?.[0]?.totals.requests, 30n)
 
+    assert.equal(await dropOldUsage(pool, 120), 0, 'sums stay as long as the charges that they are made of')
+    await session.query(`insert into dropped_days values (current_date - 121)`)
     assert.ok((await dropOldUsage(pool, 120)) > 0)
     assert.deepEqual(await rows(), { named: 0, others: 0, days: 0 })
   })

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { z } from 'zod'
 
-/** Takes some tens of milliseconds, in which nobody waits for it. */
+/** Takes a tenth of a second for calls without tags, and some seconds for ones with all that a call can have; nobody waits for it. */
 const AT_ONCE = 5_000
 /** A portion of this many that takes too long is not too large: something else is wrong. */
 const AT_ONCE_LEAST = 10

@@ -142,7 +142,10 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
     const subject = subjectIs(subjectAsked ?? '')
     if (groupBy === 'key') return both({ about: asked, item: 'credential_id::text', subject })
     const part = { about: asked, item: `nullif(${groupBy}, '')`, subject }
-    return both({ ...part, ...(isPlain && { day: { about: groupBy, item: 'subject', subject: () => 'true' } }) })
+    return both({
+      ...part,
+      ...(isPlain && { day: { about: groupBy, item: 'subject', subject: () => `subject <> ''` } }),
+    })
   }
 
   function leaders(about: About): string {
@@ -151,13 +154,14 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
     const { days, most } = leadersOf(query)
     return `select large.* from unnest(array[${days.map(at).join(', ')}]) one (day)
       cross join lateral (
-        select subject, charged, requests, row_number() over () = ${most} as is_cut from (
+        select subject, charged, requests, count(*) over () > ${most} as is_cut from (
           select subject, charged, requests from usage_days
-          where ${ofScope()} and about = ${parameter(about)} and usage_days.day = one.day and subject <> '' order by size desc limit ${most}
-        ) of_day
+          where ${ofScope()} and about = ${parameter(about)} and usage_days.day = one.day and subject <> '' order by size desc limit ${2 * most}
+        ) of_day order by charged desc, requests desc, subject limit ${most}
       ) large
       union all
-      select subject, charged, requests, false from single cross join lateral (${subjectsOf(about, parameter)}) one (subject, label)`
+      select subject, charged, requests, false from single cross join lateral (${subjectsOf(about, parameter)}) one (subject, label)
+      where operation is not null and ${matches}`
   }
 
   function candidates(about: About): string {

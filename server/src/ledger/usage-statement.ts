@@ -59,7 +59,7 @@ function bySubject(sources: Sources, base: string, about: About): string {
     ),
     ${grouped(sources.candidates(about))},
     having_one as (select at, ${SUMS} from (${sources.some(about)}) used group by at),
-    counted as (select case when (select count(*) from candidates) < ${CANDIDATES_MOST} and not exists (select from leaders where is_cut)
+    counted as (select case when (select count(distinct subject) from leaders) <= ${CANDIDATES_MOST} and not exists (select from leaders where is_cut)
       then (select count(*) from whole)::integer end as groups)
     select part, item, label, (select groups from counted) as groups, extract(epoch from at)::float8 as at, ${TOLD} from (
       select 'all' as part, null as item, null as label, at, ${COLUMNS} from base

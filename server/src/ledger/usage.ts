@@ -86,7 +86,7 @@ export async function readUsage(pool: pg.Pool, query: UsageQuery): Promise<Usage
 
 export async function readExactUsage(pool: pg.Pool, query: UsageQuery): Promise<ExactUsageReport> {
   const windows = bucketWindows(query)
-  requireKept(query)
+  if (isNamed(query)) requireKept(query, await readHoursFrom(pool))
   const { text, values } = usageStatement(query)
   const { rows: found } = await pool.query({ text, values: [...values] })
   const rows = z.array(row).parse(found)
@@ -134,21 +134,35 @@ function bucketWindows({ startSeconds, endSeconds, bucket = 'day', groupBy }: Us
 }
 
 /** Further back there are sums by end user and by tag of days alone, and of these not for some operations or models. */
-function requireKept({ startSeconds, endSeconds, nowSeconds, bucket, filter = {}, groupBy }: UsageQuery): void {
-  const { tag, endUserId, operation, model } = filter
-  const isNamed = tag !== undefined || endUserId !== undefined || groupBy === 'end_user' || typeof groupBy === 'object'
-  if (!isNamed || nowSeconds === undefined) return
-  const keptFrom = floorTo(nowSeconds, DAY_SECONDS) - NAMED_HOURS_KEPT_DAYS * DAY_SECONDS
+function requireKept(query: UsageQuery, hoursFrom: number): void {
+  const { startSeconds, endSeconds, nowSeconds = 0, bucket, filter = {}, groupBy } = query
+  const { operation, model } = filter
+  // What is gone is gone, also where a clock that ran ahead has been set back since.
+  const keptFrom = Math.max(floorTo(nowSeconds, DAY_SECONDS) - NAMED_HOURS_KEPT_DAYS * DAY_SECONDS, hoursFrom)
   const isWhole = (seconds: number) => seconds >= keptFrom || seconds % DAY_SECONDS === 0
   const isOfDays = bucket !== 'hour' && isWhole(startSeconds) && isWhole(endSeconds)
   const isOfNames = operation === undefined && model === undefined && (groupBy === undefined || isOfName(groupBy))
   if (startSeconds >= keptFrom || (isOfDays && isOfNames)) return
   throw new Fault('invalid_request', {
-    detail: `Usage by end user and by tag goes back ${NAMED_HOURS_KEPT_DAYS} days. Before that there are whole days (UTC) alone, without other filters or groups. Start later, or at midnight UTC.`,
+    detail: `Usage by end user and by tag goes back ${NAMED_HOURS_KEPT_DAYS} days. Older usage is kept by whole days (UTC), without other filters or groups. Start later, or at midnight UTC.`,
   })
 }
 
 const isOfName = (groupBy: GroupBy) => groupBy === 'end_user' || typeof groupBy === 'object'
+
+function isNamed({ filter = {}, groupBy }: UsageQuery): boolean {
+  return filter.tag !== undefined || filter.endUserId !== undefined || (groupBy !== undefined && isOfName(groupBy))
+}
+
+const kept = z.tuple([z.object({ from: z.number() })])
+
+/** Since when there are sums of hours by end user and by tag, in seconds. */
+async function readHoursFrom(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query(
+    `select coalesce((select extract(epoch from hours_from)::float8 from usage_kept), 0) as from`,
+  )
+  return kept.parse(rows)[0].from
+}
 
 /** What no group has is what is left of all. Where `some` says what all groups have, the smaller ones are what the largest leave of it. */
 function groupsIn(

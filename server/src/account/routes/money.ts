@@ -107,7 +107,12 @@ const usage = z.strictObject({
     .meta({
       description: 'The largest 50 first. They add up to the totals, to the nano. Null where it is not grouped.',
     }),
-  other_groups: z.int().meta({ description: 'How many are told as one.' }),
+  other_groups: z
+    .int()
+    .nullable()
+    .meta({
+      description: 'How many are told as one. Null where it is not grouped, or where they are too many to count.',
+    }),
 })
 
 const text = z.string().min(1).max(200).optional()
@@ -224,7 +229,7 @@ export const MONEY_ROUTES: readonly AccountRoute[] = [
         })
       const [startSeconds, endSeconds] = [within(start), end === undefined ? nowSeconds + 1 : within(end)]
       const window = { scope: { accountId }, startSeconds, endSeconds, nowSeconds }
-      const { exact, groups, otherGroups = 0 } = await readExactUsage(pool, { ...window, ...view })
+      const { exact, groups, otherGroups = null } = await readExactUsage(pool, { ...window, ...view })
       return {
         body: {
           ...{ mode: asked, start: start.toISOString(), end: (end ?? new Date(nowSeconds * 1_000)).toISOString() },

@@ -80,7 +80,7 @@ const report = z.strictObject({
   other_groups: z
     .int()
     .optional()
-    .meta({ description: 'How many are told as one; left out where there are more than 500.' }),
+    .meta({ description: 'How many are told as one; left out where they are too many to count.' }),
 })
 
 const TIMESTAMP = { type: 'integer', format: 'int64', minimum: 1 }

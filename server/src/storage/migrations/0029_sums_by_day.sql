@@ -22,8 +22,10 @@ create table usage_days (
   cache_write_tokens bigint not null,
   value bigint not null,
   charged bigint not null,
-  -- How large it is, in steps of a fifth: with the amount itself in an index, every change would write the index.
-  size smallint generated always as (case when charged > 0 then round(4 * ln(charged::float8) / ln(2::float8)) else -1 end) stored,
+  -- How large it is, in steps of a fifth: with the amount itself in an index, every change would write the index. What is free is ranked by its
+  -- requests, below all that was charged.
+  size smallint generated always as (case when charged > 0 then round(4 * ln(charged::float8) / ln(2::float8))
+    else -1000 + round(4 * ln(greatest(requests, 0)::float8 + 1) / ln(2::float8)) end) stored,
   primary key (scope_id, about, subject, day)
 ) with (fillfactor = 80);
 
@@ -64,11 +66,6 @@ from usage_sums cross join lateral (
 ) one (about, subject)
 cross join lateral (values (account_id), (credential_id)) scope (scope_id)
 group by 1, 2, 3, 4, 5;
-
--- What the edge refuses, whoever writes: what is there already is not looked at.
-alter table holds add constraint short_attribution check (
-  length(end_user_label) <= 64 and (tags is null or cardinality(tags) <= 8 and length(tags::text) <= 1000)
-) not valid;
 
 -- Adds what usage_tail has, at most so many rows, to the sums of their hours, and takes it out of there: both, or neither. So a row is in
 -- the tail or in the sums, never in both and never in none, whoever dies and whoever commits late: what is not visible yet stays for the
@@ -219,18 +216,20 @@ $$;
 -- Drops some of the sums that are to be kept no longer, and answers how many: sums of days, and sums of hours, of which those by end user and by
 -- tag are as many as there are names, and are kept for less long. Until when those are gone is noted first.
 create or replace function drop_usage_before(first_day timestamptz, first_hour timestamptz, most integer) returns integer
-language plpgsql volatile as $$
+language plpgsql volatile set plan_cache_mode = force_custom_plan as $$
 declare
   dropped integer;
   more integer;
+  -- Sums never go before the charges that they are made of.
+  first_sum timestamptz := coalesce((select least(first_day, (max(day) + 1)::timestamp at time zone 'UTC') from dropped_days having max(day) is not null), '-infinity');
 begin
   insert into usage_kept (hours_from) values (first_hour) on conflict (is_all) do update set hours_from = greatest(usage_kept.hours_from, excluded.hours_from);
-  delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_hour and subject <> '' limit most));
+  delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_hour and subject <> '' order by hour limit most));
   get diagnostics dropped = row_count;
-  delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_day limit most - dropped));
+  delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_sum limit most - dropped));
   get diagnostics more = row_count;
   dropped := dropped + more;
-  delete from usage_days where ctid = any (array(select ctid from usage_days where day < first_day limit most - dropped));
+  delete from usage_days where ctid = any (array(select ctid from usage_days where day < first_sum limit most - dropped));
   get diagnostics more = row_count;
   return dropped + more;
 end
