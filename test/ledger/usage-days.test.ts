@@ -10,7 +10,7 @@ import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { MIGRATIONS_FOLDER } from '../../server/src/storage/migrations.ts'
 import { callOf, makeParty, openSession, type Party, postOf } from './session.ts'
 import { bookAnew } from './usage-rows.ts'
-import { connect, ids } from './world.ts'
+import { connect, ids, makeCredential } from './world.ts'
 
 /** Sums by day: of very many names, for how long they are kept, and how they come to a database that has sums by hour. */
 const database = await freshDatabase()
@@ -79,6 +79,47 @@ describe('a report by day', () => {
               assert.equal(otherGroups, undefined, 'too many to count')
             }
     assert.deepEqual(await verifyLedger(pool), [])
+  })
+
+  it('finds who made the most requests among very many who paid nothing', async () => {
+    const party = await makeParty(pool, 10n ** 12n)
+    const endUser = { id: ids.next(), label: 'busy' }
+    await charge(
+      party,
+      Array.from({ length: 1_100 }, () => 0n),
+    )
+    for (const _ of [1, 2, 3]) {
+      const call = callOf(party, { hold: 1n, attribution: { model: 'gpt', endUser, tags: [] } })
+      await session.begin(call)
+      await session.end(postOf(call, 0n))
+    }
+    await move(party, 2)
+    const window = { scope: party, startSeconds: todaySeconds - 3 * DAY, endSeconds: todaySeconds }
+    const { groups = [] } = await readUsage(pool, { ...window, groupBy: 'end_user' })
+    assert.deepEqual([groups[0]?.label, groups[0]?.totals.requests], ['busy', 3n])
+  })
+
+  it('has the end users of a key that is asked for, however much those of another paid in an hour of which it has a part', async () => {
+    const rich = await makeParty(pool, 10n ** 12n)
+    const party = { ...rich, credentialId: await makeCredential(pool, rich.accountId) }
+    await charge(
+      rich,
+      Array.from({ length: 600 }, () => 9_000n),
+      'rich',
+    )
+    await charge(party, [1n, 2n, 3n], 'poor')
+    await move(rich, 2)
+    const startSeconds = todaySeconds - 2 * DAY + 7 * 3_600 - 60
+    const window = { scope: { accountId: rich.accountId }, startSeconds, endSeconds: startSeconds + 600 }
+    const { groups = [] } = await readUsage(pool, {
+      ...window,
+      groupBy: 'end_user',
+      filter: { credentialId: party.credentialId },
+    })
+    assert.deepEqual(
+      groups.map(({ kind, totals }) => [kind, totals.charged]),
+      [3n, 2n, 1n].map((charged) => ['group', charged]),
+    )
   })
 })
 
