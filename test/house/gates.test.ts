@@ -50,10 +50,11 @@ describe('the gates of the project', () => {
       const { code, output } = run(copy, 'scripts/conformance.ts', '--json', '--results', results)
       return { code, ...JSON.parse(output.trim().split('\n').at(-1) ?? '') }
     }
-    const recorded: string[] = JSON.parse(readFileSync(path.join(copy, 'test/conformance/passing.json'), 'utf8'))
-    const all = recorded.map((id) => `${id} is shown`)
-    const list = readFileSync(path.join(copy, 'test/conformance/conformance.md'), 'utf8')
-    const [, id = ''] = [...list.matchAll(/^- ([A-Z]+-\d+) /gm)].find(([, one = '']) => !recorded.includes(one)) ?? []
+    const record = path.join(copy, 'test/conformance/passing.json')
+    const [id = '', ...recorded]: string[] = JSON.parse(readFileSync(record, 'utf8'))
+    // As if nobody had shown it yet.
+    writeFileSync(record, JSON.stringify(recorded))
+    const all = recorded.map((one) => `${one} is shown`)
     const planted = judged(...all, `${id} planted`)
     assert.deepEqual([planted.code, planted.ok, planted.ids[id]], [0, true, 'pass'])
     const removed = judged(...all)
