@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { makeKey as makeSecret } from '../../server/src/identity/key-format.ts'
 import { call, codeOf, makeKey } from '../acceptance/installation.ts'
 import { created } from '../acceptance/tasks/video.ts'
 import { ask, listIn, makeTeam, startHouse } from './house.ts'
@@ -15,6 +16,8 @@ const team = await makeTeam(pool, ['owner'])
 const owner = team.of('owner')
 const KEYS = `/workspaces/${team.workspaceId}/keys`
 const make = (body: object, query = '?mode=test') => ask(siteUrl, owner, KEYS + query, { method: 'POST', body })
+/** A secret of the right form, which is not the key's. */
+const credentialOf = (id: string) => makeSecret(id, 'test', 0).reveal()
 const tags = (secret: unknown) => call(gateway.url, String(secret), 'tag_detail')
 
 describe('keys of the account API', () => {
@@ -86,6 +89,38 @@ describe('keys of the account API', () => {
     const over = await revoke(secret)
     assert.equal(over.status, 404)
     assert.equal((await revoke('fb_live_nothing')).status, 400)
+  })
+
+  it('are not locked by who has but the id of one', async () => {
+    const forged = credentialOf(team.keyId)
+    const revoke = () => ask(siteUrl, null, '/revoke-secret', { method: 'POST', body: { secret: forged } })
+    const holder = await pool.connect()
+    try {
+      await holder.query('begin')
+      await holder.query('select from accounts where id = $1 for update', [team.accountId])
+      assert.equal((await revoke()).status, 404, 'it waits for no lock')
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    assert.equal((await ask(siteUrl, owner, `${KEYS}/${team.keyId}`)).json.state, 'active')
+  })
+
+  it('can be changed with the ETag that making and rotating them told, also one of several', async () => {
+    const made = await make({ name: 'tagged' })
+    const path = `${KEYS}/${made.json.id}`
+    const patch = (etag: string) =>
+      ask(siteUrl, owner, path, { method: 'PATCH', body: { tags: ['a=b'] }, headers: { 'if-match': etag } })
+    assert.equal((await patch(made.headers.get('etag') ?? '')).status, 200)
+    const rotated = await ask(siteUrl, owner, `${path}/rotate`, { method: 'POST', body: {} })
+    assert.equal((await patch(`"another", ${rotated.headers.get('etag')}`)).status, 200)
+  })
+
+  it('are of the mode that was asked for: the same idempotency key in the other mode is another request', async () => {
+    const send = (mode: string) =>
+      ask(siteUrl, owner, `${KEYS}?mode=${mode}`, { method: 'POST', body: { name: 'moded' }, key: 'moded' })
+    assert.equal((await send('test')).json.mode, 'test')
+    assert.equal((await send('live')).json.code, 'idempotency_mismatch')
   })
 
   it('are listed page by page, by state and by member, one mode at a time', async () => {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { JsonAsked } from '../http/json-routes.ts'
 import { findAccessToken } from '../identity/access-tokens.ts'
-import { type FailuresByAddress, requireFewFailures } from '../identity/failures-by-address.ts'
+import { type FailuresByAddress, tryFrom } from '../identity/failures-by-address.ts'
 import { findGrant } from '../identity/grants.ts'
 import { parseCredential } from '../identity/key-format.ts'
 import type { People } from '../identity/people/people.ts'
@@ -55,13 +55,7 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
     const parsed = parseCredential(new Secret(text))
     if (parsed?.kind !== 'at' || audience === null) throw wrongToken(audience)
     const { address } = asked.visitor
-    requireFewFailures(failures, address)
-    const token = await findAccessToken(pool, parsed.hash)
-    const grant = token === null || token.audience !== audience ? null : await findGrant(pool, token.grantId)
-    if (token === null || grant === null || token.grantId !== parsed.id) {
-      failures.note(address)
-      throw wrongToken(audience)
-    }
+    const { token, grant } = await tryFrom(failures, address, () => findToken(parsed, address))
     const { networks } = grant.terms
     if (networks !== null && !networks.has(address)) throw new Fault('address_not_allowed')
     if (grant.isPaused) throw new Fault('mandate_paused')
@@ -75,6 +69,14 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
       ...{ personId, granted, formToken: null },
       by: { ...by, origin: { ...by.origin, grant: token.grantId } },
     }
+  }
+
+  async function findToken({ hash, id }: { readonly hash: Buffer; readonly id: Id }, address: string) {
+    const token = await findAccessToken(pool, hash)
+    const grant = token === null || token.audience !== audience ? null : await findGrant(pool, token.grantId)
+    if (token !== null && grant !== null && token.grantId === id) return { token, grant }
+    failures.note(address)
+    throw wrongToken(audience)
   }
 
   async function bySession(asked: JsonAsked, isWrite: boolean): Promise<Member> {

@@ -7,7 +7,7 @@ import type { Mode } from '../kernel/mode.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
-import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import { beginNoticesAnew } from './budget-notices.ts'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
@@ -154,6 +154,8 @@ export async function revokeSecret(
   if (parsed === undefined || parsed.kind === 'at')
     throw new Fault('invalid_request', { detail: 'This is not a secret of an API key of this installation. Check it.' })
   const { id, hash } = parsed
+  // Calls of the account wait for its lock, so nobody takes it who does not have the secret.
+  await requireSecret(queryOn(pool), id, hash)
   return inTransaction(pool, async (query) => {
     await lockKey(query, id)
     const { rows } = await query(
@@ -167,15 +169,23 @@ export async function revokeSecret(
       await revokeWithin(query, by, id)
       return { id, ended: 'key' } as const
     }
-    if (!isPrevious)
-      throw new Fault('resource_not_found', {
-        detail: `This secret of key ${id} is already invalid. Nothing has to be done.`,
-      })
+    if (!isPrevious) throw overAlready(id)
     await query('update api_keys set previous_hash = null, previous_until = null where id = $1', [id])
     const facts = difference({ hasPreviousSecret: true }, { hasPreviousSecret: false })
     await record(query, by, { ...deedTo(id, 'secret_revoked'), ...facts })
     await tell(query, id)
     return { id, ended: 'previous' } as const
+  })
+}
+
+async function requireSecret(query: Query, id: Id, hash: Buffer): Promise<void> {
+  const { rows } = await query('select from api_keys where id = $1 and (hash = $2 or previous_hash = $2)', [id, hash])
+  if (rows.length === 0) throw overAlready(id)
+}
+
+function overAlready(id: Id): Fault {
+  return new Fault('resource_not_found', {
+    detail: `This secret of key ${id} is already invalid. Nothing has to be done.`,
   })
 }
 

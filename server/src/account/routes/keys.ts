@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { HOLDINGS } from '../../catalogue/holding.ts'
 import { ON_DISCONNECT } from '../../catalogue/on-disconnect.ts'
 import { money, moneyBody } from '../../http/routes/money.ts'
-import { requireFewFailures } from '../../identity/failures-by-address.ts'
+import { tryFrom } from '../../identity/failures-by-address.ts'
 import { networksIn, type TermsChange } from '../../identity/key-terms.ts'
 import {
   assignKey,
@@ -316,15 +316,17 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     },
     codes: ['rate_limit_exceeded', 'resource_not_found', 'billing_dependency_timeout'],
     async run({ pool, ids, failures }, { body, visitor }) {
-      requireFewFailures(failures, visitor.address)
-      const by = { actor: 'service revocation', origin: { via: 'http', address: visitor.address } } as const
-      const { id, ended } = await revokeSecret({ pool, ids }, by, new Secret(body.secret)).catch((error: unknown) => {
-        failures.note(visitor.address)
-        throw error instanceof Fault && error.code === 'resource_not_found'
-          ? new Fault('resource_not_found', { detail: NO_SECRET })
-          : error
+      const { address } = visitor
+      const by = { actor: 'service revocation', origin: { via: 'http', address } } as const
+      return tryFrom(failures, address, async () => {
+        const { id, ended } = await revokeSecret({ pool, ids }, by, new Secret(body.secret)).catch((error: unknown) => {
+          // Neither what cost nothing to see nor an outage of ours is a guess.
+          if (!(error instanceof Fault) || error.code !== 'resource_not_found') throw error
+          failures.note(address)
+          throw new Fault('resource_not_found', { detail: NO_SECRET })
+        })
+        return { body: { key_id: id, ended } }
       })
-      return { body: { key_id: id, ended } }
     },
   }),
 ]

@@ -5,7 +5,7 @@
 create table account_writes (
   person_id uuid not null references people on delete cascade,
   key text not null check (length(key) between 1 and 255),
-  -- SHA-256 of method, path and body.
+  -- SHA-256 of method, path, mode and body.
   fingerprint bytea not null check (length(fingerprint) = 32),
   request_id uuid not null,
   -- Null only within the transaction that makes the change.
