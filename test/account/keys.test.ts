@@ -5,7 +5,7 @@ import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { makeKey as makeSecret } from '../../server/src/identity/key-format.ts'
 import { call, codeOf, makeKey } from '../acceptance/installation.ts'
 import { created } from '../acceptance/tasks/video.ts'
-import { ask, listIn, makeTeam, startHouse } from './house.ts'
+import { ask, join, listIn, makeTeam, startHouse } from './house.ts'
 
 const database = await freshDatabase()
 const house = await startHouse(database.url)
@@ -36,7 +36,8 @@ describe('keys of the account API', () => {
     }
     const { json, status } = await make(wanted)
     assert.equal(status, 201)
-    const { id, secret, budget, created_at: _, ...rest } = json
+    const { id, secret, budget, created_at: _, grant_id: grantId, ...rest } = json
+    assert.equal(grantId, null)
     assert.match(String(secret), /^fb_test_/)
     assert.deepEqual(budget, { period: 'month', amount: { usd: '12.500000000', micros_usd: 12_500_000 } })
     const { budget: __, ...said } = wanted
@@ -123,6 +124,55 @@ describe('keys of the account API', () => {
     assert.equal((await send('live')).json.code, 'idempotency_mismatch')
   })
 
+  it('keep the secret that is in use when the answer to a rotation was lost, and end all of them without an overlap', async () => {
+    const made = await make({ name: 'rotated' })
+    const path = `${KEYS}/${made.json.id}`
+    const rotate = async (overlap: number, key?: string) =>
+      (
+        await ask(siteUrl, owner, `${path}/rotate`, {
+          ...{ method: 'POST', body: { overlap_seconds: overlap }, ...(key !== undefined && { key }) },
+        })
+      ).json.secret
+    const missed = await rotate(3_600, 'lost')
+    assert.equal(await rotate(3_600, 'lost'), null)
+    const fresh = await rotate(3_600)
+    for (const secret of [made.json.secret, missed, fresh]) assert.equal((await tags(secret)).status, 200)
+    const revoked = await ask(siteUrl, null, '/revoke-secret', { method: 'POST', body: { secret: made.json.secret } })
+    assert.deepEqual(revoked.json, { key_id: made.json.id, ended: 'previous' })
+    await until(async () => (await tags(made.json.secret)).status === 401, PATIENCE_MS, 'the oldest')
+    assert.equal((await tags(missed)).status, 200)
+    const last = await rotate(0)
+    for (const secret of [missed, fresh])
+      await until(async () => (await tags(secret)).status === 401, PATIENCE_MS, 'no overlap')
+    assert.equal((await tags(last)).status, 200)
+  })
+
+  it('of a developer are the developer’s own, so that their budget bounds them', async () => {
+    const developer = await join(pool, team.workspaceId, 'developer')
+    const send = (body: object) => ask(siteUrl, developer, `${KEYS}?mode=test`, { method: 'POST', body })
+    const made = await send({ name: 'mine' })
+    assert.deepEqual([made.status, made.json.member_id], [201, developer.memberId])
+    for (const other of [null, owner.memberId])
+      assert.equal((await send({ name: 'not mine', member_id: other })).json.code, 'forbidden')
+    const patch = (id: unknown, body: object) =>
+      ask(siteUrl, developer, `${KEYS}/${id}`, { method: 'PATCH', body, headers: { 'if-match': '*' } })
+    assert.equal((await patch(made.json.id, { member_id: null })).json.code, 'forbidden')
+    assert.equal((await patch(made.json.id, { tags: ['a=b'], member_id: developer.memberId })).status, 200)
+    // Nor do they get the secret of one that nothing of theirs bounds.
+    assert.equal((await patch(team.keyId, { budget: null })).json.code, 'forbidden')
+    const rotated = await ask(siteUrl, developer, `${KEYS}/${team.keyId}/rotate`, { method: 'POST', body: {} })
+    assert.equal(rotated.json.code, 'forbidden')
+  })
+
+  it('that are revoked are not changed', async () => {
+    const made = await make({ name: 'over' })
+    await ask(siteUrl, owner, `${KEYS}/${made.json.id}`, { method: 'DELETE' })
+    const told = await ask(siteUrl, owner, `${KEYS}/${made.json.id}`, {
+      ...{ method: 'PATCH', body: { scopes: null }, headers: { 'if-match': '*' } },
+    })
+    assert.equal(told.status, 404)
+  })
+
   it('are listed page by page, by state and by member, one mode at a time', async () => {
     const other = await makeTeam(pool, ['owner'])
     const path = `/workspaces/${other.workspaceId}/keys`
@@ -161,6 +211,7 @@ describe('keys of the account API', () => {
       [{ name: 'x', budget: { period: 'year', amount_usd: '1' } }, /must be "day" or "week"/],
       [{ name: 'x', budget: { period: 'day', amount_usd: '0.0000000001' } }, /decimal amount/],
       [{ name: 'x', colour: 'red' }, /Unknown parameter "colour"/],
+      [{ name: 'a\u0000b' }, /control characters/],
     ] as const) {
       const told = await make(body)
       assert.equal(told.status, 400, told.text)
@@ -173,6 +224,7 @@ describe('keys of the account API', () => {
     })
     assert.match(String(keyless.json.detail), /Idempotency-Key/)
     assert.equal((await ask(siteUrl, owner, `${KEYS}?cursor=abc`)).status, 400)
+    assert.equal((await ask(siteUrl, owner, `/workspaces/${team.workspaceId}/audit?subject=%00`)).status, 400)
   })
 })
 

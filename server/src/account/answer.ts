@@ -7,7 +7,7 @@ import { findPlace, type Place, requireDeed } from '../identity/people/place.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { inTransaction, OpenTransaction, type Transactions } from '../storage/transaction.ts'
-import type { Member } from './authenticate.ts'
+import { type Member, requirePerson } from './authenticate.ts'
 import type { AccountParts } from './parts.ts'
 import { type AccountRoute, type Given, modeIn, type Told } from './route.ts'
 
@@ -92,6 +92,7 @@ async function placeOf(
   const sought = granted === null || granted.workspaceId === workspaceId ? workspaceId : NOBODYS
   const place = await findPlace(on, { personId, workspaceId: sought, isLocked })
   requireDeed(place, need)
+  if (need === 'owners.manage') requirePerson(member)
   return place
 }
 

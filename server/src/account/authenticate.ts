@@ -19,7 +19,7 @@ export type Member = {
   /** What a script of ours has to send back; null for a client. */
   readonly formToken: string | null
   /** Null for a person's own browser, which sees all of their workspaces. */
-  readonly granted: { readonly workspaceId: Id; readonly mode: Mode } | null
+  readonly granted: { readonly grantId: Id; readonly workspaceId: Id; readonly mode: Mode } | null
 }
 
 /** How browsers are known; made where the pages are. */
@@ -63,7 +63,7 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
     if (!token.scopes.some((one) => one === scope || one === 'account.manage'))
       throw new Fault('forbidden', { detail: `The access token needs the scope ${scope}.` })
     const { personId, workspaceId } = token
-    const granted = { workspaceId, mode: grant.mode }
+    const granted = { grantId: token.grantId, workspaceId, mode: grant.mode }
     const by = byPerson(personId, asked.visitor)
     return {
       ...{ personId, granted, formToken: null },
@@ -100,6 +100,12 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
     if (authorization === undefined) return bySession(asked, isWrite)
     return byToken(asked, BEARER.exec(authorization)?.[1] ?? ' ', isWrite)
   }
+}
+
+/** Who owns a workspace is decided by people alone: a client could make itself impossible to get rid of. */
+export function requirePerson({ granted }: Member): void {
+  if (granted !== null)
+    throw new Fault('forbidden', { detail: 'An access token can not change who owns a workspace. Sign in to do this.' })
 }
 
 function wrongToken(audience: string | null): Fault {
