@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { RUNNING_OF_PERSON, WAITING_OF_PERSON } from '../../server/src/account/turns.ts'
 import { makeKey as makeSecret } from '../../server/src/identity/key-format.ts'
 import { call, codeOf, makeKey } from '../acceptance/installation.ts'
 import { created } from '../acceptance/tasks/video.ts'
-import { ask, join, listIn, makeTeam, startHouse } from './house.ts'
+import { ask, join, listIn, makeTeam, startHouse, type Told } from './house.ts'
 
 const database = await freshDatabase()
 const house = await startHouse(database.url)
@@ -164,6 +165,35 @@ describe('keys of the account API', () => {
     assert.equal(rotated.json.code, 'forbidden')
   })
 
+  it('are looked up for callers however many changes one member sends at once, of which few run and some are refused', async () => {
+    const sent = RUNNING_OF_PERSON + WAITING_OF_PERSON + 5
+    const patch = () =>
+      ask(siteUrl, owner, `${KEYS}/${team.keyId}`, {
+        ...{ method: 'PATCH', body: { tags: ['a=b'] }, headers: { 'if-match': '*' } },
+      })
+    const unseen = await makeKey(pool, team.workspaceId)
+    const holder = await pool.connect()
+    const told: Promise<Told>[] = []
+    const refused: Told[] = []
+    try {
+      await holder.query('begin')
+      await holder.query('select from workspaces where id = $1 for update', [team.workspaceId])
+      for (let at = 0; at < sent; at += 1) {
+        const one = patch()
+        told.push(one)
+        one.then((answer) => answer.status === 429 && refused.push(answer))
+      }
+      await until(async () => refused.length === 5, PATIENCE_MS, 'those beyond the bound')
+      assert.equal((await tags(unseen.secret)).status, 200)
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    const statuses = (await Promise.all(told)).map(({ status }) => status)
+    assert.equal(statuses.filter((status) => status === 200).length, sent - 5, statuses.join())
+    assert.match(String(refused[0]?.json.detail), /Concurrency limit reached: 2 of your requests/)
+  })
+
   it('that are revoked are not changed', async () => {
     const made = await make({ name: 'over' })
     await ask(siteUrl, owner, `${KEYS}/${made.json.id}`, { method: 'DELETE' })
@@ -263,7 +293,15 @@ describe('money and records of the account API', () => {
     // Live money is apart.
     assert.equal(Object(await ask(siteUrl, owner, `${PATH}/balance`)).json.available.usd, '0.000000000')
     assert.deepEqual(listIn(await ask(siteUrl, owner, `${PATH}/statement`)), [])
-    assert.equal((await ask(siteUrl, owner, `${PATH}/statement?from=2026-02-01&to=2026-01-01`)).status, 400)
+    const ofDays = async (first: number, last: number) => {
+      const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10)
+      const told = await ask(siteUrl, owner, `${PATH}/statement?mode=test&from=${day(first)}&to=${day(last)}`)
+      return `${told.status} ${told.json.detail ?? ''}`
+    }
+    assert.match(await ofDays(1, 5), /^400 "from" is after "to"/)
+    assert.match(await ofDays(95, 1), /^400 The window is 95 days; the limit is 92/)
+    assert.match(await ofDays(1_102, 1_101), /^400 Usage is kept for 1100 days. "from" can be 20/)
+    assert.equal(await ofDays(1_090, 1_000), '200 ')
   })
 
   it('list calls and tasks of all keys, and find one by its id', async () => {
