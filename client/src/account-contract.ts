@@ -256,6 +256,8 @@ export type CreateKeyAnswer = {
   } | null
   created_at: string
   expires_at: string | null
+  /** The grant whose client was told the secret, because it made or rotated the key. */
+  grant_id: string | null
   holding: string | null
   id: string
   member_id: string | null
@@ -290,7 +292,7 @@ export type CreateKeyRequest = {
   expires_at?: string | null
   /** Null for what the installation does. */
   holding?: 'full' | 'growing' | null
-  /** Whose it is, so that their budget bounds it; null for nobody. */
+  /** Whose it is, so that their budget bounds it; null for nobody. Of a developer: their own, also where left out. */
   member_id?: string | null
   name: string
   /** Null for what the installation does. */
@@ -393,6 +395,8 @@ export type GetKeyAnswer = {
   } | null
   created_at: string
   expires_at: string | null
+  /** The grant whose client was told the secret, because it made or rotated the key. */
+  grant_id: string | null
   holding: string | null
   id: string
   member_id: string | null
@@ -648,7 +652,11 @@ export type ListAuditAnswer = {
     before: {
       [name: string]: unknown
     } | null
+    /** Through which grant: a client changed it for the member. */
+    grant_id: string | null
     id: string
+    /** Of the member who changed it; null for others, and for who is no member any more. */
+    member_id: string | null
     /** The id or the name of what was changed. */
     subject: string
   }[]
@@ -699,6 +707,8 @@ export type ListKeysAnswer = {
     } | null
     created_at: string
     expires_at: string | null
+    /** The grant whose client was told the secret, because it made or rotated the key. */
+    grant_id: string | null
     holding: string | null
     id: string
     member_id: string | null
@@ -881,6 +891,8 @@ export type RevokeKeyAnswer = {
   } | null
   created_at: string
   expires_at: string | null
+  /** The grant whose client was told the secret, because it made or rotated the key. */
+  grant_id: string | null
   holding: string | null
   id: string
   member_id: string | null
@@ -917,6 +929,8 @@ export type RotateKeyAnswer = {
   } | null
   created_at: string
   expires_at: string | null
+  /** The grant whose client was told the secret, because it made or rotated the key. */
+  grant_id: string | null
   holding: string | null
   id: string
   member_id: string | null
@@ -1006,6 +1020,8 @@ export type UpdateKeyAnswer = {
   } | null
   created_at: string
   expires_at: string | null
+  /** The grant whose client was told the secret, because it made or rotated the key. */
+  grant_id: string | null
   holding: string | null
   id: string
   member_id: string | null
@@ -1038,7 +1054,7 @@ export type UpdateKeyRequest = {
   expires_at?: string | null
   /** Null for what the installation does. */
   holding?: 'full' | 'growing' | null
-  /** Whose it is, so that their budget bounds it; null for nobody. */
+  /** Whose it is, so that their budget bounds it; null for nobody. Of a developer: their own, also where left out. */
   member_id?: string | null
   /** Null for what the installation does. */
   on_disconnect?: 'finish' | 'cancel' | null

@@ -4,6 +4,7 @@ import { createAuthenticate } from './account/authenticate.ts'
 import { ACCOUNT_PREFIX, accountContractInput } from './account/document.ts'
 import type { AccountParts } from './account/parts.ts'
 import { ACCOUNT_ROUTES } from './account/routes.ts'
+import { createTurns } from './account/turns.ts'
 import type { Operation } from './catalogue/operation.ts'
 import { createContract } from './contracts/contract.ts'
 import type { Family } from './http/families.ts'
@@ -47,6 +48,8 @@ export function createAccountApi(given: Parts): Family {
     authenticate: createAuthenticate({
       ...{ pool, people, failures, audience, browser: createBrowserRequests({ siteUrl: ownUrl }) },
     }),
+    // The other half is for those who look up callers' keys.
+    turns: createTurns({ clock, together: Math.floor(pool.options.max / 2) }),
     checkScopes: createCheckScopes(given),
     sendMail: createSendMail({ ids, seal }),
     // Letters are sealed, so that nobody is written to without a master key.

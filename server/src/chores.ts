@@ -14,7 +14,7 @@ import type { Id } from './kernel/ids.ts'
 import type { Nanos } from './kernel/money.ts'
 import { addUpUsage, tailFigures } from './ledger/add-up-usage.ts'
 import { expirePromotions } from './ledger/credit.ts'
-import { dropOldCharges, dropOldUsage } from './ledger/retention.ts'
+import { CHARGES_KEPT_DAYS, dropOldCharges, dropOldUsage } from './ledger/retention.ts'
 import { forgetAttempts } from './links/attempts.ts'
 import type { Links } from './links/links.ts'
 import type { OauthUpkeep } from './oauth/provider/upkeep.ts'
@@ -38,7 +38,6 @@ const HOUR_MS = 60 * MINUTE_MS
 /** As long as a lease: who lives has renewed it by then. */
 const SWEEP_GRACE_SECONDS = 10
 const UNSETTLED_SECONDS = 24 * 3_600
-const CHARGES_KEPT_DAYS = 1_100
 const RECORDS_KEPT_DAYS = 30
 const LOSSES_KEPT_DAYS = 30
 const REFUSALS_KEPT_DAYS = 30

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { RUNNING_OF_PERSON, WAITING_OF_PERSON } from '../../server/src/account/turns.ts'
+import { makeKey as makeSecret } from '../../server/src/identity/key-format.ts'
 import { call, codeOf, makeKey } from '../acceptance/installation.ts'
 import { created } from '../acceptance/tasks/video.ts'
-import { ask, listIn, makeTeam, startHouse } from './house.ts'
+import { ask, join, listIn, makeTeam, startHouse, type Told } from './house.ts'
 
 const database = await freshDatabase()
 const house = await startHouse(database.url)
@@ -15,6 +17,8 @@ const team = await makeTeam(pool, ['owner'])
 const owner = team.of('owner')
 const KEYS = `/workspaces/${team.workspaceId}/keys`
 const make = (body: object, query = '?mode=test') => ask(siteUrl, owner, KEYS + query, { method: 'POST', body })
+/** A secret of the right form, which is not the key's. */
+const credentialOf = (id: string) => makeSecret(id, 'test', 0).reveal()
 const tags = (secret: unknown) => call(gateway.url, String(secret), 'tag_detail')
 
 describe('keys of the account API', () => {
@@ -33,7 +37,8 @@ describe('keys of the account API', () => {
     }
     const { json, status } = await make(wanted)
     assert.equal(status, 201)
-    const { id, secret, budget, created_at: _, ...rest } = json
+    const { id, secret, budget, created_at: _, grant_id: grantId, ...rest } = json
+    assert.equal(grantId, null)
     assert.match(String(secret), /^fb_test_/)
     assert.deepEqual(budget, { period: 'month', amount: { usd: '12.500000000', micros_usd: 12_500_000 } })
     const { budget: __, ...said } = wanted
@@ -88,6 +93,116 @@ describe('keys of the account API', () => {
     assert.equal((await revoke('fb_live_nothing')).status, 400)
   })
 
+  it('are not locked by who has but the id of one', async () => {
+    const forged = credentialOf(team.keyId)
+    const revoke = () => ask(siteUrl, null, '/revoke-secret', { method: 'POST', body: { secret: forged } })
+    const holder = await pool.connect()
+    try {
+      await holder.query('begin')
+      await holder.query('select from accounts where id = $1 for update', [team.accountId])
+      assert.equal((await revoke()).status, 404, 'it waits for no lock')
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    assert.equal((await ask(siteUrl, owner, `${KEYS}/${team.keyId}`)).json.state, 'active')
+  })
+
+  it('can be changed with the ETag that making and rotating them told, also one of several', async () => {
+    const made = await make({ name: 'tagged' })
+    const path = `${KEYS}/${made.json.id}`
+    const patch = (etag: string) =>
+      ask(siteUrl, owner, path, { method: 'PATCH', body: { tags: ['a=b'] }, headers: { 'if-match': etag } })
+    assert.equal((await patch(made.headers.get('etag') ?? '')).status, 200)
+    const rotated = await ask(siteUrl, owner, `${path}/rotate`, { method: 'POST', body: {} })
+    assert.equal((await patch(`"another", ${rotated.headers.get('etag')}`)).status, 200)
+  })
+
+  it('are of the mode that was asked for: the same idempotency key in the other mode is another request', async () => {
+    const send = (mode: string) =>
+      ask(siteUrl, owner, `${KEYS}?mode=${mode}`, { method: 'POST', body: { name: 'moded' }, key: 'moded' })
+    assert.equal((await send('test')).json.mode, 'test')
+    assert.equal((await send('live')).json.code, 'idempotency_mismatch')
+  })
+
+  it('keep the secret that is in use when the answer to a rotation was lost, and end all of them without an overlap', async () => {
+    const made = await make({ name: 'rotated' })
+    const path = `${KEYS}/${made.json.id}`
+    const rotate = async (overlap: number, key?: string) =>
+      (
+        await ask(siteUrl, owner, `${path}/rotate`, {
+          ...{ method: 'POST', body: { overlap_seconds: overlap }, ...(key !== undefined && { key }) },
+        })
+      ).json.secret
+    const missed = await rotate(3_600, 'lost')
+    assert.equal(await rotate(3_600, 'lost'), null)
+    const fresh = await rotate(3_600)
+    for (const secret of [made.json.secret, missed, fresh]) assert.equal((await tags(secret)).status, 200)
+    const revoked = await ask(siteUrl, null, '/revoke-secret', { method: 'POST', body: { secret: made.json.secret } })
+    assert.deepEqual(revoked.json, { key_id: made.json.id, ended: 'previous' })
+    await until(async () => (await tags(made.json.secret)).status === 401, PATIENCE_MS, 'the oldest')
+    assert.equal((await tags(missed)).status, 200)
+    const last = await rotate(0)
+    for (const secret of [missed, fresh])
+      await until(async () => (await tags(secret)).status === 401, PATIENCE_MS, 'no overlap')
+    assert.equal((await tags(last)).status, 200)
+  })
+
+  it('of a developer are the developer’s own, so that their budget bounds them', async () => {
+    const developer = await join(pool, team.workspaceId, 'developer')
+    const send = (body: object) => ask(siteUrl, developer, `${KEYS}?mode=test`, { method: 'POST', body })
+    const made = await send({ name: 'mine' })
+    assert.deepEqual([made.status, made.json.member_id], [201, developer.memberId])
+    for (const other of [null, owner.memberId])
+      assert.equal((await send({ name: 'not mine', member_id: other })).json.code, 'forbidden')
+    const patch = (id: unknown, body: object) =>
+      ask(siteUrl, developer, `${KEYS}/${id}`, { method: 'PATCH', body, headers: { 'if-match': '*' } })
+    assert.equal((await patch(made.json.id, { member_id: null })).json.code, 'forbidden')
+    assert.equal((await patch(made.json.id, { tags: ['a=b'], member_id: developer.memberId })).status, 200)
+    // Nor do they get the secret of one that nothing of theirs bounds.
+    assert.equal((await patch(team.keyId, { budget: null })).json.code, 'forbidden')
+    const rotated = await ask(siteUrl, developer, `${KEYS}/${team.keyId}/rotate`, { method: 'POST', body: {} })
+    assert.equal(rotated.json.code, 'forbidden')
+  })
+
+  it('are looked up for callers however many changes one member sends at once, of which few run and some are refused', async () => {
+    const sent = RUNNING_OF_PERSON + WAITING_OF_PERSON + 5
+    const patch = () =>
+      ask(siteUrl, owner, `${KEYS}/${team.keyId}`, {
+        ...{ method: 'PATCH', body: { tags: ['a=b'] }, headers: { 'if-match': '*' } },
+      })
+    const unseen = await makeKey(pool, team.workspaceId)
+    const holder = await pool.connect()
+    const told: Promise<Told>[] = []
+    const refused: Told[] = []
+    try {
+      await holder.query('begin')
+      await holder.query('select from workspaces where id = $1 for update', [team.workspaceId])
+      for (let at = 0; at < sent; at += 1) {
+        const one = patch()
+        told.push(one)
+        one.then((answer) => answer.status === 429 && refused.push(answer))
+      }
+      await until(async () => refused.length === 5, PATIENCE_MS, 'those beyond the bound')
+      assert.equal((await tags(unseen.secret)).status, 200)
+    } finally {
+      await holder.query('rollback')
+      holder.release()
+    }
+    const statuses = (await Promise.all(told)).map(({ status }) => status)
+    assert.equal(statuses.filter((status) => status === 200).length, sent - 5, statuses.join())
+    assert.match(String(refused[0]?.json.detail), /Concurrency limit reached: 2 of your requests/)
+  })
+
+  it('that are revoked are not changed', async () => {
+    const made = await make({ name: 'over' })
+    await ask(siteUrl, owner, `${KEYS}/${made.json.id}`, { method: 'DELETE' })
+    const told = await ask(siteUrl, owner, `${KEYS}/${made.json.id}`, {
+      ...{ method: 'PATCH', body: { scopes: null }, headers: { 'if-match': '*' } },
+    })
+    assert.equal(told.status, 404)
+  })
+
   it('are listed page by page, by state and by member, one mode at a time', async () => {
     const other = await makeTeam(pool, ['owner'])
     const path = `/workspaces/${other.workspaceId}/keys`
@@ -126,6 +241,7 @@ describe('keys of the account API', () => {
       [{ name: 'x', budget: { period: 'year', amount_usd: '1' } }, /must be "day" or "week"/],
       [{ name: 'x', budget: { period: 'day', amount_usd: '0.0000000001' } }, /decimal amount/],
       [{ name: 'x', colour: 'red' }, /Unknown parameter "colour"/],
+      [{ name: 'a\u0000b' }, /control characters/],
     ] as const) {
       const told = await make(body)
       assert.equal(told.status, 400, told.text)
@@ -138,6 +254,7 @@ describe('keys of the account API', () => {
     })
     assert.match(String(keyless.json.detail), /Idempotency-Key/)
     assert.equal((await ask(siteUrl, owner, `${KEYS}?cursor=abc`)).status, 400)
+    assert.equal((await ask(siteUrl, owner, `/workspaces/${team.workspaceId}/audit?subject=%00`)).status, 400)
   })
 })
 
@@ -176,7 +293,15 @@ describe('money and records of the account API', () => {
     // Live money is apart.
     assert.equal(Object(await ask(siteUrl, owner, `${PATH}/balance`)).json.available.usd, '0.000000000')
     assert.deepEqual(listIn(await ask(siteUrl, owner, `${PATH}/statement`)), [])
-    assert.equal((await ask(siteUrl, owner, `${PATH}/statement?from=2026-02-01&to=2026-01-01`)).status, 400)
+    const ofDays = async (first: number, last: number) => {
+      const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10)
+      const told = await ask(siteUrl, owner, `${PATH}/statement?mode=test&from=${day(first)}&to=${day(last)}`)
+      return `${told.status} ${told.json.detail ?? ''}`
+    }
+    assert.match(await ofDays(1, 5), /^400 "from" is after "to"/)
+    assert.match(await ofDays(95, 1), /^400 The window is 95 days; the limit is 92/)
+    assert.match(await ofDays(1_102, 1_101), /^400 Usage is kept for 1100 days. "from" can be 20/)
+    assert.equal(await ofDays(1_090, 1_000), '200 ')
   })
 
   it('list calls and tasks of all keys, and find one by its id', async () => {

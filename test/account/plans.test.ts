@@ -31,6 +31,17 @@ for (const { accountId, workspaceId } of [team, neighbour]) {
     [accountId, workspaceId, KEYS],
   )
 }
+/** Some of the oldest of one have expired, and a few are a member's. */
+const memberId = ids.next()
+await pool.query(
+  `update api_keys set expires_at = clock_timestamp() - interval '1 day' where id in (
+     select id from api_keys where workspace_id = $1 and revoked_at is null order by id limit 50)`,
+  [team.workspaceId],
+)
+await pool.query(
+  `update api_keys set member_id = $2 where id in (select id from api_keys where workspace_id = $1 order by id limit 60)`,
+  [team.workspaceId, memberId],
+)
 for (const table of ['credentials', 'api_keys', 'accounts', 'allowances']) await pool.query(`analyze ${table}`)
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '')
@@ -46,7 +57,12 @@ const PAGES = {
   next: { accountId, workspaceId, most: 21, after: ids.next() },
   active: { accountId, workspaceId, most: 21, state: 'active' },
   revoked: { accountId, workspaceId, most: 21, state: 'revoked' },
+  expired: { accountId, workspaceId, most: 21, state: 'expired' },
+  'member’s': { accountId, workspaceId, most: 21, memberId },
 } as const
+
+/** Without which a page of few would be found among very many others. */
+const INDEXES: Readonly<Record<string, string>> = { expired: 'api_keys_expiring', 'member’s': 'api_keys_of_member' }
 
 describe(`a page of ${KEYS} keys`, () => {
   for (const [name, page] of Object.entries(PAGES))
@@ -60,6 +76,9 @@ describe(`a page of ${KEYS} keys`, () => {
         plan.filter((one) => text(one['Node Type']).includes('Sort')),
         [],
       )
+      const index = INDEXES[name]
+      const used = plan.map((one) => text(one['Index Name']))
+      assert.ok(index === undefined || used.includes(index), used.join())
       await listKeyPage(pool, page)
       const startedMs = performance.now()
       assert.equal((await listKeyPage(pool, page)).length, 21)

@@ -24,8 +24,8 @@ const TEST = '?mode=test'
 const nothing: Make = async () => ({})
 const inTest: Make = async () => ({ query: TEST })
 
-async function key({ house, team }: World): Promise<Readonly<Record<string, string>>> {
-  return { key_id: (await makeKey(house.pool, team.workspaceId)).keyId }
+async function key({ house, team, asker }: World): Promise<Readonly<Record<string, string>>> {
+  return { key_id: (await makeKey(house.pool, team.workspaceId, { memberId: asker.memberId })).keyId }
 }
 
 async function budget({ house: { pool }, team }: World): Promise<Readonly<Record<string, string>>> {
@@ -56,9 +56,11 @@ async function quotaRequest({ house: { pool }, team, asker }: World): Promise<Re
   return { quota_request_id: id }
 }
 
+/** Long ago, so that neither the one that is open nor those of the day count. */
 const closeQuota = (pool: pg.Pool, { workspaceId }: Team) =>
   pool.query(
-    "update quota_requests set state = 'withdrawn', decided_at = clock_timestamp() where workspace_id = $1 and state = 'open'",
+    `update quota_requests set state = case state when 'open' then 'withdrawn' else state end,
+       created_at = clock_timestamp() - interval '2 days', decided_at = coalesce(decided_at, clock_timestamp()) where workspace_id = $1`,
     [workspaceId],
   )
 

@@ -6,7 +6,7 @@ import { call, codeOf } from '../acceptance/installation.ts'
 import { linkAccount } from '../acceptance/links/linking.ts'
 import { startShell } from '../house/command-shell.ts'
 import { linkIn } from '../people/site.ts'
-import { ask, join, listIn, makeTeam, SUPPORT, startHouse } from './house.ts'
+import { ask, join, letIn, listIn, makeTeam, SUPPORT, startHouse } from './house.ts'
 
 const database = await freshDatabase()
 const house = await startHouse(database.url)
@@ -140,6 +140,62 @@ describe('members of the account API', () => {
     assert.notEqual(listIn(next)[0]?.id, newest?.id)
   })
 
+  it('let clients manage all but who owns the workspace, and see what each of them did', async () => {
+    const team = await makeTeam(pool, ['owner', 'viewer'])
+    const [owner, viewer] = [team.of('owner'), team.of('viewer')]
+    const path = `/workspaces/${team.workspaceId}`
+    const client = await letIn(house, team.workspaceId, { personId: owner.personId })
+    const patch = (id: string, role: string) =>
+      ask(siteUrl, client, `${path}/members/${id}`, { method: 'PATCH', body: { role }, headers: { 'if-match': '*' } })
+    const refused = [
+      await patch(viewer.memberId, 'owner'),
+      await patch(owner.memberId, 'admin'),
+      await ask(siteUrl, client, `${path}/members/${owner.memberId}`, { method: 'DELETE' }),
+      await ask(siteUrl, client, `${path}/transfer`, { method: 'POST', body: { member_id: viewer.memberId } }),
+      await ask(siteUrl, client, `${path}/invitations`, {
+        ...{ method: 'POST', body: { email: 'boss@harbour.example', role: 'owner' } },
+      }),
+    ]
+    for (const told of refused) {
+      assert.equal(told.json.code, 'forbidden')
+      assert.match(String(told.json.detail), /An access token can not change who owns/)
+    }
+    assert.equal((await patch(viewer.memberId, 'developer')).status, 200)
+    const email = `guest-${team.workspaceId}@quay.example`
+    const invited = await ask(siteUrl, client, `${path}/invitations`, {
+      method: 'POST',
+      body: { email, role: 'viewer' },
+    })
+    assert.equal(
+      (await ask(siteUrl, client, `${path}/invitations/${invited.json.id}`, { method: 'DELETE' })).status,
+      200,
+    )
+    const made = await ask(siteUrl, client, `${path}/keys`, { method: 'POST', body: { name: 'by a client' } })
+    assert.equal(made.json.grant_id, client.id)
+    const rotated = await ask(siteUrl, client, `${path}/keys/${team.keyId}/rotate`, { method: 'POST', body: {} })
+    assert.equal(rotated.json.grant_id, client.id)
+    const own = await ask(siteUrl, owner, `${path}/keys/${team.keyId}/rotate`, { method: 'POST', body: {} })
+    assert.equal(own.json.grant_id, null)
+    const log = listIn(await ask(siteUrl, owner, `${path}/audit`)).slice(0, 6)
+    assert.deepEqual(
+      log.map(({ action, member_id: memberId, grant_id: grantId }) => [action, memberId, grantId]),
+      [
+        ['key.rotated', owner.memberId, null],
+        ['key.rotated', owner.memberId, client.id],
+        ['key.created', owner.memberId, client.id],
+        ['invitation.revoked', owner.memberId, client.id],
+        ['invitation.made', owner.memberId, client.id],
+        ['member.role_changed', owner.memberId, client.id],
+      ],
+    )
+    // A page of the log begins behind no row of another workspace.
+    const { rows } = await pool.query<{ id: string }>('select id from audit where workspace_id <> $1 limit 1', [
+      team.workspaceId,
+    ])
+    const cursor = Buffer.from(rows[0]?.id ?? '').toString('base64url')
+    assert.deepEqual(listIn(await ask(siteUrl, owner, `${path}/audit?cursor=${cursor}`)), [])
+  })
+
   it('see and end linked accounts of their keys', async () => {
     const team = await makeTeam(pool, ['owner'])
     await linkAccount(gateway.url, team.secret)
@@ -151,6 +207,8 @@ describe('members of the account API', () => {
     const ended = await end()
     assert.equal(ended.status, 200)
     assert.deepEqual((await end()).json, ended.json, 'sent again, it is told as done')
+    const [removed] = listIn(await ask(siteUrl, team.of('owner'), `${path}/audit?action=link.removed`))
+    assert.equal(removed?.member_id, team.of('owner').memberId)
     assert.deepEqual(listIn(await ask(siteUrl, team.of('owner'), `${path}/links?mode=test`)), [])
   })
 })
@@ -206,6 +264,19 @@ describe('LIMIT-6 a quota increase', () => {
     )
   })
 
+  it('lowers no limit that was not asked for, and tells the operator what was before', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const path = `/workspaces/${team.workspaceId}/quota-requests`
+    const body = { ...wanted, requests_per_minute: 2_000_000, tokens_per_minute: 10 }
+    const made = await ask(siteUrl, team.of('owner'), path, { method: 'POST', body })
+    const { limits } = (await ask(siteUrl, team.of('owner'), `/workspaces/${team.workspaceId}`)).json
+    const approved = await said('quota', 'approve', String(made.json.id), '--note', 'Fine.')
+    assert.match(approved, /Before: each key had 1000000 requests per minute/)
+    assert.match(approved, /Approved. Each key has 2000000 requests per minute/)
+    const after = await ask(siteUrl, team.of('owner'), `${path}/${made.json.id}`)
+    assert.deepEqual(after.json.granted, { ...Object(limits), requests_per_minute: 2_000_000 })
+  })
+
   it('can be refused with a note, or withdrawn, and changes no limit then', async () => {
     const team = await makeTeam(pool, ['owner'])
     const owner = team.of('owner')
@@ -217,9 +288,15 @@ describe('LIMIT-6 a quota increase', () => {
     assert.match((await mailTo(owner.email)).subject, /was refused/)
     const next = await ask(siteUrl, owner, path, { method: 'POST', body: wanted })
     assert.equal((await ask(siteUrl, owner, `${path}/${next.json.id}`, { method: 'DELETE' })).json.state, 'withdrawn')
+    // Each is a mail to the operator: three a day.
+    const third = await ask(siteUrl, owner, path, { method: 'POST', body: wanted })
+    await ask(siteUrl, owner, `${path}/${third.json.id}`, { method: 'DELETE' })
+    const fourth = await ask(siteUrl, owner, path, { method: 'POST', body: wanted })
+    assert.deepEqual([fourth.status, fourth.json.code], [429, 'rate_limit_exceeded'])
+    assert.ok(Number(fourth.headers.get('retry-after')) > 3_600)
     assert.deepEqual(
       listIn(await ask(siteUrl, owner, path)).map(({ state }) => state),
-      ['withdrawn', 'refused'],
+      ['withdrawn', 'withdrawn', 'refused'],
     )
     assert.equal(
       Object((await ask(siteUrl, owner, `/workspaces/${team.workspaceId}`)).json.limits).requests_per_minute,

@@ -332,7 +332,7 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
       const limits = { requestsPerMinute: 900, tokensPerMinute: 1_000, concurrency: 7 }
       const before = { state: 'open', tier: null, requestsPerMinute: null, tokensPerMinute: null, concurrency: null }
       return {
-        line: ['quota', 'approve', id, '--note', 'Fine.', '--rpm', '900', '--concurrency', '7'],
+        line: ['quota', 'approve', id, '--note', 'Fine.', '--rpm', '900', '--tpm', '1000', '--concurrency', '7'],
         deed: () => ({
           ...{ action: 'quota_request.approved', workspaceId, subject: id, before },
           after: { state: 'approved', tier: 'enterprise', ...limits },

@@ -184,6 +184,15 @@ describe('the consent page', () => {
     assert.match(policy, /form-action 'self' http:\/\/127\.0\.0\.1:9876;/)
   })
 
+  it('says of one that manages the account that it can create keys, and that those spend and outlive it', async () => {
+    const changed = { resource: `${site.url}/account/v1`, scope: 'account.manage' }
+    const { text } = await person.get(await toConsent(person, { clientId, pkce, changed }))
+    assert.match(text, /wants to see and change keys[^<]*create API keys that spend your balance/)
+    assert.match(text, /It can create API keys that spend all of <bdi>[^<]+<\/bdi>’s live balance/)
+    assert.match(text, /Those keys work until they are revoked, also after you end this/)
+    assert.doesNotMatch(text, /can’t pay/)
+  })
+
   it('tells the client where it was not allowed, and makes no grant', async () => {
     const before = await grants()
     const back = await decide(person, await toConsent(person, { clientId, pkce }), { decision: 'deny' })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { GRANTS_OF_PERSON, GRANTS_OF_WORKSPACE, listGrants } from '../../server/src/identity/grants.ts'
+import { makeKey } from '../acceptance/installation.ts'
 import { makeCustomer } from '../identity/customers.ts'
 import { makeGranted } from '../identity/granted.ts'
 import { startSite } from '../people/site.ts'
@@ -54,6 +55,31 @@ describe('a grant that is active', () => {
     await visitor.post('/grants/revoke', { ...hiddenIn(page.text, '/grants/revoke'), grant: id })
     const { rows } = await pool.query('select revoked_at is not null as "isRevoked" from grants where id = $1', [id])
     assert.deepEqual(rows, [{ isRevoked: true }])
+  })
+
+  it('that manages the account is told to create keys that spend, and ends with them where the person says so', async () => {
+    const { visitor, personId, workspaceId } = await somebody()
+    const scopes = ['account.manage'] as const
+    const make = () => makeGranted(pool, { workspaceId, personId, scopes, budget: null, mode: 'test' })
+    const [first, second] = [await make(), await make()]
+    const keys = []
+    for (const { id: grantId } of [first, second]) keys.push((await makeKey(pool, workspaceId, { grantId })).keyId)
+    const page = await visitor.get('/grants')
+    assert.match(page.text, /can create keys that spend your balance/)
+    assert.doesNotMatch(page.text, /It can’t pay/)
+    assert.match(page.text, /Also revoke the 1 key that it created or rotated/)
+    const hidden = hiddenIn(page.text, '/grants/revoke')
+    await visitor.post('/grants/revoke', { ...hidden, grant: first.id, keys: 'yes' })
+    await visitor.post('/grants/revoke', { ...hidden, grant: second.id })
+    const { rows } = await pool.query(
+      `select (select revoked_at is not null from grants where id = k.grant_id) as ended, revoked_at is not null as "isRevoked", active
+       from api_keys k join credentials using (id) where id = any ($1::uuid[]) order by id`,
+      [keys],
+    )
+    assert.deepEqual(rows, [
+      { ended: true, isRevoked: true, active: false },
+      { ended: true, isRevoked: false, active: true },
+    ])
   })
 
   it('is taken back by nobody else', async () => {

@@ -7,7 +7,7 @@ import { findPlace, type Place, requireDeed } from '../identity/people/place.ts'
 import { Fault } from '../kernel/fault.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { inTransaction, OpenTransaction, type Transactions } from '../storage/transaction.ts'
-import type { Member } from './authenticate.ts'
+import { type Member, requirePerson } from './authenticate.ts'
 import type { AccountParts } from './parts.ts'
 import { type AccountRoute, type Given, modeIn, type Told } from './route.ts'
 
@@ -26,19 +26,37 @@ export function routeOf(parts: AccountParts, route: AccountRoute): JsonRoute {
 
 async function readBy(parts: AccountParts, route: AccountRoute, asked: JsonAsked): Promise<JsonReply> {
   const member = route.need === 'nothing' ? null : await parts.authenticate(asked, false)
-  const place = await placeOf(parts.pool, route, asked, member)
-  const told = await route.run(parts, givenOf(route, asked, { member, place, on: parts.pool }))
-  return replyOf(route, told, told.type === undefined ? etagOf(told.body) : null)
+  return inTurn(parts, route, member, async () => {
+    const place = await placeOf(parts.pool, route, asked, member)
+    const told = await route.run(parts, givenOf(route, asked, { member, place, on: parts.pool }))
+    return replyOf(route, told, told.type === undefined ? etagOf(told.body) : null)
+  })
+}
+
+function inTurn<T>(
+  { turns }: AccountParts,
+  { isOutside }: AccountRoute,
+  member: Member | null,
+  work: () => Promise<T>,
+): Promise<T> {
+  return member === null ? work() : turns.take(member.personId, { isOutside }, work)
 }
 
 async function writeBy(parts: AccountParts, route: AccountRoute, asked: JsonAsked): Promise<JsonReply> {
-  const { pool } = parts
-  if (route.need === 'nothing')
-    return replyOf(route, await route.run(parts, givenOf(route, asked, { member: null, place: null, on: pool })), null)
+  if (route.need === 'nothing') {
+    const given = givenOf(route, asked, { member: null, place: null, on: parts.pool })
+    return replyOf(route, await route.run(parts, given), null)
+  }
   const member = await parts.authenticate(asked, true)
+  parts.turns.countWrite(member.personId)
+  return inTurn(parts, route, member, () => writeOf(parts, route, asked, member))
+}
+
+async function writeOf(parts: AccountParts, route: AccountRoute, asked: JsonAsked, member: Member): Promise<JsonReply> {
+  const { pool } = parts
   // Asked twice: here, so that nobody who may not learns what else is wrong, and again under the lock.
   const place = await placeOf(pool, route, asked, member)
-  const write = writeOf(asked, member)
+  const write = noteOf(route, asked, member)
   if (route.method === 'PATCH' && asked.header('if-match') === undefined) throw new Fault('precondition_required')
   if (route.prepare !== undefined || route.isOutside === true) {
     const before = await findWrite(pool, write)
@@ -74,6 +92,7 @@ async function placeOf(
   const sought = granted === null || granted.workspaceId === workspaceId ? workspaceId : NOBODYS
   const place = await findPlace(on, { personId, workspaceId: sought, isLocked })
   requireDeed(place, need)
+  if (need === 'owners.manage') requirePerson(member)
   return place
 }
 
@@ -83,13 +102,15 @@ const NOBODYS = '00000000-0000-7000-8000-000000000000'
 type Found = Pick<Given, 'member' | 'place' | 'on'>
 
 function givenOf(route: AccountRoute, asked: JsonAsked, found: Found): Given {
-  const { id, params, query, body, visitor } = asked
+  const { id, params, query, visitor } = asked
   const ifMatch = asked.header('if-match')
   return {
-    ...{ id, params, query, body, visitor, ...found },
+    ...{ id, params, query, body: asked.body, visitor, ...found },
     mode: modeOf(route, query, found.member),
-    requireMatch(current) {
-      if (ifMatch !== '*' && ifMatch !== etagOf(current)) throw new Fault('precondition_failed')
+    requireMatch(body) {
+      const current = etagOf(body)
+      const isMatch = ifMatch?.split(',').some((one) => one.trim() === '*' || one.trim() === current)
+      if (isMatch !== true) throw new Fault('precondition_failed')
     },
   }
 }
@@ -102,7 +123,7 @@ function modeOf({ hasMode }: AccountRoute, query: unknown, member: Member | null
   return asked ?? own ?? 'live'
 }
 
-function writeOf(asked: JsonAsked, { personId }: Member): Write {
+function noteOf(route: AccountRoute, asked: JsonAsked, member: Member): Write {
   const key = asked.header('idempotency-key')
   if (key === undefined || !isKey(key))
     throw new Fault('invalid_request', {
@@ -110,12 +131,15 @@ function writeOf(asked: JsonAsked, { personId }: Member): Write {
         'Send the header Idempotency-Key with 1 to 255 visible ASCII characters, a new one for each change, and the same one when you send it again.',
       members: { param: 'Idempotency-Key' },
     })
-  return { personId, key, fingerprint: fingerprintOf(asked.method, asked.path, asked.body) }
+  const { method, path, query, body } = asked
+  const mode = modeOf(route, query, member)
+  return { personId: member.personId, key, fingerprint: fingerprintOf({ method, path, mode, body }) }
 }
 
-/** Strong: two answers have the same one if and only if they say the same. */
+/** Strong: two answers have the same one if and only if they say the same of what is there. A secret, which is told once, is no part of that. */
 export function etagOf(body: unknown): string {
-  return `"${hash('sha256', JSON.stringify(body), 'base64url').slice(0, 22)}"`
+  const { secret: _, ...lasting } = Object(body)
+  return `"${hash('sha256', JSON.stringify(lasting), 'base64url').slice(0, 22)}"`
 }
 
 function replyOf({ answer }: AccountRoute, { body, type }: Told, etag: string | null): JsonReply {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { JsonAsked } from '../http/json-routes.ts'
 import { findAccessToken } from '../identity/access-tokens.ts'
-import { type FailuresByAddress, requireFewFailures } from '../identity/failures-by-address.ts'
+import { type FailuresByAddress, tryFrom } from '../identity/failures-by-address.ts'
 import { findGrant } from '../identity/grants.ts'
 import { parseCredential } from '../identity/key-format.ts'
 import type { People } from '../identity/people/people.ts'
@@ -19,7 +19,7 @@ export type Member = {
   /** What a script of ours has to send back; null for a client. */
   readonly formToken: string | null
   /** Null for a person's own browser, which sees all of their workspaces. */
-  readonly granted: { readonly workspaceId: Id; readonly mode: Mode } | null
+  readonly granted: { readonly grantId: Id; readonly workspaceId: Id; readonly mode: Mode } | null
 }
 
 /** How browsers are known; made where the pages are. */
@@ -55,13 +55,7 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
     const parsed = parseCredential(new Secret(text))
     if (parsed?.kind !== 'at' || audience === null) throw wrongToken(audience)
     const { address } = asked.visitor
-    requireFewFailures(failures, address)
-    const token = await findAccessToken(pool, parsed.hash)
-    const grant = token === null || token.audience !== audience ? null : await findGrant(pool, token.grantId)
-    if (token === null || grant === null || token.grantId !== parsed.id) {
-      failures.note(address)
-      throw wrongToken(audience)
-    }
+    const { token, grant } = await tryFrom(failures, address, () => findToken(parsed, address))
     const { networks } = grant.terms
     if (networks !== null && !networks.has(address)) throw new Fault('address_not_allowed')
     if (grant.isPaused) throw new Fault('mandate_paused')
@@ -69,12 +63,20 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
     if (!token.scopes.some((one) => one === scope || one === 'account.manage'))
       throw new Fault('forbidden', { detail: `The access token needs the scope ${scope}.` })
     const { personId, workspaceId } = token
-    const granted = { workspaceId, mode: grant.mode }
+    const granted = { grantId: token.grantId, workspaceId, mode: grant.mode }
     const by = byPerson(personId, asked.visitor)
     return {
       ...{ personId, granted, formToken: null },
       by: { ...by, origin: { ...by.origin, grant: token.grantId } },
     }
+  }
+
+  async function findToken({ hash, id }: { readonly hash: Buffer; readonly id: Id }, address: string) {
+    const token = await findAccessToken(pool, hash)
+    const grant = token === null || token.audience !== audience ? null : await findGrant(pool, token.grantId)
+    if (token !== null && grant !== null && token.grantId === id) return { token, grant }
+    failures.note(address)
+    throw wrongToken(audience)
   }
 
   async function bySession(asked: JsonAsked, isWrite: boolean): Promise<Member> {
@@ -98,6 +100,12 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
     if (authorization === undefined) return bySession(asked, isWrite)
     return byToken(asked, BEARER.exec(authorization)?.[1] ?? ' ', isWrite)
   }
+}
+
+/** Who owns a workspace is decided by people alone: a client could make itself impossible to get rid of. */
+export function requirePerson({ granted }: Member): void {
+  if (granted !== null)
+    throw new Fault('forbidden', { detail: 'An access token can not change who owns a workspace. Sign in to do this.' })
 }
 
 function wrongToken(audience: string | null): Fault {

@@ -7,6 +7,7 @@ import type { Links } from '../links/links.ts'
 import type { SendMail } from '../storage/mail.ts'
 import type { Tasks } from '../tasks/tasks.ts'
 import type { Authenticate } from './authenticate.ts'
+import type { Turns } from './turns.ts'
 
 /** What the handlers of the account API are made of. Each takes of it what it uses. */
 export type AccountParts = {
@@ -15,6 +16,7 @@ export type AccountParts = {
   /** PostgreSQL's time. */
   readonly time: Pick<Clock, 'nowMs'>
   readonly authenticate: Authenticate
+  readonly turns: Turns
   readonly failures: FailuresByAddress
   readonly people: People
   readonly tasks: Pick<Tasks, 'listOfAccount'>

@@ -38,8 +38,8 @@ export function addQuotaCommands(program: Command): void {
   writing(quota, 'approve <request>')
     .description('approve a quota request: sets the limits of the account, and tells who asked by mail')
     .requiredOption('--note <text>', 'what to tell them')
-    .option('--rpm <requests>', 'requests per minute (default: as requested)')
-    .option('--tpm <tokens>', 'tokens per minute (default: as requested)')
+    .option('--rpm <requests>', 'requests per minute (default: as requested, or as before if that is more)')
+    .option('--tpm <tokens>', 'tokens per minute (default: as requested, or as before if that is more)')
     .option('--concurrency <calls>', 'concurrent calls (default: as before)')
     .action((id: string, options: ApproveOptions) => running((config) => approve(config, id, options)))
   writing(quota, 'refuse <request>')
@@ -114,7 +114,8 @@ async function decide(config: Config, text: string, decision: QuotaDecision): Pr
     const sendMail = seal === null || siteUrl === undefined ? null : createSendMail({ ids, seal })
     const parts = { pool, sendMail, siteUrl: siteUrl ?? '' }
     const decided = await decideQuotaRequest(parts, operator(), id, decision).catch(unknown(`quota request ${text}`))
-    const { granted } = decided
+    const { granted, limitsBefore } = decided
+    if (granted !== null) print(`Before: each key had ${limitsLine(limitsBefore)}.`)
     print(granted === null ? 'Refused: the limits stay as they are.' : `Approved. Each key has ${limitsLine(granted)}.`)
     if (sendMail === null) print('Nobody was told: letters need secrets.master_key and http.site_url.')
   })

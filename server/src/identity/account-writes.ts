@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
 import { type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 
 /**
@@ -26,8 +27,17 @@ export type WriteAnswer = {
 }
 
 /** What a request asks for. What it was when it was sent first is compared by this. */
-export function fingerprintOf(method: string, path: string, body: unknown): Buffer {
-  return hash('sha256', JSON.stringify([method, path, body ?? null]), 'buffer')
+export function fingerprintOf({ method, path, mode, body }: Request): Buffer {
+  return hash('sha256', JSON.stringify([method, path, mode, body ?? null]), 'buffer')
+}
+
+type Request = {
+  readonly method: string
+  /** Without its query. */
+  readonly path: string
+  /** Whose money it is about; what a query says besides is only ever for reading. */
+  readonly mode: Mode
+  readonly body: unknown
 }
 
 const written = z.object({

@@ -18,9 +18,11 @@ export const OAUTH_SCOPES = {
   /** Use the agents' tools on mcp_url. */
   agent: 'Use the tools for agents, within the amount that you set',
   /** Read what the whole account has used, not the grant's own part alone. */
-  'account.read': 'See the usage and the balance of the whole account',
+  'account.read':
+    'See the usage and the balance of the whole account, and by the account API also its keys, budgets, calls, linked accounts, members with their e-mail addresses, and the audit log',
   /** Change what the person may change, by the account API. */
-  'account.manage': 'See and change keys, budgets, members and settings of your workspace, as far as your role allows',
+  'account.manage':
+    'See and change keys, budgets, members and settings of your workspace, as far as your role allows, and create API keys that spend your balance',
 } as const
 
 export type OAuthScope = keyof typeof OAUTH_SCOPES

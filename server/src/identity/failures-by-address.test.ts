@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createFailuresByAddress, networkOf } from './failures-by-address.ts'
+import { createFailuresByAddress, networkOf, tryFrom } from './failures-by-address.ts'
 
 /** Failures on a clock that is moved by hand. */
 function createBench(options: { limit?: number; windowMs?: number; maxAddresses?: number } = {}) {
@@ -131,6 +131,19 @@ describe('a burst of authentications from one address', () => {
     }
     await Promise.all(Array.from({ length: 100 }, one))
     assert.equal(tried, 3)
+  })
+
+  it('is refused unseen once so many have failed, whatever tries it', async () => {
+    const bench = createBench({ limit: 3 })
+    let tried = 0
+    const one = () =>
+      tryFrom(bench, HERE, async () => {
+        tried += 1
+        await new Promise((resolve) => setImmediate(resolve))
+        bench.note(HERE)
+      })
+    const told = await Promise.allSettled(Array.from({ length: 50 }, one))
+    assert.deepEqual([tried, told.filter(({ status }) => status === 'rejected').length], [3, 47])
   })
 
   it('that is right is not held up for long', async () => {

@@ -83,6 +83,17 @@ export function requireFewFailures(failures: Pick<FailuresByAddress, 'waitSecond
   throw new Fault('rate_limit_exceeded', { detail, retryAfterSeconds })
 }
 
+/** Tries what may fail, in turn: a burst from one address does not get past the limit. Whatever of it fails notes that itself. */
+export async function tryFrom<T>(failures: FailuresByAddress, address: string, work: () => Promise<T>): Promise<T> {
+  await failures.enter(address)
+  try {
+    requireFewFailures(failures, address)
+    return await work()
+  } finally {
+    failures.leave(address)
+  }
+}
+
 /** Whoever has one address of IPv6 has the 2^64 beside it; one that stands for an address of IPv4 is that one. */
 export function networkOf(address: string): string {
   if (!isIPv6(address)) return address

@@ -13,7 +13,7 @@ import { type BudgetsOfAccount, budgetsOf, type Ceiling } from './account-budget
 import type { Caller } from './caller.ts'
 import type { Credential, Source } from './credential.ts'
 import type { Face } from './faces.ts'
-import { type FailuresByAddress, requireFewFailures } from './failures-by-address.ts'
+import { type FailuresByAddress, tryFrom } from './failures-by-address.ts'
 import { type Parsed, parseCredential } from './key-format.ts'
 import { createKeySource } from './key-source.ts'
 import { scopesIn } from './scopes.ts'
@@ -68,13 +68,7 @@ export function createIdentify({ pool, feed, clock, time, metrics, failures }: P
   /** One that was right a moment ago is looked up whatever else came from its address. */
   async function lookUpInTurn(given: Parsed, address: string, face: Face): Promise<Caller> {
     if (right.has(printOf(given))) return lookUp(given, address, face)
-    await failures.enter(address)
-    try {
-      requireFewFailures(failures, address)
-      return await lookUp(given, address, face)
-    } finally {
-      failures.leave(address)
-    }
+    return tryFrom(failures, address, () => lookUp(given, address, face))
   }
 
   async function lookUp(given: Parsed, address: string, face: Face): Promise<Caller> {

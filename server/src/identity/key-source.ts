@@ -38,7 +38,10 @@ export function createKeySource({ pool, time, maxEntries, ...shared }: SourcePar
   }
 }
 
-type Lock = Pick<KeyRecord, 'mode' | 'hash' | 'previousHash' | 'previousUntilMs' | 'expiresAtMs' | 'isRevoked'>
+type Lock = Pick<
+  KeyRecord,
+  'mode' | 'hash' | 'previousHash' | 'previousUntilMs' | 'olderHash' | 'olderUntilMs' | 'expiresAtMs' | 'isRevoked'
+>
 
 /** What a secret is compared with where there is none to compare with, so that the same work is done. */
 const NOBODY: Lock = {
@@ -46,6 +49,8 @@ const NOBODY: Lock = {
   hash: Buffer.alloc(32),
   previousHash: null,
   previousUntilMs: null,
+  olderHash: null,
+  olderUntilMs: null,
   expiresAtMs: null,
   isRevoked: true,
 }
@@ -54,8 +59,11 @@ function matches(given: Parsed, key: Lock, nowMs: number): boolean {
   const isCurrent = timingSafeEqual(given.hash, key.hash)
   const isPrevious = timingSafeEqual(given.hash, key.previousHash ?? NOBODY.hash)
   const isInOverlap = nowMs < (key.previousUntilMs ?? 0)
+  const isOlder = timingSafeEqual(given.hash, key.olderHash ?? NOBODY.hash)
+  const isInOlderOverlap = nowMs < (key.olderUntilMs ?? 0)
   const isAlive = !key.isRevoked && nowMs < (key.expiresAtMs ?? Number.POSITIVE_INFINITY)
-  return key.mode === given.kind && (isCurrent || (isPrevious && isInOverlap)) && isAlive
+  const isOne = isCurrent || (isPrevious && isInOverlap) || (isOlder && isInOlderOverlap)
+  return key.mode === given.kind && isOne && isAlive
 }
 
 const keyRow = z
@@ -64,12 +72,16 @@ const keyRow = z
     hash: z.instanceof(Buffer),
     previous_hash: z.instanceof(Buffer).nullable(),
     previous_until: z.date().nullable(),
+    older_hash: z.instanceof(Buffer).nullable(),
+    older_until: z.date().nullable(),
   })
   .transform((row) => ({
     ...credentialIn(row),
     hash: row.hash,
     previousHash: row.previous_hash,
     previousUntilMs: row.previous_until?.getTime() ?? null,
+    olderHash: row.older_hash,
+    olderUntilMs: row.older_until?.getTime() ?? null,
     token: null,
   }))
 
@@ -82,7 +94,7 @@ type KeyRecord = z.output<typeof keyRow>
 async function loadKey(pool: pg.Pool, id: Id): Promise<KeyRecord | undefined> {
   const { rows } = await pool.query({
     name: 'load_key',
-    text: `select ${CREDENTIAL_SELECT}, k.member_person, k.member_email, k.hash, k.previous_hash, k.previous_until
+    text: `select ${CREDENTIAL_SELECT}, k.member_person, k.member_email, k.hash, k.previous_hash, k.previous_until, k.older_hash, k.older_until
       from (select * from api_keys where id <= $1 order by id desc limit 1) k
       ${CREDENTIAL_JOINS}`,
     values: [id],

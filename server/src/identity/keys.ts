@@ -7,7 +7,7 @@ import type { Mode } from '../kernel/mode.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
-import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import { beginNoticesAnew } from './budget-notices.ts'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
@@ -37,13 +37,15 @@ export type NewKey = {
   readonly budget?: Budget
   /** The member whose it is: the member's budget bounds it. */
   readonly memberId?: Id
+  /** The grant whose client is told the secret. */
+  readonly grantId?: Id
 } & TermsChange
 
 /** The secret is told here once and never again. */
 export type IssuedKey = { readonly id: Id; readonly secret: Secret }
 
 export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Promise<IssuedKey> {
-  const { workspaceId, mode, name, expiresAt, budget, memberId = null } = key
+  const { workspaceId, mode, name, expiresAt, budget, memberId = null, grantId = null } = key
   const terms = changed(NO_TERMS, key)
   const id = ids.next()
   return inTransaction(pool, async (query) => {
@@ -54,11 +56,11 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
     await query('insert into credentials (id, account_id) values ($1, $2)', [id, accountId])
     const allowanceId = budget === undefined ? null : await makeAllowance(query, ids, accountId, budget)
     await query(
-      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, member_person, member_email, ${TERMS_COLUMNS})
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, ${termsPlaces(10)})`,
+      `insert into api_keys (id, workspace_id, name, hash, expires_at, allowance_id, member_id, member_person, member_email, grant_id, ${TERMS_COLUMNS})
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, ${termsPlaces(11)})`,
       [
         ...[id, workspaceId, name, hashOf(secret), expiresAt ?? null, allowanceId],
-        ...[memberId, member.personId, member.email, ...termsValues(terms)],
+        ...[memberId, member.personId, member.email, grantId, ...termsValues(terms)],
       ],
     )
     const after = {
@@ -106,16 +108,31 @@ const newKeyRow = z.object({
   keys: z.int(),
 })
 
-/** Gives the key a new secret. The old one works until the overlap is over; of one before it nothing is left. */
-export async function rotateKey({ pool }: Parts, by: By, id: Id, overlapSeconds = 24 * 3_600): Promise<Secret> {
+type Rotation = {
+  /** The grant whose client is told the secret. */
+  readonly grantId?: Id | null
+  /** Whether the one before the old one works until its own overlap is over. Without any overlap both end. */
+  readonly keepsOlder?: boolean
+}
+
+/** Gives the key a new secret. The old one works until the overlap is over; of one before it nothing is left, unless it is to be kept. */
+export async function rotateKey(
+  { pool }: Parts,
+  by: By,
+  id: Id,
+  overlapSeconds = 24 * 3_600,
+  { grantId = null, keepsOlder = false }: Rotation = {},
+): Promise<Secret> {
   return inTransaction(pool, async (query) => {
     const { mode, shard, isRevoked } = await lockKey(query, id)
     if (isRevoked) throw new Fault('resource_not_found', { detail: `Key ${id} is revoked. Create a new one.` })
     const secret = makeKey(id, mode, shard)
     await query(
-      `update api_keys set previous_hash = hash, previous_until = clock_timestamp() + make_interval(secs => $2), hash = $3
+      `update api_keys set previous_hash = hash, previous_until = clock_timestamp() + make_interval(secs => $2), hash = $3, grant_id = $4,
+         older_hash = case when $5 and previous_until > clock_timestamp() then previous_hash end,
+         older_until = case when $5 and previous_until > clock_timestamp() and previous_hash is not null then previous_until end
        where id = $1`,
-      [id, overlapSeconds, hashOf(secret)],
+      [id, overlapSeconds, hashOf(secret), grantId, keepsOlder && overlapSeconds > 0],
     )
     await record(query, by, { ...deedTo(id, 'rotated'), before: {}, after: { overlapSeconds } })
     await tell(query, id)
@@ -131,7 +148,8 @@ export async function revokeKey({ pool }: Parts, by: By, id: Id): Promise<void> 
   await inTransaction(pool, (query) => revokeWithin(query, by, id))
 }
 
-async function revokeWithin(query: Query, by: By, id: Id): Promise<void> {
+/** The same, together with whatever else its transaction does. */
+export async function revokeWithin(query: Query, by: By, id: Id): Promise<void> {
   const { isRevoked } = await lockKey(query, id)
   await query('update credentials set active = false where id = $1', [id])
   await query('update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()) where id = $1', [id])
@@ -139,11 +157,11 @@ async function revokeWithin(query: Query, by: By, id: Id): Promise<void> {
   await tell(query, id)
 }
 
-const secretRow = z.object({ is_current: z.boolean(), is_previous: z.boolean() })
+const secretRow = z.object({ is_current: z.boolean(), is_previous: z.boolean(), is_older: z.boolean() })
 
 /**
- * Ends a secret that somebody found. Where it is the current one, its key ends with it; the one before the last rotation, which works until
- * the overlap is over, ends alone.
+ * Ends a secret that somebody found. Where it is the current one, its key ends with it; one before the last rotation, which works until
+ * its overlap is over, ends alone.
  */
 export async function revokeSecret(
   { pool }: Parts,
@@ -154,28 +172,43 @@ export async function revokeSecret(
   if (parsed === undefined || parsed.kind === 'at')
     throw new Fault('invalid_request', { detail: 'This is not a secret of an API key of this installation. Check it.' })
   const { id, hash } = parsed
+  // Calls of the account wait for its lock, so nobody takes it who does not have the secret.
+  await requireSecret(queryOn(pool), id, hash)
   return inTransaction(pool, async (query) => {
     await lockKey(query, id)
     const { rows } = await query(
       `select hash = $2 and revoked_at is null as is_current,
-         coalesce(previous_hash = $2 and previous_until > clock_timestamp(), false) and revoked_at is null as is_previous
+         coalesce(previous_hash = $2 and previous_until > clock_timestamp(), false) and revoked_at is null as is_previous,
+         coalesce(older_hash = $2 and older_until > clock_timestamp(), false) and revoked_at is null as is_older
        from api_keys where id = $1`,
       [id, hash],
     )
-    const { is_current: isCurrent = false, is_previous: isPrevious = false } = secretRow.optional().parse(rows[0]) ?? {}
-    if (isCurrent) {
+    const found = secretRow.optional().parse(rows[0])
+    if (found?.is_current === true) {
       await revokeWithin(query, by, id)
       return { id, ended: 'key' } as const
     }
-    if (!isPrevious)
-      throw new Fault('resource_not_found', {
-        detail: `This secret of key ${id} is already invalid. Nothing has to be done.`,
-      })
-    await query('update api_keys set previous_hash = null, previous_until = null where id = $1', [id])
+    if (found?.is_previous !== true && found?.is_older !== true) throw overAlready(id)
+    const which = found.is_previous ? 'previous' : 'older'
+    await query(`update api_keys set ${which}_hash = null, ${which}_until = null where id = $1`, [id])
     const facts = difference({ hasPreviousSecret: true }, { hasPreviousSecret: false })
     await record(query, by, { ...deedTo(id, 'secret_revoked'), ...facts })
     await tell(query, id)
     return { id, ended: 'previous' } as const
+  })
+}
+
+async function requireSecret(query: Query, id: Id, hash: Buffer): Promise<void> {
+  const { rows } = await query('select from api_keys where id = $1 and $2 in (hash, previous_hash, older_hash)', [
+    id,
+    hash,
+  ])
+  if (rows.length === 0) throw overAlready(id)
+}
+
+function overAlready(id: Id): Fault {
+  return new Fault('resource_not_found', {
+    detail: `This secret of key ${id} is already invalid. Nothing has to be done.`,
   })
 }
 
@@ -284,11 +317,14 @@ export const listedKey = z
     account_id: z.string(),
     allowance_id: z.string().nullable(),
     member_id: z.string().nullable(),
+    grant_id: z.string().nullable(),
     ...BUDGET_ROW,
     ...TERMS_ROW,
   })
   .transform((row) => ({
     id: row.id,
+    /** Whose client was told the secret; null for a person or an operator. */
+    grantId: row.grant_id,
     memberId: row.member_id,
     workspaceId: row.workspace_id,
     name: row.name,
@@ -309,7 +345,7 @@ export type ListedKey = z.output<typeof listedKey>
 const LISTED = 1_000
 
 export const LISTED_SELECT = `select k.id, k.workspace_id, k.name, a.mode, k.created_at, k.expires_at, k.revoked_at,
-    case when k.previous_until > clock_timestamp() then k.previous_until end as previous_until, c.account_id, k.allowance_id, k.member_id, b.period, b.amount, ${TERMS_SELECT}
+    case when k.previous_until > clock_timestamp() then k.previous_until end as previous_until, c.account_id, k.allowance_id, k.member_id, k.grant_id, b.period, b.amount, ${TERMS_SELECT}
   from api_keys k join credentials c on c.id = k.id join accounts a on a.id = c.account_id
   left join allowances b on b.id = k.allowance_id`
 

@@ -79,6 +79,25 @@ type MakeParts = {
 
 const nameRow = z.object({ name: z.string() })
 
+/** Each is a mail to the operator, also where it is withdrawn and made again. */
+export const REQUESTS_PER_DAY = 3
+const fewRow = z.object({ made: z.int(), wait: z.int().nullable() })
+
+async function requireFew(query: Query, workspaceId: Id): Promise<void> {
+  const { rows } = await query(
+    `select count(*)::integer as made, ceil(extract(epoch from min(created_at) + interval '1 day' - clock_timestamp()))::integer as wait
+     from (select created_at from quota_requests where workspace_id = $1 and created_at > clock_timestamp() - interval '1 day'
+       order by id desc limit $2) latest`,
+    [workspaceId, REQUESTS_PER_DAY],
+  )
+  const { made, wait } = fewRow.parse(rows[0])
+  if (made < REQUESTS_PER_DAY) return
+  throw new Fault('rate_limit_exceeded', {
+    detail: `Rate limit: ${REQUESTS_PER_DAY} quota requests per day for a workspace.`,
+    retryAfterSeconds: Math.max(1, wait ?? 1),
+  })
+}
+
 export function makeQuotaRequest(
   { pool, ids, sendMail, operatorMail, siteUrl }: MakeParts,
   by: By,
@@ -91,6 +110,7 @@ export function makeQuotaRequest(
   return inTransaction(pool, async (query) => {
     const { rows: named } = await query('select name from workspaces where id = $1 for no key update', [workspaceId])
     const { name } = nameRow.parse(named[0])
+    await requireFew(query, workspaceId)
     const { rows } = await query(
       `insert into quota_requests (id, workspace_id, person_id, requests_per_minute, tokens_per_minute, targets, use_case)
        values ($1, $2, $3, $4, $5, $6, $7) on conflict (workspace_id) where state = 'open' do nothing returning ${COLUMNS}`,
@@ -153,7 +173,7 @@ export function withdrawQuotaRequest({ pool }: { readonly pool: Transactions }, 
 }
 
 export type QuotaDecision =
-  /** Limits that are left out are those that were asked for, and the concurrency that the workspace has. */
+  /** Limits that are left out are those that were asked for, or that the workspace has where those are higher. */
   | { readonly isApproved: true; readonly note: string; readonly limits: Partial<TierLimits> }
   | { readonly isApproved: false; readonly note: string }
 
@@ -171,11 +191,12 @@ export function decideQuotaRequest(
   by: By,
   id: Id,
   decision: QuotaDecision,
-): Promise<QuotaRequest> {
+): Promise<QuotaRequest & { readonly limitsBefore: TierLimits }> {
   return inTransaction(pool, async (query) => {
     const on = new OpenTransaction(query)
     const asked = await findQuotaRequest(on, { id })
-    const granted = decision.isApproved ? await limitsFor(on, asked, decision.limits) : null
+    const limitsBefore = await limitsOf(on, asked.workspaceId)
+    const granted = decision.isApproved ? limitsFor(asked, limitsBefore, decision.limits) : null
     const state = decision.isApproved ? 'approved' : 'refused'
     // One row of the audit log tells both: the decision, and the limits that it changed.
     const changed =
@@ -184,16 +205,24 @@ export function decideQuotaRequest(
         : await grantTierWithin(query, asked.workspaceId, { tier: 'enterprise', limits: granted })
     const decided = await end(query, by, id, { state, note: plain(decision.note), granted }, changed)
     if (sendMail !== null) await tellAsker(query, sendMail, decided, siteUrl)
-    return decided
+    return { ...decided, limitsBefore }
   })
 }
 
-async function limitsFor(on: Transactions, asked: QuotaRequest, given: Partial<TierLimits>): Promise<TierLimits> {
-  const workspace = await loadWorkspace(on, asked.workspaceId)
+async function limitsOf(on: Transactions, workspaceId: Id): Promise<TierLimits> {
+  const workspace = await loadWorkspace(on, workspaceId)
   if (workspace === undefined) throw new Fault('resource_not_found')
-  const { concurrency } = tierIn(workspace).limits
-  const { requestsPerMinute, tokensPerMinute } = asked
-  return { requestsPerMinute, tokensPerMinute, concurrency, ...given }
+  return tierIn(workspace).limits
+}
+
+/** Who asks for more of one never gets less of the other, unless the operator says so. */
+function limitsFor(asked: QuotaRequest, now: TierLimits, given: Partial<TierLimits>): TierLimits {
+  return {
+    requestsPerMinute: Math.max(asked.requestsPerMinute, now.requestsPerMinute),
+    tokensPerMinute: Math.max(asked.tokensPerMinute, now.tokensPerMinute),
+    concurrency: now.concurrency,
+    ...given,
+  }
 }
 
 type Ended = Pick<QuotaRequest, 'state' | 'note' | 'granted'>

@@ -162,11 +162,13 @@ export async function listBudgets(on: Transactions, workspaceId: Id, mode: Mode)
 const ownerRow = z.object({ workspace_id: z.string(), mode: z.enum(['live', 'test']) })
 
 /** With whose it is. */
-export async function findBudget(on: Transactions, id: Id) {
+/** One; of the workspace, where that is named: that of another is as absent as one that never was. */
+export async function findBudget(on: Transactions, id: Id, of: Id | null = null) {
   const { rows } = await queryOn(on)(
     `select b.${COLUMNS.replaceAll(', ', ', b.')}, w.id as workspace_id, case b.account_id when w.live_account_id then 'live' else 'test' end as mode
-     from budgets b join workspaces w on b.account_id in (w.live_account_id, w.test_account_id) where b.id = $1`,
-    [id],
+     from budgets b join workspaces w on b.account_id in (w.live_account_id, w.test_account_id)
+     where b.id = $1 and ($2::uuid is null or w.id = $2)`,
+    [id, of],
   )
   if (rows[0] === undefined) throw noSuchBudget(id)
   const { workspace_id: workspaceId, mode } = ownerRow.parse(rows[0])

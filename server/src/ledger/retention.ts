@@ -8,6 +8,8 @@ const ANSWER_MARGIN_MS = 1_000
 
 /** Sums of hours by end user and by tag are as many as there are names: they are kept for less long than those of days. */
 export const NAMED_HOURS_KEPT_DAYS = 100
+/** Charges and sums of usage. */
+export const CHARGES_KEPT_DAYS = 1_100
 /** A report that was asked for a moment ago finds what it was promised. */
 const MARGIN_DAYS = 1
 const PORTION = 5_000

@@ -48,7 +48,7 @@ export type Links = {
   /** Those of the keys of an account, behind one of them in the order of the keys' ids. */
   readonly listOfAccount: (accountId: Id, page: LinksPage) => Promise<readonly Session[]>
   /** Ends one, here and at the platform. False where there is none of that id. */
-  readonly revoke: (credentialId: Id, id: string, origin: Origin) => Promise<boolean>
+  readonly revoke: (credentialId: Id, id: string, by: By) => Promise<boolean>
   /** The linked account that a key's call acts for, or the fault that says how to get one. */
   readonly require: (credentialId: Id, scopes: readonly string[]) => Promise<Session>
   /** A token of it that is good for a while, for a call. Refreshed where it must be, once whoever asks. */
@@ -260,10 +260,10 @@ export function createLinks(parts: Parts): Links {
       return session === undefined ? [] : [session]
     },
     listOfAccount: (accountId, page) => sessionsOfAccount(pool, accountId, page).catch(asUnavailable),
-    async revoke(credentialId, id, origin) {
+    async revoke(credentialId, id, by) {
       const session = await findSession(pool, credentialId).catch(asUnavailable)
       if (session === undefined || session.id !== id) return false
-      await end(session, memberOf(session, origin))
+      await end(session, by)
       return true
     },
     async require(credentialId, scopes) {

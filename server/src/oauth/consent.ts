@@ -34,6 +34,11 @@ export function canPay({ scopes }: Pick<Asking, 'scopes'>): boolean {
   return scopes.some((scope) => scope === 'calls' || scope === 'agent')
 }
 
+/** Whether it could create keys, which spend without any amount that was set for it, and outlive it. */
+export function canMakeKeys({ scopes }: Pick<Asking, 'scopes'>): boolean {
+  return scopes.includes('account.manage')
+}
+
 /** Workspaces in whose name somebody may allow it. */
 export function mayBeFor(
   { scopes }: Pick<Asking, 'scopes'>,

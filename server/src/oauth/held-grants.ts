@@ -5,14 +5,16 @@ import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { readBudget } from '../ledger/balance.ts'
 import { budgetOf } from './budget-of.ts'
+import { canMakeKeys } from './consent.ts'
 
 /** What a client may do for a person already, as the person is told of it before they allow it more. */
 export type HeldGrant = {
   readonly workspace: string
   readonly mode: 'live' | 'test'
-  /** Null for one that can't pay; of one that is paused, what it has when it goes on. */
+  /** Null for one that has no amount of its own; of one that is paused, what it has when it goes on. */
   readonly left: Nanos | null
   readonly isPaused: boolean
+  readonly canMakeKeys: boolean
   readonly createdAt: Date
 }
 
@@ -28,10 +30,11 @@ export async function readHeldGrants(
   const grants = await listGrantsOfClient(pool, { personId, clientId, most: HELD_SHOWN })
   return Promise.all(
     grants.map(async (grant) => {
-      const { workspaceId, mode, allowanceId, createdAt, isPaused } = grant
+      const { workspaceId, mode, allowanceId, createdAt, isPaused, oauthScopes: scopes } = grant
       const workspace = workspaces.find(({ id }) => id === workspaceId)?.name ?? 'Another workspace'
       const state = allowanceId === null ? undefined : await readBudget(pool, allowanceId)
-      return { workspace, mode, createdAt, isPaused, left: budgetOf(grant, state)?.left ?? null }
+      const left = budgetOf(grant, state)?.left ?? null
+      return { workspace, mode, createdAt, isPaused, left, canMakeKeys: canMakeKeys({ scopes }) }
     }),
   )
 }

@@ -124,7 +124,8 @@ export async function listAudit(
        and ($4::text is null or subject = $4)
        and ($5::timestamptz is null or at >= $5)
        and ($6::timestamptz is null or at < $6)
-       and ($7::uuid is null or (at, id) < (select last.at, last.id from audit last where last.id = $7))
+       and ($7::uuid is null or (at, id) < (
+         select last.at, last.id from audit last where last.id = $7 and ($1::uuid is null or last.workspace_id = $1)))
      order by at desc, id desc limit $8`,
     [workspaceId, action, actor, subject, since, until, after, most],
   )

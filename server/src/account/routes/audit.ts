@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { memberIdsOf } from '../../identity/people/members.ts'
+import type { Id } from '../../kernel/ids.ts'
 import { type AuditEntry, listAudit } from '../../storage/audit.ts'
 import { timeForm } from '../forms.ts'
 import { PAGE, pageFrom, pageOf } from '../pages.ts'
@@ -9,6 +11,11 @@ const entry = z.strictObject({
   id: z.string(),
   at: z.iso.datetime(),
   actor: z.string().meta({ description: 'member <id>, operator, worker or service.' }),
+  member_id: z
+    .string()
+    .nullable()
+    .meta({ description: 'Of the member who changed it; null for others, and for who is no member any more.' }),
+  grant_id: z.string().nullable().meta({ description: 'Through which grant: a client changed it for the member.' }),
   action: z.string(),
   subject: z.string().meta({ description: 'The id or the name of what was changed.' }),
   before: facts.meta({ description: 'Null for what was not there.' }),
@@ -17,16 +24,24 @@ const entry = z.strictObject({
 })
 
 /** Who of the operator's people it was, and on which machine, is theirs alone. */
-function toldOf({ id, at, actor, action, subject, before, after, origin }: AuditEntry): z.output<typeof entry> {
-  const [kind = ''] = actor.split(' ')
+function toldOf(row: AuditEntry, members: ReadonlyMap<Id, Id>): z.output<typeof entry> {
+  const { id, at, actor, action, subject, before, after, origin } = row
+  const [kind = '', who = ''] = actor.split(' ')
   const isMember = kind === 'member'
   return {
     ...{ id, at: at.toISOString(), actor: isMember ? actor : kind, action, subject, before, after },
+    member_id: isMember ? (members.get(who) ?? null) : null,
+    grant_id: isMember ? (origin.grant ?? null) : null,
     address: isMember ? (origin.address ?? null) : null,
   }
 }
 
-const text = z.string().min(1).max(100).optional()
+const text = z
+  .string()
+  .min(1)
+  .max(100)
+  .regex(/^[^\p{Cc}]*$/u, 'must not have control characters')
+  .optional()
 
 export const AUDIT_ROUTES: readonly AccountRoute[] = [
   inWorkspace({
@@ -47,7 +62,8 @@ export const AUDIT_ROUTES: readonly AccountRoute[] = [
     async run({ pool }, { place, query: { limit, cursor, action, subject, start, end } }) {
       const filter = { workspaceId: place.id, action, subject, since: start, until: end }
       const rows = await listAudit(pool, filter, { after: cursor, most: limit + 1 })
-      return { body: pageFrom(rows, limit, toldOf) }
+      const members = await memberIdsOf(pool, place.id)
+      return { body: pageFrom(rows, limit, (row) => toldOf(row, members)) }
     },
   }),
 ]

@@ -54,12 +54,11 @@ async function budgetIn({ on, params, place, member }: AboutBudget, isLocked = f
   const id = params.budget_id ?? ''
   if (!UUID.test(id)) throw new Fault('resource_not_found')
   const find = () =>
-    findBudget(on, id).catch((error: unknown) => {
+    findBudget(on, id, place.id).catch((error: unknown) => {
       throw error instanceof Fault ? new Fault('resource_not_found') : error
     })
   const found = await find()
-  const isTheirs = found.workspaceId === place.id && (member.granted?.mode ?? found.mode) === found.mode
-  if (!isTheirs) throw new Fault('resource_not_found')
+  if ((member.granted?.mode ?? found.mode) !== found.mode) throw new Fault('resource_not_found')
   if (!isLocked) return found
   await lockBudgets(on, place.id, found.mode)
   return find()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { HOLDINGS } from '../../catalogue/holding.ts'
 import { ON_DISCONNECT } from '../../catalogue/on-disconnect.ts'
 import { money, moneyBody } from '../../http/routes/money.ts'
-import { requireFewFailures } from '../../identity/failures-by-address.ts'
+import { tryFrom } from '../../identity/failures-by-address.ts'
 import { networksIn, type TermsChange } from '../../identity/key-terms.ts'
 import {
   assignKey,
@@ -16,9 +16,11 @@ import {
   setKeyExpiry,
 } from '../../identity/keys.ts'
 import { findKeyIn, KEY_STATES, listKeyPage, stateOfKey } from '../../identity/keys-of-account.ts'
-import { accountIn } from '../../identity/people/place.ts'
+import { accountIn, type Place } from '../../identity/people/place.ts'
 import { tagsIn, tagText } from '../../identity/tags.ts'
 import { Fault } from '../../kernel/fault.ts'
+import type { Id } from '../../kernel/ids.ts'
+import { may } from '../../kernel/role.ts'
 import { Secret } from '../../kernel/secret.ts'
 import type { Member } from '../authenticate.ts'
 import { budgetForm, budgetOf, idForm, orFault, timeForm } from '../forms.ts'
@@ -30,10 +32,10 @@ const rate = z.int().positive().max(1_000_000_000).nullable()
 const terms = {
   expires_at: timeForm.nullable().optional().meta({ description: 'In the future; null for never.' }),
   budget: budgetForm.nullable().optional().meta({ description: 'Null for none.' }),
-  member_id: idForm
-    .nullable()
-    .optional()
-    .meta({ description: 'Whose it is, so that their budget bounds it; null for nobody.' }),
+  member_id: idForm.nullable().optional().meta({
+    description:
+      'Whose it is, so that their budget bounds it; null for nobody. Of a developer: their own, also where left out.',
+  }),
   rates: z
     .strictObject({
       requests_per_minute: rate.optional(),
@@ -69,7 +71,12 @@ const terms = {
     .meta({ description: 'Null for what the installation does.' }),
   holding: z.enum(HOLDINGS).nullable().optional().meta({ description: 'Null for what the installation does.' }),
 }
-const keyName = z.string().trim().min(1).max(200)
+const keyName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(200)
+  .regex(/^[^\p{Cc}]*$/u, 'must not have control characters')
 
 const nullableTime = z.iso.datetime().nullable()
 const key = z.strictObject({
@@ -82,6 +89,10 @@ const key = z.strictObject({
   revoked_at: nullableTime,
   previous_secret_until: nullableTime.meta({ description: 'Until when the secret before the last rotation works.' }),
   member_id: z.string().nullable(),
+  grant_id: z
+    .string()
+    .nullable()
+    .meta({ description: 'The grant whose client was told the secret, because it made or rotated the key.' }),
   budget: z.strictObject({ period: z.string(), amount: moneyBody }).nullable(),
   rates: z.strictObject({
     requests_per_minute: z.int().nullable(),
@@ -110,6 +121,7 @@ function toldOf(row: ListedKey, nowMs: number): z.output<typeof key> {
     revoked_at: row.revokedAt?.toISOString() ?? null,
     previous_secret_until: row.previousUntil?.toISOString() ?? null,
     member_id: row.memberId,
+    grant_id: row.grantId,
     budget: row.budget && { period: row.budget.period, amount: money(row.budget.amount) },
     rates: {
       requests_per_minute: rates.requestsPerMinute,
@@ -168,6 +180,14 @@ async function keyIn({ on, params, place, member }: AboutKey, isLocked = false):
   return found
 }
 
+/** What the budget of a member bounds must not be escaped by them: who does not manage the workspace makes, changes and rotates keys of their own. */
+function requireOwnKey({ role, memberId }: Place, of: Id | null): void {
+  if (may(role, 'workspace.manage') || of === memberId) return
+  throw new Fault('forbidden', {
+    detail: `Your role is ${role}, which makes, changes and rotates only keys of your own (member_id ${memberId}). Ask an owner or admin.`,
+  })
+}
+
 const ONE = '/workspaces/{workspace_id}/keys/{key_id}'
 
 export const KEY_ROUTES: readonly AccountRoute[] = [
@@ -212,12 +232,16 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     codes: ['quota_exceeded', 'resource_not_found'],
     prepare: async (parts, { body }) => checkTerms(parts, body),
     async run({ ids, time }, { member, place, mode, body, on }) {
-      const { name, expires_at: expiresAt, budget, member_id: memberId } = body
+      const { name, expires_at: expiresAt, budget } = body
+      const own = may(place.role, 'workspace.manage') ? null : place.memberId
+      const memberId = body.member_id === undefined ? own : body.member_id
+      requireOwnKey(place, memberId)
       const { id, secret } = await createKey({ pool: on, ids }, member.by, {
         ...{ workspaceId: place.id, mode, name },
         ...(expiresAt && { expiresAt }),
         ...(budget && { budget: budgetOf(budget) }),
         ...(memberId && { memberId }),
+        ...(member.granted !== null && { grantId: member.granted.grantId }),
         ...changeIn(body),
       })
       const told = toldOf(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
@@ -247,12 +271,17 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     prepare: async (parts, { body }) => checkTerms(parts, body),
     async run({ ids, time }, asked) {
       const { member, body, on, requireMatch, place } = asked
-      const { id, mode } = await keyIn(asked)
-      requireMatch(toldOf(await findKeyIn(on, { workspaceId: place.id, id, isLocked: true }), time.nowMs()))
+      const found = await keyIn(asked, true)
+      const { id, mode } = found
+      requireOwnKey(place, found.memberId)
+      requireMatch(toldOf(found, time.nowMs()))
+      if (found.revokedAt !== null)
+        throw new Fault('resource_not_found', { detail: 'The key is revoked. Make another one.' })
       const parts = { pool: on, ids }
       const { expires_at: expiresAt, budget, member_id: memberId } = body
       if (expiresAt !== undefined) await setKeyExpiry(parts, member.by, id, expiresAt)
       if (budget !== undefined) await setKeyBudget(parts, member.by, id, budget && budgetOf(budget))
+      if (memberId !== undefined) requireOwnKey(place, memberId)
       if (memberId !== undefined) await assignKey(parts, member.by, id, memberId)
       const change = changeIn(body)
       if (Object.keys(change).length > 0) await changeKey(parts, member.by, id, change)
@@ -267,7 +296,8 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     path: `${ONE}/rotate`,
     need: 'keys.manage',
     summary: 'Give a key a new secret, which is told once',
-    description: 'The secret before it works until the overlap is over; one before that works no more.',
+    description:
+      'The secret before it works until the overlap is over, and one before that until its own is over. With an overlap of 0 both end at once.',
     tag: 'keys',
     body: z.strictObject({
       overlap_seconds: z
@@ -280,8 +310,11 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     answer: { description: 'The key, with its new secret.', body: withSecret, hasEtag: true },
     async run({ ids, time }, asked) {
       const { member, body, on, place } = asked
-      const { id } = await keyIn(asked, true)
-      const secret = await rotateKey({ pool: on, ids }, member.by, id, body.overlap_seconds)
+      const { id, memberId } = await keyIn(asked, true)
+      requireOwnKey(place, memberId)
+      const secret = await rotateKey({ pool: on, ids }, member.by, id, body.overlap_seconds, {
+        ...{ grantId: member.granted?.grantId ?? null, keepsOlder: true },
+      })
       const told = toldOf(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
       return { body: { ...told, secret: secret.reveal() }, kept: { ...told, secret: null } }
     },
@@ -316,15 +349,17 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     },
     codes: ['rate_limit_exceeded', 'resource_not_found', 'billing_dependency_timeout'],
     async run({ pool, ids, failures }, { body, visitor }) {
-      requireFewFailures(failures, visitor.address)
-      const by = { actor: 'service revocation', origin: { via: 'http', address: visitor.address } } as const
-      const { id, ended } = await revokeSecret({ pool, ids }, by, new Secret(body.secret)).catch((error: unknown) => {
-        failures.note(visitor.address)
-        throw error instanceof Fault && error.code === 'resource_not_found'
-          ? new Fault('resource_not_found', { detail: NO_SECRET })
-          : error
+      const { address } = visitor
+      const by = { actor: 'service revocation', origin: { via: 'http', address } } as const
+      return tryFrom(failures, address, async () => {
+        const { id, ended } = await revokeSecret({ pool, ids }, by, new Secret(body.secret)).catch((error: unknown) => {
+          // Neither what cost nothing to see nor an outage of ours is a guess.
+          if (!(error instanceof Fault) || error.code !== 'resource_not_found') throw error
+          failures.note(address)
+          throw new Fault('resource_not_found', { detail: NO_SECRET })
+        })
+        return { body: { key_id: id, ended } }
       })
-      return { body: { key_id: id, ended } }
     },
   }),
 ]

@@ -56,7 +56,7 @@ export const LINK_ROUTES: readonly AccountRoute[] = [
     async run({ links }, { member, place, on, params: { key_id: keyId = '', link_id: id = '' } }) {
       const key = await findKeyIn(on, { workspaceId: place.id, id: keyId })
       const isTheirs = member.granted === null || member.granted.mode === key.mode
-      if (!isTheirs || !(await links.revoke(key.id, id, member.by.origin))) throw new Fault('resource_not_found')
+      if (!isTheirs || !(await links.revoke(key.id, id, member.by))) throw new Fault('resource_not_found')
       return { body: { id, credential_id: key.id } }
     },
   }),

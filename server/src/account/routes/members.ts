@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { changeRole, type Member, membersOf, removeMember, transfer } from '../../identity/people/members.ts'
-import { handOf } from '../../identity/people/workspace-lock.ts'
+import type { Hand } from '../../identity/people/workspace-lock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
-import { ROLES } from '../../kernel/role.ts'
+import { ROLES, type Role } from '../../kernel/role.ts'
 import type { Transactions } from '../../storage/transaction.ts'
+import { type Member as Asker, requirePerson } from '../authenticate.ts'
 import { idForm } from '../forms.ts'
 import { PAGE, pageAmong, pageOf } from '../pages.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
@@ -28,6 +29,16 @@ async function memberIn(on: Transactions, workspaceId: Id, id: string | undefine
   const found = (await membersOf(on, workspaceId)).find((one) => one.id === id)
   if (found === undefined) throw new Fault('resource_not_found')
   return toldOf(found)
+}
+
+/** Whose hand it is, and through which grant. */
+function handOf({ personId, by }: Asker): Hand {
+  return { personId, by }
+}
+
+/** What makes, ends or changes an owner is done by people alone. */
+function requireMayTouch(asker: Asker, ...roles: readonly Role[]): void {
+  if (roles.includes('owner')) requirePerson(asker)
 }
 
 const invitation = z.strictObject({
@@ -87,15 +98,16 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     need: 'members.manage',
     summary: 'Change the role of a member',
     description:
-      'Only owners make or demote owners. What the role no longer allows ends with it: grants, and invitations that the member made.',
+      'Only owners make or demote owners, and no access token does. What the role no longer allows ends with it: grants, and invitations that the member made.',
     tag: 'members',
     body: z.strictObject({ role }),
     answer: { description: 'The member.', body: member, hasEtag: true },
     codes: ['last_owner'],
-    async run(_, { member: { personId }, place, params, body, on, visitor, requireMatch }) {
+    async run(_, { member: asker, place, params, body, on, requireMatch }) {
       const before = await memberIn(on, place.id, params.member_id)
+      requireMayTouch(asker, before.role, body.role)
       requireMatch(before)
-      await changeRole(on, handOf(personId, visitor), place.id, before.id, body.role)
+      await changeRole(on, handOf(asker), place.id, before.id, body.role)
       return { body: await memberIn(on, place.id, before.id) }
     },
   }),
@@ -106,13 +118,14 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     need: 'workspace.read',
     summary: 'Remove a member, or leave',
     description:
-      'Everybody may leave. Others are removed by owners and admins, and owners by owners alone. Grants of the member end with it.',
+      'Everybody may leave. Others are removed by owners and admins, and owners by owners alone, by no access token. Grants of the member end with it.',
     tag: 'members',
     answer: { description: 'The member as it was.', body: member },
     codes: ['last_owner'],
-    async run(_, { member: { personId }, place, params, on, visitor }) {
+    async run(_, { member: asker, place, params, on }) {
       const before = await memberIn(on, place.id, params.member_id)
-      await removeMember(on, handOf(personId, visitor), place.id, before.id)
+      requireMayTouch(asker, before.role)
+      await removeMember(on, handOf(asker), place.id, before.id)
       return { body: before }
     },
   }),
@@ -122,12 +135,13 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     path: '/workspaces/{workspace_id}/transfer',
     need: 'owners.manage',
     summary: 'Make another member the owner, and yourself an admin',
+    description: 'An access token can not do this.',
     tag: 'members',
     body: z.strictObject({ member_id: idForm }),
     answer: { description: 'The new owner.', body: member },
-    async run(_, { member: { personId }, place, body, on, visitor }) {
+    async run(_, { member: asker, place, body, on }) {
       const to = await memberIn(on, place.id, body.member_id)
-      await transfer(on, handOf(personId, visitor), place.id, { from: place.memberId, to: to.id })
+      await transfer(on, handOf(asker), place.id, { from: place.memberId, to: to.id })
       return { body: await memberIn(on, place.id, to.id) }
     },
   }),
@@ -150,15 +164,18 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     path: INVITATIONS,
     need: 'members.manage',
     summary: 'Invite an address, by a mail with a link that works for a week',
-    description: 'Only owners invite owners. Another invitation of the same address is over with it.',
+    description:
+      'Only owners invite owners, and no access token does. Another invitation of the same address is over with it.',
     tag: 'members',
     body: z.strictObject({ email: z.string().min(3).max(300), role }),
     answer: { status: 201, description: 'The invitation.', body: invitation },
     codes: ['already_member', 'members_full'],
-    prepare: async ({ people }, { member: { personId }, place, body, visitor }) =>
-      people.requireInvite(personId, place.id, body, visitor),
-    async run({ people }, { member: { personId }, place, body, on, visitor }) {
-      const id = await people.inviteWithin(on, personId, place.id, body, visitor)
+    async prepare({ people }, { member: asker, place, body }) {
+      requireMayTouch(asker, body.role)
+      await people.requireInvite(handOf(asker), place.id, body)
+    },
+    async run({ people }, { member: asker, place, body, on }) {
+      const id = await people.inviteWithin(on, handOf(asker), place.id, body)
       const made = (await people.invitationsOf(place.id, on)).find((one) => one.id === id)
       if (made === undefined) throw new Error('an invitation that was just made is not there')
       return { body: toldInvitation(made) }
@@ -172,10 +189,11 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     summary: 'Take an invitation back',
     tag: 'members',
     answer: { description: 'The invitation as it was.', body: invitation },
-    async run({ people }, { member: { personId }, place, params, on, visitor }) {
+    async run({ people }, { member: asker, place, params, on }) {
       const before = (await people.invitationsOf(place.id, on)).find((one) => one.id === params.invitation_id)
       if (before === undefined) throw new Fault('resource_not_found')
-      await people.revokeInvitation(personId, place.id, before.id, visitor, on)
+      requireMayTouch(asker, before.role)
+      await people.revokeInvitationWithin(on, handOf(asker), place.id, before.id)
       return { body: toldInvitation(before) }
     },
   }),

@@ -5,6 +5,7 @@ import { accountIn } from '../../identity/people/place.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import { readAccountLife, readBalance } from '../../ledger/balance.ts'
+import { CHARGES_KEPT_DAYS } from '../../ledger/retention.ts'
 import { readStatement, type Statement, type StatementLine, type StatementPosition } from '../../ledger/statement.ts'
 import { type ExactSums, readExactUsage } from '../../ledger/usage.ts'
 import { dayForm, idForm, timeForm } from '../forms.ts'
@@ -38,7 +39,7 @@ const statement = pageOf(statementLine).extend({
 })
 
 const DAY_MS = 86_400_000
-const DAYS_MOST = 366
+const DAYS_MOST = 92
 const TABLE_MOST = 5_000
 
 const positionForm = z
@@ -62,6 +63,13 @@ function daysOf({ from, to }: Days, nowMs: number): { readonly from: Date; reado
   const days = (last.getTime() - first.getTime()) / DAY_MS + 1
   if (days < 1)
     throw new Fault('invalid_request', { detail: '"from" is after "to". Swap them.', members: { param: 'from' } })
+  // A day at the edge may be dropped while it is read.
+  const kept = new Date((Math.floor(nowMs / DAY_MS) - CHARGES_KEPT_DAYS + 1) * DAY_MS)
+  if (first < kept)
+    throw new Fault('invalid_request', {
+      detail: `Usage is kept for ${CHARGES_KEPT_DAYS} days. "from" can be ${dayText(kept)} at the earliest.`,
+      members: { param: 'from' },
+    })
   if (days > DAYS_MOST)
     throw new Fault('invalid_request', {
       detail: `The window is ${days} days; the limit is ${DAYS_MOST}. Ask for fewer days.`,
@@ -155,7 +163,7 @@ export const MONEY_ROUTES: readonly AccountRoute[] = [
     hasMode: true,
     summary: 'What changed the balance, the latest first',
     description:
-      'What calls were charged is one line a day (UTC), less what was given back that day. As text/csv, with format=csv, it is all of the window, at most 5,000 lines.',
+      'What calls were charged is one line a day (UTC), less what was given back that day. At most 92 days, of the last 1,100. As text/csv, with format=csv, it is all of the window, at most 5,000 lines.',
     tag: 'money',
     query: z.strictObject({
       limit: PAGE.limit,

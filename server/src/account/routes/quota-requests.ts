@@ -70,7 +70,7 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
     need: 'keys.manage',
     summary: 'Ask for higher limits',
     description:
-      'An operator approves or refuses it, with a note, and you are told by mail. From an approval on, the next answers to calls have the new limits in their headers. A workspace has one open request at a time.',
+      'An operator approves or refuses it, with a note, and you are told by mail. From an approval on, the next answers to calls have the new limits in their headers. A workspace has one open request at a time, and makes three a day.',
     tag: 'quota',
     body: z.strictObject({
       requests_per_minute: z.int().positive().max(100_000_000).meta({ description: 'The expected peak.' }),

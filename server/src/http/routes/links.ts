@@ -176,7 +176,8 @@ export function addLinks(app: FastifyInstance, parts: Parts): void {
   app.delete<ById>(at('/{social_a}/links/:id'), async (request, reply) => {
     const { credentialId } = await admit(parts.begin, 'links', request, reply)
     const { id } = request.params
-    if (!isId(id) || !(await links.revoke(credentialId, id, originOf(request)))) throw new Fault('resource_not_found')
+    const by = { actor: `member ${credentialId}`, origin: originOf(request) } as const
+    if (!isId(id) || !(await links.revoke(credentialId, id, by))) throw new Fault('resource_not_found')
     return reply.code(204).send()
   })
 

@@ -48,6 +48,22 @@ export async function membersOf(on: Transactions, workspaceId: Id): Promise<read
   return z.array(member).parse(rows)
 }
 
+const personOf = z.object({ id: z.string(), person_id: z.string() })
+
+/** The memberships of a workspace, by their people. */
+export async function memberIdsOf(on: Transactions, workspaceId: Id): Promise<ReadonlyMap<Id, Id>> {
+  const { rows } = await queryOn(on)(
+    'select id, person_id from members where workspace_id = $1 and person_id is not null limit $2',
+    [workspaceId, MEMBERS_OF_WORKSPACE],
+  )
+  return new Map(
+    z
+      .array(personOf)
+      .parse(rows)
+      .map(({ id, person_id: personId }) => [personId, id]),
+  )
+}
+
 const membership = z
   .object({ id: z.string(), name: z.string(), member_id: z.string(), role, is_last_owner: z.boolean() })
   .transform(({ member_id: memberId, is_last_owner: isLastOwner, ...row }) => ({ ...row, memberId, isLastOwner }))

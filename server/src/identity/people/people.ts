@@ -12,7 +12,7 @@ import * as sessions from './sessions.ts'
 import { createSignIn } from './sign-in.ts'
 import { createSignUp } from './sign-up.ts'
 import { byPerson, type Visitor } from './visitor.ts'
-import { handOf } from './workspace-lock.ts'
+import { type Hand, handOf } from './workspace-lock.ts'
 
 type Parts = Omit<PeopleParts, 'attempts'> & { readonly attempts?: Attempts }
 
@@ -53,15 +53,15 @@ export function createPeople({ attempts: given, ...rest }: Parts) {
     invite: (actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
       invitations.invite(handOf(actor, visitor), workspaceId, invited),
     /** The two steps of it, for whoever makes the invitation a part of a transaction. */
-    requireInvite: (actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
-      invitations.requireInvite(handOf(actor, visitor), workspaceId, invited),
-    inviteWithin: (on: Transactions, actor: Id, workspaceId: Id, invited: Invited, visitor: Visitor) =>
-      invitations.inviteWithin(on, handOf(actor, visitor), workspaceId, invited),
+    requireInvite: invitations.requireInvite,
+    inviteWithin: invitations.inviteWithin,
     readInvitation: invitations.readInvitation,
     decideInvitation: invitations.decideInvitation,
     invitationsOf: invitations.invitationsOf,
-    revokeInvitation: (actor: Id, workspaceId: Id, id: Id, visitor: Visitor, on?: Transactions) =>
-      invitations.revokeInvitation(handOf(actor, visitor), workspaceId, id, on),
+    revokeInvitation: (actor: Id, workspaceId: Id, id: Id, visitor: Visitor) =>
+      invitations.revokeInvitation(handOf(actor, visitor), workspaceId, id),
+    revokeInvitationWithin: (on: Transactions, hand: Hand, workspaceId: Id, id: Id) =>
+      invitations.revokeInvitation(hand, workspaceId, id, on),
 
     forgetUnconfirmed: () => forgetUnconfirmed(pool),
   }

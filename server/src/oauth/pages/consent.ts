@@ -3,7 +3,7 @@ import type { Page, Pages } from '../../http/pages/page.ts'
 import { OAUTH_SCOPES } from '../../identity/faces.ts'
 import type { Membership } from '../../identity/people/members.ts'
 import { type Html, html } from '../../kernel/html.ts'
-import { type Asking, canPay, type Decided } from '../consent.ts'
+import { type Asking, canMakeKeys, canPay, type Decided } from '../consent.ts'
 import { HELD_SHOWN, type HeldGrant } from '../held-grants.ts'
 import type { Values } from '../mandate-form.ts'
 import type { Offer } from '../offer.ts'
@@ -99,7 +99,7 @@ function decision({ asking, workspaces, decided, offer }: Shown): Html {
       ? html`<p>Correct the fields above first. Then you see here what you allow.</p>`
       : sentence({
           ...{ client: asking.client.name, workspace: nameOf(workspaces, decided), mode: decided.mode },
-          ...{ terms: decided.terms, offer },
+          ...{ terms: decided.terms, offer, canMakeKeys: canMakeKeys(asking) },
         })
   return html`<div class="grant__say"><div class="grant__box"><h2>What you are about to allow</h2>${said}
 <div class="fb-actions"><button class="fb-button fb-button--large" type="submit" name="decision" value="allow">Allow${most}</button><button class="fb-button fb-button--large fb-button--quiet" type="submit" name="decision" value="deny">Don’t allow</button></div></div></div>`
@@ -160,8 +160,8 @@ function inPlaceOf({ held, values }: Shown): Html | null {
   if (held.length === 0) return null
   const isTicked = values.replace === 'yes'
   return html`<section class="seats" aria-labelledby="has"><h2 class="door__h" id="has">What it already has</h2><ul>${held.map(
-    ({ workspace, mode, left, isPaused, createdAt }) =>
-      html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? 'it can’t pay' : html`<b>${dollars(left)}</b> left${isPaused ? ' when it is resumed: it is paused' : ''}`}</div></li>`,
+    ({ workspace, mode, left, isPaused, createdAt, canMakeKeys: makesKeys }) =>
+      html`<li><div><bdi>${workspace}</bdi>${mode === 'test' ? ', test' : ''}, since ${dayOf(createdAt)}: ${left === null ? (makesKeys ? 'no amount of its own' : 'it can’t pay') : html`<b>${dollars(left)}</b> left${isPaused ? ' when it is resumed: it is paused' : ''}`}${makesKeys ? '; it can create keys that spend your balance' : ''}</div></li>`,
   )}</ul>${held.length < HELD_SHOWN ? null : html`<p class="fb-hint">These are the newest ${HELD_SHOWN}.</p>`}</section>
 <label class="fb-check door__check"><input type="checkbox" name="replace" value="yes"${isTicked ? html` checked` : null} aria-describedby="replace-h"><span class="fb-check__name">Revoke what it already has</span></label>
 <p class="fb-hint" id="replace-h">Otherwise it may spend both amounts. Where the app uses the old one, it has to ask you again.</p>

@@ -4,7 +4,7 @@ import { type Html, html } from '../../kernel/html.ts'
 import type { Nanos } from '../../kernel/money.ts'
 import { callout, type FormParts, form, type Trouble } from './form.ts'
 import { type WaitingCall, waitingCalls } from './waiting-calls.ts'
-import { dayOf, dollars } from './words.ts'
+import { dayOf, dollars, many } from './words.ts'
 
 export type ShownGrant = {
   readonly id: string
@@ -16,8 +16,11 @@ export type ShownGrant = {
   readonly createdAt: Date
   readonly expiresAt: Date | null
   readonly canPay: boolean
+  readonly canMakeKeys: boolean
+  /** Keys that work and whose secret its client was told. */
+  readonly keys: number
   readonly isPaused: boolean
-  /** Null for one that can't pay. */
+  /** Null for one that has no amount of its own. */
   readonly budget: { readonly amount: Nanos; readonly spent: Nanos; readonly left: Nanos } | null
 }
 
@@ -64,11 +67,17 @@ function grantSection(grant: ShownGrant, parts: Shown): Html {
 <div><dt>May</dt><dd>${scopes.map((scope) => html`${OAUTH_SCOPES[scope]}<br>`)}</dd></div>
 <div><dt>Since</dt><dd>${dayOf(createdAt)}</dd></div>
 <div><dt>Until</dt><dd>${expiresAt === null ? 'You revoke it' : dayOf(expiresAt)}</dd></div>
-${grant.isPaused ? html`<div><dt>Paused</dt><dd>No calls start until you resume it</dd></div>` : null}<div><dt>Spent</dt><dd>${budget === null ? 'It can’t pay' : `${dollars(budget.spent)} of ${dollars(budget.amount)}; ${dollars(budget.left)} left`}</dd></div></dl>
+${grant.isPaused ? html`<div><dt>Paused</dt><dd>No calls start until you resume it</dd></div>` : null}<div><dt>Spent</dt><dd>${budget === null ? (grant.canMakeKeys ? 'It has no amount of its own, but can create keys that spend your balance' : 'It can’t pay') : `${dollars(budget.spent)} of ${dollars(budget.amount)}; ${dollars(budget.left)} left`}</dd></div></dl>
 <div class="fb-actions">${grant.canPay ? html`<a class="fb-button fb-button--quiet" href="/mandates/${id}">Manage<span class="fb-hide">: ${clientName}</span></a>` : null}${form(
     '/grants/revoke',
     parts,
-    html`<input type="hidden" name="grant" value="${id}"><button class="fb-button fb-button--danger" type="submit">Revoke access<span class="fb-hide"> of ${clientName}</span></button>`,
+    html`<input type="hidden" name="grant" value="${id}">${keysToo(grant)}<button class="fb-button fb-button--danger" type="submit">Revoke access<span class="fb-hide"> of ${clientName}</span></button>`,
   )}</div></article>
 `
+}
+
+/** Keys outlive the grant, since programs may depend on them; who ends it decides. */
+function keysToo({ id, keys }: ShownGrant): Html | null {
+  if (keys === 0) return null
+  return html`<label class="fb-check door__check" for="k-${id}"><input type="checkbox" id="k-${id}" name="keys" value="yes"><span class="fb-check__name">Also revoke the ${many(keys, 'key')} that it created or rotated</span><span class="fb-check__note">Otherwise they go on working, and spend your balance.</span></label>`
 }

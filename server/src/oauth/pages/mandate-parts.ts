@@ -90,17 +90,24 @@ export type Sentence = {
   readonly mode: string
   readonly terms: MandateTerms
   readonly offer: Pick<Offer, 'categories'>
+  /** Whether it can create keys, which no amount of its own bounds. */
+  readonly canMakeKeys?: boolean
 }
 
 /** What somebody is about to allow, all of it. */
-export function sentence({ client, workspace, mode, terms, offer }: Sentence): Html {
+export function sentence({ client, workspace, mode, terms, offer, canMakeKeys = false }: Sentence): Html {
   const { amount, asks, requestsPerMinute, scopes, expiresAt } = terms
   const until = html`Until <b>${dayOf(expiresAt)}</b>, <b><bdi>${client}</bdi></b>`
+  const money = mode === 'test' ? 'test' : 'live'
+  const keys = html`<p><b>It can create API keys that spend all of <bdi>${workspace}</bdi>’s ${money} balance.</b> Those keys work until they are revoked, also after you end this. You can revoke them together with it under <a href="/grants">what you allow</a>.</p>`
+  if (amount === 0n && canMakeKeys)
+    return html`<p>${until} may act for <bdi>${workspace}</bdi>, as far as your role allows.</p>
+${keys}`
   if (amount === 0n) return html`<p>${until} may act for <bdi>${workspace}</bdi> and <b>can’t pay</b> for anything.</p>`
-  return html`<p>${until} may spend up to <b>${dollars(amount)}</b> of <bdi>${workspace}</bdi>’s ${mode === 'test' ? 'test' : 'live'} money on <b>${namesOf(scopes, offer)}</b>: at most <b>${dollars(asks.callLimit ?? amount)}</b> per call without asking you, and <b>${requestsPerMinute}</b> calls per minute.${
+  return html`<p>${until} may spend up to <b>${dollars(amount)}</b> of <bdi>${workspace}</bdi>’s ${money} money on <b>${namesOf(scopes, offer)}</b>: at most <b>${dollars(asks.callLimit ?? amount)}</b> per call without asking you, and <b>${requestsPerMinute}</b> calls per minute.${
     asks.asksHighCost ? ' It has to ask you before each costly call.' : ''
   }</p>
-<p>It can’t spend more. You can pause, change or end this at any time under <a href="/grants">what you allow</a>.</p>`
+${canMakeKeys ? keys : null}<p>${canMakeKeys ? '' : 'It can’t spend more. '}You can pause, change or end this at any time under <a href="/grants">what you allow</a>.</p>`
 }
 
 /** By what they are called on the page. */

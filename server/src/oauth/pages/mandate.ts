@@ -31,6 +31,8 @@ export type ShownMandate = {
   readonly mode: 'live' | 'test'
   readonly createdAt: Date
   readonly isPaused: boolean
+  /** Whether it can create keys, which its amount does not bound. */
+  readonly canMakeKeys: boolean
   /** Whether nobody has said yet what it may call and how often: such a grant pays over base_url alone. */
   readonly lacksTerms: boolean
   /** As it is now. */
@@ -125,14 +127,14 @@ function changeForm({ mandate, offer, values, wanted, filled = {}, ...parts }: S
   const { problems = {} } = filled
   const { spent } = mandate.budget
   const until = { [AS_BEFORE]: `As now, until ${dayOf(mandate.terms.expiresAt)}`, ...lastsOptions(new Date()) }
-  const { clientName: client, workspace, mode } = mandate
+  const { clientName: client, workspace, mode, canMakeKeys } = mandate
   return form(
     `/mandates/${mandate.id}/terms`,
     parts,
     html`${seenField(wanted?.seal ?? null)}${
       wanted === null
         ? null
-        : html`<div class="grant__box" role="status"><h2>What you are about to allow</h2>${sentence({ client, workspace, mode, terms: wanted.terms, offer })}<div class="fb-actions"><button class="fb-button fb-button--large" type="submit">Change it</button><a class="fb-button fb-button--large fb-button--quiet" href="/mandates/${mandate.id}">Cancel</a></div></div>`
+        : html`<div class="grant__box" role="status"><h2>What you are about to allow</h2>${sentence({ client, workspace, mode, terms: wanted.terms, offer, canMakeKeys })}<div class="fb-actions"><button class="fb-button fb-button--large" type="submit">Change it</button><a class="fb-button fb-button--large fb-button--quiet" href="/mandates/${mandate.id}">Cancel</a></div></div>`
     }<h2>Raise or lower it</h2>
 ${affixed({ name: 'amount', label: 'In total, at most', before: '$', hint: html`${money(spent)} is charged or held. With an amount below that, no new calls can start.` }, values, problems)}<div class="two">${affixed({ name: 'call', label: 'Per call', before: '$' }, values, problems)}${affixed({ name: 'rate', label: 'How often', after: 'per minute', isNumeric: true }, values, problems)}</div>
 ${select('days', 'Until', until, values.days)}<details class="fb-more"${problems.may !== undefined || problems.only !== undefined ? html` open` : null}><summary>What it may call</summary>${scopeFields(offer, values, problems)}</details>

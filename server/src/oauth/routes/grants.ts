@@ -2,11 +2,12 @@ import type { PageRoute } from '../../http/page-routes.ts'
 import { type Page, seeOther } from '../../http/pages/page.ts'
 import { listApprovals } from '../../identity/approvals.ts'
 import { endGrantOnce, findGrant, type ListedGrant, listGrants } from '../../identity/grants.ts'
+import { countKeysOfGrants, revokeKeysOfGrant } from '../../identity/keys-of-grants.ts'
 import { byPerson } from '../../identity/people/visitor.ts'
 import { isId } from '../../kernel/ids.ts'
 import { type BudgetState, readBudgets } from '../../ledger/balance.ts'
 import { budgetOf } from '../budget-of.ts'
-import { canPay } from '../consent.ts'
+import { canMakeKeys, canPay } from '../consent.ts'
 import { anything, readForm } from '../forms.ts'
 import type { Trouble } from '../pages/form.ts'
 import { GRANT_NOTES, type GrantNote, grantsPage, type ShownGrant } from '../pages/grants.ts'
@@ -22,12 +23,18 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
   const { people, pages, visits, server, pool } = parts
   const { states } = server
 
-  function shownOf(grant: ListedGrant, workspace: string | undefined, state: BudgetState | undefined): ShownGrant {
+  type Known = {
+    readonly workspace: string | undefined
+    readonly state: BudgetState | undefined
+    readonly keys: number
+  }
+
+  function shownOf(grant: ListedGrant, { workspace, state, keys }: Known): ShownGrant {
     const { id, clientName, clientId, mode, oauthScopes: scopes, createdAt, expiresAt } = grant
     return {
       ...{ id, clientName, documentHost: documentHostOf(clientId), mode, scopes, createdAt, expiresAt },
       workspace: workspace ?? 'A workspace that you have left',
-      canPay: canPay({ scopes }),
+      ...{ canPay: canPay({ scopes }), canMakeKeys: canMakeKeys({ scopes }), keys },
       isPaused: grant.isPaused,
       budget: budgetOf(grant, state),
     }
@@ -44,8 +51,16 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
       pool,
       active.flatMap(({ allowanceId }) => allowanceId ?? []),
     )
+    const keys = await countKeysOfGrants(
+      pool,
+      active.map(({ id }) => id),
+    )
     const grants = active.map((grant) =>
-      shownOf(grant, names.get(grant.workspaceId), budgets.get(grant.allowanceId ?? '')),
+      shownOf(grant, {
+        workspace: names.get(grant.workspaceId),
+        state: budgets.get(grant.allowanceId ?? ''),
+        keys: keys.get(grant.id) ?? 0,
+      }),
     )
     const waiting = await listApprovals(
       pool,
@@ -66,11 +81,15 @@ export function grantRoutes(parts: ConsentParts): readonly PageRoute[] {
   }
 
   async function revoke(visit: SignedIn): Promise<Page> {
-    const read = readForm(visit.form, { grant: anything })
+    const read = readForm(visit.form, { grant: anything, keys: anything })
     const grant = await ownGrant(visit, read.isGood ? read.fields.grant : '')
     // One that is over already is over, whoever ended it.
     if (grant !== null) {
-      await endGrantOnce(pool, byPerson(visit.session.personId, visit.visitor), grant.id)
+      const by = byPerson(visit.session.personId, visit.visitor)
+      const endsKeys = read.isGood && read.fields.keys === 'yes'
+      await endGrantOnce(pool, by, grant.id, async (query) => {
+        if (endsKeys) await revokeKeysOfGrant(query, by, grant.id)
+      })
       await states.forgetGrant(grant.id)
     }
     return seeOther(`${GRANTS_PATH}?note=revoked`)

@@ -12,7 +12,7 @@ import { readBudget } from '../../ledger/balance.ts'
 import { listRequests } from '../../ledger/requests.ts'
 import { spendByOperation } from '../../ledger/spend-by-operation.ts'
 import { budgetOf } from '../budget-of.ts'
-import { canPay } from '../consent.ts'
+import { canMakeKeys, canPay } from '../consent.ts'
 import { anything, readForm } from '../forms.ts'
 import {
   DAY_MS,
@@ -55,6 +55,7 @@ export function mandateRoutes(parts: ConsentParts): readonly PageRoute[] {
     const { clientName, clientId, mode, createdAt, isPaused } = grant
     const mandate = {
       ...{ id: grant.id, clientName, documentHost: documentHostOf(clientId), mode, createdAt, isPaused },
+      canMakeKeys: canMakeKeys({ scopes: grant.oauthScopes }),
       workspace: workspaces.find((one) => one.id === grant.workspaceId)?.name ?? 'A workspace that you have left',
       lacksTerms: grant.terms.scopes === null || (grant.terms.rates.requestsPerMinute ?? null) === null,
       terms: termsOf(grant),

@@ -5,7 +5,7 @@
 create table account_writes (
   person_id uuid not null references people on delete cascade,
   key text not null check (length(key) between 1 and 255),
-  -- SHA-256 of method, path and body.
+  -- SHA-256 of method, path, mode and body.
   fingerprint bytea not null check (length(fingerprint) = 32),
   request_id uuid not null,
   -- Null only within the transaction that makes the change.
@@ -47,10 +47,21 @@ create index quota_requests_of_workspace on quota_requests (workspace_id, id);
 create index quota_requests_by_state on quota_requests (state, id);
 create index quota_requests_of_person on quota_requests (person_id);
 
+-- The grant whose client was told the secret, because it created or rotated the key; and the secret before the previous one, which works until its own
+-- overlap is over: whoever missed the answer to a rotation rotates again, and must not end the secret that is in use.
+alter table api_keys
+  add column grant_id uuid,
+  add column older_hash bytea check (length(older_hash) = 32),
+  add column older_until timestamptz,
+  add constraint older_is_whole check ((older_hash is null) = (older_until is null));
+create index api_keys_of_grant on api_keys (grant_id) where grant_id is not null;
+
 -- A page of a list is a range of an index.
 create index credentials_in_order on credentials (account_id, id);
 drop index credentials_of_account;
 create index api_keys_in_order on api_keys (workspace_id, id) where revoked_at is null;
+create index api_keys_expiring on api_keys (workspace_id, id) where revoked_at is null and expires_at is not null;
+create index api_keys_of_member on api_keys (member_id, id) where member_id is not null;
 create index api_keys_revoked on api_keys (workspace_id, id) where revoked_at is not null;
 create index entries_of_account_in_time on entries (account_id, entered_at, id);
 create index tasks_of_account on tasks (account_id, id);

@@ -1,0 +1,102 @@
+import type { Clock } from '../kernel/clock.ts'
+import { Fault } from '../kernel/fault.ts'
+import type { Id } from '../kernel/ids.ts'
+import { createRecentMap } from '../kernel/recent-map.ts'
+
+/**
+ * Whose turn it is, in this process. Members share their connections to PostgreSQL with the look-ups of callers' keys, so one member runs few
+ * requests at once, all members together leave half of the connections, and what waits has a bound.
+ */
+export type Turns = {
+  /** Waits for a turn, and refuses who has too many that wait. */
+  readonly take: <T>(personId: Id, kind: Kind, work: () => Promise<T>) => Promise<T>
+  /** Counts a change, and refuses who has made too many. */
+  readonly countWrite: (personId: Id) => void
+}
+
+type Kind = {
+  /** It waits for others than PostgreSQL, and keeps no connection meanwhile. */
+  readonly isOutside?: boolean | undefined
+}
+
+type Parts = {
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  /** Requests of all members that run at once. */
+  readonly together: number
+  readonly ofPerson?: number
+  readonly waiting?: number
+  readonly writesPerMinute?: number
+}
+
+export const RUNNING_OF_PERSON = 2
+export const WAITING_OF_PERSON = 40
+export const WRITES_PER_MINUTE = 300
+const PEOPLE_COUNTED = 100_000
+const MINUTE_MS = 60_000
+
+export function createTurns(parts: Parts): Turns {
+  const { clock, together, ofPerson = RUNNING_OF_PERSON, waiting = WAITING_OF_PERSON } = parts
+  const { writesPerMinute = WRITES_PER_MINUTE } = parts
+  const all = createGate(Math.max(1, together))
+  const people = new Map<Id, Gate>()
+  const writes = createRecentMap<Id, { made: number; readonly endsAtMs: number }>(PEOPLE_COUNTED)
+
+  return {
+    async take(personId, { isOutside = false }, work) {
+      const own = people.get(personId) ?? createGate(ofPerson)
+      if (own.waits() >= waiting)
+        throw new Fault('rate_limit_exceeded', {
+          detail: `Concurrency limit reached: ${ofPerson} of your requests are running and ${waiting} are waiting. Wait for their answers.`,
+          retryAfterSeconds: 1,
+        })
+      people.set(personId, own)
+      try {
+        return await own.pass(() => (isOutside ? work() : all.pass(work)))
+      } finally {
+        if (own.isEmpty()) people.delete(personId)
+      }
+    },
+    countWrite(personId) {
+      const nowMs = clock.monotonicMs()
+      const known = writes.get(personId)
+      const count = known !== undefined && known.endsAtMs > nowMs ? known : { made: 0, endsAtMs: nowMs + MINUTE_MS }
+      if (count.made >= writesPerMinute) {
+        const retryAfterSeconds = Math.max(1, Math.ceil((count.endsAtMs - nowMs) / 1_000))
+        throw new Fault('rate_limit_exceeded', {
+          detail: `Rate limit: ${writesPerMinute} changes per minute. Retry in ${retryAfterSeconds} s.`,
+          retryAfterSeconds,
+        })
+      }
+      count.made += 1
+      writes.set(personId, count)
+    },
+  }
+}
+
+type Gate = {
+  readonly pass: <T>(work: () => Promise<T>) => Promise<T>
+  readonly waits: () => number
+  readonly isEmpty: () => boolean
+}
+
+/** Lets so many through at once, in the order in which they came. */
+function createGate(limit: number): Gate {
+  let running = 0
+  const queue: (() => void)[] = []
+  return {
+    waits: () => queue.length,
+    isEmpty: () => running === 0,
+    async pass(work) {
+      // Who leaves hands its place on to the next, so that nobody overtakes those who wait.
+      if (running >= limit) await new Promise<void>((resolve) => queue.push(resolve))
+      else running += 1
+      try {
+        return await work()
+      } finally {
+        const next = queue.shift()
+        if (next === undefined) running -= 1
+        else next()
+      }
+    },
+  }
+}
