@@ -48,6 +48,7 @@ const CLASSES: Readonly<Record<number, string>> = {
 const MORE_CLASSES: Readonly<Record<number, string>> = {
   ...CLASSES,
   408: 'RequestTimeoutError',
+  412: 'PreconditionFailedError',
   413: 'ContentTooLargeError',
   431: 'RequestHeaderFieldsTooLargeError',
   503: 'ServiceUnavailableError',
