@@ -140,7 +140,7 @@ describe('an answer that is passed on', () => {
         assert.equal(told.status, 502, String(told.body))
         const { error } = JSON.parse(String(told.body))
         assert.deepEqual([error.code, error.type], ['upstream_unreadable', 'api_error'])
-        assert.match(error.message, /you were not charged/)
+        assert.match(error.message, /You were not charged/)
         // It was executed: nobody is to ask for it again without a thought.
         assert.equal(told.headers['x-should-retry'], 'false')
         assert.equal(told.headers['x-farebox-cost-usd'], '0.000000000')

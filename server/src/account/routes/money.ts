@@ -115,12 +115,9 @@ const usage = z.strictObject({
     .meta({
       description: 'The largest 50 first. They add up to the totals, to the nano. Null where it is not grouped.',
     }),
-  other_groups: z
-    .int()
-    .nullable()
-    .meta({
-      description: 'How many are told as one. Null where it is not grouped, or where they are too many to count.',
-    }),
+  other_groups: z.int().nullable().meta({
+    description: 'How many are told as one. Null where it is not grouped, or where they are too many to count.',
+  }),
 })
 
 const text = z.string().min(1).max(200).optional()
