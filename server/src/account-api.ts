@@ -14,6 +14,7 @@ import { createFailuresByAddress } from './identity/failures-by-address.ts'
 import type { Clock } from './kernel/clock.ts'
 import type { Ids } from './kernel/ids.ts'
 import { isMailAddress } from './kernel/mail-address.ts'
+import { once } from './kernel/once.ts'
 import type { Seal } from './kernel/seal.ts'
 import { createBrowserRequests } from './oauth/browser-requests.ts'
 import { createCheckScopes } from './pricing/check-scopes.ts'
@@ -54,7 +55,7 @@ export function createAccountApi(given: Parts): Family {
     sendMail: createSendMail({ ids, seal }),
     // Letters are sealed, so that nobody is written to without a master key.
     operatorMail: seal !== null && support !== undefined && isMailAddress(support) ? support : null,
-    document: createContract(accountContractInput({ provider, siteUrl: ownUrl })).bytes,
+    document: once(() => createContract(accountContractInput({ provider, siteUrl: ownUrl })).bytes),
   }
   return jsonFamily({
     ...{ name: 'account', prefix: ACCOUNT_PREFIX, bodyBytes: BODY_BYTES },

@@ -29,5 +29,5 @@ export type AccountParts = {
   /** Where people reach the pages. */
   readonly siteUrl: string
   /** The document as it is served. */
-  readonly document: Buffer
+  readonly document: () => Buffer
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import { Fault } from '../kernel/fault.ts'
+import { createGate, type Gate } from '../kernel/gate.ts'
 import type { Id } from '../kernel/ids.ts'
 import { createRecentMap } from '../kernel/recent-map.ts'
 
@@ -69,34 +70,6 @@ export function createTurns(parts: Parts): Turns {
       }
       count.made += 1
       writes.set(personId, count)
-    },
-  }
-}
-
-type Gate = {
-  readonly pass: <T>(work: () => Promise<T>) => Promise<T>
-  readonly waits: () => number
-  readonly isEmpty: () => boolean
-}
-
-/** Lets so many through at once, in the order in which they came. */
-function createGate(limit: number): Gate {
-  let running = 0
-  const queue: (() => void)[] = []
-  return {
-    waits: () => queue.length,
-    isEmpty: () => running === 0,
-    async pass(work) {
-      // Who leaves hands its place on to the next, so that nobody overtakes those who wait.
-      if (running >= limit) await new Promise<void>((resolve) => queue.push(resolve))
-      else running += 1
-      try {
-        return await work()
-      } finally {
-        const next = queue.shift()
-        if (next === undefined) running -= 1
-        else next()
-      }
     },
   }
 }

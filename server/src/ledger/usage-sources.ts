@@ -19,7 +19,8 @@ const IDS_BEFORE_SECONDS = 8 * DAY_SECONDS
 /** A call begins only where its id has a partition, and those are made for seven days after today. */
 const IDS_AFTER_SECONDS = 8 * DAY_SECONDS
 
-const COUNTED = [
+/** What is counted of usage, in every table of it. */
+export const COUNTED = [
   'requests',
   'failed_requests',
   'input_tokens',

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Id } from '../kernel/ids.ts'
+import { COUNTED } from './usage-sources.ts'
 
 /** A promise of the ledger that does not hold, with a few of the rows that break it. */
 export type Violation = { readonly promise: string; readonly rows: readonly string[] }
@@ -18,16 +19,6 @@ const ENTRIES_OF_ACCOUNTS = `(
   select account_id, sum(credited) as credited, sum(charged) as charged, sum(promo) as promo, sum(debt) as debt
   from entries where $1::uuid[] is null or account_id = any ($1) group by account_id)`
 
-const COUNTED = [
-  'requests',
-  'failed_requests',
-  'input_tokens',
-  'output_tokens',
-  'cache_read_tokens',
-  'cache_write_tokens',
-  'value',
-  'charged',
-] as const
 const sumsOf = (...columns: readonly string[]) => columns.map((column) => `sum(${column}) as ${column}`).join(', ')
 const ATTRIBUTED = 'credential_id, hour, about, subject, operation, model, route'
 const DAILY = 'scope_id, hour, about, subject'

@@ -281,8 +281,10 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
       const { expires_at: expiresAt, budget, member_id: memberId } = body
       if (expiresAt !== undefined) await setKeyExpiry(parts, member.by, id, expiresAt)
       if (budget !== undefined) await setKeyBudget(parts, member.by, id, budget && budgetOf(budget))
-      if (memberId !== undefined) requireOwnKey(place, memberId)
-      if (memberId !== undefined) await assignKey(parts, member.by, id, memberId)
+      if (memberId !== undefined) {
+        requireOwnKey(place, memberId)
+        await assignKey(parts, member.by, id, memberId)
+      }
       const change = changeIn(body)
       if (Object.keys(change).length > 0) await changeKey(parts, member.by, id, change)
       const after = await findKeyIn(on, { workspaceId: place.id, id })

@@ -30,7 +30,7 @@ export const ME_ROUTES: readonly AccountRoute[] = [
     summary: 'This document',
     tag: 'document',
     answer: { description: 'An OpenAPI document.', body: z.looseObject({ openapi: z.string() }) },
-    run: async ({ document }) => ({ body: document.toString('utf8'), type: 'application/json; charset=utf-8' }),
+    run: async ({ document }) => ({ body: document().toString('utf8'), type: 'application/json; charset=utf-8' }),
   }),
   forAnyMember({
     operationId: 'get_me',

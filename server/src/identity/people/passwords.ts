@@ -1,6 +1,7 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Fault } from '../../kernel/fault.ts'
+import { createGate } from '../../kernel/gate.ts'
 
 /**
  * Passwords, as Argon2id in PHC form. A hash takes 19 MiB and a core for a while, so few are made at once, few wait, and the rest are
@@ -37,7 +38,12 @@ const run = promisify(argon2)
 const argon2id: Derive = (derivation) => run('argon2id', derivation)
 
 export function createPasswords({ atOnce = 2, waiting = 32, derive = argon2id }: Parts = {}): Passwords {
-  const enter = createGate(atOnce, waiting)
+  const gate = createGate(atOnce)
+  /** Some wait, in their order; whoever comes after them is told to come back. */
+  async function enter<T>(work: () => Promise<T>): Promise<T> {
+    if (gate.isFull() && gate.waits() >= waiting) throw new Fault('overloaded', { retryAfterSeconds: RETRY_SECONDS })
+    return gate.pass(work)
+  }
   const nobodys = phc(COST, randomBytes(NONCE_BYTES), randomBytes(TAG_BYTES))
 
   return {
@@ -66,25 +72,6 @@ function suitable(password: string): Buffer {
   if (characters < SHORTEST || characters > LONGEST)
     throw new Fault('invalid_request', { detail: `The password must have ${SHORTEST} to ${LONGEST} characters.` })
   return normalized(password)
-}
-
-/** Lets so many in at once and so many wait, in their order; whoever comes after them is told to come back. */
-function createGate(atOnce: number, waiting: number) {
-  let inside = 0
-  const queue: (() => void)[] = []
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (inside < atOnce) inside += 1
-    else if (queue.length >= waiting) throw new Fault('overloaded', { retryAfterSeconds: RETRY_SECONDS })
-    // Whoever leaves hands the place over, so that nobody slips in between.
-    else await new Promise<void>((resolve) => queue.push(resolve))
-    try {
-      return await work()
-    } finally {
-      const next = queue.shift()
-      if (next === undefined) inside -= 1
-      else next()
-    }
-  }
 }
 
 const base64 = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')

@@ -1,7 +1,7 @@
 import type { PageRoute } from '../../http/page-routes.ts'
 import { icon } from '../../http/pages/icons.ts'
 import { type Html, html } from '../../kernel/html.ts'
-import { once } from '../once.ts'
+import { once } from '../../kernel/once.ts'
 import { finder } from '../search/finder.ts'
 import type { Shell } from '../shell.ts'
 import type { Guide, Library } from './library.ts'

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { once } from '../once.ts'
+import { once } from '../../kernel/once.ts'
 import { GUIDES, type Listed, pathOfGuide } from './list.ts'
 import { createLinkOf, type Rendered, renderMarkdown } from './markdown.ts'
 

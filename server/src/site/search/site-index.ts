@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Catalogue } from '../../catalogue/operation.ts'
 import { FAULTS } from '../../kernel/fault.ts'
+import { once } from '../../kernel/once.ts'
 import { firstPlacesOf, startSearchIndex } from '../../kernel/search-index.ts'
 import type { Guide } from '../guides/library.ts'
-import { once } from '../once.ts'
 
 export const KINDS = ['guides', 'operations', 'models', 'errors'] as const
 export type Kind = (typeof KINDS)[number]
