@@ -105,7 +105,38 @@ describe('prices on pages', () => {
     assert.equal(again.histories.get(id), steps)
     assert.deepEqual(new Map([...again.histories].toSorted()), new Map([...whole.histories].toSorted()))
   })
+
+  it('are of one state, though one is set while they are read', async () => {
+    const setMeanwhile = { model: 'sandbox/slow', input: '9.75', output: '19.5' }
+    const books = [await readPriceBook(poolThatChanges(setMeanwhile), () => 0), await readPriceBook(site.pool, () => 0)]
+    const told = books.map(({ models, histories }) => [
+      Object(models.find(({ id }) => id === setMeanwhile.model)?.price).version,
+      histories.get(setMeanwhile.model)?.[0]?.version,
+    ])
+    assert.deepEqual(told, [
+      ['1', 1],
+      ['2', 2],
+    ])
+  })
 })
+
+/** The installation's pool, in which a price is set right after the models have been read. */
+function poolThatChanges(price: Parameters<typeof setModelPrice>[1]) {
+  return new Proxy(site.pool, {
+    get: (pool, name) => (name === 'connect' ? connect : Reflect.get(pool, name, pool)),
+  })
+  async function connect() {
+    const client = await site.pool.connect()
+    return {
+      async query(text: string, values: unknown[]) {
+        const result = await client.query(text, values)
+        if (text.includes('from models where')) await setModelPrice({ pool: site.pool }, price)
+        return result
+      },
+      release: (error?: Error) => client.release(error),
+    }
+  }
+}
 
 /** Numbers that look like chance and are the same in every run of a commit. */
 function createChance(start: number) {

@@ -9,6 +9,7 @@ import { type ModelLimits, PROTOCOL_NAMES, type ProtocolName } from '../protocol
 import type { RouteProfile } from '../protocols/route-profile.ts'
 import { createCache } from '../storage/cache.ts'
 import type { ChangeFeed } from '../storage/change-feed.ts'
+import { queryOn, type Transactions } from '../storage/transaction.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tokenizer } from '../upstreams/tokens/count-tokens.ts'
 import { type ClassPrices, classPricesForm, classPricesOf, type ModelRate, needsMet } from './class-prices.ts'
@@ -295,8 +296,8 @@ function soldAt(price: Model['price'], contextWindow: number): ModelLimits['sold
 }
 
 /** The model of that name, or all that are on. Prices pass as text, because JSON has no exact numbers. */
-export async function loadModels(pool: pg.Pool, id: string | null): Promise<readonly Loaded[]> {
-  const { rows } = await pool.query(
+export async function loadModels(on: Transactions, id: string | null): Promise<readonly Loaded[]> {
+  const { rows } = await queryOn(on)(
     `select id, display_name, owned_by, created_at, context_window, output_cap, output_most, part_tokens, tokenizer,
        (select jsonb_build_object('version', version, 'input', input::text, 'output', output::text,
             'cache_read', cache_read::text, 'cache_write', cache_write::text,

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Mode } from '../kernel/mode.ts'
+import { inSnapshot, type OpenTransaction } from '../storage/transaction.ts'
 import { listed, loadModels, type Model, soldOf } from './models.ts'
 import { type SetPrice, setPriceIn } from './operation-terms.ts'
 import { PRICE_SQL, type PriceText, priceText } from './set-model-price.ts'
@@ -33,19 +34,22 @@ const ROWS_A_TURN = 1_000
 const operationRow = z.object({ operation: z.string() })
 const stepRow = priceText.extend({ model: z.string(), since: z.date() })
 
-/** Reads all of it, but histories that are known and have not changed: one statement after the other, each in a state of its own. */
+/** Reads all of it in one state, but histories that are known and have not changed: a model costs what its newest step says. */
 export async function readPriceBook(
   pool: pg.Pool,
   nowMs: () => number,
   known: PriceBook['histories'] = new Map(),
 ): Promise<PriceBook> {
   const readAt = new Date(nowMs())
-  const sold = soldOf(listed(await loadModels(pool, null)))
-  return { readAt, ...sold, operations: await setPrices(pool), histories: await historiesOf(pool, sold.models, known) }
+  return inSnapshot(pool, async (snapshot) => {
+    const sold = soldOf(listed(await loadModels(snapshot, null)))
+    const operations = await setPrices(snapshot)
+    return { readAt, ...sold, operations, histories: await historiesOf(snapshot, sold.models, known) }
+  })
 }
 
-async function setPrices(pool: pg.Pool): Promise<PriceBook['operations']> {
-  const { rows } = await pool.query(
+async function setPrices({ query }: OpenTransaction): Promise<PriceBook['operations']> {
+  const { rows } = await query(
     `select distinct on (operation) operation, version, unit_price::text, provider_cost::text from price_versions
      order by operation, version desc limit $1`,
     [ROWS_MOST],
@@ -59,7 +63,7 @@ async function setPrices(pool: pg.Pool): Promise<PriceBook['operations']> {
 }
 
 async function historiesOf(
-  pool: pg.Pool,
+  snapshot: OpenTransaction,
   models: readonly Pick<Model, 'id'>[],
   known: PriceBook['histories'],
 ): Promise<PriceBook['histories']> {
@@ -73,14 +77,18 @@ async function historiesOf(
   }
   const atOnce = Math.max(1, Math.floor(ROWS_A_TURN / most))
   for (let from = 0; from < unknown.length; from += atOnce)
-    for (const [model, steps] of await stepsOf(pool, unknown.slice(from, from + atOnce), most))
+    for (const [model, steps] of await stepsOf(snapshot, unknown.slice(from, from + atOnce), most))
       histories.set(model, steps)
   return histories
 }
 
 /** The newest versions of each of these models. */
-async function stepsOf(pool: pg.Pool, models: readonly string[], most: number): Promise<Map<string, PriceStep[]>> {
-  const { rows } = await pool.query(
+async function stepsOf(
+  { query }: OpenTransaction,
+  models: readonly string[],
+  most: number,
+): Promise<Map<string, PriceStep[]>> {
+  const { rows } = await query(
     `select model, created_at as since, ${PRICE_SQL}
      from unnest($1::text[]) as wanted (name)
      cross join lateral (select * from model_prices where model = wanted.name order by version desc limit $2) as versions

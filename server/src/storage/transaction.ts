@@ -23,10 +23,17 @@ export function queryOn(on: Transactions): Query {
 export async function inTransaction<T>(on: Transactions, work: (query: Query) => Promise<T>): Promise<T> {
   // What is thrown there ends the whole transaction: nobody goes on after a part of it failed.
   if (on instanceof OpenTransaction) return work(on.query)
-  return inOneOfItsOwn(on, work)
+  return inOneOfItsOwn(on, 'begin', work)
 }
 
-async function inOneOfItsOwn<T>(pool: pg.Pool, work: (query: Query) => Promise<T>): Promise<T> {
+/** Runs `work`, whose statements all read what was committed when the first of them began. It can change nothing. */
+export function inSnapshot<T>(pool: pg.Pool, work: (snapshot: OpenTransaction) => Promise<T>): Promise<T> {
+  return inOneOfItsOwn(pool, 'begin isolation level repeatable read read only', (query) =>
+    work(new OpenTransaction(query)),
+  )
+}
+
+async function inOneOfItsOwn<T>(pool: pg.Pool, begin: string, work: (query: Query) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let lost: Error | undefined
   const query: Query = async (text, values = []) => {
@@ -39,7 +46,7 @@ async function inOneOfItsOwn<T>(pool: pg.Pool, work: (query: Query) => Promise<T
     }
   }
   try {
-    await query('begin')
+    await query(begin)
     const result = await work(query)
     const { command } = await query('commit')
     // PostgreSQL answers the commit of a transaction in which a statement had failed with a rollback, not an error.
