@@ -22,7 +22,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ['http'],
   ['oauth', 'agent', 'site', 'account', 'admin', 'mail'],
   ['cli'],
-  ['account-api.ts', 'chores.ts', 'listeners.ts'],
+  ['app'],
   ['app.ts'],
   ['main.ts'],
 ]
@@ -109,7 +109,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 const MADE_BY_ONE = { word: /video/i, unknownTo: ['calls', 'tasks'] }
 
 /** Configuration reaches everybody else as values. */
-const MAY_IMPORT_CONFIG = ['app.ts', 'cli', 'listeners.ts', 'main.ts']
+const MAY_IMPORT_CONFIG = ['app.ts', 'app', 'cli', 'main.ts']
 const CONFIG = 'config.ts'
 /** What config.ts consists of, which nobody else knows. */
 const CONFIG_PARTS = 'config'

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { serve } from '../../harness/serve.ts'
-import type { Core } from '../../server/src/app.ts'
+import type { Core } from '../../server/src/app/options.ts'
 import { NO_USAGE } from '../../server/src/calls/calls.ts'
 import { GROUPS, type LimitName } from '../../server/src/catalogue/limit-groups.ts'
 import { callerOf } from '../../server/src/http/caller.ts'

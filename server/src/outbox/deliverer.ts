@@ -13,7 +13,7 @@ export type Delivery = {
   readonly signal: AbortSignal
 }
 
-/** Delivers one kind of message. Given by kind in app.ts. */
+/** Delivers one kind of message. Given by kind in app/work.ts. */
 export type Deliverer = {
   /** Done when the receiver has taken it. Whatever it throws is a failed attempt. */
   readonly deliver: (delivery: Delivery) => Promise<void>

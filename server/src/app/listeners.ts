@@ -1,30 +1,30 @@
-import type { Config } from './config.ts'
-import type { HeaderNames } from './gateway/header-names.ts'
-import { type AgentFace, agentFamilies } from './http/agent-routes.ts'
-import { createEdge, type Edge, type EdgeParts } from './http/edge.ts'
-import type { Family } from './http/families.ts'
-import type { Listener } from './http/listen.ts'
-import type { PageRoute } from './http/page-routes.ts'
-import { type Assets, loadAssets } from './http/pages/assets.ts'
-import { createFaultPage, type FaultPage } from './http/pages/fault-page.ts'
-import type { Label } from './http/pages/label.ts'
-import { createLinkPages, type LinkPages } from './http/pages/link-page.ts'
-import { makeLabel } from './http/pages/make-label.ts'
-import { createPages, type Pages } from './http/pages/page.ts'
+import type { Config } from '../config.ts'
+import type { HeaderNames } from '../gateway/header-names.ts'
+import { type AgentFace, agentFamilies } from '../http/agent-routes.ts'
+import { createEdge, type Edge, type EdgeParts } from '../http/edge.ts'
+import type { Family } from '../http/families.ts'
+import type { Listener } from '../http/listen.ts'
+import type { PageRoute } from '../http/page-routes.ts'
+import { type Assets, loadAssets } from '../http/pages/assets.ts'
+import { createFaultPage, type FaultPage } from '../http/pages/fault-page.ts'
+import type { Label } from '../http/pages/label.ts'
+import { createLinkPages, type LinkPages } from '../http/pages/link-page.ts'
+import { makeLabel } from '../http/pages/make-label.ts'
+import { createPages, type Pages } from '../http/pages/page.ts'
 import {
   createAdminPolicy,
   createAgentPolicy,
   createCallersPolicy,
   createSitePolicy,
   type Policy,
-} from './http/policies.ts'
-import { type RawRoute, rawFamily } from './http/raw-routes.ts'
-import { assetsFamily } from './http/routes/assets.ts'
-import { metricsFamily } from './http/routes/metrics.ts'
-import { protectedResourceFamily } from './http/routes/protected-resource.ts'
-import { siteFamily } from './http/routes/site.ts'
-import { createShedding } from './http/wire/shedding.ts'
-import { createMemoryBudget } from './kernel/memory-budget.ts'
+} from '../http/policies.ts'
+import { type RawRoute, rawFamily } from '../http/raw-routes.ts'
+import { assetsFamily } from '../http/routes/assets.ts'
+import { metricsFamily } from '../http/routes/metrics.ts'
+import { protectedResourceFamily } from '../http/routes/protected-resource.ts'
+import { siteFamily } from '../http/routes/site.ts'
+import { createShedding } from '../http/wire/shedding.ts'
+import { createMemoryBudget } from '../kernel/memory-budget.ts'
 
 export type ListeningRole = Exclude<Config['roles'][number], 'worker'>
 

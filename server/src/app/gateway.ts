@@ -1,0 +1,115 @@
+import { createLossWatch } from '../calls/loss-ceilings.ts'
+import { ceilingsOf } from '../calls/loss-sums.ts'
+import { spell } from '../catalogue/operation.ts'
+import { createAttribute } from '../gateway/attribution.ts'
+import { createCeilingsFor } from '../gateway/ceilings.ts'
+import { createGrowths } from '../gateway/growth.ts'
+import { createFirstCall } from '../gateway/idempotency.ts'
+import { createLossGuard } from '../gateway/loss-guard.ts'
+import { createMandates } from '../gateway/mandates.ts'
+import { createPipeline } from '../gateway/pipeline.ts'
+import { createPlans } from '../gateway/plans/choose.ts'
+import { VIDEO_TASKS } from '../gateway/plans/video-tasks.ts'
+import { createPlatforms } from '../gateway/platforms.ts'
+import { createQuotedAdmission } from '../gateway/quoted-admission.ts'
+import { createRecords } from '../gateway/records.ts'
+import { createRefusals } from '../gateway/refusals.ts'
+import { createRelay } from '../gateway/relay.ts'
+import { createTellLoss } from '../gateway/tell-loss.ts'
+import { createTellRefused } from '../gateway/tell-refused.ts'
+import { createLargeJson } from '../http/large-json.ts'
+import { DEFAULT_LIMITS } from '../http/wire/limits.ts'
+import { createFindEndUser } from '../identity/end-users.ts'
+import { createMakeAllowances } from '../identity/made-allowances.ts'
+import { readBudgets } from '../ledger/balance.ts'
+import { findEnded, findOpen } from '../ledger/requests.ts'
+import { createLinks } from '../links/links.ts'
+import { createModels } from '../pricing/models.ts'
+import { createPrices } from '../pricing/prices.ts'
+import { createQuotes } from '../pricing/quotes.ts'
+import { createTasks } from '../tasks/tasks.ts'
+import { DEFAULT_RERANK_MODEL } from '../upstreams/adapters/rerank.ts'
+import { createBindings } from '../upstreams/bindings.ts'
+import { createBreakers } from '../upstreams/breakers.ts'
+import { createQuota } from '../upstreams/quota.ts'
+import { createTokenCounter } from '../upstreams/tokens/count-tokens.ts'
+import { createTransport } from '../upstreams/transport.ts'
+import type { Contracts } from './contracts.ts'
+import { type Ground, siteUrlOf } from './ground.ts'
+import type { Money } from './money.ts'
+
+/** Whom we ask and what it costs, and the path of a call through all of it. */
+export function createGateway(ground: Ground, money: Money, contracts: Contracts) {
+  const { config, log, clock, metrics, pools, time, ids, seal, cached, headerNames } = ground
+  const { calls, begin, requireUnspent } = money
+  const { http, names, secrets } = config
+  const breakers = createBreakers({ clock, metrics })
+  const transport = createTransport({ clock, metrics, breakers })
+  const bindings = createBindings({ ...cached, log, seal })
+  const platforms = createPlatforms({ bindings, transport })
+  const { offline_access: offlineAccess } = config.links
+  const howToLink = spell('Link one: POST /apis/v1/{social_a}/auth_{social_a}.', names)
+  const links = createLinks({ pool: pools.rest, seal, ids, clock, log, platforms, offlineAccess, howToLink })
+  const models = createModels(cached)
+  const counter = createTokenCounter()
+  const records = createRecords({ pool: pools.rest, clock, log })
+  const refusals = createRefusals({ pool: pools.rest, clock, time })
+  const losses = createLossWatch({ pool: pools.rest, ceilings: ceilingsOf(config.loss), time, log, metrics })
+  const overran = createTellLoss({ metrics, log })
+  const prices = createPrices(cached)
+  const plan = createPlans({
+    bindings,
+    transport,
+    clock,
+    seal,
+    links,
+    calls,
+    models,
+    counter,
+    names,
+    lossGuard: createLossGuard(losses),
+    refusedBy: createTellRefused({ log, clock }),
+    prices,
+    quota: createQuota(cached),
+    declaredModels: { rerank: [DEFAULT_RERANK_MODEL, ...config.rerank.models] },
+    outputCapHeader: headerNames.outputCap,
+    fittedLimitHeader: headerNames.fittedLimit,
+    upstreamModelHeader: headerNames.upstreamModel,
+    asyncHeader: headerNames.async,
+    provider: names.provider,
+  })
+  const mandates = createMandates({ pool: pools.rest, ids, seal, siteUrl: siteUrlOf(config) })
+  const run = createPipeline({
+    requireUnspent,
+    attribute: createAttribute({ findEndUser: createFindEndUser({ pool: pools.rest, clock }) }),
+    ceilingsFor: createCeilingsFor({ makeAllowances: createMakeAllowances({ pool: pools.rest, clock }), time }),
+    quotedAdmission: createQuotedAdmission({ readBudgets: (some) => readBudgets(pools.rest, some), time }),
+    begin,
+    end: calls.end,
+    plan,
+    quotes: createQuotes({
+      time,
+      masterKeys: [secrets.master_key, secrets.previous_master_key].filter((key) => key !== undefined),
+      contractHash: contracts.current?.contentHash ?? null,
+    }),
+    firstCall: createFirstCall({
+      findOpen: (credentialId, id) => findOpen(pools.rest, [credentialId], id),
+      findEnded: (credentialId, id) => findEnded(pools.rest, [credentialId], id),
+      clock,
+    }),
+    mandates,
+    growth: createGrowths({ extend: calls.extend, clock }),
+    relay: createRelay({ clock, log, ended: (how) => metrics.streams.inc({ how }), drainMs: http.abandoned_stream_ms }),
+    records,
+    overran,
+    clock,
+    headerNames,
+  })
+  const jsonLimits = { ...DEFAULT_LIMITS, jsonDepth: http.json_depth }
+  const largeJson = createLargeJson(jsonLimits)
+  const tasks = createTasks({ pool: pools.rest, bindings, transport, kind: VIDEO_TASKS, seal })
+  const asked = { transport, bindings, links, models, prices, tasks, counter, run, mandates, jsonLimits, largeJson }
+  return { ...asked, breakers, records, refusals, losses, overran }
+}
+
+export type Gateway = ReturnType<typeof createGateway>

@@ -1,0 +1,26 @@
+import { createCalls } from '../calls/calls.ts'
+import { createMoneyQuery } from '../calls/money-query.ts'
+import { createOwnership } from '../calls/ownership.ts'
+import { createBegin, createRequireUnspent } from '../gateway/begin.ts'
+import { createIds } from '../kernel/ids.ts'
+import { createPartitions } from '../ledger/partitions.ts'
+import { createSpentWindows } from '../limits/spent-windows.ts'
+import type { Ground } from './ground.ts'
+
+/** BEGIN and END, and whose calls are open between them. */
+export function createMoney({ pools, feed, clock, time, log }: Ground) {
+  const ownerId = createIds({ clock }).next()
+  const calls = createCalls({ query: createMoneyQuery(pools.money), ownerId, clock, log })
+  const spent = createSpentWindows({ time })
+  feed.subscribe('key', { changed: spent.forget, reset: spent.forgetAll })
+  return {
+    ownerId,
+    calls,
+    ownership: createOwnership({ query: createMoneyQuery(pools.lease), ownerId, calls, clock, time, log }),
+    partitions: createPartitions({ pool: pools.rest, log }),
+    begin: createBegin({ calls, spent, time }),
+    requireUnspent: createRequireUnspent({ spent, time }),
+  }
+}
+
+export type Money = ReturnType<typeof createMoney>
