@@ -118,6 +118,9 @@ function codeIn(value: unknown): unknown {
 /** References by the name that the validator knows the document by, and bounds as JSON Schema has them since its sixth draft. */
 function forAjv(name: string, value: unknown): unknown {
   if (name === '$ref' && typeof value === 'string') return `contract${value}`
+  // Nearly every value: it is asked of each in the document, before the first test of a file.
+  if (typeof value !== 'object' || value === null || !('exclusiveMinimum' in value || 'exclusiveMaximum' in value))
+    return value
   const { exclusiveMinimum, exclusiveMaximum, minimum, maximum, ...rest } = Object(value)
   if (exclusiveMinimum === true)
     return { ...rest, exclusiveMinimum: minimum, ...(maximum !== undefined && { maximum }) }
