@@ -8,7 +8,7 @@ import { type Cluster, startCluster } from './cluster.ts'
 import { History } from './history.ts'
 import { restartMember } from './injector.ts'
 import { makePeople } from './people.ts'
-import { requireUnharmed, startSteadyLoad } from './steady-load.ts'
+import { LEAVES_SLOWLY, requireUnharmed, startSteadyLoad } from './steady-load.ts'
 
 /** The three gateways in turn: ten times all of them, or two of them once. */
 const RESTARTS = count({ full: 30, reduced: 2 })
@@ -41,6 +41,7 @@ describe('rolling restarts under load, through a load balancer that repeats noth
       hasDisk: false,
       program: 'server/src/main.ts',
       balancerSeconds: 60,
+      env: LEAVES_SLOWLY,
     })
     try {
       const [person] = await makePeople(cluster.pool)

@@ -18,6 +18,12 @@ const STREAMS = 0.25
 const LOOKS = ['/v1/balance', '/v1/usage?start_time=1700000000', '/v1/requests?limit=5'] as const
 const WRITTEN_WITHIN_MS = 60_000
 
+/**
+ * What a gateway needs for that: it goes on for as long as the balancer may take to notice. HAProxy looks every 100 ms, and was late by more than half a second on
+ * a machine that was eight times overloaded: it then sent a request to a connection that was being closed.
+ */
+export const LEAVES_SLOWLY = { FAREBOX_HTTP_DRAIN_PAUSE_MS: '4000' }
+
 type Load = {
   readonly caller: Caller
   readonly person: Person

@@ -14,7 +14,7 @@ import { History } from './history.ts'
 import { restartMember } from './injector.ts'
 import type { Member } from './member.ts'
 import { makePeople } from './people.ts'
-import { requireUnharmed, startSteadyLoad } from './steady-load.ts'
+import { LEAVES_SLOWLY, requireUnharmed, startSteadyLoad } from './steady-load.ts'
 
 const THIS_VERSION = 'server/src/main.ts'
 const MIGRATIONS = 'server/src/storage/migrations'
@@ -124,6 +124,7 @@ describe('two versions side by side, across a migration that expands the schema'
       hasDisk: false,
       program: THIS_VERSION,
       balancerSeconds: 60,
+      env: LEAVES_SLOWLY,
     })
     const { pool, gateways, worker } = cluster
     const next = await makeNextVersion(cluster)
