@@ -174,8 +174,8 @@ function startWatch(keyId: string) {
   const watching = (async () => {
     while (!isOver) {
       const { rows } = await pool.query<{ id: string; ageMs: number }>(
-        `select call_id as id, (extract(epoch from clock_timestamp() - begun_at) * 1000)::float8 as "ageMs"
-         from claims join holds on holds.id = call_id where claims.credential_id = $1 and scope = 'concurrency'`,
+        `select id, (extract(epoch from clock_timestamp() - begun_at) * 1000)::float8 as "ageMs"
+         from holds where credential_id = $1 and at_once`,
         [keyId],
       )
       taken = rows

@@ -15,7 +15,7 @@ after(() => Promise.all([session.close(), pools.close()]))
 
 const HOUR = 3_600
 const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: HOUR, endsWithOwner: false }
-const SLOT = { scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
+const SLOT = { scope: 'concurrency', key: 'all', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
 const claiming = (party: Party, ...claims: Call['claims']) => callOf(party, { claims })
 /** What came of each call, and which call has the claim that it was refused. */
@@ -100,6 +100,47 @@ describe('a slot', () => {
     await session.end(postOf(first, 1n))
     assert.deepEqual(await begin(third, claiming(party, SLOT)), ['begun', 'claim_taken'])
     await session.end(voidOf(second))
+    assert.deepEqual(await begin(claiming(party, SLOT), claiming(party, SLOT)), ['begun', 'claim_taken'])
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+  })
+
+  it('is each credential’s own in a batch of several, and the only one says who has it', async () => {
+    const [one, other] = [await makeParty(pool, 100n), await makeParty(pool, 100n)]
+    const only = { ...SLOT, limit: 1 }
+    const [first, second] = [claiming(one, only), claiming(other, only)]
+    const told = await session.begin(first, second, claiming(one, only), claiming(other, only), claiming(one, KEY))
+    assert.deepEqual(claimsOf(told), [
+      ['begun', null],
+      ['begun', null],
+      ['claim_taken', first.id],
+      ['claim_taken', second.id],
+      ['begun', null],
+    ])
+    const again = await session.begin(claiming(other, only), claiming(one, only))
+    assert.deepEqual(claimsOf(again), [
+      ['claim_taken', second.id],
+      ['claim_taken', first.id],
+    ])
+    await session.end(postOf(first, 1n), voidOf(second))
+    assert.deepEqual(await begin(claiming(one, only), claiming(other, only)), ['begun', 'begun'])
+  })
+
+  it('is no row of its own, and counts as one where it was', async () => {
+    const party = await makeParty(pool, 100n)
+    const [first, second] = [claiming(party, SLOT), claiming(party, SLOT)]
+    await begin(first)
+    const { rowCount } = await pool.query('select from claims where credential_id = $1', [party.credentialId])
+    assert.equal(rowCount, 0)
+    // As calls have it that were begun before holds said so.
+    await pool.query('update holds set at_once = false, claims = true where id = $1', [first.id])
+    await pool.query(
+      `insert into claims (credential_id, scope, key, call_id, fingerprint, keep_seconds, ends_with_owner)
+       values ($1, $2, $3, $4, '', 0, true)`,
+      [party.credentialId, SLOT.scope, SLOT.key, first.id],
+    )
+    assert.deepEqual(await begin(second, claiming(party, SLOT)), ['begun', 'claim_taken'])
+    assert.deepEqual(await begin(claiming(party, SLOT)), ['claim_taken'])
+    await session.end(postOf(first, 1n))
     assert.deepEqual(await begin(claiming(party, SLOT), claiming(party, SLOT)), ['begun', 'claim_taken'])
     assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
   })

@@ -115,7 +115,8 @@ async function orphansFoundAfterMs({ pool, pack }: World): Promise<number[]> {
 /** Slots of the dead are free, all of them; their idempotency keys are not. */
 async function claimsOfTheDead({ pool, pack, calls, parties }: World) {
   const { rows } = await pool.query<{ scope: string; open: number }>(
-    'select scope, count(*)::integer as open from claims join holds on holds.id = call_id group by scope',
+    `select scope, count(*)::integer as open from claims join holds on holds.id = call_id group by scope
+     union all select 'concurrency', count(*) from holds where at_once having count(*) > 0`,
   )
   assert.deepEqual(
     rows.map(({ scope }) => scope),

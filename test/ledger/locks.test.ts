@@ -41,7 +41,7 @@ const KEY = {
   keepSeconds: 3_600,
   endsWithOwner: false,
 }
-const SLOT = { scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
+const SLOT = { scope: 'concurrency', key: 'all', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
 /** Runs calls to their begin, with nobody in the way. */
 async function begun<Calls extends readonly Call[]>(...calls: Calls): Promise<Calls> {

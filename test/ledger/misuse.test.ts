@@ -17,7 +17,7 @@ const pool = pools.rest
 after(() => pools.close())
 
 const WINDOW = { group: 'all', seconds: 60, requestLimit: 10, tokenLimit: null }
-const SLOT = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
+const SLOT = { scope: 'concurrency', key: 'all', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
 describe('a caller of the ledger that is mistaken', () => {
   it('can not end a call for another account, and the call stays as it is', async () => {

@@ -36,8 +36,8 @@ export const CHARGED = 20n
 export const OVERRUN = 15n
 /** In one set for each credential; few enough to be missed when the dead keep theirs. */
 export const SLOT: Claim = {
-  scope: 'slot',
-  key: 'streams',
+  scope: 'concurrency',
+  key: 'all',
   limit: 6,
   fingerprint: '',
   keepSeconds: 0,

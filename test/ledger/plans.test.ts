@@ -88,7 +88,7 @@ describe('the plans of the statements that begin and end calls', () => {
           tokens: 5,
           allowances: party.allowances,
           windows: [{ group: 'all', seconds: 60, requestLimit: 100, tokenLimit: 1_000 }],
-          claims: [key, { ...key, scope: 'slot', limit: 9, keepSeconds: 0 }],
+          claims: [key, { ...key, scope: 'concurrency', key: 'all', limit: 9, keepSeconds: 0 }],
         })
       const [one] = parties
       for (const batch of [[full(one)], [...parties.slice(1).map(full), full(one)]]) {

@@ -300,7 +300,7 @@ describe('begin, extend and end, against the pure model', () => {
         ? []
         : [
             ...(claims % 2 === 1
-              ? [{ scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }]
+              ? [{ scope: 'concurrency', key: 'all', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }]
               : []),
             ...(claims >> 1 > 3
               ? [

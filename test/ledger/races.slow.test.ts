@@ -190,7 +190,14 @@ describe('three processes that race', () => {
     return figuresOf(race)
   })
 
-  const slot: Claim = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
+  const slot: Claim = {
+    scope: 'concurrency',
+    key: 'all',
+    limit: 5,
+    fingerprint: '',
+    keepSeconds: 0,
+    endsWithOwner: true,
+  }
 
   races('100 racers for 5 slots that nobody leaves: 5 get in', async (shape) => {
     const call = await makeCall(1_000n * USD, 5n, { claims: [slot] })
@@ -214,7 +221,7 @@ describe('three processes that race', () => {
       toUs: microseconds(settlement?.settledAt ?? ''),
     }))
     assert.equal(mostAtOnce(stays), 5)
-    const { rows } = await pool.query('select from claims where credential_id = $1', [call.credentialId])
+    const { rows } = await pool.query('select from holds where credential_id = $1', [call.credentialId])
     assert.equal(rows.length, 0)
     return { ...figuresOf(race), most_at_once: mostAtOnce(stays) }
   })

@@ -120,7 +120,7 @@ function callOf(world: World, { who, amount, allowances, claims }: Extract<Comma
     windows: [],
     claims: [
       ...(claims % 2 === 1
-        ? [{ scope: 'slot', key: 'streams', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }]
+        ? [{ scope: 'concurrency', key: 'all', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }]
         : []),
       ...(claims % 3 === 1
         ? [{ scope: 'task', key: 'tasks', limit: 3, fingerprint: '', keepSeconds: 0, endsWithOwner: false }]

@@ -163,7 +163,7 @@ function* noteworthyCalls(step: Command, before: Model, after: Model): Generator
     return unsettledAtUs !== null && (after.accounts.get(call.accountId)?.lapsed ?? 0n) > 0n
   })
   if (lapsing.length > 0) yield 'an unsettled call holds what lapsed'
-  if (step.do === 'sweep' && places(after, 'slot') < places(before, 'slot')) {
+  if (step.do === 'sweep' && places(after, 'concurrency') < places(before, 'concurrency')) {
     yield 'orphaning frees a slot'
   }
   if (step.do === 'sweep' && places(after, 'task') > 0 && [...after.holds.values()].some((one) => one.unsettledAtUs))

@@ -226,8 +226,8 @@ describe('what is left when a call has ended', () => {
 describe('a call that is refused', () => {
   const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: 60, endsWithOwner: false }
   const QUOTE = { ...KEY, scope: 'quote', key: 'a quote' }
-  const SLOT = { scope: 'slot', key: 'streams', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
-  const ONLY_SLOT = { ...SLOT, key: 'alone', limit: 1 }
+  const SLOT = { scope: 'concurrency', key: 'all', limit: 5, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
+  const ONLY_SLOT = { ...SLOT, scope: 'slot', limit: 1 }
   const TASK = { ...SLOT, scope: 'tasks', key: 'videos', limit: 1, endsWithOwner: false }
   /** The one that is begun first, the refused one twice, the one behind it, and one more. */
   const ROOM = { ...REQUESTS, requestLimit: 5 }

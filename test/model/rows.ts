@@ -106,7 +106,10 @@ async function compareClaims(pool: pg.Pool, model: Model): Promise<void> {
     await read(
       pool,
       `select credential_id || ' ' || scope || ' ' || key as id, call_id, fingerprint, kept_until is null as open from claims
-      where credential_id = any ($1) and (kept_until is null or kept_until > clock_timestamp()) order by 1, 2`,
+      where credential_id = any ($1) and (kept_until is null or kept_until > clock_timestamp())
+      union all
+      select credential_id || ' concurrency all', id, '', true from holds where credential_id = any ($1) and at_once
+      order by 1, 2`,
       model.credentials,
     ),
     [...model.claims]

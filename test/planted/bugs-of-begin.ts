@@ -186,6 +186,14 @@ export const bugsOfBegin: readonly PlantedBug[] = [
     caughtBy: [{ file: 'test/ledger/claims.test.ts', title: 'an idempotency key stays taken while its call is open' }],
   },
   {
+    id: 'places-uncounted-in-a-batch',
+    title: 'a batch of several credentials does not count the calls that have a place among those at once',
+    promise: 'No key has more calls at once than its limit.',
+    author: 'insider',
+    edits: [{ file: BEGIN, find: 'select row.members + places.members from', replace: 'select row.members from' }],
+    caughtBy: [{ file: 'test/ledger/claims.test.ts', title: 'is each credential’s own in a batch of several' }],
+  },
+  {
     id: 'requeued-call-counts-as-unsent',
     title: 'a batch that got no answer counts as never sent while it waits to be sent again',
     promise: 'A hold that was not acknowledged is voided when its deadline passes.',

@@ -37,6 +37,14 @@ export const bugsOfDeaths: readonly PlantedBug[] = [
     caughtBy: [{ file: ORPHANS, title: 'marks the call of a dead process' }],
   },
   {
+    id: 'sweep-keeps-places',
+    title: 'the call of a dead process keeps its place among the calls at once',
+    promise: 'A process that dies takes nobody’s place among the calls at once.',
+    author: 'insider',
+    edits: [{ file: MARK, find: ', at_once = false', replace: '' }],
+    caughtBy: [{ file: ORPHANS, title: 'marks the call of a dead process' }],
+  },
+  {
     id: 'orphan-counted-by-every-sweeper',
     title: 'the sweep does not look again, under the lock, whether another has marked the call meanwhile',
     promise: 'An orphan is found once, however many sweep.',

@@ -5,6 +5,8 @@
 -- to them by position. What a call asks of windows, allowances and claims stands flattened: *_to[i] is where the
 -- items of call i end.
 --
+-- A place among the calls at once of a credential is no claim: the holds that have one are counted, so that none is written, ended or left behind.
+--
 -- Whose spend a call is, as far as it is known now, stands on its hold, so that whoever ends the call books it. Where no call of a batch
 -- says any of it, those four arrays are empty.
 create or replace function begin_attributed_calls(
@@ -96,8 +98,11 @@ declare
   allowance_before bigint[];
   set_members integer[];
   taken_for text;
-  -- The calls that begin to hold, and the claims that they get: which call, and which of all that were asked for.
+  -- The calls that begin to hold; those of them that have a place among the calls at once, and those that have claims.
   held_calls integer[];
+  call_at_once boolean[];
+  call_claims boolean[];
+  -- The claims that they get: which call, and which of all that were asked for.
   claim_calls integer[];
   claim_asks integer[];
   takes_request boolean;
@@ -197,14 +202,22 @@ begin
       where credential_id = set_credentials[1] and scope = set_scopes[1] and key = set_keys[1]
         and (kept_until is null or kept_until > at)
     );
+    if (set_scopes[1], set_keys[1]) = ('concurrency', 'all') then
+      set_members[1] := set_members[1] + (select count(*) from holds where credential_id = set_credentials[1] and at_once);
+    end if;
   elsif cardinality(set_keys) > 1 then
     set_members := array(
-      select row.members from unnest(set_keys) with ordinality item (key, place)
+      select row.members + places.members from unnest(set_keys) with ordinality item (key, place)
+      -- Calls at once that began before holds said so have a claim.
       cross join lateral (
         select count(*)::integer as members from claims
         where credential_id = set_credentials[place] and scope = set_scopes[place] and key = item.key
           and (kept_until is null or kept_until > at)
       ) row
+      cross join lateral (
+        select count(*)::integer as members from holds
+        where (set_scopes[place], item.key) = ('concurrency', 'all') and credential_id = set_credentials[place] and at_once
+      ) places
     );
   end if;
 
@@ -253,6 +266,11 @@ begin
               where credential_id = set_credentials[s] and scope = set_scopes[s] and key = set_keys[s] and (kept_until is null or kept_until > at)
               union all
               select call_ids[call], ask_fingerprints[ask] from unnest(claim_calls, claim_asks) item (call, ask) where ask_sets[ask] = s
+              union all
+              select id, '' from holds where (set_scopes[s], set_keys[s]) = ('concurrency', 'all') and credential_id = set_credentials[s] and at_once
+              union all
+              select call_ids[call], '' from generate_subscripts(call_at_once, 1) call
+              where (set_scopes[s], set_keys[s]) = ('concurrency', 'all') and call_at_once[call] and credentials_in[call_credentials[call]] = set_credentials[s]
             ) claim limit 1;
             if taken_for <> ask_fingerprints[j] then outcome := 'claim_differs'; end if;
           end if;
@@ -284,8 +302,13 @@ begin
         for j in set_from .. ask_sets_to[i] loop
           s := ask_sets[j];
           set_members[s] := set_members[s] + 1;
-          claim_calls := claim_calls || i;
-          claim_asks := claim_asks || j;
+          if (set_scopes[s], set_keys[s]) = ('concurrency', 'all') then
+            call_at_once[i] := true;
+          else
+            call_claims[i] := true;
+            claim_calls := claim_calls || i;
+            claim_asks := claim_asks || j;
+          end if;
         end loop;
         for j in allowance_from .. ask_allowances_to[i] loop
           a := ask_allowances[j];
@@ -345,10 +368,10 @@ begin
     where row.ctid = item.ctid and free_before[item.place] <> account_free[item.place];
   end if;
 
-  insert into holds (id, account_id, credential_id, owner_id, operation, amount, terms, allowances, token_groups, tokens_estimated, claims, begun_at,
+  insert into holds (id, account_id, credential_id, owner_id, operation, amount, terms, allowances, token_groups, tokens_estimated, claims, at_once, begun_at,
     asked_model, end_user, end_user_label, tags)
   select call_ids[i], accounts_in[call_accounts[i]], credentials_in[call_credentials[i]], owner_id_in, call_operations[i], call_amounts[i],
-    call_terms[i], call_allowances[i]::uuid[], call_token_groups[i]::text[], call_tokens[i], ask_sets_to[i] > coalesce(ask_sets_to[i - 1], 0), at,
+    call_terms[i], call_allowances[i]::uuid[], call_token_groups[i]::text[], call_tokens[i], call_claims[i] is not null, call_at_once[i] is not null, at,
     call_models[i], call_end_users[i], call_end_user_labels[i], call_tags[i]::text[]
   from unnest(held_calls) i;
 

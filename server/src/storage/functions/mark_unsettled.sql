@@ -1,4 +1,5 @@
--- As before, and what has been given to its task is nobody's orphan.
+-- Marks calls that nobody runs any more: what they hold stays held, and their place among the calls at once is free. What has been given to its
+-- task is nobody's orphan.
 create or replace function mark_unsettled(ids uuid[], of uuid) returns table (id uuid, account_id uuid, owner_id uuid)
 language plpgsql volatile as $$
 #variable_conflict use_column
@@ -12,7 +13,7 @@ begin
 
   return query
   with marked as (
-    update holds set unsettled_at = at
+    update holds set unsettled_at = at, at_once = false
     where holds.id = any (ids) and unsettled_at is null
       and case
         when of is null then owner_id is not null and not exists (select from owners where owners.id = holds.owner_id and lease_until >= at)
@@ -20,6 +21,7 @@ begin
       end
     returning holds.id, holds.account_id, holds.owner_id
   ), freed as (
+    -- Calls at once that began before holds said so have a claim.
     delete from claims using marked where claims.call_id = marked.id and claims.ends_with_owner
   )
   select marked.id, marked.account_id, marked.owner_id from marked;
