@@ -84,20 +84,6 @@ export const bugsOfAccess: readonly PlantedBug[] = [
     caughtBy: [{ file: NOWHERE }],
   },
   {
-    id: 'sealed-credential-in-the-audit-log',
-    title: 'the audit log has the sealed credential of an upstream',
-    promise: 'The audit log has no secret, no hash and nothing sealed.',
-    author: 'insider',
-    edits: [
-      {
-        file: 'server/src/upstreams/configure.ts',
-        find: 'const FACTS = `slot, mode, base_url as "baseUrl", kind, credential is not null',
-        replace: 'const FACTS = `slot, mode, base_url as "baseUrl", kind, credential::text',
-      },
-    ],
-    caughtBy: [{ file: 'test/house/audit.test.ts', title: 'has no secret in any form' }],
-  },
-  {
     id: 'bearer-values-kept',
     title: 'codes and tokens stand in the payloads of their rows',
     promise: 'What is kept is of no use to whoever reads it.',
