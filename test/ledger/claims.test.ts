@@ -4,6 +4,7 @@ import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Call, Judgement } from '../../server/src/calls/call.ts'
 import { voidOf } from '../../server/src/calls/calls.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
+import { ALL, CALLS_AT_ONCE } from '../../server/src/limits/ask.ts'
 import { callOf, makeParty, openSession, outcomesOf, type Party, passTime, postOf } from './session.ts'
 import { connect } from './world.ts'
 
@@ -15,7 +16,7 @@ after(() => Promise.all([session.close(), pools.close()]))
 
 const HOUR = 3_600
 const KEY = { scope: 'idempotency', key: 'one', limit: 1, fingerprint: 'same', keepSeconds: HOUR, endsWithOwner: false }
-const SLOT = { scope: 'concurrency', key: 'all', limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
+const SLOT = { scope: CALLS_AT_ONCE, key: ALL, limit: 2, fingerprint: '', keepSeconds: 0, endsWithOwner: true }
 
 const claiming = (party: Party, ...claims: Call['claims']) => callOf(party, { claims })
 /** What came of each call, and which call has the claim that it was refused. */
@@ -143,6 +144,16 @@ describe('a slot', () => {
     await session.end(postOf(first, 1n))
     assert.deepEqual(await begin(claiming(party, SLOT), claiming(party, SLOT)), ['begun', 'claim_taken'])
     assert.deepEqual(await verifyLedger(pool, [party.accountId]), [])
+  })
+
+  it('is found where nobody runs its call', async () => {
+    const party = await makeParty(pool, 100n)
+    const call = claiming(party, SLOT)
+    await begin(call)
+    await pool.query('update holds set unsettled_at = clock_timestamp() where id = $1', [call.id])
+    assert.deepEqual(await verifyLedger(pool, [party.accountId]), [
+      { promise: 'no call that nobody runs has a place among the calls at once', rows: [call.id] },
+    ])
   })
 
   it('stays taken while its call is open, however long', async () => {

@@ -82,22 +82,27 @@ describe('the plans of the statements that begin and end calls', () => {
       const { run, nodes, close } = await openExplained()
       const ownerId = ids.next()
       const key = { scope: 'key', key: 'a', limit: 1, fingerprint: '', keepSeconds: 60, endsWithOwner: false }
+      const slot = { ...key, scope: 'concurrency', key: 'all', keepSeconds: 0 }
       const full = (party: Awaited<ReturnType<typeof makeFull>>) =>
         callOf(party, {
           hold: 10n,
           tokens: 5,
           allowances: party.allowances,
           windows: [{ group: 'all', seconds: 60, requestLimit: 100, tokenLimit: 1_000 }],
-          claims: [key, { ...key, scope: 'concurrency', key: 'all', limit: 9, keepSeconds: 0 }],
+          claims: [key, { ...slot, limit: 9 }],
         })
       const [one] = parties
-      for (const batch of [[full(one)], [...parties.slice(1).map(full), full(one)]]) {
+      const ofSlots = (limit: number) => callOf(one, { hold: 10n, claims: [{ ...slot, limit }] })
+      const alone = [ofSlots(2)]
+      for (const batch of [[full(one)], [...parties.slice(1).map(full), full(one)], alone]) {
         for (let times = 1; times <= 2; times += 1) await beginBatch(run, ownerId, batch)
+        if (batch === alone) await beginBatch(run, ownerId, [ofSlots(1)])
         const endings = batch.map((call, at) => ({ ...postOf(call, 5n), ...(at === 1 && { amount: null }) }))
         for (let times = 1; times <= 2; times += 1) await endBatch(run, endings)
       }
       await close()
       assert.ok(nodes.filter((one) => one['Relation Name'] === 'holds').length > 8)
+      assert.ok(nodes.filter((one) => one['Index Name'] === 'holds_at_once').length > 2)
       assert.deepEqual(await wanderers(nodes), [])
     })
   }

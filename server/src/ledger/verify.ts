@@ -231,6 +231,9 @@ const PROMISES: Readonly<Record<string, string>> = {
       and e.operation is not null
       and (c.booked or (e.operation, e.model, e.route, e.end_user, e.tags) is distinct from (c.operation, c.model, c.route, c.end_user, c.tags))`,
 
+  'no call that nobody runs has a place among the calls at once': `
+    select id from holds where ($1::uuid[] is null or account_id = any ($1)) and unsettled_at is not null and at_once`,
+
   'no claim outlives its call but one that is kept': `
     select cl.call_id || ' ' || cl.scope from claims cl join credentials k on k.id = cl.credential_id
     where ($1::uuid[] is null or k.account_id = any ($1)) and cl.kept_until is null

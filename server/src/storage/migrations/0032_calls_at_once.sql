@@ -1,12 +1,14 @@
 -- A place among the calls at once of a credential is its hold's, and no row of its own. Every call with such a limit wrote a claim with two index
 -- entries, and deleted it at its end.
 
--- Every call locks its account first. So nobody has one of the tables and waits for another that we have.
+-- Every call locks its account first, so no call has one of the tables and waits for another that we have. A BEGIN that waits for this lock goes on
+-- by its old text: it counts claims alone, once.
 lock table accounts in access exclusive mode;
 
 -- Whether it has a place; never true of one that nobody runs any more. Calls that are open now keep their claims, which are counted too.
 alter table holds add column at_once boolean not null default false;
-create index holds_at_once on holds (credential_id) where at_once;
+-- Of entries that are merged none is known as dead before all of them are: one long call would keep those of a hundred short ones.
+create index holds_at_once on holds (credential_id) with (deduplicate_items = off) where at_once;
 
 -- BEGIN: admits, claims and holds, or refuses, for a batch of calls. All or none for each call: a refusal for one reason
 -- consumes nothing of the others, but for the request that it may cost.
