@@ -64,13 +64,13 @@ function untilNow(scope: Party): UsageQuery {
   return { scope, startSeconds: nowSeconds - DAY, endSeconds: nowSeconds + 1, nowSeconds }
 }
 
-const VIEWS = [
-  {},
-  { groupBy: 'model' },
-  { groupBy: 'end_user' },
-  { groupBy: { tag: 'run' }, bucket: 'hour' },
-  { groupBy: 'model', filter: { tag: { name: 'team', value: '3' } } },
-] as const satisfies readonly Partial<UsageQuery>[]
+const VIEWS = {
+  plain: {},
+  'by model': { groupBy: 'model' },
+  'by end user': { groupBy: 'end_user' },
+  'by run and hour': { groupBy: { tag: 'run' }, bucket: 'hour' },
+  'by model, of a team': { groupBy: 'model', filter: { tag: { name: 'team', value: '3' } } },
+} as const satisfies Readonly<Record<string, Partial<UsageQuery>>>
 
 describe('a key that is charged all the time', () => {
   it('has in its report every call that was answered before it was asked for, and no other', async () => {
@@ -88,14 +88,14 @@ describe('a key that is charged all the time', () => {
         await delay(ADD_UP_EVERY_MS)
       }
     })()
-    const took: number[] = []
+    const took = new Map<string, number[]>(Object.keys(VIEWS).map((name) => [name, []]))
     while (!isDone) {
-      for (const view of VIEWS) {
+      for (const [name, view] of Object.entries(VIEWS)) {
         const share = 'filter' in view ? 10 : 1
         const [known, askedAtMs] = [answered, performance.now()]
         const { totals, groups } = await readUsage(pool, { ...untilNow(party), ...view })
-        took.push(performance.now() - askedAtMs)
-        // A tenth of the calls is of one team: but for those of a batch that is not a multiple of ten.
+        took.get(name)?.push(performance.now() - askedAtMs)
+        // Every tenth call is of that team.
         assert.ok(totals.requests >= BigInt(Math.floor(known / share)), `${totals.requests} of ${known}`)
         assert.ok(totals.requests <= BigInt(CALLS))
         if (groups !== undefined)
@@ -112,10 +112,11 @@ describe('a key that is charged all the time', () => {
     assert.equal((await readUsage(pool, untilNow(party))).totals.requests, BigInt(CALLS))
     assert.deepEqual(await verifyLedger(pool), [])
     recordProof(PROOF, 'how many calls a second there were', {
-      ...{ calls: CALLS, seconds: SECONDS, calls_a_second: callsASecond, reports: took.length },
+      ...{ calls: CALLS, seconds: SECONDS, calls_a_second: callsASecond, reports: [...took.values()].flat().length },
       ...{ answered_and_not_in_the_report: 0, rows_waiting_to_be_added_up_at_most: tailMost },
     })
-    judge(PROOF, 'a report of a key with 3,000 calls a second', { unit: 'ms', atMost: LIMIT_MS }, took)
     if (isFullProof) assert.ok(callsASecond >= 0.98 * CALLS_A_SECOND, `${callsASecond} calls a second`)
+    for (const [name, samples] of took)
+      judge(PROOF, `a report of a key with 3,000 calls a second, ${name}`, { unit: 'ms', atMost: LIMIT_MS }, samples)
   })
 })
