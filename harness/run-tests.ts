@@ -34,7 +34,7 @@ const FOLDERS = ['server/src', 'sandbox/src', 'client/src', 'console/src', 'harn
 /** Each of some hundreds of processes would strip and compile the same files again. `npm ci` empties it. */
 const COMPILE_CACHE = path.join(ROOT, 'node_modules/.cache/compile')
 /** A test that hangs must not hang the run; a proof at full counts takes its time. */
-const TEST_TIMEOUT_MS = { proof: 30 * 60_000, otherwise: 10 * 60_000 }
+const TEST_TIMEOUT_MS = { proof: 90 * 60_000, otherwise: 10 * 60_000 }
 
 export function findTests(within: readonly string[] = FOLDERS): string[] {
   return within.flatMap((place) => {

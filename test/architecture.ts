@@ -72,6 +72,7 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   usage_hours: ['ledger'],
   usage_sums: ['ledger'],
   usage_days: ['ledger'],
+  usage_hour_sums: ['ledger'],
   usage_kept: ['ledger'],
   usage_tail: ['ledger'],
   dropped_allowances: ['ledger'],

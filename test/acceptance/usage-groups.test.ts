@@ -139,6 +139,7 @@ describe('GET /v1/usage with groups', () => {
     }
     const [first, second, third, fourth] = made.map(({ id }) => id)
     assert.deepEqual(await listed('tag=run=1'), [first, third])
+    assert.deepEqual(await listed('tag=run='), [])
     assert.deepEqual(await listed(`end_user=${endUser}`), [first, second])
     assert.deepEqual(await listed(`end_user=${endUser}&tag=team=ads`), [second])
     const most = costs.reduce((all, cost) => (cost > all ? cost : all))
@@ -187,6 +188,7 @@ describe('GET /v1/usage with groups', () => {
     ['bucket=week', /bucket must be/],
     ['tag=team', /tag must be written name=value/],
     ['tag=', /tag must be one text/],
+    ['tag=team=', /tag must be written name=value/],
     ['end_user=somebody', /end_user must be an id/],
     ['key=1', /key must be an id/],
     ['model=a%00b', /model must be one text/],

@@ -13,10 +13,11 @@ import { connect } from '../ledger/world.ts'
 import { set } from './setting.ts'
 import { spend } from './spend.ts'
 
-/** Three workers look for what is to be told and are killed while they do. Each person gets each letter once. */
+/** Three workers look for what is to be told and are killed while they do. Each person gets each letter once, in each period. */
 const BUDGETS = count({ full: 400, reduced: 60 })
 const KILLS = count({ full: 12, reduced: 3 })
 const STEPS = [55n, 27n, 18n]
+const PERIODS = count({ full: 3, reduced: 1 })
 const PAUSE_BETWEEN_KILLS_MS = { least: 500, most: 4_000 }
 
 const database = await freshDatabase()
@@ -43,6 +44,15 @@ async function lettersByDomain(): Promise<readonly number[]> {
   return rows.map(({ letters }) => letters)
 }
 
+/** All that has happened was a month ago. */
+async function aMonthPasses(): Promise<void> {
+  await pool.query(
+    `begin; set local session_replication_role = replica;
+     update allowance_periods set starts_at = starts_at - interval '1 month'; update budget_notices set starts_at = starts_at - interval '1 month';
+     commit`,
+  )
+}
+
 async function killSome(): Promise<void> {
   for (let kills = 0; kills < KILLS; kills += 1) {
     await delay(random.between(PAUSE_BETWEEN_KILLS_MS.least, PAUSE_BETWEEN_KILLS_MS.most))
@@ -60,26 +70,39 @@ describe('notices of budgets', () => {
         const customer = await makeCustomer(pool, { money: 1_000_000_000n })
         const { personId } = await makeMember(pool, customer.workspaceId, at % 2 === 0 ? 'owner' : 'admin')
         await pool.query('update people set email = $2 where id = $1', [personId, `someone@of-${at}.example`])
-        const { id } = await set(pool, customer, { kind: 'workspace', amount: 100n, period: 'total' })
+        const { id } = await set(pool, customer, { kind: 'workspace', amount: 100n, period: 'month' })
         return { customer, id }
       }),
     )
     const killing = killSome()
-    for (const [step, amount] of STEPS.entries()) {
-      for (const { customer, id } of customers) await spend(calls, customer, amount, [id])
-      const areTold = async () => {
-        const letters = await lettersByDomain()
-        return letters.length === BUDGETS && letters.every((one) => one >= step + 1)
+    let told = 0
+    for (let period = 0; period < PERIODS; period += 1) {
+      if (period > 0) await aMonthPasses()
+      for (const amount of STEPS) {
+        for (const { customer, id } of customers) await spend(calls, customer, amount, [id])
+        told += 1
+        const areTold = async () => {
+          const letters = await lettersByDomain()
+          return letters.length === BUDGETS && letters.every((one) => one >= told)
+        }
+        await until(areTold, 3 * PATIENCE_MS, `letter ${told} of everybody`)
+        assert.deepEqual(new Set(await lettersByDomain()), new Set([told]), 'nobody was told twice')
       }
-      await until(areTold, 3 * PATIENCE_MS, `letter ${step + 1} of everybody`)
-      assert.deepEqual(new Set(await lettersByDomain()), new Set([step + 1]), 'nobody was told twice')
     }
     await killing
     // Whatever a worker would tell once more, it tells when it looks again.
     await delay(2 * LOOK_EVERY_MS)
-    assert.deepEqual(new Set(await lettersByDomain()), new Set([STEPS.length]))
-    recordProof('budget-notices', 'three levels of every budget, with workers killed', {
-      ...{ budgets: BUDGETS, letters: BUDGETS * STEPS.length, workers: 3, kills: KILLS, twice: 0, missing: 0 },
+    assert.deepEqual(new Set(await lettersByDomain()), new Set([told]))
+    recordProof('budget-notices', 'three levels of every budget and period, with workers killed', {
+      ...{
+        budgets: BUDGETS,
+        periods: PERIODS,
+        letters: BUDGETS * told,
+        workers: 3,
+        kills: KILLS,
+        twice: 0,
+        missing: 0,
+      },
     })
   })
 })

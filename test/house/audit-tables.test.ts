@@ -43,6 +43,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
     'allowance_periods',
     'usage_hours',
     'usage_days',
+    'usage_hour_sums',
     'usage_kept',
     'usage_sums',
     'usage_tail',

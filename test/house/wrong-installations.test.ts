@@ -8,6 +8,7 @@ import { startSandbox } from '../../harness/sandbox.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { AHEAD_MAX } from '../../server/src/storage/migrations.ts'
 import { makeCustomer } from '../identity/customers.ts'
 import { connect } from '../ledger/world.ts'
 import { startShell } from './command-shell.ts'
@@ -157,12 +158,12 @@ describe('a command', () => {
     const line = ['accounts', 'create', '--name', 'Somebody']
     const given = { FAREBOX_DATABASE_URL: url }
     assert.equal((await runFarebox(line, given)).code, 0, 'one ahead is the release that is being rolled out')
-    await insert(newest + 2)
+    await insert(newest + AHEAD_MAX + 1)
     const ahead = await runFarebox(line, given)
     assert.equal(ahead.code, 1)
     assert.match(
       ahead.output,
-      /^farebox: The database is 2 migrations ahead of this program, which accepts 1: run a newer version\.\n$/,
+      /^farebox: The database is 31 migrations ahead of this program, which accepts 30: run a newer version\.\n$/,
     )
     await other.pools.rest.query('delete from schema_migrations where version >= $1', [newest])
     const behind = await runFarebox(line, given)

@@ -349,6 +349,8 @@ describe('whose spend it is', () => {
     await assert.rejects(withTags('a=b'), /no equals sign/)
     await assert.rejects(withTags(''), /no equals sign/)
     await assert.rejects(withTags('a', 'a'), /once/)
+    const empty = { model: null, endUser: null, tags: [{ name: 'a', value: '' }] }
+    await assert.rejects(session.begin(callOf(party, { attribution: empty })), /not empty/)
     await assert.rejects(withTags(...'abcdefghi'), /at most 8/)
     assert.equal((await session.query('select from holds where account_id = $1', [party.accountId])).length, 0)
   })

@@ -89,6 +89,7 @@ describe('verbs that are sent at once', () => {
           'usage_hours',
           'usage_sums',
           'usage_days',
+          'usage_hour_sums',
           'usage_tail',
         )
       }
@@ -136,6 +137,7 @@ async function verifyAndForget(accounts: readonly Id[]): Promise<void> {
     'usage_hours',
     'usage_sums',
     'usage_days',
+    'usage_hour_sums',
     'usage_tail',
   )
 }

@@ -136,6 +136,8 @@ describe('sums that are old', () => {
       const [counts] = await session.query(
         `select (select count(*)::integer from usage_sums where account_id = $1 and subject <> '') as named,
            (select count(*)::integer from usage_sums where account_id = $1 and subject = '') as others,
+           (select count(*)::integer from usage_hour_sums where account_id = $1 and subject <> '' and about not in ('operation', 'model')) as "namedAlone",
+           (select count(*)::integer from usage_hour_sums where account_id = $1 and (subject = '' or about in ('operation', 'model'))) as "othersAlone",
            (select count(*)::integer from usage_days where account_id = $1) as days`,
         [party.accountId],
       )
@@ -156,8 +158,9 @@ describe('sums that are old', () => {
     assert.deepEqual(await portion(101, 25), [{ dropped: 25 }])
     assert.deepEqual(await told(), [30n, 30, 210n])
     assert.deepEqual(await verifyLedger(pool), [])
-    assert.equal(await dropOldUsage(pool, 1_100), 35)
-    assert.deepEqual(await rows(), { ...before, named: 0 })
+    assert.deepEqual([before?.named, before?.namedAlone, before?.othersAlone], [60, 120, 8])
+    assert.equal(await dropOldUsage(pool, 1_100), 35 + 120)
+    assert.deepEqual(await rows(), { ...before, named: 0, namedAlone: 0 })
     assert.deepEqual(await told(), [30n, 30, 210n])
     assert.deepEqual(await verifyLedger(pool), [])
 
@@ -176,7 +179,7 @@ describe('sums that are old', () => {
     assert.equal(await dropOldUsage(pool, 120), 0, 'sums stay as long as the charges that they are made of')
     await session.query(`insert into dropped_days values (current_date - 121)`)
     assert.ok((await dropOldUsage(pool, 120)) > 0)
-    assert.deepEqual(await rows(), { named: 0, others: 0, days: 0 })
+    assert.deepEqual(await rows(), { named: 0, others: 0, namedAlone: 0, othersAlone: 0, days: 0 })
   })
 })
 
@@ -195,11 +198,12 @@ describe('whose spend a call is', () => {
   })
 })
 
-describe('sums by day come to a database that has sums by hour', () => {
-  it('with what was added up before, and who still runs the old text adds nothing', async () => {
+for (const what of ['sums_by_day', 'sums_by_hour'])
+  it(`${what} come to a database with what was added up before, and who still runs the old text adds nothing`, async () => {
     const migrations = readdirSync(MIGRATIONS_FOLDER).toSorted()
     const textOf = (file: string) => readFileSync(path.join(MIGRATIONS_FOLDER, file), 'utf8')
-    const own = migrations.findIndex((file) => file.startsWith('0029'))
+    const own = migrations.findIndex((file) => file.endsWith(`_${what}.sql`))
+    assert.ok(own > 0)
     await session.query('drop schema public cascade')
     await session.query('create schema public')
     for (const file of migrations.slice(0, own)) await session.query(textOf(file))
@@ -228,4 +232,3 @@ describe('sums by day come to a database that has sums by hour', () => {
       ],
     )
   })
-})

@@ -14,7 +14,8 @@ export async function bookAnew(query: (text: string) => Promise<unknown>): Promi
   await query('begin')
   // Nobody may add it up meanwhile.
   await query('lock table usage_tail in access exclusive mode')
-  for (const table of ['usage_hours', 'usage_sums', 'usage_days', 'usage_tail']) await query(`delete from ${table}`)
+  for (const table of ['usage_hours', 'usage_sums', 'usage_days', 'usage_hour_sums', 'usage_tail'])
+    await query(`delete from ${table}`)
   await query(`
     insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
       requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)

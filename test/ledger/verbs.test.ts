@@ -101,6 +101,7 @@ describe('every verb of the ledger, against the pure model', () => {
       'usage_hours',
       'usage_sums',
       'usage_days',
+      'usage_hour_sums',
       'usage_tail',
     ]
     await emptyTables(pools.rest, 'accounts', 'credentials', ...own)

@@ -2,8 +2,11 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import pg from 'pg'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { withClient } from '../storage/with-client.ts'
+import { callOf, makeParty, openSession, postOf } from './session.ts'
+import { connect, ids } from './world.ts'
 
 const database = await freshDatabase()
 
@@ -19,5 +22,35 @@ it('leaves no connection in its transaction where PostgreSQL does not answer in 
     await pool.query('create table written_afterwards ()')
   } finally {
     await pool.end()
+  }
+})
+
+it('finds usage that stands under an account which is not that of its charges', async () => {
+  const { pools } = connect(database.url)
+  const session = await openSession(database.url)
+  try {
+    const [party, other] = [await makeParty(pools.rest, 1_000n), await makeParty(pools.rest, 1_000n)]
+    const endUser = { id: ids.next(), label: 'somebody' }
+    const attribution = { model: 'gpt', endUser, tags: [{ name: 'team', value: 'search' }] }
+    const call = callOf(party, { hold: 10n, attribution })
+    await session.begin(call)
+    await session.end(postOf(call, 7n))
+    const moved = (table: string) =>
+      session.query(`update ${table} set account_id = case account_id when $1 then $2::uuid else $1 end`, [
+        party.accountId,
+        other.accountId,
+      ])
+    const foundIn = async (table: string) => {
+      await moved(table)
+      for (const accounts of [null, [party.accountId], [other.accountId]])
+        assert.notDeepEqual(await verifyLedger(pools.rest, accounts), [], `${table} of ${accounts ?? 'all'}`)
+      await moved(table)
+      assert.deepEqual(await verifyLedger(pools.rest), [])
+    }
+    await foundIn('usage_tail')
+    await addUpUsage(pools.rest)
+    for (const table of ['usage_hours', 'usage_sums', 'usage_hour_sums', 'usage_days']) await foundIn(table)
+  } finally {
+    await Promise.all([session.close(), pools.close()])
   }
 })

@@ -120,6 +120,8 @@ function tagsText(tags: readonly Tag[]): string | null {
   const names = tags.map(({ name }) => name)
   if (new Set(names).size < names.length) throw new Error('a call names a tag once')
   if (names.some((name) => name === '' || name.includes('='))) throw new Error('the name of a tag has no equals sign')
+  // In sums, an empty one stands for all values of the tag.
+  if (tags.some(({ value }) => value === '')) throw new Error('the value of a tag is not empty')
   return arrayText(tags.map(({ name, value }) => `${name}=${value}`).sort())
 }
 

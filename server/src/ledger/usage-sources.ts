@@ -1,5 +1,5 @@
 import type { UsageFilter, UsageQuery } from './usage-query.ts'
-import { type Cut, DAY_SECONDS, floorTo, HOUR_SECONDS, splitByDays, splitByHours } from './usage-window.ts'
+import { type Cut, DAY_SECONDS, floorTo, HOUR_SECONDS, type Span, splitByDays, splitByHours } from './usage-window.ts'
 
 /** The largest; the others are told as one. */
 export const GROUPS_MOST = 50
@@ -7,6 +7,11 @@ export const GROUPS_MOST = 50
 export const CANDIDATES_MOST = 500
 /** Of all days together. */
 const LEADERS_ALL = 4_000
+/**
+ * So many sums of hours by key, operation, model and route are added up for a part of a report. One that would need more is refused: it would
+ * take longer than a report may.
+ */
+export const COMBINED_SUMS_MOST = 100_000
 
 /**
  * Charges stand by the day of their id and are asked for by the time of their end, so the days are bounded that are looked
@@ -38,7 +43,7 @@ export const TOLD = COUNTED.map((column) => `${column}::bigint as ${column}`).jo
 /** Of which sums a report is made: of all hours, or of those that say whose spend it was. */
 export type About = '' | 'end_user' | `tag:${string}`
 
-/** What used is told with: `at`, `item`, `label` and the counts. */
+/** What used is told with: `at`, `item`, `label`, the counts, and in `read` of how many combined sums it comes. */
 export type Sources = {
   /** What all of them read: `single` is what is in no sum, or in a sum of which the window has a part. */
   readonly common: string
@@ -47,8 +52,10 @@ export type Sources = {
   readonly groups: (groupBy: 'key' | 'operation' | 'model') => string
   /** The largest of each day that the window touches, by all that they used on it; `is_cut` where a day has more of them. */
   readonly leaders: (about: About) => string
-  /** What those used that are in `candidates`. */
-  readonly candidates: (about: About) => string
+  /** What those used that a table has as `subject`, such as `candidates`. */
+  readonly subjects: (about: About, table: string) => string
+  /** The same of `candidates`, by days where there are any; undefined where `subjects` reads no more than this. */
+  readonly ranking: (about: About) => string | undefined
   /** What all used that have an end user, or a tag of that name. */
   readonly some: (about: About) => string
 }
@@ -58,8 +65,8 @@ type Part = {
   readonly about: About
   readonly item: string
   readonly subject: () => string
-  /** The same by day. There are sums of one dimension alone: none where it is of two. */
-  readonly day?: { readonly about: string; readonly item: string; readonly subject: () => string }
+  /** The same of one dimension alone, of which there are sums of hours and of days; none where it is of two. */
+  readonly alone?: { readonly about: string; readonly item: string; readonly subject: () => string }
 }
 
 export function createSources(query: UsageQuery, parameter: (value: string | number) => string): Sources {
@@ -90,31 +97,37 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
 
   function ofHours(item: string): string {
     // Added up here already: a year of many keys has tens of thousands of hours, and some hundred days.
-    return `select ${binned('hour')} as at, ${item} as item, null::text as label, ${SUMS}
+    return `select ${binned('hour')} as at, ${item} as item, null::text as label, ${SUMS}, 0 as read
       from usage_hours where ${isOurs} and hour >= ${at(whole.from)} and hour < ${at(whole.to)} and ${ofKey} group by 1, 2
-      union all select ${binned('at')}, ${item}, null, ${COLUMNS} from single where ${ofKey}`
+      union all select ${binned('at')}, ${item}, null, ${COLUMNS}, 0 from single where ${ofKey}`
   }
 
-  /** Days where there are sums of them, and hours around them. */
-  function ofStored({ about, item, subject, day }: Part): string {
-    const { days, hours } = splitByDays(whole, bucket === 'day' && day !== undefined)
-    const ofDays = days.map(
-      ({ from, to }) => `select day as at, ${day?.item} as item, label, ${COLUMNS} from usage_days
-        where ${ofScope()} and about = ${parameter(day?.about ?? '')} and ${day?.subject()} and day >= ${at(from)} and day < ${at(to)}`,
-    )
-    const ofHours = hours.map(
-      ({
-        from,
-        to,
-      }) => `select ${binned('hour')} as at, ${item} as item, max(subject_label) as label, ${SUMS} from usage_sums
-        where ${isOurs} and about = ${parameter(about)} and ${subject()} and hour >= ${at(from)} and hour < ${at(to)} and ${matches} group by 1, 2`,
+  /** Days where there are sums of them, and hours around them: of one subject, or of each that a table has. */
+  function ofStored({ about, item, subject, alone }: Part, isByDay = bucket === 'day', table?: string): string {
+    const { days, hours } = splitByDays(whole, isByDay && alone !== undefined)
+    const ofDays = days.map((span) => ofEach(sumsOf('usage_days', 'day', span, alone), table))
+    const ofHours = hours.map((span) =>
+      alone === undefined
+        ? atMost(ofEach(combinedSums(about, item, subject, span), table))
+        : ofEach(sumsOf('usage_hour_sums', 'hour', span, alone), table),
     )
     return [...ofDays, ...ofHours].join(' union all ')
   }
 
+  function sumsOf(from: string, time: string, span: Span, alone: Part['alone']): string {
+    return `select ${binned(time)} as at, ${alone?.item} as item, subject_label as label, ${COLUMNS}, 0 as read from ${from}
+      where ${ofScope()} and about = ${parameter(alone?.about ?? '')} and ${alone?.subject()} and ${time} >= ${at(span.from)} and ${time} < ${at(span.to)}`
+  }
+
+  /** A row for each key, operation, model and route. In the order of the indexes: PostgreSQL might else look for the first so many in all that there is. */
+  function combinedSums(about: About, item: string, subject: () => string, { from, to }: Span): string {
+    return `select ${binned('hour')} as at, ${item} as item, subject_label as label, ${COLUMNS}, 1 as read from usage_sums
+      where ${isOurs} and about = ${parameter(about)} and ${subject()} and hour >= ${at(from)} and hour < ${at(to)} and ${matches} order by hour`
+  }
+
   /** What is in no sum. */
   function ofSingles({ about, item, subject }: Pick<Part, 'about' | 'item' | 'subject'>): string {
-    return `select ${binned('at')} as at, ${item} as item, label, ${COLUMNS}
+    return `select ${binned('at')} as at, ${item} as item, label, ${COLUMNS}, 0 as read
       from single cross join lateral (${subjectsOf(about, parameter)}) one (subject, label)
       where operation is not null and ${subject()} and ${matches}`
   }
@@ -132,10 +145,10 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
   function all(): string {
     if (isPlain) return ofHours('null::text')
     const part = { about: asked, item: 'null::text', subject: subjectIs(subjectAsked ?? '') }
-    if (subjectAsked !== undefined) return both({ ...part, ...(ofCalls.length === 0 && { day: part }) })
+    if (subjectAsked !== undefined) return both({ ...part, ...(ofCalls.length === 0 && { alone: part }) })
     if (operation !== undefined && model !== undefined) return both(part)
     const about = operation === undefined ? 'model' : 'operation'
-    return both({ ...part, day: { about, item: part.item, subject: subjectIs(operation ?? model ?? '') } })
+    return both({ ...part, alone: { about, item: part.item, subject: subjectIs(operation ?? model ?? '') } })
   }
 
   function groups(groupBy: 'key' | 'operation' | 'model'): string {
@@ -145,7 +158,7 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
     const part = { about: asked, item: `nullif(${groupBy}, '')`, subject }
     return both({
       ...part,
-      ...(isPlain && { day: { about: groupBy, item: 'subject', subject: () => `subject <> ''` } }),
+      ...(isPlain && { alone: { about: groupBy, item: 'subject', subject: () => `subject <> ''` } }),
     })
   }
 
@@ -165,21 +178,42 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
       where operation is not null and ${matches}`
   }
 
-  function candidates(about: About): string {
+  const subjectsPart = (about: About): Part => {
     const part = { about, item: 'subject', subject: () => 'subject = candidate.subject' }
-    const stored = ofStored({ ...part, ...(ofCalls.length === 0 && { day: part }) })
+    return { ...part, ...(ofCalls.length === 0 && { alone: part }) }
+  }
+
+  function subjects(about: About, table: string, isByDay = bucket === 'day'): string {
+    const part = subjectsPart(about)
     // What is in no sum is read once, and not for each.
-    const alone = ofSingles({ ...part, subject: () => 'subject in (select candidates.subject from candidates)' })
-    return `select used.* from candidates candidate cross join lateral (${stored}) used union all ${alone}`
+    const alone = ofSingles({ ...part, subject: () => `subject in (select ${table}.subject from ${table})` })
+    return `${ofStored(part, isByDay, table)} union all ${alone}`
+  }
+
+  function ranking(about: About): string | undefined {
+    const hasDays = splitByDays(whole, true).days.length > 0
+    if (bucket === 'day' || !hasDays || subjectAsked !== undefined || ofCalls.length > 0) return undefined
+    return subjects(about, 'candidates', true)
   }
 
   function some(about: About): string {
     const part = { about, item: 'null::text', subject: subjectIs(subjectAsked ?? '') }
     const alone = ofSingles({ ...part, ...(subjectAsked === undefined && { subject: () => 'true' }) })
-    return `${ofStored({ ...part, ...(ofCalls.length === 0 && { day: part }) })} union all ${alone}`
+    return `${ofStored({ ...part, ...(ofCalls.length === 0 && { alone: part }) })} union all ${alone}`
   }
 
-  return { common, all, groups, leaders, candidates, some }
+  return { common, all, groups, leaders, subjects, ranking, some }
+}
+
+/** One more than may be read, so that it is seen. */
+function atMost(rows: string): string {
+  return `(${rows} limit ${COMBINED_SUMS_MOST + 1})`
+}
+
+/** Of each that a table has, looked up by itself: offset keeps PostgreSQL from reading those of all others to join them. */
+function ofEach(rows: string, table: string | undefined): string {
+  if (table === undefined) return rows
+  return `select used.* from ${table} candidate cross join lateral (${rows} offset 0) used`
 }
 
 /** A tag or an end user that is asked for has sums of its own. */

@@ -21,10 +21,10 @@ export function usageStatement(query: UsageQuery): Statement {
   const values: (string | number)[] = []
   const parameter = (value: string | number) => `$${values.push(value)}`
   const sources = createSources(query, parameter)
-  const base = `select at, ${SUMS} from (${sources.all()}) used group by at`
+  const base = `base as materialized (select at, ${SUMS}, sum(read) as read from (${sources.all()}) used group by at)`
   if (groupBy === undefined) {
-    const text = `with ${sources.common}
-      select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${TOLD} from (${base}) base`
+    const text = `with ${sources.common}, ${base}
+      select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${TOLD}, ${readIn('base')} from base`
     return { text, values }
   }
   const text =
@@ -34,45 +34,72 @@ export function usageStatement(query: UsageQuery): Statement {
   return { text, values }
 }
 
+/** The most combined sums that one of these has read. */
+function readIn(...tables: readonly string[]): string {
+  return `greatest(0, ${tables.map((table) => `(select sum(read) from ${table})`).join(', ')})::integer as read`
+}
+
 /** Of keys, operations and models there are few: all are added up. */
 function byItem(sources: Sources, base: string, groupBy: 'key' | 'operation' | 'model'): string {
   return `with ${sources.common},
-    base as (${base}),
-    ${grouped(sources.groups(groupBy))}
-    select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${TOLD} from (
+    ${base},
+    ${grouped(sources.groups(groupBy))},
+    ${LARGEST}
+    select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${TOLD},
+      ${readIn('base', 'everything')} from (
       select 'all' as part, null as item, null as label, at, ${COLUMNS} from base
-      union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select item from largest)
-      union all select 'other', null, null, at, ${SUMS} from grouped where item not in (select item from largest) group by at
+      union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select subject from largest)
+      union all select 'other', null, null, at, ${SUMS} from grouped where item not in (select subject from largest) group by at
     ) told`
 }
 
 /**
  * Of end users and values of a tag there may be very many. So only candidates are added up, which are all where there are not that many;
- * 'some' is what all that have one used, and the smaller ones are what the largest leave of it.
+ * 'some' is what all that have one used, and the smaller ones are what the largest leave of it. By the hour, candidates are ranked by their
+ * days, and only the hours of the largest are read.
  */
 function bySubject(sources: Sources, base: string, about: About): string {
+  const ranking = sources.ranking(about)
+  const groups =
+    ranking === undefined
+      ? [grouped(sources.subjects(about, 'candidates')), LARGEST]
+      : [ranked(ranking), largestOf('ranked'), grouped(sources.subjects(about, 'largest'))]
   return `with ${sources.common},
-    base as (${base}),
+    ${base},
     leaders as materialized (${sources.leaders(about)}),
     candidates as materialized (
       select subject from leaders group by subject order by sum(charged) desc, sum(requests) desc, subject limit ${CANDIDATES_MOST}
     ),
-    ${grouped(sources.candidates(about))},
-    having_one as (select at, ${SUMS} from (${sources.some(about)}) used group by at),
+    ${groups.join(', ')},
+    having_one as materialized (select at, ${SUMS}, sum(read) as read from (${sources.some(about)}) used group by at),
     counted as (select case when (select count(distinct subject) from leaders) <= ${CANDIDATES_MOST} and not exists (select from leaders where is_cut)
       then (select count(*) from whole)::integer end as groups)
-    select part, item, label, (select groups from counted) as groups, extract(epoch from at)::float8 as at, ${TOLD} from (
+    select part, item, label, (select groups from counted) as groups, extract(epoch from at)::float8 as at, ${TOLD},
+      ${readIn('base', 'everything', 'having_one', ...(ranking === undefined ? [] : ['ranked']))} from (
       select 'all' as part, null as item, null as label, at, ${COLUMNS} from base
-      union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select item from largest)
+      union all select 'group', item, label, at, ${COLUMNS} from grouped where item in (select subject from largest)
       union all select 'some', null, null, at, ${COLUMNS} from having_one
     ) told`
 }
 
 function grouped(rows: string): string {
-  return `grouped as materialized (
-      select at, item, max(label) as label, ${SUMS} from (${rows}) used where item is not null group by at, item
-      having sum(requests) <> 0 or sum(charged) <> 0
+  return `everything as materialized (
+      select at, item, max(label) as label, ${SUMS}, sum(read) as read from (${rows}) used group by at, item
     ),
-    whole as materialized (select item, sum(charged) as charged, sum(requests) as requests from grouped group by item),
-    largest as materialized (select item from whole order by charged desc, requests desc, item limit ${GROUPS_MOST})`
+    grouped as materialized (select * from everything where item is not null and (requests <> 0 or charged <> 0))`
 }
+
+function ranked(rows: string): string {
+  return `ranked as materialized (
+      select item, sum(charged) as charged, sum(requests) as requests, sum(read) as read from (${rows}) used group by item
+    )`
+}
+
+function largestOf(table: string): string {
+  return `whole as materialized (
+      select item, sum(charged) as charged, sum(requests) as requests from ${table} where requests <> 0 or charged <> 0 group by item
+    ),
+    largest as materialized (select item as subject from whole order by charged desc, requests desc, item limit ${GROUPS_MOST})`
+}
+
+const LARGEST = largestOf('grouped')

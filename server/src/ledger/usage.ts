@@ -4,6 +4,7 @@ import { Fault } from '../kernel/fault.ts'
 import { microsByBucket, type Nanos, nanos, wholeMicros } from '../kernel/money.ts'
 import { NAMED_HOURS_KEPT_DAYS } from './retention.ts'
 import type { GroupBy, UsageQuery } from './usage-query.ts'
+import { COMBINED_SUMS_MOST } from './usage-sources.ts'
 import { usageStatement } from './usage-statement.ts'
 import { DAY_SECONDS, floorTo, HOUR_SECONDS } from './usage-window.ts'
 
@@ -75,6 +76,8 @@ const row = z.object({
   cache_write_tokens: z.bigint(),
   value: z.bigint(),
   charged: z.bigint(),
+  /** How many combined sums a part of the report is made of; more than may be where there are too many. */
+  read: z.int(),
 })
 type Row = z.output<typeof row>
 
@@ -90,6 +93,7 @@ export async function readExactUsage(pool: pg.Pool, query: UsageQuery): Promise<
   const { text, values } = usageStatement(query)
   const { rows: found } = await pool.query({ text, values: [...values] })
   const rows = z.array(row).parse(found)
+  requireBounded(rows)
   const all = new Map(rows.filter(({ part }) => part === 'all').map((one) => [one.at, exactOf(one)]))
   const sums = windows.map(({ at }) => all.get(at) ?? NOTHING)
   const valueMicros = microsByBucket(sums.map(({ value }) => value))
@@ -145,6 +149,14 @@ function requireKept(query: UsageQuery, hoursFrom: number): void {
   if (startSeconds >= keptFrom || (isOfDays && isOfNames)) return
   throw new Fault('invalid_request', {
     detail: `Usage by end user and by tag goes back ${NAMED_HOURS_KEPT_DAYS} days. Older usage is kept by whole days (UTC), without other filters or groups. Start later, or at midnight UTC.`,
+  })
+}
+
+/** What was read of too many is no report. */
+function requireBounded([first]: readonly Row[]): void {
+  if (first === undefined || first.read <= COMBINED_SUMS_MOST) return
+  throw new Fault('invalid_request', {
+    detail: `This report combines filters or groups and adds up more than ${COMBINED_SUMS_MOST.toLocaleString('en-US')} sums, which is the limit. Ask for a shorter time window, or for only one of them.`,
   })
 }
 

@@ -20,8 +20,9 @@ const ENTRIES_OF_ACCOUNTS = `(
   from entries where $1::uuid[] is null or account_id = any ($1) group by account_id)`
 
 const sumsOf = (...columns: readonly string[]) => columns.map((column) => `sum(${column}) as ${column}`).join(', ')
-const ATTRIBUTED = 'credential_id, hour, about, subject, operation, model, route'
-const DAILY = 'scope_id, hour, about, subject'
+const ATTRIBUTED = 'credential_id, hour, about, subject, operation, model, route, account_id'
+/** Of a key or an account, by day or hour. */
+const ALONE = 'scope_id, hour, about, subject, account_id'
 
 /** Calls of days that were dropped may have been settled in the days after. */
 const NOT_OF_DROPPED_DAYS = `and coalesce(u.hour, c.hour) >= coalesce((select max(day) + 7 from dropped_days), '-infinity'::date)`
@@ -53,8 +54,9 @@ const attributedIn = (source: 'ledger' | 'tail', subjects: string) =>
        where operation is not null and charged <> 0 and ($1::uuid[] is null or account_id = any ($1))`
 
 const BY_HOUR = `credential_id, date_trunc('hour', at, 'UTC') as hour, about, subject, operation, coalesce(model, '') as model,
-  coalesce(route, '') as route, ${COUNTED.join(', ')}`
-const BY_DAY = `scope_id, date_trunc('day', at, 'UTC') as hour, about, subject, ${COUNTED.join(', ')}`
+  coalesce(route, '') as route, account_id, ${COUNTED.join(', ')}`
+const BY_DAY = `scope_id, date_trunc('day', at, 'UTC') as hour, about, subject, account_id, ${COUNTED.join(', ')}`
+const BY_HOUR_ALONE = `scope_id, date_trunc('hour', at, 'UTC') as hour, about, subject, account_id, ${COUNTED.join(', ')}`
 const SCOPES = 'cross join lateral (values (account_id), (credential_id)) scope (scope_id)'
 
 /** What differs between sums and what is booked. */
@@ -187,23 +189,23 @@ const PROMISES: Readonly<Record<string, string>> = {
 
   'the usage report equals the ledger, hour by hour': `
     select coalesce(u.credential_id, c.credential_id) || ' ' || coalesce(u.hour, c.hour) from (
-      select credential_id, hour, ${sumsOf('requests', 'value', 'charged')} from (
-        select credential_id, hour, requests, value, charged from usage_hours where $1::uuid[] is null or account_id = any ($1)
+      select credential_id, account_id, hour, ${sumsOf('requests', 'value', 'charged')} from (
+        select credential_id, account_id, hour, requests, value, charged from usage_hours where $1::uuid[] is null or account_id = any ($1)
         union all
-        select credential_id, date_trunc('hour', at, 'UTC'), requests, value, charged from usage_tail where $1::uuid[] is null or account_id = any ($1)
+        select credential_id, account_id, date_trunc('hour', at, 'UTC'), requests, value, charged from usage_tail where $1::uuid[] is null or account_id = any ($1)
       ) used
-      group by 1, 2
+      group by 1, 2, 3
     ) u
     full join (
-      select credential_id, date_trunc('hour', at, 'UTC') as hour, ${sumsOf('requests', 'value', 'charged')} from (
-        select credential_id, ended_at as at, amount as charged, executed::integer as requests, case when executed then value else 0 end as value
+      select credential_id, account_id, date_trunc('hour', at, 'UTC') as hour, ${sumsOf('requests', 'value', 'charged')} from (
+        select credential_id, account_id, ended_at as at, amount as charged, executed::integer as requests, case when executed then value else 0 end as value
         from charges where credential_id is not null and ($1::uuid[] is null or account_id = any ($1))
         union all
-        select credential_id, entered_at, charged, 0, 0 from entries
+        select credential_id, account_id, entered_at, charged, 0, 0 from entries
         where credential_id is not null and ($1::uuid[] is null or account_id = any ($1))
       ) booked
-      group by 1, 2
-    ) c on u.credential_id = c.credential_id and u.hour = c.hour
+      group by 1, 2, 3
+    ) c on u.credential_id = c.credential_id and u.account_id = c.account_id and u.hour = c.hour
     where (coalesce(u.charged, 0), coalesce(u.requests, 0), coalesce(u.value, 0)) <> (coalesce(c.charged, 0), coalesce(c.requests, 0), coalesce(c.value, 0))
       ${NOT_OF_DROPPED_DAYS}`,
 
@@ -218,11 +220,21 @@ const PROMISES: Readonly<Record<string, string>> = {
       and (coalesce(u.subject, c.subject) = '' or coalesce(u.hour, c.hour) >= coalesce((select hours_from from usage_kept), '-infinity'))`,
 
   'usage by operation, model, end user and tag equals the ledger, day by day, of keys and of accounts': differing(
-    DAILY,
-    `select scope_id, day as hour, about, subject, ${COUNTED.join(', ')} from usage_days where $1::uuid[] is null or account_id = any ($1)
+    ALONE,
+    `select scope_id, day as hour, about, subject, account_id, ${COUNTED.join(', ')} from usage_days where $1::uuid[] is null or account_id = any ($1)
      union all select ${BY_DAY} from (${attributedIn('tail', SUBJECTS_OF_DAYS)}) waiting ${SCOPES}`,
     `select ${BY_DAY} from (${attributedIn('ledger', SUBJECTS_OF_DAYS)}) made ${SCOPES}`,
   ),
+
+  'usage by operation, model, end user and tag equals the ledger, hour by hour, of keys and of accounts': `
+    ${differing(
+      ALONE,
+      `select ${ALONE}, ${COUNTED.join(', ')} from usage_hour_sums where $1::uuid[] is null or account_id = any ($1)
+       union all select ${BY_HOUR_ALONE} from (${attributedIn('tail', SUBJECTS_OF_DAYS)}) waiting ${SCOPES}`,
+      `select ${BY_HOUR_ALONE} from (${attributedIn('ledger', SUBJECTS_OF_DAYS)}) made ${SCOPES}`,
+    )}
+      and (coalesce(u.subject, c.subject) = '' or coalesce(u.about, c.about) in ('operation', 'model')
+        or coalesce(u.hour, c.hour) >= coalesce((select hours_from from usage_kept), '-infinity'))`,
 
   'what is given back of a call is given back to whom it was booked for': `
     select e.id from entries e join charges c on c.id = e.corrects

@@ -8,7 +8,7 @@ import { ROOT } from '../../../harness/root.ts'
 import { differences, functionFiles, functionsIn } from '../../../harness/sql-functions.ts'
 import { freshDatabase } from '../../../harness/test-postgres.ts'
 import { withClient } from '../../../test/storage/with-client.ts'
-import { MIGRATIONS_FOLDER, readMigrations } from './migrations.ts'
+import { AHEAD_MAX, MIGRATIONS_FOLDER, readMigrations } from './migrations.ts'
 
 const database = await freshDatabase()
 const inDatabase = <T>(work: (client: pg.Client) => Promise<T>) => withClient(database.url, work)
@@ -60,6 +60,11 @@ describe('what was released', () => {
     for (const { version, migrations } of released)
       for (const [file, checksum] of Object.entries(migrations))
         assert.equal(now.get(file), checksum, `${file} of ${version}`)
+  })
+
+  it('has at most as many migrations since then as processes of a release accept', async () => {
+    const now = await readMigrations(MIGRATIONS_FOLDER)
+    assert.ok(now.length - Object.keys(released.at(-1)?.migrations ?? {}).length <= AHEAD_MAX)
   })
 
   it('has functions that processes of the last release can still call', async () => {

@@ -9,6 +9,7 @@ import { withClient } from '../../../test/storage/with-client.ts'
 import { Secret } from '../kernel/secret.ts'
 import { silentLog } from '../telemetry/log.ts'
 import { migrate, requireMigrated } from './migrate.ts'
+import { AHEAD_MAX } from './migrations.ts'
 import { createPools } from './pools.ts'
 
 const { url } = await freshDatabase()
@@ -164,15 +165,24 @@ describe('a server', () => {
     assert.ok(!(await exists('three')))
   })
 
-  it('starts on a database that is one version newer, as while a new version is rolled out', async () => {
-    await program(TWO).migrate()
-    await program(ONE).start()
-    assert.deepEqual(await program(ONE).migrate(), [])
+  const newer = (more: number) => ({
+    ...ONE,
+    ...Object.fromEntries(
+      Array.from({ length: more }, (_, at) => [`${String(at + 2).padStart(4, '0')}_more.sql`, 'select 1;']),
+    ),
   })
 
-  it('refuses to start on a database that is two versions newer', async () => {
-    await program(THREE).migrate()
-    const message = 'The database is 2 migrations ahead of this program, which accepts 1: run a newer version.'
+  it('starts on a database of the next version, with all its migrations, as while that is rolled out', async () => {
+    for (const more of [1, AHEAD_MAX]) {
+      await program(newer(more)).migrate()
+      await program(ONE).start()
+      assert.deepEqual(await program(ONE).migrate(), [])
+    }
+  })
+
+  it('refuses to start on a database that is further ahead than a version can be', async () => {
+    await program(newer(AHEAD_MAX + 1)).migrate()
+    const message = 'The database is 31 migrations ahead of this program, which accepts 30: run a newer version.'
     await assert.rejects(program(ONE).start(), { message })
     await assert.rejects(program(ONE).migrate(), { message })
   })

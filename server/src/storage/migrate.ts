@@ -66,7 +66,7 @@ export async function migrate(parts: Parts): Promise<readonly string[]> {
   }
 }
 
-/** For a server's start: throws unless every migration of ours was applied as it is, and at most one more. */
+/** For a server's start: throws unless every migration of ours was applied as it is, and not too many more. */
 export async function requireMigrated(pool: pg.Pool, folder: string = MIGRATIONS_FOLDER): Promise<void> {
   const migrations = await readMigrations(folder)
   const [first, ...more] = missingFrom(await readApplied(pool), migrations)

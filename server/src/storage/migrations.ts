@@ -18,8 +18,12 @@ export const MIGRATIONS_FOLDER = path.join(import.meta.dirname, 'migrations')
 
 const FILE_NAME = /^(\d{4})_[a-z0-9_]+\.sql$/
 const OWN_TRANSACTION = /^\s*(begin|start\s+transaction|commit|rollback|abort)(\s+(work|transaction))?\s*;/im
-/** While a new version is rolled out, processes of the one before it must still be able to start. */
-const AHEAD_MAX = 1
+/**
+ * While a new version is rolled out, processes of the one before it must still be able to start: one that crashes, and all of them where
+ * somebody goes back. A release has many migrations, and they only expand. So this is as many as lie between two releases at the most, and
+ * what a version uses stays for as many after it.
+ */
+export const AHEAD_MAX = 30
 
 export async function readMigrations(folder: string): Promise<readonly Migration[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort()

@@ -1,4 +1,4 @@
--- Adds what usage_tail has, at most so many rows, to the sums of their hours, and takes it out of there: both, or neither. So a row is in
+-- Adds what usage_tail has, at most so many rows, to the sums of their hours and days, and takes it out of there: both, or neither. So a row is in
 -- the tail or in the sums, never in both and never in none, whoever dies and whoever commits late: what is not visible yet stays for the
 -- next time. Says how many rows it took; null where somebody else is at it.
 create or replace function add_up_usage(most integer) returns integer
@@ -60,11 +60,10 @@ begin
       cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
       value = row.value + excluded.value,
       charged = row.charged + excluded.charged
-  ), days as (
-    insert into usage_days as row (scope_id, about, subject, day, account_id, label, requests, failed_requests,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-    select scope_id, one.about, one.subject, date_trunc('day', at, 'UTC'), account_id, max(one.label), sum(requests), sum(failed_requests),
-      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+  ), one_by_one as materialized (
+    select scope_id, one.about, one.subject, date_trunc('hour', at, 'UTC') as hour, account_id, max(one.label) as label, sum(requests) as requests,
+      sum(failed_requests) as failed_requests, sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
+      sum(cache_read_tokens) as cache_read_tokens, sum(cache_write_tokens) as cache_write_tokens, sum(value) as value, sum(charged) as charged
     from parts cross join lateral (
       select parts.about, parts.subject, parts.label where about <> ''
       union all select about, '', null where about <> ''
@@ -73,8 +72,30 @@ begin
     ) one (about, subject, label)
     cross join lateral (values (account_id), (credential_id)) scope (scope_id)
     group by 1, 2, 3, 4, 5
+  ), hour_sums as (
+    insert into usage_hour_sums as row (scope_id, about, subject, hour, account_id, subject_label, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select scope_id, about, subject, hour, account_id, label, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged
+    from one_by_one
+    on conflict (scope_id, about, subject, hour) do update set
+      subject_label = coalesce(excluded.subject_label, row.subject_label),
+      requests = row.requests + excluded.requests,
+      failed_requests = row.failed_requests + excluded.failed_requests,
+      input_tokens = row.input_tokens + excluded.input_tokens,
+      output_tokens = row.output_tokens + excluded.output_tokens,
+      cache_read_tokens = row.cache_read_tokens + excluded.cache_read_tokens,
+      cache_write_tokens = row.cache_write_tokens + excluded.cache_write_tokens,
+      value = row.value + excluded.value,
+      charged = row.charged + excluded.charged
+  ), days as (
+    insert into usage_days as row (scope_id, about, subject, day, account_id, subject_label, requests, failed_requests,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
+    select scope_id, about, subject, date_trunc('day', hour, 'UTC'), account_id, max(label), sum(requests), sum(failed_requests),
+      sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(value), sum(charged)
+    from one_by_one group by 1, 2, 3, 4, 5
     on conflict (scope_id, about, subject, day) do update set
-      label = coalesce(excluded.label, row.label),
+      subject_label = coalesce(excluded.subject_label, row.subject_label),
       requests = row.requests + excluded.requests,
       failed_requests = row.failed_requests + excluded.failed_requests,
       input_tokens = row.input_tokens + excluded.input_tokens,

@@ -11,7 +11,14 @@ begin
   insert into usage_kept (hours_from) values (first_hour) on conflict (is_all) do update set hours_from = greatest(usage_kept.hours_from, excluded.hours_from);
   delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_hour and subject <> '' order by hour limit most));
   get diagnostics dropped = row_count;
+  delete from usage_hour_sums where ctid = any (array(
+    select ctid from usage_hour_sums where hour < first_hour and subject <> '' and about not in ('operation', 'model') limit most - dropped));
+  get diagnostics more = row_count;
+  dropped := dropped + more;
   delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_sum limit most - dropped));
+  get diagnostics more = row_count;
+  dropped := dropped + more;
+  delete from usage_hour_sums where ctid = any (array(select ctid from usage_hour_sums where hour < first_sum limit most - dropped));
   get diagnostics more = row_count;
   dropped := dropped + more;
   delete from usage_days where ctid = any (array(select ctid from usage_days where day < first_sum limit most - dropped));

@@ -1,0 +1,13 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
+import { connect } from './world.ts'
+
+/** For tests, a process that adds up usage all the time, until it is killed. */
+const PAUSE_MS = 2
+
+const { pools } = connect(process.argv[2] ?? '')
+for (;;) {
+  // Its connection may be ended under it: so it does what a worker does, and tries again.
+  await addUpUsage(pools.rest).catch(() => {})
+  await delay(PAUSE_MS)
+}
