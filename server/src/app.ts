@@ -101,7 +101,7 @@ import { createSite } from './site/site.ts'
 import type { Health } from './site/status/status.ts'
 import { createWatch, type Watch } from './site/status/watch.ts'
 import { type ChangeFeed, createChangeFeed } from './storage/change-feed.ts'
-import { createSendMail, MAIL } from './storage/mail.ts'
+import { createSendMail, MAIL, type SendMail } from './storage/mail.ts'
 import { requireMigrated } from './storage/migrate.ts'
 import { createPools } from './storage/pools.ts'
 import { checkSafety } from './storage/safety.ts'
@@ -374,6 +374,7 @@ function createWork(
           clock,
           log,
           keptDays: config.contract.kept_days,
+          ...{ sendMail: sendMailOf(ground), siteUrl: siteUrlOf(config) },
           sales: contracts.sales,
           salesFreshMs: config.sales.fresh_seconds * 1_000,
         })
@@ -556,6 +557,11 @@ function noticesOf({ config, pools, ids, seal }: Ground): Notices | null {
     budgets: createBudgetNotices(told),
     balances: createBalanceNotices({ ...told, low: config.people.low_balance }),
   }
+}
+
+/** Letters are sealed, so that nobody is written to without a master key. */
+function sendMailOf({ ids, seal }: Pick<Ground, 'ids' | 'seal'>): SendMail {
+  return seal === null ? async () => {} : createSendMail({ ids, seal })
 }
 
 /** Where people reach the pages. */
