@@ -55,8 +55,8 @@ export interface AccountOperations {
   get_closure: { input: { workspace_id: string }; answer: GetClosureAnswer }
   /** Close the workspace, after a grace period. */
   ask_closure: { input: { workspace_id: string } & AskClosureRequest; answer: AskClosureAnswer }
-  /** Take the closure back, within the grace period. */
-  take_closure_back: { input: { workspace_id: string }; answer: TakeClosureBackAnswer }
+  /** Cancel the closure, within the grace period. */
+  cancel_closure: { input: { workspace_id: string }; answer: CancelClosureAnswer }
   /** Exports that were asked for, the newest first. */
   list_exports: { input: { workspace_id: string; cursor?: string; limit?: number }; answer: ListExportsAnswer }
   /** Ask for all data of the workspace. */
@@ -219,7 +219,7 @@ export const ACCOUNT_OPERATIONS = {
   remove_budget: 'DELETE /account/v1/workspaces/{workspace_id}/budgets/{budget_id}',
   get_closure: 'GET /account/v1/workspaces/{workspace_id}/closure',
   ask_closure: 'POST /account/v1/workspaces/{workspace_id}/closure',
-  take_closure_back: 'DELETE /account/v1/workspaces/{workspace_id}/closure',
+  cancel_closure: 'DELETE /account/v1/workspaces/{workspace_id}/closure',
   list_exports: 'GET /account/v1/workspaces/{workspace_id}/exports',
   create_export: 'POST /account/v1/workspaces/{workspace_id}/exports',
   get_export: 'GET /account/v1/workspaces/{workspace_id}/exports/{export_id}',
@@ -262,7 +262,7 @@ export type AskClosureAnswer = {
   asked_by: string | null
   /** Whether its keys and grants are let in. */
   calls: 'accepted' | 'refused'
-  can_be_taken_back: boolean
+  can_be_canceled: boolean
   /** When it is closed for good, or a little later: it waits for calls that run. */
   closes_at: string | null
   /** open where nobody has asked to close the workspace. */
@@ -272,6 +272,19 @@ export type AskClosureAnswer = {
 export type AskClosureRequest = {
   /** The name of the workspace, by which you confirm that you mean it. */
   name: string
+}
+
+export type CancelClosureAnswer = {
+  asked_at: string | null
+  /** The member who asked; null where nobody did, and for who is no member any more. */
+  asked_by: string | null
+  /** Whether its keys and grants are let in. */
+  calls: 'accepted' | 'refused'
+  can_be_canceled: boolean
+  /** When it is closed for good, or a little later: it waits for calls that run. */
+  closes_at: string | null
+  /** open where nobody has asked to close the workspace. */
+  state: 'open' | 'closing'
 }
 
 export type CreateExportAnswer = {
@@ -445,7 +458,7 @@ export type GetClosureAnswer = {
   asked_by: string | null
   /** Whether its keys and grants are let in. */
   calls: 'accepted' | 'refused'
-  can_be_taken_back: boolean
+  can_be_canceled: boolean
   /** When it is closed for good, or a little later: it waits for calls that run. */
   closes_at: string | null
   /** open where nobody has asked to close the workspace. */
@@ -1081,19 +1094,6 @@ export type SetBudgetRequest = {
   period: 'day' | 'week' | 'month' | 'total'
   /** Of calls with a tag: name=value, or name=* for each value by itself. */
   tag?: string
-}
-
-export type TakeClosureBackAnswer = {
-  asked_at: string | null
-  /** The member who asked; null where nobody did, and for who is no member any more. */
-  asked_by: string | null
-  /** Whether its keys and grants are let in. */
-  calls: 'accepted' | 'refused'
-  can_be_taken_back: boolean
-  /** When it is closed for good, or a little later: it waits for calls that run. */
-  closes_at: string | null
-  /** open where nobody has asked to close the workspace. */
-  state: 'open' | 'closing'
 }
 
 export type TransferWorkspaceAnswer = {

@@ -7,7 +7,7 @@ import { count, isFullProof, recordProof, seed } from '../../harness/proof.ts'
 import { makeMasterKey } from '../../harness/seed.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
-import { askClosure, takeClosureBack } from '../../server/src/identity/closures.ts'
+import { askClosure, cancelClosure } from '../../server/src/identity/closures.ts'
 import { addUpUsage } from '../../server/src/ledger/add-up-usage.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { ACTOR, ids } from '../acceptance/installation.ts'
@@ -132,7 +132,7 @@ describe('a worker that is killed while it closes a workspace', () => {
 })
 
 describe('a closure that is due', () => {
-  it('waits for a call that runs, which ends as usual and is charged; and can not be taken back', async () => {
+  it('waits for a call that runs, which ends as usual and is charged; and can not be canceled', async () => {
     const team = await makeTeam(pool, ['owner'])
     const { workspaceId, accountId, keyId } = team
     const running = callOf({ accountId, credentialId: keyId }, { hold: 100n })
@@ -148,7 +148,7 @@ describe('a closure that is due', () => {
     )
     await letDue(team)
     assert.equal((await run(null))?.closed, 0)
-    await assert.rejects(takeClosureBack(parts, ACTOR, workspaceId), { code: 'workspace_closing' })
+    await assert.rejects(cancelClosure(parts, ACTOR, workspaceId), { code: 'workspace_closing' })
     await session.end(postOf(running, 70n))
     assert.equal((await run(null))?.closed, 1)
     const { rows } = await pool.query('select amount from charges where id = $1', [running.id])

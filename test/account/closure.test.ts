@@ -42,14 +42,14 @@ async function moneyIn({ accountId }: Team) {
 }
 
 describe('closing a workspace', () => {
-  it('refuses its keys from the answer on, and takes them again when an owner takes it back', async () => {
+  it('refuses its keys from the answer on, and takes them again when an owner cancels it', async () => {
     const team = await makeTeam(pool, ['owner', 'admin'])
     const [owner, admin] = [team.of('owner'), team.of('admin')]
     const second = await join(pool, team.workspaceId, 'owner')
     const grant = await letIn(house, team.workspaceId, { personId: owner.personId })
     const open = await ask(siteUrl, owner, closureOf(team))
     assert.deepEqual(
-      [open.json.state, open.json.calls, open.json.closes_at, open.json.can_be_taken_back],
+      [open.json.state, open.json.calls, open.json.closes_at, open.json.can_be_canceled],
       ['open', 'accepted', null, false],
     )
     // By an owner alone, who says that it is meant and has read how it stands.
@@ -96,7 +96,7 @@ describe('closing a workspace', () => {
       .then(({ rows }) => rows[0])
     assert.equal((await ask(siteUrl, owner, `${path}/members/${memberId}`, { method: 'DELETE' })).status, 200)
 
-    // Any owner takes it back.
+    // Any owner cancels it.
     const taken = await ask(siteUrl, second, closureOf(team), {
       method: 'DELETE',
       headers: { 'if-match': asked.headers.get('etag') ?? '' },
@@ -113,7 +113,7 @@ describe('closing a workspace', () => {
       'Customer will not be closed',
     ])
     const entries = listIn(await ask(siteUrl, owner, `${path}/audit?action=workspace`)).map(({ action }) => action)
-    assert.deepEqual(entries.slice(0, 2), ['workspace.closure_taken_back', 'workspace.closure_asked'])
+    assert.deepEqual(entries.slice(0, 2), ['workspace.closure_canceled', 'workspace.closure_asked'])
     // Each is a letter to everybody.
     for (const status of [201, 201, 429]) {
       assert.equal((await close(team)).status, status)

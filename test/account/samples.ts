@@ -187,5 +187,5 @@ export const SAMPLES: Readonly<Record<string, Make>> = {
   download_export: async (world) => ({ params: await exported(world) }),
   get_closure: nothing,
   ask_closure: async (world) => ({ ...(await apart(world, false)), body: { name: 'Customer' } }),
-  take_closure_back: (world) => apart(world, true),
+  cancel_closure: (world) => apart(world, true),
 }

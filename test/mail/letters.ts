@@ -48,7 +48,7 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
   closure_asked: {
     ...{ what: 'closure_asked', ...TO, workspace: 'Harbour Labs', closesAt: LINK.until, siteUrl: SITE },
   },
-  closure_taken_back: { what: 'closure_taken_back', ...TO, workspace: 'Harbour Labs', siteUrl: SITE },
+  closure_canceled: { what: 'closure_canceled', ...TO, workspace: 'Harbour Labs', siteUrl: SITE },
   closure_done: { what: 'closure_done', ...TO, workspace: 'Harbour Labs', siteUrl: SITE },
   quota_decided: {
     ...{ what: 'quota_decided', ...TO, workspace: 'Harbour Labs', isApproved: true, note: 'For the sale until May.' },

@@ -162,7 +162,7 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
       return new Fault('account_suspended', { headers })
     case 'account_inactive':
       return new Fault('forbidden', {
-        detail: 'The workspace is closed or being closed. An owner can take the closure back within its grace period.',
+        detail: 'The workspace is closed or being closed. An owner can cancel the closure within its grace period.',
         headers,
       })
     case 'credential_inactive':

@@ -6,7 +6,7 @@ import type { SendMail } from '../storage/mail.ts'
 import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 
 /**
- * An owner asks for a workspace to be closed, and any owner can take that back within the grace period. Calls are refused from the commit of the
+ * An owner asks for a workspace to be closed, and any owner can cancel that within the grace period. Calls are refused from the commit of the
  * asking on, by both accounts being inactive: BEGIN reads that under the lock of the account, and so is it written.
  */
 
@@ -70,11 +70,11 @@ export function askClosure(
 }
 
 /** From its commit on, calls are taken again. */
-export function takeClosureBack({ pool, sendMail, siteUrl }: Parts, by: By, workspaceId: Id): Promise<void> {
+export function cancelClosure({ pool, sendMail, siteUrl }: Parts, by: By, workspaceId: Id): Promise<void> {
   return inTransaction(pool, async (query) => {
     const workspace = await lockWorkspace(query, workspaceId)
     const { rows } = await query(
-      `update closures set state = 'taken_back', ended_at = clock_timestamp()
+      `update closures set state = 'canceled', ended_at = clock_timestamp()
        where workspace_id = $1 and state = 'asked' and closes_at > clock_timestamp() returning closes_at as "closesAt"`,
       [workspaceId],
     )
@@ -83,11 +83,11 @@ export function takeClosureBack({ pool, sendMail, siteUrl }: Parts, by: By, work
     await setActive(query, workspace, true)
     const change = { before: { isClosing: true, closesAt: taken.closesAt.toISOString() }, after: { isClosing: false } }
     await record(query, by, {
-      ...{ action: 'workspace.closure_taken_back', of: workspaceId, subject: workspaceId },
+      ...{ action: 'workspace.closure_canceled', of: workspaceId, subject: workspaceId },
       ...change,
     })
     for (const to of await mailboxesOf(query, workspaceId))
-      await sendMail(query, { what: 'closure_taken_back', to, workspace: workspace.name, siteUrl })
+      await sendMail(query, { what: 'closure_canceled', to, workspace: workspace.name, siteUrl })
   })
 }
 
@@ -95,7 +95,7 @@ async function whyNot(query: Query, workspaceId: Id): Promise<Fault> {
   const { rows } = await query("select from closures where workspace_id = $1 and state = 'asked'", [workspaceId])
   return rows.length === 0
     ? new Fault('resource_not_found', { detail: 'Nobody has asked to close the workspace.' })
-    : new Fault('workspace_closing', { detail: 'The grace period is over, so it can not be taken back.' })
+    : new Fault('workspace_closing', { detail: 'The grace period is over, so it can not be canceled.' })
 }
 
 const lockedRow = z.object({ name: z.string(), accounts: z.array(z.string()) })

@@ -126,7 +126,7 @@ export const FAULTS = {
   ),
   workspace_closing: row(
     409,
-    'The workspace is being closed, so this can not be changed any more. An owner can take the closure back within its grace period.',
+    'The workspace is being closed, so nothing can be added or changed. Ask an owner to cancel the closure first.',
   ),
   export_not_ready: row(
     409,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { askClosure, type Closure, findClosure, GRACE_DAYS, takeClosureBack } from '../../identity/closures.ts'
+import { askClosure, type Closure, cancelClosure, findClosure, GRACE_DAYS } from '../../identity/closures.ts'
 import { memberIdsOf } from '../../identity/people/members.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
@@ -18,20 +18,20 @@ const closure = z.strictObject({
     .datetime()
     .nullable()
     .meta({ description: 'When it is closed for good, or a little later: it waits for calls that run.' }),
-  can_be_taken_back: z.boolean(),
+  can_be_canceled: z.boolean(),
 })
 
 async function toldOf(on: Transactions, workspaceId: Id, asked: Closure | null): Promise<z.output<typeof closure>> {
   if (asked === null)
     return {
       ...{ state: 'open', calls: 'accepted', asked_at: null, asked_by: null, closes_at: null },
-      can_be_taken_back: false,
+      can_be_canceled: false,
     }
   const members = await memberIdsOf(on, workspaceId)
   return {
     ...{ state: 'closing', calls: 'refused', asked_at: asked.askedAt.toISOString() },
     asked_by: (asked.personId === null ? undefined : members.get(asked.personId)) ?? null,
-    ...{ closes_at: asked.closesAt.toISOString(), can_be_taken_back: !asked.isDue },
+    ...{ closes_at: asked.closesAt.toISOString(), can_be_canceled: !asked.isDue },
   }
 }
 
@@ -56,7 +56,7 @@ export const CLOSURE_ROUTES: readonly AccountRoute[] = [
     takesMatch: true,
     whileClosing: true,
     summary: 'Close the workspace, after a grace period',
-    description: `From this answer on, calls of all its keys and grants are refused; those that run end as usual and are charged. ${GRACE_DAYS} days later it is closed for good: keys and grants are revoked, and names, e-mail addresses and labels of end users are erased, with the sign-in of members who belong to no other workspace. Charges and payments are kept. Nothing is paid out. Any owner can take it back before. Every member is told by mail. An access token can not do this.`,
+    description: `From this answer on, calls of all its keys and grants are refused; those that run end as usual and are charged. ${GRACE_DAYS} days later it is closed for good: keys and grants are revoked, and names, e-mail addresses and labels of end users are erased, with the sign-in of members who belong to no other workspace. Charges and payments are kept. Nothing is paid out. Any owner can cancel it before. Every member is told by mail. An access token can not do this.`,
     tag: 'closure',
     body: z.strictObject({
       name: z
@@ -79,13 +79,13 @@ export const CLOSURE_ROUTES: readonly AccountRoute[] = [
     },
   }),
   inWorkspace({
-    operationId: 'take_closure_back',
+    operationId: 'cancel_closure',
     method: 'DELETE',
     path: PATH,
     need: 'owners.manage',
     takesMatch: true,
     whileClosing: true,
-    summary: 'Take the closure back, within the grace period',
+    summary: 'Cancel the closure, within the grace period',
     description:
       'From this answer on, its keys and grants are let in again; nothing was erased. Every member is told by mail. An access token can not do this.',
     tag: 'closure',
@@ -93,7 +93,7 @@ export const CLOSURE_ROUTES: readonly AccountRoute[] = [
     codes: ['workspace_closing'],
     async run({ sendMail, siteUrl }, { member, place, on, requireMatch }) {
       requireMatch(await toldOf(on, place.id, await findClosure(on, place.id)))
-      await takeClosureBack({ pool: on, sendMail, siteUrl }, member.by, place.id)
+      await cancelClosure({ pool: on, sendMail, siteUrl }, member.by, place.id)
       return { body: await toldOf(on, place.id, null) }
     },
   }),

@@ -1,15 +1,15 @@
 -- Closing a workspace, and taking its data along.
 
--- A workspace is closed at the end of a grace period, unless an owner takes it back before. Whoever asks again asks anew.
+-- A workspace is closed at the end of a grace period, unless an owner cancels it before. Whoever asks again asks anew.
 create table closures (
   id uuid primary key,
   workspace_id uuid not null references workspaces,
   -- Who asked; null for somebody who is no more.
   person_id uuid references people on delete set null,
   asked_at timestamptz not null default clock_timestamp(),
-  -- From then on it can't be taken back.
+  -- From then on it can't be canceled.
   closes_at timestamptz not null,
-  state text not null default 'asked' check (state in ('asked', 'taken_back', 'closed')),
+  state text not null default 'asked' check (state in ('asked', 'canceled', 'closed')),
   ended_at timestamptz,
   constraint ended_is_final check ((ended_at is null) = (state = 'asked'))
 );
