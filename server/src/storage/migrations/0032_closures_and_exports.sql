@@ -43,6 +43,8 @@ create index exports_by_expiry on exports (expires_at);
 -- Lists whose pages are few among very many others: keys of a state in one mode, changes of one kind or of one thing, links of an account.
 create index credentials_active on credentials (account_id, id) where active;
 create index credentials_ended on credentials (account_id, id) where not active;
+create index audit_in_order on audit (workspace_id, at, id);
+drop index audit_of_workspace;
 create index audit_by_action on audit (workspace_id, action, at, id);
 create index audit_by_kind on audit (workspace_id, split_part(action, '.', 1), at, id);
 create index audit_of_subject_in_order on audit (workspace_id, subject, at, id);

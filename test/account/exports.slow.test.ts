@@ -174,6 +174,32 @@ describe('an export', () => {
     assert.deepEqual(new Set(lines.map(({ mode }) => mode)), new Set([undefined, 'test']))
   })
 
+  it('has every charge once, over pages and months, however many ended in one microsecond', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const { accountId, keyId } = team
+    const [CHARGES, DAYS, AT_ONCE] = [1_300, 70, 130]
+    await pool.query("update accounts set created_at = clock_timestamp() - interval '80 days' where id = $1", [
+      accountId,
+    ])
+    await pool.query('select make_charge_partition(current_date - day) from generate_series(1, $1::integer) day', [
+      DAYS + 1,
+    ])
+    const { rows } = await pool.query<{ id: string }>(
+      `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
+         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at)
+       select (substr(first_id_at(at)::text, 1, 13) || '-7' || substr(gen_random_uuid()::text, 16))::uuid, $1, $2, 'tag_detail', 'posted', 5, 5, 0, 0, 5, 0,
+         true, false, 1, 1, 0, 0, '{}', at, at
+       from generate_series(0, $3::integer - 1) n
+       cross join lateral (select date_trunc('day', clock_timestamp(), 'UTC') - (n / $5) * $4 / ($3 / $5) * interval '1 day' as at) moment returning id`,
+      [accountId, keyId, CHARGES, DAYS, AT_ONCE],
+    )
+    const path = await makeExport(team)
+    const lines = linesOf((await ask(siteUrl, team.of('owner'), `${path}/data`)).text)
+    const told = lines.filter(({ type }) => type === 'charge').map(({ id }) => String(id))
+    assert.equal(new Set(told).size, CHARGES)
+    assert.deepEqual(told.toSorted(), rows.map(({ id }) => id).toSorted())
+  })
+
   it('is whole through kill -9 of the process that sends it: a part is known as one, and it can be repeated', async () => {
     const team = await makeTeam(pool, ['owner'])
     const owner = team.of('owner')
