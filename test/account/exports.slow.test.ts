@@ -174,6 +174,32 @@ describe('an export', () => {
     assert.deepEqual(new Set(lines.map(({ mode }) => mode)), new Set([undefined, 'test']))
   })
 
+  it('has a moment: of calls that end while it is asked for, the same ones are in every download', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    let isOver = false
+    const callers = Array.from({ length: 6 }, async () => {
+      while (!isOver) await callFor(team)
+    })
+    const texts: [path: string, text: string][] = []
+    for (let round = 0; round < 5; round += 1) {
+      const path = await makeExport(team)
+      texts.push([path, (await ask(siteUrl, team.of('owner'), `${path}/data`)).text])
+    }
+    isOver = true
+    await Promise.all(callers)
+    for (const [path, text] of texts) {
+      const later = (await ask(siteUrl, team.of('owner'), `${path}/data`)).text
+      assert.equal(lasting(later), lasting(text))
+      const { rows } = await pool.query(
+        'select c.id from charges c join exports e on e.id = $2 where c.account_id = $1 and c.ended_at <= e.as_of',
+        [team.accountId, path.split('/').at(-1)],
+      )
+      const told = linesOf(later).filter(({ type }) => type === 'charge')
+      assert.deepEqual(told.map(({ id }) => id).toSorted(), rows.map(({ id }) => id).toSorted())
+    }
+    assert.ok(texts.at(-1)?.[1].includes('"charge"'))
+  })
+
   it('has every charge once, over pages and months, however many ended in one microsecond', async () => {
     const team = await makeTeam(pool, ['owner'])
     const { accountId, keyId } = team
