@@ -46,7 +46,7 @@ const { rows: places } = await pool.query(
 )
 const place: NonNullable<Given['place']> = places[0]
 
-/** All but a few are of the live account and revoked; those of the test account are older than all of them. */
+/** Very many of an account, of which a fifth is active. The test account of the workspace has one. */
 async function makeKeys(
   { workspaceId, accountId }: { readonly workspaceId: string; readonly accountId: string },
   of: number,
