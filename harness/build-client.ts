@@ -16,7 +16,8 @@ export async function buildClient(folder = path.join(ROOT, 'client/dist')): Prom
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/ from '(\.\/[\w-]+)\.ts'/g, " from '$1.js'"))
   }
   const build = await rolldown({ input: path.join(ROOT, 'client/src/index.ts'), platform: 'neutral' })
-  await build.write({ file: path.join(folder, 'index.js'), format: 'esm', sourcemap: true })
+  // What sources say stands in the types, and in the sources that the map names.
+  await build.write({ file: path.join(folder, 'index.js'), format: 'esm', sourcemap: true, comments: false })
   await build.close()
   cpSync(path.join(ROOT, 'LICENSE'), path.join(folder, 'LICENSE'))
 }

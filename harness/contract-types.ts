@@ -37,10 +37,10 @@ export function typesOfContract(contract: unknown): string {
   ].join('\n')
 }
 
-/** The same of the account API: every route is one of a member's. */
+/** The same of the account API: every route is one of a member’s. What is no JSON is downloaded by other means. */
 export function typesOfAccount(contract: unknown): string {
   const writer = createWriter(record(at(contract, 'components', 'schemas')))
-  const all = operationsOf(contract).filter(({ id }) => id !== 'get_document')
+  const all = operationsOf(contract).filter(({ id, answer }) => id !== 'get_document' && answer !== undefined)
   return [
     '// Written by scripts/client-types.ts from docs/releases/contracts/account.json. Do not edit.\n',
     `/** What members do: what each operation takes, and what it answers. */\nexport interface AccountOperations {\n${all.map((one) => memberOf(one, writer)).join('')}}\n`,

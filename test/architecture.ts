@@ -47,6 +47,8 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   door_attempts: ['identity'],
   account_writes: ['identity'],
   quota_requests: ['identity'],
+  closures: ['identity'],
+  exports: ['identity'],
   plans: ['identity'],
   api_keys: ['identity', 'links'],
   grants: ['identity', 'links'],

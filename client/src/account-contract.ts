@@ -51,6 +51,18 @@ export interface AccountOperations {
   }
   /** Remove a budget. */
   remove_budget: { input: { budget_id: string; workspace_id: string }; answer: RemoveBudgetAnswer }
+  /** Whether the workspace is being closed, and when. */
+  get_closure: { input: { workspace_id: string }; answer: GetClosureAnswer }
+  /** Close the workspace, after a grace period. */
+  ask_closure: { input: { workspace_id: string } & AskClosureRequest; answer: AskClosureAnswer }
+  /** Cancel the closure, within the grace period. */
+  cancel_closure: { input: { workspace_id: string }; answer: CancelClosureAnswer }
+  /** Exports that were asked for, the newest first. */
+  list_exports: { input: { workspace_id: string; cursor?: string; limit?: number }; answer: ListExportsAnswer }
+  /** Ask for all data of the workspace. */
+  create_export: { input: { workspace_id: string }; answer: CreateExportAnswer }
+  /** An export, and whether it can be downloaded. */
+  get_export: { input: { export_id: string; workspace_id: string }; answer: GetExportAnswer }
   /** Invitations that nobody has decided on yet, the oldest first. */
   list_invitations: { input: { workspace_id: string; cursor?: string; limit?: number }; answer: ListInvitationsAnswer }
   /** Invite an address, by a mail with a link that works for a week. */
@@ -186,6 +198,8 @@ export interface AccountOperations {
     }
     answer: GetUsageAnswer
   }
+  /** Webhooks of the workspace: not available yet. */
+  list_webhooks: { input: { workspace_id: string }; answer: ListWebhooksAnswer }
 }
 
 /** Where each operation is. */
@@ -203,6 +217,12 @@ export const ACCOUNT_OPERATIONS = {
   get_budget: 'GET /account/v1/workspaces/{workspace_id}/budgets/{budget_id}',
   update_budget: 'PATCH /account/v1/workspaces/{workspace_id}/budgets/{budget_id}',
   remove_budget: 'DELETE /account/v1/workspaces/{workspace_id}/budgets/{budget_id}',
+  get_closure: 'GET /account/v1/workspaces/{workspace_id}/closure',
+  ask_closure: 'POST /account/v1/workspaces/{workspace_id}/closure',
+  cancel_closure: 'DELETE /account/v1/workspaces/{workspace_id}/closure',
+  list_exports: 'GET /account/v1/workspaces/{workspace_id}/exports',
+  create_export: 'POST /account/v1/workspaces/{workspace_id}/exports',
+  get_export: 'GET /account/v1/workspaces/{workspace_id}/exports/{export_id}',
   list_invitations: 'GET /account/v1/workspaces/{workspace_id}/invitations',
   create_invitation: 'POST /account/v1/workspaces/{workspace_id}/invitations',
   revoke_invitation: 'DELETE /account/v1/workspaces/{workspace_id}/invitations/{invitation_id}',
@@ -228,11 +248,54 @@ export const ACCOUNT_OPERATIONS = {
   list_tasks: 'GET /account/v1/workspaces/{workspace_id}/tasks',
   transfer_workspace: 'POST /account/v1/workspaces/{workspace_id}/transfer',
   get_usage: 'GET /account/v1/workspaces/{workspace_id}/usage',
+  list_webhooks: 'GET /account/v1/workspaces/{workspace_id}/webhooks',
 } as const
 
 export type Money = {
   micros_usd: number
   usd: string
+}
+
+export type AskClosureAnswer = {
+  asked_at: string | null
+  /** The member who asked; null where nobody did, and for who is no member any more. */
+  asked_by: string | null
+  /** Whether its keys and grants are let in. */
+  calls: 'accepted' | 'refused'
+  can_be_canceled: boolean
+  /** When it is closed for good, or a little later: it waits for calls that run. */
+  closes_at: string | null
+  /** open where nobody has asked to close the workspace. */
+  state: 'open' | 'closing'
+}
+
+export type AskClosureRequest = {
+  /** The name of the workspace, by which you confirm that you mean it. */
+  name: string
+}
+
+export type CancelClosureAnswer = {
+  asked_at: string | null
+  /** The member who asked; null where nobody did, and for who is no member any more. */
+  asked_by: string | null
+  /** Whether its keys and grants are let in. */
+  calls: 'accepted' | 'refused'
+  can_be_canceled: boolean
+  /** When it is closed for good, or a little later: it waits for calls that run. */
+  closes_at: string | null
+  /** open where nobody has asked to close the workspace. */
+  state: 'open' | 'closing'
+}
+
+export type CreateExportAnswer = {
+  /** Up to when it tells of charges, entries, usage and the audit log. */
+  as_of: string
+  expires_at: string
+  id: string
+  /** Null for both. */
+  mode: 'live' | 'test' | null
+  /** preparing until all changes that were under way when it was asked for have ended: a moment, as a rule. */
+  state: 'preparing' | 'ready' | 'expired'
 }
 
 export type CreateInvitationAnswer = {
@@ -344,6 +407,8 @@ export type CreateQuotaRequestRequest = {
 }
 
 export type CreateWorkspaceAnswer = {
+  /** When it is closed for good, with its keys refused until then; null where nobody has asked for that. */
+  closes_at: string | null
   id: string
   /** Of each key, where it has none of its own that are lower. */
   limits: {
@@ -385,6 +450,30 @@ export type GetBudgetAnswer = {
   period: 'day' | 'week' | 'month' | 'total'
   /** Of which member, tag or end user; null for the whole workspace. */
   subject: string | null
+}
+
+export type GetClosureAnswer = {
+  asked_at: string | null
+  /** The member who asked; null where nobody did, and for who is no member any more. */
+  asked_by: string | null
+  /** Whether its keys and grants are let in. */
+  calls: 'accepted' | 'refused'
+  can_be_canceled: boolean
+  /** When it is closed for good, or a little later: it waits for calls that run. */
+  closes_at: string | null
+  /** open where nobody has asked to close the workspace. */
+  state: 'open' | 'closing'
+}
+
+export type GetExportAnswer = {
+  /** Up to when it tells of charges, entries, usage and the audit log. */
+  as_of: string
+  expires_at: string
+  id: string
+  /** Null for both. */
+  mode: 'live' | 'test' | null
+  /** preparing until all changes that were under way when it was asked for have ended: a moment, as a rule. */
+  state: 'preparing' | 'ready' | 'expired'
 }
 
 export type GetKeyAnswer = {
@@ -622,6 +711,8 @@ export type GetUsageAnswer = {
 }
 
 export type GetWorkspaceAnswer = {
+  /** When it is closed for good, with its keys refused until then; null where nobody has asked for that. */
+  closes_at: string | null
   id: string
   /** Of each key, where it has none of its own that are lower. */
   limits: {
@@ -681,6 +772,21 @@ export type ListBudgetsAnswer = {
     } | null
     /** Of which member, tag or end user; null for the whole workspace. */
     subject: string | null
+  }[]
+  /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListExportsAnswer = {
+  data: {
+    /** Up to when it tells of charges, entries, usage and the audit log. */
+    as_of: string
+    expires_at: string
+    id: string
+    /** Null for both. */
+    mode: 'live' | 'test' | null
+    /** preparing until all changes that were under way when it was asked for have ended: a moment, as a rule. */
+    state: 'preparing' | 'ready' | 'expired'
   }[]
   /** Where the next page begins; null where this is the last. */
   next_cursor: string | null
@@ -835,6 +941,15 @@ export type ListTasksAnswer = {
     }
   }[]
   /** Where the next page begins; null where this is the last. */
+  next_cursor: string | null
+}
+
+export type ListWebhooksAnswer = {
+  /** Whether webhooks can be set up here. */
+  available: boolean
+  data: {
+    [name: string]: unknown
+  }[]
   next_cursor: string | null
 }
 
@@ -1085,6 +1200,8 @@ export type UpdateMemberRequest = {
 }
 
 export type UpdateWorkspaceAnswer = {
+  /** When it is closed for good, with its keys refused until then; null where nobody has asked for that. */
+  closes_at: string | null
   id: string
   /** Of each key, where it has none of its own that are lower. */
   limits: {

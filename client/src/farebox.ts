@@ -59,6 +59,7 @@ export class Farebox {
     this.account = createAccount({
       ...{ options: options.account, word: this.#parts.word },
       answered: (wanted, how) => this.#answered(wanted, this.#how(how)),
+      streamed: (wanted, how) => this.#answered(wanted, { ...this.#how(how), isStreamed: true }),
     })
     this.sdk = createSdks({ apiKey, baseUrl: this.#baseUrl, fetch: this.fetch })
   }

@@ -1,4 +1,4 @@
-export type { Account, AccountOperationId, AccountResult, ChangeOptions } from './account.ts'
+export type { Account, AccountOperationId, AccountResult, ChangeOptions, ExportLine, ExportPlace } from './account.ts'
 export type { AccountOperations } from './account-contract.ts'
 export type { Fetch } from './attempt.ts'
 export type { Clock } from './clock.ts'

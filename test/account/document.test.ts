@@ -45,8 +45,15 @@ describe('the document of the account API', () => {
         const named = (Object(operation).parameters ?? []).map((one: unknown) => Object(one).name)
         const isOpen = path.endsWith('/revoke-secret')
         assert.equal(named.includes('Idempotency-Key'), method !== 'get' && !isOpen, `${method} ${path}`)
-        assert.equal(named.includes('If-Match'), method === 'patch', `${method} ${path}`)
+        const isUpdate = method === 'patch' || (path.endsWith('/closure') && method !== 'get')
+        assert.equal(named.includes('If-Match'), isUpdate, `${method} ${path}`)
       }
+  })
+
+  it('has a place for webhooks, and says that they are not available yet', () => {
+    const place = Object(document.paths)['/account/v1/workspaces/{workspace_id}/webhooks'].get
+    assert.deepEqual([place['x-definition'], place.tags], ['pending', ['webhooks']])
+    assert.match(place.summary, /not available yet/)
   })
 
   it('is clean to the linter of Redocly', async () =>

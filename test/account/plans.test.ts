@@ -42,6 +42,9 @@ await pool.query(
   `update api_keys set member_id = $2 where id in (select id from api_keys where workspace_id = $1 order by id limit 60)`,
   [team.workspaceId, memberId],
 )
+await pool.query(
+  'update credentials set active = false from api_keys k where k.id = credentials.id and k.revoked_at is not null',
+)
 for (const table of ['credentials', 'api_keys', 'accounts', 'allowances']) await pool.query(`analyze ${table}`)
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '')

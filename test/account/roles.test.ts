@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
+import pg from 'pg'
+import { judge } from '../../harness/figures.ts'
+import { count } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { routeOf } from '../../server/src/account/answer.ts'
+import type { AccountParts } from '../../server/src/account/parts.ts'
 import type { AccountRoute } from '../../server/src/account/route.ts'
 import { ACCOUNT_ROUTES } from '../../server/src/account/routes.ts'
+import { visitorOf } from '../../server/src/identity/people/visitor.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
 import { may, ROLES } from '../../server/src/kernel/role.ts'
+import { ACTOR, ids } from '../acceptance/installation.ts'
+import { connectPeople } from '../identity/people/world.ts'
 import { type Asker, ask, join, letIn, makeTeam, plainProblem, startHouse, type Told } from './house.ts'
 import { SAMPLES, type Sample } from './samples.ts'
 
@@ -17,8 +26,10 @@ const foreign = await makeTeam(pool, ['owner'])
 const stranger = foreign.of('owner')
 /** Looks like an id, and is nothing's. */
 const ABSENT = '01a1e0c2-0000-7000-8000-00000000ffff'
+const ROUNDS = count({ full: 200, reduced: 1 })
 
-function pathOf({ path }: AccountRoute, { params = {}, query = '' }: Sample, workspaceId = team.workspaceId): string {
+function pathOf({ path }: AccountRoute, sample: Sample, workspaceId = sample.workspaceId ?? team.workspaceId): string {
+  const { params = {}, query = '' } = sample
   return (
     path.replaceAll(/\{(\w+)\}/g, (_, name) => (name === 'workspace_id' ? workspaceId : (params[name] ?? ABSENT))) +
     query
@@ -172,5 +183,94 @@ describe('what is somebody else’s', () => {
       assert.equal(theirs.status, 404, `${route.operationId} ${theirs.text}`)
       assert.equal(plainProblem(theirs), plainProblem(absent), route.operationId)
     }
+  })
+})
+
+describe('what is somebody else’s, in time too', () => {
+  /** The routes themselves on the same database, for whom authentication has found; what they send to PostgreSQL is kept. */
+  const world = connectPeople(database.url)
+  after(() => world.close())
+  const sent: string[] = []
+  const parts = {
+    ...{ pool: world.pool, ids, people: world.people, time: systemClock, sendMail: async () => {}, siteUrl },
+    ...{ turns: { take: (_: unknown, __: unknown, work: () => unknown) => work(), countWrite() {} } },
+    authenticate: async () => ({ personId: stranger.personId, by: ACTOR, formToken: null, granted: null }),
+  } as unknown as AccountParts
+
+  const statementsOf = async (route: AccountRoute, sample: Sample, workspaceId: string) => {
+    const asked: Readonly<Record<string, string>> = { ...sample.headers, 'idempotency-key': ids.next() }
+    const params = { ...sample.params, workspace_id: workspaceId }
+    const query = Object.fromEntries(new URLSearchParams(sample.query))
+    const { body = {} } = sample
+    sent.length = 0
+    const startedMs = performance.now()
+    await assert.rejects(
+      routeOf(parts, route).answer({
+        ...{
+          id: ids.next(),
+          visitor: visitorOf('203.0.113.9'),
+          method: route.method,
+          path: route.path,
+          params,
+          query,
+          body,
+        },
+        header: (name) => asked[name],
+      }),
+      { code: 'resource_not_found' },
+      route.operationId,
+    )
+    return { statements: [...sent], ms: performance.now() - startedMs }
+  }
+
+  const ANY = { 'if-match': '*' }
+  const pairs = async (route: AccountRoute) => {
+    const nowhere = { sample: { headers: ANY }, workspaceId: ABSENT }
+    const ofWorkspace = [{ sample: { headers: ANY }, workspaceId: team.workspaceId }, nowhere] as const
+    if (route.path.split('{').length <= 2) return [ofWorkspace]
+    const sample = await sampleOf(route, team.of('owner'))
+    const absent = Object.fromEntries(Object.keys(sample.params ?? {}).map((name) => [name, ABSENT]))
+    const own = { workspaceId: foreign.workspaceId }
+    const headers = { ...sample.headers, ...ANY }
+    return [
+      ofWorkspace,
+      [
+        { sample: { ...sample, headers }, ...own },
+        { sample: { ...sample, headers, params: absent }, ...own },
+      ] as const,
+    ]
+  }
+
+  it('costs the same statements as what is not there: every route, by workspace and by id', async () => {
+    const send: (...asked: unknown[]) => unknown = pg.Client.prototype.query
+    Object.assign(pg.Client.prototype, {
+      query(this: pg.Client, ...asked: unknown[]): unknown {
+        sent.push(typeof asked[0] === 'string' ? asked[0] : String(Object(asked[0]).text))
+        return send.apply(this, asked)
+      },
+    })
+    const [theirMs, absentMs]: [number[], number[]] = [[], []]
+    try {
+      for (const route of ACCOUNT_ROUTES.filter(isOfWorkspace))
+        for (const [theirs, absent] of await pairs(route))
+          for (let round = 0; round < ROUNDS; round += 1) {
+            const one = await statementsOf(route, theirs.sample, theirs.workspaceId)
+            const other = await statementsOf(route, absent.sample, absent.workspaceId)
+            assert.ok(one.statements.length > 0, route.operationId)
+            assert.deepEqual(one.statements, other.statements, route.operationId)
+            theirMs.push(one.ms)
+            absentMs.push(other.ms)
+          }
+    } finally {
+      Object.assign(pg.Client.prototype, { query: send })
+    }
+    const median = (all: readonly number[]) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? Number.NaN
+    const share = Math.abs(median(theirMs) / median(absentMs) - 1)
+    judge(
+      'account-foreign',
+      'time of what is somebody else’s beside what is not there',
+      { unit: 'share', atMost: 0.1 },
+      [share],
+    )
   })
 })

@@ -1,9 +1,13 @@
 import type pg from 'pg'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
+import { askClosure } from '../../server/src/identity/closures.ts'
+import { askExport, findExport } from '../../server/src/identity/exports.ts'
 import { newToken } from '../../server/src/identity/people/tokens.ts'
 import { makeQuotaRequest } from '../../server/src/identity/quota-requests.ts'
 import { setBudget } from '../../server/src/identity/set-budgets.ts'
+import type { Id } from '../../server/src/kernel/ids.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { call, makeKey } from '../acceptance/installation.ts'
+import { call, makeCustomer, makeKey } from '../acceptance/installation.ts'
 import { linkAccount } from '../acceptance/links/linking.ts'
 import { ACTOR, ids } from '../identity/customers.ts'
 import { makeMember } from '../identity/granted.ts'
@@ -11,6 +15,8 @@ import { type Asker, ask, type House, type Team } from './house.ts'
 
 /** A request that whoever may make it makes with success, once. */
 export type Sample = {
+  /** Another one than the team's, for what would be in the way of the others. */
+  readonly workspaceId?: Id
   readonly params?: Readonly<Record<string, string>>
   readonly query?: string
   readonly body?: unknown
@@ -72,6 +78,33 @@ const member = async ({ house, team }: World) => ({
 async function matching({ house, asker }: World, path: string): Promise<Readonly<Record<string, string>>> {
   const told = await ask(house.siteUrl, asker, path)
   return { 'if-match': told.headers.get('etag') ?? '*' }
+}
+
+/** Not of today, so that those of the day do not count; and one that can be downloaded. */
+async function exported({ house: { pool }, team, asker }: World): Promise<Readonly<Record<string, string>>> {
+  const { id } = await askExport({ pool, ids }, ACTOR, {
+    ...{ workspaceId: team.workspaceId, personId: asker.personId, mode: null },
+  })
+  await pool.query("update exports set as_of = as_of - interval '2 days' where workspace_id = $1", [team.workspaceId])
+  const ready = async () =>
+    (await findExport(pool, { workspaceId: team.workspaceId, mode: null, id })).state === 'ready'
+  await until(ready, PATIENCE_MS, 'the export')
+  return { export_id: id }
+}
+
+/** A workspace of its own, where whoever asks has the same role; with the ETag of how its closure stands. */
+async function apart({ house, asker }: World, isClosing: boolean): Promise<Sample> {
+  const { pool, siteUrl } = house
+  const { workspaceId } = await makeCustomer(pool)
+  await pool.query(
+    `insert into members (id, workspace_id, email, role, person_id)
+     select $1, $2, email, role, person_id from members where id = $3`,
+    [ids.next(), workspaceId, asker.memberId],
+  )
+  const parts = { pool, ids, sendMail: async () => {}, siteUrl }
+  if (isClosing) await askClosure(parts, ACTOR, { workspaceId, personId: asker.personId })
+  const told = await ask(siteUrl, asker, `/workspaces/${workspaceId}/closure`)
+  return { workspaceId, headers: { 'if-match': told.headers.get('etag') ?? '' } }
 }
 
 /** One for every route, by its operation. */
@@ -147,4 +180,12 @@ export const SAMPLES: Readonly<Record<string, Make>> = {
   },
   get_quota_request: async (world) => ({ params: await quotaRequest(world) }),
   withdraw_quota_request: async (world) => ({ params: await quotaRequest(world) }),
+  list_webhooks: nothing,
+  create_export: nothing,
+  list_exports: nothing,
+  get_export: async (world) => ({ params: await exported(world) }),
+  download_export: async (world) => ({ params: await exported(world) }),
+  get_closure: nothing,
+  ask_closure: async (world) => ({ ...(await apart(world, false)), body: { name: 'Customer' } }),
+  cancel_closure: (world) => apart(world, true),
 }

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { Farebox, FareboxError, ForbiddenError, InvalidRequestError } from '../../client/src/index.ts'
+import {
+  Farebox,
+  FareboxError,
+  ForbiddenError,
+  InvalidRequestError,
+  UnexpectedAnswerError,
+} from '../../client/src/index.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
+import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { join, letIn, makeTeam, startHouse } from '../account/house.ts'
 
 const database = await freshDatabase()
@@ -89,5 +96,40 @@ describe('client.account', () => {
     )
     const none = new Farebox({ apiKey: team.secret, baseUrl: gateway.url })
     await assert.rejects(none.account.call('get_me', {}), TypeError)
+  })
+
+  it('reads an export line by line, and tells a part of one from the whole', async () => {
+    const made = await farebox.account.call('create_export', workspace)
+    const place = { ...workspace, export_id: made.data.id }
+    const isReady = async () => (await farebox.account.call('get_export', place)).data.state === 'ready'
+    await until(isReady, PATIENCE_MS, 'the export')
+    const types: string[] = []
+    for await (const { type } of farebox.account.exportLines(place)) types.push(type)
+    assert.deepEqual([types[0], types.at(-1)], ['export', 'end'])
+    assert.ok(types.includes('key') && types.includes('audit'))
+    // One that is cut where it looks whole, and one whose last line is missing.
+    for (const cut of [
+      (text: string) => text.slice(0, text.lastIndexOf('{"type":"end"')),
+      (text: string) => text.slice(0, 700),
+    ]) {
+      const cutting = new Farebox({
+        ...{ apiKey: team.secret, baseUrl: gateway.url, account: { siteUrl, token } },
+        async fetch(url, init) {
+          const answer = await fetch(url, init)
+          return new Response(cut(await answer.text()), { headers: answer.headers })
+        },
+      })
+      await assert.rejects(
+        async () => {
+          for await (const _ of cutting.account.exportLines(place));
+        },
+        (error: unknown) => error instanceof UnexpectedAnswerError && /Read it again/.test(error.message),
+      )
+    }
+    const absent = farebox.account.exportLines({ ...place, export_id: team.workspaceId })
+    await assert.rejects(
+      absent.next(),
+      (error: unknown) => error instanceof InvalidRequestError && error.status === 404,
+    )
   })
 })

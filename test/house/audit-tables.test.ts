@@ -10,7 +10,7 @@ const SOURCES = path.join(ROOT, 'server/src')
 /** What people change: whoever writes one of these says in the audit log who did it. */
 const RECORDED = [
   ...['workspaces', 'members', 'accounts', 'allowances', 'budgets', 'credentials', 'api_keys', 'plans'],
-  ...['grants', 'access_tokens', 'approvals', 'quota_requests'],
+  ...['grants', 'access_tokens', 'approvals', 'quota_requests', 'closures', 'exports'],
   ...['price_versions', 'account_prices', 'models', 'model_prices', 'model_routes', 'upstreams'],
   ...['link_sessions', 'loss_releases'],
   ...['people', 'person_identities', 'recovery_codes', 'invitations'],
@@ -23,6 +23,7 @@ const RECORDED_ELSEWHERE: Readonly<Record<string, string>> = {
   'identity/locked-grant.ts grants': 'grants.ts and mandates.ts, in the same transaction',
   'identity/people/forget.ts people': 'nobody: they never verified their address, and nothing was theirs',
   'identity/people/forget.ts invitations': 'nobody: they ran out',
+  'identity/people/forget.ts exports': 'nobody: they ran out',
   'identity/people/sign-up.ts people': 'welcome.ts, in the transaction that verifies the address',
   'identity/people/recovery-codes.ts recovery_codes': 'second-factor.ts, in the same transaction',
   'identity/people/workspace-lock.ts invitations': 'members.ts, in the transaction that removes or demotes who invited',

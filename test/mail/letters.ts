@@ -45,6 +45,11 @@ export const LETTERS: { readonly [What in Mail['what']]: Extract<Mail, { what: W
     ...{ requestsPerMinute: 6_000, tokensPerMinute: 9_000_000, targets: 'rerank, tag_detail' },
     useCase: 'The search of our shop asks it for every word that is typed.',
   },
+  closure_asked: {
+    ...{ what: 'closure_asked', ...TO, workspace: 'Harbour Labs', closesAt: LINK.until, siteUrl: SITE },
+  },
+  closure_canceled: { what: 'closure_canceled', ...TO, workspace: 'Harbour Labs', siteUrl: SITE },
+  closure_done: { what: 'closure_done', ...TO, workspace: 'Harbour Labs', siteUrl: SITE },
   quota_decided: {
     ...{ what: 'quota_decided', ...TO, workspace: 'Harbour Labs', isApproved: true, note: 'For the sale until May.' },
     ...{ limits: { requestsPerMinute: 6_000, tokensPerMinute: 9_000_000, concurrency: 50 }, siteUrl: SITE },

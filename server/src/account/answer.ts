@@ -9,7 +9,7 @@ import type { Mode } from '../kernel/mode.ts'
 import { inTransaction, OpenTransaction, type Transactions } from '../storage/transaction.ts'
 import { type Member, requirePerson } from './authenticate.ts'
 import type { AccountParts } from './parts.ts'
-import { type AccountRoute, type Given, modeIn, type Told } from './route.ts'
+import { type AccountRoute, type Given, isUpdate, modeIn, type Told } from './route.ts'
 
 /** By which a repetition says that it is one. */
 export const REPLAYED = 'Idempotency-Replayed'
@@ -57,10 +57,11 @@ async function writeOf(parts: AccountParts, route: AccountRoute, asked: JsonAske
   // Asked twice: here, so that nobody who may not learns what else is wrong, and again under the lock.
   const place = await placeOf(pool, route, asked, member)
   const write = noteOf(route, asked, member)
-  if (route.method === 'PATCH' && asked.header('if-match') === undefined) throw new Fault('precondition_required')
+  if (isUpdate(route) && asked.header('if-match') === undefined) throw new Fault('precondition_required')
   if (route.prepare !== undefined || route.isOutside === true) {
     const before = await findWrite(pool, write)
     if (before !== null) return again(before)
+    requireOpen(route, place)
     await route.prepare?.(parts, givenOf(route, asked, { member, place, on: pool }))
   }
   // What asks others is done first, and then noted: sent again in between, it finds that it was done.
@@ -69,13 +70,19 @@ async function writeOf(parts: AccountParts, route: AccountRoute, asked: JsonAske
   return inTransaction(pool, async (query) => {
     const on = new OpenTransaction(query)
     const locked = await placeOf(on, route, asked, member, true)
-    const made = await writeOnce(query, on, { ...write, requestId: asked.id }, async () => {
+    const made = await writeOnce(on, { ...write, requestId: asked.id }, async () => {
+      // Not before: what was made before the closure is told again.
+      requireOpen(route, locked)
       const told = first ?? (await route.run(parts, givenOf(route, asked, { member, place: locked, on })))
       const etag = etagOf(told.body)
       return { status: route.answer.status ?? 200, body: told.kept ?? told.body, etag, told }
     })
     return 'again' in made ? again(made.again) : replyOf(route, made.told, made.etag)
   })
+}
+
+function requireOpen({ whileClosing }: AccountRoute, place: Place | null): void {
+  if (place !== null && place.closesAt !== null && whileClosing !== true) throw new Fault('workspace_closing')
 }
 
 async function placeOf(

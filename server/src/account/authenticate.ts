@@ -105,7 +105,9 @@ export function createAuthenticate({ pool, people, browser, failures, audience }
 /** Who owns a workspace is decided by people alone: a client could make itself impossible to get rid of. */
 export function requirePerson({ granted }: Member): void {
   if (granted !== null)
-    throw new Fault('forbidden', { detail: 'An access token can not change who owns a workspace. Sign in to do this.' })
+    throw new Fault('forbidden', {
+      detail: 'An access token can not change who owns a workspace, and not close it. Sign in to do this.',
+    })
 }
 
 function wrongToken(audience: string | null): Fault {

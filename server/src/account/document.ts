@@ -8,7 +8,7 @@ import { REFUSAL_SCHEMAS } from '../http/dialects/schemas.ts'
 import type { FaultCode } from '../kernel/fault.ts'
 import { may, ROLES } from '../kernel/role.ts'
 import { REPLAYED } from './answer.ts'
-import type { AccountRoute, Need } from './route.ts'
+import { type AccountRoute, isUpdate, type Need } from './route.ts'
 import { ACCOUNT_ROUTES } from './routes.ts'
 
 /** Where the account API is, below site_url. */
@@ -78,7 +78,7 @@ export function accountContractInput({
 
 function contractRouteOf(route: AccountRoute): ContractRoute {
   const { operationId, method, path, summary, tag, definition, need, queryForm, bodyForm, answer } = route
-  const { status = 200, description, body, hasEtag, isTable } = answer
+  const { status = 200, description, body, hasEtag, isTable, type } = answer
   const isWrite = method !== 'GET' && need !== 'nothing'
   return {
     ...{ operationId, method, path: ACCOUNT_PREFIX + path, summary, tag },
@@ -89,7 +89,7 @@ function contractRouteOf(route: AccountRoute): ContractRoute {
       ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => inPath(name)),
       ...queryParameters(queryForm),
       ...(isWrite ? [IDEMPOTENCY_KEY] : []),
-      ...(method === 'PATCH' ? [IF_MATCH] : []),
+      ...(isUpdate(route) ? [IF_MATCH] : []),
     ],
     ...(bodyForm !== null && {
       body: { required: !bodyForm.safeParse({}).success, schema: schemaOf(bodyForm, 'input') },
@@ -99,7 +99,7 @@ function contractRouteOf(route: AccountRoute): ContractRoute {
         description,
         headers: [...(hasEtag === true ? ['ETag'] : []), ...(isWrite ? [REPLAYED] : [])],
         content: {
-          'application/json': schemaOf(body),
+          [type ?? 'application/json']: schemaOf(body),
           ...(isTable === true && { 'text/csv': { type: 'string' } }),
         },
       },
@@ -158,21 +158,25 @@ const OF_WRITES: readonly FaultCode[] = [
 ]
 
 /** Routes that refuse alike share the name of it. */
-function refusalsOf({ method, path, need, codes = [] }: AccountRoute): Refusals {
+function refusalsOf(route: AccountRoute): Refusals {
+  const { method, path, need, whileClosing, codes = [] } = route
   const isWrite = method !== 'GET'
   const isOne = path.includes('{')
+  const isClosedTo = isWrite && path.startsWith('/workspaces/{') && whileClosing !== true
   const all = [
     ...AT_THE_DOOR,
     ...(need === 'nothing' ? [] : WITH_MEMBER),
     ...(isWrite ? OF_WRITES : []),
     ...(isOne ? (['resource_not_found'] as const) : []),
-    ...(method === 'PATCH' ? (['precondition_required', 'precondition_failed'] as const) : []),
+    ...(isUpdate(route) ? (['precondition_required', 'precondition_failed'] as const) : []),
+    ...(isClosedTo ? (['workspace_closing'] as const) : []),
     ...codes,
   ]
   const kind = [
     need === 'nothing' ? 'open' : 'member',
     isOne ? 'one' : 'any',
-    method === 'PATCH' ? 'update' : isWrite ? 'write' : 'read',
+    isUpdate(route) ? 'update' : isWrite ? 'write' : 'read',
+    ...(isWrite && isOne && !isClosedTo ? ['closing'] : []),
   ]
   return { name: [...kind, ...codes].join('_'), dialect: 'problem', codes: [...new Set(all)] }
 }

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import { inputFault } from '../gateway/input-fault.ts'
 import type { JsonReply } from '../http/json-routes.ts'
@@ -25,6 +26,11 @@ export type AccountRoute = Described & {
   readonly prepare?: (parts: AccountParts, given: Given) => Promise<void>
 }
 
+/** Whether it changes what was read before, as it was read. */
+export function isUpdate({ method, takesMatch }: Pick<AccountRoute, 'method' | 'takesMatch'>): boolean {
+  return method === 'PATCH' || takesMatch === true
+}
+
 export type Need = Deed | 'sign_in' | 'nothing'
 
 type Described = {
@@ -39,6 +45,10 @@ type Described = {
   readonly definition?: 'pending'
   /** It is about money of one mode, which the query names. */
   readonly hasMode?: true
+  /** An update that is no PATCH: it takes the ETag of what was read, too. */
+  readonly takesMatch?: true
+  /** A change that can be made while the workspace is being closed. */
+  readonly whileClosing?: true
   /** It asks others than PostgreSQL, and can be no part of a transaction. */
   readonly isOutside?: true
   readonly answer: {
@@ -47,6 +57,8 @@ type Described = {
     readonly body: z.ZodType
     /** It is one thing, and has an ETag. */
     readonly hasEtag?: true
+    /** Of what is no JSON. */
+    readonly type?: string
     /** It can be asked for as a table, too. */
     readonly isTable?: true
   }
@@ -90,7 +102,7 @@ type Specified<Query extends z.ZodType, Body extends z.ZodType, Answer extends z
   readonly query?: Query
   readonly body?: Body
   readonly answer: Omit<Described['answer'], 'body'> & { readonly body: Answer }
-  readonly run: (parts: AccountParts, asked: A) => Promise<Told<z.input<Answer> | string>>
+  readonly run: (parts: AccountParts, asked: A) => Promise<Told<z.input<Answer> | string | Readable>>
   readonly prepare?: (parts: AccountParts, asked: A) => Promise<void>
 }
 

@@ -1,6 +1,8 @@
 import type { AccountRoute } from './route.ts'
 import { AUDIT_ROUTES } from './routes/audit.ts'
 import { BUDGET_ROUTES } from './routes/budgets.ts'
+import { CLOSURE_ROUTES } from './routes/closure.ts'
+import { EXPORT_ROUTES } from './routes/exports.ts'
 import { KEY_ROUTES } from './routes/keys.ts'
 import { LINK_ROUTES } from './routes/links.ts'
 import { ME_ROUTES } from './routes/me.ts'
@@ -8,6 +10,7 @@ import { MEMBER_ROUTES } from './routes/members.ts'
 import { MONEY_ROUTES } from './routes/money.ts'
 import { QUOTA_ROUTES } from './routes/quota-requests.ts'
 import { RECORD_ROUTES } from './routes/records.ts'
+import { WEBHOOK_ROUTES } from './routes/webhooks.ts'
 import { WORKSPACE_ROUTES } from './routes/workspaces.ts'
 
 /** Every route of the account API. The document, the routes that run and the table of roles are made of this list. */
@@ -22,4 +25,7 @@ export const ACCOUNT_ROUTES: readonly AccountRoute[] = [
   ...LINK_ROUTES,
   ...AUDIT_ROUTES,
   ...QUOTA_ROUTES,
+  ...EXPORT_ROUTES,
+  ...CLOSURE_ROUTES,
+  ...WEBHOOK_ROUTES,
 ]

@@ -31,6 +31,8 @@ const MONEY: Readonly<Record<FaultCode, 'unasked' | 'said' | 'unknown'>> = {
   cross_site_refused: 'unknown',
   quota_request_open: 'unknown',
   quota_request_decided: 'unknown',
+  workspace_closing: 'unknown',
+  export_not_ready: 'unknown',
   precondition_failed: 'unknown',
   precondition_required: 'unknown',
   link_required: 'unasked',

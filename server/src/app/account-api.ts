@@ -18,7 +18,7 @@ import { once } from '../kernel/once.ts'
 import type { Seal } from '../kernel/seal.ts'
 import { createBrowserRequests } from '../oauth/browser-requests.ts'
 import { createCheckScopes } from '../pricing/check-scopes.ts'
-import { createSendMail } from '../storage/mail.ts'
+import { sendMailOf } from './ground.ts'
 
 type Parts = Pick<AccountParts, 'people' | 'tasks' | 'links' | 'time' | 'siteUrl'> & {
   readonly pool: pg.Pool
@@ -52,8 +52,7 @@ export function createAccountApi(given: Parts): Family {
     // The other half is for those who look up callers' keys.
     turns: createTurns({ clock, together: Math.floor(pool.options.max / 2) }),
     checkScopes: createCheckScopes(given),
-    sendMail: createSendMail({ ids, seal }),
-    // Letters are sealed, so that nobody is written to without a master key.
+    sendMail: sendMailOf(given),
     operatorMail: seal !== null && support !== undefined && isMailAddress(support) ? support : null,
     document: once(() => createContract(accountContractInput({ provider, siteUrl: ownUrl })).bytes),
   }

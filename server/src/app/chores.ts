@@ -7,6 +7,7 @@ import { pruneRefusals } from '../gateway/refusals.ts'
 import { tellPresumed } from '../gateway/tell-loss.ts'
 import { pruneAccessTokens } from '../identity/access-tokens.ts'
 import { emptyApprovals, pruneApprovals } from '../identity/approvals.ts'
+import { closeWorkspaces } from '../identity/close-workspaces.ts'
 import { pruneEndUsers } from '../identity/end-users.ts'
 import { forgetUnconfirmed } from '../identity/people/forget.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -14,6 +15,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { addUpUsage, tailFigures } from '../ledger/add-up-usage.ts'
 import { expirePromotions } from '../ledger/credit.ts'
+import { eraseLabels } from '../ledger/erase-labels.ts'
 import { CHARGES_KEPT_DAYS, dropOldCharges, dropOldUsage } from '../ledger/retention.ts'
 import { forgetAttempts } from '../links/attempts.ts'
 import type { Links } from '../links/links.ts'
@@ -23,6 +25,7 @@ import type { OutboxWorker } from '../outbox/worker.ts'
 import type { Sales } from '../site/sales/sales.ts'
 import type { By } from '../storage/audit.ts'
 import { pruneChanges } from '../storage/change-log.ts'
+import type { SendMail } from '../storage/mail.ts'
 import type { Pools } from '../storage/pools.ts'
 import { pollLags } from '../tasks/operate.ts'
 import type { Poller } from '../tasks/poller.ts'
@@ -72,6 +75,9 @@ type ChoreParts = {
   >
   /** For how many days contracts are kept. */
   readonly keptDays: number
+  readonly sendMail: SendMail
+  /** Where people reach the pages. */
+  readonly siteUrl: string
   readonly sales: Pick<Sales, 'make'>
   /** For how long a snapshot of what is sold counts as fresh. */
   readonly salesFreshMs: number
@@ -82,8 +88,9 @@ type ChoreParts = {
 /** What somebody has to do in every installation; any number of processes may. */
 export function createChores(parts: ChoreParts): readonly Chore[] {
   const { pools, ownerId, poller, outbox, links, oauth, notices, metrics, keptDays, clock, log } = parts
-  const { sales, salesFreshMs } = parts
+  const { sales, salesFreshMs, sendMail, siteUrl } = parts
   const pool = pools.rest
+  const erase = (accountId: Id) => eraseLabels(pool, accountId)
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
   const by: By = { actor: `worker ${ownerId}`, origin: { via: 'worker' } }
   const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
@@ -101,6 +108,9 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('links', HOUR_MS, () => forgetAttempts(pool)),
     chore('links that have ended', MINUTE_MS, () => links.sweep(by)),
     chore('people who never confirmed', 10 * MINUTE_MS, () => forgetUnconfirmed(pool)),
+    chore('workspaces that close', 10 * SECOND_MS, () =>
+      closeWorkspaces({ pool, by, sendMail, siteUrl, eraseLabels: erase }),
+    ),
     chore('access tokens that have expired', MINUTE_MS, () => pruneAccessTokens(pool)),
     chore('clients and what they left', MINUTE_MS, oauth.prune),
     chore('signing keys', HOUR_MS, oauth.rotate),

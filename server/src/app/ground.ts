@@ -5,6 +5,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { createIds } from '../kernel/ids.ts'
 import { sealOf } from '../kernel/seal.ts'
 import { createChangeFeed } from '../storage/change-feed.ts'
+import { createSendMail, type SendMail } from '../storage/mail.ts'
 import { createPools } from '../storage/pools.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { Start } from './options.ts'
@@ -46,6 +47,11 @@ export type Ground = ReturnType<typeof createGround>
 /** What a process lacks to serve requests, in words that anybody may read. */
 export function missingIn({ feed }: Pick<Ground, 'feed'>): readonly string[] {
   return feed.lagMs() < STALE_MS ? [] : ['database']
+}
+
+/** Letters are sealed, so that nobody is written to without a master key. */
+export function sendMailOf({ ids, seal }: Pick<Ground, 'ids' | 'seal'>): SendMail {
+  return seal === null ? async () => {} : createSendMail({ ids, seal })
 }
 
 /** Where people reach the pages. */

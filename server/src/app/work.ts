@@ -19,7 +19,7 @@ import {
 } from './chores.ts'
 import type { Contracts } from './contracts.ts'
 import type { Gateway } from './gateway.ts'
-import { type Ground, siteUrlOf } from './ground.ts'
+import { type Ground, sendMailOf, siteUrlOf } from './ground.ts'
 import type { Money } from './money.ts'
 import type { Start } from './options.ts'
 
@@ -65,6 +65,7 @@ export function createWork(
           clock,
           log,
           keptDays: config.contract.kept_days,
+          ...{ sendMail: sendMailOf(ground), siteUrl: siteUrlOf(config) },
           sales: contracts.sales,
           salesFreshMs: config.sales.fresh_seconds * 1_000,
         })

@@ -106,8 +106,10 @@ function operationOf(parts: Parts, route: ContractRoute): JsonSchema {
 const PENDING =
   'Pending: the definition of this operation is incomplete. What is not described here passes through as it came, in both directions; no name of a field is promised.'
 
-function descriptionOf({ definition, description }: ContractRoute): { readonly description?: string } {
-  const said = [definition === 'pending' ? PENDING : undefined, description].filter((one) => one !== undefined)
+function descriptionOf({ definition, description, passesOn }: ContractRoute): { readonly description?: string } {
+  const said = [definition === 'pending' && passesOn === true ? PENDING : undefined, description].filter(
+    (one) => one !== undefined,
+  )
   return said.length === 0 ? {} : { description: said.join('\n\n') }
 }
 

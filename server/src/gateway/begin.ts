@@ -161,7 +161,10 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
     case 'account_suspended':
       return new Fault('account_suspended', { headers })
     case 'account_inactive':
-      return new Fault('forbidden', { detail: 'The account is closed. Ask the operator.', headers })
+      return new Fault('forbidden', {
+        detail: 'The workspace is closed or being closed. An owner can cancel the closure within its grace period.',
+        headers,
+      })
     case 'credential_inactive':
       return new Fault('invalid_credential')
     default:

@@ -21,7 +21,7 @@ export type JsonAsked = {
 export type JsonReply = {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON; a text of another type as it is; nothing where left out. */
+  /** Sent as JSON; a text or a stream of another type as it is; nothing where left out. */
   readonly body?: unknown
   readonly type?: string
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
-import { type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+import { type OpenTransaction, queryOn, type Transactions } from '../storage/transaction.ts'
 
 /**
  * Writes of members by the account API, by the idempotency key of the request: each is made once, however often and to however many
@@ -69,11 +69,11 @@ export async function findWrite(on: Transactions, write: Write): Promise<WriteAn
  * answer.
  */
 export async function writeOnce<Answer extends WriteAnswer>(
-  query: Query,
-  on: Transactions,
+  on: OpenTransaction,
   { personId, key, fingerprint, requestId }: Write & { readonly requestId: Id },
   work: () => Promise<Answer>,
 ): Promise<Answer | { readonly again: WriteAnswer }> {
+  const { query } = on
   await query(`delete from account_writes where person_id = $1 and key = $2 and not ${KEPT}`, [personId, key])
   const { rowCount } = await query(
     'insert into account_writes (person_id, key, fingerprint, request_id) values ($1, $2, $3, $4) on conflict do nothing',

@@ -5,8 +5,9 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { ROLES, type Role } from '../kernel/role.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
-import { inTransaction, type Query } from '../storage/transaction.ts'
+import { inTransaction, OpenTransaction, type Query } from '../storage/transaction.ts'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
+import { findClosure } from './closures.ts'
 import { audienceOf, isOAuthScope, mayGive, type OAuthScope } from './faces.ts'
 import {
   changed,
@@ -134,6 +135,7 @@ async function lockForNewGrant(query: Query, { workspaceId, personId, mode }: Co
   )
   // To who is no member, it is as if it were not there.
   if (rows[0] === undefined) throw noSuchThing('workspace', workspaceId)
+  if ((await findClosure(new OpenTransaction(query), workspaceId)) !== null) throw new Fault('workspace_closing')
   const found = consentRow.parse(rows[0])
   requireFewer('The workspace has', found.grants, GRANTS_OF_WORKSPACE)
   requireFewer('You have', found.own, GRANTS_OF_PERSON)
@@ -216,7 +218,25 @@ export async function revokeGrantsWithin(
        and g.revoked_at is null order by g.id`,
     [personId, workspaceId ?? null, clientId ?? null],
   )
-  const ending = ofPerson.parse(rows).filter(({ scopes }) => !scopes.every((scope) => stays(role, scope)))
+  return endAll(
+    query,
+    ofPerson.parse(rows).filter(({ scopes }) => !scopes.every((scope) => stays(role, scope))),
+  )
+}
+
+/** All of a workspace, with whatever closes it, whose row in the audit log counts them. Which those were. */
+export async function revokeGrantsOfWorkspace(query: Query, workspaceId: Id): Promise<readonly Id[]> {
+  const { rows } = await query(
+    `select g.id, c.account_id as "accountId", g.oauth_scopes as scopes from grants g join credentials c on c.id = g.id
+     where g.workspace_id = $1 and g.revoked_at is null order by g.id`,
+    [workspaceId],
+  )
+  return endAll(query, ofPerson.parse(rows))
+}
+
+type Ending = { readonly id: Id; readonly accountId: Id }
+
+async function endAll(query: Query, ending: readonly Ending[]): Promise<readonly Id[]> {
   // In the order of their ids, as BEGIN locks them.
   for (const accountId of [...new Set(ending.map((grant) => grant.accountId))].sort())
     await query('select from accounts where id = $1 for no key update', [accountId])

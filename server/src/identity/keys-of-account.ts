@@ -22,9 +22,9 @@ export type KeyPage = {
 }
 
 const IS_IN: Readonly<Record<KeyState, string>> = {
-  active: 'k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())',
+  active: 'c.active and k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())',
   expired: 'k.revoked_at is null and k.expires_at <= clock_timestamp()',
-  revoked: 'k.revoked_at is not null',
+  revoked: 'not c.active and k.revoked_at is not null',
 }
 
 /** The newest first. */
@@ -34,7 +34,7 @@ export function keyPageStatement({ workspaceId, accountId, state, memberId, afte
   const conditions = [
     'c.account_id = $1',
     ...(after === undefined ? [] : [`c.id < ${parameter(after)}`]),
-    // By the workspace, those of a state have an index of their own: few may be behind very many others.
+    // Those of a state have indexes of their own, by the account and by the workspace: few may be behind very many others.
     ...(state === undefined ? [] : [`k.workspace_id = ${parameter(workspaceId)}`, IS_IN[state]]),
     ...(memberId === undefined ? [] : [`k.member_id = ${parameter(memberId)}`]),
   ]

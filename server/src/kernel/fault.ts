@@ -124,6 +124,15 @@ export const FAULTS = {
     409,
     'The workspace already has an open quota request. Try again after the decision, or withdraw it first.',
   ),
+  workspace_closing: row(
+    409,
+    'The workspace is being closed, so nothing can be added or changed. Ask an owner to cancel the closure first.',
+  ),
+  export_not_ready: row(
+    409,
+    'The export is being prepared: changes that were under way when it was asked for have not ended yet. Try again shortly.',
+    RETRYABLE,
+  ),
   quota_request_decided: row(409, 'This quota request was decided already. Make a new one.'),
   precondition_failed: row(
     412,

@@ -152,12 +152,14 @@ function listStatement(filter: RequestFilter): { readonly text: string; readonly
   const matches = matchesOf(filter, parameter)
   // One more than is shown tells whether there is more.
   const most = parameter(limit + 1)
-  // The last one that was looked at is looked for only where it takes its place as the end of the page.
+  // Where all match, no more are looked at than are shown. Else the last one that was looked at is looked for, only where it takes its place as the
+  // end of the page.
+  const looked = matches === 'true' ? most : LOOKED_AT
+  const last = `(select *, false from (${calls} offset ${LOOKED_AT - 1} limit 1) c where (select count(*) from found) < ${most})`
   return {
-    text: `with found as materialized (select * from (${calls} limit ${LOOKED_AT}) c where ${matches} limit ${most}),
-      last as (select * from (${calls} offset ${LOOKED_AT - 1} limit 1) c where (select count(*) from found) < ${most})
+    text: `with found as materialized (select * from (${calls} limit ${looked}) c where ${matches} limit ${most})
       select ${COLUMNS}, c.matches, not c.matches as is_last from (
-        select *, true as matches from found union all select *, false from last
+        select *, true as matches from found ${matches === 'true' ? '' : `union all ${last}`}
       ) c left join request_records r on r.id = c.id order by c.ended_at desc, c.id desc, c.matches desc`,
     values,
   }

@@ -85,10 +85,9 @@ export async function sessionsOfAccount(
   accountId: Id,
   { after, most }: LinksPage,
 ): Promise<readonly Session[]> {
-  const columns = COLUMNS.replace('id, credential_id', 'l.id, l.credential_id')
   const { rows } = await pool.query(
-    `select ${columns} from credentials c join link_sessions l on l.credential_id = c.id
-     where c.account_id = $1 and ($2::uuid is null or c.id < $2) order by c.id desc limit $3`,
+    `select ${COLUMNS} from link_sessions where account_id = $1 and ($2::uuid is null or credential_id < $2)
+     order by credential_id desc limit $3`,
     [accountId, after, most],
   )
   return z.array(row).parse(rows)

@@ -32,6 +32,12 @@ export function letterOf(mail: Mail): Letter {
       return quotaAsked(mail)
     case 'quota_decided':
       return quotaDecided(mail)
+    case 'closure_asked':
+      return closureAsked(mail)
+    case 'closure_canceled':
+      return closureCanceled(mail)
+    case 'closure_done':
+      return closureDone(mail)
   }
 }
 
@@ -260,6 +266,52 @@ function quotaDecided({ workspace, isApproved, note, limits, siteUrl }: Of<'quot
       ...(note === '' ? [] : [paragraph`The operator says: ${note}`]),
       link('The website', siteUrl),
       small`You get this because you made the request.`,
+    ],
+  }
+}
+
+function closureAsked({ workspace, closesAt, siteUrl }: Of<'closure_asked'>): Letter {
+  const place = nameOf(workspace)
+  const title = `${place} will be closed`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`An owner has asked to close ${strong(place)}. Its API keys and grants are refused from now on. Calls and tasks that are running end as usual, and are charged.`,
+      paragraph`On ${strong(momentOf(closesAt))} it is closed for good: keys and grants are revoked, and names, e-mail addresses and labels of end users are erased. If you belong to no other workspace, your sign-in is erased too. Charges and payments are kept, because the law asks for them.`,
+      paragraph`Closing pays nothing out: ask the operator about a balance that is left. Export the data that you want to keep before that day.`,
+      paragraph`Until then, any owner can cancel it. Then keys and grants work as before.`,
+      link('The website', siteUrl),
+      small`You get this because you are a member of ${place}.`,
+    ],
+  }
+}
+
+function closureCanceled({ workspace, siteUrl }: Of<'closure_canceled'>): Letter {
+  const place = nameOf(workspace)
+  const title = `${place} will not be closed`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`An owner has canceled the closure of ${strong(place)}. Its API keys and grants work again, and nothing was erased.`,
+      link('The website', siteUrl),
+      small`You get this because you are a member of ${place}.`,
+    ],
+  }
+}
+
+function closureDone({ workspace, siteUrl }: Of<'closure_done'>): Letter {
+  const place = nameOf(workspace)
+  const title = `${place} is closed`
+  return {
+    subject: title,
+    title,
+    blocks: [
+      paragraph`${strong(place)} is closed for good. Its keys and grants are revoked. Names, e-mail addresses and labels of end users are erased. Charges and payments are kept without them.`,
+      paragraph`If you belonged to no other workspace, your sign-in is erased too. You can sign up again at any time.`,
+      link('The website', siteUrl),
+      small`You get this because you were a member of ${place}. It is the last mail about it.`,
     ],
   }
 }

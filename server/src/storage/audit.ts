@@ -114,12 +114,12 @@ export async function listAudit(
   { workspaceId, action, actor, subject, since, until }: AuditFilter,
   { after, most }: { readonly after?: Id | undefined; readonly most: number },
 ): Promise<readonly AuditEntry[]> {
-  // What the first release wrote has one detail instead of a before and an after.
+  // What the first release wrote has one detail instead of a before and an after. An action is a kind and a word, with a dot between: each has an index.
   const { rows } = await pool.query(
     `select id, at, actor, action, workspace_id, subject, before, coalesce(after, nullif(detail, '{}')) as after, origin
      from audit
      where ($1::uuid is null or workspace_id = $1)
-       and ($2::text is null or action = $2 or starts_with(action, $2 || '.'))
+       and ${action?.includes('.') === true ? 'action = $2' : "($2::text is null or split_part(action, '.', 1) = $2)"}
        and ($3::text is null or actor = $3 or starts_with(actor, $3 || ' '))
        and ($4::text is null or subject = $4)
        and ($5::timestamptz is null or at >= $5)

@@ -69,6 +69,10 @@ export const mail = z.discriminatedUnion('what', [
     limits: z.strictObject({ requestsPerMinute: z.int(), tokensPerMinute: z.int(), concurrency: z.int() }).nullable(),
     siteUrl: url,
   }),
+  /** To every member: an owner has asked to close the workspace. */
+  z.strictObject({ what: z.literal('closure_asked'), to, workspace: text, closesAt: time, siteUrl: url }),
+  z.strictObject({ what: z.literal('closure_canceled'), to, workspace: text, siteUrl: url }),
+  z.strictObject({ what: z.literal('closure_done'), to, workspace: text, siteUrl: url }),
 ])
 export type Mail = z.output<typeof mail>
 

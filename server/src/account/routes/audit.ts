@@ -24,7 +24,7 @@ const entry = z.strictObject({
 })
 
 /** Who of the operator's people it was, and on which machine, is theirs alone. */
-function toldOf(row: AuditEntry, members: ReadonlyMap<Id, Id>): z.output<typeof entry> {
+export function toldEntry(row: AuditEntry, members: ReadonlyMap<Id, Id>): z.output<typeof entry> {
   const { id, at, actor, action, subject, before, after, origin } = row
   const [kind = '', who = ''] = actor.split(' ')
   const isMember = kind === 'member'
@@ -63,7 +63,7 @@ export const AUDIT_ROUTES: readonly AccountRoute[] = [
       const filter = { workspaceId: place.id, action, subject, since: start, until: end }
       const rows = await listAudit(pool, filter, { after: cursor, most: limit + 1 })
       const members = await memberIdsOf(pool, place.id)
-      return { body: pageFrom(rows, limit, (row) => toldOf(row, members)) }
+      return { body: pageFrom(rows, limit, (row) => toldEntry(row, members)) }
     },
   }),
 ]

@@ -39,7 +39,7 @@ const state = z
   .meta({ description: 'In the period that is running, with what is held; null where each has its own.' })
 const listed = budget.extend({ state })
 
-function toldOf(one: AccountBudget, mode: 'live' | 'test'): z.output<typeof budget> {
+export function toldBudget(one: AccountBudget, mode: 'live' | 'test'): z.output<typeof budget> {
   const { id, kind, label, period, amount } = one
   const subject = kind === 'workspace' ? null : label
   return { id, mode, kind, subject, is_for_each: isOfEvery(one), period, amount: money(amount) }
@@ -95,7 +95,7 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
         const left = leftOf({ amount, spent })
         return { spent: money(spent), left: money(left), resets_at: resetOf(one.period, time.nowMs()) }
       }
-      const data = page.data.map((one) => ({ ...toldOf(one, mode), state: stateOf(one) }))
+      const data = page.data.map((one) => ({ ...toldBudget(one, mode), state: stateOf(one) }))
       return { body: { data, next_cursor: page.next_cursor } }
     },
   }),
@@ -139,7 +139,7 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
         budget: budgetOf(body),
         ...what,
       })
-      return { body: toldOf(made, mode) }
+      return { body: toldBudget(made, mode) }
     },
   }),
   inWorkspace({
@@ -152,7 +152,7 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     answer: { description: 'The budget.', body: budget, hasEtag: true },
     async run(_, asked) {
       const found = await budgetIn(asked)
-      return { body: toldOf(found.budget, found.mode) }
+      return { body: toldBudget(found.budget, found.mode) }
     },
   }),
   inWorkspace({
@@ -167,9 +167,9 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     codes: ['quota_exceeded'],
     async run(_, asked) {
       const { budget: found, mode } = await budgetIn(asked, true)
-      asked.requireMatch(toldOf(found, mode))
+      asked.requireMatch(toldBudget(found, mode))
       const changed = await changeBudget({ pool: asked.on }, asked.member.by, found.id, asked.body.amount_usd)
-      return { body: toldOf(changed, mode) }
+      return { body: toldBudget(changed, mode) }
     },
   }),
   inWorkspace({
@@ -177,12 +177,13 @@ export const BUDGET_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: ONE,
     need: 'workspace.manage',
+    whileClosing: true,
     summary: 'Remove a budget',
     tag: 'budgets',
     answer: { description: 'The budget as it was.', body: budget },
     async run(_, asked) {
       const { budget: found, mode } = await budgetIn(asked)
-      return { body: toldOf(await removeBudget({ pool: asked.on }, asked.member.by, found.id), mode) }
+      return { body: toldBudget(await removeBudget({ pool: asked.on }, asked.member.by, found.id), mode) }
     },
   }),
 ]

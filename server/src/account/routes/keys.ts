@@ -112,7 +112,7 @@ const withSecret = key.extend({
     .meta({ description: 'Told once. Null where the request is a repetition: rotate the key if you missed it.' }),
 })
 
-function toldOf(row: ListedKey, nowMs: number): z.output<typeof key> {
+export function toldKey(row: ListedKey, nowMs: number): z.output<typeof key> {
   const { rates, scopes, networks, tags, onDisconnect, holding } = row.terms
   return {
     ...{ id: row.id, name: row.name, mode: row.mode, state: stateOfKey(row, nowMs) },
@@ -216,7 +216,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
         after: cursor,
         most: limit + 1,
       })
-      return { body: pageFrom(rows, limit, (row) => toldOf(row, time.nowMs())) }
+      return { body: pageFrom(rows, limit, (row) => toldKey(row, time.nowMs())) }
     },
   }),
   inWorkspace({
@@ -244,7 +244,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
         ...(member.granted !== null && { grantId: member.granted.grantId }),
         ...changeIn(body),
       })
-      const told = toldOf(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
+      const told = toldKey(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
       return { body: { ...told, secret: secret.reveal() }, kept: { ...told, secret: null } }
     },
   }),
@@ -256,7 +256,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     summary: 'A key',
     tag: 'keys',
     answer: { description: 'The key.', body: key, hasEtag: true },
-    run: async ({ time }, asked) => ({ body: toldOf(await keyIn(asked), time.nowMs()) }),
+    run: async ({ time }, asked) => ({ body: toldKey(await keyIn(asked), time.nowMs()) }),
   }),
   inWorkspace({
     operationId: 'update_key',
@@ -274,7 +274,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
       const found = await keyIn(asked, true)
       const { id, mode } = found
       requireOwnKey(place, found.memberId)
-      requireMatch(toldOf(found, time.nowMs()))
+      requireMatch(toldKey(found, time.nowMs()))
       if (found.revokedAt !== null)
         throw new Fault('resource_not_found', { detail: 'The key is revoked. Make another one.' })
       const parts = { pool: on, ids }
@@ -289,7 +289,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
       if (Object.keys(change).length > 0) await changeKey(parts, member.by, id, change)
       const after = await findKeyIn(on, { workspaceId: place.id, id })
       if (after.mode !== mode) throw new Error('a key has changed its mode')
-      return { body: toldOf(after, time.nowMs()) }
+      return { body: toldKey(after, time.nowMs()) }
     },
   }),
   inWorkspace({
@@ -317,7 +317,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
       const secret = await rotateKey({ pool: on, ids }, member.by, id, body.overlap_seconds, {
         ...{ grantId: member.granted?.grantId ?? null, keepsOlder: true },
       })
-      const told = toldOf(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
+      const told = toldKey(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs())
       return { body: { ...told, secret: secret.reveal() }, kept: { ...told, secret: null } }
     },
   }),
@@ -326,6 +326,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: ONE,
     need: 'keys.manage',
+    whileClosing: true,
     summary: 'Revoke a key; from the answer on, no paid call begins with it',
     tag: 'keys',
     answer: { description: 'The key.', body: key, hasEtag: true },
@@ -333,7 +334,7 @@ export const KEY_ROUTES: readonly AccountRoute[] = [
       const { member, on, place } = asked
       const { id } = await keyIn(asked, true)
       await revokeKey({ pool: on, ids }, member.by, id)
-      return { body: toldOf(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs()) }
+      return { body: toldKey(await findKeyIn(on, { workspaceId: place.id, id }), time.nowMs()) }
     },
   }),
   forAnybody({

@@ -49,6 +49,7 @@ export const LINK_ROUTES: readonly AccountRoute[] = [
     path: '/workspaces/{workspace_id}/keys/{key_id}/links/{link_id}',
     need: 'keys.manage',
     isOutside: true,
+    whileClosing: true,
     summary: 'End a linked account of a key, here and at the platform',
     tag: 'links',
     answer: { description: 'What has ended.', body: z.strictObject({ id: z.string(), credential_id: z.string() }) },

@@ -20,7 +20,14 @@ const member = z.strictObject({
   joined_at: z.iso.datetime(),
 })
 
-function toldOf({ id, email, name, role: given, hasSecondFactor, createdAt }: Member): z.output<typeof member> {
+export function toldMember({
+  id,
+  email,
+  name,
+  role: given,
+  hasSecondFactor,
+  createdAt,
+}: Member): z.output<typeof member> {
   return { id, email, name, role: given, has_second_factor: hasSecondFactor, joined_at: createdAt.toISOString() }
 }
 
@@ -28,7 +35,7 @@ function toldOf({ id, email, name, role: given, hasSecondFactor, createdAt }: Me
 async function memberIn(on: Transactions, workspaceId: Id, id: string | undefined): Promise<z.output<typeof member>> {
   const found = (await membersOf(on, workspaceId)).find((one) => one.id === id)
   if (found === undefined) throw new Fault('resource_not_found')
-  return toldOf(found)
+  return toldMember(found)
 }
 
 /** Whose hand it is, and through which grant. */
@@ -78,7 +85,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     async run({ pool }, { place, query }) {
       const all = await membersOf(pool, place.id)
       const some = all.filter((one) => query.role === undefined || one.role === query.role)
-      return { body: pageAmong(some, query, toldOf) }
+      return { body: pageAmong(some, query, toldMember) }
     },
   }),
   inWorkspace({
@@ -116,6 +123,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: ONE,
     need: 'workspace.read',
+    whileClosing: true,
     summary: 'Remove a member, or leave',
     description:
       'Everybody may leave. Others are removed by owners and admins, and owners by owners alone, by no access token. Grants of the member end with it.',
@@ -186,6 +194,7 @@ export const MEMBER_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: `${INVITATIONS}/{invitation_id}`,
     need: 'members.manage',
+    whileClosing: true,
     summary: 'Take an invitation back',
     tag: 'members',
     answer: { description: 'The invitation as it was.', body: invitation },

@@ -27,7 +27,7 @@ const request = z.strictObject({
   decided_at: z.iso.datetime().nullable(),
 })
 
-function toldOf(one: QuotaRequest): z.output<typeof request> {
+export function toldQuotaRequest(one: QuotaRequest): z.output<typeof request> {
   const { granted } = one
   return {
     ...{ id: one.id, workspace_id: one.workspaceId, state: one.state, targets: [...one.targets] },
@@ -60,7 +60,7 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
     answer: { description: 'A page of quota requests.', body: pageOf(request) },
     async run({ pool }, { place, query: { limit, cursor, state } }) {
       const rows = await listQuotaRequests(pool, { workspaceId: place.id, state, after: cursor, most: limit + 1 })
-      return { body: pageFrom(rows, limit, toldOf) }
+      return { body: pageFrom(rows, limit, toldQuotaRequest) }
     },
   }),
   inWorkspace({
@@ -94,7 +94,7 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
         ...{ requestsPerMinute: body.requests_per_minute, tokensPerMinute: body.tokens_per_minute },
         useCase: body.use_case,
       })
-      return { body: toldOf(made) }
+      return { body: toldQuotaRequest(made) }
     },
   }),
   inWorkspace({
@@ -106,7 +106,9 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
     tag: 'quota',
     answer: { description: 'The request.', body: request, hasEtag: true },
     run: async ({ pool }, { place, params }) => ({
-      body: toldOf(await findQuotaRequest(pool, { workspaceId: place.id, id: params.quota_request_id ?? '' })),
+      body: toldQuotaRequest(
+        await findQuotaRequest(pool, { workspaceId: place.id, id: params.quota_request_id ?? '' }),
+      ),
     }),
   }),
   inWorkspace({
@@ -114,13 +116,14 @@ export const QUOTA_ROUTES: readonly AccountRoute[] = [
     method: 'DELETE',
     path: ONE,
     need: 'keys.manage',
+    whileClosing: true,
     summary: 'Withdraw a quota request that is open',
     tag: 'quota',
     answer: { description: 'The request.', body: request, hasEtag: true },
     codes: ['quota_request_decided'],
     async run(_, { member, place, params, on }) {
       const found = await findQuotaRequest(on, { workspaceId: place.id, id: params.quota_request_id ?? '' })
-      return { body: toldOf(await withdrawQuotaRequest({ pool: on }, member.by, found.id)) }
+      return { body: toldQuotaRequest(await withdrawQuotaRequest({ pool: on }, member.by, found.id)) }
     },
   }),
 ]

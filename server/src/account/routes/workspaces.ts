@@ -19,12 +19,15 @@ const workspace = listed.extend({
   limits: z
     .strictObject({ requests_per_minute: z.int(), tokens_per_minute: z.int(), concurrency: z.int() })
     .meta({ description: 'Of each key, where it has none of its own that are lower.' }),
+  closes_at: z.iso.datetime().nullable().meta({
+    description: 'When it is closed for good, with its keys refused until then; null where nobody has asked for that.',
+  }),
 })
 
 const name = z.string().min(1).max(400).meta({ description: 'At most 100 characters.' })
 
 async function toldOf(on: Transactions, personId: Id, workspaceId: Id): Promise<z.output<typeof workspace>> {
-  const { id, name: called, role, memberId } = await findPlace(on, { personId, workspaceId })
+  const { id, name: called, role, memberId, closesAt } = await findPlace(on, { personId, workspaceId })
   const record = await loadWorkspace(on, id)
   if (record === undefined) throw new Fault('resource_not_found')
   const { tier, limits } = tierIn(record)
@@ -35,6 +38,7 @@ async function toldOf(on: Transactions, personId: Id, workspaceId: Id): Promise<
       tokens_per_minute: limits.tokensPerMinute,
       concurrency: limits.concurrency,
     },
+    closes_at: closesAt?.toISOString() ?? null,
   }
 }
 

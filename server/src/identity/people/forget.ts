@@ -20,6 +20,8 @@ const PORTIONS = [
      select hash from remembered_browsers where expires_at < clock_timestamp() limit $1 for update skip locked)`,
   `delete from invitations where id in (
      select id from invitations where expires_at < clock_timestamp() - interval '30 days' limit $1 for update skip locked)`,
+  `delete from exports where id in (
+     select id from exports where expires_at < clock_timestamp() - interval '30 days' limit $1 for update skip locked)`,
   `delete from account_writes where (person_id, key) in (
      select person_id, key from account_writes where written_at < clock_timestamp() - interval '${WRITES_KEPT_HOURS} hours'
      limit $1 for update skip locked)`,

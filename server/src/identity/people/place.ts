@@ -15,6 +15,8 @@ const place = z.object({
   testAccountId: z.string(),
   memberId: z.string(),
   role: z.enum(ROLES),
+  /** When it is closed for good; null where nobody has asked for that. */
+  closesAt: z.date().nullable(),
 })
 
 type Asked = {
@@ -28,7 +30,8 @@ type Asked = {
 export async function findPlace(on: Transactions, { personId, workspaceId, isLocked = false }: Asked): Promise<Place> {
   if (!isId(workspaceId)) throw new Fault('resource_not_found')
   const { rows } = await queryOn(on)(
-    `select w.id, w.name, w.live_account_id as "liveAccountId", w.test_account_id as "testAccountId", m.id as "memberId", m.role
+    `select w.id, w.name, w.live_account_id as "liveAccountId", w.test_account_id as "testAccountId", m.id as "memberId", m.role,
+       (select closes_at from closures where workspace_id = w.id and state = 'asked') as "closesAt"
      from workspaces w join members m on m.workspace_id = w.id and m.person_id = $2 where w.id = $1
      ${isLocked ? 'for no key update of w' : ''}`,
     [workspaceId, personId],

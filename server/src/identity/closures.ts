@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import { Fault } from '../kernel/fault.ts'
+import type { Id, Ids } from '../kernel/ids.ts'
+import { type By, record } from '../storage/audit.ts'
+import type { SendMail } from '../storage/mail.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+
+/**
+ * An owner asks for a workspace to be closed, and any owner can cancel that within the grace period. Calls are refused from the commit of the
+ * asking on, by both accounts being inactive: BEGIN reads that under the lock of the account, and so is it written.
+ */
+
+export const GRACE_DAYS = 30
+/** Each is a letter to every member. */
+export const ASKED_PER_DAY = 3
+
+const row = z.object({
+  id: z.string(),
+  personId: z.string().nullable(),
+  askedAt: z.date(),
+  closesAt: z.date(),
+  /** The grace period is over, and somebody is about to close it. */
+  isDue: z.boolean(),
+})
+export type Closure = Readonly<z.output<typeof row>>
+
+const COLUMNS = `id, person_id as "personId", asked_at as "askedAt", closes_at as "closesAt", closes_at <= clock_timestamp() as "isDue"`
+
+/** The one that is asked for and not done; null where nobody has. */
+export async function findClosure(on: Transactions, workspaceId: Id): Promise<Closure | null> {
+  const { rows } = await queryOn(on)(`select ${COLUMNS} from closures where workspace_id = $1 and state = 'asked'`, [
+    workspaceId,
+  ])
+  return row.optional().parse(rows[0]) ?? null
+}
+
+type Parts = {
+  readonly pool: Transactions
+  readonly sendMail: SendMail
+  /** Where people reach the pages. */
+  readonly siteUrl: string
+}
+
+type Asked = { readonly workspaceId: Id; readonly personId: Id }
+
+export function askClosure(
+  { pool, ids, sendMail, siteUrl }: Parts & { readonly ids: Ids },
+  by: By,
+  { workspaceId, personId }: Asked,
+): Promise<Closure> {
+  return inTransaction(pool, async (query) => {
+    const workspace = await lockWorkspace(query, workspaceId)
+    await requireFew(query, workspaceId)
+    const { rows } = await query(
+      `insert into closures (id, workspace_id, person_id, closes_at)
+       values ($1, $2, $3, clock_timestamp() + make_interval(days => $4))
+       on conflict (workspace_id) where state = 'asked' do nothing returning ${COLUMNS}`,
+      [ids.next(), workspaceId, personId, GRACE_DAYS],
+    )
+    const asked = row.optional().parse(rows[0])
+    if (asked === undefined) throw new Fault('workspace_closing')
+    await setActive(query, workspace, false)
+    const closesAt = asked.closesAt.toISOString()
+    const change = { before: { isClosing: false }, after: { isClosing: true, closesAt } }
+    await record(query, by, { action: 'workspace.closure_asked', of: workspaceId, subject: workspaceId, ...change })
+    for (const to of await mailboxesOf(query, workspaceId))
+      await sendMail(query, { what: 'closure_asked', to, workspace: workspace.name, closesAt, siteUrl })
+    return asked
+  })
+}
+
+/** From its commit on, calls are taken again. */
+export function cancelClosure({ pool, sendMail, siteUrl }: Parts, by: By, workspaceId: Id): Promise<void> {
+  return inTransaction(pool, async (query) => {
+    const workspace = await lockWorkspace(query, workspaceId)
+    const { rows } = await query(
+      `update closures set state = 'canceled', ended_at = clock_timestamp()
+       where workspace_id = $1 and state = 'asked' and closes_at > clock_timestamp() returning closes_at as "closesAt"`,
+      [workspaceId],
+    )
+    const taken = z.object({ closesAt: z.date() }).optional().parse(rows[0])
+    if (taken === undefined) throw await whyNot(query, workspaceId)
+    await setActive(query, workspace, true)
+    const change = { before: { isClosing: true, closesAt: taken.closesAt.toISOString() }, after: { isClosing: false } }
+    await record(query, by, {
+      ...{ action: 'workspace.closure_canceled', of: workspaceId, subject: workspaceId },
+      ...change,
+    })
+    for (const to of await mailboxesOf(query, workspaceId))
+      await sendMail(query, { what: 'closure_canceled', to, workspace: workspace.name, siteUrl })
+  })
+}
+
+async function whyNot(query: Query, workspaceId: Id): Promise<Fault> {
+  const { rows } = await query("select from closures where workspace_id = $1 and state = 'asked'", [workspaceId])
+  return rows.length === 0
+    ? new Fault('resource_not_found', { detail: 'Nobody has asked to close the workspace.' })
+    : new Fault('workspace_closing', { detail: 'The grace period is over, so it can not be canceled.' })
+}
+
+const lockedRow = z.object({ name: z.string(), accounts: z.array(z.string()) })
+export type LockedWorkspace = z.output<typeof lockedRow>
+
+/** Nobody else changes it, its keys or its members until the transaction has ended. */
+export async function lockWorkspace(query: Query, id: Id): Promise<LockedWorkspace> {
+  const { rows } = await query(
+    'select name, array[live_account_id, test_account_id]::text[] as accounts from workspaces where id = $1 for no key update',
+    [id],
+  )
+  if (rows[0] === undefined) throw new Fault('resource_not_found')
+  return lockedRow.parse(rows[0])
+}
+
+/** Locked in the order of their ids, as BEGIN locks them. */
+async function setActive(query: Query, { accounts }: LockedWorkspace, isActive: boolean): Promise<void> {
+  for (const id of accounts.toSorted()) await query('update accounts set active = $2 where id = $1', [id, isActive])
+}
+
+/** Of everybody who belongs to it, whether they have signed up yet or not. */
+export async function mailboxesOf(query: Query, workspaceId: Id): Promise<readonly string[]> {
+  const { rows } = await query(
+    `select coalesce(p.email, m.email) as email from members m left join people p on p.id = m.person_id
+     where m.workspace_id = $1 order by m.id`,
+    [workspaceId],
+  )
+  return z
+    .array(z.object({ email: z.string() }))
+    .parse(rows)
+    .map(({ email }) => email)
+}
+
+const fewRow = z.object({ made: z.int(), wait: z.int().nullable() })
+
+async function requireFew(query: Query, workspaceId: Id): Promise<void> {
+  const { rows } = await query(
+    `select count(*)::integer as made, ceil(extract(epoch from min(asked_at) + interval '1 day' - clock_timestamp()))::integer as wait
+     from closures where workspace_id = $1 and asked_at > clock_timestamp() - interval '1 day'`,
+    [workspaceId],
+  )
+  const { made, wait } = fewRow.parse(rows[0])
+  if (made < ASKED_PER_DAY) return
+  throw new Fault('rate_limit_exceeded', {
+    detail: `Rate limit: a workspace can be asked to close ${ASKED_PER_DAY} times per day.`,
+    retryAfterSeconds: Math.max(1, wait ?? 1),
+  })
+}

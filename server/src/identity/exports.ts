@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import { Fault } from '../kernel/fault.ts'
+import { type Id, type Ids, isId } from '../kernel/ids.ts'
+import type { Mode } from '../kernel/mode.ts'
+import { type By, record } from '../storage/audit.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+import { lockWorkspace } from './closures.ts'
+
+/**
+ * A workspace takes its data along. Nothing is stored but the moment up to which it is told: whoever downloads it reads the tables, so that no
+ * process that dies loses any of it.
+ */
+
+export const EXPORT_DAYS = 7
+export const EXPORTS_PER_DAY = 10
+
+export const EXPORT_STATES = ['preparing', 'ready', 'expired'] as const
+
+/** What was open beside the asking, and so may still add what is earlier, has ended as soon as it is the oldest of all. */
+const COLUMNS = `id, mode, person_id as "personId", as_of as "asOf", (extract(epoch from as_of) * 1000000)::bigint as "asOfUs", expires_at as "expiresAt",
+  case when expires_at <= clock_timestamp() then 'expired' when pg_snapshot_xmin(pg_current_snapshot()) > asked_in then 'ready' else 'preparing' end as state`
+
+const row = z.object({
+  id: z.string(),
+  /** Null for both. */
+  mode: z.enum(['live', 'test']).nullable(),
+  personId: z.string().nullable(),
+  asOf: z.date(),
+  asOfUs: z.bigint(),
+  expiresAt: z.date(),
+  state: z.enum(EXPORT_STATES),
+})
+export type Export = Readonly<z.output<typeof row>>
+
+type Asked = { readonly workspaceId: Id; readonly personId: Id; readonly mode: Mode | null }
+
+/**
+ * The moment is taken under the locks of the accounts: calls are settled under them too, and read the time then. So whatever was charged by then
+ * is committed, and whatever comes later says a later time.
+ */
+export function askExport(
+  { pool, ids }: { readonly pool: Transactions; readonly ids: Ids },
+  by: By,
+  { workspaceId, personId, mode }: Asked,
+): Promise<Export> {
+  const id = ids.next()
+  return inTransaction(pool, async (query) => {
+    const { accounts } = await lockWorkspace(query, workspaceId)
+    await requireFew(query, workspaceId)
+    for (const accountId of accounts.toSorted())
+      await query('select from accounts where id = $1 for no key update', [accountId])
+    const { rows } = await query(
+      `insert into exports (id, workspace_id, person_id, mode, as_of, expires_at)
+       values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp() + make_interval(days => $5)) returning ${COLUMNS}`,
+      [id, workspaceId, personId, mode, EXPORT_DAYS],
+    )
+    const asked = row.parse(rows[0])
+    const after = { asOf: asked.asOf.toISOString(), mode }
+    await record(query, by, { action: 'export.asked', of: workspaceId, subject: id, before: null, after })
+    return asked
+  })
+}
+
+type Page = {
+  readonly workspaceId: Id
+  readonly mode: Mode | null
+  readonly after?: Id | undefined
+  readonly most: number
+}
+
+/** The newest first. A client sees those of its own mode alone. */
+export async function listExports(
+  on: Transactions,
+  { workspaceId, mode, after, most }: Page,
+): Promise<readonly Export[]> {
+  const { rows } = await queryOn(on)(
+    `select ${COLUMNS} from exports where workspace_id = $1 and ($2::text is null or mode = $2) and ($3::uuid is null or id < $3)
+     order by id desc limit $4`,
+    [workspaceId, mode, after ?? null, most],
+  )
+  return z.array(row).parse(rows)
+}
+
+type Sought = { readonly workspaceId: Id; readonly mode: Mode | null; readonly id: string }
+
+/** That of another workspace is as absent as one that never was. */
+export async function findExport(on: Transactions, { workspaceId, mode, id }: Sought): Promise<Export> {
+  if (!isId(id)) throw new Fault('resource_not_found')
+  const { rows } = await queryOn(on)(
+    `select ${COLUMNS} from exports where id = $1 and workspace_id = $2 and ($3::text is null or mode = $3)`,
+    [id, workspaceId, mode],
+  )
+  if (rows[0] === undefined) throw new Fault('resource_not_found')
+  return row.parse(rows[0])
+}
+
+const fewRow = z.object({ made: z.int(), wait: z.int().nullable() })
+
+async function requireFew(query: Query, workspaceId: Id): Promise<void> {
+  const { rows } = await query(
+    `select count(*)::integer as made, ceil(extract(epoch from min(as_of) + interval '1 day' - clock_timestamp()))::integer as wait
+     from exports where workspace_id = $1 and as_of > clock_timestamp() - interval '1 day'`,
+    [workspaceId],
+  )
+  const { made, wait } = fewRow.parse(rows[0])
+  if (made < EXPORTS_PER_DAY) return
+  throw new Fault('rate_limit_exceeded', {
+    detail: `Rate limit: ${EXPORTS_PER_DAY} exports per day for a workspace. One that is there can be downloaded again.`,
+    retryAfterSeconds: Math.max(1, wait ?? 1),
+  })
+}

@@ -1,0 +1,44 @@
+import pg from 'pg'
+import { closeWorkspaces } from '../../server/src/identity/close-workspaces.ts'
+import { systemClock } from '../../server/src/kernel/clock.ts'
+import { createIds } from '../../server/src/kernel/ids.ts'
+import { createSeal } from '../../server/src/kernel/seal.ts'
+import { Secret } from '../../server/src/kernel/secret.ts'
+import { eraseLabels } from '../../server/src/ledger/erase-labels.ts'
+import { createSendMail } from '../../server/src/storage/mail.ts'
+import { createPools } from '../../server/src/storage/pools.ts'
+import { silentLog } from '../../server/src/telemetry/log.ts'
+
+/**
+ * For tests, a worker's process that closes what is due, and ends with SIGKILL as soon as its n-th statement has left. It tells how many
+ * statements it took, where it lives so long.
+ */
+export type Mortal = { readonly url: string; readonly masterKey: string; readonly dieAfter: number | null }
+export type Survived = { readonly closed: number; readonly statements: number }
+
+process.once('message', async ({ url, masterKey, dieAfter }: Mortal) => {
+  const pools = createPools({ url: new Secret(url), log: silentLog })
+  const pool = pools.rest
+  await pool.query('select 1')
+  let statements = 0
+  const send: (...asked: unknown[]) => unknown = pg.Client.prototype.query
+  Object.assign(pg.Client.prototype, {
+    query(this: pg.Client, ...asked: unknown[]): unknown {
+      statements += 1
+      const sent = send.apply(this, asked)
+      if (statements === dieAfter) process.kill(process.pid, 'SIGKILL')
+      return sent
+    },
+  })
+  const sendMail = createSendMail({
+    ids: createIds({ clock: systemClock }),
+    seal: createSeal({ current: new Secret(masterKey) }),
+  })
+  const closed = await closeWorkspaces({
+    ...{ pool, sendMail, siteUrl: 'https://site.example', by: { actor: `worker ${process.pid}`, origin: {} } },
+    eraseLabels: (accountId) => eraseLabels(pool, accountId),
+  })
+  process.send?.({ closed, statements } satisfies Survived)
+  await pools.close()
+  process.disconnect()
+})
