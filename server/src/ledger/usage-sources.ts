@@ -50,6 +50,8 @@ export type Sources = {
   /** All that the report is about. */
   readonly all: () => string
   readonly groups: (groupBy: 'key' | 'operation' | 'model') => string
+  /** Whether `groups`, with what has none, are made of all that the report is about: then it need not be read again. */
+  readonly areGroupsAll: boolean
   /** The largest of each day that the window touches, by all that they used on it; `is_cut` where a day has more of them. */
   readonly leaders: (about: About) => string
   /** What those used that a table has as `subject`, such as `candidates`. */
@@ -130,11 +132,9 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
     const found = `select hour, account_id, credential_id, operation, model, subject, subject_label, ${COLUMNS} from usage_sums
       where ${ofOwnerOrKey} and about = ${parameter(about)} and ${subject()} and hour >= ${at(from)} and hour < ${at(to)} order by hour`
     const bounded = `(${ofEach(found, table)} limit ${COMBINED_SUMS_MOST + 1}) found`
-    if (afterwards.length === 0)
-      return `select ${binned('hour')} as at, ${item} as item, subject_label as label, ${COLUMNS}, 1 as read from ${bounded}`
-    const sums = COUNTED.map(
-      (column) => `coalesce(sum(${column}) filter (where ${afterwards.join(' and ')}), 0) as ${column}`,
-    )
+    // Added up here already: PostgreSQL would else keep all of it to sort it.
+    const filtered = afterwards.length === 0 ? '' : ` filter (where ${afterwards.join(' and ')})`
+    const sums = COUNTED.map((column) => `coalesce(sum(${column})${filtered}, 0) as ${column}`)
     return `select ${binned('hour')} as at, ${item} as item, max(subject_label) as label, ${sums.join(', ')}, count(*) as read from ${bounded} group by 1, 2`
   }
 
@@ -215,7 +215,7 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
     return `${ofStored({ ...part, ...(ofCalls.length === 0 && { alone: part }) })} union all ${alone}`
   }
 
-  return { common, all, groups, leaders, subjects, ranking, some }
+  return { common, all, groups, areGroupsAll: !isPlain, leaders, subjects, ranking, some }
 }
 
 /** Of each that a table has, looked up by itself: offset keeps PostgreSQL from reading those of all others to join them. */
