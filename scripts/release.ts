@@ -7,7 +7,7 @@ import { ROOT } from '../harness/root.ts'
 import { scriptArguments } from '../harness/script-arguments.ts'
 import { functionsIn } from '../harness/sql-functions.ts'
 import { withMigratedDatabase } from '../harness/test-postgres.ts'
-import { MIGRATIONS_FOLDER, readMigrations } from '../server/src/storage/migrations.ts'
+import { AHEAD_MAX, MIGRATIONS_FOLDER, readMigrations } from '../server/src/storage/migrations.ts'
 
 /**
  * `node scripts/release.ts`: writes docs/releases/<version>.json, by which a clone knows what has landed: migrations that may not
@@ -21,6 +21,7 @@ const migrations = await readMigrations(MIGRATIONS_FOLDER)
 const record = {
   version,
   commit,
+  ahead: AHEAD_MAX,
   migrations: Object.fromEntries(migrations.map(({ file, checksum }) => [file, checksum])),
   functions: Object.fromEntries(
     (await withMigratedDatabase(functionsIn)).map(({ name, takes, gives }) => [name, `(${takes}) returns ${gives}`]),

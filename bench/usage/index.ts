@@ -50,18 +50,23 @@ export const run: Benchmark = async (progress, { reduced, rounds: wanted }) => {
   return names.map((kind) => metric(`add_up_${kind}`, median(found.get(kind) ?? []), 'us'))
 }
 
+/** Each column by itself, so that all combine with all: of so many, one by chance, the same each time. */
+function draw(salt: string, most: string): string {
+  return `((hashint8extended(n, hashtext($7 || ${salt})) & 9223372036854775807) % ${most}::bigint)`
+}
+
 /** Usage as END notes it, a row for each call, of the hour that is running. */
 async function note(pool: pg.Pool, kind: Kind, calls: number, round: number): Promise<void> {
   const { endUser, tags, ...more } = KINDS[kind]
   await pool.query(
     `insert into usage_tail (account_id, credential_id, at, operation, model, route, end_user, end_user_label, tags,
        requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged)
-     select md5('account ' || n % $2)::uuid, md5('key ' || n % $2)::uuid, now(), 'chat_completions', 'model ' || n % 5, 'route ' || n % 2,
-       case when $3 then md5('person ' || n % $2 || n % $4)::uuid end, case when $3 then 'person' end,
-       case when $5 > 0 then array(select 't' || tag || '=' || case when tag = 1 and $6 then $7 || '-' || n else (n % $4)::text end
+     select md5('account ' || account)::uuid, md5('key ' || account)::uuid, now(), 'chat_completions', 'model ' || ${draw("'model'", '5')}, 'route ' || ${draw("'route'", '2')},
+       case when $3 then md5('person ' || account || ${draw("'person'", '$4')})::uuid end, case when $3 then 'person' end,
+       case when $5 > 0 then array(select 't' || tag || '=' || case when tag = 1 and $6 then $7 || '-' || n else ${draw("'tag' || tag", '$4')}::text end
          from generate_series(1, $5::integer) tag) end,
        1, 0, 100, 100, 0, 0, 700, 700
-     from generate_series(1, $1::integer) n`,
+     from generate_series(1, $1::integer) n cross join lateral (select ${draw("'account'", '$2')}) one (account)`,
     [calls, ACCOUNTS, endUser, NAMES, tags, 'isRun' in more, `${kind} ${round}`],
   )
 }

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { z } from 'zod'
 import { measure } from '../../harness/figures.ts'
-import { count, recordProof } from '../../harness/proof.ts'
+import { count, isFullProof, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { Id } from '../../server/src/kernel/ids.ts'
 import { readUsage } from '../../server/src/ledger/usage.ts'
-import type { GroupBy, UsageFilter } from '../../server/src/ledger/usage-query.ts'
+import type { GroupBy, UsageFilter, UsageQuery } from '../../server/src/ledger/usage-query.ts'
+import { COMBINED_SUMS_MOST } from '../../server/src/ledger/usage-sources.ts'
+import { splitByHours } from '../../server/src/ledger/usage-window.ts'
 import { createColumnTypes } from '../../server/src/storage/column-types.ts'
 import { bookAnew } from './usage-rows.ts'
 import { connect, pg } from './world.ts'
@@ -35,21 +37,21 @@ after(() => Promise.all([client.end(), pools.close()]))
 const endSeconds = Math.floor(Date.now() / 1_000 / DAY) * DAY
 const startSeconds = endSeconds - DAYS * DAY
 
-/** A day's charges. A fifth of them is of the first account; everybody's end users have a model each, as people do. */
+/** A day's charges. A fifth of them is of the first account. Each column is drawn by itself, so that all combine with all. */
 async function chargeDay(daySeconds: number): Promise<void> {
   await client.query(
     `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
        input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at,
        model, route, end_user, end_user_label, tags, booked)
      select (lpad(to_hex(floor((ended - n % 20) * 1000)::bigint), 12, '0') || lpad(to_hex(n), 20, '0'))::uuid,
-       key.account_id, key.id, 'operation ' || person % 8, 'posted', 1000 + n % 977, 1000 + n % 977, 0, 0, 1500 + n % 977, 0, true, n % 50 = 0,
+       key.account_id, key.id, 'operation ' || pg_temp.draw(n, $1, 'operation', 8), 'posted', 1000 + n % 977, 1000 + n % 977, 0, 0, 1500 + n % 977, 0, true, n % 50 = 0,
        n % 1009, n % 997, n % 991, n % 983, '{}', to_timestamp(ended - n % 20), to_timestamp(ended),
-       'model ' || person % 20, 'route ' || person % 3, lpad(to_hex(person), 32, '0')::uuid, 'person ' || person,
-       array['run=' || n % 200, 'team=' || person % 10], false
+       'model ' || pg_temp.draw(n, $1, 'model', 20), 'route ' || pg_temp.draw(n, $1, 'route', 3), lpad(to_hex(person), 32, '0')::uuid, 'person ' || person,
+       array['run=' || pg_temp.draw(n, $1, 'run', 200), 'team=' || pg_temp.draw(n, $1, 'team', 10)], false
      from generate_series(1, $2::integer) n
-     cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended, (n::bigint / 5 * 7919 + n % 5 + $1::bigint / 86400 * 31) % case when n % 5 = 0 then $3::integer else $5::integer end as person) at
-     join keys key on key.place = case when n % 5 = 0 then (n / 5) % $4::integer else $4::integer + n % ((select count(*) from keys) - $4::integer) end`,
-    [daySeconds, Math.floor(CHARGES / DAYS), END_USERS.first, KEYS_EACH, END_USERS.others],
+     cross join lateral (select $1::float8 + (n - 1) * 86400.0::float8 / $2 as ended, pg_temp.draw(n, $1, 'person', case when n % 5 = 0 then $3::integer else $5::integer end) as person) at
+     join keys key on key.place = case when n % 5 = 0 then pg_temp.draw(n, $1, 'key', $4::integer) else $4::integer + pg_temp.draw(n, $1, 'key', $6::integer) end`,
+    [daySeconds, Math.floor(CHARGES / DAYS), END_USERS.first, KEYS_EACH, END_USERS.others, (ACCOUNTS - 1) * KEYS_EACH],
   )
 }
 
@@ -67,6 +69,10 @@ before(async () => {
   )
   await client.query(
     'create temporary table keys as select row_number() over (order by account_id, id) - 1 as place, id, account_id from credentials',
+  )
+  await client.query(
+    `create function pg_temp.draw(n integer, day float8, salt text, most integer) returns integer language sql immutable
+     return ((hashint8extended(n + day::bigint, hashtext(salt)) & 9223372036854775807) % most)::integer`,
   )
   for (let day = 0; day < DAYS; day += 1) await chargeDay(startSeconds + day * DAY)
   await bookAnew((text) => client.query(text))
@@ -97,6 +103,35 @@ const VIEWS: Readonly<Record<string, () => View>> = {
   'by operation, of an end user': () => ({ groupBy: 'operation', filter: { endUserId: busy.endUserId } }),
 }
 
+const OF_TEAM = { tag: { name: 'team', value: '4' } } as const
+
+/** How many sums a view reads that combines a tag, or that there is an end user, with something; the others read far fewer than they may. */
+async function combinedSums(query: UsageQuery): Promise<number> {
+  const { scope, filter = {}, groupBy } = query
+  const isByEndUser = groupBy === 'end_user' && filter.model !== undefined
+  if (filter.tag === undefined && !isByEndUser) return 0
+  const [about, subject] = filter.tag === undefined ? ['end_user', ''] : [`tag:${filter.tag.name}`, filter.tag.value]
+  const [column, id] = 'accountId' in scope ? ['account_id', scope.accountId] : ['credential_id', scope.credentialId]
+  const { whole } = splitByHours(query)
+  const { rows } = await client.query<{ sums: number }>(
+    `select count(*)::integer as sums from usage_sums
+     where ${column} = $1 and about = $2 and subject = $3 and hour >= to_timestamp($4) and hour < to_timestamp($5)`,
+    [id, about, subject, whole.from, whole.to],
+  )
+  return rows[0]?.sums ?? Number.NaN
+}
+
+function timed(title: string, query: UsageQuery): Promise<void> {
+  return measure(PROOF, title, { unit: 'ms', atMost: LIMIT_MS }, async () => {
+    const startedAtMs = performance.now()
+    await readUsage(pool, query)
+    return performance.now() - startedAtMs
+  })
+}
+
+/** Views that would read more sums than a report may. */
+const refused: string[] = []
+
 describe(`reports over a week of ${CHARGES} charges`, () => {
   // Both ends cut an hour.
   const window = { startSeconds: startSeconds + 777, endSeconds: endSeconds - 777 }
@@ -121,6 +156,13 @@ describe(`reports over a week of ${CHARGES} charges`, () => {
         )
         for (const bucket of ['day', 'hour'] as const) {
           const query = { scope, ...window, bucket, ...view }
+          const title = `${name} of ${'accountId' in scope ? 'an account' : 'a key'}, by the ${bucket}`
+          const sums = await combinedSums(query)
+          if (sums > COMBINED_SUMS_MOST) {
+            await assert.rejects(readUsage(pool, query), { code: 'invalid_request', message: /100,000/ })
+            refused.push(`${title}: ${sums} sums`)
+            continue
+          }
           const { totals, groups } = await readUsage(pool, query)
           assert.ok(totals.requests > 0n)
           assert.equal(totals.requests, rows[0]?.requests)
@@ -129,14 +171,31 @@ describe(`reports over a week of ${CHARGES} charges`, () => {
               groups.reduce((sum, group) => sum + group.totals.charged, 0n),
               rows[0]?.charged,
             )
-          const title = `${name} of ${'accountId' in scope ? 'an account' : 'a key'}, by the ${bucket}`
-          await measure(PROOF, title, { unit: 'ms', atMost: LIMIT_MS }, async () => {
-            const startedAtMs = performance.now()
-            await readUsage(pool, query)
-            return performance.now() - startedAtMs
-          })
+          await timed(title, query)
         }
       }
+    })
+
+  for (const [name, view] of Object.entries({
+    'by model, of a team': { groupBy: 'model', filter: OF_TEAM },
+    'by model, of a team and an operation': { groupBy: 'model', filter: { ...OF_TEAM, operation: 'operation 3' } },
+    'of a team and a model': { filter: { ...OF_TEAM, model: 'model 8' } },
+  } as const satisfies Readonly<Record<string, View>>))
+    it(`${name} take no longer where they read as many sums as they may`, async () => {
+      const { rows } = await client.query<{ from: number | null; sums: number }>(
+        `select extract(epoch from min(hour))::float8 as from, max(sums)::integer as sums from (
+           select hour, sum(count(*)) over (order by hour desc) as sums from usage_sums
+           where account_id = $1 and about = 'tag:team' and subject = '4' and hour < to_timestamp($2) group by hour
+         ) counted where sums <= $3`,
+        [busy.accountId, endSeconds, COMBINED_SUMS_MOST],
+      )
+      const { from, sums } = rows[0] ?? { from: null, sums: 0 }
+      assert.ok(from !== null)
+      // Of nearly as many: an hour more would be too many.
+      if (isFullProof) assert.ok(sums > 0.9 * COMBINED_SUMS_MOST, `${sums} sums`)
+      const query = { scope: { accountId: busy.accountId }, startSeconds: from, endSeconds, ...view }
+      assert.ok((await readUsage(pool, query)).totals.requests > 0n)
+      await timed(`${name}, from ${sums} sums`, query)
     })
 
   it('say of what they were made', async () => {
@@ -145,6 +204,7 @@ describe(`reports over a week of ${CHARGES} charges`, () => {
     )
     recordProof(PROOF, 'the world', {
       ...rows[0],
+      refused_because_of_the_limit: refused,
       accounts: ACCOUNTS,
       keys: ACCOUNTS * KEYS_EACH,
       end_users: END_USERS,

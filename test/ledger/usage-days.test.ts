@@ -8,6 +8,7 @@ import { dropOldUsage } from '../../server/src/ledger/retention.ts'
 import { readUsage } from '../../server/src/ledger/usage.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
 import { MIGRATIONS_FOLDER } from '../../server/src/storage/migrations.ts'
+import { rowsRead } from '../storage/rows-read.ts'
 import { callOf, makeParty, openSession, type Party, postOf } from './session.ts'
 import { bookAnew } from './usage-rows.ts'
 import { connect, ids, makeCredential } from './world.ts'
@@ -152,7 +153,7 @@ describe('sums that are old', () => {
     assert.deepEqual(await told(), [30n, 30, 210n])
     const portion = (days: number, most: number) =>
       session.query(
-        `select drop_usage_before(first_day => now() - make_interval(days => 1100), first_hour => now() - make_interval(days => $1), most => $2) as dropped`,
+        `select drop_old_usage(of_table => 'usage_sums', first_day => now() - make_interval(days => 1100), first_hour => now() - make_interval(days => $1), most => $2) as dropped`,
         [days, most],
       )
     assert.deepEqual(await portion(101, 25), [{ dropped: 25 }])
@@ -180,6 +181,47 @@ describe('sums that are old', () => {
     await session.query(`insert into dropped_days values (current_date - 121)`)
     assert.ok((await dropOldUsage(pool, 120)) > 0)
     assert.deepEqual(await rows(), { named: 0, others: 0, namedAlone: 0, othersAlone: 0, days: 0 })
+  })
+})
+
+describe('sums that are kept for longer', () => {
+  const KEPT = 20_000
+  const counts =
+    'requests, failed_requests, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, value, charged'
+  const fill = (about: string, subject: string, hours: number) =>
+    session.query(
+      `insert into usage_hour_sums (scope_id, about, subject, hour, account_id, ${counts})
+       select gen_random_uuid(), $1, $2, date_trunc('hour', now(), 'UTC') - make_interval(days => 150, hours => -n), gen_random_uuid(), 1, 0, 0, 0, 0, 0, 1, 1
+       from generate_series(1, $3::integer) kept, lateral (select kept % 24) one (n)`,
+      [about, subject, hours],
+    )
+  const NAMED = 40
+
+  it('are not read to find those that are to be dropped', async () => {
+    for (const about of ['operation', 'model']) await fill(about, 'some', KEPT / 4)
+    await fill('tag:team', 'red', NAMED)
+    await fill('tag:team', '', KEPT / 2)
+    const read = await rowsRead(database.url, 'usage_hour_sums', async (one) => {
+      const { rows } = await one.query(
+        `select drop_old_usage(of_table => 'usage_hour_sums', first_day => now() - interval '1100 days', first_hour => now() - interval '101 days', most => 5000) as dropped`,
+      )
+      assert.deepEqual(rows, [{ dropped: NAMED }])
+    })
+    // Found, and then deleted.
+    assert.ok(read <= 2 * NAMED, `${read} rows read`)
+  })
+
+  it('and those of a table that cannot be dropped keep none of the others from being dropped', async () => {
+    await fill('tag:team', 'red', NAMED)
+    await session.query(
+      `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$`,
+    )
+    await session.query('create trigger refuse before delete on usage_sums execute function refuse()')
+    await assert.rejects(dropOldUsage(pool, 1_100), /not now/)
+    await session.query('drop trigger refuse on usage_sums')
+    const left = await session.query(`select count(*)::integer as count from usage_hour_sums where subject = 'red'`)
+    assert.deepEqual(left, [{ count: 0 }])
+    await session.query(`delete from usage_hour_sums where hour < now() - interval '140 days'`)
   })
 })
 
@@ -219,6 +261,8 @@ for (const what of ['sums_by_day', 'sums_by_hour'])
     await session.query(String(old?.text).replace('add_up_usage', 'add_up_as_before'))
     assert.deepEqual(await verifyLedger(pool), [])
     await assert.rejects(session.query('select add_up_as_before(most => 5)'), /column "label"/)
+    // PostgreSQL says that a statement failed before it has undone it, and holds its lock until then.
+    await session.query('select')
     assert.equal(await addUpUsage(pool), 2)
     assert.deepEqual(await verifyLedger(pool), [])
     const window = { startSeconds: todaySeconds, endSeconds: todaySeconds + DAY }

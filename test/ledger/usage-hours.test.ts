@@ -157,11 +157,35 @@ describe('a report by hour', () => {
       groups.reduce((sum, group) => sum + group.totals.charged, 0n),
       2n * BigInt(COMBINED_SUMS_MOST),
     )
+    // Of one in forty, of which a model is.
+    const { groupBy: _model, ...ofTag } = combined
+    const rare = { ...ofTag, filter: { ...combined.filter, model: 'model 1' } } as const
+    assert.equal((await readUsage(pool, rare)).totals.requests, BigInt(COMBINED_SUMS_MOST / 40))
     await add(COMBINED_SUMS_MOST + 1, COMBINED_SUMS_MOST + 5_000)
-    for (const query of [combined, { ...combined, bucket: 'day' } as const])
-      await assert.rejects(readUsage(pool, query), { code: 'invalid_request', message: /100,000/ })
-    const { usage_sums } = await readBy(combined)
-    assert.equal(usage_sums, COMBINED_SUMS_MOST + 1)
+    const key = { credentialId: combined.scope.accountId }
+    for (const query of [
+      combined,
+      { ...combined, bucket: 'day' } as const,
+      rare,
+      { ...rare, filter: { ...rare.filter, ...key } },
+      { ...rare, scope: key },
+      { ...rare, filter: { ...rare.filter, operation: 'another' } },
+    ]) {
+      await assert.rejects(readUsage(pool, query), {
+        code: 'invalid_request',
+        message: /more than 100,000 sums, which is the limit.* Ask for a shorter time window/,
+      })
+      const { usage_sums } = await readBy(query)
+      assert.equal(usage_sums, COMBINED_SUMS_MOST + 1)
+    }
+    // An operation and a model, of whatever it was for: over years too.
+    await session.query("update usage_sums set about = '', subject = '' where account_id = $1", [
+      combined.scope.accountId,
+    ])
+    const ofBoth = { scope: combined.scope, filter: { operation: 'another', model: 'model 1' } }
+    const years = { ...ofBoth, startSeconds: endSeconds - 1_000 * DAY, endSeconds }
+    await assert.rejects(readUsage(pool, years), { code: 'invalid_request', message: /100,000/ })
+    assert.equal((await readBy(years)).usage_sums, COMBINED_SUMS_MOST + 1)
     // Of one dimension there are sums of their own.
     const { groupBy: _, ...alone } = combined
     assert.equal((await readUsage(pool, alone)).totals.requests, BigInt(COMBINED_SUMS_MOST + 5_000))

@@ -46,14 +46,30 @@ async function dropOldest(client: pg.PoolClient, keepDays: number): Promise<stri
   return rows[0]?.day ?? null
 }
 
-/** Drops the sums that are to be kept no longer, some at a time: nobody waits for long, and who dies has done a part of it. */
-export function dropOldUsage(pool: pg.Pool, keepDays: number): Promise<number> {
-  return inPortions(PORTION, async (most) => {
-    const { rows } = await pool.query<{ dropped: number }>(
-      `select drop_usage_before(first_day => today - make_interval(days => $1), first_hour => today - make_interval(days => $2), most => $3) as dropped
-       from date_trunc('day', clock_timestamp(), 'UTC') today`,
-      [keepDays, Math.min(keepDays, NAMED_HOURS_KEPT_DAYS + MARGIN_DAYS), most],
-    )
-    return rows[0]?.dropped ?? 0
-  })
+const TABLES = ['usage_sums', 'usage_hour_sums', 'usage_days'] as const
+
+/**
+ * Drops the sums that are to be kept no longer, some at a time: nobody waits for long, and who dies has done a part of it. Where a table fails,
+ * the others are looked at all the same.
+ */
+export async function dropOldUsage(pool: pg.Pool, keepDays: number): Promise<number> {
+  const named = Math.min(keepDays, NAMED_HOURS_KEPT_DAYS + MARGIN_DAYS)
+  const failures: unknown[] = []
+  let all = 0
+  for (const table of TABLES) {
+    const dropping = inPortions(PORTION, async (most) => {
+      const { rows } = await pool.query<{ dropped: number }>(
+        `select drop_old_usage(of_table => $1, first_day => today - make_interval(days => $2), first_hour => today - make_interval(days => $3), most => $4) as dropped
+         from date_trunc('day', clock_timestamp(), 'UTC') today`,
+        [table, keepDays, named, most],
+      )
+      return rows[0]?.dropped ?? 0
+    })
+    all += await dropping.catch((failure: unknown) => {
+      failures.push(failure)
+      return 0
+    })
+  }
+  if (failures.length > 0) throw failures[0]
+  return all
 }

@@ -8,8 +8,8 @@ export const CANDIDATES_MOST = 500
 /** Of all days together. */
 const LEADERS_ALL = 4_000
 /**
- * So many sums of hours by key, operation, model and route are added up for a part of a report. One that would need more is refused: it would
- * take longer than a report may.
+ * So many sums of hours by key, operation, model and route are read for a part of a report, also those that a filter leaves out. One that would
+ * need more is refused: it would take longer than a report may. One more is read, so that it is seen.
  */
 export const COMBINED_SUMS_MOST = 100_000
 
@@ -50,6 +50,8 @@ export type Sources = {
   /** All that the report is about. */
   readonly all: () => string
   readonly groups: (groupBy: 'key' | 'operation' | 'model') => string
+  /** Whether `groups`, with what has none, are made of all that the report is about: then it need not be read again. */
+  readonly areGroupsAll: boolean
   /** The largest of each day that the window touches, by all that they used on it; `is_cut` where a day has more of them. */
   readonly leaders: (about: About) => string
   /** What those used that a table has as `subject`, such as `candidates`. */
@@ -87,6 +89,9 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
   const subjectAsked = filter.tag?.value ?? filter.endUserId
   const isPlain = asked === '' && ofCalls.length === 0
   const matches = [ofKey, ...ofCalls].join(' and ')
+  // The index of a key has all of its sums. Whose key it is, and of what they are, is looked at in what was found.
+  const ofOwnerOrKey = filter.credentialId === undefined ? isOurs : ofKey
+  const afterwards = [...(filter.credentialId === undefined ? [] : [isOurs]), ...ofCalls]
 
   // Read once: it may have many rows that are dead and not yet gone.
   const tail = `select at, credential_id, operation, coalesce(model, '') as model, end_user, end_user_label, tags, ${COLUMNS}
@@ -108,7 +113,7 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
     const ofDays = days.map((span) => ofEach(sumsOf('usage_days', 'day', span, alone), table))
     const ofHours = hours.map((span) =>
       alone === undefined
-        ? atMost(ofEach(combinedSums(about, item, subject, span), table))
+        ? combinedSums({ about, item, subject }, span, table)
         : ofEach(sumsOf('usage_hour_sums', 'hour', span, alone), table),
     )
     return [...ofDays, ...ofHours].join(' union all ')
@@ -119,10 +124,18 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
       where ${ofScope()} and about = ${parameter(alone?.about ?? '')} and ${alone?.subject()} and ${time} >= ${at(span.from)} and ${time} < ${at(span.to)}`
   }
 
-  /** A row for each key, operation, model and route. In the order of the indexes: PostgreSQL might else look for the first so many in all that there is. */
-  function combinedSums(about: About, item: string, subject: () => string, { from, to }: Span): string {
-    return `select ${binned('hour')} as at, ${item} as item, subject_label as label, ${COLUMNS}, 1 as read from usage_sums
-      where ${isOurs} and about = ${parameter(about)} and ${subject()} and hour >= ${at(from)} and hour < ${at(to)} and ${matches} order by hour`
+  /**
+   * Of a row for each key, operation, model and route. What is found by an index is bounded, and filtered only then: what a filter throws away was
+   * read too, and counts. In the order of the indexes: PostgreSQL might else look for the first so many in all that there is.
+   */
+  function combinedSums({ about, item, subject }: Omit<Part, 'alone'>, { from, to }: Span, table?: string): string {
+    const found = `select hour, account_id, credential_id, operation, model, subject, subject_label, ${COLUMNS} from usage_sums
+      where ${ofOwnerOrKey} and about = ${parameter(about)} and ${subject()} and hour >= ${at(from)} and hour < ${at(to)} order by hour`
+    const bounded = `(${ofEach(found, table)} limit ${COMBINED_SUMS_MOST + 1}) found`
+    // Added up here already: PostgreSQL would else keep all of it to sort it.
+    const filtered = afterwards.length === 0 ? '' : ` filter (where ${afterwards.join(' and ')})`
+    const sums = COUNTED.map((column) => `coalesce(sum(${column})${filtered}, 0) as ${column}`)
+    return `select ${binned('hour')} as at, ${item} as item, max(subject_label) as label, ${sums.join(', ')}, count(*) as read from ${bounded} group by 1, 2`
   }
 
   /** What is in no sum. */
@@ -202,12 +215,7 @@ export function createSources(query: UsageQuery, parameter: (value: string | num
     return `${ofStored({ ...part, ...(ofCalls.length === 0 && { alone: part }) })} union all ${alone}`
   }
 
-  return { common, all, groups, leaders, subjects, ranking, some }
-}
-
-/** One more than may be read, so that it is seen. */
-function atMost(rows: string): string {
-  return `(${rows} limit ${COMBINED_SUMS_MOST + 1})`
+  return { common, all, groups, areGroupsAll: !isPlain, leaders, subjects, ranking, some }
 }
 
 /** Of each that a table has, looked up by itself: offset keeps PostgreSQL from reading those of all others to join them. */

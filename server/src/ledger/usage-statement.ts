@@ -21,17 +21,21 @@ export function usageStatement(query: UsageQuery): Statement {
   const values: (string | number)[] = []
   const parameter = (value: string | number) => `$${values.push(value)}`
   const sources = createSources(query, parameter)
-  const base = `base as materialized (select at, ${SUMS}, sum(read) as read from (${sources.all()}) used group by at)`
   if (groupBy === undefined) {
-    const text = `with ${sources.common}, ${base}
+    const text = `with ${sources.common}, ${baseOf(`(${sources.all()})`)}
       select 'all' as part, null as item, null as label, 0 as groups, extract(epoch from at)::float8 as at, ${TOLD}, ${readIn('base')} from base`
     return { text, values }
   }
   const text =
     groupBy === 'end_user' || typeof groupBy === 'object'
-      ? bySubject(sources, base, groupBy === 'end_user' ? groupBy : `tag:${groupBy.tag}`)
-      : byItem(sources, base, groupBy)
+      ? bySubject(sources, groupBy === 'end_user' ? groupBy : `tag:${groupBy.tag}`)
+      : byItem(sources, groupBy)
   return { text, values }
+}
+
+/** What all used, by bucket. */
+function baseOf(rows: string): string {
+  return `base as materialized (select at, ${SUMS}, sum(read) as read from ${rows} used group by at)`
 }
 
 /** The most combined sums that one of these has read. */
@@ -40,10 +44,10 @@ function readIn(...tables: readonly string[]): string {
 }
 
 /** Of keys, operations and models there are few: all are added up. */
-function byItem(sources: Sources, base: string, groupBy: 'key' | 'operation' | 'model'): string {
+function byItem(sources: Sources, groupBy: 'key' | 'operation' | 'model'): string {
   return `with ${sources.common},
-    ${base},
     ${grouped(sources.groups(groupBy))},
+    ${baseOf(sources.areGroupsAll ? 'everything' : `(${sources.all()})`)},
     ${LARGEST}
     select part, item, label, (select count(*) from whole)::integer as groups, extract(epoch from at)::float8 as at, ${TOLD},
       ${readIn('base', 'everything')} from (
@@ -58,14 +62,14 @@ function byItem(sources: Sources, base: string, groupBy: 'key' | 'operation' | '
  * 'some' is what all that have one used, and the smaller ones are what the largest leave of it. By the hour, candidates are ranked by their
  * days, and only the hours of the largest are read.
  */
-function bySubject(sources: Sources, base: string, about: About): string {
+function bySubject(sources: Sources, about: About): string {
   const ranking = sources.ranking(about)
   const groups =
     ranking === undefined
       ? [grouped(sources.subjects(about, 'candidates')), LARGEST]
       : [ranked(ranking), largestOf('ranked'), grouped(sources.subjects(about, 'largest'))]
   return `with ${sources.common},
-    ${base},
+    ${baseOf(`(${sources.all()})`)},
     leaders as materialized (${sources.leaders(about)}),
     candidates as materialized (
       select subject from leaders group by subject order by sum(charged) desc, sum(requests) desc, subject limit ${CANDIDATES_MOST}

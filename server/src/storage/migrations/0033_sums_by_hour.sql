@@ -26,11 +26,9 @@ create table usage_hour_sums (
 
 -- A report by operation or by model is about all of them.
 create index usage_hour_sums_of_calls on usage_hour_sums (scope_id, about, hour) where about in ('operation', 'model');
--- For those who drop what is old: hours come one after the other.
-create index usage_hour_sums_by_hour on usage_hour_sums using brin (hour);
-
--- The new name stops whoever still runs the old text of add_up_usage once this commits: it would add to the days and not to the hours.
-alter table usage_days rename column label to subject_label;
+-- For those who drop what is old: as many as there are names, and kept for less long than what stands between them.
+create index usage_hour_sums_of_subjects on usage_hour_sums (hour) where subject <> '' and about not in ('operation', 'model');
+create index usage_hour_sums_of_others on usage_hour_sums (hour) where subject = '' or about in ('operation', 'model');
 
 -- What was added up until now. A database of the last release has none of it.
 insert into usage_hour_sums (scope_id, about, subject, hour, account_id, subject_label, requests, failed_requests,
@@ -157,9 +155,10 @@ begin
 end
 $$;
 
--- Drops some of the sums that are to be kept no longer, and answers how many: sums of days, and sums of hours, of which those by end user and by
--- tag are as many as there are names, and are kept for less long. Until when those are gone is noted first.
-create or replace function drop_usage_before(first_day timestamptz, first_hour timestamptz, most integer) returns integer
+-- Drops some of the sums of a table that are to be kept no longer, and answers how many: sums of days, and sums of hours, of which those by end user
+-- and by tag are as many as there are names, and are kept for less long. Until when those are gone is noted first. One table at a time: where
+-- one fails, what was dropped of the others is gone.
+create or replace function drop_old_usage(of_table text, first_day timestamptz, first_hour timestamptz, most integer) returns integer
 language plpgsql volatile set plan_cache_mode = force_custom_plan as $$
 declare
   dropped integer;
@@ -167,21 +166,32 @@ declare
   -- Sums never go before the charges that they are made of.
   first_sum timestamptz := coalesce((select least(first_day, (max(day) + 1)::timestamp at time zone 'UTC') from dropped_days having max(day) is not null), '-infinity');
 begin
+  if of_table = 'usage_days' then
+    delete from usage_days where ctid = any (array(select ctid from usage_days where day < first_sum limit most));
+    get diagnostics dropped = row_count;
+    return dropped;
+  end if;
   insert into usage_kept (hours_from) values (first_hour) on conflict (is_all) do update set hours_from = greatest(usage_kept.hours_from, excluded.hours_from);
-  delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_hour and subject <> '' order by hour limit most));
-  get diagnostics dropped = row_count;
-  delete from usage_hour_sums where ctid = any (array(
-    select ctid from usage_hour_sums where hour < first_hour and subject <> '' and about not in ('operation', 'model') limit most - dropped));
-  get diagnostics more = row_count;
-  dropped := dropped + more;
-  delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_sum limit most - dropped));
-  get diagnostics more = row_count;
-  dropped := dropped + more;
-  delete from usage_hour_sums where ctid = any (array(select ctid from usage_hour_sums where hour < first_sum limit most - dropped));
-  get diagnostics more = row_count;
-  dropped := dropped + more;
-  delete from usage_days where ctid = any (array(select ctid from usage_days where day < first_sum limit most - dropped));
+  -- In the order of an index of just these rows: what is kept for longer stands between them, and is not read.
+  if of_table = 'usage_sums' then
+    delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_hour and subject <> '' order by hour limit most));
+    get diagnostics dropped = row_count;
+    delete from usage_sums where ctid = any (array(select ctid from usage_sums where hour < first_sum limit most - dropped));
+  elsif of_table = 'usage_hour_sums' then
+    delete from usage_hour_sums where ctid = any (array(
+      select ctid from usage_hour_sums where hour < first_hour and subject <> '' and about not in ('operation', 'model') order by hour limit most));
+    get diagnostics dropped = row_count;
+    delete from usage_hour_sums where ctid = any (array(
+      select ctid from usage_hour_sums where hour < first_sum and (subject = '' or about in ('operation', 'model')) order by hour limit most - dropped));
+  else
+    raise exception 'no table of sums: %', of_table;
+  end if;
   get diagnostics more = row_count;
   return dropped + more;
 end
 $$;
+drop function drop_usage_before(timestamptz, timestamptz, integer);
+
+-- The new name stops whoever still runs the old text of add_up_usage once this commits: it would add to the days and not to the hours. At the
+-- end: reports wait from here on.
+alter table usage_days rename column label to subject_label;
