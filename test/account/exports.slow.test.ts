@@ -12,7 +12,7 @@ import { setBudget } from '../../server/src/identity/set-budgets.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { ACTOR, call, chargesOf } from '../acceptance/installation.ts'
 import { openSession } from '../ledger/session.ts'
-import { type Asker, ask, letIn, listIn, makeTeam, startHouse, type Team } from './house.ts'
+import { type Asker, ask, letIn, listIn, makeTeam, signedIn, startHouse, type Team } from './house.ts'
 
 const database = await freshDatabase()
 const house = await startHouse(database.url)
@@ -59,6 +59,36 @@ const lasting = (text: string) =>
 async function callFor(team: Team) {
   const headers = { 'x-farebox-end-user': 'zoe', 'x-farebox-tags': 'team=search' }
   assert.equal((await call(gateway.url, team.secret, 'tag_detail', '', { headers })).status, 200)
+}
+
+/** More than sockets take on the way. */
+const ENTRIES = 10_000
+
+async function fillAudit(workspaceId: string) {
+  await pool.query(
+    `insert into audit (actor, action, workspace_id, subject, before, after, origin)
+     select 'operator test', 'test.made', $1, n::text, null, jsonb_build_object('text', repeat('x', 2000)), '{}'
+     from generate_series(1, $2::integer) n`,
+    [workspaceId, ENTRIES],
+  )
+}
+
+const begin = (path: string, { headers }: Who) => request(`${siteUrl}/account/v1${path}/data`, { headers })
+
+/** What comes of a download during whose first bytes something happens, and whether it breaks off. */
+async function readAfter(path: string, who: Who, happens: () => Promise<unknown>) {
+  const { statusCode, body } = await begin(path, who)
+  assert.equal(statusCode, 200)
+  let part = ''
+  try {
+    for await (const chunk of body) {
+      if (part === '') await happens()
+      part += String(chunk)
+    }
+  } catch {
+    return { part, isBroken: true }
+  }
+  return { part, isBroken: false }
 }
 
 describe('an export', () => {
@@ -226,17 +256,50 @@ describe('an export', () => {
     assert.deepEqual(told.toSorted(), rows.map(({ id }) => id).toSorted())
   })
 
+  it('goes on only while whoever downloads it may: what breaks off has no last line', async () => {
+    const team = await makeTeam(pool, ['owner', 'admin'])
+    const { workspaceId } = team
+    const { personId } = team.of('owner')
+    await fillAudit(workspaceId)
+    const granted = await Promise.all(Array.from({ length: 4 }, () => letIn(house, workspaceId, { personId })))
+    const [revoked, paused, late, elsewhere] = granted.map((one) => one.id)
+    const now = 'clock_timestamp()'
+    const acts: readonly (readonly [what: string, who: Who, act: string, about: string | undefined])[] = [
+      ['a revoked grant', granted[0] ?? assert.fail(), `update grants set revoked_at = ${now} where id = $1`, revoked],
+      ['a paused grant', granted[1] ?? assert.fail(), `update grants set paused_at = ${now} where id = $1`, paused],
+      [
+        ...(['a token that expires', granted[2] ?? assert.fail()] as const),
+        ...([`update access_tokens set expires_at = ${now} where grant_id = $1`, late] as const),
+      ],
+      [
+        ...(['another network', granted[3] ?? assert.fail()] as const),
+        ...(["update grants set allowed_networks = '{192.0.2.0/24}' where id = $1", elsewhere] as const),
+      ],
+      [
+        ...(['a session that ends', { headers: await signedIn(pool, personId) }] as const),
+        ...([`update browser_sessions set ended_at = ${now} where person_id = $1`, personId] as const),
+      ],
+      [
+        ...(['an export that expires', team.of('admin')] as const),
+        ...([`update exports set expires_at = ${now} where workspace_id = $1`, workspaceId] as const),
+      ],
+      [
+        ...(['a role that allows it no more', team.of('admin')] as const),
+        ...(["update members set role = 'viewer' where id = $1", team.of('admin').memberId] as const),
+      ],
+    ]
+    for (const [what, who, act, about] of acts) {
+      const path = await makeExport(team, who)
+      const { part, isBroken } = await readAfter(path, who, () => pool.query(act, [about]))
+      assert.match(part, /^\{"type":"export"/, what)
+      assert.deepEqual([isBroken, part.includes('{"type":"end"')], [true, false], what)
+    }
+  })
+
   it('is whole through kill -9 of the process that sends it: a part is known as one, and it can be repeated', async () => {
     const team = await makeTeam(pool, ['owner'])
     const owner = team.of('owner')
-    // More than sockets take on the way.
-    const ENTRIES = 10_000
-    await pool.query(
-      `insert into audit (actor, action, workspace_id, subject, before, after, origin)
-       select 'operator test', 'test.made', $1, n::text, null, jsonb_build_object('text', repeat('x', 2000)), '{}'
-       from generate_series(1, $2::integer) n`,
-      [team.workspaceId, ENTRIES],
-    )
+    await fillAudit(team.workspaceId)
     const path = await makeExport(team)
     const victim = await startGateway({
       databaseUrl: database.url,

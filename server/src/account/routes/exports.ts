@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { askExport, EXPORT_DAYS, EXPORT_STATES, type Export, findExport, listExports } from '../../identity/exports.ts'
-import { findPlace, requireDeed } from '../../identity/people/place.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { exportLines } from '../export-lines.ts'
 import { PAGE, pageFrom, pageOf } from '../pages.ts'
+import type { AccountParts } from '../parts.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const exported = z.strictObject({
@@ -20,6 +20,14 @@ const exported = z.strictObject({
 
 function toldOf({ id, state, mode, asOf, expiresAt }: Export): z.output<typeof exported> {
   return { id, state, mode, as_of: asOf.toISOString(), expires_at: expiresAt.toISOString() }
+}
+
+async function findReady(pool: AccountParts['pool'], sought: Parameters<typeof findExport>[1]): Promise<Export> {
+  const found = await findExport(pool, sought)
+  if (found.state === 'expired')
+    throw new Fault('resource_not_found', { detail: 'The export has expired. Ask for a new one.' })
+  if (found.state === 'preparing') throw new Fault('export_not_ready', { retryAfterSeconds: 1 })
+  return found
 }
 
 const ALL = '/workspaces/{workspace_id}/exports'
@@ -81,17 +89,15 @@ export const EXPORT_ROUTES: readonly AccountRoute[] = [
     tag: 'closure',
     answer: { description: 'The lines.', body: z.string(), type: LINES },
     codes: ['export_not_ready'],
-    async run(parts, { member, place, params: { export_id: id = '' } }) {
+    async run(parts, { member, place, params: { export_id: id = '' }, stillMay }) {
       const { pool, time, turns } = parts
-      const mode = member.granted?.mode ?? null
-      const found = await findExport(pool, { workspaceId: place.id, mode, id })
-      if (found.state === 'expired')
-        throw new Fault('resource_not_found', { detail: 'The export has expired. Ask for a new one.' })
-      if (found.state === 'preparing') throw new Fault('export_not_ready', { retryAfterSeconds: 1 })
-      // A download takes long: each page waits for its turn as a request does, and is read only while the role allows it.
+      const sought = { workspaceId: place.id, mode: member.granted?.mode ?? null, id }
+      const found = await findReady(pool, sought)
+      // A download takes long: each page waits for its turn as a request does, and is read only for who could begin it now.
       const inTurn = <T>(read: () => Promise<T>) =>
         turns.take(member.personId, {}, async () => {
-          requireDeed(await findPlace(pool, { personId: member.personId, workspaceId: place.id }), 'workspace.manage')
+          await stillMay()
+          await findReady(pool, sought)
           return read()
         })
       const lines = exportLines({ pool, time, place, export: found, inTurn })
