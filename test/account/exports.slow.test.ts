@@ -12,7 +12,7 @@ import { setBudget } from '../../server/src/identity/set-budgets.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { ACTOR, call, chargesOf } from '../acceptance/installation.ts'
 import { openSession } from '../ledger/session.ts'
-import { type Asker, ask, letIn, listIn, makeTeam, signedIn, startHouse, type Team } from './house.ts'
+import { type Asker, ask, letIn, listIn, makeTeam, signedIn, startHouse, type Team, type Told } from './house.ts'
 
 const database = await freshDatabase()
 const house = await startHouse(database.url)
@@ -294,6 +294,29 @@ describe('an export', () => {
       assert.match(part, /^\{"type":"export"/, what)
       assert.deepEqual([isBroken, part.includes('{"type":"end"')], [true, false], what)
     }
+  })
+
+  it('is downloaded twice at once by a person, and again as soon as one has ended', async () => {
+    const team = await makeTeam(pool, ['owner', 'admin'])
+    await fillAudit(team.workspaceId)
+    const path = await makeExport(team)
+    const owner = team.of('owner')
+    const [first, second] = [await begin(path, owner), await begin(path, owner)]
+    const third = await ask(siteUrl, owner, `${path}/data`)
+    assert.deepEqual([third.status, third.json.code], [429, 'rate_limit_exceeded'])
+    assert.match(String(third.json.detail), /2 of 2 of your downloads/)
+    assert.equal(third.headers.get('retry-after'), '30')
+    const other = await begin(path, team.of('admin'))
+    assert.equal(other.statusCode, 200)
+    for (const { body } of [first, other]) body.on('error', () => {}).destroy()
+    let more: Told | undefined
+    const isLetIn = async () => {
+      more = await ask(siteUrl, owner, `${path}/data`)
+      return more.status === 200
+    }
+    await until(isLetIn, PATIENCE_MS, 'that the one which was left has ended')
+    linesOf(more?.text ?? '')
+    second.body.on('error', () => {}).destroy()
   })
 
   it('is whole through kill -9 of the process that sends it: a part is known as one, and it can be repeated', async () => {

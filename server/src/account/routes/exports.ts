@@ -1,7 +1,7 @@
-import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { askExport, EXPORT_DAYS, EXPORT_STATES, type Export, findExport, listExports } from '../../identity/exports.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { downloadOf } from '../download.ts'
 import { exportLines } from '../export-lines.ts'
 import { PAGE, pageFrom, pageOf } from '../pages.ts'
 import type { AccountParts } from '../parts.ts'
@@ -32,6 +32,8 @@ async function findReady(pool: AccountParts['pool'], sought: Parameters<typeof f
 
 const ALL = '/workspaces/{workspace_id}/exports'
 const ONE = `${ALL}/{export_id}` as const
+/** The most that a download takes. */
+const DOWNLOAD_MS = 4 * 3_600_000
 const LINES = 'application/x-ndjson'
 
 export const EXPORT_ROUTES: readonly AccountRoute[] = [
@@ -95,13 +97,15 @@ export const EXPORT_ROUTES: readonly AccountRoute[] = [
       const found = await findReady(pool, sought)
       // A download takes long: each page waits for its turn as a request does, and is read only for who could begin it now.
       const inTurn = <T>(read: () => Promise<T>) =>
-        turns.take(member.personId, {}, async () => {
+        turns.take(member.personId, { isPage: true }, async () => {
           await stillMay()
           await findReady(pool, sought)
           return read()
         })
+      const deadlineMs = Math.min(DOWNLOAD_MS, Math.max(0, found.expiresAt.getTime() - time.nowMs()))
+      const onEnd = turns.startDownload(member.personId)
       const lines = exportLines({ pool, time, place, export: found, inTurn })
-      return { body: Readable.from(lines, { objectMode: false, highWaterMark: 65_536 }), type: LINES }
+      return { body: downloadOf(lines, { deadlineMs, onEnd }), type: LINES }
     },
   }),
 ]
