@@ -10,7 +10,7 @@ import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { AS_DOWNLOADED } from '../../server/src/account/export-lines.ts'
 import { setBudget } from '../../server/src/identity/set-budgets.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { ACTOR, call, chargesOf } from '../acceptance/installation.ts'
+import { ACTOR, call, chargesOf, ids } from '../acceptance/installation.ts'
 import { openSession } from '../ledger/session.ts'
 import { type Asker, ask, letIn, listIn, makeTeam, signedIn, startHouse, type Team, type Told } from './house.ts'
 
@@ -169,6 +169,47 @@ describe('an export', () => {
     await pool.query('update exports set expires_at = clock_timestamp() where workspace_id = $1', [workspaceId])
     assert.equal((await ask(siteUrl, owner, path)).json.state, 'expired')
     assert.equal((await ask(siteUrl, owner, `${path}/data`)).status, 404)
+  })
+
+  it('tells of grants, invitations, linked accounts, tasks and promotional credit, and never what is sealed', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const { workspaceId, accountId, keyId } = team
+    const owner = team.of('owner')
+    const client = await letIn(house, workspaceId, { personId: owner.personId })
+    const invited = await ask(siteUrl, owner, `/workspaces/${workspaceId}/invitations`, {
+      ...{ method: 'POST', body: { email: 'new@example.com', role: 'viewer' } },
+    })
+    assert.equal(invited.status, 201, invited.text)
+    const [linkId, taskId] = [ids.next(), ids.next()]
+    await pool.query(
+      `insert into link_sessions (credential_id, id, upstream_id, username, scopes, wrapped_key, tokens, access_until, can_refresh)
+       values ($1, $2, $3, 'zoe', '{read}', 'sealed-key', 'sealed-tokens', clock_timestamp() + interval '1 day', false)`,
+      [keyId, linkId, ids.next()],
+    )
+    await pool.query(
+      `insert into tasks (id, account_id, credential_id, model, state, code, created_at, ended_at)
+       values ($1, $2, $3, 'a/model', 'FAILED', 'no', clock_timestamp(), clock_timestamp())`,
+      [taskId, accountId, keyId],
+    )
+    await pool.query(
+      "insert into entries (id, account_id, kind, credited, promo) values ($1, $2, 'promotion', 0, 3000000000)",
+      [ids.next(), accountId],
+    )
+    const path = await makeExport(team)
+    const { text } = await ask(siteUrl, owner, `${path}/data`)
+    const one = (wanted: string, at = 0) =>
+      linesOf(text).filter(({ type }) => type === wanted)[at] ?? assert.fail(wanted)
+    assert.deepEqual(
+      [one('grant').id, one('grant').mode, one('grant').oauth_scopes, one('grant').is_active],
+      [client.id, 'test', ['account.manage'], true],
+    )
+    assert.deepEqual([one('invitation').id, one('invitation').email], [invited.json.id, 'new@example.com'])
+    assert.deepEqual([one('link').id, one('link').credential_id, one('link').username], [linkId, keyId, 'zoe'])
+    assert.deepEqual([one('task').id, one('task').status], [taskId, 'FAILED'])
+    assert.deepEqual([one('entry', 1).kind, Object(one('entry', 1).promotional).usd], ['promotion', '3.000000000'])
+    for (const secret of [client.token, 'sealed-key', 'sealed-tokens', Buffer.from('sealed-tokens').toString('base64')])
+      assert.ok(!text.includes(secret))
+    await pool.query('delete from link_sessions where id = $1', [linkId])
   })
 
   it('is not ready while a change is under way that began before it', async () => {

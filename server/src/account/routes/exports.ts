@@ -87,7 +87,7 @@ export const EXPORT_ROUTES: readonly AccountRoute[] = [
     need: 'workspace.manage',
     summary: 'Download an export, as JSON values in lines',
     description:
-      'Each line has a type: export, workspace, member, quota_request, key, budget, entry (payments, credit and corrections), charge (one of each call), usage (by day and operation), audit, and end. The last line, end, has the count of each type and the SHA-256 of all lines before it: a download without it is not whole, and can be repeated. Charges, entries, usage and the audit log are those up to as_of, and the same in every download; the others are as they are when it is downloaded. It never has a secret or a hash of one.',
+      'Each line has a type: export, workspace, member, invitation (open ones), quota_request, key, grant (with its mandate), budget, link, task (those that run, and those that ended within a day), entry (payments, credit and corrections), charge (one of each call), usage (by day and operation), audit, and end. The last line, end, has the count of each type and the SHA-256 of all lines before it: a download without it is not whole, and can be repeated. Charges, entries, usage and the audit log are those up to as_of, and the same in every download; the others are as they are when it is downloaded. It never has a secret, a hash of one, or what is sealed. Not in it: records of calls, prompts and results of tasks, sums by end user, former members, decided invitations, and closures, of which the audit log tells. Every page asks again whether you may: it breaks off, without a last line, when your token, grant, session or role ends, when the export expires, and after 4 hours. 2 downloads of a person and 16 of a process run at once; others are refused with 429 and Retry-After.',
     tag: 'closure',
     answer: { description: 'The lines.', body: z.string(), type: LINES },
     codes: ['export_not_ready'],
@@ -104,7 +104,7 @@ export const EXPORT_ROUTES: readonly AccountRoute[] = [
         })
       const deadlineMs = Math.min(DOWNLOAD_MS, Math.max(0, found.expiresAt.getTime() - time.nowMs()))
       const onEnd = turns.startDownload(member.personId)
-      const lines = exportLines({ pool, time, place, export: found, inTurn })
+      const lines = exportLines({ ...parts, place, export: found, inTurn })
       return { body: downloadOf(lines, { deadlineMs, onEnd }), type: LINES }
     },
   }),
