@@ -10,9 +10,9 @@ import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { AS_DOWNLOADED } from '../../server/src/account/export-lines.ts'
 import { setBudget } from '../../server/src/identity/set-budgets.ts'
 import { usd } from '../../server/src/kernel/money.ts'
-import { ACTOR, call, chargesOf } from '../acceptance/installation.ts'
+import { ACTOR, call, chargesOf, ids } from '../acceptance/installation.ts'
 import { openSession } from '../ledger/session.ts'
-import { type Asker, ask, letIn, listIn, makeTeam, startHouse, type Team } from './house.ts'
+import { type Asker, ask, letIn, listIn, makeTeam, signedIn, startHouse, type Team, type Told } from './house.ts'
 
 const database = await freshDatabase()
 const house = await startHouse(database.url)
@@ -59,6 +59,36 @@ const lasting = (text: string) =>
 async function callFor(team: Team) {
   const headers = { 'x-farebox-end-user': 'zoe', 'x-farebox-tags': 'team=search' }
   assert.equal((await call(gateway.url, team.secret, 'tag_detail', '', { headers })).status, 200)
+}
+
+/** More than sockets take on the way. */
+const ENTRIES = 10_000
+
+async function fillAudit(workspaceId: string) {
+  await pool.query(
+    `insert into audit (actor, action, workspace_id, subject, before, after, origin)
+     select 'operator test', 'test.made', $1, n::text, null, jsonb_build_object('text', repeat('x', 2000)), '{}'
+     from generate_series(1, $2::integer) n`,
+    [workspaceId, ENTRIES],
+  )
+}
+
+const begin = (path: string, { headers }: Who) => request(`${siteUrl}/account/v1${path}/data`, { headers })
+
+/** What comes of a download during whose first bytes something happens, and whether it breaks off. */
+async function readAfter(path: string, who: Who, happens: () => Promise<unknown>) {
+  const { statusCode, body } = await begin(path, who)
+  assert.equal(statusCode, 200)
+  let part = ''
+  try {
+    for await (const chunk of body) {
+      if (part === '') await happens()
+      part += String(chunk)
+    }
+  } catch {
+    return { part, isBroken: true }
+  }
+  return { part, isBroken: false }
 }
 
 describe('an export', () => {
@@ -139,6 +169,47 @@ describe('an export', () => {
     await pool.query('update exports set expires_at = clock_timestamp() where workspace_id = $1', [workspaceId])
     assert.equal((await ask(siteUrl, owner, path)).json.state, 'expired')
     assert.equal((await ask(siteUrl, owner, `${path}/data`)).status, 404)
+  })
+
+  it('tells of grants, invitations, linked accounts, tasks and promotional credit, and never what is sealed', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const { workspaceId, accountId, keyId } = team
+    const owner = team.of('owner')
+    const client = await letIn(house, workspaceId, { personId: owner.personId })
+    const invited = await ask(siteUrl, owner, `/workspaces/${workspaceId}/invitations`, {
+      ...{ method: 'POST', body: { email: 'new@example.com', role: 'viewer' } },
+    })
+    assert.equal(invited.status, 201, invited.text)
+    const [linkId, taskId] = [ids.next(), ids.next()]
+    await pool.query(
+      `insert into link_sessions (credential_id, id, upstream_id, username, scopes, wrapped_key, tokens, access_until, can_refresh)
+       values ($1, $2, $3, 'zoe', '{read}', 'sealed-key', 'sealed-tokens', clock_timestamp() + interval '1 day', false)`,
+      [keyId, linkId, ids.next()],
+    )
+    await pool.query(
+      `insert into tasks (id, account_id, credential_id, model, state, code, created_at, ended_at)
+       values ($1, $2, $3, 'a/model', 'FAILED', 'no', clock_timestamp(), clock_timestamp())`,
+      [taskId, accountId, keyId],
+    )
+    await pool.query(
+      "insert into entries (id, account_id, kind, credited, promo) values ($1, $2, 'promotion', 0, 3000000000)",
+      [ids.next(), accountId],
+    )
+    const path = await makeExport(team)
+    const { text } = await ask(siteUrl, owner, `${path}/data`)
+    const one = (wanted: string, at = 0) =>
+      linesOf(text).filter(({ type }) => type === wanted)[at] ?? assert.fail(wanted)
+    assert.deepEqual(
+      [one('grant').id, one('grant').mode, one('grant').oauth_scopes, one('grant').is_active],
+      [client.id, 'test', ['account.manage'], true],
+    )
+    assert.deepEqual([one('invitation').id, one('invitation').email], [invited.json.id, 'new@example.com'])
+    assert.deepEqual([one('link').id, one('link').credential_id, one('link').username], [linkId, keyId, 'zoe'])
+    assert.deepEqual([one('task').id, one('task').status], [taskId, 'FAILED'])
+    assert.deepEqual([one('entry', 1).kind, Object(one('entry', 1).promotional).usd], ['promotion', '3.000000000'])
+    for (const secret of [client.token, 'sealed-key', 'sealed-tokens', Buffer.from('sealed-tokens').toString('base64')])
+      assert.ok(!text.includes(secret))
+    await pool.query('delete from link_sessions where id = $1', [linkId])
   })
 
   it('is not ready while a change is under way that began before it', async () => {
@@ -226,17 +297,73 @@ describe('an export', () => {
     assert.deepEqual(told.toSorted(), rows.map(({ id }) => id).toSorted())
   })
 
+  it('goes on only while whoever downloads it may: what breaks off has no last line', async () => {
+    const team = await makeTeam(pool, ['owner', 'admin'])
+    const { workspaceId } = team
+    const { personId } = team.of('owner')
+    await fillAudit(workspaceId)
+    const granted = await Promise.all(Array.from({ length: 4 }, () => letIn(house, workspaceId, { personId })))
+    const [revoked, paused, late, elsewhere] = granted.map((one) => one.id)
+    const now = 'clock_timestamp()'
+    const acts: readonly (readonly [what: string, who: Who, act: string, about: string | undefined])[] = [
+      ['a revoked grant', granted[0] ?? assert.fail(), `update grants set revoked_at = ${now} where id = $1`, revoked],
+      ['a paused grant', granted[1] ?? assert.fail(), `update grants set paused_at = ${now} where id = $1`, paused],
+      [
+        ...(['a token that expires', granted[2] ?? assert.fail()] as const),
+        ...([`update access_tokens set expires_at = ${now} where grant_id = $1`, late] as const),
+      ],
+      [
+        ...(['another network', granted[3] ?? assert.fail()] as const),
+        ...(["update grants set allowed_networks = '{192.0.2.0/24}' where id = $1", elsewhere] as const),
+      ],
+      [
+        ...(['a session that ends', { headers: await signedIn(pool, personId) }] as const),
+        ...([`update browser_sessions set ended_at = ${now} where person_id = $1`, personId] as const),
+      ],
+      [
+        ...(['an export that expires', team.of('admin')] as const),
+        ...([`update exports set expires_at = ${now} where workspace_id = $1`, workspaceId] as const),
+      ],
+      [
+        ...(['a role that allows it no more', team.of('admin')] as const),
+        ...(["update members set role = 'viewer' where id = $1", team.of('admin').memberId] as const),
+      ],
+    ]
+    for (const [what, who, act, about] of acts) {
+      const path = await makeExport(team, who)
+      const { part, isBroken } = await readAfter(path, who, () => pool.query(act, [about]))
+      assert.match(part, /^\{"type":"export"/, what)
+      assert.deepEqual([isBroken, part.includes('{"type":"end"')], [true, false], what)
+    }
+  })
+
+  it('is downloaded twice at once by a person, and again as soon as one has ended', async () => {
+    const team = await makeTeam(pool, ['owner', 'admin'])
+    await fillAudit(team.workspaceId)
+    const path = await makeExport(team)
+    const owner = team.of('owner')
+    const [first, second] = [await begin(path, owner), await begin(path, owner)]
+    const third = await ask(siteUrl, owner, `${path}/data`)
+    assert.deepEqual([third.status, third.json.code], [429, 'rate_limit_exceeded'])
+    assert.match(String(third.json.detail), /2 of 2 of your downloads/)
+    assert.equal(third.headers.get('retry-after'), '30')
+    const other = await begin(path, team.of('admin'))
+    assert.equal(other.statusCode, 200)
+    for (const { body } of [first, other]) body.on('error', () => {}).destroy()
+    let more: Told | undefined
+    const isLetIn = async () => {
+      more = await ask(siteUrl, owner, `${path}/data`)
+      return more.status === 200
+    }
+    await until(isLetIn, PATIENCE_MS, 'that the one which was left has ended')
+    linesOf(more?.text ?? '')
+    second.body.on('error', () => {}).destroy()
+  })
+
   it('is whole through kill -9 of the process that sends it: a part is known as one, and it can be repeated', async () => {
     const team = await makeTeam(pool, ['owner'])
     const owner = team.of('owner')
-    // More than sockets take on the way.
-    const ENTRIES = 10_000
-    await pool.query(
-      `insert into audit (actor, action, workspace_id, subject, before, after, origin)
-       select 'operator test', 'test.made', $1, n::text, null, jsonb_build_object('text', repeat('x', 2000)), '{}'
-       from generate_series(1, $2::integer) n`,
-      [team.workspaceId, ENTRIES],
-    )
+    await fillAudit(team.workspaceId)
     const path = await makeExport(team)
     const victim = await startGateway({
       databaseUrl: database.url,

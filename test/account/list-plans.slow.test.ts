@@ -159,7 +159,7 @@ async function run(operationId: string, mode: 'live' | 'test', query: Readonly<R
   })
   const member = { personId: team.of('owner').personId, by: SERVICE, formToken: null, granted: null }
   const given = { id: '', member, place, mode, params: {}, query, body: undefined, on: spy, requireMatch: () => {} }
-  const told = await route.run(parts(spy), { ...given, visitor: Object(null) })
+  const told = await route.run(parts(spy), { ...given, stillMay: async () => {}, visitor: Object(null) })
   return { sent, told: Object(told.body) }
 }
 

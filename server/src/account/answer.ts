@@ -28,7 +28,7 @@ async function readBy(parts: AccountParts, route: AccountRoute, asked: JsonAsked
   const member = route.need === 'nothing' ? null : await parts.authenticate(asked, false)
   return inTurn(parts, route, member, async () => {
     const place = await placeOf(parts.pool, route, asked, member)
-    const told = await route.run(parts, givenOf(route, asked, { member, place, on: parts.pool }))
+    const told = await route.run(parts, givenOf(parts, route, asked, { member, place, on: parts.pool }))
     return replyOf(route, told, told.type === undefined ? etagOf(told.body) : null)
   })
 }
@@ -44,7 +44,7 @@ function inTurn<T>(
 
 async function writeBy(parts: AccountParts, route: AccountRoute, asked: JsonAsked): Promise<JsonReply> {
   if (route.need === 'nothing') {
-    const given = givenOf(route, asked, { member: null, place: null, on: parts.pool })
+    const given = givenOf(parts, route, asked, { member: null, place: null, on: parts.pool })
     return replyOf(route, await route.run(parts, given), null)
   }
   const member = await parts.authenticate(asked, true)
@@ -62,18 +62,20 @@ async function writeOf(parts: AccountParts, route: AccountRoute, asked: JsonAske
     const before = await findWrite(pool, write)
     if (before !== null) return again(before)
     requireOpen(route, place)
-    await route.prepare?.(parts, givenOf(route, asked, { member, place, on: pool }))
+    await route.prepare?.(parts, givenOf(parts, route, asked, { member, place, on: pool }))
   }
   // What asks others is done first, and then noted: sent again in between, it finds that it was done.
   const first =
-    route.isOutside === true ? await route.run(parts, givenOf(route, asked, { member, place, on: pool })) : undefined
+    route.isOutside === true
+      ? await route.run(parts, givenOf(parts, route, asked, { member, place, on: pool }))
+      : undefined
   return inTransaction(pool, async (query) => {
     const on = new OpenTransaction(query)
     const locked = await placeOf(on, route, asked, member, true)
     const made = await writeOnce(on, { ...write, requestId: asked.id }, async () => {
       // Not before: what was made before the closure is told again.
       requireOpen(route, locked)
-      const told = first ?? (await route.run(parts, givenOf(route, asked, { member, place: locked, on })))
+      const told = first ?? (await route.run(parts, givenOf(parts, route, asked, { member, place: locked, on })))
       const etag = etagOf(told.body)
       return { status: route.answer.status ?? 200, body: told.kept ?? told.body, etag, told }
     })
@@ -108,12 +110,15 @@ const NOBODYS = '00000000-0000-7000-8000-000000000000'
 
 type Found = Pick<Given, 'member' | 'place' | 'on'>
 
-function givenOf(route: AccountRoute, asked: JsonAsked, found: Found): Given {
+function givenOf(parts: AccountParts, route: AccountRoute, asked: JsonAsked, found: Found): Given {
   const { id, params, query, visitor } = asked
   const ifMatch = asked.header('if-match')
   return {
     ...{ id, params, query, body: asked.body, visitor, ...found },
     mode: modeOf(route, query, found.member),
+    async stillMay() {
+      if (route.need !== 'nothing') await placeOf(parts.pool, route, asked, await parts.authenticate(asked, false))
+    },
     requireMatch(body) {
       const current = etagOf(body)
       const isMatch = ifMatch?.split(',').some((one) => one.trim() === '*' || one.trim() === current)

@@ -78,6 +78,8 @@ export type Given = {
   /** The transaction of a write; for reading where nothing is written. */
   readonly on: Transactions
   readonly visitor: Visitor
+  /** Throws once whoever asked may no longer: for what goes on after the answer has begun. */
+  readonly stillMay: () => Promise<void>
   /** Refuses a change of what is not as whoever asks has read it. */
   readonly requireMatch: (body: unknown) => void
 }

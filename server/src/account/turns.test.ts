@@ -51,6 +51,34 @@ describe('turns of members', () => {
     assert.equal(await turns.take(ANN, {}, async () => 'in'), 'in')
   })
 
+  it('let a page of a download wait where a request is refused', async () => {
+    const turns = createTurns({ clock: clock(), together: 8, ofPerson: 1, waiting: 1 })
+    const { running, work, endNext } = started()
+    const sent = [turns.take(ANN, {}, work('first')), turns.take(ANN, {}, work('second'))]
+    await assert.rejects(turns.take(ANN, {}, work('third')), { code: 'rate_limit_exceeded' })
+    sent.push(turns.take(ANN, { isPage: true }, work('page')))
+    for (let at = 0; at < sent.length; at += 1) {
+      await tick()
+      endNext()
+    }
+    await Promise.all(sent)
+    assert.deepEqual(running, ['first', 'second', 'page'])
+  })
+
+  it('allow two downloads of a person and 16 of all, and one more when one has ended, however often that is said', () => {
+    const turns = createTurns({ clock: clock(), together: 8 })
+    const end = turns.startDownload(ANN)
+    turns.startDownload(ANN)
+    const refusal = { code: 'rate_limit_exceeded', retryAfterSeconds: 30 }
+    assert.throws(() => turns.startDownload(ANN), { ...refusal, message: /2 of 2 of your downloads/ })
+    end()
+    end()
+    turns.startDownload(ANN)
+    assert.throws(() => turns.startDownload(ANN), refusal)
+    for (let at = 2; at < 16; at += 1) turns.startDownload(`person ${at}`)
+    assert.throws(() => turns.startDownload(BEN), { ...refusal, message: /16 of 16 downloads of all members/ })
+  })
+
   it('count changes of a person by the minute', () => {
     const time = clock()
     const turns = createTurns({ clock: time, together: 8, writesPerMinute: 2 })

@@ -332,6 +332,26 @@ export async function listGrants(
   return z.array(listedGrant).parse(rows)
 }
 
+type GrantPage = {
+  readonly workspaceId: Id
+  /** Of the mode that is asked for. */
+  readonly accountId: Id
+  readonly after: Id | undefined
+  readonly most: number
+}
+
+/** Of a workspace in one mode, also those that have ended, the newest first. */
+export async function listGrantPage(
+  pool: pg.Pool,
+  { workspaceId, accountId, after, most }: GrantPage,
+): Promise<readonly ListedGrant[]> {
+  const { rows } = await pool.query(
+    `${LISTED_SELECT} where k.workspace_id = $1 and c.account_id = $2 and ($3::uuid is null or k.id < $3) order by k.id desc limit $4`,
+    [workspaceId, accountId, after ?? null, most],
+  )
+  return z.array(listedGrant).parse(rows)
+}
+
 /** What a person allows a client now, the newest first; so many at most. */
 export async function listGrantsOfClient(
   pool: pg.Pool,

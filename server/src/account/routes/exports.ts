@@ -1,10 +1,10 @@
-import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { askExport, EXPORT_DAYS, EXPORT_STATES, type Export, findExport, listExports } from '../../identity/exports.ts'
-import { findPlace, requireDeed } from '../../identity/people/place.ts'
 import { Fault } from '../../kernel/fault.ts'
+import { downloadOf } from '../download.ts'
 import { exportLines } from '../export-lines.ts'
 import { PAGE, pageFrom, pageOf } from '../pages.ts'
+import type { AccountParts } from '../parts.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const exported = z.strictObject({
@@ -22,8 +22,18 @@ function toldOf({ id, state, mode, asOf, expiresAt }: Export): z.output<typeof e
   return { id, state, mode, as_of: asOf.toISOString(), expires_at: expiresAt.toISOString() }
 }
 
+async function findReady(pool: AccountParts['pool'], sought: Parameters<typeof findExport>[1]): Promise<Export> {
+  const found = await findExport(pool, sought)
+  if (found.state === 'expired')
+    throw new Fault('resource_not_found', { detail: 'The export has expired. Ask for a new one.' })
+  if (found.state === 'preparing') throw new Fault('export_not_ready', { retryAfterSeconds: 1 })
+  return found
+}
+
 const ALL = '/workspaces/{workspace_id}/exports'
 const ONE = `${ALL}/{export_id}` as const
+/** The most that a download takes. */
+const DOWNLOAD_MS = 4 * 3_600_000
 const LINES = 'application/x-ndjson'
 
 export const EXPORT_ROUTES: readonly AccountRoute[] = [
@@ -77,25 +87,25 @@ export const EXPORT_ROUTES: readonly AccountRoute[] = [
     need: 'workspace.manage',
     summary: 'Download an export, as JSON values in lines',
     description:
-      'Each line has a type: export, workspace, member, quota_request, key, budget, entry (payments, credit and corrections), charge (one of each call), usage (by day and operation), audit, and end. The last line, end, has the count of each type and the SHA-256 of all lines before it: a download without it is not whole, and can be repeated. Charges, entries, usage and the audit log are those up to as_of, and the same in every download; the others are as they are when it is downloaded. It never has a secret or a hash of one.',
+      'Each line has a type: export, workspace, member, invitation (open ones), quota_request, key, grant (with its mandate), budget, link, task (those that run, and those that ended within a day), entry (payments, credit and corrections), charge (one of each call), usage (by day and operation), audit, and end. The last line, end, has the count of each type and the SHA-256 of all lines before it: a download without it is not whole, and can be repeated. Charges, entries, usage and the audit log are those up to as_of, and the same in every download; the others are as they are when it is downloaded. It never has a secret, a hash of one, or what is sealed. Not in it: records of calls, prompts and results of tasks, sums by end user, former members, decided invitations, and closures, of which the audit log tells. Every page asks again whether you may: it breaks off, without a last line, when your token, grant, session or role ends, when the export expires, and after 4 hours. 2 downloads of a person and 16 of a process run at once; others are refused with 429 and Retry-After.',
     tag: 'closure',
     answer: { description: 'The lines.', body: z.string(), type: LINES },
     codes: ['export_not_ready'],
-    async run(parts, { member, place, params: { export_id: id = '' } }) {
+    async run(parts, { member, place, params: { export_id: id = '' }, stillMay }) {
       const { pool, time, turns } = parts
-      const mode = member.granted?.mode ?? null
-      const found = await findExport(pool, { workspaceId: place.id, mode, id })
-      if (found.state === 'expired')
-        throw new Fault('resource_not_found', { detail: 'The export has expired. Ask for a new one.' })
-      if (found.state === 'preparing') throw new Fault('export_not_ready', { retryAfterSeconds: 1 })
-      // A download takes long: each page waits for its turn as a request does, and is read only while the role allows it.
+      const sought = { workspaceId: place.id, mode: member.granted?.mode ?? null, id }
+      const found = await findReady(pool, sought)
+      // A download takes long: each page waits for its turn as a request does, and is read only for who could begin it now.
       const inTurn = <T>(read: () => Promise<T>) =>
-        turns.take(member.personId, {}, async () => {
-          requireDeed(await findPlace(pool, { personId: member.personId, workspaceId: place.id }), 'workspace.manage')
+        turns.take(member.personId, { isPage: true }, async () => {
+          await stillMay()
+          await findReady(pool, sought)
           return read()
         })
-      const lines = exportLines({ pool, time, place, export: found, inTurn })
-      return { body: Readable.from(lines, { objectMode: false, highWaterMark: 65_536 }), type: LINES }
+      const deadlineMs = Math.min(DOWNLOAD_MS, Math.max(0, found.expiresAt.getTime() - time.nowMs()))
+      const onEnd = turns.startDownload(member.personId)
+      const lines = exportLines({ ...parts, place, export: found, inTurn })
+      return { body: downloadOf(lines, { deadlineMs, onEnd }), type: LINES }
     },
   }),
 ]

@@ -15,7 +15,7 @@ const link = z.strictObject({
   linked_at: z.iso.datetime(),
 })
 
-function toldOf({ id, credentialId, username, scopes, ended, linkedAt }: Session): z.output<typeof link> {
+export function toldLink({ id, credentialId, username, scopes, ended, linkedAt }: Session): z.output<typeof link> {
   return {
     ...{ id, credential_id: credentialId, username, scopes: [...scopes], state: ended ?? 'linked' },
     linked_at: linkedAt.toISOString(),
@@ -38,7 +38,7 @@ export const LINK_ROUTES: readonly AccountRoute[] = [
       const { data, next_cursor } = pageFrom(
         rows.map((row) => ({ ...row, id: row.credentialId, row })),
         limit,
-        ({ row }) => toldOf(row),
+        ({ row }) => toldLink(row),
       )
       return { body: { data, next_cursor } }
     },

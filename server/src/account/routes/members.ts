@@ -64,7 +64,7 @@ type Open = {
   readonly until: Date
 }
 
-function toldInvitation({ id, email, role: given, createdAt, until }: Open): z.output<typeof invitation> {
+export function toldInvitation({ id, email, role: given, createdAt, until }: Open): z.output<typeof invitation> {
   return { id, email, role: given, created_at: createdAt.toISOString(), expires_at: until.toISOString() }
 }
 
