@@ -51,6 +51,9 @@ type Parts = {
   readonly siteUrl: string
 }
 
+/** Without a master key, an operator cancels it and nobody is told. */
+type CancelParts = Omit<Parts, 'sendMail'> & { readonly sendMail: SendMail | null }
+
 type Asked = { readonly workspaceId: Id; readonly personId: Id }
 
 export function askClosure(
@@ -82,7 +85,7 @@ export function askClosure(
 }
 
 /** From its commit on, calls are taken again. An account that was inactive before the closure was asked for stays so. */
-export function cancelClosure({ pool, sendMail, siteUrl }: Parts, by: By, workspaceId: Id): Promise<void> {
+export function cancelClosure({ pool, sendMail, siteUrl }: CancelParts, by: By, workspaceId: Id): Promise<void> {
   return inTransaction(pool, async (query) => {
     const workspace = await lockWorkspace(query, workspaceId)
     const { rows } = await query(
@@ -101,7 +104,7 @@ export function cancelClosure({ pool, sendMail, siteUrl }: Parts, by: By, worksp
       ...change,
     })
     for (const to of await mailboxesOf(query, workspaceId))
-      await sendMail(query, { what: 'closure_canceled', to, workspace: workspace.name, siteUrl })
+      await sendMail?.(query, { what: 'closure_canceled', to, workspace: workspace.name, siteUrl })
     await setActive(query, taken.stopped, true)
   })
 }
