@@ -90,14 +90,30 @@ async function stateOf({ workspaceId, accountId, of }: Closing) {
        (select count(*)::integer from grants where workspace_id = $1 and revoked_at is null) as grants,
        (select count(*)::integer from charges where account_id = $2 and end_user_label is not null)
          + (select count(*)::integer from usage_days where account_id = $2 and label is not null)
-         + (select count(*)::integer from usage_sums where account_id = $2 and subject_label is not null) as labels,
+         + (select count(*)::integer from usage_sums where account_id = $2 and subject_label is not null)
+         + (select count(*)::integer from usage_tail where account_id = $2 and end_user_label is not null)
+         + (select count(*)::integer from entries where account_id = $2 and end_user_label is not null)
+         + (select count(*)::integer from end_users where account_id = $2 and label <> 'erased') as labels,
+       (select count(*)::integer from api_keys where workspace_id = $1 and name <> 'erased')
+         + (select count(*)::integer from workspaces where id = $1 and name <> 'erased')
+         + (select count(*)::integer from audit where workspace_id = $1 and coalesce(after->>'name', before->>'name', 'erased') <> 'erased') as names,
        (select sum(amount)::integer from charges where account_id = $2) as charged`,
     [workspaceId, accountId, [of('owner').personId, of('viewer').personId]],
   )
   return rows[0]
 }
 
-const CLOSED = { state: 'closed', audited: 1, members: 0, people: 0, keys: 0, grants: 0, labels: 0, charged: 60 }
+const CLOSED = {
+  state: 'closed',
+  audited: 1,
+  members: 0,
+  people: 0,
+  keys: 0,
+  grants: 0,
+  labels: 0,
+  names: 0,
+  charged: 60,
+}
 const letters = async () => Number((await pool.query("select count(*) from outbox where kind = 'mail'")).rows[0].count)
 
 describe('a worker that is killed while it closes a workspace', () => {
