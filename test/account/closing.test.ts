@@ -125,6 +125,23 @@ describe('who closes a workspace', () => {
     assert.deepEqual(seen, [['2'], ['3'], null, ['1'], ['2'], ['3']])
   })
 
+  it('ends all keys, of which there are more than a portion has, some of them revoked before', async () => {
+    const team = await makeDue()
+    await pool.query(
+      `with made as (insert into credentials (id, account_id, active) select gen_random_uuid(), $1, n % 3 > 0 from generate_series(1, 1300) n returning id, active)
+       insert into api_keys (id, workspace_id, name, hash, revoked_at)
+       select id, $2, 'of somebody', sha256(id::text::bytea), case when not active then clock_timestamp() end from made`,
+      [team.accountId, team.workspaceId],
+    )
+    assert.equal(await work(), 1)
+    const { rows } = await pool.query(
+      `select count(*)::integer as keys, count(*) filter (where revoked_at is null or name <> 'erased' or active)::integer as left
+       from api_keys join credentials using (id) where workspace_id = $1`,
+      [team.workspaceId],
+    )
+    assert.deepEqual(rows, [{ keys: 1_301, left: 0 }])
+  })
+
   it('is kept from no other by those that fail', async () => {
     const broken: Team[] = []
     for (let made = 0; made < 21; made += 1) broken.push(await makeDue())
