@@ -4,7 +4,7 @@ import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
 import { createSeal } from '../../server/src/kernel/seal.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
-import { eraseLabels } from '../../server/src/ledger/erase-labels.ts'
+import { labelSteps } from '../../server/src/ledger/erase-labels.ts'
 import { createSendMail } from '../../server/src/storage/mail.ts'
 import { createPools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
@@ -36,7 +36,9 @@ process.once('message', async ({ url, masterKey, dieAfter }: Mortal) => {
   })
   const closed = await closeWorkspaces({
     ...{ pool, sendMail, siteUrl: 'https://site.example', by: { actor: `worker ${process.pid}`, origin: {} } },
-    eraseLabels: (accountId) => eraseLabels(pool, accountId),
+    labelSteps: (accountId) => labelSteps(pool, accountId),
+    // The pauses are for others, of whom there are none.
+    clock: { sleep: async () => {} },
   })
   process.send?.({ closed, statements } satisfies Survived)
   await pools.close()

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Call } from '../../server/src/calls/call.ts'
 import { commandsBelow } from '../../server/src/cli/document.ts'
+import { askClosure } from '../../server/src/identity/closures.ts'
 import type { Seal } from '../../server/src/kernel/seal.ts'
 import { Secret } from '../../server/src/kernel/secret.ts'
 import type { Facts } from '../../server/src/storage/audit.ts'
@@ -187,6 +188,20 @@ export function createScenarios({ pool, databaseUrl, said, seal, credentialFile,
         deed: () => ({
           ...{ action: 'workspace.plan_set', workspaceId, subject: workspaceId },
           ...{ before: { plan: 'standard' }, after: { plan } },
+        }),
+      }
+    },
+    async 'accounts cancel-closure'() {
+      const { workspaceId } = await makeCustomer(pool)
+      const { personId } = await makeMember(pool, workspaceId)
+      const parts = { pool, ids, sendMail: async () => {}, siteUrl: '' }
+      const by = { actor: `member ${personId}`, origin: {} } as const
+      const { closesAt } = await askClosure(parts, by, { workspaceId, personId })
+      return {
+        line: ['accounts', 'cancel-closure', workspaceId],
+        deed: () => ({
+          ...{ action: 'workspace.closure_canceled', workspaceId, subject: workspaceId },
+          ...{ before: { isClosing: true, closesAt: closesAt.toISOString() }, after: { isClosing: false } },
         }),
       }
     },

@@ -15,7 +15,7 @@ import type { Id } from '../kernel/ids.ts'
 import type { Nanos } from '../kernel/money.ts'
 import { addUpUsage, tailFigures } from '../ledger/add-up-usage.ts'
 import { expirePromotions } from '../ledger/credit.ts'
-import { eraseLabels } from '../ledger/erase-labels.ts'
+import { labelSteps } from '../ledger/erase-labels.ts'
 import { CHARGES_KEPT_DAYS, dropOldCharges, dropOldUsage } from '../ledger/retention.ts'
 import { forgetAttempts } from '../links/attempts.ts'
 import type { Links } from '../links/links.ts'
@@ -90,7 +90,6 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
   const { pools, ownerId, poller, outbox, links, oauth, notices, metrics, keptDays, clock, log } = parts
   const { sales, salesFreshMs, sendMail, siteUrl } = parts
   const pool = pools.rest
-  const erase = (accountId: Id) => eraseLabels(pool, accountId)
   const lost = (amount: Nanos) => tellPresumed(metrics, amount)
   const by: By = { actor: `worker ${ownerId}`, origin: { via: 'worker' } }
   const chore = (name: string, everyMs: number | (() => number), work: () => Promise<unknown>) =>
@@ -109,7 +108,7 @@ export function createChores(parts: ChoreParts): readonly Chore[] {
     chore('links that have ended', MINUTE_MS, () => links.sweep(by)),
     chore('people who never confirmed', 10 * MINUTE_MS, () => forgetUnconfirmed(pool)),
     chore('workspaces that close', 10 * SECOND_MS, () =>
-      closeWorkspaces({ pool, by, sendMail, siteUrl, eraseLabels: erase }),
+      closeWorkspaces({ pool, by, sendMail, siteUrl, clock, labelSteps: (accountId) => labelSteps(pool, accountId) }),
     ),
     chore('access tokens that have expired', MINUTE_MS, () => pruneAccessTokens(pool)),
     chore('clients and what they left', MINUTE_MS, oauth.prune),

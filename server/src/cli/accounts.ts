@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type pg from 'pg'
 import type { Config } from '../config.ts'
+import { cancelClosure } from '../identity/closures.ts'
 import { listKeys } from '../identity/keys.ts'
 import {
   createWorkspace,
@@ -18,6 +19,7 @@ import { formatUsd, nanos, ZERO } from '../kernel/money.ts'
 import { decimal, decimalText, type Rational } from '../kernel/rational.ts'
 import { readBalance } from '../ledger/balance.ts'
 import { listAccountPrices } from '../pricing/prices.ts'
+import { createSendMail } from '../storage/mail.ts'
 import {
   accountIdOf,
   idOf,
@@ -34,6 +36,7 @@ import {
   writing,
 } from './command.ts'
 import { keyLines } from './key-spend.ts'
+import { sealFor } from './rotate.ts'
 
 export function addAccountCommands(program: Command): void {
   const accounts = program.command('accounts').description('manage customer accounts')
@@ -62,6 +65,9 @@ export function addAccountCommands(program: Command): void {
   writing(accounts, 'plan <account> <plan>')
     .description("assign a plan to a customer: it multiplies the prices of the reseller's operations")
     .action((account: string, plan: string) => running((config) => setPlan(config, account, plan)))
+  writing(accounts, 'cancel-closure <account>')
+    .description('cancel the closure that an owner has asked for, within its grace period; calls are accepted again')
+    .action((account: string) => running((config) => cancel(config, account)))
 
   const plans = program.command('plans').description('manage customer plans')
   reading(plans, 'list')
@@ -80,6 +86,16 @@ async function create(config: Config, options: { name: string; email?: string })
     print(`Account ${id} created.`)
     print(`Its money in the ledger: live ${liveAccountId}, test ${testAccountId}`)
     print(`Next: farebox keys create ${id}`)
+  })
+}
+
+async function cancel(config: Config, account: string): Promise<void> {
+  await withPools(config, async ({ rest: pool }) => {
+    const [seal, siteUrl] = [await sealFor(pool, config), config.http.site_url]
+    const sendMail = seal === null || siteUrl === undefined ? null : createSendMail({ ids, seal })
+    await cancelClosure({ pool, sendMail, siteUrl: siteUrl ?? '' }, operator(), accountIdOf(account))
+    print(`The closure of account ${account} is canceled: calls are accepted again.`)
+    if (sendMail === null) print('Nobody was told: letters need secrets.master_key and http.site_url.')
   })
 }
 

@@ -1,17 +1,18 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import type { Clock } from '../kernel/clock.ts'
 import type { Id } from '../kernel/ids.ts'
-import { type By, record } from '../storage/audit.ts'
-import { inPortions } from '../storage/in-portions.ts'
+import { type By, eraseNames, record } from '../storage/audit.ts'
 import type { SendMail } from '../storage/mail.ts'
+import { type Place, place, type Step } from '../storage/steps.ts'
 import { inTransaction, type Query } from '../storage/transaction.ts'
 import { lockWorkspace, mailboxesOf } from './closures.ts'
 import { revokeGrantsOfWorkspace } from './grants.ts'
 
 /**
- * Closes workspaces whose grace period is over. What may be much is done in portions, each of which can be done again; the last transaction
- * says that it is closed, with the letters and the row of the audit log. So a process that dies leaves a workspace that the next one closes,
- * and of two at it at the same time one finds it closed.
+ * Closes workspaces whose grace period is over. What may be much is done in portions, each of which can be done again, and the place that was reached is
+ * kept with the closure; the last transaction says that it is closed, with the letters and the row of the audit log. So a process that dies
+ * leaves a workspace that the next one closes, from that place on.
  */
 
 type Parts = {
@@ -20,86 +21,189 @@ type Parts = {
   readonly sendMail: SendMail
   /** Where people reach the pages. */
   readonly siteUrl: string
-  /** Erases what the ledger knows of people, and nothing of money. */
-  readonly eraseLabels: (accountId: Id) => Promise<unknown>
+  /** What erases what the ledger knows of people, and nothing of money. */
+  readonly labelSteps: (accountId: Id) => readonly Step[]
+  readonly clock: Pick<Clock, 'sleep'>
 }
 
-const dueRow = z.object({ id: z.string(), workspaceId: z.string(), accounts: z.array(z.string()) })
+const reachedRow = z.object({ step: z.string(), after: place.nullable() })
+const dueRow = z.object({
+  id: z.string(),
+  workspaceId: z.string(),
+  accounts: z.array(z.string()),
+  claim: z.string(),
+  reached: reachedRow.nullable(),
+})
 type Due = z.output<typeof dueRow>
 
-/** Those looked at in one go. What can not be closed now is tried again the next time. */
+/** Those worked on in one go, and portions of each. What is not done then goes on the next time. */
 const AT_ONCE = 20
+const PORTIONS_AT_ONCE = 300
+/** So that calls, which write to the same disks, come in between. */
+const PAUSE_MS = 20
+/** Longer than a portion may take: whoever has not renewed it by then is dead. */
+const LEASE_SECONDS = 60
+const RETRY_SECONDS = 10
+const RETRY_MOST_SECONDS = 3_600
 const PORTION = 500
 const ERASED = 'erased'
+const NOBODYS: Id = '00000000-0000-0000-0000-000000000000'
 
 /** How many that were. */
 export async function closeWorkspaces(parts: Parts): Promise<number> {
   const failures: unknown[] = []
   let closed = 0
-  for (const due of await listDue(parts.pool)) {
-    // What keeps one from being closed keeps no other.
-    const isClosed = await close(parts, due).catch((error: unknown) => {
+  for (let taken = 0; taken < AT_ONCE; taken += 1) {
+    const due = await claimDue(parts.pool)
+    if (due === null) break
+    try {
+      if (await close(parts, due)) closed += 1
+    } catch (error) {
+      // What keeps one from being closed keeps no other.
       failures.push(error)
-      return false
-    })
-    if (isClosed) closed += 1
+      await putOff(parts.pool, due)
+    }
   }
   if (failures.length > 0) throw new Error(`${failures.length} workspaces could not be closed`, { cause: failures[0] })
   return closed
 }
 
-/** One with a call that runs, or whose outcome is not known yet, waits for it: nobody begins another. */
-async function listDue(pool: pg.Pool): Promise<readonly Due[]> {
+/**
+ * One process at a time has a closure. One with a call that runs, or whose outcome is not known yet, waits for it: nobody begins another. Whoever was
+ * put off longest comes first, so that those that fail keep no other from its turn.
+ */
+async function claimDue(pool: pg.Pool): Promise<Due | null> {
   const { rows } = await pool.query(
-    `select c.id, c.workspace_id as "workspaceId", array[w.live_account_id, w.test_account_id]::text[] as accounts
-     from closures c join workspaces w on w.id = c.workspace_id
-     where c.state = 'asked' and c.closes_at <= clock_timestamp()
-       and not exists (select from accounts a where a.id in (w.live_account_id, w.test_account_id) and a.held > 0)
-     order by c.closes_at limit $1`,
-    [AT_ONCE],
+    `with due as (
+       select c.id, array[w.live_account_id, w.test_account_id]::text[] as accounts from closures c join workspaces w on w.id = c.workspace_id
+       where c.state = 'asked' and c.closes_at <= clock_timestamp() and c.next_at <= clock_timestamp()
+         and not exists (select from accounts a where a.id in (w.live_account_id, w.test_account_id) and a.held > 0)
+       order by c.next_at, c.closes_at, c.id limit 1 for update of c skip locked)
+     update closures set claim = gen_random_uuid(), next_at = clock_timestamp() + make_interval(secs => $1)
+     from due where closures.id = due.id
+     returning closures.id, closures.workspace_id as "workspaceId", due.accounts, closures.claim, closures.reached`,
+    [LEASE_SECONDS],
   )
-  return z.array(dueRow).parse(rows)
+  return dueRow.optional().parse(rows[0]) ?? null
+}
+
+/** Twice as long each time, so that what can't be done now is not tried again and again. */
+async function putOff(pool: pg.Pool, { id, claim }: Due): Promise<void> {
+  await pool.query(
+    `update closures set failures = failures + 1, claim = null,
+       next_at = clock_timestamp() + make_interval(secs => least($3::float8, $4 * 2 ^ least(failures, 20)))
+     where id = $1 and claim = $2`,
+    [id, claim, RETRY_MOST_SECONDS, RETRY_SECONDS],
+  )
 }
 
 async function close(parts: Parts, due: Due): Promise<boolean> {
-  const { pool, eraseLabels } = parts
-  await endKeys(pool, due.workspaceId)
-  for (const accountId of due.accounts) {
-    await eraseEndUsers(pool, accountId)
-    await eraseLabels(accountId)
+  const steps = stepsOf(parts, due)
+  // One that a release before had under another name: from the beginning, which does no harm.
+  let at = Math.max(
+    0,
+    steps.findIndex(({ name }) => name === due.reached?.step),
+  )
+  let after: Place | null = steps[at]?.name === due.reached?.step ? (due.reached?.after ?? null) : null
+  for (let portions = 0; at < steps.length; portions += 1) {
+    if (portions === PORTIONS_AT_ONCE) return letGo(parts.pool, due)
+    after = (await steps[at]?.portion(after)) ?? null
+    if (after === null) at += 1
+    await keep(parts.pool, due, { step: steps[at]?.name ?? DONE, after })
+    await parts.clock.sleep(PAUSE_MS)
   }
-  return inTransaction(pool, (query) => closeForGood(query, parts, due))
+  return inTransaction(parts.pool, (query) => closeForGood(query, parts, due))
+}
+
+/** What is behind all steps. */
+const DONE = 'done'
+
+function stepsOf({ pool, labelSteps }: Parts, { workspaceId, accounts }: Due): readonly Step[] {
+  return [
+    { name: 'keys', portion: (after) => endKeys(pool, workspaceId, after) },
+    { name: 'audit log', portion: (after) => eraseNames(pool, workspaceId, after) },
+    ...accounts.flatMap((accountId, index) => [
+      { name: `end users of ${index}`, portion: (after: Place | null) => eraseEndUsers(pool, accountId, after) },
+      ...labelSteps(accountId).map(({ name, portion }) => ({ name: `${name} of ${index}`, portion })),
+    ]),
+    { name: DONE, portion: async () => null },
+  ]
+}
+
+async function keep(
+  pool: pg.Pool,
+  { id, claim }: Due,
+  reached: { readonly step: string; readonly after: Place | null },
+): Promise<void> {
+  const { rowCount } = await pool.query(
+    `update closures set reached = $3, failures = 0, next_at = clock_timestamp() + make_interval(secs => $4)
+     where id = $1 and claim = $2 and state = 'asked'`,
+    [id, claim, JSON.stringify(reached), LEASE_SECONDS],
+  )
+  if (rowCount === 0) throw new Error(`the closure ${id} was taken over by another process`)
+}
+
+async function letGo(pool: pg.Pool, { id, claim }: Due): Promise<false> {
+  await pool.query('update closures set claim = null, next_at = clock_timestamp() where id = $1 and claim = $2', [
+    id,
+    claim,
+  ])
+  return false
 }
 
 /** Calls are refused already, so no account is locked for it. Names go with it, also of those that had ended before. */
-function endKeys(pool: pg.Pool, workspaceId: Id): Promise<number> {
-  return inPortions(PORTION, (most) =>
-    inTransaction(pool, async (query) => {
-      const { rows } = await query(
-        `update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()), name = '${ERASED}', member_email = null
-         where id in (
-           select id from api_keys where workspace_id = $1 and (revoked_at is null or name <> '${ERASED}' or member_email is not null)
-           order by id limit $2 for update)
-         returning id`,
-        [workspaceId, most],
-      )
-      const ended = rows.map(({ id }) => id)
-      await query('update credentials set active = false where id = any ($1) and active', [ended])
-      await query("select record_change(topic => 'key', key => one) from unnest($1::text[]) one", [ended])
-      return ended.length
-    }),
-  )
+function endKeys(pool: pg.Pool, workspaceId: Id, after: Place | null): Promise<Place | null> {
+  return inTransaction(pool, async (query) => {
+    const found = await idsOf(query, ...keysToEnd(workspaceId, after?.[0] ?? NOBODYS))
+    await endThese(query, found)
+    return behind(found)
+  })
 }
 
-async function eraseEndUsers(pool: pg.Pool, accountId: Id): Promise<void> {
-  await inPortions(PORTION, async (most) => {
-    const { rowCount } = await pool.query(
-      `update end_users set label = '${ERASED}' where account_id = $1 and id in (
-         select id from end_users where account_id = $1 and label <> '${ERASED}' limit $2 for update)`,
-      [accountId, most],
-    )
-    return rowCount ?? 0
+async function endThese(query: Query, ids: readonly Id[]): Promise<void> {
+  await query(
+    `update api_keys set revoked_at = coalesce(revoked_at, clock_timestamp()), name = '${ERASED}', member_email = null where id = any ($1)`,
+    [ids],
+  )
+  await query('update credentials set active = false where id = any ($1) and active', [ids])
+  await query("select record_change(topic => 'key', key => one) from unnest($1::text[]) one", [ids])
+}
+
+/** Found by two indexes: of those that have ended, and of the others. */
+export const keysToEnd = (workspaceId: Id, after: Id) =>
+  [
+    `select id from api_keys where id = any (array(
+       (select id from api_keys where workspace_id = $1 and id > $2 and revoked_at is null order by id limit $3)
+       union all (select id from api_keys where workspace_id = $1 and id > $2 and revoked_at is not null order by id limit $3)
+       order by id limit $3)) order by id for update`,
+    [workspaceId, after, PORTION],
+  ] as const
+
+function eraseEndUsers(pool: pg.Pool, accountId: Id, after: Place | null): Promise<Place | null> {
+  return inTransaction(pool, async (query) => {
+    const found = await idsOf(query, ...endUsersToErase(accountId, after?.[0] ?? NOBODYS))
+    await query(`update end_users set label = '${ERASED}' where account_id = $1 and id = any ($2)`, [accountId, found])
+    return behind(found)
   })
+}
+
+export const endUsersToErase = (accountId: Id, after: Id) =>
+  [
+    'select id from end_users where account_id = $1 and id > $2 order by id limit $3 for update',
+    [accountId, after, PORTION],
+  ] as const
+
+async function idsOf(query: Query, text: string, values: readonly unknown[]): Promise<readonly Id[]> {
+  const { rows } = await query(text, [...values])
+  return z
+    .array(z.object({ id: z.string() }))
+    .parse(rows)
+    .map(({ id }) => id)
+}
+
+function behind(ids: readonly Id[]): Place | null {
+  const last = ids.at(-1)
+  return last === undefined || ids.length < PORTION ? null : [last]
 }
 
 const closedRow = z.object({ keys: z.int(), members: z.int() })
@@ -112,6 +216,9 @@ async function closeForGood(query: Query, { by, sendMail, siteUrl }: Parts, due:
     [due.id],
   )
   if (rowCount === 0) return false
+  // One that a process of the release before made meanwhile.
+  const late = 'select id from api_keys where workspace_id = $1 and revoked_at is null order by id for update'
+  await endThese(query, await idsOf(query, late, [workspaceId]))
   const grants = await revokeGrantsOfWorkspace(query, workspaceId)
   for (const to of await mailboxesOf(query, workspaceId))
     await sendMail(query, { what: 'closure_done', to, workspace: name, siteUrl })
@@ -133,8 +240,8 @@ async function closeForGood(query: Query, { by, sendMail, siteUrl }: Parts, due:
 }
 
 /**
- * Who belongs to no other workspace is erased with it. Whoever joins another one meanwhile has the person's row locked, and so comes first, or
- * finds nobody.
+ * Who belongs to no other workspace is erased with it. Whoever joins or makes another one meanwhile has the person's row locked, and so comes
+ * first; or waits for it, and finds the person erased.
  */
 async function erasePeople(query: Query, workspaceId: Id): Promise<number> {
   await query(
@@ -152,7 +259,10 @@ async function erasePeople(query: Query, workspaceId: Id): Promise<number> {
   return ids.length
 }
 
-/** The row of a person stays under its id; as an address it has what nobody can sign up or in with. */
+/**
+ * Also what workspaces that they have left still know of them: whose a key was, whom a budget was for, and invitations. The row of a person stays under its id; as an address it has what nobody
+ * can sign up or in with.
+ */
 const OF_PEOPLE = [
   'delete from browser_sessions where person_id = any ($1)',
   'delete from remembered_browsers where person_id = any ($1)',
@@ -160,6 +270,11 @@ const OF_PEOPLE = [
   'delete from person_identities where person_id = any ($1)',
   'delete from mailed_links where person_id = any ($1)',
   'delete from account_writes where person_id = any ($1)',
+  'delete from invitations where email in (select email from people where id = any ($1))',
+  'update api_keys set member_email = null where member_person = any ($1) and member_email is not null',
+  `update api_keys set member_email = null
+   where member_person is null and member_email in (select email from people where id = any ($1))`,
+  `update budgets set label = '${ERASED}' where kind = 'member' and subject = any ($1::text[])`,
   `update people set email = id::text, name = '${ERASED}', password = null, totp = null, totp_since = null, erased_at = clock_timestamp()
    where id = any ($1)`,
 ]

@@ -3,7 +3,7 @@ import { Fault } from '../kernel/fault.ts'
 import type { Id, Ids } from '../kernel/ids.ts'
 import { type By, record } from '../storage/audit.ts'
 import type { SendMail } from '../storage/mail.ts'
-import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 
 /**
  * An owner asks for a workspace to be closed, and any owner can cancel that within the grace period. Calls are refused from the commit of the
@@ -19,19 +19,29 @@ const row = z.object({
   personId: z.string().nullable(),
   askedAt: z.date(),
   closesAt: z.date(),
-  /** The grace period is over, and somebody is about to close it. */
+  /** The grace period is over: somebody is about to close it, or has. */
   isDue: z.boolean(),
+  /** For good. */
+  isClosed: z.boolean(),
 })
 export type Closure = Readonly<z.output<typeof row>>
 
-const COLUMNS = `id, person_id as "personId", asked_at as "askedAt", closes_at as "closesAt", closes_at <= clock_timestamp() as "isDue"`
+const COLUMNS = `id, person_id as "personId", asked_at as "askedAt", closes_at as "closesAt", closes_at <= clock_timestamp() as "isDue", state = 'closed' as "isClosed"`
 
-/** The one that is asked for and not done; null where nobody has. */
+/** The one that is asked for or done; null where nobody has asked. */
 export async function findClosure(on: Transactions, workspaceId: Id): Promise<Closure | null> {
-  const { rows } = await queryOn(on)(`select ${COLUMNS} from closures where workspace_id = $1 and state = 'asked'`, [
-    workspaceId,
-  ])
+  const { rows } = await queryOn(on)(
+    `select ${COLUMNS} from closures where workspace_id = $1 and state <> 'canceled'`,
+    [workspaceId],
+  )
   return row.optional().parse(rows[0]) ?? null
+}
+
+/** Under the lock of the workspace. What is closed stays so, whoever asks, operators too. */
+export async function requireNotClosed(query: Query, workspaceId: Id): Promise<Closure | null> {
+  const closure = await findClosure(new OpenTransaction(query), workspaceId)
+  if (closure?.isClosed === true) throw new Fault('workspace_closing', { detail: 'The workspace is closed for good.' })
+  return closure
 }
 
 type Parts = {
@@ -40,6 +50,9 @@ type Parts = {
   /** Where people reach the pages. */
   readonly siteUrl: string
 }
+
+/** Without a master key, an operator cancels it and nobody is told. */
+type CancelParts = Omit<Parts, 'sendMail'> & { readonly sendMail: SendMail | null }
 
 type Asked = { readonly workspaceId: Id; readonly personId: Id }
 
@@ -54,40 +67,45 @@ export function askClosure(
     const { rows } = await query(
       `insert into closures (id, workspace_id, person_id, closes_at)
        values ($1, $2, $3, clock_timestamp() + make_interval(days => $4))
-       on conflict (workspace_id) where state = 'asked' do nothing returning ${COLUMNS}`,
+       on conflict (workspace_id) where state <> 'canceled' do nothing returning ${COLUMNS}`,
       [ids.next(), workspaceId, personId, GRACE_DAYS],
     )
     const asked = row.optional().parse(rows[0])
     if (asked === undefined) throw new Fault('workspace_closing')
-    await setActive(query, workspace, false)
     const closesAt = asked.closesAt.toISOString()
     const change = { before: { isClosing: false }, after: { isClosing: true, closesAt } }
     await record(query, by, { action: 'workspace.closure_asked', of: workspaceId, subject: workspaceId, ...change })
     for (const to of await mailboxesOf(query, workspaceId))
       await sendMail(query, { what: 'closure_asked', to, workspace: workspace.name, closesAt, siteUrl })
+    // The accounts last: from here on, calls that end wait for the commit.
+    const stopped = await setActive(query, workspace.accounts, false)
+    await query('update closures set stopped = $2 where id = $1', [asked.id, stopped])
     return asked
   })
 }
 
-/** From its commit on, calls are taken again. */
-export function cancelClosure({ pool, sendMail, siteUrl }: Parts, by: By, workspaceId: Id): Promise<void> {
+/** From its commit on, calls are taken again. An account that was inactive before the closure was asked for stays so. */
+export function cancelClosure({ pool, sendMail, siteUrl }: CancelParts, by: By, workspaceId: Id): Promise<void> {
   return inTransaction(pool, async (query) => {
     const workspace = await lockWorkspace(query, workspaceId)
     const { rows } = await query(
       `update closures set state = 'canceled', ended_at = clock_timestamp()
-       where workspace_id = $1 and state = 'asked' and closes_at > clock_timestamp() returning closes_at as "closesAt"`,
+       where workspace_id = $1 and state = 'asked' and closes_at > clock_timestamp() returning closes_at as "closesAt", stopped::text[]`,
       [workspaceId],
     )
-    const taken = z.object({ closesAt: z.date() }).optional().parse(rows[0])
+    const taken = z
+      .object({ closesAt: z.date(), stopped: z.array(z.string()) })
+      .optional()
+      .parse(rows[0])
     if (taken === undefined) throw await whyNot(query, workspaceId)
-    await setActive(query, workspace, true)
     const change = { before: { isClosing: true, closesAt: taken.closesAt.toISOString() }, after: { isClosing: false } }
     await record(query, by, {
       ...{ action: 'workspace.closure_canceled', of: workspaceId, subject: workspaceId },
       ...change,
     })
     for (const to of await mailboxesOf(query, workspaceId))
-      await sendMail(query, { what: 'closure_canceled', to, workspace: workspace.name, siteUrl })
+      await sendMail?.(query, { what: 'closure_canceled', to, workspace: workspace.name, siteUrl })
+    await setActive(query, taken.stopped, true)
   })
 }
 
@@ -111,9 +129,14 @@ export async function lockWorkspace(query: Query, id: Id): Promise<LockedWorkspa
   return lockedRow.parse(rows[0])
 }
 
-/** Locked in the order of their ids, as BEGIN locks them. */
-async function setActive(query: Query, { accounts }: LockedWorkspace, isActive: boolean): Promise<void> {
-  for (const id of accounts.toSorted()) await query('update accounts set active = $2 where id = $1', [id, isActive])
+/** Locked in the order of their ids, as BEGIN locks them. Those that it has changed. */
+async function setActive(query: Query, accounts: readonly Id[], isActive: boolean): Promise<readonly Id[]> {
+  const changed: Id[] = []
+  for (const id of accounts.toSorted()) {
+    const { rowCount } = await query('update accounts set active = $2 where id = $1 and active <> $2', [id, isActive])
+    if (rowCount === 1) changed.push(id)
+  }
+  return changed
 }
 
 /** Of everybody who belongs to it, whether they have signed up yet or not. */

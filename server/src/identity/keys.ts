@@ -7,9 +7,10 @@ import type { Mode } from '../kernel/mode.ts'
 import { nanos } from '../kernel/money.ts'
 import type { Secret } from '../kernel/secret.ts'
 import { type By, type Deed, difference, record } from '../storage/audit.ts'
-import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import { beginNoticesAnew } from './budget-notices.ts'
 import { BUDGET_ROW, type Budget, budgetFacts, budgetIn, makeAllowance } from './budgets.ts'
+import { findClosure } from './closures.ts'
 import { hashOf, makeKey, parseCredential } from './key-format.ts'
 import {
   changed,
@@ -81,6 +82,8 @@ export async function createKey({ pool, ids }: Parts, by: By, key: NewKey): Prom
 /** Locks the workspace, so that two new keys at once do not both take the last place. */
 async function lockForNewKey(query: Query, workspaceId: Id, mode: Mode): Promise<{ shard: number; accountId: Id }> {
   await query('select from workspaces where id = $1 for no key update', [workspaceId])
+  // For operators too: it would be revoked with the others, or be there after them.
+  if ((await findClosure(new OpenTransaction(query), workspaceId)) !== null) throw new Fault('workspace_closing')
   const { rows } = await query(
     `select w.shard, w.tier_granted, live.paid, own.id as account_id,
        (select count(*)::integer from api_keys k join credentials c on c.id = k.id

@@ -8,6 +8,7 @@ import { nanos } from '../kernel/money.ts'
 import { type Rational, rational } from '../kernel/rational.ts'
 import { type By, difference, record, SERVICE } from '../storage/audit.ts'
 import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
+import { requireNotClosed } from './closures.ts'
 import { personWith } from './people/person-with.ts'
 
 type Parts = { readonly pool: Transactions; readonly ids: Ids }
@@ -73,6 +74,7 @@ export async function renameWorkspace({ pool }: Pick<Parts, 'pool'>, by: By, id:
     const { rows } = await query('select name from workspaces where id = $1 for no key update', [id])
     const before = namedRow.optional().parse(rows[0])
     if (before === undefined) throw new Fault('resource_not_found', { detail: `There is no workspace ${id}.` })
+    await requireNotClosed(query, id)
     await query('update workspaces set name = $2 where id = $1', [id, name])
     const changed = difference(before, { name })
     await record(query, by, { action: 'workspace.renamed', of: id, subject: id, ...changed })

@@ -2,9 +2,10 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { createScrubber } from '../telemetry/scrubber.ts'
+import type { Place } from './steps.ts'
 import type { Query } from './transaction.ts'
 
-/** The audit log: one row for every change that somebody makes, in the transaction of the change. Rows are only ever added. */
+/** The audit log: one row for every change that somebody makes, in the transaction of the change. Rows are only ever added, and names erased. */
 
 /** Who: an operator by the name of the system, a member by the id of the key, a worker by the id of its process. */
 export type Actor = `${'operator' | 'member' | 'worker' | 'service'} ${string}`
@@ -79,6 +80,35 @@ export function difference(before: Facts | null, after: Facts | null): Pick<Deed
   )
   const differing = (facts: Facts) => Object.fromEntries(names.map((name) => [name, facts[name] ?? null]))
   return { before: differing(before), after: differing(after) }
+}
+
+const PORTION = 1_000
+
+export function namesStatement(
+  workspaceId: Id,
+  [at = '-infinity', id = '00000000-0000-0000-0000-000000000000']: Place,
+) {
+  return {
+    text: `select id, at::text, coalesce(before ? 'name', false) or coalesce(after ? 'name', false) or detail ? 'name' as named from audit
+      where workspace_id = $1 and (at, id) > ($2::timestamptz, $3) order by at, id limit $4`,
+    values: [workspaceId, at, id, PORTION],
+  }
+}
+
+const namedRow = z.object({ id: z.string(), at: z.string(), named: z.boolean() })
+
+/** Of a workspace that is closed: what it and its keys were called, which can be the name of a person. A portion, and where the next one begins. */
+export async function eraseNames(pool: pg.Pool, workspaceId: Id, after: Place | null): Promise<Place | null> {
+  const { rows } = await pool.query(namesStatement(workspaceId, after ?? []))
+  const looked = z.array(namedRow).parse(rows)
+  const named = looked.flatMap((row) => (row.named ? [row.id] : []))
+  if (named.length > 0)
+    await pool.query(
+      'update audit set before = without_name(before), after = without_name(after), detail = without_name(detail) where id = any ($1)',
+      [named],
+    )
+  const last = looked.at(-1)
+  return last === undefined || looked.length < PORTION ? null : [last.at, last.id]
 }
 
 export type AuditFilter = {

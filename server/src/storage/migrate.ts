@@ -75,6 +75,12 @@ export async function requireMigrated(pool: pg.Pool, folder: string = MIGRATIONS
   throw new Error(`Migration ${first.file}${others} has not been applied to the database: run farebox migrate.`)
 }
 
+/** When the database came to a version. */
+export async function migratedAt(pool: pg.Pool, version: number): Promise<Date> {
+  const { rows } = await pool.query('select applied_at as at from schema_migrations where version = $1', [version])
+  return z.object({ at: z.date() }).parse(rows[0]).at
+}
+
 /** Trying again instead of waiting in PostgreSQL, where a waiter would itself be an open transaction. */
 async function awaitTurn(client: pg.Client, { clock = systemClock, turnTimeoutMs = 120_000 }: Parts): Promise<void> {
   const deadlineMs = clock.monotonicMs() + turnTimeoutMs

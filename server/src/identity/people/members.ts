@@ -4,7 +4,8 @@ import { Fault } from '../../kernel/fault.ts'
 import type { Id, Ids } from '../../kernel/ids.ts'
 import { ROLES, type Role } from '../../kernel/role.ts'
 import { difference, record } from '../../storage/audit.ts'
-import { inTransaction, type Query, queryOn, type Transactions } from '../../storage/transaction.ts'
+import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../../storage/transaction.ts'
+import { findClosure } from '../closures.ts'
 import { revokeGrantsWithin } from '../grants.ts'
 import { createWorkspaceWithin, type Workspace } from '../workspaces.ts'
 import { readName } from './names.ts'
@@ -97,7 +98,7 @@ export function foundWorkspace(
     // Locked, so that two at once count each other.
     const { rows } = await query(
       `select email, (select count(*)::integer from members where person_id = people.id and role = 'owner') as owned
-       from people where id = $1 and verified_at is not null for no key update`,
+       from people where id = $1 and verified_at is not null and erased_at is null for no key update`,
       [personId],
     )
     const person = owner.optional().parse(rows[0])
@@ -123,7 +124,10 @@ export function removeMember(pool: Transactions, hand: Hand, workspaceId: Id, me
   return withWorkspace(pool, workspaceId, hand, async (locked) => {
     const found = await findMember(locked, memberId)
     // Anybody may go.
-    if (found.person_id === null || found.person_id !== locked.personId) locked.requireChange(found.role, null)
+    if (found.person_id === null || found.person_id !== locked.personId) {
+      locked.requireChange(found.role, null)
+      if (found.role === 'owner') await requireOwnersStay(locked)
+    }
     await remove(locked, found, 'member.removed')
   })
 }
@@ -229,9 +233,21 @@ async function findMember({ query, workspaceId }: Locked, id: Id): Promise<Found
   return found.parse(rows[0])
 }
 
+/** Any owner can cancel a closure. So none of them is put out by another one while it can be. */
+async function requireOwnersStay({ query, workspaceId, personId }: Locked): Promise<void> {
+  if (personId === null || (await findClosure(new OpenTransaction(query), workspaceId)) === null) return
+  throw new Fault('workspace_closing', {
+    detail:
+      'The workspace is being closed, and any owner may cancel that. Owners can not be removed or demoted meanwhile.',
+  })
+}
+
 async function setRole(locked: Locked, { id, person_id: personId, role: from }: Found, to: Role): Promise<void> {
   const { query, by, workspaceId } = locked
-  if (from === 'owner') await requireAnotherOwner(locked, { id, personId })
+  if (from === 'owner') {
+    await requireAnotherOwner(locked, { id, personId })
+    await requireOwnersStay(locked)
+  }
   await query('update members set role = $2 where id = $1', [id, to])
   await revokeBeyond(query, workspaceId, personId, to)
   const grants = personId === null ? [] : await revokeGrantsWithin(query, { personId, workspaceId, role: to })

@@ -15,7 +15,7 @@ const place = z.object({
   testAccountId: z.string(),
   memberId: z.string(),
   role: z.enum(ROLES),
-  /** When it is closed for good; null where nobody has asked for that. */
+  /** When it is closed for good, or was; null where nobody has asked for that. */
   closesAt: z.date().nullable(),
 })
 
@@ -31,7 +31,7 @@ export async function findPlace(on: Transactions, { personId, workspaceId, isLoc
   if (!isId(workspaceId)) throw new Fault('resource_not_found')
   const { rows } = await queryOn(on)(
     `select w.id, w.name, w.live_account_id as "liveAccountId", w.test_account_id as "testAccountId", m.id as "memberId", m.role,
-       (select closes_at from closures where workspace_id = w.id and state = 'asked') as "closesAt"
+       (select closes_at from closures where workspace_id = w.id and state <> 'canceled') as "closesAt"
      from workspaces w join members m on m.workspace_id = w.id and m.person_id = $2 where w.id = $1
      ${isLocked ? 'for no key update of w' : ''}`,
     [workspaceId, personId],

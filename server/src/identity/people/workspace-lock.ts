@@ -4,6 +4,7 @@ import type { Id } from '../../kernel/ids.ts'
 import { mayChange, ROLES, type Role } from '../../kernel/role.ts'
 import type { By } from '../../storage/audit.ts'
 import { inTransaction, type Query, type Transactions } from '../../storage/transaction.ts'
+import { requireNotClosed } from '../closures.ts'
 import { byPerson, type Visitor } from './visitor.ts'
 
 /**
@@ -43,6 +44,7 @@ export function withWorkspace<T>(
     const role = personId === null ? 'operator' : await roleOf(query, workspaceId, personId)
     // To who is no member, it is as if it were not there.
     if (workspace === undefined || role === null) throw new Fault('resource_not_found')
+    await requireNotClosed(query, workspaceId)
     const requireChange = (from: Role | null, to: Role | null) => {
       if (role !== 'operator' && !mayChange(role, from, to))
         throw new Fault('forbidden', { detail: `Your role is ${role}, which may not do this. Ask an owner or admin.` })

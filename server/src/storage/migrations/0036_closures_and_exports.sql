@@ -1,4 +1,4 @@
--- Closing a workspace, and taking its data along.
+-- Closing a workspace, and taking its data along. Everything here is done at once, because it locks out who signs in: what takes long is in the files before.
 
 -- A workspace is closed at the end of a grace period, unless an owner cancels it before. Whoever asks again asks anew.
 create table closures (
@@ -11,16 +11,24 @@ create table closures (
   closes_at timestamptz not null,
   state text not null default 'asked' check (state in ('asked', 'canceled', 'closed')),
   ended_at timestamptz,
+  -- The accounts that the asking made inactive: those that canceling makes active again.
+  stopped uuid[] not null default '{}',
+  -- Who closes it takes it until then, and again with each portion; nobody else looks at it before. One that fails waits for longer each time.
+  next_at timestamptz not null default '-infinity',
+  -- By which whoever has it knows that nobody else does.
+  claim uuid,
+  -- How often it has failed since anything of it was done.
+  failures integer not null default 0,
+  -- As far as it is done: the step, and the row behind which the step goes on.
+  reached jsonb,
   constraint ended_is_final check ((ended_at is null) = (state = 'asked'))
 );
 
-create unique index closures_open on closures (workspace_id) where state = 'asked';
+-- One that is asked for or done: what is closed stays closed.
+create unique index closures_open on closures (workspace_id) where state <> 'canceled';
 create index closures_due on closures (closes_at) where state = 'asked';
 create index closures_of_workspace on closures (workspace_id, asked_at);
 create index closures_of_person on closures (person_id);
-
--- Who belonged only to workspaces that are closed. The row stays, because grants and the credit for signing up point at it; nothing in it tells who it was.
-alter table people add column erased_at timestamptz;
 
 -- What a workspace takes along is not stored: it is read from the tables, up to the moment when it was asked for.
 create table exports (
@@ -40,32 +48,13 @@ create index exports_of_workspace on exports (workspace_id, id);
 create index exports_of_person on exports (person_id);
 create index exports_by_expiry on exports (expires_at);
 
--- Lists whose pages are few among very many others: keys of a state in one mode, changes of one kind or of one thing, links of an account.
-create index credentials_active on credentials (account_id, id) where active;
-create index credentials_ended on credentials (account_id, id) where not active;
-create index audit_in_order on audit (workspace_id, at, id);
-drop index audit_of_workspace;
-create index audit_by_action on audit (workspace_id, action, at, id);
-create index audit_by_kind on audit (workspace_id, split_part(action, '.', 1), at, id);
-create index audit_of_subject_in_order on audit (workspace_id, subject, at, id);
+-- What a row of the audit log says, with the name in it erased.
+create or replace function without_name(facts jsonb) returns jsonb
+language sql immutable parallel safe
+return case when facts ? 'name' then facts || '{"name": "erased"}' else facts end;
 
--- A linked account is listed by the account of its key, which never changes.
-create or replace function name_account_of_link() returns trigger
-language plpgsql as $$
-begin
-  new.account_id := (select account_id from credentials where id = new.credential_id);
-  return new;
-end
-$$;
-
--- Who writes one of the release before does not name the account.
-alter table link_sessions add column account_id uuid;
-create trigger link_names_account before insert on link_sessions for each row execute function name_account_of_link();
-update link_sessions set account_id = (select account_id from credentials where id = credential_id);
-create index link_sessions_of_account on link_sessions (account_id, credential_id);
-
--- What was charged, credited and recorded is never changed. The label of an end user is the exception: it can be the name of a person, and is erased when
--- the workspace is closed. It can only be taken away, and with it nothing else.
+-- What was charged, credited and recorded is never changed. Names of people are the exception, because they are erased when the workspace is closed: the label of
+-- an end user can be taken away, and in the audit log the name of a workspace or key can become "erased". With it nothing else changes.
 create or replace function refuse_change() returns trigger
 language plpgsql as $$
 begin
@@ -73,7 +62,18 @@ begin
     if new.end_user_label is null and to_jsonb(new) - 'end_user_label' = to_jsonb(old) - 'end_user_label' then
       return new;
     end if;
+  elsif tg_op = 'UPDATE' and tg_table_name = 'audit' then
+    if to_jsonb(new) = to_jsonb(old) || jsonb_build_object(
+      'before', without_name(old.before), 'after', without_name(old.after), 'detail', without_name(old.detail)) then
+      return new;
+    end if;
   end if;
   raise exception '% are immutable: enter a correction that points at the row', tg_table_name;
 end
 $$;
+
+-- audit_in_order has what it had.
+drop index audit_of_workspace;
+
+-- Who belonged only to workspaces that are closed. The row stays, because grants and the credit for signing up point at it; nothing in it tells who it was.
+alter table people add column erased_at timestamptz;
