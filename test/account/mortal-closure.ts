@@ -1,4 +1,3 @@
-import pg from 'pg'
 import { closeWorkspaces } from '../../server/src/identity/close-workspaces.ts'
 import { systemClock } from '../../server/src/kernel/clock.ts'
 import { createIds } from '../../server/src/kernel/ids.ts'
@@ -8,6 +7,7 @@ import { labelSteps } from '../../server/src/ledger/erase-labels.ts'
 import { createSendMail } from '../../server/src/storage/mail.ts'
 import { createPools } from '../../server/src/storage/pools.ts'
 import { silentLog } from '../../server/src/telemetry/log.ts'
+import { dieAfterStatement } from '../storage/die-after.ts'
 
 /**
  * For tests, a worker's process that closes what is due, and ends with SIGKILL as soon as its n-th statement has left. It tells how many
@@ -20,16 +20,7 @@ process.once('message', async ({ url, masterKey, dieAfter }: Mortal) => {
   const pools = createPools({ url: new Secret(url), log: silentLog })
   const pool = pools.rest
   await pool.query('select 1')
-  let statements = 0
-  const send: (...asked: unknown[]) => unknown = pg.Client.prototype.query
-  Object.assign(pg.Client.prototype, {
-    query(this: pg.Client, ...asked: unknown[]): unknown {
-      statements += 1
-      const sent = send.apply(this, asked)
-      if (statements === dieAfter) process.kill(process.pid, 'SIGKILL')
-      return sent
-    },
-  })
+  const statements = dieAfterStatement(dieAfter)
   const sendMail = createSendMail({
     ids: createIds({ clock: systemClock }),
     seal: createSeal({ current: new Secret(masterKey) }),
@@ -40,7 +31,7 @@ process.once('message', async ({ url, masterKey, dieAfter }: Mortal) => {
     // The pauses are for others, of whom there are none.
     clock: { sleep: async () => {} },
   })
-  process.send?.({ closed, statements } satisfies Survived)
+  process.send?.({ closed, statements: statements() } satisfies Survived)
   await pools.close()
   process.disconnect()
 })

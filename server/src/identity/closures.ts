@@ -4,6 +4,7 @@ import type { Id, Ids } from '../kernel/ids.ts'
 import { type By, record } from '../storage/audit.ts'
 import type { SendMail } from '../storage/mail.ts'
 import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+import { requireFewToday } from './few-a-day.ts'
 
 /**
  * An owner asks for a workspace to be closed, and any owner can cancel that within the grace period. Calls are refused from the commit of the
@@ -13,6 +14,12 @@ import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions 
 export const GRACE_DAYS = 30
 /** Each is a letter to every member. */
 export const ASKED_PER_DAY = 3
+const ASKED_TODAY = {
+  table: 'closures',
+  at: 'asked_at',
+  most: ASKED_PER_DAY,
+  what: `a workspace can be asked to close ${ASKED_PER_DAY} times per day.`,
+} as const
 
 const row = z.object({
   id: z.string(),
@@ -63,7 +70,7 @@ export function askClosure(
 ): Promise<Closure> {
   return inTransaction(pool, async (query) => {
     const workspace = await lockWorkspace(query, workspaceId)
-    await requireFew(query, workspaceId)
+    await requireFewToday(query, workspaceId, ASKED_TODAY)
     const { rows } = await query(
       `insert into closures (id, workspace_id, person_id, closes_at)
        values ($1, $2, $3, clock_timestamp() + make_interval(days => $4))
@@ -150,20 +157,4 @@ export async function mailboxesOf(query: Query, workspaceId: Id): Promise<readon
     .array(z.object({ email: z.string() }))
     .parse(rows)
     .map(({ email }) => email)
-}
-
-const fewRow = z.object({ made: z.int(), wait: z.int().nullable() })
-
-async function requireFew(query: Query, workspaceId: Id): Promise<void> {
-  const { rows } = await query(
-    `select count(*)::integer as made, ceil(extract(epoch from min(asked_at) + interval '1 day' - clock_timestamp()))::integer as wait
-     from closures where workspace_id = $1 and asked_at > clock_timestamp() - interval '1 day'`,
-    [workspaceId],
-  )
-  const { made, wait } = fewRow.parse(rows[0])
-  if (made < ASKED_PER_DAY) return
-  throw new Fault('rate_limit_exceeded', {
-    detail: `Rate limit: a workspace can be asked to close ${ASKED_PER_DAY} times per day.`,
-    retryAfterSeconds: Math.max(1, wait ?? 1),
-  })
 }

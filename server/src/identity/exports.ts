@@ -3,8 +3,9 @@ import { Fault } from '../kernel/fault.ts'
 import { type Id, type Ids, isId } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { type By, record } from '../storage/audit.ts'
-import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+import { inTransaction, queryOn, type Transactions } from '../storage/transaction.ts'
 import { lockWorkspace } from './closures.ts'
+import { requireFewToday } from './few-a-day.ts'
 
 /**
  * A workspace takes its data along. Nothing is stored but the moment up to which it is told: whoever downloads it reads the tables, so that no
@@ -13,6 +14,12 @@ import { lockWorkspace } from './closures.ts'
 
 export const EXPORT_DAYS = 7
 export const EXPORTS_PER_DAY = 10
+const ASKED_TODAY = {
+  table: 'exports',
+  at: 'as_of',
+  most: EXPORTS_PER_DAY,
+  what: `${EXPORTS_PER_DAY} exports per day for a workspace. One that is there can be downloaded again.`,
+} as const
 
 export const EXPORT_STATES = ['preparing', 'ready', 'expired'] as const
 
@@ -46,7 +53,7 @@ export function askExport(
   const id = ids.next()
   return inTransaction(pool, async (query) => {
     const { accounts } = await lockWorkspace(query, workspaceId)
-    await requireFew(query, workspaceId)
+    await requireFewToday(query, workspaceId, ASKED_TODAY)
     for (const accountId of accounts.toSorted())
       await query('select from accounts where id = $1 for no key update', [accountId])
     const { rows } = await query(
@@ -92,20 +99,4 @@ export async function findExport(on: Transactions, { workspaceId, mode, id }: So
   )
   if (rows[0] === undefined) throw new Fault('resource_not_found')
   return row.parse(rows[0])
-}
-
-const fewRow = z.object({ made: z.int(), wait: z.int().nullable() })
-
-async function requireFew(query: Query, workspaceId: Id): Promise<void> {
-  const { rows } = await query(
-    `select count(*)::integer as made, ceil(extract(epoch from min(as_of) + interval '1 day' - clock_timestamp()))::integer as wait
-     from exports where workspace_id = $1 and as_of > clock_timestamp() - interval '1 day'`,
-    [workspaceId],
-  )
-  const { made, wait } = fewRow.parse(rows[0])
-  if (made < EXPORTS_PER_DAY) return
-  throw new Fault('rate_limit_exceeded', {
-    detail: `Rate limit: ${EXPORTS_PER_DAY} exports per day for a workspace. One that is there can be downloaded again.`,
-    retryAfterSeconds: Math.max(1, wait ?? 1),
-  })
 }

@@ -5,6 +5,7 @@ import { type Id, type Ids, isId } from '../kernel/ids.ts'
 import { type By, type Deed, record } from '../storage/audit.ts'
 import type { SendMail } from '../storage/mail.ts'
 import { inTransaction, OpenTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
+import { requireFewToday } from './few-a-day.ts'
 import { plain } from './people/names.ts'
 import { loadWorkspace, tierIn } from './tier-of-workspace.ts'
 import { grantTierWithin } from './workspaces.ts'
@@ -81,22 +82,12 @@ const nameRow = z.object({ name: z.string() })
 
 /** Each is a mail to the operator, also where it is withdrawn and made again. */
 export const REQUESTS_PER_DAY = 3
-const fewRow = z.object({ made: z.int(), wait: z.int().nullable() })
-
-async function requireFew(query: Query, workspaceId: Id): Promise<void> {
-  const { rows } = await query(
-    `select count(*)::integer as made, ceil(extract(epoch from min(created_at) + interval '1 day' - clock_timestamp()))::integer as wait
-     from (select created_at from quota_requests where workspace_id = $1 and created_at > clock_timestamp() - interval '1 day'
-       order by id desc limit $2) latest`,
-    [workspaceId, REQUESTS_PER_DAY],
-  )
-  const { made, wait } = fewRow.parse(rows[0])
-  if (made < REQUESTS_PER_DAY) return
-  throw new Fault('rate_limit_exceeded', {
-    detail: `Rate limit: ${REQUESTS_PER_DAY} quota requests per day for a workspace.`,
-    retryAfterSeconds: Math.max(1, wait ?? 1),
-  })
-}
+const MADE_TODAY = {
+  table: 'quota_requests',
+  at: 'created_at',
+  most: REQUESTS_PER_DAY,
+  what: `${REQUESTS_PER_DAY} quota requests per day for a workspace.`,
+} as const
 
 export function makeQuotaRequest(
   { pool, ids, sendMail, operatorMail, siteUrl }: MakeParts,
@@ -110,7 +101,7 @@ export function makeQuotaRequest(
   return inTransaction(pool, async (query) => {
     const { rows: named } = await query('select name from workspaces where id = $1 for no key update', [workspaceId])
     const { name } = nameRow.parse(named[0])
-    await requireFew(query, workspaceId)
+    await requireFewToday(query, workspaceId, MADE_TODAY)
     const { rows } = await query(
       `insert into quota_requests (id, workspace_id, person_id, requests_per_minute, tokens_per_minute, targets, use_case)
        values ($1, $2, $3, $4, $5, $6, $7) on conflict (workspace_id) where state = 'open' do nothing returning ${COLUMNS}`,

@@ -1,5 +1,5 @@
-import pg from 'pg'
 import { Secret } from '../../../server/src/kernel/secret.ts'
+import { dieAfterStatement } from '../../storage/die-after.ts'
 import { type Deed, perform } from './deeds.ts'
 import { connectPeople } from './world.ts'
 
@@ -20,18 +20,9 @@ export type Survived = { readonly done: string; readonly statements: number }
 process.once('message', async ({ url, masterKey, deed, address, dieAfter }: Mortal) => {
   const world = connectPeople(url, { masterKey: new Secret(masterKey) })
   await world.pool.query('select 1')
-  let statements = 0
-  const send: (...asked: unknown[]) => unknown = pg.Client.prototype.query
-  Object.assign(pg.Client.prototype, {
-    query(this: pg.Client, ...asked: unknown[]): unknown {
-      statements += 1
-      const sent = send.apply(this, asked)
-      if (statements === dieAfter) process.kill(process.pid, 'SIGKILL')
-      return sent
-    },
-  })
+  const statements = dieAfterStatement(dieAfter)
   const done = await perform(world, deed, address)
-  process.send?.({ done, statements } satisfies Survived)
+  process.send?.({ done, statements: statements() } satisfies Survived)
   await world.close()
   process.disconnect()
 })
