@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { encodeArray } from '../calls/columns.ts'
 import { type Clock, within } from '../kernel/clock.ts'
 import type { Fault, FaultCode } from '../kernel/fault.ts'
-import type { Id } from '../kernel/ids.ts'
+import { type Id, NO_ID } from '../kernel/ids.ts'
 import { inPortions } from '../storage/in-portions.ts'
 
 /**
@@ -31,7 +31,7 @@ type Parts = {
 const HOUR_MS = 3_600_000
 const MOST = 10_000
 /** Under which refusals of those keys are counted that are too many to be told apart. */
-export const OTHER_KEYS: Id = '00000000-0000-0000-0000-000000000000'
+export const OTHER_KEYS: Id = NO_ID
 
 type Count = {
   readonly credentialId: Id

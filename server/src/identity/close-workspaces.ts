@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Clock } from '../kernel/clock.ts'
-import type { Id } from '../kernel/ids.ts'
+import { type Id, NO_ID } from '../kernel/ids.ts'
 import { type By, eraseNames, record } from '../storage/audit.ts'
 import type { SendMail } from '../storage/mail.ts'
 import { type Place, place, type Step } from '../storage/steps.ts'
@@ -47,7 +47,6 @@ const RETRY_SECONDS = 10
 const RETRY_MOST_SECONDS = 3_600
 const PORTION = 500
 const ERASED = 'erased'
-const NOBODYS: Id = '00000000-0000-0000-0000-000000000000'
 
 /** How many that were. */
 export async function closeWorkspaces(parts: Parts): Promise<number> {
@@ -154,7 +153,7 @@ async function letGo(pool: pg.Pool, { id, claim }: Due): Promise<false> {
 /** Calls are refused already, so no account is locked for it. Names go with it, also of those that had ended before. */
 function endKeys(pool: pg.Pool, workspaceId: Id, after: Place | null): Promise<Place | null> {
   return inTransaction(pool, async (query) => {
-    const found = await idsOf(query, ...keysToEnd(workspaceId, after?.[0] ?? NOBODYS))
+    const found = await idsOf(query, ...keysToEnd(workspaceId, after?.[0] ?? NO_ID))
     await endThese(query, found)
     return behind(found)
   })
@@ -181,7 +180,7 @@ export const keysToEnd = (workspaceId: Id, after: Id) =>
 
 function eraseEndUsers(pool: pg.Pool, accountId: Id, after: Place | null): Promise<Place | null> {
   return inTransaction(pool, async (query) => {
-    const found = await idsOf(query, ...endUsersToErase(accountId, after?.[0] ?? NOBODYS))
+    const found = await idsOf(query, ...endUsersToErase(accountId, after?.[0] ?? NO_ID))
     await query(`update end_users set label = '${ERASED}' where account_id = $1 and id = any ($2)`, [accountId, found])
     return behind(found)
   })

@@ -4,6 +4,9 @@ import type { Clock } from './clock.ts'
 /** UUIDv7 (RFC 9562): 48 bits of Unix milliseconds, then a counter within the millisecond, then randomness. */
 export type Id = string
 
+/** Nobody's, and before all others in every order. */
+export const NO_ID: Id = '00000000-0000-0000-0000-000000000000'
+
 export type Ids = { readonly next: () => Id }
 
 type Parts = {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Id } from '../kernel/ids.ts'
+import { type Id, NO_ID } from '../kernel/ids.ts'
 import { migratedAt } from '../storage/migrate.ts'
 import type { Place, Step } from '../storage/steps.ts'
 
@@ -26,7 +26,6 @@ export function labelSteps(pool: pg.Pool, accountId: Id): readonly Step[] {
 /** Rows that a statement looks at, whether they have a label or not. */
 const PORTION = 2_000
 const KEYS_AT_ONCE = 500
-const NOBODYS: Id = '00000000-0000-0000-0000-000000000000'
 const LONG_AGO = '-infinity'
 /** The version with which charges got labels. */
 const LABELS_SINCE = 27
@@ -78,7 +77,7 @@ export function eraseOfDay(day: string, labelled: readonly Id[]) {
 const chargeRow = z.object({ id: z.string(), at: z.string(), labelled: z.boolean() })
 
 async function eraseInCharges(pool: pg.Pool, accountId: Id, after: Place | null): Promise<Place | null> {
-  const [from = await firstDay(pool, accountId), at = LONG_AGO, id = NOBODYS] = after ?? []
+  const [from = await firstDay(pool, accountId), at = LONG_AGO, id = NO_ID] = after ?? []
   const found = await nextDay(pool, from)
   if (found === null) return null
   const { day, indexed } = found
@@ -93,7 +92,7 @@ async function eraseInCharges(pool: pg.Pool, accountId: Id, after: Place | null)
 
 const entryRow = z.object({ id: z.string(), at: z.string(), labelled: z.boolean() })
 
-export function entriesOf(accountId: Id, [at = LONG_AGO, id = NOBODYS]: Place) {
+export function entriesOf(accountId: Id, [at = LONG_AGO, id = NO_ID]: Place) {
   return {
     text: `select id, entered_at::text as at, end_user_label is not null as labelled from entries
       where account_id = $1 and (entered_at, id) > ($2::timestamptz, $3) order by entered_at, id limit $4`,
@@ -178,7 +177,7 @@ export function keysOf({ table }: Sums, accountId: Id, after: Id) {
 
 /** One key after the other: the place is a key that is done, or a key and where in its sums. */
 async function eraseInSumsOfKeys(pool: pg.Pool, sums: Sums, accountId: Id, after: Place | null): Promise<Place | null> {
-  const [key = NOBODYS, ...within] = after ?? []
+  const [key = NO_ID, ...within] = after ?? []
   if (within.length > 0) {
     const next = await eraseInSums(pool, sums, key, within)
     return next === null ? [key] : [key, ...next]

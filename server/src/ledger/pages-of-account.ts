@@ -1,13 +1,13 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Id } from '../kernel/ids.ts'
+import { type Id, NO_ID } from '../kernel/ids.ts'
 import { type Nanos, nanos } from '../kernel/money.ts'
 
 /** What an account was charged and credited, the oldest first, page by page up to a moment. What a row says here never changes. */
 
 /** Behind which a page begins. */
 export type Position = { readonly us: bigint; readonly id: Id }
-export const BEGINNING: Position = { us: 0n, id: '00000000-0000-0000-0000-000000000000' }
+export const BEGINNING: Position = { us: 0n, id: NO_ID }
 
 export type PageOfAccount = {
   readonly accountId: Id

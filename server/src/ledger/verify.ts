@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Id } from '../kernel/ids.ts'
+import { inSnapshot } from '../storage/transaction.ts'
 import { COUNTED } from './usage-sources.ts'
 
 /** A promise of the ledger that does not hold, with a few of the rows that break it. */
@@ -253,28 +254,14 @@ const PROMISES: Readonly<Record<string, string>> = {
 }
 
 /** Says which promises are broken, of some accounts or of all. An empty list is what the product stands on. */
-export async function verifyLedger(pool: pg.Pool, accounts: readonly Id[] | null = null): Promise<Violation[]> {
-  const client = await pool.connect()
-  let failure: Error | undefined
-  try {
-    await client.query('begin isolation level repeatable read read only')
-    await client.query(`set local statement_timeout = ${LONGEST_MS}`)
+export function verifyLedger(pool: pg.Pool, accounts: readonly Id[] | null = null): Promise<Violation[]> {
+  return inSnapshot(pool, async ({ query }) => {
+    await query(`set local statement_timeout = ${LONGEST_MS}`)
     const violations: Violation[] = []
     for (const [promise, sql] of Object.entries(PROMISES)) {
-      const { rows } = await client.query<string[]>({
-        text: `${sql} limit ${SHOWN}`,
-        values: [accounts],
-        rowMode: 'array',
-      })
-      if (rows.length > 0) violations.push({ promise, rows: rows.map(([row = '']) => row) })
+      const { rows } = await query(`${sql} limit ${SHOWN}`, [accounts])
+      if (rows.length > 0) violations.push({ promise, rows: rows.map((row) => String(Object.values(row)[0])) })
     }
-    await client.query('rollback')
     return violations
-  } catch (error) {
-    failure = error instanceof Error ? error : new Error('the ledger could not be read', { cause: error })
-    throw failure
-  } finally {
-    // One that failed may still be in its transaction, which nobody else may be given.
-    client.release(failure)
-  }
+  })
 }

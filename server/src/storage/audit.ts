@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Id } from '../kernel/ids.ts'
+import { type Id, NO_ID } from '../kernel/ids.ts'
 import { createScrubber } from '../telemetry/scrubber.ts'
 import type { Place } from './steps.ts'
 import type { Query } from './transaction.ts'
@@ -84,10 +84,7 @@ export function difference(before: Facts | null, after: Facts | null): Pick<Deed
 
 const PORTION = 1_000
 
-export function namesStatement(
-  workspaceId: Id,
-  [at = '-infinity', id = '00000000-0000-0000-0000-000000000000']: Place,
-) {
+export function namesStatement(workspaceId: Id, [at = '-infinity', id = NO_ID]: Place) {
   return {
     text: `select id, at::text, coalesce(before ? 'name', false) or coalesce(after ? 'name', false) or detail ? 'name' as named from audit
       where workspace_id = $1 and (at, id) > ($2::timestamptz, $3) order by at, id limit $4`,
