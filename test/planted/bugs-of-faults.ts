@@ -76,7 +76,7 @@ async function sendJustOnce(`,
     author: 'insider',
     edits: [
       {
-        file: 'server/src/gateway/pipeline.ts',
+        file: 'server/src/gateway/settle.ts',
         find: 'const settlement = await end(ending)',
         // What a caller would be told if everything went well.
         replace: `const { amount, forgiven } = outcome.ending

@@ -177,5 +177,5 @@ async function refuseCounted(
   operation: Pick<Operation, 'id' | 'limits'> & { readonly isForAll?: boolean } = COUNTED,
 ): Promise<never> {
   const { rates } = await begin({ id, caller, operation, hold: null, tokens: 0, claims: [] })
-  throw fault.with({ headers: { ...fault.headers, ...rateHeaders(rates) } })
+  throw fault.withHeaders(rateHeaders(rates))
 }

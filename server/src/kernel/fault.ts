@@ -273,6 +273,11 @@ export class Fault extends Error {
     same.stack = this.stack ?? ''
     return same
   }
+
+  /** The same fault with these headers beside its own. */
+  withHeaders(headers: Readonly<Record<string, string>>): Fault {
+    return this.with({ headers: { ...this.headers, ...headers } })
+  }
 }
 
 /** Anything thrown, as a fault: what is not one of ours is an internal error whose cause stays inside. */

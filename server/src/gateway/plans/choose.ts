@@ -1,5 +1,5 @@
 import { isSoldByUnit, isTask } from '../../catalogue/operation.ts'
-import type { CallRequest } from '../pipeline.ts'
+import type { CallRequest } from '../call-request.ts'
 import type { Plan } from '../plan.ts'
 import { createDataPlan } from './data.ts'
 import { createModelPlan } from './model.ts'
