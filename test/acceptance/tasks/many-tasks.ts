@@ -45,7 +45,12 @@ export async function makeTasks(
   return made
 }
 
-export async function openAmong(pool: pg.Pool, ids: readonly string[]): Promise<number> {
+export async function openTasks(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query('select count(*)::integer as open from tasks where ended_at is null')
+  return rows[0].open
+}
+
+async function openAmong(pool: pg.Pool, ids: readonly string[]): Promise<number> {
   const text = 'select count(*)::integer as open from tasks where id = any ($1) and ended_at is null'
   const { rows } = await pool.query(text, [ids])
   return rows[0].open
