@@ -47,7 +47,6 @@ const WORDS_BY_STATUS: Readonly<Record<number, Words>> = {
 }
 const WORDS_BY_CODE: Partial<Record<FaultCode, Words>> = {
   overloaded: words('service_unavailable_error', 'overloaded_error', 'UNAVAILABLE', 'api_error'),
-  shutting_down: words('service_unavailable_error', 'overloaded_error', 'UNAVAILABLE', 'api_error'),
 }
 
 /** The whole body that each protocol expects, member by member. */

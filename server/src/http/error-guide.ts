@@ -42,11 +42,7 @@ function section(code: string, { text, retryable }: Row): string {
 
 const AGAIN: Readonly<Record<string, string>> = {
   request_timeout: 'Safe to send again.',
-  not_configured:
-    'Nothing was carried out or charged. Sending the request again does not help until the operator has set it up: do not wait for `Retry-After`.',
   billing_dependency_timeout: 'Safe to send again, after `Retry-After`, unless a stream had begun.',
-  shutting_down:
-    'Reserved: today no process answers with it. A process that stops finishes the requests that it has accepted, and takes no new connections; a refused or closed connection can be tried again (with an idempotency key, if the request was sent). Safe to send again.',
 }
 
 const BY_ID = '`GET /v1/requests/{id}`; the id is the `X-Request-ID` of the answer'
@@ -117,5 +113,5 @@ const EXPLAINED: Readonly<Record<string, string>> = {
   upstream_not_found: `Report it to the operator. ${NO_USE}`,
   invalid_billing_configuration: NO_USE,
   not_configured:
-    'No provider is set up for this operation and this kind of key (live or test), or a setting that it needs is missing, such as `secrets.master_key` for videos.',
+    'Nothing was carried out or charged. Sending the request again does not help until the operator has set it up. No provider is set up for this operation and this kind of key (live or test), or a setting that it needs is missing, such as `secrets.master_key` for videos.',
 }

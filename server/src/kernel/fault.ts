@@ -210,7 +210,7 @@ export const FAULTS = {
     503,
     'This operation has no valid price. This is on our side: ask the operator to set one.',
   ),
-  not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.', RETRYABLE),
+  not_configured: row(503, 'This operation is not set up on this installation. Ask the operator.'),
   contract_unavailable: row(
     503,
     'No verified contract is available now. Nothing was executed or charged. Try again later.',
@@ -222,7 +222,6 @@ export const FAULTS = {
     RETRYABLE,
   ),
   overloaded: row(503, 'The service is overloaded. Try again shortly.', RETRYABLE),
-  shutting_down: row(503, 'This process is shutting down. Try again; another one will answer.', RETRYABLE),
 } as const satisfies Record<string, Row>
 
 export type FaultCode = keyof typeof FAULTS
