@@ -65,7 +65,6 @@ export const FIXES: Readonly<Record<string, string>> = {
   contract_unavailable: LATER,
   sales_data_unavailable: LATER,
   overloaded: LATER,
-  shutting_down: LATER,
   billing_dependency_timeout:
     'It can be sent again after a while, unless a stream had begun: then the input and what was delivered are charged (cost_usd).',
   upstream_unreachable: LATER,

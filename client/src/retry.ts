@@ -17,7 +17,7 @@ const LASTING: ReadonlySet<string> = new Set(['quota_exceeded', 'not_configured'
 
 /** The gateway says by these that no provider was asked, and that nothing is held or charged. */
 const NEVER_BEGUN: ReadonlySet<string> = new Set([
-  ...['request_timeout', 'overloaded', 'shutting_down', 'billing_dependency_timeout', 'contract_unavailable'],
+  ...['request_timeout', 'overloaded', 'billing_dependency_timeout', 'contract_unavailable'],
   ...['upstream_unreachable', 'managed_upstream_unreachable', 'loss_ceiling_route'],
 ])
 

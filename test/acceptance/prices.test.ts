@@ -128,7 +128,7 @@ describe('an operation that can not be sold now', () => {
         'This operation is not set up on this installation. Ask the operator. You sent a live key, and live keys reach live upstreams only: none is set up for this operation.',
       ],
     )
-    assert.equal(told.headers.get('x-should-retry'), null)
+    assert.deepEqual([told.headers.get('x-should-retry'), told.headers.get('retry-after')], [null, null])
     const { rows } = await pool.query('select count(*)::integer from charges where account_id = $1', [accountId])
     assert.equal(rows[0].count, 0)
   })

@@ -36,12 +36,7 @@ const fate: fc.Arbitrary<Fate> = fc.oneof(
   { weight: 3, arbitrary: refusal(429, ['rate_limit_exceeded', 'upstream_rate_limit']) },
   {
     weight: 2,
-    arbitrary: refusal(503, [
-      'overloaded',
-      'shutting_down',
-      'billing_dependency_timeout',
-      'managed_upstream_unreachable',
-    ]),
+    arbitrary: refusal(503, ['overloaded', 'billing_dependency_timeout', 'managed_upstream_unreachable']),
   },
   refusal(429, ['quota_exceeded'], true),
   refusal(503, ['not_configured']),
@@ -129,9 +124,7 @@ function saysUncharged(event: Event): boolean {
   if (event.kind !== 'heard' || !event.mayRepeat) return false
   if (event.status === 429) return event.code !== 'quota_exceeded'
   if (event.costNanos !== null) return event.status >= 500 && event.costNanos === 0n
-  return ['overloaded', 'shutting_down', 'billing_dependency_timeout', 'managed_upstream_unreachable'].includes(
-    event.code,
-  )
+  return ['overloaded', 'billing_dependency_timeout', 'managed_upstream_unreachable'].includes(event.code)
 }
 
 /** Each sending but the first stands on what was heard, or looked up, since the one before. */

@@ -131,20 +131,3 @@ describe('the examples', () => {
     })
   }
 })
-
-describe('the README of the project', () => {
-  it('makes its first call with the address and the key that npm run dev prints, and is charged what the answer says', async () => {
-    const text = readFileSync(path.join(ROOT, README), 'utf8')
-    // The other steps have a test of their own: test/documents/first-steps.slow.test.ts.
-    const [, sample = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(text) ?? []
-    const customer = await makeCustomer(pool, { money: MONEY })
-    const variables = { FAREBOX_URL: installation.url, FAREBOX_KEY: customer.secret }
-    const { stdout } = await promisify(execFile)('bash', ['-c', sample], {
-      env: { ...process.env, ...variables },
-      timeout: COMMAND_DEADLINE_MS,
-    })
-    assert.match(stdout, /^HTTP\/1\.1 200 OK\r?$/m)
-    const [, cost = ''] = /^x-farebox-cost-usd: (\d+\.\d{9})\r?$/im.exec(stdout) ?? []
-    assert.deepEqual([...(await chargesOf(pool, customer.accountId)).values()], [usd(cost)])
-  })
-})

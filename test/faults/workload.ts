@@ -268,13 +268,7 @@ function wordsFor(random: Random): string {
   return ''
 }
 
-const RUNNING = new Set([
-  'idempotency_running',
-  'outcome_unknown',
-  'billing_dependency_timeout',
-  'overloaded',
-  'shutting_down',
-])
+const RUNNING = new Set(['idempotency_running', 'outcome_unknown', 'billing_dependency_timeout', 'overloaded'])
 
 /** Whether somebody said what became of the key, so that there is no reason to send it again. */
 function isFinal(operation: Operation): boolean {

@@ -5,19 +5,21 @@ import { after } from 'node:test'
 import { ROOT } from '../../harness/root.ts'
 
 export type Ended = { readonly code: number; readonly output: string }
+/** What went to standard output stands beside all of it. */
+type Ran = Ended & { readonly stdout: string }
 
 /** A process that runs lines of the command line one after the other, for the test file that starts it. */
-export function startShell(env: NodeJS.ProcessEnv) {
-  const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, stdio: 'ignore' })
+export function startShell(env: NodeJS.ProcessEnv, cwd = process.cwd()) {
+  const shell = fork(path.join(ROOT, 'test/house/identity-commands-shell.ts'), { env, cwd, stdio: 'ignore' })
   after(() => shell.kill())
-  const waiting = new Map<number, (ended: Ended) => void>()
-  shell.on('message', ({ line, ...ended }: Ended & { line: number }) => waiting.get(line)?.(ended))
+  const waiting = new Map<number, (ended: Ran) => void>()
+  shell.on('message', ({ line, ...ended }: Ran & { line: number }) => waiting.get(line)?.(ended))
   shell.on('exit', () => {
-    for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended' })
+    for (const end of waiting.values()) end({ code: -1, output: 'the shell has ended', stdout: '' })
   })
 
   /** Runs a line of the command line. */
-  function farebox(...args: readonly string[]): Promise<Ended> {
+  function farebox(...args: readonly string[]): Promise<Ran> {
     const line = waiting.size
     return new Promise((resolve) => {
       waiting.set(line, resolve)

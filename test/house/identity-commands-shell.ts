@@ -8,17 +8,20 @@ const serve = () => Promise.reject(new Error('this shell does not serve'))
 // Every command listens for what nobody caught.
 process.setMaxListeners(0)
 
-async function run(args: readonly string[]): Promise<{ code: number; output: string }> {
-  let output = ''
-  const take = (text: string | Uint8Array) => {
+async function run(args: readonly string[]): Promise<{ code: number; output: string; stdout: string }> {
+  let [output, stdout] = ['', '']
+  process.stdout.write = (text: string | Uint8Array) => {
+    stdout += String(text)
     output += String(text)
     return true
   }
-  process.stdout.write = take
-  process.stderr.write = take
+  process.stderr.write = (text: string | Uint8Array) => {
+    output += String(text)
+    return true
+  }
   process.exitCode = 0
   await createProgram({ serve }).parseAsync([...args], { from: 'user' })
-  return { code: Number(process.exitCode), output }
+  return { code: Number(process.exitCode), output, stdout }
 }
 
 let last: Promise<unknown> = Promise.resolve()

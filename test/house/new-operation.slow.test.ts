@@ -13,7 +13,7 @@ const tool = (name: string, ...args: readonly string[]) =>
   spawnSync(path.join(copy, 'node_modules/.bin', name), args, { cwd: copy, encoding: 'utf8' })
 
 /** As CONTRIBUTING.md has it, for the shell. */
-const [, WEATHER = ''] = /^ {4}npm run new -- (operation (?:.*\\\n)*.*)$/m.exec(read('CONTRIBUTING.md')) ?? []
+const [, WEATHER = ''] = /^npm run new -- (operation (?:.*\\\n)*.*)$/m.exec(read('CONTRIBUTING.md')) ?? []
 /** One more of a provider that is there, with everything else said too. */
 const NEWS = [
   ...['operation', 'company_news', '--summary', 'What is written about a company', '--price', '0.0125'],

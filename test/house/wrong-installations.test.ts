@@ -69,6 +69,8 @@ describe('an installation', () => {
       assert.equal(told.status, 503)
       const { error } = JSON.parse(await told.text())
       assert.deepEqual([error.code, error.message], ['not_configured', message])
+      // No wait helps, so none is told.
+      assert.equal(told.headers.get('retry-after'), null)
     }
   })
 

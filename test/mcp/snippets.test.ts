@@ -16,7 +16,7 @@ const { secret } = await makeAgent(installation.pool)
 
 const document = readFileSync(path.join(ROOT, 'docs/agents.md'), 'utf8')
 const section = document.slice(document.indexOf('## Connecting'), document.indexOf('## Money'))
-const snippets = [...section.matchAll(/^\*\*([^*]+)\*\*[^\n]*\n\n```(\w+)(?: shown)?\n([^`]+)```/gm)]
+const snippets = [...section.matchAll(/^\*\*([^*]+)\*\*[^\n]*\n\n```(\w+)\n([^`]+)```/gm)]
 
 /** Where each has the address and the credential, in the form that its agent reads. */
 const READ: Readonly<Record<string, (snippet: string) => { readonly url: string; readonly header: string }>> = {

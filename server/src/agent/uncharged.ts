@@ -82,7 +82,6 @@ const MONEY: Readonly<Record<FaultCode, 'unasked' | 'said' | 'unknown'>> = {
   contract_unavailable: 'unknown',
   sales_data_unavailable: 'unknown',
   overloaded: 'unasked',
-  shutting_down: 'said',
 }
 
 export function isRefusedUnasked({ code }: Fault): boolean {

@@ -5,7 +5,7 @@ import type { Refusals } from './route.ts'
 /** What any request can meet before its route has looked at it. */
 export const AT_THE_DOOR: readonly FaultCode[] = [
   ...(['invalid_request', 'request_timeout', 'body_too_large', 'uri_too_long', 'unsupported_media_type'] as const),
-  ...(['expectation_failed', 'headers_too_large', 'internal_error', 'overloaded', 'shutting_down'] as const),
+  ...(['expectation_failed', 'headers_too_large', 'internal_error', 'overloaded'] as const),
 ]
 
 /** And where a credential is asked for. */

@@ -47,7 +47,6 @@ const WORDS_BY_STATUS: Readonly<Record<number, Words>> = {
 }
 const WORDS_BY_CODE: Partial<Record<FaultCode, Words>> = {
   overloaded: words('service_unavailable_error', 'overloaded_error', 'UNAVAILABLE', 'api_error'),
-  shutting_down: words('service_unavailable_error', 'overloaded_error', 'UNAVAILABLE', 'api_error'),
 }
 
 /** The whole body that each protocol expects, member by member. */
@@ -166,13 +165,16 @@ describe('the headers of a refusal', () => {
     renderFault('data', new Fault(code, retryAfterSeconds === undefined ? {} : { retryAfterSeconds }), REQUEST_ID)
       .headers
 
+  /** Sent again at once, or not until the operator has set it up. */
+  const WITHOUT_WAIT: ReadonlySet<FaultCode> = new Set<FaultCode>(['request_timeout', 'not_configured'])
+
   for (const code of CODES) {
     const { status, retryable } = FAULTS[code]
     it(`${code}: Retry-After, x-should-retry and WWW-Authenticate are as its row says`, () => {
       const headers = headersOf(code)
       const repeatedBySdks = [408, 409, 429].includes(status) || status >= 500
       assert.equal(headers['x-should-retry'], repeatedBySdks && !retryable ? 'false' : undefined)
-      assert.equal('retry-after' in headers, status === 429 || (retryable && status !== 408))
+      assert.equal('retry-after' in headers, status === 429 || (retryable && !WITHOUT_WAIT.has(code)))
       assert.equal(headers['www-authenticate'], status === 401 ? 'Bearer' : undefined)
     })
   }

@@ -43,10 +43,8 @@ function section(code: string, { text, retryable }: Row): string {
 const AGAIN: Readonly<Record<string, string>> = {
   request_timeout: 'Safe to send again.',
   not_configured:
-    'Nothing was carried out or charged. Sending the request again does not help until the operator has set it up: do not wait for `Retry-After`.',
+    'Nothing was carried out or charged. Sending the request again does not help until the operator has set it up.',
   billing_dependency_timeout: 'Safe to send again, after `Retry-After`, unless a stream had begun.',
-  shutting_down:
-    'Reserved: today no process answers with it. A process that stops finishes the requests that it has accepted, and takes no new connections; a refused or closed connection can be tried again (with an idempotency key, if the request was sent). Safe to send again.',
 }
 
 const BY_ID = '`GET /v1/requests/{id}`; the id is the `X-Request-ID` of the answer'

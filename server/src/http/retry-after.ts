@@ -12,6 +12,8 @@ export function retryAfterSecondsOf(fault: Fault): number | undefined {
   if (fault.retryAfterSeconds !== undefined) return Math.max(1, Math.ceil(fault.retryAfterSeconds))
   if (fault.code === 'quota_exceeded') return QUOTA_SECONDS
   if (fault.status === 429) return RATE_WINDOW_SECONDS
+  // Safe to repeat, as it never reached anybody, but only the operator can mend it: no time can be told.
+  if (fault.code === 'not_configured') return undefined
   // A request that did not arrive in time can be sent again at once.
   return fault.retryable && fault.status !== 408 ? SHORTLY_SECONDS : undefined
 }

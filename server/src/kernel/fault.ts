@@ -222,7 +222,6 @@ export const FAULTS = {
     RETRYABLE,
   ),
   overloaded: row(503, 'The service is overloaded. Try again shortly.', RETRYABLE),
-  shutting_down: row(503, 'This process is shutting down. Try again; another one will answer.', RETRYABLE),
 } as const satisfies Record<string, Row>
 
 export type FaultCode = keyof typeof FAULTS

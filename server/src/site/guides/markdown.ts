@@ -106,6 +106,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   json: 'JSON',
   toml: 'TOML',
   yaml: 'YAML',
+  http: 'HTTP',
   text: 'Text',
 }
 

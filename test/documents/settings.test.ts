@@ -5,9 +5,8 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { ROOT } from '../../harness/root.ts'
 import { loadConfig } from '../../server/src/config.ts'
-import { readPriceList } from '../../server/src/pricing/price-list/format.ts'
 
-/** YAML that papers show is read by what reads it in earnest. */
+/** Settings that papers show are read by what reads them in earnest. */
 
 const folder = mkdtempSync(path.join(tmpdir(), 'papers-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -46,17 +45,5 @@ describe('samples of settings', () => {
     const logo = fileWith('logo.svg', '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0h9v9z"/></svg>')
     const { site } = load(sample.replace('/etc/farebox/logo.svg', logo), { FAREBOX_DATABASE_URL: databaseUrl })
     assert.equal(site.name, 'Harbour Gateway')
-  })
-})
-
-describe('the sample of a price list', () => {
-  it('is one', () => {
-    const [sample = '', ...more] = samplesIn('docs/price-lists.md')
-    assert.equal(more.length, 0)
-    const { models } = readPriceList(Buffer.from(sample))
-    assert.deepEqual(
-      models.map(({ settings }) => settings.id),
-      ['maker/model', 'maker/painter'],
-    )
   })
 })
