@@ -222,4 +222,36 @@ describe('those who know nothing of each other, over 3 processes', () => {
       assert.equal(rows[0].owners, 1, codesOf(told).join())
     }
   })
+
+  it('lose a process by kill -9 while they ask to close workspaces and for exports: each is asked for once', async () => {
+    const teams = await Promise.all(Array.from({ length: count({ full: 30, reduced: 6 }) }, () => makeTeam(pool)))
+    const victim = house.more.at(-1) ?? assert.fail()
+    const askAll = (site: string, { workspaceId, of }: Team) => {
+      const owner = known(of('owner'))
+      const whole = `/workspaces/${workspaceId}`
+      return [
+        ask(site, owner, `${whole}/exports`, { method: 'POST', key: 'export' }),
+        ask(site, owner, `${whole}/closure`, {
+          ...{ method: 'POST', key: 'closure', body: { name: 'Customer' }, headers: { 'if-match': '*' } },
+        }),
+      ]
+    }
+    const first = teams.flatMap((team) => askAll(victim.siteUrl, team)).map((one) => one.catch(() => null))
+    // In the middle of them: some are done, some are not, of some nobody knows.
+    await Promise.race(first)
+    await victim.kill()
+    const before = (await Promise.all(first)).filter((told) => told?.status === 201).length
+    for (const team of teams)
+      for (const told of await Promise.all(askAll(siteUrl, team))) assert.equal(told.status, 201, told.text)
+    const { rows } = await pool.query(
+      `select count(*)::integer as all, count(*) filter (where exports = 1 and closures = 1 and asked = 2 and active = 0)::integer as once from workspaces w
+       cross join lateral (select (select count(*) from exports where workspace_id = w.id) as exports, (select count(*) from closures where workspace_id = w.id) as closures,
+         (select count(*) from audit where workspace_id = w.id and action in ('export.asked', 'workspace.closure_asked')) as asked,
+         (select count(*) from accounts where id in (w.live_account_id, w.test_account_id) and active) as active) found
+       where w.id = any ($1)`,
+      [teams.map(({ workspaceId }) => workspaceId)],
+    )
+    assert.deepEqual(rows, [{ all: teams.length, once: teams.length }])
+    recordProof(PROOF, 'asked for once through kill -9', { workspaces: teams.length, told_before: before, twice: 0 })
+  })
 })
