@@ -118,6 +118,31 @@ describe('who asks', () => {
     assert.equal(own.json.form_token, headers['x-form-token'])
   })
 
+  it('is a client with account.read, which reads at every route as the owner may who let it in, and changes nothing at any', async () => {
+    const owner = await join(pool, team.workspaceId)
+    const client = await letIn(house, team.workspaceId, { scopes: ['account.read'], personId: owner.personId })
+    // Exports that people asked for are of both modes, and not there for a client.
+    const ofPeople = ['get_export', 'download_export']
+    for (const route of ACCOUNT_ROUTES.filter(({ need }) => need !== 'nothing')) {
+      const { method, operationId } = route
+      const told = await send(route, client, method === 'GET' ? await sampleOf(route, owner) : {})
+      const expected = method !== 'GET' ? 403 : ofPeople.includes(operationId) ? 404 : 200
+      assert.equal(told.status, expected, `${operationId}: ${told.text}`)
+    }
+  })
+
+  it('is a client with account.manage, which changes at no route who owns a workspace', async () => {
+    const owner = await join(pool, team.workspaceId)
+    const client = await letIn(house, team.workspaceId, { personId: owner.personId })
+    const owning = ACCOUNT_ROUTES.filter(({ need, method }) => need === 'owners.manage' && method !== 'GET')
+    assert.ok(owning.length >= 3, owning.map(({ operationId }) => operationId).join())
+    for (const route of owning) {
+      const sample = await sampleOf(route, owner)
+      const told = await send(route, client, { ...sample, headers: { 'if-match': '*' } }, team.workspaceId)
+      assert.deepEqual([told.status, told.json.code], [403, 'forbidden'], route.operationId)
+    }
+  })
+
   it('is a client within what it was let into: one workspace, one mode, reading or changing', async () => {
     const owner = await join(pool, team.workspaceId)
     const reads = await letIn(house, team.workspaceId, { scopes: ['account.read'], personId: owner.personId })
