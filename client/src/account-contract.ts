@@ -265,6 +265,8 @@ export type AskClosureAnswer = {
   can_be_canceled: boolean
   /** When it is closed for good, or a little later: it waits for calls that run. */
   closes_at: string | null
+  /** The closure that was asked for last, also where it was canceled; null where nobody ever asked. */
+  id: string | null
   /** open where nobody has asked to close the workspace. */
   state: 'open' | 'closing'
 }
@@ -283,6 +285,8 @@ export type CancelClosureAnswer = {
   can_be_canceled: boolean
   /** When it is closed for good, or a little later: it waits for calls that run. */
   closes_at: string | null
+  /** The closure that was asked for last, also where it was canceled; null where nobody ever asked. */
+  id: string | null
   /** open where nobody has asked to close the workspace. */
   state: 'open' | 'closing'
 }
@@ -461,6 +465,8 @@ export type GetClosureAnswer = {
   can_be_canceled: boolean
   /** When it is closed for good, or a little later: it waits for calls that run. */
   closes_at: string | null
+  /** The closure that was asked for last, also where it was canceled; null where nobody ever asked. */
+  id: string | null
   /** open where nobody has asked to close the workspace. */
   state: 'open' | 'closing'
 }

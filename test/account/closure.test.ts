@@ -5,7 +5,8 @@ import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { setBudget } from '../../server/src/identity/set-budgets.ts'
 import { usd } from '../../server/src/kernel/money.ts'
 import { verifyLedger } from '../../server/src/ledger/verify.ts'
-import { ACTOR, call, codeOf, ids } from '../acceptance/installation.ts'
+import { ACTOR, call, ask as callerAsks, codeOf, ids } from '../acceptance/installation.ts'
+import { cancel, created, createTask, LIST, poll, untilState } from '../acceptance/tasks/video.ts'
 import { ask, join, letIn, listIn, makeTeam, startHouse, type Team } from './house.ts'
 
 const database = await freshDatabase()
@@ -49,8 +50,8 @@ describe('closing a workspace', () => {
     const grant = await letIn(house, team.workspaceId, { personId: owner.personId })
     const open = await ask(siteUrl, owner, closureOf(team))
     assert.deepEqual(
-      [open.json.state, open.json.calls, open.json.closes_at, open.json.can_be_canceled],
-      ['open', 'accepted', null, false],
+      [open.json.id, open.json.state, open.json.calls, open.json.closes_at, open.json.can_be_canceled],
+      [null, 'open', 'accepted', null, false],
     )
     // By an owner alone, who says that it is meant and has read how it stands.
     const send = (who: Parameters<typeof ask>[1], headers: Readonly<Record<string, string>>, name = 'Customer') =>
@@ -101,7 +102,11 @@ describe('closing a workspace', () => {
       method: 'DELETE',
       headers: { 'if-match': asked.headers.get('etag') ?? '' },
     })
-    assert.deepEqual([taken.status, taken.json], [200, open.json])
+    assert.deepEqual([taken.status, taken.json], [200, { ...open.json, id: asked.json.id }])
+    // Open as before, and not what was read before: whoever read that does not know that somebody has asked and canceled since.
+    const stale = await send(owner, { 'if-match': open.headers.get('etag') ?? '' })
+    assert.equal(stale.json.code, 'precondition_failed')
+    assert.equal(taken.headers.get('etag'), (await ask(siteUrl, owner, closureOf(team))).headers.get('etag'))
     assert.equal((await callFor(team.secret)).status, 200)
     assert.equal((await ask(siteUrl, grant, path)).status, 200)
     const none = await ask(siteUrl, second, closureOf(team), { method: 'DELETE', headers: { 'if-match': '*' } })
@@ -119,6 +124,33 @@ describe('closing a workspace', () => {
       assert.equal((await close(team)).status, status)
       await ask(siteUrl, owner, closureOf(team), { method: 'DELETE', headers: { 'if-match': '*' } })
     }
+  })
+
+  it('lets keys read and cancel tasks that run until it is closed, and nothing else', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const { secret } = team
+    const [waits, ends] = [
+      await created(gateway.url, secret, { words: 'sandbox:pending-ms=600000' }),
+      await created(gateway.url, secret),
+    ]
+    assert.equal((await close(team)).status, 201)
+    for (const refused of [await callFor(secret), await createTask(gateway.url, secret)])
+      assert.deepEqual([refused.status, codeOf(refused)], [403, 'forbidden'])
+    await untilState(gateway.url, secret, ends, 'SUCCEEDED')
+    assert.equal((await cancel(gateway.url, secret, waits)).status, 200)
+    await untilState(gateway.url, secret, waits, 'CANCELED')
+    const listed = await callerAsks(gateway.url, secret, LIST)
+    assert.deepEqual([listed.status, Object(listed.json.data).length], [200, 2])
+    // It holds nothing any more, and was charged for the one that was made.
+    const { held, charged } = await moneyIn(team)
+    assert.ok(held === 0n && charged > 0n, `${held} ${charged}`)
+    // Not for an account that somebody else has made inactive.
+    const stop = (stopped: string) =>
+      pool.query(`update closures set stopped = ${stopped} where workspace_id = $1`, [team.workspaceId])
+    await stop("'{}'")
+    assert.equal((await poll(gateway.url, secret, ends)).status, 403)
+    await stop('array[(select test_account_id from workspaces where id = $1)]')
+    assert.equal((await poll(gateway.url, secret, ends)).status, 200)
   })
 
   it('erases people, ends keys, grants and sessions after the grace period, and keeps everything of money', async () => {

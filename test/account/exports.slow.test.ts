@@ -8,8 +8,10 @@ import { recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import { PATIENCE_MS, until } from '../../harness/until.ts'
 import { AS_DOWNLOADED } from '../../server/src/account/export-lines.ts'
+import { askExport, findExport } from '../../server/src/identity/exports.ts'
 import { setBudget } from '../../server/src/identity/set-budgets.ts'
 import { usd } from '../../server/src/kernel/money.ts'
+import { inTransaction, OpenTransaction } from '../../server/src/storage/transaction.ts'
 import { ACTOR, call, chargesOf, ids } from '../acceptance/installation.ts'
 import { openSession } from '../ledger/session.ts'
 import { type Asker, ask, letIn, listIn, makeTeam, signedIn, startHouse, type Team, type Told } from './house.ts'
@@ -229,6 +231,38 @@ describe('an export', () => {
     await until(async () => (await ask(siteUrl, owner, path)).json.state === 'ready', PATIENCE_MS)
     const again = await ask(siteUrl, owner, exportsOf(team), { method: 'POST', key: 'once' })
     assert.deepEqual([again.json, again.headers.get('idempotency-replayed')], [asked.json, 'true'])
+  })
+
+  it('is not ready either while one is that began beside the asking, before the moment; and not for ever in a restored database', async () => {
+    const team = await makeTeam(pool, ['owner'])
+    const { workspaceId } = team
+    const { personId } = team.of('owner')
+    const writer = await openSession(database.url)
+    try {
+      const { id } = await inTransaction(pool, async (query) => {
+        // Numbered before the other one, as an asking is that has to wait for the accounts.
+        await query('select pg_current_xact_id()')
+        await writer.query('begin')
+        await writer.query(
+          "insert into audit (actor, action, workspace_id, subject) values ('worker test', 'test.beside', $1, 'x')",
+          [workspaceId],
+        )
+        return askExport({ pool: new OpenTransaction(query), ids }, ACTOR, { workspaceId, personId, mode: null })
+      })
+      const find = () => findExport(pool, { workspaceId, mode: null, id })
+      assert.equal((await find()).state, 'preparing')
+      await writer.query('commit')
+      await until(async () => (await find()).state === 'ready', PATIENCE_MS, 'that it is ready')
+      const { text } = await ask(siteUrl, team.of('owner'), `${exportsOf(team)}/${id}/data`)
+      assert.equal(linesOf(text).filter(({ action }) => action === 'test.beside').length, 1)
+      // A database that was restored elsewhere has not counted as far.
+      await pool.query("update exports set asked_in = '9000000000000000000' where id = $1", [id])
+      await writer.query('begin')
+      await writer.query('select pg_current_xact_id()')
+      assert.equal((await find()).state, 'ready')
+    } finally {
+      await writer.close()
+    }
   })
 
   it('of a client is of its mode alone, and those of people are not there for it', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type pg from 'pg'
 import { measure } from '../../harness/figures.ts'
-import { count, recordProof } from '../../harness/proof.ts'
+import { count, isFullProof, recordProof } from '../../harness/proof.ts'
 import { freshDatabase } from '../../harness/test-postgres.ts'
 import type { AccountParts } from '../../server/src/account/parts.ts'
 import type { Given } from '../../server/src/account/route.ts'
@@ -46,37 +46,93 @@ const { rows: places } = await pool.query(
 )
 const place: NonNullable<Given['place']> = places[0]
 
+/** No statement takes long, however many there are of all: each makes so many rows. */
+const PORTION = 100_000
+/** The first and the last of each portion, counted from 1. */
+const portionsOf = (all: number) =>
+  Array.from({ length: Math.ceil(all / PORTION) }, (_, at) => [at * PORTION + 1, Math.min(all, (at + 1) * PORTION)])
+
+const startedMs = performance.now()
+/** In a proof it takes minutes: whoever watches sees how far it is. */
+function note(what: string): void {
+  if (isFullProof) process.stderr.write(`${Math.round((performance.now() - startedMs) / 1_000)} s: ${what}\n`)
+}
+
+const bytesOfAll = async () =>
+  Number((await pool.query('select pg_database_size(current_database()) as bytes')).rows[0].bytes)
+
 /** Very many of an account, of which a fifth is active. The test account of the workspace has one. */
 async function makeKeys(
   { workspaceId, accountId }: { readonly workspaceId: string; readonly accountId: string },
   of: number,
 ) {
-  await pool.query(
-    `with made as (
-       insert into credentials (id, account_id, active)
-       select (lpad(to_hex(1700000000000 + n), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || substr(md5(n::text || $1::uuid::text), 1, 15))::uuid,
-         $1::uuid, n % 5 = 0
-       from generate_series(1, $3::integer) n returning id, active)
-     insert into api_keys (id, workspace_id, name, hash, revoked_at)
-     select id, $2, 'one of many', sha256(id::text::bytea), case when not active then clock_timestamp() end from made`,
-    [accountId, workspaceId, of],
-  )
+  for (const range of portionsOf(of))
+    await pool.query(
+      `with made as (
+         insert into credentials (id, account_id, active)
+         select (lpad(to_hex(1700000000000 + n), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || substr(md5(n::text || $1::uuid::text), 1, 15))::uuid,
+           $1::uuid, n % 5 = 0
+         from generate_series($3::integer, $4::integer) n returning id, active)
+       insert into api_keys (id, workspace_id, name, hash, revoked_at)
+       select id, $2, 'one of many', sha256(id::text::bytea), case when not active then clock_timestamp() end from made`,
+      [accountId, workspaceId, ...range],
+    )
+  note(`${of} keys`)
 }
 
+/** Of each day as many, with the hours that they add up to. */
 async function makeCharges(accountId: string, of: number, keys: number) {
-  for (let day = 0; day < DAYS; day += 1)
+  const ofDay = Math.floor(of / DAYS)
+  for (let day = 0; day < DAYS; day += 1) {
+    const ago = day + 1 + WITHOUT_INDEX
+    for (const range of portionsOf(ofDay))
+      await pool.query(
+        `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
+           input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at,
+           model, route, end_user, end_user_label, tags, booked)
+         select (lpad(to_hex(floor(at * 1000)::bigint), 12, '0') || '7' || substr(md5(n::text || $1::uuid::text), 1, 19))::uuid, $1::uuid, key.id,
+           'tag_detail', 'posted', 1000, 1000, 0, 0, 1000, 0, true, false, 1, 1, 0, 0, '{}', to_timestamp(at), to_timestamp(at),
+           case when n % 1000 = 0 then 'rare' else 'model ' || n % 7 end, 'route', null, null, '{}', false
+         from generate_series($5::integer, $6::integer) n
+         cross join lateral (select extract(epoch from date_trunc('day', clock_timestamp(), 'UTC'))::float8 - 86400 * $3::integer + n * 86399.0::float8 / $2::integer as at) moment
+         join (select id, row_number() over (order by id) as place from credentials where account_id = $1 limit $4) key on key.place = 1 + n % $4`,
+        [accountId, ofDay, ago, keys, ...range],
+      )
     await pool.query(
-      `insert into charges (id, account_id, credential_id, operation, outcome, held, amount, promo, overrun, value, upstream_cost, executed, failed,
-         input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, allowances, begun_at, ended_at,
-         model, route, end_user, end_user_label, tags, booked)
-       select (lpad(to_hex(floor(at * 1000)::bigint), 12, '0') || '7' || substr(md5(n::text || $1::uuid::text), 1, 19))::uuid, $1::uuid, key.id,
-         'tag_detail', 'posted', 1000, 1000, 0, 0, 1000, 0, true, false, 1, 1, 0, 0, '{}', to_timestamp(at), to_timestamp(at),
-         case when n % 1000 = 0 then 'rare' else 'model ' || n % 7 end, 'route', null, null, '{}', false
-       from generate_series(1, $2::integer) n
-       cross join lateral (select extract(epoch from date_trunc('day', clock_timestamp(), 'UTC'))::float8 - 86400 * $3::integer + n * 86399.0::float8 / $2 as at) moment
-       join (select id, row_number() over (order by id) as place from credentials where account_id = $1 limit $4) key on key.place = 1 + n % $4`,
-      [accountId, Math.floor(of / DAYS), day + 1 + WITHOUT_INDEX, keys],
+      `insert into usage_hours (credential_id, hour, account_id, requests, failed_requests, input_tokens, output_tokens, cache_read_tokens,
+         cache_write_tokens, value, charged)
+       select credential_id, date_trunc('hour', ended_at, 'UTC'), account_id, count(*), 0, sum(input_tokens), sum(output_tokens), 0, 0, sum(value), sum(amount)
+       from charges where account_id = $1 and id >= first_id_at(midnight) and id < first_id_at(midnight + interval '1 day') group by 1, 2, 3`.replaceAll(
+        'midnight',
+        "(date_trunc('day', clock_timestamp(), 'UTC') - $2::integer * interval '1 day')",
+      ),
+      [accountId, ago],
     )
+    note(`${(day + 1) * ofDay} requests, ${await bytesOfAll()} bytes in all`)
+  }
+}
+
+async function makeChanges(workspaceId: string, of: number) {
+  for (const range of portionsOf(of))
+    await pool.query(
+      `insert into audit (actor, action, workspace_id, subject, before, after, origin, at)
+       select 'operator test', case when n % 5000 = 0 then 'link.rare' else 'key.changed' end, $1, 'thing ' || n % 3000, null, null, '{}',
+         clock_timestamp() - n * interval '1 second'
+       from generate_series($2::integer, $3::integer) n`,
+      [workspaceId, ...range],
+    )
+  note(`${of} changes`)
+}
+
+/** One table at a time, so that no statement takes as long as all of them do. */
+async function cleanUp() {
+  const { rows } = await pool.query<{ name: string }>(
+    "select c.oid::regclass::text as name from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' order by c.oid",
+  )
+  for (const { name } of rows) await pool.query(`vacuum (analyze) ${name}`)
+  // Of charges as a whole, too.
+  await pool.query('analyze charges')
+  note('statistics')
 }
 
 before(async () => {
@@ -97,23 +153,8 @@ before(async () => {
   )
   await makeCharges(place.liveAccountId, REQUESTS, ACTIVE_KEYS)
   await makeCharges(neighbour.accountId, OTHERS, 6 * ACTIVE_KEYS)
-  await pool.query(
-    `insert into usage_hours (credential_id, hour, account_id, requests, failed_requests, input_tokens, output_tokens, cache_read_tokens,
-       cache_write_tokens, value, charged)
-     select credential_id, date_trunc('hour', ended_at, 'UTC'), account_id, count(*), 0, sum(input_tokens), sum(output_tokens), 0, 0, sum(value), sum(amount)
-     from charges group by 1, 2, 3`,
-  )
-  for (const [workspaceId, of] of [
-    [place.id, CHANGES],
-    [neighbour.workspaceId, CHANGES],
-  ] as const)
-    await pool.query(
-      `insert into audit (actor, action, workspace_id, subject, before, after, origin, at)
-       select 'operator test', case when n % 5000 = 0 then 'link.rare' else 'key.changed' end, $1, 'thing ' || n % 3000, null, null, '{}',
-         clock_timestamp() - n * interval '1 second'
-       from generate_series(1, $2::integer) n`,
-      [workspaceId, of],
-    )
+  await makeChanges(place.id, CHANGES)
+  await makeChanges(neighbour.workspaceId, CHANGES)
   await pool.query(
     `insert into entries (id, account_id, kind, credited, entered_at)
      select gen_random_uuid(), account, 'payment', 1, clock_timestamp() - n * interval '1 hour'
@@ -126,7 +167,7 @@ before(async () => {
        (select id from credentials where account_id = $1 order by id limit 3) union all (select id from credentials where account_id = $2 limit 3000)) key`,
     [place.liveAccountId, neighbour.accountId],
   )
-  await pool.query('vacuum (analyze)')
+  await cleanUp()
 })
 
 const nowMs = Date.now()
@@ -225,6 +266,22 @@ const LISTS: readonly (readonly [
 const FEW = 500
 
 describe(`lists of ${KEYS} keys, ${REQUESTS} requests and ${CHANGES} changes`, () => {
+  it('are of as many as it says, under the indexes of an installation', async () => {
+    const { rows } = await pool.query(
+      `select (select count(*)::integer from credentials where account_id = $1) as keys, (select count(*)::integer from charges where account_id = $1) as requests,
+         (select sum(requests)::integer from usage_hours where account_id = $1) as in_hours,
+         (select count(*)::integer from audit where workspace_id = $2) >= $3 as changes,
+         (select count(*)::integer from pg_class where relpersistence <> 'p' and relname ~ $4) as unlogged`,
+      [place.liveAccountId, place.id, CHANGES, LARGE.source],
+    )
+    const requests = Math.floor(REQUESTS / DAYS) * DAYS
+    assert.deepEqual(rows, [{ keys: KEYS, requests, in_hours: requests, changes: true, unlogged: 0 }])
+    recordProof(PROOF, 'made', {
+      ...{ keys: KEYS, requests, changes: CHANGES, others: { keys: KEYS, requests: OTHERS, changes: CHANGES } },
+      ...{ days: DAYS, seconds: Math.round((performance.now() - startedMs) / 1_000), bytes: await bytesOfAll() },
+    })
+  })
+
   for (const [operation, mode, query, most = FEW] of LISTS)
     it(`${operation} of ${mode} ${JSON.stringify(query)}: reads what it shows, by an index`, async () => {
       const { sent } = await run(operation, mode, query)
@@ -262,10 +319,11 @@ describe(`lists of ${KEYS} keys, ${REQUESTS} requests and ${CHANGES} changes`, (
         rows_read: read,
         at_most: most,
       })
+      note(`${title}: ${read} rows`)
       await measure(PROOF, title, { unit: 'ms', atMost: MOST_MS }, async () => {
-        const startedMs = performance.now()
+        const askedMs = performance.now()
         await run(operation, mode, query)
-        return performance.now() - startedMs
+        return performance.now() - askedMs
       })
     })
 

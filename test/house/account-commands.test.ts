@@ -145,6 +145,42 @@ describe("a customer's own price of a model", () => {
   })
 })
 
+describe('farebox credit', () => {
+  it('is taken by a workspace that is being closed, and refused by one that is closed; one from before is told again', async () => {
+    const { workspaceId, workspace } = await makeCustomer(pool, { key: { mode: 'test' } })
+    const close = (state: string) =>
+      pool.query(
+        `insert into closures (id, workspace_id, closes_at, state, ended_at) values (gen_random_uuid(), $1, '2027-01-31T00:00:00Z', $2, $3)
+         on conflict (workspace_id) where state <> 'canceled' do update set state = excluded.state, ended_at = excluded.ended_at`,
+        [workspaceId, state, state === 'asked' ? null : new Date()],
+      )
+    const creditOf = async () =>
+      (
+        await pool.query(
+          'select credited, (select count(*)::integer from entries where account_id = accounts.id) as entries from accounts where id = $1',
+          [workspace.liveAccountId],
+        )
+      ).rows[0]
+    await close('asked')
+    const id = '01a1dd7c-3f6a-7000-93b4-661a883f5500'
+    const taken = await said('credit', workspaceId, '5', '--id', id)
+    assert.match(
+      taken,
+      /^The workspace will be closed at 2027-01-31T00:00:00.000Z: .*\nAdded 5\.000000000 USD of credit/,
+    )
+    await close('closed')
+    for (const kind of [[], ['--promotion']])
+      assert.match(await refused('credit', workspaceId, '5', ...kind), /this workspace is closed for good/)
+    assert.match(await refused('accounts', 'tier', workspaceId, 'growth'), /closed for good/)
+    assert.match(await said('credit', workspaceId, '5', '--id', id), /already exists, so nothing was added/)
+    assert.deepEqual(await creditOf(), { credited: 5_000_000_000n, entries: 1 })
+    assert.equal((await deedsOf('account.credited', id)).length, 1)
+    // What was paid can be taken away: a chargeback does not ask.
+    assert.match(await said('credit', '--reverse', id), /^Reversed the payment/)
+    assert.deepEqual(await creditOf(), { credited: 0n, entries: 2 })
+  })
+})
+
 describe('farebox credit --reverse', () => {
   it('takes a mistaken payment back once, and what was spent already is debt that suspends the account', async () => {
     const { secret, entryId, testAccountId } = await tester()

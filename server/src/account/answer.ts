@@ -49,7 +49,35 @@ async function writeBy(parts: AccountParts, route: AccountRoute, asked: JsonAske
   }
   const member = await parts.authenticate(asked, true)
   parts.turns.countWrite(member.personId)
-  return inTurn(parts, route, member, () => writeOf(parts, route, asked, member))
+  return inTurn(parts, route, member, () =>
+    writeOf(parts, route, asked, member).catch(async (refusal: unknown) => {
+      const before = isRefused(refusal) ? await madeBefore(parts, route, asked, member) : null
+      if (before === null) throw refusal
+      return again(before)
+    }),
+  )
+}
+
+const isRefused = (thrown: unknown) =>
+  thrown instanceof Fault && (thrown.code === 'resource_not_found' || thrown.code === 'forbidden')
+
+/**
+ * A change can take from its maker what it needed: who leaves, or hands the workspace over, may not do it again, and is told what came of it all the same.
+ * Not a client: it may have been let into less than the person whose change it was.
+ */
+async function madeBefore(
+  { pool }: AccountParts,
+  route: AccountRoute,
+  asked: JsonAsked,
+  member: Member,
+): Promise<WriteAnswer | null> {
+  if (member.granted !== null) return null
+  try {
+    return await findWrite(pool, noteOf(route, asked, member))
+  } catch (error) {
+    if (error instanceof Fault) return null
+    throw error
+  }
 }
 
 async function writeOf(parts: AccountParts, route: AccountRoute, asked: JsonAsked, member: Member): Promise<JsonReply> {

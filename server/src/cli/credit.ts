@@ -1,11 +1,15 @@
 import type { Command } from 'commander'
+import type pg from 'pg'
 import type { Config } from '../config.ts'
-import { findWorkspace } from '../identity/workspaces.ts'
+import { lockWorkspace, requireNotClosed } from '../identity/closures.ts'
+import { findWorkspace, type Workspace } from '../identity/workspaces.ts'
+import { Fault } from '../kernel/fault.ts'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos, usd, ZERO } from '../kernel/money.ts'
-import { creditAccountBy } from '../ledger/credit.ts'
+import { type Credit, creditAccountBy } from '../ledger/credit.ts'
 import { explainId } from '../ledger/explain.ts'
 import { reverseCredit } from '../ledger/reverse-credit.ts'
+import { inTransaction, OpenTransaction } from '../storage/transaction.ts'
 import { accountIdOf, futureOf, idOf, ids, operator, print, running, unknown, withPools, writing } from './command.ts'
 
 export function addCreditCommand(program: Command): void {
@@ -53,7 +57,7 @@ async function credit(
     const workspace = await findWorkspace(pool, accountIdOf(account)).catch(unknown(`account ${account}`))
     // Told before it is sent: whoever is not sure whether it happened repeats it with this id, and adds nothing twice.
     if (options.id === undefined) print(`To retry safely, add: --id ${entryId}`)
-    const added = await creditAccountBy(pool, operator(), {
+    const { isNew, closesAt } = await addTo(pool, workspace, {
       entryId,
       accountId: options.test === true ? workspace.testAccountId : workspace.liveAccountId,
       amount,
@@ -64,9 +68,32 @@ async function credit(
       ...(options.promotion === true ? ['promotional'] : []),
       'credit',
     ]
-    if (added) return print(`Added ${formatUsd(amount)} USD of ${kind.join(' ')} as entry ${entryId}.`)
+    if (isNew) {
+      if (closesAt !== null)
+        print(
+          `The workspace will be closed at ${closesAt.toISOString()}: until an owner cancels that, nothing of it can be spent.`,
+        )
+      return print(`Added ${formatUsd(amount)} USD of ${kind.join(' ')} as entry ${entryId}.`)
+    }
     print(`Entry ${entryId} already exists, so nothing was added:`)
     for (const line of await explainId(pool, entryId)) print(line)
+  })
+}
+
+/**
+ * Under the lock of the workspace, which is closed under it too. What is being closed takes money, because it may owe some and because the closure can be
+ * canceled; what is closed takes none. A credit that is there already is told, whatever became of the workspace since.
+ */
+function addTo(pool: pg.Pool, { id }: Workspace, credit: Credit) {
+  return inTransaction(pool, async (query) => {
+    await lockWorkspace(query, id)
+    const isNew = await creditAccountBy(new OpenTransaction(query), operator(), credit)
+    if (!isNew) return { isNew, closesAt: null }
+    const closure = await requireNotClosed(query, id).catch((error: unknown) => {
+      if (!(error instanceof Fault)) throw error
+      throw new Error('this workspace is closed for good, so no credit can be added. Return the money to who paid it.')
+    })
+    return { isNew, closesAt: closure?.closesAt ?? null }
   })
 }
 

@@ -64,6 +64,16 @@ export class ClaimTaken extends Error {
   }
 }
 
+/** The workspace is closed or being closed. */
+export class AccountInactive extends Fault {
+  constructor(headers: Readonly<Record<string, string>>) {
+    super('forbidden', {
+      detail: 'The workspace is closed or being closed. An owner can cancel the closure within its grace period.',
+      headers,
+    })
+  }
+}
+
 type Parts = {
   readonly calls: Pick<Calls, 'begin' | 'reservedTokens'>
   readonly spent: SpentWindows
@@ -161,10 +171,7 @@ function refusalOf(judgement: Refused & Judgement, wish: Wish, known: Known): Fa
     case 'account_suspended':
       return new Fault('account_suspended', { headers })
     case 'account_inactive':
-      return new Fault('forbidden', {
-        detail: 'The workspace is closed or being closed. An owner can cancel the closure within its grace period.',
-        headers,
-      })
+      return new AccountInactive(headers)
     case 'credential_inactive':
       return new Fault('invalid_credential')
     default:

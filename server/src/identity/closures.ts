@@ -44,6 +44,26 @@ export async function findClosure(on: Transactions, workspaceId: Id): Promise<Cl
   return row.optional().parse(rows[0]) ?? null
 }
 
+/** The last that was asked for, whatever became of it: by it one who has read how it stood knows whether anybody has asked since. */
+export async function findLastClosureId(on: Transactions, workspaceId: Id): Promise<Id | null> {
+  const { rows } = await queryOn(on)(
+    'select id from closures where workspace_id = $1 order by asked_at desc, id desc limit 1',
+    [workspaceId],
+  )
+  return z.object({ id: z.string() }).optional().parse(rows[0])?.id ?? null
+}
+
+type Stopped = { readonly workspaceId: Id; readonly accountId: Id }
+
+/** Whether it is a closure alone that keeps an account from spending: it is not done yet, and nobody else had made the account inactive before. */
+export async function isStoppedByClosure(on: Transactions, { workspaceId, accountId }: Stopped): Promise<boolean> {
+  const { rows } = await queryOn(on)(
+    "select from closures where workspace_id = $1 and state = 'asked' and $2 = any (stopped)",
+    [workspaceId, accountId],
+  )
+  return rows.length > 0
+}
+
 /** Under the lock of the workspace. What is closed stays so, whoever asks, operators too. */
 export async function requireNotClosed(query: Query, workspaceId: Id): Promise<Closure | null> {
   const closure = await findClosure(new OpenTransaction(query), workspaceId)

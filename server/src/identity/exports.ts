@@ -3,7 +3,7 @@ import { Fault } from '../kernel/fault.ts'
 import { type Id, type Ids, isId } from '../kernel/ids.ts'
 import type { Mode } from '../kernel/mode.ts'
 import { type By, record } from '../storage/audit.ts'
-import { inTransaction, queryOn, type Transactions } from '../storage/transaction.ts'
+import { inTransaction, type Query, queryOn, type Transactions } from '../storage/transaction.ts'
 import { lockWorkspace } from './closures.ts'
 import { requireFewToday } from './few-a-day.ts'
 
@@ -23,9 +23,15 @@ const ASKED_TODAY = {
 
 export const EXPORT_STATES = ['preparing', 'ready', 'expired'] as const
 
-/** What was open beside the asking, and so may still add what is earlier, has ended as soon as it is the oldest of all. */
-const COLUMNS = `id, mode, person_id as "personId", as_of as "asOf", (extract(epoch from as_of) * 1000000)::bigint as "asOfUs", expires_at as "expiresAt",
-  case when expires_at <= clock_timestamp() then 'expired' when pg_snapshot_xmin(pg_current_snapshot()) > asked_in then 'ready' else 'preparing' end as state`
+const FACTS = `id, mode, person_id as "personId", as_of as "asOf", (extract(epoch from as_of) * 1000000)::bigint as "asOfUs", expires_at as "expiresAt"`
+
+/**
+ * What was open at the moment may still add what is earlier: it has ended as soon as the oldest that is open has a higher number than the moment.
+ * A database that was restored elsewhere counts its transactions anew, and has nothing open of those before: a number that it has not reached is from there.
+ */
+const IS_SETTLED =
+  'pg_snapshot_xmin(pg_current_snapshot()) > asked_in or pg_snapshot_xmax(pg_current_snapshot()) <= asked_in'
+const COLUMNS = `${FACTS}, case when expires_at <= clock_timestamp() then 'expired' when ${IS_SETTLED} then 'ready' else 'preparing' end as state`
 
 const row = z.object({
   id: z.string(),
@@ -56,16 +62,33 @@ export function askExport(
     await requireFewToday(query, workspaceId, ASKED_TODAY)
     for (const accountId of accounts.toSorted())
       await query('select from accounts where id = $1 for no key update', [accountId])
-    const { rows } = await query(
+    await query(
       `insert into exports (id, workspace_id, person_id, mode, as_of, expires_at)
-       values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp() + make_interval(days => $5)) returning ${COLUMNS}`,
+       values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp() + make_interval(days => $5))`,
       [id, workspaceId, personId, mode, EXPORT_DAYS],
     )
+    await numberMoment(query, id)
+    const { rows } = await query(`select ${FACTS}, 'preparing' as state from exports where id = $1`, [id])
     const asked = row.parse(rows[0])
     const after = { asOf: asked.asOf.toISOString(), mode }
     await record(query, by, { action: 'export.asked', of: workspaceId, subject: id, before: null, after })
     return asked
   })
+}
+
+/**
+ * Keeps the moment as a number of a transaction. Whoever wrote anything by then was numbered by then; we were, too, perhaps long before it. So a part of
+ * ours that begins now takes the next number, which PostgreSQL tells by its lower half alone.
+ */
+async function numberMoment(query: Query, id: Id): Promise<void> {
+  await query('savepoint moment')
+  await query('update exports set asked_in = asked_in where id = $1', [id])
+  await query(
+    `update exports set asked_in = (own + ((xmin::text::bigint - own) & 4294967295))::text::xid8
+     from (select pg_current_xact_id()::text::bigint as own) number where id = $1`,
+    [id],
+  )
+  await query('release savepoint moment')
 }
 
 type Page = {

@@ -168,6 +168,7 @@ async function lockWorkspace(query: Query, id: Id): Promise<z.output<typeof lock
     [id],
   )
   if (rows[0] === undefined) throw new Fault('resource_not_found', { detail: `There is no workspace ${id}.` })
+  await requireNotClosed(query, id)
   return lockedWorkspace.parse(rows[0])
 }
 

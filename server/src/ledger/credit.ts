@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Id } from '../kernel/ids.ts'
 import { formatUsd, type Nanos } from '../kernel/money.ts'
 import { type By, record } from '../storage/audit.ts'
-import { inTransaction, type Query } from '../storage/transaction.ts'
+import { inTransaction, type Query, type Transactions } from '../storage/transaction.ts'
 
 export type Credit = {
   /** The same id again adds nothing. */
@@ -22,7 +22,7 @@ export function creditAccount(pool: pg.Pool, credit: Credit): Promise<boolean> {
 }
 
 /** The same, and who added it is in the audit log: both, or neither. */
-export function creditAccountBy(pool: pg.Pool, by: By, credit: Credit): Promise<boolean> {
+export function creditAccountBy(pool: Transactions, by: By, credit: Credit): Promise<boolean> {
   const { entryId: subject, accountId, kind, amount } = credit
   const expiresAt = ('expiresAt' in credit && credit.expiresAt?.toISOString()) || null
   return inTransaction(pool, async (query) => {

@@ -1,5 +1,12 @@
 import { z } from 'zod'
-import { askClosure, type Closure, cancelClosure, findClosure, GRACE_DAYS } from '../../identity/closures.ts'
+import {
+  askClosure,
+  type Closure,
+  cancelClosure,
+  findClosure,
+  findLastClosureId,
+  GRACE_DAYS,
+} from '../../identity/closures.ts'
 import { memberIdsOf } from '../../identity/people/members.ts'
 import { Fault } from '../../kernel/fault.ts'
 import type { Id } from '../../kernel/ids.ts'
@@ -7,6 +14,9 @@ import type { Transactions } from '../../storage/transaction.ts'
 import { type AccountRoute, inWorkspace } from '../route.ts'
 
 const closure = z.strictObject({
+  id: z.string().nullable().meta({
+    description: 'The closure that was asked for last, also where it was canceled; null where nobody ever asked.',
+  }),
   state: z.enum(['open', 'closing']).meta({ description: 'open where nobody has asked to close the workspace.' }),
   calls: z.enum(['accepted', 'refused']).meta({ description: 'Whether its keys and grants are let in.' }),
   asked_at: z.iso.datetime().nullable(),
@@ -24,12 +34,13 @@ const closure = z.strictObject({
 async function toldOf(on: Transactions, workspaceId: Id, asked: Closure | null): Promise<z.output<typeof closure>> {
   if (asked === null)
     return {
+      id: await findLastClosureId(on, workspaceId),
       ...{ state: 'open', calls: 'accepted', asked_at: null, asked_by: null, closes_at: null },
       can_be_canceled: false,
     }
   const members = await memberIdsOf(on, workspaceId)
   return {
-    ...{ state: 'closing', calls: 'refused', asked_at: asked.askedAt.toISOString() },
+    ...{ id: asked.id, state: 'closing', calls: 'refused', asked_at: asked.askedAt.toISOString() },
     asked_by: (asked.personId === null ? undefined : members.get(asked.personId)) ?? null,
     ...{ closes_at: asked.closesAt.toISOString(), can_be_canceled: !asked.isDue },
   }
@@ -56,7 +67,7 @@ export const CLOSURE_ROUTES: readonly AccountRoute[] = [
     takesMatch: true,
     whileClosing: true,
     summary: 'Close the workspace, after a grace period',
-    description: `From this answer on, calls of all its keys and grants are refused; those that run end as usual and are charged. ${GRACE_DAYS} days later it is closed for good: keys and grants are revoked, and names, e-mail addresses and labels of end users are erased, with the sign-in of members who belong to no other workspace. Charges and payments are kept. Nothing is paid out. Any owner can cancel it before. Every member is told by mail. An access token can not do this.`,
+    description: `From this answer on, calls of all its keys and grants are refused; those that run end as usual and are charged, and keys can read and cancel tasks that run. ${GRACE_DAYS} days later it is closed for good: keys and grants are revoked, and names, e-mail addresses and labels of end users are erased, with the sign-in of members who belong to no other workspace. Charges and payments are kept. Nothing is paid out. Any owner can cancel it before. Every member is told by mail. An access token can not do this.`,
     tag: 'closure',
     body: z.strictObject({
       name: z

@@ -8,11 +8,12 @@ import type { ContractRoute } from '../../contracts/route.ts'
 import type { Begin } from '../../gateway/begin.ts'
 import type { HeaderNames } from '../../gateway/header-names.ts'
 import { inputFault } from '../../gateway/input-fault.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { Fault } from '../../kernel/fault.ts'
 import { isId } from '../../kernel/ids.ts'
 import { formatUsd } from '../../kernel/money.ts'
 import type { SeenTask, TaskList, Tasks } from '../../tasks/tasks.ts'
-import { admit } from './admit.ts'
+import { createAdmitToTasks } from './admit-to-tasks.ts'
 import { idInPath } from './id-in-path.ts'
 import { pageLimit } from './page-limit.ts'
 import { whoseRecords } from './whose-records.ts'
@@ -21,6 +22,7 @@ type Parts = {
   readonly begin: Begin
   readonly tasks: Tasks
   readonly pool: pg.Pool
+  readonly time: Pick<Clock, 'nowMs'>
   readonly headerNames: Pick<HeaderNames, 'taskCost'>
 }
 
@@ -132,7 +134,9 @@ const CANCELING = [
 type ById = { Params: { id: string } }
 
 /** How a key looks after its tasks: polls, cancels and lists them. All of it is free, and counts as requests. */
-export function addTasks(scope: FastifyInstance, { begin, tasks, pool, headerNames }: Parts): void {
+export function addTasks(scope: FastifyInstance, { begin, tasks, pool, time, headerNames }: Parts): void {
+  const admitted = createAdmitToTasks({ begin, pool, time })
+
   /** The contract says which members a task has. What it cost is beside it, and not the cost of this answer. */
   function tell({ resource, cost }: SeenTask, reply: FastifyReply) {
     if (cost !== undefined) reply.header(headerNames.taskCost, formatUsd(cost))
@@ -140,24 +144,24 @@ export function addTasks(scope: FastifyInstance, { begin, tasks, pool, headerNam
   }
 
   scope.get<ById>('/services/aigc/tasks/:id', async (request, reply) => {
-    const caller = await admit(begin, 'tasks', request, reply)
+    const caller = await admitted(request, reply)
     if (request.params.id === '') throw new Fault('unsupported_uri')
     return tell(await tasks.read(await whoseRecords(pool, caller), request.params.id), reply)
   })
 
   scope.post<ById>('/services/aigc/tasks/:id/cancel', async (request, reply) => {
-    const { credentialId } = await admit(begin, 'tasks', request, reply)
+    const { credentialId } = await admitted(request, reply)
     return tell(await tasks.cancel(credentialId, request.params.id), reply)
   })
 
   // A task's id belongs into the path. Here nothing is listed, so that nobody takes a list for the task that was meant.
   scope.get('/services/aigc/tasks', async (request, reply) => {
-    await admit(begin, 'tasks', request, reply)
+    await admitted(request, reply)
     throw new Fault('unsupported_uri')
   })
 
   scope.get('/services/aigc/video-generation/tasks', async (request, reply) => {
-    const caller = await admit(begin, 'tasks', request, reply)
+    const caller = await admitted(request, reply)
     const { success, data, error } = page.safeParse(request.query)
     if (!success) throw inputFault(error, request.query)
     const { limit, before } = data

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { AccountInactive } from '../../gateway/begin.ts'
+import { Fault } from '../../kernel/fault.ts'
+import { createAdmitToTasks } from './admit-to-tasks.ts'
+
+const CALLER = { workspaceId: 'w', accountId: 'a', credentialId: 'c' }
+
+/** Of an account about which BEGIN and PostgreSQL say this. */
+function createDoor({ refusal, isClosing }: { readonly refusal: Fault | null; readonly isClosing: boolean }) {
+  const time = { now: 0, nowMs: () => time.now }
+  const asked: unknown[][] = []
+  const pool = {
+    async query(_: string, values: unknown[]) {
+      asked.push(values)
+      return { rows: isClosing ? [{}] : [] }
+    },
+  }
+  const begin = async () => {
+    if (refusal !== null) throw refusal
+    return { rates: { requests: null, tokens: null } }
+  }
+  const admitted = createAdmitToTasks({ begin, pool, time } as unknown as Parameters<typeof createAdmitToTasks>[0])
+  const [request, reply] = [{ id: 'r', caller: CALLER }, { headers() {} }]
+  return { time, asked, admit: () => admitted(Object(request), Object(reply)) }
+}
+
+describe('who looks after tasks', () => {
+  it('is admitted as everybody is, and not looked up', async () => {
+    const { admit, asked } = createDoor({ refusal: null, isClosing: false })
+    assert.deepEqual([await admit(), asked], [CALLER, []])
+  })
+
+  it('is refused for what refuses everybody, and where no closure is why the account is inactive', async () => {
+    const spent = createDoor({ refusal: new Fault('rate_limit_exceeded'), isClosing: true })
+    await assert.rejects(spent.admit(), { code: 'rate_limit_exceeded' })
+    assert.deepEqual(spent.asked, [])
+    const abuser = createDoor({ refusal: new AccountInactive({}), isClosing: false })
+    await assert.rejects(abuser.admit(), { code: 'forbidden' })
+    assert.deepEqual(abuser.asked, [['w', 'a']])
+  })
+
+  it('is admitted while the workspace is being closed, 120 times a minute', async () => {
+    const { admit, asked, time } = createDoor({ refusal: new AccountInactive({}), isClosing: true })
+    for (let polled = 0; polled < 120; polled += 1) assert.equal(await admit(), CALLER)
+    time.now = 20_500
+    await assert.rejects(admit(), { code: 'rate_limit_exceeded', retryAfterSeconds: 40 })
+    assert.equal(asked.length, 120)
+    time.now = 60_000
+    assert.equal(await admit(), CALLER)
+  })
+})
