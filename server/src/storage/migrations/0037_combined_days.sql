@@ -1,5 +1,5 @@
 -- Sums by day of what combines two, such as a model and a tag: what usage_sums has by the hour, without the route. They are made of those hours once the day is over,
--- so a call writes no more than before. Until there are any, reports read the hours.
+-- so a call writes them with none of its own rows. Until there are any, reports read the hours.
 
 -- Nobody adds up meanwhile: who tries finds that somebody else is at it. Calls write to the tail, and do not wait.
 select pg_advisory_xact_lock(hashtext('add_up_usage'));
